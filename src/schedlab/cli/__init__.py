@@ -1,0 +1,1 @@
+"""The `schedlab` command."""

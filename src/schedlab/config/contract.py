@@ -1,0 +1,224 @@
+"""The contract between a study and the stages that serve all studies (learn, evaluate, summarise, draw).
+
+A study is a `Study` object in `schedlab/studies/<name>/study.py` under the name STUDY. It is told its typed configuration and the paths of
+its prepared inputs; it never asks where results lie, and it knows no Snakemake.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, Protocol
+
+if TYPE_CHECKING:
+    import argparse
+
+    import gymnasium as gym
+    import pandas as pd
+    from matplotlib.figure import Figure
+
+    from schedlab.config.schema import Settings
+
+Scalar = bool | int | float | str | None
+Split = Literal["train", "validation", "test"]
+
+
+@dataclass(frozen=True)
+class Metric:
+    """A number that a unit is scored by; `headline` marks the one that figures and claims lead with."""
+
+    name: str
+    unit: str
+    better: Literal["lower", "higher"]
+    headline: bool = False
+    label: str = ""
+
+
+@dataclass(frozen=True)
+class Unit:
+    """What is scored once: a window, an episode, a replicate. Units that overlap or share an origin carry the same block."""
+
+    id: str
+    kind: str
+    split: Split
+    block: str
+    seed: int
+
+
+@dataclass(frozen=True)
+class Phase:
+    """One stretch of learning: the scenarios learned on together, the learner's steps, and values of this phase alone."""
+
+    scenarios: tuple[str, ...]
+    steps: int
+    params: Mapping[str, Scalar] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class PolicySpec:
+    """What a policy is; `target` names a rule or learner of the study, or a class of the user's as FILE.py:CLASS."""
+
+    name: str
+    kind: Literal["rule", "learned", "oracle"]
+    target: str
+    params: Mapping[str, Any] = field(default_factory=dict)
+    seeds: tuple[int, ...] = (0,)
+    train_on: tuple[Phase, ...] = ()
+    parent: str | None = None
+    mode: Literal["default", "reference"] = "default"
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """The scores of one policy on one unit, the unit's weight in means, and detail tables by declared name."""
+
+    scores: Mapping[str, float]
+    weight: float = 1.0
+    details: Mapping[str, pd.DataFrame] = field(default_factory=dict)
+
+
+class Policy(Protocol):
+    """Anything that acts. `reset` starts a unit; `act` gives the action for an observation (mask: True where valid)."""
+
+    def reset(self, unit: Unit) -> None: ...
+
+    def act(self, observation: Any, mask: Any) -> Any: ...
+
+
+class Problem(Protocol):
+    """One scenario with its inputs loaded. `env` is None where there is nothing to step."""
+
+    def units(self, split: Split) -> Sequence[Unit]: ...
+
+    def env(self, unit: Unit, seed: int) -> gym.Env | None: ...
+
+    def rollout(self, policy: Policy, unit: Unit) -> Outcome: ...
+
+
+class Curve(Protocol):
+    """Receives points of a learning curve; the stage adds policy, seed and writes the table."""
+
+    def __call__(
+        self, metric: str, value: float, *, step: int, episode: int = 0, update: int = 0, phase: int = 0, scenario: str = "", split: str = "train"
+    ) -> None: ...
+
+
+@dataclass(frozen=True)
+class LearnPaths:
+    """Files of one learning job: the parent's checkpoint (None: from scratch), the one to write, a folder for resuming (removed at the end)."""
+
+    start: Path | None
+    checkpoint: Path
+    progress: Path
+
+
+class Learner(Protocol):
+    """Makes a policy; `learn` writes its final parameters (never the parent's) and resumes an interrupted job."""
+
+    def learn(self, problems: Mapping[str, Problem], spec: PolicySpec, seed: int, paths: LearnPaths, curve: Curve) -> None: ...
+
+    def load(self, checkpoint: Path, problem: Problem) -> Policy: ...
+
+
+RuleMaker = Callable[[Mapping[str, Any], Problem, int], Policy]  # (params, problem, seed) -> policy
+
+
+@dataclass(frozen=True)
+class Part:
+    """The slice of a scenario's configuration that one prepare rule reads.
+
+    shared: made once for every scenario with equal values (inputs/<part>-<hash>/ of the study instead of the scenario's own folder).
+    needs:  names of the parts whose products this one reads.
+    """
+
+    values: Mapping[str, Any]
+    shared: bool = False
+    needs: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Requirement:
+    """Data that must be on the machine before a scenario can run, and where to get it."""
+
+    name: str
+    path: Path
+    source: str
+
+    @property
+    def met(self) -> bool:
+        return self.path.exists()
+
+
+@dataclass(frozen=True)
+class StudyTables:
+    """All that figures are drawn from: the common tables, detail tables by name, and the inputs of each scenario by name.
+
+    scores, curves, summary, comparisons: design tables of all scenarios and policies of the study (evaluation/tables.py gives the columns).
+    details: table name -> the rows of all scenarios (columns scenario, policy, policy_seed, unit first).
+    inputs: scenario -> input name -> file. scenarios: scenario -> frozen `problem` part. policies: policy -> frozen `learn` part.
+    """
+
+    scores: pd.DataFrame
+    curves: pd.DataFrame
+    summary: pd.DataFrame
+    comparisons: pd.DataFrame
+    details: Mapping[str, pd.DataFrame]
+    inputs: Mapping[str, Mapping[str, Path]]
+    scenarios: Mapping[str, Mapping[str, Any]]
+    policies: Mapping[str, Mapping[str, Any]]
+
+
+@dataclass(frozen=True)
+class FigureSpec:
+    """One file of conf/figure/<study>/: which drawing function, what it shows, and the values it reads."""
+
+    name: str
+    kind: str
+    title: str
+    caption: str
+    published: str = ""
+    scenarios: tuple[str, ...] = ()
+    policies: tuple[str, ...] = ()
+    params: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Drawing:
+    """A drawn figure and the caption that says what is seen (numbers filled in from the tables)."""
+
+    figure: Figure
+    caption: str
+
+
+DrawFigure = Callable[[StudyTables, FigureSpec], Drawing]
+
+
+@dataclass(frozen=True)
+class Study:
+    """The door of a study: everything that the stages and the command line may know of it.
+
+    results_version is the deliberate trigger: raise it when the study's code changes its results.
+    scenario / scale / rule_params: typed sections; `rules` makes fixed heuristics, `learners` makes learned policies.
+    parts, requires, inputs, problem take the typed scenario; inputs: name -> (part, file name in that part's folder).
+    check(scenario) may raise UserError for what types cannot say. commands adds the study's sub-commands to a parser.
+    """
+
+    name: str
+    question: str
+    results_version: int
+    scenario: type[Settings]
+    scale: type[Settings]
+    metrics: tuple[Metric, ...]
+    rules: Mapping[str, RuleMaker]
+    learners: Mapping[str, Callable[[], Learner]]
+    learner_settings: Mapping[str, type[Settings]]
+    figures: Mapping[str, str]  # kind -> "module:function" inside the study; imported when drawn
+    parts: Callable[[Any], Mapping[str, Part]]
+    problem_part: Callable[[Any], Mapping[str, Any]]
+    requires: Callable[[Any], Sequence[Requirement]]
+    inputs: Callable[[Any], Mapping[str, tuple[str, str]]]
+    problem: Callable[[Mapping[str, Any], Mapping[str, Path]], Problem]
+    details: Mapping[str, str] = field(default_factory=dict)
+    check: Callable[[Any], Iterable[Exception]] | None = None
+    commands: Callable[[argparse._SubParsersAction], None] | None = None

@@ -1,0 +1,42 @@
+"""The one exception for a user's mistake, and the search for the name that was probably meant."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+
+
+class UserError(Exception):
+    """A mistake that the user can mend; shown as one paragraph, without a traceback.
+
+    what      what is wrong, in plain words
+    where     file and key, command-line option, or input that holds the mistake
+    expected  what would have been right
+    remedy    what to do
+    """
+
+    def __init__(self, what: str, *, where: str = "", expected: str = "", remedy: str = "") -> None:
+        self.what, self.where, self.expected, self.remedy = what, where, expected, remedy
+        sentences = [f"{where}: {what}" if where else what]
+        if expected:
+            sentences.append(f"expected {expected}")
+        if remedy:
+            sentences.append(remedy)
+        super().__init__("; ".join(sentence.rstrip(".; ") for sentence in sentences) + ".")
+
+
+class UserErrors(UserError):
+    """Several independent mistakes found in one pass; its text has one paragraph for each."""
+
+    def __init__(self, errors: Iterable[UserError]) -> None:
+        self.errors = tuple(errors)
+        Exception.__init__(self, "\n".join(str(error) for error in self.errors))
+
+
+def did_you_mean(name: str, valid: Iterable[str]) -> str:
+    """Return a sentence that names the nearest of the valid names, or lists them where none is near."""
+    names = sorted(set(valid))
+    near = difflib.get_close_matches(name, names, n=1, cutoff=0.6)
+    if near:
+        return f"did you mean '{near[0]}'?"
+    return "valid: " + ", ".join(names) if names else "none is valid here"

@@ -1,0 +1,81 @@
+"""Atomic writes and the fixed form of our tables: a reader sees the old file or the whole new one, never a part."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+@contextmanager
+def atomic_path(path: Path | str) -> Iterator[Path]:
+    """Give a temporary path beside `path`; on success it takes the final name, on error it is removed."""
+    path = Path(path)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    handle, name = tempfile.mkstemp(prefix=f".{path.name}.", suffix=path.suffix, dir=path.parent)
+    os.close(handle)
+    temporary = Path(name)
+    try:
+        yield temporary
+        temporary.chmod(0o666 & ~_umask())
+        temporary.replace(path)
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def write_bytes(path: Path | str, data: bytes) -> None:
+    """Write bytes atomically, making the folder where needed."""
+    with atomic_path(path) as temporary:
+        temporary.write_bytes(data)
+
+
+def write_text(path: Path | str, text: str) -> None:
+    """Write UTF-8 text atomically with line feeds as they are."""
+    write_bytes(path, text.encode())
+
+
+def write_text_if_changed(path: Path | str, text: str) -> bool:
+    """Write text only where the file's content differs, so that its time stamp means a change; True if written."""
+    try:
+        if Path(path).read_bytes() == text.encode():
+            return False
+    except OSError:
+        pass
+    write_text(path, text)
+    return True
+
+
+def write_json(path: Path | str, value: Any) -> None:
+    """Write JSON with sorted keys, two spaces and a closing line feed."""
+    import json
+
+    write_text(path, json.dumps(value, sort_keys=True, indent=2, ensure_ascii=False) + "\n")
+
+
+def write_table(path: Path | str, table: pd.DataFrame) -> None:
+    """Write a table as Parquet whose bytes depend on its values alone (no index, no pandas metadata)."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    arrow = pa.Table.from_pandas(table, preserve_index=False).replace_schema_metadata(None)
+    with atomic_path(path) as temporary:
+        pq.write_table(arrow, temporary, compression="zstd")
+
+
+def read_table(path: Path | str) -> pd.DataFrame:
+    """Read a Parquet table that `write_table` wrote."""
+    import pandas as pd
+
+    return pd.read_parquet(path, engine="pyarrow")
+
+
+def _umask() -> int:
+    mask = os.umask(0)
+    os.umask(mask)
+    return mask

@@ -1,0 +1,1 @@
+"""Evaluation that knows no study: the common tables, statistics and uncertainty."""

@@ -1,0 +1,1 @@
+"""Drawing that knows no study: theme, helpers, files and their index."""

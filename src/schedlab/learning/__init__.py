@@ -1,0 +1,1 @@
+"""Learning that knows no study: seeding, checkpoints, resuming, stock algorithms."""

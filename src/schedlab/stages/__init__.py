@@ -1,0 +1,1 @@
+"""The stages that serve every study: learn, evaluate, summarise, draw."""

@@ -1,0 +1,1 @@
+"""The studies: one package each, entered through its `study` module alone."""

@@ -1,0 +1,23 @@
+"""Fixtures that all tests share."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+
+@pytest.fixture(scope="session")
+def repository() -> Path:
+    """The root of the checkout."""
+    return Path(__file__).resolve().parent.parent
+
+
+@pytest.fixture(scope="session")
+def shared_data() -> Path:
+    """The folder of other people's data (never committed); tests that need it are skipped, visibly, where it is absent."""
+    folder = os.environ.get("SCHEDLAB_DATA")
+    if not folder or not Path(folder).is_dir():
+        pytest.skip("needs the reference data: set SCHEDLAB_DATA to its folder")
+    return Path(folder)
