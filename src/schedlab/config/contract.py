@@ -100,7 +100,16 @@ class Curve(Protocol):
     """Receives points of a learning curve; the stage adds policy, seed and writes the table."""
 
     def __call__(
-        self, metric: str, value: float, *, step: int, episode: int = 0, update: int = 0, phase: int = 0, scenario: str = "", split: str = "train"
+        self,
+        metric: str,
+        value: float,
+        *,
+        step: int,
+        episode: int = 0,
+        update: int = 0,
+        phase: int = 0,
+        scenario: str = "",
+        split: str = "train",
     ) -> None: ...
 
 
