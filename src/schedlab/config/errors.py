@@ -22,14 +22,15 @@ class UserError(Exception):
             sentences.append(f"expected {expected}")
         if remedy:
             sentences.append(remedy)
-        super().__init__("; ".join(sentence.rstrip(".; ") for sentence in sentences) + ".")
+        text = "; ".join(sentence.rstrip(".; ") for sentence in sentences)
+        super().__init__(text if text.endswith("?") else text + ".")
 
 
 class UserErrors(UserError):
-    """Several independent mistakes found in one pass; its text has one paragraph for each."""
+    """Several independent mistakes found in one pass, each once; its text has one paragraph for each."""
 
     def __init__(self, errors: Iterable[UserError]) -> None:
-        self.errors = tuple(errors)
+        self.errors = tuple({str(error): error for error in errors}.values())
         Exception.__init__(self, "\n".join(str(error) for error in self.errors))
 
 

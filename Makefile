@@ -1,0 +1,40 @@
+# make figures: set up and regenerate every figure.  make test: set up and run the test suite.  Both may be repeated; nothing is done twice.
+SHELL := /bin/bash
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+CORES ?= all
+SCALE ?= small
+TARGETS ?=
+STAMP := $(VENV)/.installed-$(shell cat requirements.txt Makefile pyproject.toml | sha256sum | cut -c1-16)
+.DEFAULT_GOAL := figures
+.PHONY: setup figures test lint check clean
+
+setup: $(STAMP)
+
+# torch first and by its exact version: a later resolution could choose another build. pybatsim last and without its own pins,
+# which name a pyzmq that does not build on Python 3.11 (it works with the one in requirements.txt).
+$(STAMP):
+	@$(PYTHON) -c 'import sys; sys.exit(0 if sys.version_info >= (3, 11) else "schedlab needs Python 3.11 or newer; this is " + sys.version.split()[0] + ". Name another one: make PYTHON=python3.12 ...")'
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check "$$(grep '^torch==' requirements.txt)"
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements.txt
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps pybatsim==3.2.1
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
+	rm -f $(VENV)/.installed-*
+	touch $@
+
+figures: setup
+	source $(BIN)/activate && snakemake --cores $(CORES) all --config scale=$(SCALE) $(TARGETS)
+
+test: setup
+	source $(BIN)/activate && python -m pytest $(TARGETS)
+
+lint: setup
+	source $(BIN)/activate && ruff check . && ruff format --check . && snakefmt --check Snakefile workflow/rules && snakemake --lint
+
+check: setup
+	source $(BIN)/activate && schedlab check
+
+clean:
+	rm -rf results/smoke results/small plots/smoke plots/small .schedlab .snakemake

@@ -1,0 +1,29 @@
+# Regenerates every figure: `snakemake --cores all`, or `snakemake --cores all adaptation` for one study.
+# What there is to run is read from conf/ (see workflow/rules/common.smk); the rules below are the same for every study.
+from snakemake.utils import min_version
+
+min_version("9.0")
+
+
+container: "docker://mambaorg/micromamba:2"
+
+
+include: "workflow/rules/common.smk"
+
+
+rule all:
+    default_target: True
+    input:
+        [target for study in EXPERIMENT.studies for target in study_targets(study)],
+        plots("INDEX.md"),
+
+
+include: "workflow/rules/learn.smk"
+include: "workflow/rules/evaluate.smk"
+include: "workflow/rules/summarise.smk"
+include: "workflow/rules/draw.smk"
+
+
+for prepare_rules in PREPARE_RULES:
+
+    include: prepare_rules

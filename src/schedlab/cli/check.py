@@ -1,0 +1,44 @@
+"""`schedlab check`: compose, type and cross-check all of conf/, with nothing run and nothing written."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+from schedlab.config import experiment
+from schedlab.config.compose import option_names
+from schedlab.config.errors import UserErrors
+from schedlab.stages.studies import find_study
+
+
+def check(folder: str, scale: str) -> int:
+    """Print a line for each scenario and policy, or a paragraph for each mistake; returns 0, or 2 on any mistake."""
+    conf = Path(folder)
+    scales = [name for name in experiment.SCALE_ORDER if name in option_names(conf / "scale")] if scale == "all" else [scale]
+    lines: dict[str, list[str]] = {}
+    mistakes: dict[str, None] = {}
+    for name in scales or ["small"]:
+        try:
+            for line in _lines(experiment.load(conf, name, find_study)):
+                lines.setdefault(line, []).append(name)
+        except UserErrors as several:
+            mistakes |= dict.fromkeys(str(error) for error in several.errors)
+    for mistake in mistakes:
+        print(f"error: {mistake}", file=sys.stderr)
+    if mistakes:
+        print(f"{len(mistakes)} mistake{'s' if len(mistakes) > 1 else ''}; nothing was run", file=sys.stderr)
+        return 2
+    for line, at in lines.items():
+        print(f"{line}  [{' '.join(at)}]")
+    return 0
+
+
+def _lines(loaded: experiment.Experiment) -> list[str]:
+    lines = []
+    for study, records in loaded.studies.items():
+        for name, record in records.scenarios.items():
+            lines.append(f"ok  scenario {study}/{name}: {len(record['rules'])} rules, {len(record['policies'])} policies")
+        for name, record in records.policies.items():
+            lines.append(f"ok  policy   {study}/{name}: {record['target']}, {len(record['seeds'])} seeds")
+    lines += [f"--  not run  {study}/{what}: {reason}" for study, what, reason in loaded.not_run]
+    return lines

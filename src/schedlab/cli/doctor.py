@@ -1,0 +1,117 @@
+"""`schedlab doctor`: what this machine offers, and what of the pipeline can run on it."""
+
+from __future__ import annotations
+
+import os
+import platform
+import shutil
+import subprocess
+from collections.abc import Iterator
+from importlib import metadata
+from pathlib import Path
+
+from schedlab.config import experiment
+from schedlab.config.errors import UserError
+from schedlab.stages.studies import find_study
+
+PACKAGES = ("torch", "snakemake", "hydra-core", "pybatsim", "pandas", "matplotlib", "seaborn", "toml", "numpy", "numba", "gymnasium")
+
+
+def doctor(folder: str) -> int:
+    """Print the report; always returns 0, for what is missing is a finding and no failure."""
+    for title, lines in (
+        ("machine", _machine()),
+        ("packages", _packages()),
+        ("gpu", _gpu()),
+        ("programs", _programs()),
+        ("data", _data()),
+        ("pipeline", _pipeline(folder)),
+    ):
+        print(title)
+        for line in lines:
+            print(f"  {line}")
+    return 0
+
+
+def _machine() -> Iterator[str]:
+    yield f"python {platform.python_version()} ({'new enough' if platform.python_version_tuple() >= ('3', '11') else '3.11 or newer is needed'})"
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+    yield f"cores {cores} of {os.cpu_count()}"
+    try:
+        pages, size = os.sysconf("SC_PHYS_PAGES"), os.sysconf("SC_PAGE_SIZE")
+        free = os.sysconf("SC_AVPHYS_PAGES")
+        yield f"memory {pages * size / 2**30:.1f} GiB, {free * size / 2**30:.1f} GiB free (scale small needs 3)"
+    except (ValueError, OSError):
+        yield "memory unknown"
+    yield f"disk {shutil.disk_usage('.').free / 2**30:.1f} GiB free here"
+
+
+def _packages() -> Iterator[str]:
+    for name in PACKAGES:
+        try:
+            yield f"{name} {metadata.version(name)}"
+        except metadata.PackageNotFoundError:
+            yield f"{name} is missing (run `make setup`)"
+
+
+def _gpu() -> Iterator[str]:
+    asked = os.environ.get("CUDA_VISIBLE_DEVICES")
+    yield f"asked for: {'all (CUDA_VISIBLE_DEVICES is not set)' if asked is None else asked or 'none (CUDA_VISIBLE_DEVICES is empty)'}"
+    try:
+        import torch
+    except ImportError:
+        yield "torch is missing; nothing can be said"
+        return
+    if not torch.cuda.is_available():
+        yield f"there: none (torch {torch.__version__}, built {'for CUDA ' + torch.version.cuda if torch.version.cuda else 'for the CPU'})"
+        return
+    for index in range(torch.cuda.device_count()):
+        free, total = torch.cuda.mem_get_info(index)
+        yield f"there: {index} {torch.cuda.get_device_name(index)}, {free / 2**30:.1f} of {total / 2**30:.1f} GiB free"
+    yield from _gpu_use()
+
+
+def _gpu_use() -> Iterator[str]:
+    program = shutil.which("nvidia-smi")
+    if not program:
+        return
+    query = [program, "--query-gpu=index,utilization.gpu,memory.used", "--format=csv,noheader"]
+    try:
+        answer = subprocess.run(query, capture_output=True, text=True, timeout=20, check=True).stdout
+    except (subprocess.SubprocessError, OSError) as error:
+        yield f"use: unknown ({error})"
+        return
+    for line in answer.strip().splitlines():
+        yield f"in use: {line}"
+
+
+def _programs() -> Iterator[str]:
+    for name, use in (("sbatch", "Slurm"), ("batsim", "a real Batsim; the embedded simulator needs none"), ("dot", "pictures of the rule graph")):
+        path = shutil.which(name)
+        yield f"{name}: {path}" if path else f"{name}: not found ({use})"
+
+
+def _data() -> Iterator[str]:
+    folder = os.environ.get("SCHEDLAB_DATA")
+    if not folder:
+        yield "SCHEDLAB_DATA is not set; scenarios on other people's data look in resources/"
+    elif not Path(folder).is_dir():
+        yield f"SCHEDLAB_DATA={folder} is no folder"
+    else:
+        yield f"SCHEDLAB_DATA={folder}: " + ", ".join(sorted(path.name for path in Path(folder).iterdir() if path.is_dir()))
+
+
+def _pipeline(folder: str) -> Iterator[str]:
+    if not (Path(folder) / "config.yaml").is_file():
+        yield f"no configuration folder '{folder}' here; run in a checkout"
+        return
+    for scale in experiment.SCALE_ORDER:
+        try:
+            loaded = experiment.load(folder, scale, find_study)
+        except UserError:
+            yield f"{scale}: the configuration has mistakes; see `schedlab check`"
+            continue
+        for study, records in loaded.studies.items():
+            yield f"{scale}/{study}: {len(records.scenarios)} scenarios and {len(records.figures)} figures can run"
+        for study, what, reason in loaded.not_run:
+            yield f"{scale}/{study}/{what} cannot run: {reason}"

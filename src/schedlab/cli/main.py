@@ -1,0 +1,87 @@
+"""The `schedlab` command: sub-commands of the house here, those of a study through its door."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+
+import schedlab
+from schedlab.config.errors import UserError
+
+SHIPPED_STUDIES = {
+    "adaptation": "growing networks under a training budget: run, predict, rank, vocab, calibrate, import, export",
+}
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run one command; returns the exit status (0 done, 1 the work failed, 2 wrong input)."""
+    arguments = list(sys.argv[1:] if arguments is None else arguments)
+    parser = _parser(arguments[0] if arguments else "")
+    chosen = parser.parse_args(arguments)
+    if not hasattr(chosen, "run"):
+        parser.print_help()
+        return 2
+    try:
+        return int(chosen.run(chosen) or 0)
+    except UserError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 2
+    except BrokenPipeError:  # the reader of our output has enough
+        sys.stderr.close()
+        return 0
+    except KeyboardInterrupt:
+        return 130
+
+
+def _parser(first: str) -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="schedlab", description=schedlab.__doc__)
+    parser.add_argument("--version", action="version", version=f"schedlab {schedlab.__version__}")
+    commands = parser.add_subparsers(title="commands", metavar="COMMAND")
+
+    check = commands.add_parser("check", help="check every file of conf/; a line for each scenario and policy")
+    check.add_argument("--conf", default="conf", help="configuration folder (default: ./conf)")
+    check.add_argument("--scale", default="all", help="smoke, small, full, paper or all (default)")
+    check.set_defaults(run=_run_check)
+
+    doctor = commands.add_parser("doctor", help="what this machine offers, and what of the pipeline can run on it")
+    doctor.add_argument("--conf", default="conf", help="configuration folder (default: ./conf)")
+    doctor.set_defaults(run=_run_doctor)
+
+    export = commands.add_parser("export", help="the frozen configuration of a scenario as TOML or YAML")
+    export.add_argument("scenario", help="STUDY/SCENARIO")
+    export.add_argument("--conf", default="conf", help="configuration folder (default: ./conf)")
+    export.add_argument("--scale", default="small", help="scale (default: small)")
+    export.add_argument("--format", choices=("toml", "yaml"), default="toml", help="default: toml")
+    export.set_defaults(run=_run_export)
+
+    for name, summary in SHIPPED_STUDIES.items():
+        study = commands.add_parser(name, help=summary, description=summary)
+        if first == name:  # importing a study's door costs time that other commands need not pay
+            from schedlab.stages.studies import find_study
+
+            door = find_study({"name": name})
+            door.commands(study.add_subparsers(title="commands", metavar="COMMAND", required=True))
+    return parser
+
+
+def _run_check(arguments: argparse.Namespace) -> int:
+    from schedlab.cli.check import check
+
+    return check(arguments.conf, arguments.scale)
+
+
+def _run_doctor(arguments: argparse.Namespace) -> int:
+    from schedlab.cli.doctor import doctor
+
+    return doctor(arguments.conf)
+
+
+def _run_export(arguments: argparse.Namespace) -> int:
+    from schedlab.cli.export import export
+
+    return export(arguments.scenario, arguments.conf, arguments.scale, arguments.format)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

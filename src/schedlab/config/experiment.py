@@ -1,0 +1,267 @@
+"""The experiment: every record of conf/ at one scale, checked against each other, and where each result lies.
+
+The workflow asks this object for names and paths; it holds no logic of any study.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from schedlab.config import records
+from schedlab.config.compose import option_names
+from schedlab.config.contract import Study
+from schedlab.config.errors import UserError, UserErrors, did_you_mean
+from schedlab.config.hashes import content_hash
+
+SCALE_ORDER = ("smoke", "small", "full", "paper")
+
+
+@dataclass
+class StudyRecords:
+    """The records of one study; `results_version` comes from its code."""
+
+    settings: dict[str, Any]
+    results_version: int
+    scenarios: dict[str, dict[str, Any]] = field(default_factory=dict)
+    policies: dict[str, dict[str, Any]] = field(default_factory=dict)
+    figures: dict[str, dict[str, Any]] = field(default_factory=dict)
+
+
+@dataclass
+class Experiment:
+    """All studies at one scale. `not_run` lists (study, scenario or policy, reason) of what lacks its data on this machine."""
+
+    folder: Path
+    scale: str
+    seed: int
+    scale_values: dict[str, Any]
+    theme: dict[str, Any]
+    studies: dict[str, StudyRecords]
+    cache: records.RecordCache
+    not_run: list[tuple[str, str, str]] = field(default_factory=list)
+
+    @property
+    def results(self) -> str:
+        """Folder of this scale's results, relative to the working directory."""
+        return f"results/{self.scale}"
+
+    @property
+    def plots(self) -> str:
+        """Folder of this scale's figures."""
+        return f"plots/{self.scale}"
+
+    def part_folder(self, study: str, scenario: str, part: str) -> str:
+        """Folder of a prepare part's products: the scenario's own, or that of the study for a shared part."""
+        record = self.scenario(study, scenario)["parts"][part]
+        if record["shared"]:
+            return f"{self.results}/{study}/inputs/{part}-{content_hash(self.part_values(study, scenario, part), 12)}"
+        return f"{self.results}/{study}/{scenario}/inputs"
+
+    def part_file(self, study: str, scenario: str, part: str) -> str:
+        """Frozen configuration of a prepare part."""
+        if self.scenario(study, scenario)["parts"][part]["shared"]:
+            return f"{self.part_folder(study, scenario, part)}/config.yaml"
+        return f"{self.results}/{study}/{scenario}/config/{part}.yaml"
+
+    def part_values(self, study: str, scenario: str, part: str) -> dict[str, Any]:
+        """Values of a prepare part with the study's results version and the digests of the outside files it reads."""
+        record = self.scenario(study, scenario)["parts"][part]
+        values = {"results_version": self.studies[study].results_version, **record["values"]}
+        if record["files"]:
+            values["files"] = {name: self.digest(name) for name in record["files"]}
+        return values
+
+    def digest(self, name: str) -> str | None:
+        """SHA-256 of an outside file (None where it is missing), remembered by its size and time of change."""
+        try:
+            stat = Path(name).stat()
+        except OSError:
+            return None
+        return self.cache.get(f"digest:{name}:{stat.st_size}:{stat.st_mtime_ns}", lambda: records.file_hash(name))
+
+    def product(self, study: str, scenario: str, part: str, name: str) -> str:
+        """Path of one file that a prepare part makes for a scenario."""
+        return f"{self.part_folder(study, scenario, part)}/{name}"
+
+    def inputs(self, study: str, scenario: str) -> dict[str, str]:
+        """The scenario's inputs by name, as its problem loads them."""
+        places = self.scenario(study, scenario)["inputs"]
+        return {name: self.product(study, scenario, part, file) for name, (part, file) in places.items()}
+
+    def scenario(self, study: str, name: str) -> dict[str, Any]:
+        """Record of a scenario. Raises UserError for an unknown one and for one whose data is not on the machine."""
+        known = self.studies[study].scenarios if study in self.studies else {}
+        if name in known:
+            return known[name]
+        for where, what, reason in self.not_run:
+            if (where, what) == (study, name):
+                raise UserError(f"scenario '{name}' cannot run here", where=f"conf/scenario/{study}/{name}.yaml", expected=reason)
+        raise UserError(f"there is no scenario '{name}' of study '{study}' at scale {self.scale}", remedy=did_you_mean(name, known))
+
+    def policy(self, study: str, name: str) -> dict[str, Any]:
+        """Record of a learned policy. Raises UserError for an unknown one."""
+        known = self.studies[study].policies if study in self.studies else {}
+        if name not in known:
+            raise UserError(f"there is no policy '{name}' of study '{study}' at scale {self.scale}", remedy=did_you_mean(name, known))
+        return known[name]
+
+    def bundles(self, study: str, scenario: str) -> dict[str, list[str]]:
+        """Evaluation jobs of a scenario: name -> rules or learned policies scored together in one process."""
+        record = self.scenario(study, scenario)
+        bundles = {"rules": [rule["name"] for rule in record["rules"]]} if record["rules"] else {}
+        if record["policies"] and self.studies[study].settings["evaluate"] == "together":
+            bundles["learned"] = record["policies"]
+        else:
+            bundles |= {policy: [policy] for policy in record["policies"]}
+        return bundles
+
+    def compared_policies(self, study: str) -> list[str]:
+        """Learned policies that some scenario compares, with their ancestors; sorted."""
+        needed: set[str] = set()
+        queue = [policy for record in self.studies[study].scenarios.values() for policy in record["policies"]]
+        while queue:
+            name = queue.pop()
+            if name not in needed:
+                needed.add(name)
+                queue += [parent] if (parent := self.policy(study, name)["parent"]) else []
+        return sorted(needed)
+
+    def training_scenarios(self, study: str, policy: str) -> list[str]:
+        """Scenarios that a policy learns on, sorted."""
+        return sorted({name for phase in self.policy(study, policy)["train_on"] for name in phase["scenarios"]})
+
+
+def load(folder: Path | str, scale: str, find_study: records.FindStudy, cache: Path | None = None) -> Experiment:
+    """Compose, type and check every file of a configuration folder at one scale. Raises UserErrors with every mistake found."""
+    kept = records.RecordCache(cache)
+    conf = records.ConfigurationFolder(Path(folder), scale, kept)
+    studies = {
+        name: conf.record("study", name, lambda c, name=name: records.study_record(c, name)) for name in option_names(conf.folder / "study")
+    }
+    loaded = {name: StudyRecords(record, 0) for name, record in studies.items() if record}
+    door = _Doors(loaded, find_study)
+    for name, study in loaded.items():
+        study.results_version = kept.get(f"results_version/{name}:{conf.ground}", lambda name=name: door(name).results_version)
+        for group, target in (("scenario", study.scenarios), ("policy", study.policies), ("figure", study.figures)):
+            make = getattr(records, f"{group}_record")
+            for option in option_names(conf.folder / group / name):
+                record = conf.record(
+                    f"{group}/{name}", option, lambda c, option=option, make=make, name=name: make(c, option, door(name)), study.settings
+                )
+                if record:
+                    target[option] = record
+    theme = conf.record("figure", "theme", lambda c: records.theme_record(c, "theme")) if "figure/theme.yaml" in conf.hashes else {}
+    try:
+        scale_values = kept.get(
+            f"scale:{conf.ground}", lambda: records.scale_settings(conf.folder, scale, {name: door(name) for name in loaded})
+        )
+    except UserErrors as several:
+        conf.errors.extend(several.errors)
+        scale_values = {}
+    experiment = Experiment(conf.folder, scale, conf.root_seed(), scale_values, theme or {}, loaded, kept)
+    conf.errors.extend(_cross_checks(experiment) if not conf.errors else ())
+    if conf.errors:
+        raise UserErrors(conf.errors)
+    _restrict(experiment)
+    kept.save()
+    return experiment
+
+
+class _Doors:
+    """Imports a study at the first record that is not in the cache, and not at all where all are."""
+
+    def __init__(self, loaded: Mapping[str, StudyRecords], find_study: records.FindStudy) -> None:
+        self.loaded, self.find_study, self.doors = loaded, find_study, {}
+
+    def __call__(self, name: str) -> Study:
+        if name not in self.doors:
+            self.doors[name] = self.find_study(self.loaded[name].settings)
+        return self.doors[name]
+
+
+def _cross_checks(experiment: Experiment) -> Iterable[UserError]:
+    for name, study in experiment.studies.items():
+        rules = {rule["name"] for record in study.scenarios.values() for rule in record["rules"]}
+        for scenario, record in study.scenarios.items():
+            where = f"conf/scenario/{name}/{scenario}.yaml"
+            for policy in record["policies"]:
+                if policy not in study.policies:
+                    yield UserError(f"unknown policy '{policy}'", where=f"{where}: policies", remedy=did_you_mean(policy, study.policies))
+            names = [rule["name"] for rule in record["rules"]] + record["policies"]
+            for twice in sorted({entry for entry in names if names.count(entry) > 1}):
+                yield UserError(f"'{twice}' is named twice", where=f"{where}: rules, policies", remedy="remove one of them")
+        for policy, record in study.policies.items():
+            yield from _policy_checks(study, policy, record, f"conf/policy/{name}/{policy}.yaml")
+        for figure, record in study.figures.items():
+            for key, known in (("scenarios", study.scenarios), ("policies", {*study.policies, *rules})):
+                for entry in record[key]:
+                    if entry not in known:
+                        where = f"conf/figure/{name}/{figure}.yaml: {key}"
+                        yield UserError(f"unknown {key[:-1].replace('ie', 'y')} '{entry}'", where=where, remedy=did_you_mean(entry, known))
+
+
+def _policy_checks(study: StudyRecords, policy: str, record: Mapping[str, Any], where: str) -> Iterable[UserError]:
+    for phase in record["train_on"]:
+        for scenario in phase["scenarios"]:
+            if scenario not in study.scenarios:
+                yield UserError(
+                    f"unknown scenario '{scenario}'", where=f"{where}: train_on", remedy=did_you_mean(scenario, study.scenarios)
+                )
+    parent, line = record["parent"], [policy]
+    while parent is not None:
+        if parent not in study.policies:
+            yield UserError(f"unknown policy '{parent}'", where=f"{where}: parent", remedy=did_you_mean(parent, study.policies))
+            return
+        if parent in line:
+            cycle = " -> ".join([*line, parent])
+            yield UserError(
+                f"the parents form a cycle: {cycle}", where=f"{where}: parent", remedy="start one of them from nothing (parent: null)"
+            )
+            return
+        line.append(parent)
+        missing = set(record["seeds"]) - set(study.policies[parent]["seeds"])
+        if missing and len(line) == 2:
+            yield UserError(f"seeds {sorted(missing)} are not seeds of the parent '{parent}'", where=f"{where}: seeds")
+        parent = study.policies[parent]["parent"]
+
+
+def _restrict(experiment: Experiment) -> None:
+    """Keep what belongs to the scale and has its data; note the rest in `not_run`."""
+    for name, study in experiment.studies.items():
+        at_scale = {key: record for key, record in study.scenarios.items() if experiment.scale in record["scales"]}
+        absent: dict[str, str] = {}
+        for key, record in at_scale.items():
+            needs = [need for need in record["requires"] if not Path(need["path"]).exists()]
+            if needs:
+                absent[key] = "; ".join(f"needs {need['name']} at {need['path']}: {need['source']}" for need in needs)
+        study.scenarios = {key: record for key, record in at_scale.items() if key not in absent}
+        experiment.not_run += [(name, key, reason) for key, reason in absent.items()]
+        policies = {key: record for key, record in study.policies.items() if experiment.scale in record["scales"]}
+        study.policies = _with_their_scenarios(policies, study.scenarios)
+        dropped = sorted(policies.keys() - study.policies.keys())
+        experiment.not_run += [(name, key, "is trained on a scenario that does not run here") for key in dropped if absent]
+        for key, record in study.scenarios.items():
+            kept = [policy for policy in record["policies"] if policy in study.policies]
+            study.scenarios[key] = {**record, "policies": kept}
+        study.figures = {
+            key: record
+            for key, record in study.figures.items()
+            if experiment.scale in record["scales"]
+            and study.scenarios
+            and (not record["scenarios"] or set(record["scenarios"]) & study.scenarios.keys())
+        }
+
+
+def _with_their_scenarios(policies: Mapping[str, dict[str, Any]], scenarios: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
+    """Policies whose training scenarios run here, and whose ancestors do so too."""
+
+    def runs(name: str) -> bool:
+        record = policies.get(name)
+        if record is None or any(scenario not in scenarios for phase in record["train_on"] for scenario in phase["scenarios"]):
+            return False
+        return record["parent"] is None or runs(record["parent"])
+
+    return {name: record for name, record in policies.items() if runs(name)}

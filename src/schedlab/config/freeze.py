@@ -1,0 +1,168 @@
+"""Frozen parts: for each stage the values that it reads, as a YAML file that is an input of its workflow rule.
+
+A file is written only where its text differs, so an unchanged configuration reruns nothing. A part holds everything that decides the
+results below it: the values themselves, the study's results version, and under `upstream` the hashes of the parts that made its inputs.
+So results never depend on when a file was written, and a policy is not learned again because a table was made again with the same bytes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from schedlab.config.errors import UserError
+from schedlab.config.experiment import Experiment
+from schedlab.config.files import write_text_if_changed
+from schedlab.config.hashes import content_hash
+
+HEADER = "# Frozen by schedlab from conf/; made again whenever the configuration changes. Edit conf/, not this file.\n"
+
+
+def dump(values: Mapping[str, Any]) -> str:
+    """Return the YAML text of a frozen part."""
+    return HEADER + yaml.dump(dict(values), Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=120, default_flow_style=None)
+
+
+class _Dumper(yaml.CSafeDumper):
+    def ignore_aliases(self, data: Any) -> bool:  # anchors would make the text depend on object identity
+        return True
+
+
+def read_part(path: Path | str) -> dict[str, Any]:
+    """Read a frozen part. Raises UserError where the file is missing or no mapping."""
+    try:
+        values = yaml.load(Path(path).read_text(encoding="utf-8"), Loader=yaml.CSafeLoader)
+    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
+        raise UserError(
+            f"the frozen configuration cannot be read: {error}", where=str(path), remedy="run snakemake; it writes the file"
+        ) from None
+    if not isinstance(values, dict):
+        raise UserError("the frozen configuration holds no mapping", where=str(path), remedy="delete it and run snakemake again")
+    return values
+
+
+def frozen_parts(experiment: Experiment) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Yield (path relative to the working directory, values) of every part of the experiment, shared ones once."""
+    seen: set[str] = set()
+    for study, records in experiment.studies.items():
+        for scenario, record in records.scenarios.items():
+            for part in record["parts"]:
+                path = experiment.part_file(study, scenario, part)
+                if path not in seen:
+                    seen.add(path)
+                    yield path, experiment.part_values(study, scenario, part)
+            for bundle, names in experiment.bundles(study, scenario).items():
+                yield (
+                    f"{experiment.results}/{study}/{scenario}/config/evaluate-{bundle}.yaml",
+                    evaluate_part(experiment, study, scenario, names),
+                )
+        for policy in experiment.compared_policies(study):
+            yield f"{experiment.results}/{study}/policies/{policy}/config/learn.yaml", learn_part(experiment, study, policy)
+        if records.scenarios:
+            yield f"{experiment.results}/{study}/config/summarise.yaml", summarise_part(experiment, study)
+            yield f"{experiment.results}/{study}/config/draw.yaml", draw_part(experiment, study)
+
+
+def write_parts(experiment: Experiment, directory: Path | str = ".") -> int:
+    """Write the frozen parts whose text differs from the file's; returns how many were written."""
+    written = 0
+    for path, values in frozen_parts(experiment):
+        text = experiment.cache.get(f"text:{content_hash(values, 32)}", lambda values=values: dump(values))
+        written += write_text_if_changed(Path(directory) / path, text)
+    experiment.cache.save()
+    return written
+
+
+def upstream(experiment: Experiment, study: str, scenario: str) -> dict[str, str]:
+    """Hashes of the parts that make a scenario's inputs."""
+    record = experiment.scenario(study, scenario)
+    return {part: content_hash(experiment.part_values(study, scenario, part)) for part in record["parts"]}
+
+
+def problem_part(experiment: Experiment, study: str, scenario: str) -> dict[str, Any]:
+    """A scenario as its problem sees it: name, mode, root seed, the study's own slice, and the hashes of its inputs."""
+    record = experiment.scenario(study, scenario)
+    identity = {"name": scenario, "mode": record["mode"], "seed": record["seed"]}
+    return {**identity, **record["problem"], "upstream": upstream(experiment, study, scenario)}
+
+
+def learn_part(experiment: Experiment, study: str, policy: str) -> dict[str, Any]:
+    """What the learning of one policy reads, all seeds alike; the parent's part is in it by its hash."""
+    record = experiment.policy(study, policy)
+    scenarios = experiment.training_scenarios(study, policy)
+    part = {
+        "study": study,
+        "results_version": experiment.studies[study].results_version,
+        "seed": experiment.seed,
+        "policy": {key: value for key, value in record.items() if key != "scales"},
+        "problems": {scenario: problem_part(experiment, study, scenario) for scenario in scenarios},
+    }
+    if record["parent"]:
+        part["parent_hash"] = content_hash(learn_part(experiment, study, record["parent"]))
+    return part
+
+
+def evaluate_part(experiment: Experiment, study: str, scenario: str, names: list[str]) -> dict[str, Any]:
+    """What one evaluation job of a scenario reads: the problem, and the rules or policies of its bundle."""
+    record = experiment.scenario(study, scenario)
+    rules = {rule["name"]: rule for rule in record["rules"]}
+    policies = []
+    for name in names:
+        if name in rules:
+            policies.append(
+                {"kind": "rule", "mode": record["mode"], "trained_on": "", **rules[name], "target": rules[name]["target"] or name}
+            )
+            continue
+        policy = experiment.policy(study, name)
+        keep = ("name", "kind", "mode", "target", "params", "seeds")
+        trained_on = trained_on_text(experiment, study, name)
+        learned = content_hash(learn_part(experiment, study, name))
+        policies.append({**{key: policy[key] for key in keep}, "trained_on": trained_on, "learn_hash": learned})
+    return {
+        "study": study,
+        "results_version": experiment.studies[study].results_version,
+        "seed": experiment.seed,
+        "scenario": scenario,
+        "problem": problem_part(experiment, study, scenario),
+        "policies": policies,
+    }
+
+
+def trained_on_text(experiment: Experiment, study: str, policy: str) -> str:
+    """The scenarios of a policy's phases in order, its ancestors' first: 'late > middle+early'."""
+    record = experiment.policy(study, policy)
+    phases = ["+".join(phase["scenarios"]) for phase in record["train_on"]]
+    before = [trained_on_text(experiment, study, record["parent"])] if record["parent"] else []
+    return " > ".join([*before, *phases])
+
+
+def summarise_part(experiment: Experiment, study: str) -> dict[str, Any]:
+    """What the summary of a study reads: its scenarios with their evaluation jobs, and the statistics."""
+    records = experiment.studies[study]
+    return {
+        "study": study,
+        "results_version": records.results_version,
+        "seed": experiment.seed,
+        "statistics": records.settings["statistics"],
+        "scenarios": {scenario: experiment.bundles(study, scenario) for scenario in records.scenarios},
+        "policies": {policy: experiment.policy(study, policy)["seeds"] for policy in experiment.compared_policies(study)},
+    }
+
+
+def draw_part(experiment: Experiment, study: str) -> dict[str, Any]:
+    """What the figures of a study read: their own values, the theme, and what each scenario and policy is."""
+    records = experiment.studies[study]
+    figures = [{key: value for key, value in record.items() if key != "scales"} for record in records.figures.values()]
+    for figure in figures:
+        figure["scenarios"] = [name for name in figure["scenarios"] if name in records.scenarios] or list(records.scenarios)
+    return {
+        "study": study,
+        "scale": experiment.scale,
+        "theme": experiment.theme,
+        "figures": figures,
+        "scenarios": {scenario: problem_part(experiment, study, scenario) for scenario in records.scenarios},
+        "policies": {policy: learn_part(experiment, study, policy) for policy in experiment.compared_policies(study)},
+    }

@@ -1,0 +1,48 @@
+"""The log of one workflow job: everything it prints, its progress, and the traceback of what went wrong."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import os
+import sys
+import traceback
+from collections.abc import Iterator
+from pathlib import Path
+
+from schedlab.config.errors import UserError
+
+
+@contextlib.contextmanager
+def job_log(path: Path | str) -> Iterator[None]:
+    """Send standard output, standard error and logging of this process to a file; end the process with status 1 on an error.
+
+    A UserError becomes one paragraph on the console, any other error its last line; the log holds the traceback.
+    """
+    console = sys.stderr
+    Path(path).parent.mkdir(parents=True, exist_ok=True)
+    with Path(path).open("w", encoding="utf-8", buffering=1) as file:
+        handler = logging.StreamHandler(file)
+        handler.setFormatter(logging.Formatter("%(message)s"))
+        logging.basicConfig(level=logging.INFO, handlers=[handler], force=True)
+        try:
+            with contextlib.redirect_stdout(file), contextlib.redirect_stderr(file):
+                yield
+        except UserError as error:
+            print(f"error: {error}", file=file)
+            print(f"error: {error}", file=console)
+            _leave()
+        except Exception as error:
+            traceback.print_exc(file=file)
+            print(f"error: {type(error).__name__}: {error} (traceback in {path})", file=console)
+            _leave()
+
+
+def one_thread() -> None:
+    """Keep numerical libraries that are not loaded yet on one thread: jobs run side by side, and sums keep their order."""
+    for name in ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMEXPR_NUM_THREADS"):
+        os.environ[name] = "1"
+
+
+def _leave() -> None:
+    raise SystemExit(1)

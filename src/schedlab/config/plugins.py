@@ -1,0 +1,80 @@
+"""A user's own classes, named in YAML as FILE.py:CLASS and loaded from the file."""
+
+from __future__ import annotations
+
+import importlib.util
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from types import ModuleType
+
+from schedlab.config.errors import UserError, did_you_mean
+from schedlab.config.hashes import file_hash
+
+INTERFACES = {"rule": ("reset", "act"), "learner": ("learn", "load")}
+
+
+def is_file_target(target: str) -> bool:
+    """Tell whether a target names a class in a file (FILE.py:CLASS) and not a name that the study knows."""
+    return target.rpartition(":")[0].endswith(".py")
+
+
+def target_file(target: str) -> Path:
+    """Return the file of a FILE.py:CLASS target, relative to the working directory unless absolute."""
+    return Path(target.rpartition(":")[0])
+
+
+def load_class(target: str, kind: str, methods: Sequence[str] | None = None) -> type:
+    """Return the class that FILE.py:CLASS names, after checking that it has the methods of its kind.
+
+    kind     what the class shall be: 'rule' (reset, act) or 'learner' (learn, load); another kind with its own `methods`
+    Raises UserError where the file or the class is missing, the file fails to run, or a method is missing.
+    """
+    if not is_file_target(target):
+        raise UserError(f"'{target}' names no class in a file", expected="FILE.py:CLASS")
+    name = target.rpartition(":")[2]
+    module = _load_module(target_file(target))
+    found = getattr(module, name, None)
+    if not isinstance(found, type):
+        classes = [key for key, value in vars(module).items() if isinstance(value, type) and value.__module__ == module.__name__]
+        raise UserError(f"no class '{name}'", where=str(target_file(target)), remedy=did_you_mean(name, classes))
+    wanted = INTERFACES[kind] if methods is None else methods
+    missing = [method for method in wanted if not callable(getattr(found, method, None))]
+    if missing:
+        raise UserError(
+            f"class '{name}' cannot serve as a {kind}: it lacks {', '.join(missing)}",
+            where=str(target_file(target)),
+            expected="the methods " + ", ".join(wanted),
+        )
+    return found
+
+
+def _load_module(path: Path) -> ModuleType:
+    """Run a Python file as a module once for each content it has."""
+    if not path.is_file():
+        raise UserError("no such file", where=str(path), expected="a Python file with the user's class")
+    name = f"schedlab_user_{path.stem}_{file_hash(path)[:12]}"
+    if name in sys.modules:
+        return sys.modules[name]
+    spec = importlib.util.spec_from_file_location(name, path)
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module  # before it runs: dataclasses look their module up
+    try:
+        spec.loader.exec_module(module)
+    except Exception as error:
+        del sys.modules[name]
+        raise UserError(
+            f"the file does not run: {type(error).__name__}: {error}", where=_where(path, error), remedy="mend the file"
+        ) from error
+    return module
+
+
+def _where(path: Path, error: Exception) -> str:
+    """Give file and line of the deepest frame (or the syntax error) that lies in the file itself."""
+    line = error.lineno if isinstance(error, SyntaxError) else None
+    trace = error.__traceback__
+    while trace is not None:
+        if trace.tb_frame.f_code.co_filename == str(path):
+            line = trace.tb_lineno
+        trace = trace.tb_next
+    return f"{path}:{line}" if line else str(path)

@@ -1,0 +1,121 @@
+"""Typed sections that every study shares: scenario, policy, study, figure, theme, statistics."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from pydantic import Field
+
+from schedlab.config.schema import Settings, section, setting
+
+NAME = r"^[a-z0-9][a-z0-9._-]*$"
+SCALES = ("smoke", "small", "full", "paper")
+RESERVED_NAMES = frozenset({"config", "details", "inputs", "logs", "benchmarks", "policies", "store", "evaluation", "rules", "learned"})
+
+
+class RuleSettings(Settings):
+    """A fixed heuristic that a scenario compares, where its bare name does not say enough."""
+
+    name: str = setting(doc="name in tables and figures", pattern=NAME)
+    target: str = setting("", doc="rule of the study, or FILE.py:CLASS; empty: the name")
+    params: dict[str, Any] = setting({}, doc="the rule's own values")
+    seeds: tuple[int, ...] = setting((0,), doc="repetitions; more than one only for a rule that draws")
+
+
+class ScenarioSettings(Settings):
+    """What every scenario says: its name, its mode, and the policies and rules that it compares."""
+
+    name: str = setting(doc="equal to the file's name", pattern=NAME)
+    mode: Literal["default", "reference"] = setting("default", doc="`reference` applies the values under `reference:`")
+    reference: dict[str, Any] = setting({}, doc="the published system's values, by the keys they replace in mode reference")
+    seed: int = setting(doc="root seed from which every random stream is derived by name", ge=0)
+    scales: tuple[Literal["smoke", "small", "full", "paper"], ...] = setting(SCALES, doc="scales at which `all` includes the scenario")
+    rules: tuple[str | RuleSettings, ...] = setting((), doc="rules compared here")
+    policies: tuple[str, ...] = setting((), doc="learned policies compared here (files of conf/policy/<study>/)")
+
+    def rule_settings(self) -> tuple[RuleSettings, ...]:
+        """Return the compared rules, bare names spelled out."""
+        return tuple(RuleSettings(name=rule) if isinstance(rule, str) else rule for rule in self.rules)
+
+
+class PhaseSettings(Settings):
+    """One stretch of learning on one or several scenarios."""
+
+    scenarios: tuple[str, ...] = setting(doc="scenarios learned on together", min_length=1)
+    steps: int = setting(doc="length of the phase in the learner's own steps", gt=0)
+    params: dict[str, Any] = setting({}, doc="values of the learner that differ in this phase")
+
+
+class PolicySettings(Settings):
+    """A learned policy: what makes it, what it is trained on, what it starts from, how often it is repeated."""
+
+    name: str = setting(doc="equal to the file's name", pattern=NAME)
+    kind: Literal["learned", "oracle"] = setting("learned", doc="an oracle may read what it is tested on")
+    mode: Literal["default", "reference"] = setting("default", doc="`reference` applies the values under `reference:`")
+    reference: dict[str, Any] = setting({}, doc="the published system's values, by the keys they replace in mode reference")
+    learner: dict[str, Any] = setting(doc="an option of conf/learner/<study>/, or `_target_: FILE.py:CLASS` with values of its own")
+    train_on: tuple[PhaseSettings, ...] = setting((), doc="phases, in order")
+    parent: str | None = setting(None, doc="policy whose final parameters this one starts from, seed by seed")
+    seeds: tuple[int, ...] = setting(doc="repetitions", min_length=1)
+    scales: tuple[Literal["smoke", "small", "full", "paper"], ...] = setting(SCALES, doc="scales at which the policy is learned")
+
+
+class StatisticsSettings(Settings):
+    """How scores become a summary with its uncertainty."""
+
+    statistic: Literal["mean", "iqm"] = setting("mean", doc="weighted mean, or interquartile mean of all seeds and units")
+    resamples: int = setting(2000, doc="resamples of the two-level bootstrap over seeds and blocks", ge=100)
+    confidence: float = setting(0.95, doc="coverage of the intervals", unit="fraction", gt=0, lt=1)
+    baseline: str = setting("", doc="policy that paired differences are taken against; empty: none")
+
+
+class ThemeSettings(Settings):
+    """How figures look, for every study (conf/figure/theme.yaml)."""
+
+    width_mm: float = setting(170.0, doc="width of a full-width figure", unit="mm", gt=20)
+    font_size: float = setting(8.0, doc="size of labels", unit="pt", gt=3)
+    dpi: int = setting(200, doc="resolution of the PNG files", unit="1/inch", ge=50)
+    palette: str = setting("colorblind", doc="seaborn palette")
+
+
+class FigureSettings(Settings):
+    """One figure: its drawing function, what it shows and the words around it (conf/figure/<study>/<name>.yaml)."""
+
+    name: str = setting(doc="equal to the file's name", pattern=NAME)
+    kind: str = setting(doc="a drawing of the study")
+    title: str = setting(doc="heading in the index and the report")
+    caption: str = setting(doc="what is shown; the drawing adds what is seen")
+    published: str = setting("", doc="the published figure or table that this one answers to")
+    scenarios: tuple[str, ...] = setting((), doc="scenarios shown; empty: all of the study at this scale")
+    policies: tuple[str, ...] = setting((), doc="policies and rules shown; empty: all")
+    scales: tuple[Literal["smoke", "small", "full", "paper"], ...] = setting(SCALES, doc="scales at which the figure is drawn")
+    params: dict[str, Any] = setting({}, doc="values of the drawing function")
+
+
+class StudySettings(Settings):
+    """How a study takes part in the workflow (conf/study/<name>.yaml)."""
+
+    name: str = setting(doc="equal to the file's name", pattern=NAME)
+    module: str = setting("", doc="module that holds STUDY; empty: schedlab.studies.<name>.study")
+    path: str = setting("", doc="folder to import the module from, relative to the working directory")
+    evaluate: Literal["together", "per_policy"] = setting(
+        "per_policy", doc="one job for all learned policies of a scenario (cheap evaluations), or one for each"
+    )
+    statistics: StatisticsSettings = section(StatisticsSettings, doc="from scores to the summary")
+
+
+class Resources(Settings):
+    """What a kind of job may take; Snakemake passes it on to the cluster."""
+
+    mem_mb: int = setting(2000, doc="memory", unit="MB", gt=0)
+    runtime: int = setting(60, doc="run time", unit="min", gt=0)
+    threads: int = setting(1, doc="processor cores", gt=0)
+    gpus: int = setting(0, doc="GPUs asked for; 0: CPU", ge=0)
+
+
+class ScaleSettings(Settings):
+    """The sizes of one scale (conf/scale/<name>.yaml); one section a study, typed by the study."""
+
+    name: Literal["smoke", "small", "full", "paper"] = setting(doc="equal to the file's name")
+    resources: dict[str, Resources] = setting({}, doc="by workflow rule; `default` for the others")
+    studies: dict[str, dict[str, Any]] = Field(default_factory=dict, description="study -> its own section")

@@ -1,0 +1,178 @@
+"""Composition, typing, cross checks and freezing of a configuration folder."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import yaml
+
+from schedlab.config import freeze
+from schedlab.config.compose import Composer
+from schedlab.config.errors import UserError, UserErrors
+
+
+def edit(conf: Path, name: str, old: str, new: str) -> None:
+    text = (conf / name).read_text()
+    assert old in text
+    (conf / name).write_text(text.replace(old, new))
+
+
+def test_a_scenario_takes_what_its_groups_and_its_scale_say(load):
+    experiment = load()
+    assert experiment.scenario("line", "early")["parts"]["make_ground"]["values"] == {"rate": 0.5}
+    assert experiment.scenario("line", "late")["parts"]["make_ground"]["values"] == {"rate": 2.5}
+    assert experiment.scenario("line", "late")["problem"] == {"size": 5}
+    assert experiment.policy("line", "guesser")["params"] == {"rate": 0.25}
+
+
+def test_mode_reference_lays_its_values_over_the_others(conf, load):
+    edit(conf, "scenario/line/late.yaml", "name: late", "name: late\nmode: reference")
+    assert load().scenario("line", "late")["parts"]["make_ground"]["values"] == {"rate": 9.0}
+
+
+MISTAKES = {
+    "unknown key of a scenario": ("scenario/line/early.yaml", "name: early", "name: early\nslope: {rte: 2.0}", ["early.yaml", "'rte'", "'rate'"]),
+    "wrong type": ("scenario/line/early.yaml", "name: early", "name: early\nsize: many", ["early.yaml: size", '"many"', "integer"]),
+    "truth value for a number": ("scenario/line/early.yaml", "name: early", "name: early\nsize: true", ["early.yaml: size", "integer"]),
+    "impossible value": ("slope/steep.yaml", "2.5", "-1.0", ["slope/steep.yaml", "rate", "greater than 0"]),
+    "name and file differ": ("scenario/line/early.yaml", "name: early", "name: erly", ["early.yaml: name", "'erly'", "'early'"]),
+    "unknown group option": ("scenario/line/late.yaml", "/slope: steep", "/slope: step", ["late.yaml", "conf/slope/step.yaml", "'steep'"]),
+    "unknown rule": ("scenario/line/_base.yaml", "[zero, one]", "[zero, oen]", ["line/_base.yaml: rules", "'oen'", "'one'"]),
+    "unknown policy": ("scenario/line/_base.yaml", "[guesser]", "[gueser]", ["early.yaml", "'gueser'", "'guesser'"]),
+    "rule named twice": ("scenario/line/_base.yaml", "[zero, one]", "[zero, zero]", ["early.yaml", "'zero'", "twice"]),
+    "unknown learner": ("learner/line/guess.yaml", "name: guess", "name: gess", ["guess", "'gess'"]),
+    "unknown key of a learner": ("learner/line/guess.yaml", "rate", "rte", ["guess.yaml", "'rte'", "'rate'"]),
+    "unknown training scenario": ("policy/line/guesser.yaml", "[early]", "[eraly]", ["guesser.yaml: train_on", "'eraly'", "'early'"]),
+    "own parent": ("policy/line/guesser.yaml", "name: guesser", "name: guesser\nparent: guesser", ["guesser.yaml: parent", "cycle"]),
+    "unknown drawing": ("figure/line/line.yaml", "kind: line", "kind: lien", ["figure/line/line.yaml", "'lien'", "'line'"]),
+    "unknown scenario of a figure": ("figure/line/line.yaml", "kind: line", "kind: line\nscenarios: [erly]", ["line.yaml: scenarios", "'early'"]),
+    "unknown key of a scale": ("scale/small.yaml", "size: 5", "size: 5, sice: 1", ["scale/small.yaml", "'sice'", "'size'"]),
+    "unknown study of a scale": ("scale/small.yaml", "  line:", "  lime: {size: 5}\n  line:", ["scale/small.yaml", "'lime'", "'line'"]),
+    "clock in a value": ("scenario/line/early.yaml", "name: early", "name: early\ndata: ${now:%H}", ["early.yaml", "depends on the machine"]),
+    "environment in a value": ("scenario/line/early.yaml", "name: early", "name: early\ndata: ${oc.env:HOME}", ["early.yaml", "machine"]),
+    "broken YAML": ("scenario/line/early.yaml", "name: early", "name: [early", ["early.yaml", "line", "not valid YAML"]),
+    "unresolved value": ("scenario/line/early.yaml", "name: early", "name: early\nsize: ${scale.nothing}", ["early.yaml", "nothing"]),
+    "wrong mode": ("scenario/line/early.yaml", "name: early", "name: early\nmode: refrence", ["early.yaml: mode", "refrence"]),
+    "unknown key under reference": (
+        "scenario/line/early.yaml",
+        "name: early",
+        "name: early\nreference: {slope: {rte: 1.0}}",
+        ["early.yaml", "'rte'", "'rate'"],
+    ),
+    "no seed": ("config.yaml", "seed: 7", "sed: 7", ["config.yaml", "seed"]),
+    "theme": ("figure/theme.yaml", "dpi: 100", "dip: 100", ["theme.yaml", "'dip'", "'dpi'"]),
+}
+
+
+@pytest.mark.parametrize("mistake", MISTAKES, ids=lambda name: name.replace(" ", "-"))
+def test_a_mistake_is_named_with_file_key_and_nearest_name(mistake, conf, load):
+    name, old, new, words = MISTAKES[mistake]
+    edit(conf, name, old, new)
+    with pytest.raises(UserErrors) as caught:
+        load()
+    paragraphs = [text for text in str(caught.value).splitlines() if all(word in text for word in words)]
+    assert paragraphs, str(caught.value)
+
+
+def test_every_mistake_is_reported_in_one_pass(conf, load):
+    edit(conf, "scenario/line/early.yaml", "name: early", "name: early\nsice: 1")
+    edit(conf, "scenario/line/late.yaml", "name: late", "name: late\nsize: 0")
+    with pytest.raises(UserErrors) as caught:
+        load()
+    assert len(caught.value.errors) == 2
+
+
+def test_a_cycle_of_policies_is_refused(conf, load):
+    text = (conf / "policy/line/guesser.yaml").read_text()
+    (conf / "policy/line/guesser.yaml").write_text(text + "parent: second\n")
+    (conf / "policy/line/second.yaml").write_text(text.replace("guesser", "second") + "parent: guesser\n")
+    with pytest.raises(UserErrors, match="guesser -> second -> guesser"):
+        load()
+
+
+def test_duplicates_and_foreign_endings_are_refused(conf, load):
+    (conf / "scenario/line/EARLY.yaml").write_text((conf / "scenario/line/early.yaml").read_text())
+    (conf / "scenario/line/more.yml").write_text("name: more\n")
+    with pytest.raises(UserErrors) as caught:
+        load()
+    assert "duplicate of" in str(caught.value) and "rename it to .yaml" in str(caught.value)
+
+
+def test_a_scenario_without_its_data_is_set_aside_with_the_reason(conf, load, tmp_path):
+    edit(conf, "scenario/line/late.yaml", "name: late", f"name: late\ndata: {tmp_path}/moon.csv")
+    experiment = load()
+    assert list(experiment.studies["line"].scenarios) == ["early"]
+    assert [(study, what) for study, what, _ in experiment.not_run] == [("line", "late")]
+    with pytest.raises(UserError, match="the moon"):
+        experiment.scenario("line", "late")
+    (tmp_path / "moon.csv").write_text("there")
+    found = load()
+    before = found.part_values("line", "late", "make_points")["files"]
+    (tmp_path / "moon.csv").write_text("changed")
+    assert found.part_values("line", "late", "make_points")["files"] != before
+
+
+def test_the_cache_spares_composition_and_forgets_nothing(conf, load, monkeypatch):
+    first = load()
+    composed = []
+    compose = Composer.compose
+    monkeypatch.setattr(Composer, "compose", lambda self, group, name: composed.append(name) or compose(self, group, name))
+    again = load()
+    assert composed == [] and again.studies == first.studies
+    edit(conf, "scenario/line/late.yaml", "override /slope: steep", "override /slope: flat")
+    load()
+    assert composed == ["late"]
+    edit(conf, "slope/flat.yaml", "0.5", "0.75")
+    assert load().scenario("line", "early")["parts"]["make_ground"]["values"] == {"rate": 0.75}
+
+
+def test_a_broken_cache_is_made_again(load, tmp_path):
+    first = load()
+    (tmp_path / "cache.json").write_text("{broken")
+    assert load().studies == first.studies
+
+
+def test_frozen_parts_are_written_once_and_come_back_the_same(load, tmp_path):
+    experiment = load()
+    assert freeze.write_parts(experiment, tmp_path) == len(dict(freeze.frozen_parts(experiment)))
+    assert freeze.write_parts(load(), tmp_path) == 0
+    for path, values in freeze.frozen_parts(experiment):
+        assert freeze.read_part(tmp_path / path) == values
+    victim = tmp_path / experiment.results / "line/early/config/evaluate-rules.yaml"
+    text = victim.read_text()
+    victim.unlink()
+    assert freeze.write_parts(load(), tmp_path) == 1 and victim.read_text() == text
+
+
+def test_a_shared_part_is_frozen_once_for_equal_values(conf, load):
+    edit(conf, "scenario/line/late.yaml", "override /slope: steep", "override /slope: flat")
+    experiment = load()
+    assert experiment.part_file("line", "early", "make_ground") == experiment.part_file("line", "late", "make_ground")
+    assert experiment.part_file("line", "early", "make_points") != experiment.part_file("line", "late", "make_points")
+
+
+def test_a_value_reaches_exactly_the_parts_that_read_it(conf, load):
+    def parts() -> dict[str, str]:
+        return {path: freeze.dump(values) for path, values in freeze.frozen_parts(load())}
+
+    before = parts()
+    edit(conf, "figure/theme.yaml", "100", "101")
+    assert {path for path, text in parts().items() if before.get(path) != text} == {"results/small/line/config/draw.yaml"}
+    before = parts()
+    edit(conf, "learner/line/guess.yaml", "0.25", "0.3")
+    changed = {path.removeprefix("results/small/line/") for path, text in parts().items() if before.get(path) != text}
+    expected = {"policies/guesser/config/learn.yaml", "early/config/evaluate-guesser.yaml", "late/config/evaluate-guesser.yaml"}
+    assert changed == {*expected, "config/draw.yaml"}
+
+
+def test_frozen_values_survive_every_yaml_reader(load):
+    text = freeze.dump({"small": 1e-05, "on": "on", "date": "2026-01-01", "number": "3e-4", "none": None})
+    assert yaml.safe_load(text) == {"small": 1e-05, "on": "on", "date": "2026-01-01", "number": "3e-4", "none": None}
+
+
+@pytest.mark.parametrize("text", ["[1, 2]", "\x00", "a: b: c"])
+def test_a_damaged_part_is_a_clear_error(tmp_path, text):
+    (tmp_path / "part.yaml").write_text(text)
+    with pytest.raises(UserError, match=r"part\.yaml"):
+        freeze.read_part(tmp_path / "part.yaml")

@@ -1,0 +1,114 @@
+# The experiment table, path helpers and targets. Everything here is asked of schedlab.config; no rule knows a study's details.
+import os
+import sys
+from pathlib import Path
+
+from snakemake.exceptions import WorkflowError
+
+# The checkout's own package, here and in the scripts of all jobs, whether or not it is installed.
+SOURCE = str(Path(workflow.basedir) / "src")
+sys.path.insert(0, SOURCE)
+os.environ["PYTHONPATH"] = os.pathsep.join([SOURCE, *filter(None, [os.environ.get("PYTHONPATH")])])
+
+from schedlab.config import experiment, freeze, run_lock
+from schedlab.config.errors import UserError
+from schedlab.stages.studies import find_study
+
+SCALE = str(config.get("scale", "small"))
+CONF = Path(config.get("conf", "conf"))
+
+try:
+    EXPERIMENT = experiment.load(CONF, SCALE, find_study, cache=Path(f".schedlab/records-{SCALE}.json"))
+    if workflow.is_main_process:
+        freeze.write_parts(EXPERIMENT)
+        for study, what, reason in EXPERIMENT.not_run:
+            print(f"not run: {study}/{what}: {reason}", file=sys.stderr)
+except UserError as error:
+    raise WorkflowError(str(error)) from None
+
+
+onstart:
+    try:
+        run_lock.hold(Path(".schedlab/run.lock"))
+    except UserError as error:
+        raise WorkflowError(str(error)) from None
+
+
+PREPARE_RULES = sorted(path.as_posix() for path in (Path(workflow.basedir) / "workflow/rules/prepare").glob("*.smk"))
+
+
+wildcard_constraints:
+    study="[a-z0-9_]+",
+    scenario="[a-z0-9][a-z0-9._-]*",
+    policy="[a-z0-9][a-z0-9._-]*",
+    bundle="[a-z0-9][a-z0-9._-]*",
+    seed=r"\d+",
+    key="[0-9a-f]{12}",
+
+
+def results(path):
+    """Path below this scale's results; wildcards stay as they are."""
+    return f"{EXPERIMENT.results}/{path}"
+
+
+def plots(path):
+    """Path below this scale's figures."""
+    return f"{EXPERIMENT.plots}/{path}"
+
+
+def asks(function):
+    """An input function that may name a scenario or policy which is not there: its UserError becomes a plain message."""
+
+    def ask(wildcards):
+        try:
+            return function(wildcards)
+        except UserError as error:
+            raise WorkflowError(str(error)) from None
+
+    return ask
+
+
+def resource(rule_name, key):
+    """Resource of a workflow rule from conf/scale/, growing with each attempt where that can help."""
+    known = EXPERIMENT.scale_values["resources"]
+    value = known.get(rule_name, known.get("default", {})).get(key, {"mem_mb": 2000, "runtime": 60, "threads": 1, "gpus": 0}[key])
+    if key in ("mem_mb", "runtime"):
+        return lambda wildcards, attempt: value * 2 ** (attempt - 1)
+    return value
+
+
+def part_product(part, name, study):
+    """Input function: a file that a prepare part makes for the scenario in the wildcards."""
+    return asks(lambda w: EXPERIMENT.product(study, w.scenario, part, name))
+
+
+def part_config(part, study):
+    """Input function: the frozen configuration of a scenario's own prepare part."""
+    return asks(lambda w: EXPERIMENT.part_file(study, w.scenario, part))
+
+
+def shared_need(part, need, name, study):
+    """Input function: what a shared part reads of another shared part, found through any scenario that has both."""
+
+    def find(wildcards):
+        folder = results(f"{study}/inputs/{part}-{wildcards.key}")
+        for scenario in EXPERIMENT.studies[study].scenarios:
+            parts = EXPERIMENT.scenario(study, scenario)["parts"]
+            if part in parts and EXPERIMENT.part_folder(study, scenario, part) == folder:
+                return EXPERIMENT.product(study, scenario, need, name)
+        raise UserError(f"no scenario of study '{study}' uses {folder}")
+
+    return asks(find)
+
+
+def study_figures(study):
+    """Names of the figures that a study draws at this scale."""
+    return list(EXPERIMENT.studies[study].figures)
+
+
+def study_targets(study):
+    """Everything that a study makes: its summary and its figures."""
+    if not EXPERIMENT.studies[study].scenarios:
+        return []
+    figures = [plots(f"{study}/{figure}.{form}") for figure in study_figures(study) for form in ("svg", "pdf", "png")]
+    return [results(f"{study}/summary.parquet"), *figures]

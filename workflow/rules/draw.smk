@@ -1,0 +1,50 @@
+for drawn_study in EXPERIMENT.studies:
+
+    rule:
+        name:
+            f"draw_{drawn_study}"
+        input:
+            config=results(f"{drawn_study}/config/draw.yaml"),
+            scores=results(f"{drawn_study}/scores.parquet"),
+            curves=results(f"{drawn_study}/curves.parquet"),
+            summary=results(f"{drawn_study}/summary.parquet"),
+            comparisons=results(f"{drawn_study}/comparisons.parquet"),
+            details=results(f"{drawn_study}/details"),
+            scenarios=[
+                path
+                for scenario in EXPERIMENT.studies[drawn_study].scenarios
+                for path in EXPERIMENT.inputs(drawn_study, scenario).values()
+            ],
+        output:
+            figures=[plots(f"{drawn_study}/{figure}.{form}") for figure in study_figures(drawn_study) for form in ("svg", "pdf", "png")],
+            index=plots(f"{drawn_study}/figures.json"),
+        log:
+            results(f"{drawn_study}/logs/draw.log"),
+        benchmark:
+            results(f"{drawn_study}/benchmarks/draw.tsv")
+        resources:
+            mem_mb=resource("draw", "mem_mb"),
+            runtime=resource("draw", "runtime"),
+        params:
+            inputs={scenario: EXPERIMENT.inputs(drawn_study, scenario) for scenario in EXPERIMENT.studies[drawn_study].scenarios},
+        script:
+            "../scripts/draw.py"
+
+    rule:
+        name:
+            drawn_study
+        input:
+            study_targets(drawn_study),
+            plots("INDEX.md"),
+
+
+rule index_figures:
+    input:
+        [plots(f"{study}/figures.json") for study in EXPERIMENT.studies if study_targets(study)],
+    output:
+        plots("INDEX.md"),
+    log:
+        results("logs/index_figures.log"),
+    localrule: True
+    script:
+        "../scripts/index_figures.py"

@@ -1,0 +1,83 @@
+# Data -> trunk -> simulated adaptations -> one table a scenario. Data and trunks are shared by the scenarios that agree on them.
+def adaptation_runs(wildcards):
+    """The simulated replicates of a scenario, or the published table that takes their place."""
+    values = EXPERIMENT.part_values("adaptation", wildcards.scenario, "tabulate")
+    if values["source"] == "published":
+        return values["file"]
+    return [
+        EXPERIMENT.product("adaptation", wildcards.scenario, "simulate_adaptation", f"job-{job}-replicate-{replicate}.parquet")
+        for job in values["jobs"]
+        for replicate in range(values["replicates"])
+    ]
+
+
+rule check_data:
+    input:
+        config=results("adaptation/inputs/check_data-{key}/config.yaml"),
+    output:
+        data=results("adaptation/inputs/check_data-{key}/data.npz"),
+        summary=results("adaptation/inputs/check_data-{key}/summary.json"),
+    log:
+        results("adaptation/inputs/check_data-{key}/check_data.log"),
+    resources:
+        mem_mb=resource("check_data", "mem_mb"),
+        runtime=resource("check_data", "runtime"),
+    script:
+        "../../scripts/check_data.py"
+
+
+rule train_trunk:
+    input:
+        config=results("adaptation/inputs/train_trunk-{key}/config.yaml"),
+        data=shared_need("train_trunk", "check_data", "data.npz", "adaptation"),
+    output:
+        trunk=results("adaptation/inputs/train_trunk-{key}/trunk.parquet"),
+    log:
+        results("adaptation/inputs/train_trunk-{key}/train_trunk.log"),
+    benchmark:
+        results("adaptation/inputs/train_trunk-{key}/train_trunk.tsv")
+    threads: resource("train_trunk", "threads")
+    resources:
+        mem_mb=resource("train_trunk", "mem_mb"),
+        runtime=resource("train_trunk", "runtime"),
+    params:
+        store=results("adaptation/store"),
+    script:
+        "../../scripts/train_trunk.py"
+
+
+rule simulate_adaptation:
+    input:
+        config=part_config("simulate_adaptation", "adaptation"),
+        data=part_product("check_data", "data.npz", "adaptation"),
+        trunk=part_product("train_trunk", "trunk.parquet", "adaptation"),
+    output:
+        runs=results("adaptation/{scenario}/inputs/job-{job}-replicate-{replicate}.parquet"),
+    log:
+        results("adaptation/{scenario}/logs/simulate_adaptation-{job}-{replicate}.log"),
+    benchmark:
+        results("adaptation/{scenario}/benchmarks/simulate_adaptation-{job}-{replicate}.tsv")
+    priority: 1
+    threads: resource("simulate_adaptation", "threads")
+    resources:
+        mem_mb=resource("simulate_adaptation", "mem_mb"),
+        runtime=resource("simulate_adaptation", "runtime"),
+    params:
+        store=results("adaptation/store"),
+    script:
+        "../../scripts/simulate_adaptation.py"
+
+
+rule tabulate:
+    input:
+        config=part_config("tabulate", "adaptation"),
+        runs=adaptation_runs,
+    output:
+        table=results("adaptation/{scenario}/inputs/table.parquet"),
+    log:
+        results("adaptation/{scenario}/logs/tabulate.log"),
+    resources:
+        mem_mb=resource("tabulate", "mem_mb"),
+        runtime=resource("tabulate", "runtime"),
+    script:
+        "../../scripts/tabulate.py"

@@ -1,0 +1,35 @@
+def evaluations(study, name):
+    """One output of every evaluation job of a study."""
+    return [
+        results(f"{study}/{scenario}/evaluation/{bundle}{name}")
+        for scenario in EXPERIMENT.studies[study].scenarios
+        for bundle in EXPERIMENT.bundles(study, scenario)
+    ]
+
+
+rule summarise:
+    input:
+        config=results("{study}/config/summarise.yaml"),
+        scores=lambda w: evaluations(w.study, ".parquet"),
+        details=lambda w: evaluations(w.study, ".details"),
+        curves=lambda w: [
+            results(f"{w.study}/policies/{policy}/seed-{seed}/curve.parquet")
+            for policy in EXPERIMENT.compared_policies(w.study)
+            for seed in EXPERIMENT.policy(w.study, policy)["seeds"]
+        ],
+    output:
+        scores=results("{study}/scores.parquet"),
+        curves=results("{study}/curves.parquet"),
+        summary=results("{study}/summary.parquet"),
+        comparisons=results("{study}/comparisons.parquet"),
+        details=directory(results("{study}/details")),
+        manifest=results("{study}/manifest.json"),
+    log:
+        results("{study}/logs/summarise.log"),
+    benchmark:
+        results("{study}/benchmarks/summarise.tsv")
+    resources:
+        mem_mb=resource("summarise", "mem_mb"),
+        runtime=resource("summarise", "runtime"),
+    script:
+        "../scripts/summarise.py"

@@ -1,0 +1,22 @@
+"""Score the policies of one evaluation job on one scenario."""
+
+from schedlab.config.job_log import job_log, one_thread
+
+one_thread()
+with job_log(snakemake.log[0]):  # noqa: F821
+    from pathlib import Path
+
+    from schedlab.stages.evaluate import evaluate
+
+    job = snakemake  # noqa: F821
+    learned = {}
+    for path in map(Path, job.input.get("policies", [])):
+        learned[path.parent.parent.name, int(path.parent.name.removeprefix("seed-"))] = path
+    evaluate(
+        Path(job.input.config),
+        {name: Path(path) for name, path in job.params.inputs.items()},
+        learned,
+        scores=Path(job.output.scores),
+        details=Path(job.output.details),
+        provenance=Path(job.output.provenance),
+    )
