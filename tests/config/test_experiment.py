@@ -32,7 +32,12 @@ def test_mode_reference_lays_its_values_over_the_others(conf, load):
 
 
 MISTAKES = {
-    "unknown key of a scenario": ("scenario/line/early.yaml", "name: early", "name: early\nslope: {rte: 2.0}", ["early.yaml", "'rte'", "'rate'"]),
+    "unknown key of a scenario": (
+        "scenario/line/early.yaml",
+        "name: early",
+        "name: early\nslope: {rte: 2.0}",
+        ["early.yaml", "'rte'", "'rate'"],
+    ),
     "wrong type": ("scenario/line/early.yaml", "name: early", "name: early\nsize: many", ["early.yaml: size", '"many"', "integer"]),
     "truth value for a number": ("scenario/line/early.yaml", "name: early", "name: early\nsize: true", ["early.yaml: size", "integer"]),
     "impossible value": ("slope/steep.yaml", "2.5", "-1.0", ["slope/steep.yaml", "rate", "greater than 0"]),
@@ -46,10 +51,20 @@ MISTAKES = {
     "unknown training scenario": ("policy/line/guesser.yaml", "[early]", "[eraly]", ["guesser.yaml: train_on", "'eraly'", "'early'"]),
     "own parent": ("policy/line/guesser.yaml", "name: guesser", "name: guesser\nparent: guesser", ["guesser.yaml: parent", "cycle"]),
     "unknown drawing": ("figure/line/line.yaml", "kind: line", "kind: lien", ["figure/line/line.yaml", "'lien'", "'line'"]),
-    "unknown scenario of a figure": ("figure/line/line.yaml", "kind: line", "kind: line\nscenarios: [erly]", ["line.yaml: scenarios", "'early'"]),
+    "unknown scenario of a figure": (
+        "figure/line/line.yaml",
+        "kind: line",
+        "kind: line\nscenarios: [erly]",
+        ["line.yaml: scenarios", "'early'"],
+    ),
     "unknown key of a scale": ("scale/small.yaml", "size: 5", "size: 5, sice: 1", ["scale/small.yaml", "'sice'", "'size'"]),
     "unknown study of a scale": ("scale/small.yaml", "  line:", "  lime: {size: 5}\n  line:", ["scale/small.yaml", "'lime'", "'line'"]),
-    "clock in a value": ("scenario/line/early.yaml", "name: early", "name: early\ndata: ${now:%H}", ["early.yaml", "depends on the machine"]),
+    "clock in a value": (
+        "scenario/line/early.yaml",
+        "name: early",
+        "name: early\ndata: ${now:%H}",
+        ["early.yaml", "depends on the machine"],
+    ),
     "environment in a value": ("scenario/line/early.yaml", "name: early", "name: early\ndata: ${oc.env:HOME}", ["early.yaml", "machine"]),
     "broken YAML": ("scenario/line/early.yaml", "name: early", "name: [early", ["early.yaml", "line", "not valid YAML"]),
     "unresolved value": ("scenario/line/early.yaml", "name: early", "name: early\nsize: ${scale.nothing}", ["early.yaml", "nothing"]),

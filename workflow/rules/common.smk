@@ -34,7 +34,9 @@ onstart:
         raise WorkflowError(str(error)) from None
 
 
-PREPARE_RULES = sorted(path.as_posix() for path in (Path(workflow.basedir) / "workflow/rules/prepare").glob("*.smk"))
+PREPARE_RULES = sorted(path.as_posix() for path in (Path(workflow.basedir) / "workflow/rules/prepare").glob("*.smk")) + [
+    str(Path(study.settings["prepare"]).resolve()) for study in EXPERIMENT.studies.values() if study.settings["prepare"]
+]
 
 
 wildcard_constraints:

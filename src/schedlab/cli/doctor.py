@@ -86,7 +86,11 @@ def _gpu_use() -> Iterator[str]:
 
 
 def _programs() -> Iterator[str]:
-    for name, use in (("sbatch", "Slurm"), ("batsim", "a real Batsim; the embedded simulator needs none"), ("dot", "pictures of the rule graph")):
+    for name, use in (
+        ("sbatch", "Slurm"),
+        ("batsim", "a real Batsim; the embedded simulator needs none"),
+        ("dot", "pictures of the rule graph"),
+    ):
         path = shutil.which(name)
         yield f"{name}: {path}" if path else f"{name}: not found ({use})"
 

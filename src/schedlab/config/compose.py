@@ -143,8 +143,7 @@ def _merge(base: dict[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
 
 def _sources(folder: Path, choices: dict[str, Any], group: str, place: str, name: str) -> tuple[tuple[Path, tuple[str, ...]], ...]:
     own = folder / group / f"{name}.yaml"
-    found: list[tuple[Path, tuple[str, ...]]] = [(own, ())]
-    found += [(base, ()) for base in sorted((folder / group).glob("_*.yaml"))]
+    found: list[tuple[Path, tuple[str, ...]]] = [(file, ()) for file in _own_and_bases(own)]
     for choice, option in choices.items():
         source, _, package = choice.partition("@")
         file = folder / source / f"{option}.yaml"
@@ -152,6 +151,17 @@ def _sources(folder: Path, choices: dict[str, Any], group: str, place: str, name
         if keys[:1] == (place,) and file != own and file.exists():
             found.append((file, keys[1:]))
     return tuple(found)
+
+
+def _own_and_bases(file: Path) -> list[Path]:
+    """A file and, behind it, the files of the same folder that its defaults list names (`- _base`), and theirs."""
+    try:
+        values = yaml.load(file.read_text(encoding="utf-8"), Loader=yaml.CSafeLoader)
+    except (OSError, yaml.YAMLError, UnicodeDecodeError):
+        return [file]
+    named = (values or {}).get("defaults") or []
+    bases = [file.parent / f"{entry}.yaml" for entry in named if isinstance(entry, str) and entry not in ("_self_", file.stem)]
+    return [file, *(found for base in bases if base.is_file() for found in _own_and_bases(base))]
 
 
 def _holds(file: Path, keys: tuple) -> bool:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, Protocol
+from typing import TYPE_CHECKING, Any, Literal, Protocol, Required, TypedDict, Unpack
 
 if TYPE_CHECKING:
     import argparse
@@ -96,26 +96,29 @@ class Problem(Protocol):
     def rollout(self, policy: Policy, unit: Unit) -> Outcome: ...
 
 
-class Curve(Protocol):
-    """Receives points of a learning curve; the stage adds policy, seed and writes the table."""
+class CurvePlace(TypedDict, total=False):
+    """Where on a learning curve a point lies; a place takes one point of each metric and split."""
 
-    def __call__(
-        self,
-        metric: str,
-        value: float,
-        *,
-        step: int,
-        episode: int = 0,
-        update: int = 0,
-        phase: int = 0,
-        scenario: str = "",
-        split: str = "train",
-    ) -> None: ...
+    step: Required[int]
+    episode: int
+    update: int
+    phase: int
+    scenario: str
+    split: Split
+
+
+class Curve(Protocol):
+    """Receives points of a learning curve; the stage adds policy and seed, keeps them through an interruption, and writes the table.
+
+    What is not given is 0, "" or the split "train". A resumed learner records again what came after its last saved state.
+    """
+
+    def __call__(self, metric: str, value: float, **place: Unpack[CurvePlace]) -> None: ...
 
 
 @dataclass(frozen=True)
 class LearnPaths:
-    """Files of one learning job: the parent's checkpoint (None: from scratch), the one to write, a folder for resuming (removed at the end)."""
+    """Files of one learning job: the parent's checkpoint (None: from scratch), the one to write, a folder for resuming."""
 
     start: Path | None
     checkpoint: Path
@@ -150,15 +153,11 @@ class Part:
 
 @dataclass(frozen=True)
 class Requirement:
-    """Data that must be on the machine before a scenario can run, and where to get it."""
+    """Data that must be on the machine before a scenario can run, and where to get it; relative paths as in data_paths.find_data."""
 
     name: str
     path: Path
     source: str
-
-    @property
-    def met(self) -> bool:
-        return self.path.exists()
 
 
 @dataclass(frozen=True)
@@ -166,7 +165,7 @@ class StudyTables:
     """All that figures are drawn from: the common tables, detail tables by name, and the inputs of each scenario by name.
 
     scores, curves, summary, comparisons: design tables of all scenarios and policies of the study (evaluation/tables.py gives the columns).
-    details: table name -> the rows of all scenarios (columns scenario, policy, policy_seed, unit first).
+    details: table name -> the rows of all scenarios (columns scenario, policy, policy_seed, split, unit first, added by the stage).
     inputs: scenario -> input name -> file. scenarios: scenario -> frozen `problem` part. policies: policy -> frozen `learn` part.
     """
 
@@ -224,7 +223,7 @@ class Study:
     rules: Mapping[str, RuleMaker]
     learners: Mapping[str, Callable[[], Learner]]
     learner_settings: Mapping[str, type[Settings]]
-    figures: Mapping[str, str]  # kind -> "module:function" inside the study; imported when drawn
+    figures: Mapping[str, str]  # kind -> "package.module:function", imported when drawn
     parts: Callable[[Any], Mapping[str, Part]]
     problem_part: Callable[[Any], Mapping[str, Any]]
     requires: Callable[[Any], Sequence[Requirement]]

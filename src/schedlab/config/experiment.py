@@ -13,8 +13,9 @@ from typing import Any
 from schedlab.config import records
 from schedlab.config.compose import option_names
 from schedlab.config.contract import Study
+from schedlab.config.data_paths import find_data
 from schedlab.config.errors import UserError, UserErrors, did_you_mean
-from schedlab.config.hashes import content_hash
+from schedlab.config.hashes import content_hash, file_hash
 
 SCALE_ORDER = ("smoke", "small", "full", "paper")
 
@@ -75,12 +76,17 @@ class Experiment:
         return values
 
     def digest(self, name: str) -> str | None:
-        """SHA-256 of an outside file (None where it is missing), remembered by its size and time of change."""
-        try:
-            stat = Path(name).stat()
-        except OSError:
+        """SHA-256 of an outside file or of all files of a folder (None: missing), remembered by path, size and time of change."""
+        path = find_data(name)
+        if path.is_dir():
+            return content_hash([[file.relative_to(path).as_posix(), self._file_digest(file)] for file in sorted(path.rglob("*"))], 64)
+        return self._file_digest(path)
+
+    def _file_digest(self, path: Path) -> str | None:
+        if not path.is_file():
             return None
-        return self.cache.get(f"digest:{name}:{stat.st_size}:{stat.st_mtime_ns}", lambda: records.file_hash(name))
+        stat = path.stat()
+        return self.cache.get(f"digest:{path}:{stat.st_size}:{stat.st_mtime_ns}", lambda: file_hash(path))
 
     def product(self, study: str, scenario: str, part: str, name: str) -> str:
         """Path of one file that a prepare part makes for a scenario."""
@@ -234,9 +240,9 @@ def _restrict(experiment: Experiment) -> None:
         at_scale = {key: record for key, record in study.scenarios.items() if experiment.scale in record["scales"]}
         absent: dict[str, str] = {}
         for key, record in at_scale.items():
-            needs = [need for need in record["requires"] if not Path(need["path"]).exists()]
+            needs = [need for need in record["requires"] if not find_data(need["path"]).exists()]
             if needs:
-                absent[key] = "; ".join(f"needs {need['name']} at {need['path']}: {need['source']}" for need in needs)
+                absent[key] = "; ".join(f"needs {need['name']} at {find_data(need['path'])} ({need['source']})" for need in needs)
         study.scenarios = {key: record for key, record in at_scale.items() if key not in absent}
         experiment.not_run += [(name, key, reason) for key, reason in absent.items()]
         policies = {key: record for key, record in study.policies.items() if experiment.scale in record["scales"]}

@@ -89,13 +89,19 @@ def problem_part(experiment: Experiment, study: str, scenario: str) -> dict[str,
     return {**identity, **record["problem"], "upstream": upstream(experiment, study, scenario)}
 
 
+def _identity(experiment: Experiment, study: str) -> dict[str, Any]:
+    """Name and version of a study, and where its code is if it is none of the package's."""
+    settings = experiment.studies[study].settings
+    place = {key: settings[key] for key in ("module", "path") if settings.get(key)}
+    return {"study": study, **place, "results_version": experiment.studies[study].results_version}
+
+
 def learn_part(experiment: Experiment, study: str, policy: str) -> dict[str, Any]:
     """What the learning of one policy reads, all seeds alike; the parent's part is in it by its hash."""
     record = experiment.policy(study, policy)
     scenarios = experiment.training_scenarios(study, policy)
     part = {
-        "study": study,
-        "results_version": experiment.studies[study].results_version,
+        **_identity(experiment, study),
         "seed": experiment.seed,
         "policy": {key: value for key, value in record.items() if key != "scales"},
         "problems": {scenario: problem_part(experiment, study, scenario) for scenario in scenarios},
@@ -122,8 +128,7 @@ def evaluate_part(experiment: Experiment, study: str, scenario: str, names: list
         learned = content_hash(learn_part(experiment, study, name))
         policies.append({**{key: policy[key] for key in keep}, "trained_on": trained_on, "learn_hash": learned})
     return {
-        "study": study,
-        "results_version": experiment.studies[study].results_version,
+        **_identity(experiment, study),
         "seed": experiment.seed,
         "scenario": scenario,
         "problem": problem_part(experiment, study, scenario),
@@ -143,8 +148,7 @@ def summarise_part(experiment: Experiment, study: str) -> dict[str, Any]:
     """What the summary of a study reads: its scenarios with their evaluation jobs, and the statistics."""
     records = experiment.studies[study]
     return {
-        "study": study,
-        "results_version": records.results_version,
+        **_identity(experiment, study),
         "seed": experiment.seed,
         "statistics": records.settings["statistics"],
         "scenarios": {scenario: experiment.bundles(study, scenario) for scenario in records.scenarios},
@@ -159,7 +163,7 @@ def draw_part(experiment: Experiment, study: str) -> dict[str, Any]:
     for figure in figures:
         figure["scenarios"] = [name for name in figure["scenarios"] if name in records.scenarios] or list(records.scenarios)
     return {
-        "study": study,
+        **_identity(experiment, study),
         "scale": experiment.scale,
         "theme": experiment.theme,
         "figures": figures,

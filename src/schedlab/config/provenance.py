@@ -18,7 +18,8 @@ import schedlab
 from schedlab.config.files import write_json
 from schedlab.config.hashes import file_hash
 
-NOT_OUTPUTS = ("*provenance.json", "manifest.json", ".*", "progress")  # names of files and folders that no manifest lists
+# Names of files and folders that no manifest lists: what differs from run to run, and what is only kept to save time.
+NOT_OUTPUTS = ("*provenance.json", "manifest.json", ".*", "progress", "store", "logs", "benchmarks", "*.log", "*.tsv")
 
 
 def provenance(part_hash: str, seeds: Sequence[int] = (), inputs: Mapping[str, Path | str] | None = None) -> dict[str, Any]:

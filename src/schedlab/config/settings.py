@@ -18,6 +18,7 @@ class RuleSettings(Settings):
 
     name: str = setting(doc="name in tables and figures", pattern=NAME)
     target: str = setting("", doc="rule of the study, or FILE.py:CLASS; empty: the name")
+    kind: Literal["rule", "oracle"] = setting("rule", doc="an oracle may read what it is tested on")
     params: dict[str, Any] = setting({}, doc="the rule's own values")
     seeds: tuple[int, ...] = setting((0,), doc="repetitions; more than one only for a rule that draws")
 
@@ -98,6 +99,7 @@ class StudySettings(Settings):
     name: str = setting(doc="equal to the file's name", pattern=NAME)
     module: str = setting("", doc="module that holds STUDY; empty: schedlab.studies.<name>.study")
     path: str = setting("", doc="folder to import the module from, relative to the working directory")
+    prepare: str = setting("", doc="file with its prepare rules; empty: they lie in workflow/rules/prepare/")
     evaluate: Literal["together", "per_policy"] = setting(
         "per_policy", doc="one job for all learned policies of a scenario (cheap evaluations), or one for each"
     )

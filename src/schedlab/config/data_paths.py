@@ -1,0 +1,20 @@
+"""Where other people's data lies: below the folder that SCHEDLAB_DATA names, else below resources/data of the working directory."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+DATA_VARIABLE = "SCHEDLAB_DATA"
+LOCAL_DATA = Path("resources/data")
+
+
+def find_data(name: Path | str) -> Path:
+    """Return where a file or folder of data is, or where it should be put: absolute paths as they are."""
+    path = Path(name)
+    if path.is_absolute():
+        return path
+    shared = os.environ.get(DATA_VARIABLE)
+    if shared and (Path(shared) / path).exists():
+        return Path(shared) / path
+    return LOCAL_DATA / path

@@ -1,0 +1,174 @@
+"""The common tables: their columns and types, and the one way to build, check, join, write and read them.
+
+A table is a pandas frame whose columns, dtypes and order of rows follow from its contents alone, so equal results have equal bytes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+from schedlab.config.files import read_table, write_table
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+DETAIL_KEY = ("scenario", "policy", "policy_seed", "split", "unit")  # first columns of every detail table
+DTYPES = {"text": "str", "integer": "int64", "number": "float64"}
+
+
+@dataclass(frozen=True)
+class Column:
+    """A column: `optional` numbers may be null; all others must be there and finite."""
+
+    name: str
+    type: Literal["text", "integer", "number"]
+    optional: bool = False
+
+
+@dataclass(frozen=True)
+class TableKind:
+    """A kind of table: its columns in order, and the columns that tell its rows apart and sort them."""
+
+    name: str
+    columns: tuple[Column, ...]
+    key: tuple[str, ...]
+
+    @property
+    def names(self) -> list[str]:
+        return [column.name for column in self.columns]
+
+
+def _columns(text: str) -> tuple[Column, ...]:
+    """Read 'name:type' words; a type that ends in ? is optional, no type means text."""
+    found = []
+    for word in text.split():
+        name, _, kind = word.partition(":")
+        found.append(Column(name, kind.rstrip("?") or "text", kind.endswith("?")))
+    return tuple(found)
+
+
+SCORES = TableKind(
+    "scores",
+    _columns(
+        "scenario policy kind policy_seed:integer trained_on mode split unit_kind unit block unit_seed:integer metric"
+        " value:number weight:number config_hash"
+    ),
+    ("scenario", "policy", "mode", "policy_seed", "split", "unit", "metric"),
+)
+CURVES = TableKind(
+    "curves",
+    _columns(
+        "policy policy_seed:integer phase:integer train_scenario step:integer episode:integer update:integer split metric value:number"
+    ),
+    ("policy", "policy_seed", "phase", "train_scenario", "split", "metric", "step", "episode", "update"),
+)
+SUMMARY = TableKind(
+    "summary",
+    _columns(
+        "scenario policy kind metric unit value:number statistic ci_low:number? ci_high:number? seeds:integer units:integer"
+        " blocks:integer range_low:number range_high:number range_over split mode trained_on config_hash"
+    ),
+    ("scenario", "policy", "mode", "split", "metric"),
+)
+COMPARISONS = TableKind(
+    "comparisons",
+    _columns(
+        "scenario policy kind baseline role metric unit better difference:number statistic ci_low:number? ci_high:number?"
+        " seeds:integer units:integer blocks:integer range_low:number range_high:number range_over relative:number?"
+        " win_rate:number cliffs_delta:number standardised:number? split mode trained_on config_hash"
+    ),
+    ("scenario", "policy", "mode", "role", "split", "metric"),
+)
+
+
+def build(kind: TableKind, rows: Iterable[Mapping[str, Any]]) -> pd.DataFrame:
+    """Return the checked, sorted table of rows given as mappings; ValueError names what is wrong."""
+    import pandas as pd
+
+    rows = list(rows)
+    for row in rows:
+        if set(row) != set(kind.names):
+            raise ValueError(f"a row of the table '{kind.name}' {_differences(kind, row)}")
+    return check(kind, pd.DataFrame(rows, columns=kind.names))
+
+
+def check(kind: TableKind, table: pd.DataFrame) -> pd.DataFrame:
+    """Return a table in its fixed form: columns in order, fixed dtypes, rows sorted by the key.
+
+    Raises ValueError for missing or unknown columns, a value of the wrong type, a null, NaN or infinity where none may
+    stand, an empty key, a weight that is not above zero, and rows with the same key.
+    """
+    if set(table.columns) != set(kind.names):
+        raise ValueError(f"the table '{kind.name}' {_differences(kind, table.columns)}")
+    typed = table[kind.names].copy()
+    for column in kind.columns:
+        typed[column.name] = _typed(kind, column, table)
+    if "weight" in kind.names and not (typed["weight"] > 0).all():
+        raise ValueError(f"table '{kind.name}': a weight is not above zero: {_row(kind, typed, typed['weight'] <= 0)}")
+    twice = typed.duplicated(list(kind.key))
+    if twice.any():
+        raise ValueError(f"table '{kind.name}': more than one row for {_row(kind, typed, twice)}")
+    return typed.sort_values(list(kind.key), kind="stable").reset_index(drop=True)
+
+
+def join(kind: TableKind, tables: Sequence[pd.DataFrame]) -> pd.DataFrame:
+    """Return one checked table of several of the same kind (none: an empty one)."""
+    import pandas as pd
+
+    filled = [table for table in tables if len(table)]
+    return check(kind, pd.concat(filled, ignore_index=True)) if filled else build(kind, ())
+
+
+def write(kind: TableKind, path: Path | str, table: pd.DataFrame) -> None:
+    """Check a table and write it as Parquet, atomically."""
+    write_table(path, check(kind, table))
+
+
+def read(kind: TableKind, path: Path | str) -> pd.DataFrame:
+    """Read and check a table; ValueError names the file."""
+    try:
+        return check(kind, read_table(path))
+    except ValueError as error:
+        raise ValueError(f"{path}: {error}") from error
+
+
+def _typed(kind: TableKind, column: Column, table: pd.DataFrame) -> pd.Series:
+    import numpy as np
+    import pandas as pd
+
+    values = table[column.name]
+    where = f"table '{kind.name}', column '{column.name}'"
+    if column.type == "text":
+        wrong = ~values.map(lambda value: isinstance(value, str)).astype(bool)
+        if wrong.any():
+            raise ValueError(f"{where}: not a text: {_row(kind, table, wrong)}")
+        return values.astype(DTYPES["text"])
+    try:
+        numbers = pd.to_numeric(values.astype("float64") if column.optional else values)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"{where}: {error}") from None
+    if column.type == "integer":
+        if len(numbers) and not pd.api.types.is_integer_dtype(numbers.dtype):
+            raise ValueError(f"{where}: not all are integers (dtype {numbers.dtype})")
+        return numbers.astype(DTYPES["integer"])
+    numbers = numbers.astype(DTYPES["number"])
+    wrong = np.isinf(numbers) | (numbers.isna() & (not column.optional))
+    if wrong.any():
+        raise ValueError(f"{where}: {numbers[wrong].iloc[0]} is not allowed: {_row(kind, table, wrong)}")
+    return numbers + 0.0  # one zero, so that equal numbers have equal bytes
+
+
+def _differences(kind: TableKind, columns: Iterable[str]) -> str:
+    given, wanted = set(columns), set(kind.names)
+    lacks = f"lacks {', '.join(sorted(wanted - given))}" if wanted - given else ""
+    extra = f"has unknown {', '.join(sorted(given - wanted))}" if given - wanted else ""
+    return " and ".join(text for text in (lacks, extra) if text)
+
+
+def _row(kind: TableKind, table: pd.DataFrame, which: pd.Series) -> str:
+    """Describe the first of the marked rows by its key."""
+    first = table.loc[which.to_numpy()].iloc[0]
+    return ", ".join(f"{name}={first[name]}" for name in kind.key)

@@ -1,0 +1,181 @@
+"""Drawing helpers that know no study: points with uncertainty, learning curves, heat maps, orders, labels and legends."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from schedlab.config.contract import Metric
+from schedlab.figures.theme import GRID, MUTED, Style, ink_on
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+
+def axis_label(metric: Metric) -> str:
+    """Return 'Label (unit)', without the unit where there is none."""
+    label = metric.label or metric.name.replace("_", " ")
+    return label if metric.unit in ("", "-", "1") else f"{label} ({metric.unit})"
+
+
+def policy_order(summary: pd.DataFrame, metric: Metric) -> list[str]:
+    """Return the policies of a summary from best to worst in a metric, by their median rank over the scenarios; ties by name."""
+    rows = summary[summary["metric"] == metric.name]
+    ranks = rows.groupby(["scenario", "split", "mode"])["value"].rank(ascending=metric.better == "lower")
+    medians = ranks.groupby(rows["policy"]).median()
+    return sorted(medians.index, key=lambda name: (medians[name], name))
+
+
+def points_with_uncertainty(axes: Axes, rows: pd.DataFrame, order: Sequence[str], styles: Mapping[str, Style]) -> None:
+    """Draw one row for each policy, the first on top: a point, its interval as a bar or, where there is none, its range as a thin line.
+
+    rows  rows of the summary or of the comparisons (then `difference` is shown) of one scenario, split and metric
+    """
+    value = "value" if "value" in rows.columns else "difference"
+    known = {row["policy"]: row for _, row in rows.iterrows()}
+    for height, policy in enumerate(order):
+        if policy not in known:
+            axes.text(0.01, height, "not run", transform=axes.get_yaxis_transform(), color=MUTED, va="center", fontstyle="italic")
+            continue
+        row, style = known[policy], styles[policy]
+        if np.isfinite(row["ci_low"]):
+            axes.plot([row["ci_low"], row["ci_high"]], [height] * 2, color=style.colour, linewidth=2.2, solid_capstyle="butt", alpha=0.55)
+        else:
+            axes.plot([row["range_low"], row["range_high"]], [height] * 2, color=style.colour, linewidth=0.7, marker="|", markersize=4)
+        axes.plot([row[value]], [height], zorder=3, **style.point())
+    axes.set_yticks(range(len(order)), order)
+    axes.set_ylim(len(order) - 0.5, -0.5)
+    axes.tick_params(axis="y", length=0)
+    axes.grid(True, axis="x")
+
+
+def explain_uncertainty(figure: Figure, rows: pd.DataFrame, level: float = 0.95) -> str:
+    """Put a key of bars and thin lines below the figure, for those that occur in `rows`; returns the same as a sentence."""
+    from matplotlib.lines import Line2D
+
+    given = np.isfinite(rows["ci_low"].to_numpy(dtype=float))
+    bar = f"{100 * level:g} % interval (bootstrap over seeds and blocks)"
+    line = "smallest to largest seed (a rule: block); too few for an interval"
+    handles = [Line2D([], [], color=MUTED, linewidth=2.2, alpha=0.7, label=bar)] if given.any() else []
+    handles += [Line2D([], [], color=MUTED, linewidth=0.7, marker="|", markersize=4, label=line)] if not given.all() else []
+    figure.legend(handles=handles, loc="outside lower center", ncols=len(handles))
+    texts = [f"Bars: {bar}."] if given.any() else []
+    return " ".join(texts + ([f"Thin lines: {line}."] if not given.all() else []))
+
+
+def running_mean(values: Sequence[float] | np.ndarray, window: int) -> np.ndarray:
+    """Return the mean of the last `window` values at each place (fewer at the start), same length; values (..., n) along the last axis."""
+    values = np.asarray(values, dtype=float)
+    if window < 1:
+        raise ValueError("the window of a running mean is at least 1")
+    sums = np.cumsum(values, axis=-1)
+    sums[..., window:] = sums[..., window:] - sums[..., :-window].copy()
+    return sums / np.minimum(np.arange(1, values.shape[-1] + 1), window)
+
+
+def learning_curve(axes: Axes, points: pd.DataFrame, style: Style, *, window: int = 1, x: str = "step", label: str = "") -> None:
+    """Draw the mean over seeds of one policy's curve after a running mean, and the range of the seeds as a band.
+
+    points  rows of the curves table of one policy, phase, scenario, split and metric; only places that all seeds reached are drawn
+    """
+    grid = points.pivot_table(index="policy_seed", columns=x, values="value", aggfunc="mean").dropna(axis="columns")
+    smooth = running_mean(grid.to_numpy(), window)
+    places = grid.columns.to_numpy()
+    if len(grid) > 1:
+        axes.fill_between(places, smooth.min(axis=0), smooth.max(axis=0), color=style.colour, alpha=0.18, linewidth=0)
+    axes.plot(places, smooth.mean(axis=0), label=label, **style.line())
+
+
+def heat_map(axes: Axes, table: pd.DataFrame, *, form: str = "{:.2f}", label: str = "", colours: str = "cividis", **limits: float) -> None:
+    """Draw a table as coloured cells with their numbers in them, dark on light and light on dark; a cell without a value holds a dash.
+
+    form    how a number is written. label: of the colour bar (none if empty). limits: vmin, vmax
+    """
+    numbers = np.ma.masked_invalid(table.to_numpy(dtype=float))
+    image = axes.pcolormesh(numbers, cmap=colours, edgecolors="white", linewidth=0.6, **limits)
+    axes.invert_yaxis()
+    for row, column in np.ndindex(numbers.shape):
+        if numbers.mask is not np.ma.nomask and numbers.mask[row, column]:
+            axes.plot([column + 0.35, column + 0.65], [row + 0.5] * 2, color=GRID, linewidth=1)
+            continue
+        ink = ink_on(image.cmap(image.norm(numbers[row, column])))
+        axes.text(column + 0.5, row + 0.5, number_text(numbers[row, column], form), ha="center", va="center", color=ink)
+    axes.set_xticks(np.arange(table.shape[1]) + 0.5, [str(name) for name in table.columns])
+    axes.set_yticks(np.arange(table.shape[0]) + 0.5, [str(name) for name in table.index])
+    axes.tick_params(length=0)
+    axes.spines[:].set_visible(False)
+    if label:
+        bar = axes.figure.colorbar(image, ax=axes, label=label, aspect=30, pad=0.02)
+        bar.outline.set_visible(False)
+
+
+def number_text(value: float, form: str) -> str:
+    """Return a number as text, with a minus sign as the axes have it and none before a zero."""
+    text = form.format(value)
+    return form.format(0.0) if text == form.format(-0.0) else text.replace("-", "\N{MINUS SIGN}")
+
+
+def legend_outside(figure: Figure, handles: Iterable[Any] | None = None, *, columns: int = 0, title: str = "") -> None:
+    """Put one legend for all axes below the figure, each label once; columns 0: four at most.
+
+    handles  what to explain (with labels); None: all labelled things of all axes
+    """
+    found = handles if handles is not None else [handle for axes in figure.axes for handle in axes.get_legend_handles_labels()[0]]
+    once = {handle.get_label(): handle for handle in found}
+    figure.legend(once.values(), once.keys(), loc="outside lower center", ncols=columns or min(4, max(1, len(once))), title=title or None)
+
+
+def policy_handles(styles: Mapping[str, Style], policies: Iterable[str], *, lines: bool = False) -> list[Any]:
+    """Return legend handles for policies: markers, or lines."""
+    from matplotlib.lines import Line2D
+
+    return [Line2D([], [], label=name, **(styles[name].line() if lines else styles[name].point())) for name in policies]
+
+
+def direct_labels(axes: Axes, *, gap: float = 1.2) -> None:
+    """Write each line's label right of the axes instead of in a legend, moved apart where they would overlap, with a thin leader.
+
+    gap  smallest distance of two labels, in heights of the text. Call it last, when limits and scales of the axes are final
+    """
+    from matplotlib import rcParams
+
+    axes.figure.draw_without_rendering()  # so that the layout is known
+    lines = [line for line in axes.get_lines() if not line.get_label().startswith("_") and len(line.get_xdata())]
+    ends = [(line.get_xdata()[-1], line.get_ydata()[-1]) for line in lines]
+    box = axes.get_window_extent()
+    size = axes.xaxis.get_ticklabels()[0].get_fontsize() if axes.xaxis.get_ticklabels() else rcParams["font.size"]
+    wanted = [(axes.transData.transform(end)[1] - box.y0) / box.height for end in ends]
+    heights = spread(wanted, gap * size * axes.figure.dpi / 72 / box.height)
+    for line, end, height in zip(lines, ends, heights, strict=True):
+        leader = {"arrowstyle": "-", "color": line.get_color(), "linewidth": 0.4, "alpha": 0.6, "shrinkA": 1, "shrinkB": 1}
+        axes.annotate(
+            line.get_label(),
+            xy=end,
+            xytext=(1.03, height),
+            textcoords="axes fraction",
+            color=line.get_color(),
+            va="center",
+            fontsize=size,
+            arrowprops={**leader, "relpos": (0, 0.5)},
+            annotation_clip=False,
+        )
+
+
+def spread(heights: Sequence[float], distance: float) -> list[float]:
+    """Return the heights moved apart to at least `distance`, in their order and as close to where they were as least squares gives."""
+    order = np.argsort(heights, kind="stable")
+    groups: list[list[float]] = []  # (sum of wanted heights of the first member, count): pool adjacent violators
+    for place, index in enumerate(order):
+        groups.append([heights[index] - place * distance, 1])
+        while len(groups) > 1 and groups[-2][0] / groups[-2][1] > groups[-1][0] / groups[-1][1]:
+            total, count = groups.pop()
+            groups[-1] = [groups[-1][0] + total, groups[-1][1] + count]
+    moved = [total / count for total, count in groups for _ in range(int(count))]
+    result = [0.0] * len(heights)
+    for place, index in enumerate(order):
+        result[index] = moved[place] + place * distance
+    return result

@@ -1,0 +1,68 @@
+"""The page that lists all figures of a scale, made from the figures.json of each study."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from schedlab.config.files import write_text
+
+
+def write_index(folder: Path | str) -> Path:
+    """Write INDEX.md into plots/<scale>/ from every <study>/figures.json below it; returns its path."""
+    folder = Path(folder)
+    studies = [json.loads(path.read_text(encoding="utf-8")) for path in sorted(folder.glob("*/figures.json"))]
+    target = folder / "INDEX.md"
+    write_text(target, index_text(folder.name, studies))
+    return target
+
+
+def index_text(scale: str, studies: list[Mapping[str, Any]]) -> str:
+    """Return the page: a table of all figures, then each with its image, caption and origin. Links are relative to plots/<scale>/."""
+    lines = [f"# Figures at scale `{scale}`", "", "Made by `schedlab`; each figure is drawn from the tables of its study alone.", ""]
+    lines += ["| figure | published figure | scenarios | seeds | configuration |", "|---|---|---|---|---|"]
+    for study in studies:
+        for figure in study["figures"]:
+            cells = [f"[{study['study']}: {figure['title']}](#{_anchor(study, figure)})", figure["published"] or "–"]
+            cells += [", ".join(figure["scenarios"]), spans(figure["seeds"]), f"`{figure['config_hash']}`"]
+            lines.append("| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |")
+    for study in studies:
+        lines += ["", f"## {study['study']}", "", study["question"]]
+        for figure in study["figures"]:
+            lines += ["", *_section(study, figure)]
+    return "\n".join(lines) + "\n"
+
+
+def spans(seeds: list[int]) -> str:
+    """Return sorted integers with runs as spans: '0–4, 7'."""
+    runs: list[list[int]] = []
+    for seed in sorted(set(seeds)):
+        if runs and seed == runs[-1][-1] + 1:
+            runs[-1].append(seed)
+        else:
+            runs.append([seed])
+    return ", ".join(str(run[0]) if len(run) == 1 else f"{run[0]}–{run[-1]}" for run in runs)
+
+
+def _section(study: Mapping[str, Any], figure: Mapping[str, Any]) -> list[str]:
+    stem = f"{study['study']}/{figure['name']}"
+    published = [f"Published figure: {figure['published']}. "] if figure["published"] else []
+    origin = f"Scenarios {', '.join(figure['scenarios'])}; seeds {spans(figure['seeds'])}; configuration `{figure['config_hash']}`."
+    return [
+        f'<a id="{_anchor(study, figure)}"></a>',
+        f"### {figure['title']}",
+        "",
+        f"![{figure['title']}]({stem}.png)",
+        "",
+        figure["caption"],
+        "",
+        "".join(published) + origin + f" [SVG]({stem}.svg) [PDF]({stem}.pdf)",
+        "",
+        f"    {figure['command']}",
+    ]
+
+
+def _anchor(study: Mapping[str, Any], figure: Mapping[str, Any]) -> str:
+    return f"{study['study']}-{figure['name']}"

@@ -1,0 +1,176 @@
+"""The look of every figure: print sizes, typeface, colour-blind-safe colours with a fixed one for each policy, and files without dates."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from schedlab.config.errors import UserError
+from schedlab.config.settings import ThemeSettings
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from matplotlib.figure import Figure
+
+MM_PER_INCH = 25.4
+FONT = "DejaVu Sans"  # comes with matplotlib, so it is the same on every machine
+INK, MUTED, GRID = "#262626", "#767676", "#d9d9d9"
+LIGHTEST = 0.5  # luminance of the lightest colour that a line on white may have
+LEARNED_MARKERS, RULE_MARKERS = "oDsPX^v", "<>8ph*d"
+RULE_GREYS = ("#5f5f5f", "#8a8a8a", "#a9a9a9")
+DASHES = ("-", (0, (5, 1.5)), (0, (1.2, 1.2)), (0, (5, 1.5, 1.2, 1.5)))
+
+
+@dataclass(frozen=True)
+class Style:
+    """How one policy looks in every figure of a study."""
+
+    colour: str
+    marker: str
+    dashes: Any = "-"
+
+    def line(self) -> dict[str, Any]:
+        """Keywords of a line."""
+        return {"color": self.colour, "linestyle": self.dashes}
+
+    def point(self) -> dict[str, Any]:
+        """Keywords of a marker without line."""
+        return {"color": self.colour, "marker": self.marker, "linestyle": "none", "markeredgecolor": "white", "markeredgewidth": 0.3}
+
+
+@contextmanager
+def applied(settings: ThemeSettings) -> Iterator[None]:
+    """Apply the theme to all that is drawn and saved inside the block; only the backend, which draws without a screen, stays."""
+    import matplotlib as mpl
+
+    mpl.use("Agg", force=True)
+    with mpl.rc_context(rc(settings)):
+        yield
+
+
+def rc(settings: ThemeSettings) -> dict[str, Any]:
+    """Return matplotlib's parameters for the theme."""
+    import seaborn as sns
+
+    small, width = settings.font_size * 0.875, settings.width_mm / MM_PER_INCH
+    sizes = dict.fromkeys(("xtick.labelsize", "ytick.labelsize", "legend.fontsize"), small)
+    return {
+        **sns.axes_style("ticks"),
+        **sizes,
+        "axes.prop_cycle": _cycle(settings.palette),
+        "font.family": [FONT],
+        "font.size": settings.font_size,
+        "axes.labelsize": settings.font_size,
+        "axes.titlesize": settings.font_size,
+        "axes.titlelocation": "left",
+        "axes.titleweight": "bold",
+        "axes.edgecolor": INK,
+        "axes.labelcolor": INK,
+        "axes.linewidth": 0.6,
+        "axes.spines.top": False,
+        "axes.spines.right": False,
+        "axes.axisbelow": True,
+        "text.color": INK,
+        "xtick.color": INK,
+        "ytick.color": INK,
+        "xtick.major.width": 0.6,
+        "ytick.major.width": 0.6,
+        "xtick.major.size": 2.5,
+        "ytick.major.size": 2.5,
+        "grid.color": GRID,
+        "grid.linewidth": 0.5,
+        "lines.linewidth": 1.2,
+        "lines.markersize": 5.5,
+        "legend.frameon": False,
+        "figure.figsize": (width, width * 0.45),
+        "figure.dpi": 100,
+        "figure.constrained_layout.use": True,
+        "savefig.dpi": settings.dpi,
+        "savefig.facecolor": "white",
+        "svg.fonttype": "path",
+        "svg.hashsalt": "schedlab",
+        "pdf.fonttype": 42,
+    }
+
+
+def new_figure(
+    rows: int = 1, columns: int = 1, *, width: float = 1.0, height_mm: float | None = None, **subplots: Any
+) -> tuple[Figure, Any]:
+    """Return a figure and its axes as `Figure.subplots` gives them, outside pyplot's global state.
+
+    width      as a fraction of the theme's full width
+    height_mm  height of the whole figure; None: 45 % of its width for each row
+    subplots   keywords of `Figure.subplots` (sharex, sharey, squeeze, width_ratios ...)
+    """
+    import matplotlib as mpl
+    from matplotlib.figure import Figure
+
+    inches = mpl.rcParams["figure.figsize"][0] * width
+    height = height_mm / MM_PER_INCH if height_mm else 0.45 * inches * rows / columns**0.5
+    figure = Figure(figsize=(inches, height), layout="constrained")
+    return figure, figure.subplots(rows, columns, **subplots)
+
+
+def policy_styles(kinds: Mapping[str, str]) -> dict[str, Style]:
+    """Return the style of each policy (name -> kind: learned, rule, oracle) in the theme applied; it depends on names and kinds alone.
+
+    Learned policies have colours, rules greys with markers of their own, oracles are black and dashed; so what is
+    learned stands out, and every pair differs in marker as well as in colour.
+    """
+    import matplotlib as mpl
+
+    colours = mpl.rcParams["axes.prop_cycle"].by_key()["color"]
+    learned = sorted(name for name, kind in kinds.items() if kind == "learned")
+    rules = sorted(name for name, kind in kinds.items() if kind == "rule")
+    others = sorted(set(kinds) - set(learned) - set(rules))
+    styles = {}
+    for number, name in enumerate(learned):
+        again = number // len(colours)
+        styles[name] = Style(colours[number % len(colours)], LEARNED_MARKERS[(number + again) % len(LEARNED_MARKERS)], DASHES[again % 2])
+    for number, name in enumerate(rules):
+        markers, greys = len(RULE_MARKERS), len(RULE_GREYS)
+        styles[name] = Style(RULE_GREYS[number % greys], RULE_MARKERS[number % markers], DASHES[1 + number % (len(DASHES) - 1)])
+    for number, name in enumerate(others):
+        styles[name] = Style("#000000", "*dh"[number % 3], DASHES[1 + number % 3])
+    return styles
+
+
+def styles_of(scores: pd.DataFrame) -> dict[str, Style]:
+    """Return the styles of all policies in a study's scores or summary; pass the whole table, so that all figures agree."""
+    return policy_styles(dict(zip(scores["policy"], scores["kind"], strict=True)))
+
+
+def luminance(colour: Any) -> float:
+    """Return the relative luminance of a colour, 0 (black) to 1 (white), after the Web Content Accessibility Guidelines 2.2."""
+    from matplotlib.colors import to_rgb
+
+    linear = [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in to_rgb(colour)]
+    return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+
+
+def ink_on(colour: Any) -> str:
+    """Return the colour of text, white or nearly black, that has the higher contrast on a ground."""
+    ground = luminance(colour) + 0.05
+    return "white" if 1.05 / ground > ground / (luminance(INK) + 0.05) else INK
+
+
+def _colours(palette: str) -> list[str]:
+    """Colours of a seaborn palette without its greys, which belong to rules, and without those too light for lines on white."""
+    import seaborn as sns
+    from matplotlib.colors import rgb_to_hsv, to_hex, to_rgb
+
+    try:
+        colours = [to_rgb(colour) for colour in sns.color_palette(palette)]
+    except ValueError:
+        raise UserError(
+            f"unknown palette '{palette}'", where="conf/figure/theme.yaml: palette", expected="a palette of seaborn, such as colorblind"
+        ) from None
+    return [to_hex(colour) for colour in colours if rgb_to_hsv(colour)[1] > 0.15 and luminance(colour) < LIGHTEST]
+
+
+def _cycle(palette: str) -> Any:
+    from cycler import cycler
+
+    return cycler(color=_colours(palette))

@@ -1,0 +1,123 @@
+"""Checkpoints of learned policies: a zip of NumPy arrays and one JSON text, without pickle and with the same bytes for the same values."""
+
+from __future__ import annotations
+
+import io
+import json
+import zipfile
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from schedlab.config.errors import UserError
+from schedlab.config.files import atomic_path
+from schedlab.config.hashes import canonical_json
+
+if TYPE_CHECKING:
+    from torch import nn, optim
+
+_META = "meta.json"
+_EPOCH = (1980, 1, 1, 0, 0, 0)  # the earliest time that a zip can hold: members carry no clock
+_OPTIMIZER = "optimizer"
+
+
+@dataclass(frozen=True)
+class Checkpoint:
+    """What a file holds: plain values (`meta`, JSON) and arrays by name; `path` is where it was read from."""
+
+    meta: Mapping[str, Any]
+    arrays: Mapping[str, np.ndarray] = field(default_factory=dict)
+    path: Path = Path("-")
+
+    def group(self, name: str) -> dict[str, np.ndarray]:
+        """Return the arrays whose names begin with `name/`, without that beginning."""
+        return {key.removeprefix(f"{name}/"): value for key, value in self.arrays.items() if key.startswith(f"{name}/")}
+
+
+def write_checkpoint(path: Path | str, meta: Mapping[str, Any], arrays: Mapping[str, np.ndarray] | None = None) -> None:
+    """Write a checkpoint atomically; equal values give equal bytes (members sorted, stored, at a fixed time)."""
+    members = {_META: (canonical_json(dict(meta)) + "\n").encode()}
+    for name, array in (arrays or {}).items():
+        buffer = io.BytesIO()
+        np.lib.format.write_array(buffer, np.ascontiguousarray(array).reshape(np.shape(array)), allow_pickle=False)
+        members[f"{name}.npy"] = buffer.getvalue()
+    with atomic_path(path) as temporary, zipfile.ZipFile(temporary, "w", zipfile.ZIP_STORED) as archive:
+        for name in sorted(members):
+            info = zipfile.ZipInfo(name, _EPOCH)
+            info.external_attr = 0o644 << 16
+            archive.writestr(info, members[name])
+
+
+def read_checkpoint(path: Path | str, kind: str | None = None) -> Checkpoint:
+    """Return a checkpoint; UserError where the file is missing, damaged, or of another kind than meta['kind'] should say."""
+    path = Path(path)
+    remedy = "delete the file and run the job that makes it again"
+    try:
+        with zipfile.ZipFile(path) as archive:
+            members = {name: archive.read(name) for name in archive.namelist()}
+        meta = json.loads(members.pop(_META))
+        arrays = {
+            name.removesuffix(".npy"): np.lib.format.read_array(io.BytesIO(data), allow_pickle=False) for name, data in members.items()
+        }
+    except FileNotFoundError:
+        raise UserError("there is no such checkpoint", where=str(path), remedy="run the job that makes it first") from None
+    except (zipfile.BadZipFile, KeyError, ValueError, EOFError, OSError, NotImplementedError, RuntimeError) as error:
+        raise UserError(
+            f"the checkpoint cannot be read: {error}", where=str(path), expected="a zip of arrays and meta.json", remedy=remedy
+        ) from None
+    if not isinstance(meta, dict) or (kind is not None and meta.get("kind") != kind):
+        found = meta.get("kind") if isinstance(meta, dict) else type(meta).__name__
+        raise UserError(
+            f"the checkpoint is of kind '{found}'", where=str(path), expected=f"'{kind}'", remedy="name a policy of the right kind"
+        )
+    return Checkpoint(meta, arrays, path)
+
+
+def module_arrays(module: nn.Module) -> dict[str, np.ndarray]:
+    """Return a module's parameters and buffers as arrays by name."""
+    return {name: tensor.detach().cpu().numpy().copy() for name, tensor in module.state_dict().items()}
+
+
+def load_module(module: nn.Module, arrays: Mapping[str, np.ndarray], where: Path | str) -> None:
+    """Copy arrays into a module of the same parameter names and shapes; UserError naming the first that differs."""
+    import torch
+
+    own = module.state_dict()
+    for name in sorted({*own, *arrays}):
+        if name not in own or name not in arrays:
+            side = "misses" if name in own else "has more than the network, namely"
+            raise UserError(
+                f"the checkpoint {side} '{name}'", where=str(where), expected="the parameters of a network of the same settings"
+            )
+        if tuple(own[name].shape) != arrays[name].shape:
+            raise UserError(
+                f"'{name}' has shape {arrays[name].shape}",
+                where=str(where),
+                expected=f"{tuple(own[name].shape)}",
+                remedy="use the settings (sizes, number of actions, encoder) that the policy was learned with",
+            )
+        if not np.isfinite(arrays[name]).all():
+            raise UserError(f"'{name}' holds values that are not finite", where=str(where), expected="finite parameters")
+    module.load_state_dict({name: torch.from_numpy(np.array(array)) for name, array in arrays.items()})
+
+
+def optimizer_arrays(optimizer: optim.Optimizer) -> dict[str, np.ndarray]:
+    """Return an optimizer's state (moments and step counts, by the position of the parameter) as arrays by name."""
+    state = optimizer.state_dict()["state"]
+    return {
+        f"{_OPTIMIZER}/{index}/{key}": value.detach().cpu().numpy().copy() for index, entry in state.items() for key, value in entry.items()
+    }
+
+
+def load_optimizer(optimizer: optim.Optimizer, checkpoint: Checkpoint) -> None:
+    """Put the state that `optimizer_arrays` gave back into an optimizer of the same parameters."""
+    import torch
+
+    state: dict[int, dict[str, torch.Tensor]] = {}
+    for name, array in checkpoint.group(_OPTIMIZER).items():
+        index, key = name.split("/")
+        state.setdefault(int(index), {})[key] = torch.from_numpy(np.array(array))
+    optimizer.load_state_dict({**optimizer.state_dict(), "state": state})

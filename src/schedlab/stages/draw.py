@@ -1,0 +1,107 @@
+"""The stage `draw`: every figure of a study, from its tables alone."""
+
+from __future__ import annotations
+
+import importlib
+import logging
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from schedlab.config.contract import DrawFigure, FigureSpec, Study, StudyTables
+from schedlab.config.errors import UserError, did_you_mean
+from schedlab.config.files import read_table, write_json
+from schedlab.config.freeze import read_part
+from schedlab.config.hashes import content_hash
+from schedlab.config.schema import validate
+from schedlab.config.settings import ThemeSettings
+from schedlab.evaluation import tables
+from schedlab.stages import studies
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+log = logging.getLogger(__name__)
+
+
+def draw(part: Path, summary: Path, inputs: Mapping[str, Mapping[str, Path]], out: Path) -> None:
+    """Draw the figures of a frozen draw part into the folder `out`: <figure>.svg, .pdf, .png, .txt (the caption), and figures.json.
+
+    summary  folder that the stage `summarise` wrote into
+    inputs   scenario -> input name -> file
+    Raises UserError for an unknown drawing, ValueError where a figure shows a scenario that the tables lack.
+    """
+    from schedlab.figures import theme
+    from schedlab.figures.save import save
+
+    values = read_part(part)
+    study = studies.of_part(values)
+    settings = validate(ThemeSettings, values.get("theme") or {})
+    study_tables = read_tables(study, summary, values, inputs)
+    entries = []
+    for figure in values["figures"]:
+        spec = figure_spec(figure)
+        shown = _shown(study_tables.scores, spec)
+        log.info("drawing %s", spec.name)
+        with theme.applied(settings):
+            drawing = drawing_function(study, spec.kind)(study_tables, spec)
+            save(drawing, out / spec.name)
+        entries.append(_entry(values, spec, drawing.caption, shown))
+    write_json(out / "figures.json", {"study": study.name, "question": study.question, "scale": values["scale"], "figures": entries})
+
+
+def read_tables(study: Study, summary: Path, part: Mapping[str, Any], inputs: Mapping[str, Mapping[str, Path]]) -> StudyTables:
+    """Return all that the figures of a draw part are drawn from."""
+    return StudyTables(
+        scores=tables.read(tables.SCORES, summary / "scores.parquet"),
+        curves=tables.read(tables.CURVES, summary / "curves.parquet"),
+        summary=tables.read(tables.SUMMARY, summary / "summary.parquet"),
+        comparisons=tables.read(tables.COMPARISONS, summary / "comparisons.parquet"),
+        details={name: read_table(summary / "details" / f"{name}.parquet") for name in study.details},
+        inputs={scenario: {name: Path(path) for name, path in named.items()} for scenario, named in inputs.items()},
+        scenarios=part["scenarios"],
+        policies=part["policies"],
+    )
+
+
+def figure_spec(values: Mapping[str, Any]) -> FigureSpec:
+    """Return the contract's specification of one item of a draw part's `figures`."""
+    lists = {name: tuple(values.get(name) or ()) for name in ("scenarios", "policies")}
+    texts = {name: values[name] for name in ("name", "kind", "title", "caption")}
+    return FigureSpec(**texts, **lists, published=values.get("published") or "", params=values.get("params") or {})
+
+
+def drawing_function(study: Study, kind: str) -> DrawFigure:
+    """Import the study's drawing function of a kind ('package.module:function')."""
+    if kind not in study.figures:
+        raise UserError(f"unknown drawing '{kind}' of study '{study.name}'", remedy=did_you_mean(kind, study.figures))
+    module, _, name = study.figures[kind].partition(":")
+    return getattr(importlib.import_module(module), name)
+
+
+def _shown(scores: pd.DataFrame, spec: FigureSpec) -> pd.DataFrame:
+    """Rows of the scores that a figure's scenarios and policies name; of all where it names none."""
+    if missing := set(spec.scenarios) - set(scores["scenario"]):
+        raise ValueError(f"figure '{spec.name}' shows scenarios without scores: {', '.join(sorted(missing))}")
+    shown = scores[scores["scenario"].isin(spec.scenarios)] if spec.scenarios else scores
+    return shown[shown["policy"].isin(spec.policies)] if spec.policies else shown
+
+
+def _entry(part: Mapping[str, Any], spec: FigureSpec, caption: str, shown: pd.DataFrame) -> dict[str, Any]:
+    """What the index and the report say of one figure."""
+    return {
+        "name": spec.name,
+        "title": spec.title,
+        "caption": caption,
+        "published": spec.published,
+        "scenarios": _sorted(shown["scenario"]),
+        "policies": _sorted(shown["policy"]),
+        "seeds": [int(seed) for seed in _sorted(shown["policy_seed"])],
+        "config_hash": content_hash(part),
+        "rests_on": _sorted(shown["config_hash"]),
+        "command": f"snakemake --cores all plots/{part['scale']}/{part['study']}/{spec.name}.svg --config scale={part['scale']}",
+    }
+
+
+def _sorted(values: Iterable[Any]) -> list[Any]:
+    return sorted(set(values))

@@ -1,0 +1,135 @@
+"""The stage `learn`: one policy, one seed, from a frozen part to a checkpoint and its learning curve. Resumes an interrupted job."""
+
+from __future__ import annotations
+
+import json
+import logging
+import math
+import shutil
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Unpack
+
+from schedlab.config.contract import CurvePlace, LearnPaths
+from schedlab.config.files import write_bytes, write_text
+from schedlab.config.freeze import read_part
+from schedlab.config.hashes import content_hash, file_hash
+from schedlab.config.provenance import write_provenance
+from schedlab.evaluation import tables
+from schedlab.stages import studies
+from schedlab.stages.policies import make_learner, missing_input, policy_spec, policy_stream
+
+log = logging.getLogger(__name__)
+
+
+def learn(
+    part: Path,
+    inputs: Mapping[str, Mapping[str, Path]],
+    parent: Path | None,
+    checkpoint: Path,
+    curve: Path,
+    config_copy: Path,
+    provenance: Path,
+    seed: int,
+) -> None:
+    """Learn one policy with one seed.
+
+    part                    frozen learn part
+    inputs                  scenario -> input name -> file, of every scenario learned on
+    parent                  checkpoint of the policy to start from, or None
+    checkpoint, curve       what is made: the policy's file and the table of its learning curve
+    config_copy, provenance copy of the part, and the origin as JSON, beside them
+    seed                    number of the repetition; its streams are derived from it and the part's root seed
+
+    The folder `progress` beside the checkpoint holds what a killed job needs to go on; it is removed at the end, stays
+    where the job fails, and is emptied where part, inputs, parent or seed are no longer those it was begun with.
+    """
+    values = read_part(part)
+    study, spec = studies.of_part(values), policy_spec(values["policy"])
+    files = {f"{scenario}/{name}": Path(path) for scenario, named in inputs.items() for name, path in named.items()}
+    files |= {"parent": Path(parent)} if parent else {}
+    for name, path in files.items():
+        if not path.exists():
+            raise missing_input(name, path)
+    problems = {scenario: study.problem(problem, inputs.get(scenario, {})) for scenario, problem in values["problems"].items()}
+    paths = LearnPaths(Path(parent) if parent else None, Path(checkpoint), Path(checkpoint).parent / "progress")
+    part_hash = content_hash(values)
+    _open_progress(paths.progress, [part_hash, seed, {name: file_hash(path) for name, path in sorted(files.items())}])
+    log.info("learning %s, seed %d, on %s", spec.name, seed, ", ".join(problems))
+    with CurveRecorder(paths.progress / "curve.jsonl") as recorder:
+        make_learner(study, spec).learn(problems, spec, policy_stream(values["seed"], "learn", values["study"], seed), paths, recorder)
+        points = recorder.points()
+    if not paths.checkpoint.exists():
+        raise RuntimeError(f"the learner of '{spec.name}' wrote no checkpoint {paths.checkpoint}")
+    tables.write(tables.CURVES, curve, tables.build(tables.CURVES, ({"policy": spec.name, "policy_seed": seed, **row} for row in points)))
+    write_bytes(config_copy, Path(part).read_bytes())
+    write_provenance(provenance, part_hash, [seed], files)
+    shutil.rmtree(paths.progress)
+
+
+def _open_progress(folder: Path, origin: Any) -> None:
+    """Make the progress folder, emptied where it belongs to another job."""
+    stamp, text = folder / "origin", content_hash(origin, 32)
+    if folder.exists() and not (stamp.is_file() and stamp.read_text(encoding="utf-8") == text):
+        log.info("the progress found belongs to other values; starting anew")
+        shutil.rmtree(folder)
+    folder.mkdir(parents=True, exist_ok=True)
+    write_text(stamp, text)
+
+
+class CurveRecorder:
+    """Keeps the points of a learning curve in a file of JSON lines, so that none is lost when the job is killed.
+
+    Every point is handed to the operating system before the call returns. A resumed learner records again what it had
+    recorded after its last saved state; a point at the same place replaces the earlier one.
+    """
+
+    PLACE = ("phase", "train_scenario", "split", "metric", "step", "episode", "update")
+
+    def __init__(self, file: Path) -> None:
+        self.file, self.here = file, set()
+        kept = _complete_lines(file)
+        self.known = {self._place(row): row for row in kept}
+        write_bytes(file, b"".join(_line(row) for row in self.known.values()))
+        self.stream = file.open("ab", buffering=0)
+
+    def __enter__(self) -> CurveRecorder:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.stream.close()
+
+    def __call__(self, metric: str, value: float, **place: Unpack[CurvePlace]) -> None:
+        """Record a point. Raises ValueError for a value that is no finite number and for a place recorded before by this process."""
+        row: dict[str, Any] = {name: int(place.get(name, 0)) for name in ("phase", "episode", "update")}
+        row |= {"step": int(place["step"]), "train_scenario": place.get("scenario", ""), "split": place.get("split", "train")}
+        row |= {"metric": metric, "value": float(value)}
+        key = self._place(row)
+        if key in self.here or not math.isfinite(row["value"]):
+            fault = "holds that place already" if key in self.here else f"cannot hold {row['value']}"
+            raise ValueError(f"the learning curve {fault}: " + ", ".join(f"{name}={row[name]}" for name in self.PLACE))
+        self.here.add(key)
+        self.known[key] = row
+        self.stream.write(_line(row))
+
+    def points(self) -> list[dict[str, Any]]:
+        """Return every point, one for each place."""
+        return list(self.known.values())
+
+    def _place(self, row: Mapping[str, Any]) -> tuple:
+        return tuple(row[key] for key in self.PLACE)
+
+
+def _line(row: Mapping[str, Any]) -> bytes:
+    return json.dumps(row, separators=(",", ":")).encode() + b"\n"
+
+
+def _complete_lines(file: Path) -> list[dict[str, Any]]:
+    """Read JSON lines up to the first that was not written to its end."""
+    rows = []
+    for line in file.read_bytes().splitlines(keepends=True) if file.exists() else ():
+        try:
+            rows.append(json.loads(line))
+        except ValueError:
+            break
+    return rows

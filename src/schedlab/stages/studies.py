@@ -1,0 +1,86 @@
+"""Finds the door of a study: the object STUDY of a module of the package, of the user's, or of an installed package."""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import sys
+from collections.abc import Mapping
+from importlib.metadata import entry_points
+from pathlib import Path
+from typing import Any
+
+from schedlab.config.contract import Study
+from schedlab.config.errors import UserError, did_you_mean
+
+GROUP = "schedlab.studies"  # entry points of installed packages: name = "module:STUDY"
+
+
+def names(conf: Path | str = "conf") -> list[str]:
+    """Return the names of the studies that a configuration folder holds (conf/study/*.yaml), sorted."""
+    return sorted(path.stem for path in Path(conf, "study").glob("*.yaml") if not path.name.startswith("_"))
+
+
+def load(name: str, conf: Path | str = "conf") -> Study:
+    """Return the door of the study of a name, as conf/study/<name>.yaml says where there is such a file. Raises UserError."""
+    import yaml
+
+    file = Path(conf, "study", f"{name}.yaml")
+    values = yaml.load(file.read_text(encoding="utf-8"), Loader=yaml.CSafeLoader) if file.is_file() else {}
+    return find_study({"name": name, **(values or {})})
+
+
+def of_part(part: Mapping[str, Any]) -> Study:
+    """Return the door of the study of a frozen part: by its keys `module` and `path` where it has them, else by `load`."""
+    if part.get("module"):
+        return find_study({"name": part["study"], "module": part["module"], "path": part.get("path", "")})
+    return load(part["study"])
+
+
+def find_study(settings: Mapping[str, Any]) -> Study:
+    """Return the door of the study that conf/study/<name>.yaml describes (keys name, module, path).
+
+    Without `module` it is schedlab.studies.<name>.study, else an entry point of the group schedlab.studies. `path` is a
+    folder to import from, relative to the working directory. Raises UserError where there is no such module or it holds no STUDY.
+    """
+    name, module = settings["name"], settings.get("module") or ""
+    where = f"conf/study/{name}.yaml: module"
+    installed = {} if module else {point.name: point for point in entry_points(group=GROUP)}
+    if module:
+        return _checked(_imported(module, settings.get("path") or "", where), name, where)
+    if name.isidentifier() and importlib.util.find_spec(f"schedlab.studies.{name}"):
+        return _checked(_imported(f"schedlab.studies.{name}.study", "", where), name, where)
+    if name in installed:
+        return _checked(installed[name].load(), name, where)
+    raise UserError(
+        f"unknown study '{name}'",
+        where=where,
+        expected=f"the module that holds STUDY, as there is neither schedlab.studies.{name} nor an entry point '{name}' of '{GROUP}'",
+        remedy=did_you_mean(name, {*installed, *_shipped()}),
+    )
+
+
+def _imported(module: str, path: str, where: str) -> Any:
+    """Import a module, from a folder where one is given, and return its STUDY or None."""
+    folder = str(Path(path).resolve())
+    if path and folder not in sys.path:
+        sys.path.append(folder)  # last, so that it hides no installed package
+    try:
+        return getattr(importlib.import_module(module), "STUDY", None)
+    except ModuleNotFoundError as error:
+        raise UserError(
+            f"the module '{module}' cannot be imported: {error}", where=where, expected="an importable module that holds STUDY"
+        ) from None
+
+
+def _shipped() -> list[str]:
+    package = importlib.import_module("schedlab.studies")
+    return [path.parent.name for path in Path(package.__path__[0]).glob("*/study.py")]
+
+
+def _checked(study: Any, name: str, where: str) -> Study:
+    if not isinstance(study, Study):
+        raise UserError("the module holds no STUDY", where=where, expected="STUDY = Study(...)")
+    if study.name != name:
+        raise UserError(f"the module's study is named '{study.name}'", where=where, expected=f"'{name}'")
+    return study

@@ -1,0 +1,290 @@
+"""The data sets of a training job: settings, the fixed split, loading, saving, and what to say where files are missing."""
+
+from __future__ import annotations
+
+import importlib.util
+import zipfile
+from collections.abc import Callable
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+from pydantic import model_validator
+
+from schedlab.config.data_paths import DATA_VARIABLE, LOCAL_DATA, find_data
+from schedlab.config.errors import UserError
+from schedlab.config.files import atomic_path
+from schedlab.config.hashes import file_hash
+from schedlab.config.schema import Settings, setting
+from schedlab.config.seeds import generator
+from schedlab.studies.adaptation import readers
+from schedlab.studies.adaptation.readers import Samples
+
+Format = Literal["digits", "cifar10", "cifar100", "mnist", "fashion_mnist"]
+
+
+class DataSettings(Settings):
+    """A data set, its fixed split and its scaling.
+
+    The files' training pictures are put into a seeded order; the first become training pictures, the last validation
+    pictures. The test pictures are the files' own test set; `digits` has none: there train, validation and test are
+    cut from the one seeded order.
+    """
+
+    name: str = setting(doc="name of the data set in tables and figures")
+    format: Format = setting(doc="kind of files")
+    root: str | None = setting(None, doc="folder of the files; none: the copy that scikit-learn bundles (digits only)")
+    split_seed: int = setting(0, doc="seed of the order that the split cuts", ge=0)
+    train_size: int | None = setting(None, doc="training pictures; none: all that are left", unit="pictures", ge=1)
+    validation_size: int = setting(0, doc="validation pictures", unit="pictures", ge=0)
+    test_size: int | None = setting(None, doc="test pictures; none: all", unit="pictures", ge=1)
+    expected_train: int | None = setting(None, doc="pictures that the training files hold when whole; none: any", unit="pictures", ge=1)
+    expected_test: int | None = setting(None, doc="pictures that the test files hold when whole; none: any", unit="pictures", ge=1)
+    mean: tuple[float, ...] = setting((0.0,), doc="taken from each value in [0, 1], by channel (or one for all)", min_length=1)
+    std: tuple[float, ...] = setting((1.0,), doc="divides the result, by channel (or one for all)", min_length=1)
+
+    @model_validator(mode="after")
+    def _check(self) -> DataSettings:
+        if min(self.std) <= 0:
+            raise ValueError("std must be greater than 0")
+        if len(self.mean) != len(self.std):
+            raise ValueError("mean and std must have the same number of channels")
+        if self.root is None and self.format != "digits":
+            raise ValueError("root is required: only digits are bundled")
+        if self.test_size is None and self.format == "digits":
+            raise ValueError("test_size is required: the digits have no test set of their own")
+        return self
+
+
+@dataclass(frozen=True)
+class DataSet:
+    """Pictures (n, channels, height, width) float32, scaled, and labels (n,) int64 in [0, classes), of three splits."""
+
+    name: str
+    classes: int
+    train_images: np.ndarray
+    train_labels: np.ndarray
+    validation_images: np.ndarray
+    validation_labels: np.ndarray
+    test_images: np.ndarray
+    test_labels: np.ndarray
+
+    @property
+    def input_shape(self) -> tuple[int, int, int]:
+        """Channels, height and width of a picture."""
+        return self.train_images.shape[1:]  # type: ignore[return-value]
+
+    def split(self, name: str) -> tuple[np.ndarray, np.ndarray]:
+        """Return images and labels of `train`, `validation` or `test`."""
+        return getattr(self, f"{name}_images"), getattr(self, f"{name}_labels")
+
+
+@dataclass(frozen=True)
+class Layout:
+    """One way in which a data set lies in its folder: file names of both parts and what reads one part."""
+
+    train: tuple[str, ...]
+    test: tuple[str, ...]
+    read: Callable[[list[Path]], Samples]
+    folders: tuple[str, ...] = (".",)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """All file names, training files first."""
+        return self.train + self.test
+
+
+def _read_each(read: Callable[..., Samples], **options: Any) -> Callable[[list[Path]], Samples]:
+    def joined(paths: list[Path]) -> Samples:
+        parts = [read(path, **options) for path in paths]
+        return Samples(np.concatenate([part.images for part in parts]), np.concatenate([part.labels for part in parts]))
+
+    return joined
+
+
+def _read_pair(paths: list[Path]) -> Samples:
+    return readers.read_idx_pair(paths[0], paths[1], classes=10)
+
+
+def _idx(*folders: str) -> tuple[Layout, ...]:
+    train = ("train-images-idx3-ubyte", "train-labels-idx1-ubyte")
+    return (Layout(train, ("t10k-images-idx3-ubyte", "t10k-labels-idx1-ubyte"), _read_pair, (".", *folders)),)
+
+
+_BATCHES = tuple(f"data_batch_{number}" for number in range(1, 6))
+_PICKLE, _BINARY = readers.read_cifar_pickle, readers.read_cifar_binary
+LAYOUTS: dict[str, tuple[Layout, ...]] = {
+    "digits": (Layout(("digits.csv",), (), _read_each(readers.read_digits)),),
+    "cifar10": (
+        Layout(_BATCHES, ("test_batch",), _read_each(_PICKLE, classes=10), (".", "cifar-10-batches-py")),
+        Layout(
+            tuple(f"{name}.bin" for name in _BATCHES), ("test_batch.bin",), _read_each(_BINARY, classes=10), (".", "cifar-10-batches-bin")
+        ),
+    ),
+    "cifar100": (
+        Layout(("train",), ("test",), _read_each(_PICKLE, classes=100, label_key="fine_labels"), (".", "cifar-100-python")),
+        Layout(("train.bin",), ("test.bin",), _read_each(_BINARY, classes=100, label_bytes=2), (".", "cifar-100-binary")),
+    ),
+    "mnist": _idx("raw", "MNIST/raw"),
+    "fashion_mnist": _idx("raw", "FashionMNIST/raw"),
+}
+SOURCES = {
+    "digits": "install scikit-learn (pip install 'schedlab[learn]'), which bundles it",
+    "cifar10": "unpack cifar-10-python.tar.gz or cifar-10-binary.tar.gz of https://www.cs.toronto.edu/~kriz/cifar.html there",
+    "cifar100": "unpack cifar-100-python.tar.gz or cifar-100-binary.tar.gz of https://www.cs.toronto.edu/~kriz/cifar.html there",
+    "mnist": "put the four files of MNIST there, plain or gzip, e.g. from https://ossci-datasets.s3.amazonaws.com/mnist/",
+    "fashion_mnist": "put the four files of https://github.com/zalandoresearch/fashion-mnist there, plain or gzip",
+}
+
+
+def root_folder(data: DataSettings) -> Path:
+    """Return the folder in which the files are looked for.
+
+    An absolute root as it is; a relative one below $SCHEDLAB_DATA where that has it, else below resources/data of the
+    working directory; no root: the folder of scikit-learn's bundled tables. Raises UserError without scikit-learn.
+    """
+    if data.root is None:
+        found = importlib.util.find_spec("sklearn")  # finds the package without importing it, which takes a second
+        if found is None or found.origin is None:
+            raise UserError("scikit-learn, which bundles the digits, is not installed", where=f"data {data.name}", remedy=SOURCES["digits"])
+        return Path(found.origin).parent / "datasets" / "data"
+    return find_data(data.root)
+
+
+def missing_files(data: DataSettings) -> list[str]:
+    """Return the names of the files that are not there: none where one layout is whole, else those of the nearest layout."""
+    layout, folder = _nearest(data)
+    return [name for name in layout.names if _file(folder, name) is None]
+
+
+def load(data: DataSettings) -> DataSet:
+    """Read, split and scale a data set. Raises UserError for missing or damaged files and for sizes that do not fit."""
+    layout, folder = _whole_layout(data)
+    train = _read_part(data, layout, folder, "train")
+    if layout.test:
+        test = _read_part(data, layout, folder, "test")
+        train_rows, validation_rows, _ = _cut(data, len(train.labels), 0)
+        test_rows = np.arange(len(test.labels))[: _fitting(data, "test_size", data.test_size or len(test.labels), len(test.labels))]
+    else:
+        test = train
+        train_rows, validation_rows, test_rows = _cut(data, len(train.labels), data.test_size or 0)
+    if train.images.shape[1:] != test.images.shape[1:]:
+        raise UserError(
+            f"training pictures have the shape {train.images.shape[1:]}, test pictures {test.images.shape[1:]}",
+            where=f"{data.name}: {folder}",
+        )
+    arrays: list[np.ndarray] = []
+    for samples, rows in ((train, train_rows), (train, validation_rows), (test, test_rows)):
+        arrays += [_scaled(data, samples.images[rows]), samples.labels[rows]]
+    return DataSet(data.name, 100 if data.format == "cifar100" else 10, *arrays)
+
+
+def check(data: DataSettings) -> dict[str, Any]:
+    """Return a summary of a data set (counts, shape, classes, SHA-256 of every file) after reading all of it. Raises UserError."""
+    loaded = load(data)
+    layout, folder = _whole_layout(data)
+    return {
+        "name": data.name,
+        "format": data.format,
+        "classes": loaded.classes,
+        "input": list(loaded.input_shape),
+        "counts": {split: len(loaded.split(split)[1]) for split in ("train", "validation", "test")},
+        "labels": {
+            split: np.bincount(loaded.split(split)[1], minlength=loaded.classes).tolist() for split in ("train", "validation", "test")
+        },
+        "files": {path.name: file_hash(path) for path in _paths(folder, layout.names)},
+    }
+
+
+def save(dataset: DataSet, path: Path | str) -> None:
+    """Write a data set as an uncompressed .npz, atomically; the bytes depend on the values alone."""
+    with atomic_path(path) as temporary, temporary.open("wb") as file:
+        np.savez(file, **{field.name: np.asarray(getattr(dataset, field.name)) for field in fields(DataSet)})
+
+
+def read(path: Path | str) -> DataSet:
+    """Read a data set that `save` wrote. Raises UserError for a missing or damaged file."""
+    try:
+        with np.load(path, allow_pickle=False) as archive:
+            values = {field.name: archive[field.name] for field in fields(DataSet)}
+        return DataSet(**(values | {"name": str(values["name"]), "classes": int(values["classes"])}))
+    except FileNotFoundError:
+        raise UserError("the prepared data set is missing", where=str(path), remedy="prepare it again") from None
+    except (OSError, EOFError, ValueError, KeyError, TypeError, AttributeError, zipfile.BadZipFile) as error:
+        raise UserError(f"not a prepared data set ({error})", where=str(path), remedy="delete the file and prepare it again") from None
+
+
+def _file(folder: Path, name: str) -> Path | None:
+    """Return the path of a file, plain or gzip; None where neither is there."""
+    return next((path for path in (folder / name, folder / f"{name}.gz") if path.is_file()), None)
+
+
+def _paths(folder: Path, names: tuple[str, ...]) -> list[Path]:
+    return [path for name in names if (path := _file(folder, name))]
+
+
+def _nearest(data: DataSettings) -> tuple[Layout, Path]:
+    root = root_folder(data)
+    places = [(layout, root / folder) for layout in LAYOUTS[data.format] for folder in layout.folders]
+    return min(places, key=lambda place: sum(_file(place[1], name) is None for name in place[0].names) / len(place[0].names))
+
+
+def _whole_layout(data: DataSettings) -> tuple[Layout, Path]:
+    layout, folder = _nearest(data)
+    if missing := missing_files(data):
+        others = [" ".join(other.names) for other in LAYOUTS[data.format] if other is not layout]
+        raise UserError(
+            f"the data set {data.name} lacks {', '.join(missing)}",
+            where=str(folder.absolute()),
+            expected=f"the files (plain or gzip) {' '.join(layout.names)}" + "".join(f", or {names}" for names in others),
+            remedy=f"{SOURCES[data.format]}, or set root (relative ones are looked for below ${DATA_VARIABLE}, then {LOCAL_DATA})",
+        )
+    return layout, folder
+
+
+def _read_part(data: DataSettings, layout: Layout, folder: Path, part: Literal["train", "test"]) -> Samples:
+    names = layout.train if part == "train" else layout.test
+    samples = layout.read(_paths(folder, names))
+    expected = data.expected_train if part == "train" else data.expected_test
+    if expected is not None and len(samples.labels) != expected:
+        raise UserError(
+            f"{' '.join(names)} together hold {len(samples.labels)} pictures",
+            where=str(folder),
+            expected=f"{expected} (expected_{part})",
+            remedy=f"{SOURCES[data.format]}, or set expected_{part}",
+        )
+    return samples
+
+
+def _cut(data: DataSettings, available: int, test: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return the rows of train, validation and test: the first, the next to last, and the last of the seeded order."""
+    held_out = data.validation_size + test
+    train = data.train_size or available - held_out
+    if train < 1 or train + held_out > available:
+        raise UserError(
+            f"the split asks for {data.train_size or 'some'} training, {data.validation_size} validation and {test} test pictures",
+            where=f"data {data.name}",
+            expected=f"at most the {available} that there are",
+            remedy="lower train_size, validation_size or test_size",
+        )
+    order = generator(data.split_seed, "split", data.format).permutation(available)
+    return order[:train], order[available - held_out : available - test], order[available - test :]
+
+
+def _fitting(data: DataSettings, key: str, wanted: int, available: int) -> int:
+    if wanted > available:
+        raise UserError(f"{key} is {wanted}", where=f"data {data.name}", expected=f"at most the {available} pictures that there are")
+    return wanted
+
+
+def _scaled(data: DataSettings, images: np.ndarray) -> np.ndarray:
+    channels = images.shape[1]
+    if len(data.mean) not in (1, channels):
+        raise UserError(f"mean and std have {len(data.mean)} values", where=f"data {data.name}", expected=f"1 or {channels}")
+    mean, std = (np.asarray(values, np.float32).reshape(1, -1, 1, 1) for values in (data.mean, data.std))
+    scaled = images.astype(np.float32)
+    scaled /= 16 if data.format == "digits" else 255
+    scaled -= mean
+    scaled /= std
+    return scaled

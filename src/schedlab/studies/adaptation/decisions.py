@@ -1,0 +1,111 @@
+"""What a policy is asked and what it answers: a decision, its possible growth actions, the probability of each."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal, Protocol
+
+import numpy as np
+
+from schedlab.studies.adaptation.architecture import Architecture
+from schedlab.studies.adaptation.table import DIGITS, DecisionTree
+
+if TYPE_CHECKING:
+    from schedlab.config.contract import Unit
+
+
+@dataclass(frozen=True)
+class GrowthAction:
+    """One way to grow: insert a layer behind a deepenable block, or multiply its channels by `factor`.
+
+    bn: the inserted layer brings a batch norm; None: where the block has one.
+    """
+
+    block: int
+    operation: Literal["deepen", "widen"] = "deepen"
+    bn: bool | None = None
+    factor: float = 2.0
+
+    def apply(self, architecture: Architecture) -> Architecture:
+        """Return the grown architecture; UserError where it has no such block."""
+        if self.operation == "deepen":
+            return architecture.deepened(self.block, self.bn)
+        return architecture.widened(self.block, self.factor)
+
+
+@dataclass(frozen=True)
+class Decision:
+    """All that a policy may know when it decides: architecture (no weights), seconds left and in all, and what it may do.
+
+    actions: the growth actions; one more, the last, means: do nothing. slope: validation accuracy per epoch, where recorded.
+    """
+
+    architecture: Architecture
+    time_left: float
+    total_time: float
+    actions: tuple[GrowthAction, ...]
+    slope: float | None = None
+
+
+class TablePolicy(Protocol):
+    """A policy of this study: `decide` gives the probability of each action; `stochastic` ones are scored by their exact expectation.
+
+    `reset` starts a unit; a policy that is not stochastic may count its decisions since then.
+    """
+
+    stochastic: bool
+
+    def reset(self, unit: Unit) -> None: ...
+
+    def decide(self, decision: Decision) -> np.ndarray: ...
+
+    def act(self, observation: Any, mask: Any) -> Any: ...
+
+
+class ActByDeciding:
+    """Gives `act` to policies that have `decide`: the most probable action, the first of equals."""
+
+    stochastic = False
+
+    def reset(self, unit: Unit) -> None:
+        """Nothing to forget between units."""
+
+    def decide(self, decision: Decision) -> np.ndarray:
+        """Return the probability of each action."""
+        raise NotImplementedError
+
+    def act(self, observation: Decision, mask: Any = None) -> int:
+        """Return the most probable action of a decision; every action is always valid."""
+        del mask
+        return int(np.argmax(self.decide(observation)))
+
+
+def certain(action: int, actions: int) -> np.ndarray:
+    """Return probability one for an action."""
+    probabilities = np.zeros(actions)
+    probabilities[action] = 1.0
+    return probabilities
+
+
+def architectures(
+    tree: DecisionTree, original: Architecture, actions: Sequence[GrowthAction], back: Sequence[bool] | None = None
+) -> tuple[Architecture, ...]:
+    """Return the architecture in which each prefix of the tree finds the network; equal ones are one object.
+
+    back: for each prefix, whether its last action has been undone since then, for lack of resources (with all before it)
+    """
+    made: dict[str, Architecture] = {"": original}
+    same: dict[Architecture, Architecture] = {original: original}
+    for state, prefix in enumerate(tree.prefixes[1:], 1):
+        before, action = made[prefix[:-1]], DIGITS.index(prefix[-1])
+        grown = before if action == len(actions) else actions[action].apply(before)
+        if back is not None and back[state]:
+            grown = original
+        made[prefix] = same.setdefault(grown, grown)
+    return tuple(made[prefix] for prefix in tree.prefixes)
+
+
+def sequence_probabilities(tree: DecisionTree, probabilities: np.ndarray) -> np.ndarray:
+    """Return the probability of each sequence from those of the actions in each state (states, actions)."""
+    return probabilities[tree.states, tree.choices].prod(-1)

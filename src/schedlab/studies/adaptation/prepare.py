@@ -1,0 +1,104 @@
+"""The prepare rules: data, trunk, simulated replicates, table. Each reads its frozen part and writes one product."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from schedlab.config.files import read_table, write_json, write_table
+from schedlab.config.freeze import read_part
+from schedlab.config.schema import validate
+from schedlab.studies.adaptation import data as datasets
+from schedlab.studies.adaptation.data import DataSettings
+from schedlab.studies.adaptation.settings import AdaptationScenario, RewardSettings
+
+log = logging.getLogger(__name__)
+ANY_NAME = "shared"  # a trunk belongs to every scenario that agrees on it
+
+
+def check_data(part: Path, data: Path, summary: Path) -> None:
+    """Read a data set, check it, and write its split as arrays and what was found as JSON. Raises UserError for missing or damaged files."""
+    settings = validate(DataSettings, read_part(part)["data"])
+    write_json(summary, datasets.check(settings))
+    datasets.save(datasets.load(settings), data)
+
+
+def train_trunk(part: Path, data: Path, store: Path, trunk: Path) -> None:
+    """Train every job of a part to the end of its budget; states go to the store, the curve to a table (a row an epoch)."""
+    import pandas as pd
+
+    from schedlab.studies.adaptation import simulate
+
+    values = _values(part)
+    scenario = validate(AdaptationScenario, {"name": ANY_NAME, "adapt_at": 0.0, **values})
+    dataset = datasets.read(data)
+    write_table(trunk, pd.concat([simulate.train_trunk(scenario, job, dataset, store, log.info) for job in scenario.jobs]))
+
+
+def simulate_adaptation(part: Path, run: tuple[int, int], data: Path, store: Path, runs: Path) -> None:
+    """Train all sequences of one replicate; run: job and replicate. Writes a row an epoch and sequence."""
+    from schedlab.studies.adaptation.simulate import simulate_replicate
+
+    scenario = validate(AdaptationScenario, _values(part))
+    write_table(runs, simulate_replicate(scenario, *run, datasets.read(data), store, log.info))
+
+
+def tabulate(part: Path, runs: Sequence[Path], table: Path) -> None:
+    """Write the simulation table of a scenario: a row a job, replicate and sequence; from its runs or from the published record."""
+    import pandas as pd
+
+    from schedlab.studies.adaptation.table import DecisionTree, import_published, simulation_table
+
+    values = read_part(part)
+    if values["source"] == "published":
+        found = import_published(runs[0], values["experiment"]).assign(scenario=values["scenario"])
+        write_table(table, found.drop(columns="experiment"))
+        return
+    epochs = pd.concat([read_table(path) for path in runs], ignore_index=True)
+    tree = DecisionTree(values["actions"], values["decisions"])
+    constants = {name: values[name] for name in ("model", "data", "timing")}
+    write_table(table, simulation_table(epochs, tree, values["window"], values["decision_every"], **constants))
+
+
+def _values(part: Path) -> dict[str, Any]:
+    """The scenario's values of a part, without what only tells parts apart."""
+    return {key: value for key, value in read_part(part).items() if key not in ("results_version", "files", "study")}
+
+
+def trunk_values(scenario: AdaptationScenario) -> dict[str, Any]:
+    """What a trunk depends on."""
+    return _chosen(scenario, ("seed", "model", "data", "timing", "budget", "jobs", "training"))
+
+
+def simulation_values(scenario: AdaptationScenario) -> dict[str, Any]:
+    """What the simulated replicates depend on; of the reward only how many epochs it looks at."""
+    keys = ("name", "seed", "model", "data", "timing", "budget", "adapt_at", "changes", "decisions", "decision_every", "actions")
+    chosen = _chosen(scenario, (*keys, "training", "growth", "keep", "curves"))
+    return {**chosen, "reward": _chosen(scenario.reward, ("window",))}
+
+
+def table_values(scenario: AdaptationScenario, actions: int) -> dict[str, Any]:
+    """What the table depends on beside its runs; actions: growth actions and doing nothing."""
+    if scenario.table.source == "published":
+        return {"source": "published", "scenario": scenario.name, "file": scenario.table.file, "experiment": scenario.table.experiment}
+    chosen = _chosen(scenario, ("jobs", "replicates", "decisions", "decision_every"))
+    names = {"model": scenario.model.name, "data": scenario.data.name, "timing": scenario.timing.name}
+    return {"source": "simulate", **names, **chosen, "actions": actions, "window": scenario.reward.window}
+
+
+def problem_values(scenario: AdaptationScenario) -> dict[str, Any]:
+    """What decides how policies are scored and learned, given the table."""
+    keys = ("model", "data", "timing", "budget", "adapt_at", "changes", "decisions", "decision_every", "actions", "growth", "reward")
+    return _chosen(scenario, (*keys, "test_replicates"))
+
+
+def scenario_of(problem: Mapping[str, Any]) -> AdaptationScenario:
+    """Return the typed scenario of a frozen problem part."""
+    return validate(AdaptationScenario, {key: value for key, value in problem.items() if key != "upstream"})
+
+
+def _chosen(settings: AdaptationScenario | RewardSettings, keys: Sequence[str]) -> dict[str, Any]:
+    values = settings.model_dump(mode="json")
+    return {key: values[key] for key in keys}

@@ -1,0 +1,298 @@
+"""One scenario of the adaptation study as stages and learners see it: its units, and what a policy's decisions lead to."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from schedlab.config.contract import Metric, Outcome, Split, Unit
+from schedlab.config.errors import UserError
+from schedlab.config.seeds import derive_seed
+from schedlab.studies.adaptation.architecture import Architecture
+from schedlab.studies.adaptation.course import growth_actions, parse_action
+from schedlab.studies.adaptation.decisions import Decision, GrowthAction, architectures, certain, sequence_probabilities
+from schedlab.studies.adaptation.reliability import noise_from_tail, reliability, top_probability
+from schedlab.studies.adaptation.table import DIGITS, DecisionTree, view
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from schedlab.studies.adaptation.env import AdaptationEnv
+    from schedlab.studies.adaptation.settings import AdaptationScenario
+
+OVERLAPPING = "published, overlapping"  # kind of a replicate that is learned on and tested on, as in the published system
+
+SCORES = (
+    Metric("regret", "reward", "lower", headline=True, label="regret to the best sequence"),
+    Metric("reward", "reward", "higher"),
+    Metric("validation_log_loss", "nat", "lower", label="validation log loss"),
+    Metric("validation_accuracy", "fraction", "higher", label="validation accuracy"),
+    Metric("test_accuracy", "fraction", "higher", label="test accuracy"),
+    Metric("rank", "place", "lower", label="rank among all sequences"),
+    Metric("top_probability", "fraction", "higher", label="probability to be truly among the best"),
+    Metric("noise", "reward", "lower", label="standard deviation of one result"),
+)
+_SCORED = {
+    "validation_loss": "validation_log_loss",
+    "validation_accuracy": "validation_accuracy",
+    "test_accuracy": "test_accuracy",
+}
+
+
+@dataclass(frozen=True)
+class ProblemSetup:
+    """What a scenario says about its decisions, beside the table.
+
+    total_time       the budget, s
+    actions          growth actions in order; doing nothing is the action behind the last
+    metric           column of the table that is learned on and ranked by; a loss counts negative
+    test_replicates  the last replicates of each job, kept from learning
+    top_k            a sequence is near the top if it is among the k best
+    downs            when resources are taken away, s since the start: the network is the original one again
+    """
+
+    total_time: float
+    actions: tuple[GrowthAction, ...]
+    decisions: int = 3
+    metric: str = "validation_loss"
+    test_replicates: int = 1
+    top_k: int = 5
+    seed: int = 0
+    downs: tuple[float, ...] = ()
+
+    @property
+    def tree(self) -> DecisionTree:
+        """All sequences of these actions and doing nothing."""
+        return DecisionTree(len(self.actions) + 1, self.decisions)
+
+
+def setup_of(scenario: AdaptationScenario, original: Architecture) -> ProblemSetup:
+    """Return the setup that a typed scenario says; without actions of its own each block of the model may be deepened."""
+    growth = scenario.growth
+    bn = False if growth.bn_init == "none" else None
+    named = [parse_action(name) for name in growth_actions(scenario, original)]
+    metric = {"log_loss": "loss", "accuracy": "accuracy"}[scenario.reward.metric]
+    return ProblemSetup(
+        total_time=scenario.budget,
+        actions=tuple(GrowthAction(block, operation, bn, growth.widen_factor) for operation, block in named),
+        decisions=scenario.decisions,
+        metric=f"{scenario.reward.split}_{metric}",
+        test_replicates=scenario.test_replicates,
+        seed=scenario.seed,
+        downs=tuple(change.time for change in scenario.changes if change.change == "down"),
+    )
+
+
+def deepening_actions(original: Architecture, bn: bool | None = None) -> tuple[GrowthAction, ...]:
+    """Return the actions of the published system: deepen each block once, in order."""
+    return tuple(GrowthAction(block, bn=bn) for block in range(original.deepenable_blocks))
+
+
+@dataclass
+class _Course:
+    """What a policy said in the states it was asked about, in order, and with what probability it then acts: (states, actions)."""
+
+    said: np.ndarray
+    taken: np.ndarray
+    reached: list[int]
+
+    @classmethod
+    def empty(cls, tree: DecisionTree) -> _Course:
+        shape = (len(tree.prefixes), tree.actions)
+        return cls(np.zeros(shape), np.zeros(shape), [])
+
+    def add(self, state: int, probabilities: np.ndarray, greedy: bool) -> None:
+        self.said[state] = probabilities
+        self.taken[state] = certain(int(np.argmax(probabilities)), len(probabilities)) if greedy else probabilities
+        self.reached.append(state)
+
+
+class AdaptationProblem:
+    """A scenario's simulation table with the model that it grows; implements the contract's Problem.
+
+    Units are replicates, their block is the job. Where a job has a single replicate (a published table), that one is learned on
+    and tested on, and its kind says so. Raises UserError for a table that does not fit the setup.
+    """
+
+    def __init__(self, name: str, table: pd.DataFrame, original: Architecture, setup: ProblemSetup) -> None:
+        self.name, self.setup, self.tree = name, setup, setup.tree
+        self.view = view(table, setup.metric, f"table of {name}", self.tree)
+        self.states = architectures(self.tree, original, setup.actions, self._back())
+        late = float(self.view.time_left.max())
+        if late > setup.total_time:
+            expected = f"at most the budget of {setup.total_time:g} s"
+            raise UserError(f"the table has {late:g} s left at a decision", where=f"table of {name}", expected=expected)
+        self._tail = None
+        if len(self.view.units) == 1 and setup.metric == "test_accuracy" and "test_accuracy_last3" in table:
+            self._tail = noise_from_tail(table["test_accuracy"].to_numpy(), table["test_accuracy_last3"].to_numpy())
+        self._rows = {self._unit_id(row): row for row in range(len(self.view.units))}
+
+    def _back(self) -> list[bool]:
+        """Whether resources were taken away between the decision before each prefix and its own."""
+        position = {prefix: state for state, prefix in enumerate(self.tree.prefixes)}
+        clock = self.setup.total_time - self.view.time_left[0]
+        spans = [(clock[position[prefix[:-1]]], clock[state]) for prefix, state in position.items()]
+        return [any(since < down <= until for down in self.setup.downs) for since, until in spans]
+
+    def _unit_id(self, row: int) -> str:
+        job, replicate = self.view.units[row]
+        return f"job-{job}/replicate-{replicate}"
+
+    def _split(self, job: int) -> tuple[list[int], list[int]]:
+        """Positions of a job's replicates to learn on and to test on; the same where none can be kept for testing."""
+        own = [row for row, unit in enumerate(self.view.units) if unit[0] == job]
+        kept = self.setup.test_replicates
+        if kept == 0 or len(own) == 1:
+            return own, own
+        if kept >= len(own):
+            where = f"scenario {self.name}: test_replicates"
+            raise UserError(f"{kept} of {len(own)} replicates are kept for testing", where=where, expected=f"at most {len(own) - 1}")
+        return own[:-kept], own[-kept:]
+
+    def rows(self, split: Split) -> tuple[int, ...]:
+        """Return the positions in the view of the units of a split."""
+        if split == "validation":
+            return ()
+        parts = (self._split(job)[split == "test"] for job in dict.fromkeys(job for job, _ in self.view.units))
+        return tuple(row for part in parts for row in part)
+
+    def units(self, split: Split) -> Sequence[Unit]:
+        """Return the replicates of a split: `train` all but the last of each job, `test` those; there is no validation split."""
+        found = []
+        for row in self.rows(split):
+            job, replicate = self.view.units[row]
+            train, test = self._split(job)
+            kind = OVERLAPPING if train == test else "replicate"
+            seed = derive_seed(self.setup.seed, "unit", job, replicate)
+            found.append(Unit(self._unit_id(row), kind, split, f"job-{job}", seed))
+        return tuple(found)
+
+    def row(self, unit: Unit) -> int:
+        """Return a unit's position in the view."""
+        if unit.id not in self._rows:
+            raise UserError(f"there is no unit '{unit.id}'", where=f"scenario {self.name}", expected=f"one of {', '.join(self._rows)}")
+        return self._rows[unit.id]
+
+    def decisions(self, row: int) -> tuple[Decision, ...]:
+        """Return the decision that each prefix of the tree poses in one unit."""
+        slope = self.view.slope
+        return tuple(
+            Decision(
+                architecture=architecture,
+                time_left=float(self.view.time_left[row, state]),
+                total_time=self.setup.total_time,
+                actions=self.setup.actions,
+                slope=None if slope is None else float(slope[row, state]),
+            )
+            for state, architecture in enumerate(self.states)
+        )
+
+    def env(self, unit: Unit, seed: int) -> AdaptationEnv:
+        """Return the Gymnasium environment of one unit."""
+        from schedlab.studies.adaptation.env import AdaptationEnv
+
+        return AdaptationEnv(self, (self.row(unit),), seed=seed)
+
+    def rollout(self, policy: Any, unit: Unit) -> Outcome:
+        """Return a policy's scores on one unit; random ones by their exact expectation over all sequences.
+
+        A policy with `decide` is asked about decisions; any other steps the environment and sees its observations.
+        """
+        row = self.row(unit)
+        policy.reset(unit)
+        course = self._ask(policy, row) if hasattr(policy, "decide") else self._step(policy, unit)
+        weights = sequence_probabilities(self.tree, course.taken)
+        details = {"decisions": self._decisions_table(row, course), "sequences": self._sequences_table(row, weights)}
+        return Outcome(self._scores(row, weights), details=details)
+
+    def _ask(self, policy: Any, row: int) -> _Course:
+        course = _Course.empty(self.tree)
+        decisions = self.decisions(row)
+        if policy.stochastic:
+            for state, decision in enumerate(decisions):
+                course.add(state, self._checked(policy.decide(decision)), greedy=False)
+            return course
+        prefix = ""
+        for _ in range(self.tree.decisions):
+            state = self.tree.prefixes.index(prefix)
+            course.add(state, self._checked(policy.decide(decisions[state])), greedy=True)
+            prefix += DIGITS[int(np.argmax(course.said[state]))]
+        return course
+
+    def _step(self, policy: Any, unit: Unit) -> _Course:
+        course = _Course.empty(self.tree)
+        env = self.env(unit, unit.seed)
+        observation, _ = env.reset(seed=unit.seed)
+        done = False
+        while not done:
+            state, action = env.state, int(policy.act(observation, env.action_masks()))
+            observation, _, done, _, _ = env.step(action)
+            course.add(state, certain(action, self.tree.actions), greedy=True)
+        return course
+
+    def _checked(self, probabilities: np.ndarray) -> np.ndarray:
+        if np.shape(probabilities) != (self.tree.actions,):
+            raise UserError(
+                f"the policy chooses among {np.size(probabilities)} actions",
+                where=f"scenario {self.name}",
+                expected=f"{self.tree.actions} actions",
+                remedy="use a policy that was learned for this number, or one with head: blocks",
+            )
+        return np.asarray(probabilities, dtype=float)
+
+    @cached_property
+    def _quality(self) -> dict[int, tuple[float, np.ndarray]]:
+        """Job -> noise of one result, and each sequence's probability to be truly among the best; empty where noise is unknown."""
+        found = {}
+        for job in dict.fromkeys(job for job, _ in self.view.units):
+            results = self.view.reward[[row for row, unit in enumerate(self.view.units) if unit[0] == job]]
+            if len(results) == 1 and self._tail is None:
+                continue
+            noise = self._tail if len(results) == 1 else reliability(results).sd_residual
+            seed = derive_seed(self.setup.seed, "top", job)
+            found[job] = (noise, top_probability(results, min(self.setup.top_k, results.shape[1]), seed, noise))
+        return found
+
+    def _scores(self, row: int, weights: np.ndarray) -> dict[str, float]:
+        reward = self.view.reward[row]
+        scores = {
+            "regret": float(reward.max() - weights @ reward),
+            "reward": float(weights @ reward),
+            "rank": float(weights @ self.view.ranks(reward)),
+        }
+        for column, name in _SCORED.items():
+            if column in self.view.metrics and np.isfinite(self.view.metrics[column][row]).all():
+                scores[name] = float(weights @ self.view.metrics[column][row])
+        if quality := self._quality.get(self.view.units[row][0]):
+            scores |= {"noise": quality[0], "top_probability": float(weights @ quality[1])}
+        return scores
+
+    def _decisions_table(self, row: int, course: _Course) -> pd.DataFrame:
+        import pandas as pd
+
+        rows = []
+        for state in course.reached:
+            prefix, said = self.tree.prefixes[state], course.said[state]
+            entry = {"decision": len(prefix), "prefix": prefix, "time_left": float(self.view.time_left[row, state])}
+            entry["action"] = int(np.argmax(said))
+            rows.append(entry | {f"probability_{action}": float(value) for action, value in enumerate(said)})
+        return pd.DataFrame(rows)
+
+    def _sequences_table(self, row: int, weights: np.ndarray) -> pd.DataFrame:
+        import pandas as pd
+
+        kept = np.flatnonzero(weights > 0)
+        reward = self.view.reward[row]
+        columns: dict[str, Any] = {
+            "sequence": [self.tree.sequences[i] for i in kept],
+            "probability": weights[kept],
+            "reward": reward[kept],
+            "regret": reward.max() - reward[kept],
+            "rank": self.view.ranks(reward)[kept],
+        }
+        columns |= {name: values[row][kept] for name, values in self.view.metrics.items()}
+        return pd.DataFrame(columns)

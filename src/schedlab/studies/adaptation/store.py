@@ -1,0 +1,192 @@
+"""The node store: what was trained once is never trained again, whatever happens to the process that trains.
+
+One SQLite file holds one family of nodes (a trunk, or a replicate from its adaptation point on). A node is written in one transaction
+after its epoch, so a process that is killed loses the epoch under way and nothing else. Everything read is checked against its
+SHA-256: a damaged node counts as absent, a damaged file is moved aside and begun anew; either leaves a line in the log.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import sqlite3
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TypeVar
+
+from schedlab.config.errors import UserError
+
+Log = Callable[[str], None]
+Metrics = Mapping[str, float]
+T = TypeVar("T")
+
+BUSY_SECONDS = 60.0  # how long a statement waits for another process's transaction
+NO_DAMAGE = ("locked", "unable to open", "readonly", "disk is full", "disk I/O error")  # what sqlite says of other troubles
+SCHEMA = """
+CREATE TABLE IF NOT EXISTS family (description TEXT NOT NULL);
+CREATE TABLE IF NOT EXISTS nodes (
+    key TEXT PRIMARY KEY,
+    metrics TEXT NOT NULL,
+    metrics_hash TEXT NOT NULL,
+    state BLOB,
+    state_hash TEXT NOT NULL,
+    trained INTEGER NOT NULL
+) WITHOUT ROWID;
+"""
+
+
+@dataclass(frozen=True)
+class NodeSummary:
+    """What the store knows of a node without its state: its metrics, whether the state is kept, how often it was trained."""
+
+    metrics: dict[str, float]
+    has_state: bool
+    trained: int
+
+
+class NodeStore:
+    """The nodes of one family in one SQLite file; opens (and makes) the file at once.
+
+    path         the file; its folder is made
+    description  what determines the family, kept in the file for people who wonder what it is
+    log          receives one line for each damage that was mended
+
+    Raises UserError where the disk is full or the folder cannot be written.
+    """
+
+    def __init__(self, path: Path | str, description: Mapping | None = None, log: Log | None = None) -> None:
+        self.path = Path(path)
+        self._description = json.dumps(description or {}, sort_keys=True)
+        self._log = log or (lambda _line: None)
+        self._connection: sqlite3.Connection | None = None
+        self._guarded(lambda _connection: None)
+
+    def close(self) -> None:
+        """Close the file; the next use opens it again."""
+        if self._connection is not None:
+            self._connection.close()
+            self._connection = None
+
+    def summaries(self) -> dict[str, NodeSummary]:
+        """Return every intact node of the file by key, without the states."""
+        query = "SELECT key, metrics, metrics_hash, state IS NOT NULL, trained FROM nodes"
+        found = {}
+        for key, metrics, digest, has_state, trained in self._guarded(lambda connection: connection.execute(query).fetchall()):
+            if _hash(key, metrics) != digest:
+                self._damaged(key, "metrics")
+                continue
+            found[key] = NodeSummary(json.loads(metrics), bool(has_state), trained)
+        return found
+
+    def state(self, key: str) -> bytes | None:
+        """Return a node's packed state; None where the node is absent, its state was dropped, or is damaged."""
+        query = "SELECT state, state_hash FROM nodes WHERE key = ?"
+        row = self._guarded(lambda connection: connection.execute(query, (key,)).fetchone())
+        if row is None or row[0] is None:
+            return None
+        if _hash(key, row[0]) != row[1]:
+            self._damaged(key, "state")
+            return None
+        return row[0]
+
+    def save(self, key: str, metrics: Metrics, state: bytes) -> None:
+        """Store a node that was just trained; a node that was there is replaced and its count of trainings rises."""
+        text = json.dumps(dict(metrics), sort_keys=True)
+        values = (key, text, _hash(key, text), state, _hash(key, state))
+        self._write(
+            "INSERT INTO nodes VALUES (?, ?, ?, ?, ?, 1) ON CONFLICT (key) DO UPDATE SET metrics = excluded.metrics, "
+            "metrics_hash = excluded.metrics_hash, state = excluded.state, state_hash = excluded.state_hash, trained = trained + 1",
+            [values],
+        )
+
+    def update_metrics(self, key: str, metrics: Metrics) -> None:
+        """Replace a node's metrics (it was evaluated later than trained); its state stays as it is."""
+        text = json.dumps(dict(metrics), sort_keys=True)
+        self._write("UPDATE nodes SET metrics = ?, metrics_hash = ? WHERE key = ?", [(text, _hash(key, text), key)])
+
+    def drop_states(self, keys: Iterable[str]) -> None:
+        """Forget the states of nodes and keep their metrics."""
+        self._write("UPDATE nodes SET state = NULL WHERE key = ?", [(key,) for key in keys])
+
+    def trained(self) -> dict[str, int]:
+        """Return how often each node of the file was trained (1, unless damage was mended)."""
+        return {key: summary.trained for key, summary in self.summaries().items()}
+
+    @contextmanager
+    def lock(self) -> Iterator[None]:
+        """Let one process at a time train this family; others wait (and say so). The system frees it when a process dies."""
+        import fcntl
+
+        with self.path.with_suffix(".lock").open("w") as file:
+            waiting = False
+            while True:
+                try:
+                    fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                    break
+                except BlockingIOError:
+                    if not waiting:
+                        self._log(f"{self.path.name}: waiting for another process that trains the same nodes")
+                    waiting = True
+                    time.sleep(0.1)
+                except OSError as error:
+                    self._log(f"{self.path.name}: this file system has no locks ({error.strerror}); going on without")
+                    break
+            yield
+
+    def _write(self, statement: str, values: list[tuple]) -> None:
+        def write(connection: sqlite3.Connection) -> None:
+            with connection:
+                connection.execute("BEGIN IMMEDIATE")
+                connection.executemany(statement, values)
+
+        if values:
+            self._guarded(write)
+
+    def _guarded(self, action: Callable[[sqlite3.Connection], T]) -> T:
+        """Run an action on the open file; where the file proves damaged, move it aside and run the action on an empty one."""
+        try:
+            return action(self._open())
+        except (sqlite3.Error, UnicodeDecodeError) as error:  # damaged text may not decode
+            if any(sign in str(error) for sign in NO_DAMAGE):
+                raise UserError(str(error), where=str(self.path), remedy="see to the folder and its disk, then start again") from None
+            self._move_aside(error)
+            return action(self._open())
+
+    def _open(self) -> sqlite3.Connection:
+        if self._connection is not None:
+            return self._connection
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        connection = sqlite3.connect(self.path, timeout=BUSY_SECONDS, isolation_level=None)
+        try:
+            connection.execute("PRAGMA journal_mode = TRUNCATE")  # unlike WAL it needs no shared memory, so network folders work
+            connection.execute("PRAGMA synchronous = OFF")  # survives a killed process; what a power cut may spoil is mended
+            if (verdict := connection.execute("PRAGMA quick_check(1)").fetchone()[0]) != "ok":
+                raise sqlite3.DatabaseError(f"malformed: {verdict}")
+            connection.executescript(f"BEGIN IMMEDIATE; {SCHEMA} COMMIT;")
+            connection.execute("INSERT INTO family SELECT ? WHERE NOT EXISTS (SELECT * FROM family)", (self._description,))
+            connection.execute("SELECT key, metrics, metrics_hash, state_hash, trained FROM nodes LIMIT 1").fetchall()
+        except BaseException:
+            connection.close()
+            raise
+        self._connection = connection
+        return connection
+
+    def _move_aside(self, error: Exception) -> None:
+        self.close()
+        number = 1
+        while (aside := self.path.with_name(f"{self.path.name}.damaged-{number}")).exists():
+            number += 1
+        self.path.replace(aside)
+        self.path.with_name(self.path.name + "-journal").unlink(missing_ok=True)
+        self._log(f"{self.path.name}: the file is damaged ({error}); moved to {aside.name}, its nodes will be trained again")
+
+    def _damaged(self, key: str, what: str) -> None:
+        self._log(f"{self.path.name}: node {key}: its {what} is damaged; it will be trained again")
+
+
+def _hash(key: str, content: str | bytes) -> str:
+    data = content if isinstance(content, bytes) else content.encode()
+    return hashlib.sha256(key.encode() + b"\0" + data).hexdigest()

@@ -1,0 +1,167 @@
+"""The door of the adaptation study."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+from schedlab.config.contract import Learner, Part, Problem, Requirement, Study
+from schedlab.config.errors import UserError
+from schedlab.config.files import read_table
+from schedlab.config.schema import Settings, setting, validate
+from schedlab.studies.adaptation import prepare
+from schedlab.studies.adaptation.architecture import architecture
+from schedlab.studies.adaptation.data import SOURCES
+from schedlab.studies.adaptation.learner_settings import LEARNER_SETTINGS
+from schedlab.studies.adaptation.problem import SCORES, AdaptationProblem, setup_of
+from schedlab.studies.adaptation.rules import RULE_SETTINGS, RULES
+from schedlab.studies.adaptation.settings import RESULTS_VERSION, AdaptationScenario
+
+PUBLISHED_SOURCE = "the published system's simulations, as one CSV; set SCHEDLAB_DATA to the folder that holds it"
+
+
+class AdaptationScale(Settings):
+    """Sizes that the scenarios and policies of this study take from conf/scale/."""
+
+    budget: float = setting(240.0, doc="length of a training job", unit="s", gt=0)
+    decisions: int = setting(3, doc="growth decisions of a run", ge=1)
+    jobs: tuple[int, ...] = setting((0,), doc="initialisations")
+    replicates: int = setting(3, doc="shuffle streams of each job, those kept for testing among them", ge=1)
+    test_replicates: int = setting(1, doc="replicates that nothing is learned or chosen on", ge=0)
+    seeds: tuple[int, ...] = setting((0, 1, 2), doc="repetitions of learned policies")
+    exact_updates: int = setting(300, doc="most updates of the exact learner", ge=1)
+    episodes: int = setting(6000, doc="episodes of a phase of the sampling learners", ge=1)
+
+
+def parts(scenario: AdaptationScenario) -> dict[str, Part]:
+    """Return what each prepare rule reads of a scenario."""
+    start = architecture(scenario.model)
+    actions = len(setup_of(scenario, start).actions) + 1
+    table = prepare.table_values(scenario, actions)
+    if scenario.table.source == "published":
+        return {"tabulate": Part(table, files=(scenario.table.file,))}
+    data = {"data": scenario.data.model_dump(mode="json")}
+    files = (scenario.data.root,) if scenario.data.root else ()
+    return {
+        "check_data": Part(data, shared=True, files=files),
+        "train_trunk": Part(prepare.trunk_values(scenario), shared=True, needs=("check_data",), files=files),
+        "simulate_adaptation": Part(prepare.simulation_values(scenario), needs=("check_data", "train_trunk"), files=files),
+        "tabulate": Part(table, needs=("simulate_adaptation",), files=files),
+    }
+
+
+def requires(scenario: AdaptationScenario) -> list[Requirement]:
+    """Return the data that must be there: the published record, or the files of the data set."""
+    if scenario.table.source == "published":
+        return [Requirement("the published simulations", Path(scenario.table.file), PUBLISHED_SOURCE)]
+    if scenario.data.root:
+        return [Requirement(f"the data set {scenario.data.name}", Path(scenario.data.root), SOURCES[scenario.data.format])]
+    return []
+
+
+def check(scenario: AdaptationScenario) -> Iterable[UserError]:
+    """Yield mistakes that types cannot see: a model whose shapes do not fit, actions without a block, rules' values, replicates."""
+    start = architecture(scenario.model)
+    for action in setup_of(scenario, start).actions:
+        action.apply(start)
+    for rule in scenario.rule_settings():
+        target = rule.target or rule.name
+        if target in RULE_SETTINGS:
+            validate(RULE_SETTINGS[target], rule.params, lambda path, name=rule.name: f"rule {name}: {'.'.join(map(str, path))}")
+    if scenario.table.source == "simulate":
+        yield from _check_simulation(scenario, start)
+
+
+def _check_simulation(scenario: AdaptationScenario, start: Any) -> Iterable[UserError]:
+    from schedlab.studies.adaptation.timing import Clock, Timing, require_one_epoch
+
+    if scenario.replicates > 1 and scenario.test_replicates >= scenario.replicates:
+        yield UserError(
+            f"{scenario.test_replicates} of {scenario.replicates} replicates are kept for testing",
+            where="test_replicates",
+            expected="at least one to learn on",
+        )
+    charge = Timing(scenario.timing, 1, 1).epoch_seconds(start)
+    require_one_epoch(Clock(scenario.budget, scenario.adapt_at), charge, "budget")
+
+
+def load_problem(values: Mapping[str, Any], inputs: Mapping[str, Path]) -> Problem:
+    """Return one scenario with its table."""
+    scenario = prepare.scenario_of(values)
+    start = architecture(scenario.model)
+    return AdaptationProblem(scenario.name, read_table(inputs["table"]), start, setup_of(scenario, start))
+
+
+def _exact() -> Learner:
+    from schedlab.studies.adaptation.learner_exact import ExactLearner
+
+    return ExactLearner()
+
+
+def _reinforce() -> Learner:
+    from schedlab.studies.adaptation.learner_reinforce import ReinforceLearner
+
+    return ReinforceLearner()
+
+
+def _bandit() -> Learner:
+    from schedlab.studies.adaptation.learner_sequence import BanditLearner
+
+    return BanditLearner()
+
+
+def _constant() -> Learner:
+    from schedlab.studies.adaptation.learner_sequence import ConstantLearner
+
+    return ConstantLearner()
+
+
+def _nearest() -> Learner:
+    from schedlab.studies.adaptation.learner_sequence import NearestLearner
+
+    return NearestLearner()
+
+
+def _exhaustive() -> Learner:
+    from schedlab.studies.adaptation.learner_sequence import ExhaustiveLearner
+
+    return ExhaustiveLearner()
+
+
+def _commands(commands: Any) -> None:
+    from schedlab.studies.adaptation.commands import add_commands
+
+    add_commands(commands)
+
+
+STUDY = Study(
+    name="adaptation",
+    question="when and where should a network grow while its training budget runs out?",
+    results_version=RESULTS_VERSION,
+    scenario=AdaptationScenario,
+    scale=AdaptationScale,
+    metrics=SCORES,
+    rules=RULES,
+    learners={
+        "exact": _exact,
+        "reinforce": _reinforce,
+        "bandit": _bandit,
+        "constant": _constant,
+        "nearest": _nearest,
+        "exhaustive": _exhaustive,
+    },
+    learner_settings=LEARNER_SETTINGS,
+    figures={},
+    parts=parts,
+    problem_part=prepare.problem_values,
+    requires=requires,
+    inputs=lambda scenario: {"table": ("tabulate", "table.parquet")},
+    problem=load_problem,
+    details={
+        "decisions": "what each policy decided and how sure it was, with the time left",
+        "sequences": "the sequence that came of it, with reward, regret and rank",
+    },
+    check=check,
+    commands=_commands,
+)

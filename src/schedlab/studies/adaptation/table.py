@@ -1,0 +1,313 @@
+"""The simulation table: what every sequence of growth decisions led to, and its dense view on one scenario."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from itertools import product
+from pathlib import Path
+from typing import TYPE_CHECKING, TextIO
+
+import numpy as np
+
+from schedlab.config.errors import UserError, did_you_mean
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+DIGITS = "0123456789abcdefghijklmnopqrstuvwxyz"  # one for each action; their order is that of the actions
+UNIT = ("job", "replicate")
+METRICS = ("train_loss", "train_accuracy", "validation_loss", "validation_accuracy", "test_loss", "test_accuracy")
+PUBLISHED = {  # columns of the published record -> ours
+    "experiment": "experiment",
+    "scenario": "scenario",
+    "model": "model",
+    "dataset": "data",
+    "seq": "sequence",
+    "adapt_start_s": "start",
+    "budget_s": "total_time",
+    "epochs": "epochs",
+    "params_final": "parameters",
+    "train_acc_final": "train_accuracy",
+    "test_acc_final": "test_accuracy",
+}
+
+
+@dataclass(frozen=True)
+class DecisionTree:
+    """All sequences of `decisions` actions out of `actions`, the last of which means: do nothing.
+
+    Sequences stand in lexicographic order. Prefixes (the states in which a decision is taken) stand by length, then
+    lexicographically: the empty one first.
+    """
+
+    actions: int
+    decisions: int
+
+    def __post_init__(self) -> None:
+        if not 2 <= self.actions <= len(DIGITS) or self.decisions < 1:
+            raise UserError(
+                f"{self.actions} actions, {self.decisions} decisions", expected=f"2 to {len(DIGITS)} actions and at least 1 decision"
+            )
+
+    @cached_property
+    def sequences(self) -> tuple[str, ...]:
+        """The actions ** decisions sequences, a digit for each decision."""
+        return tuple("".join(digits) for digits in product(DIGITS[: self.actions], repeat=self.decisions))
+
+    @cached_property
+    def prefixes(self) -> tuple[str, ...]:
+        """The 1 + actions + ... + actions ** (decisions - 1) states."""
+        lengths = range(self.decisions)
+        return tuple("".join(digits) for length in lengths for digits in product(DIGITS[: self.actions], repeat=length))
+
+    @cached_property
+    def choices(self) -> np.ndarray:
+        """Action of each decision of each sequence: (sequences, decisions) integers."""
+        return np.array([[DIGITS.index(digit) for digit in sequence] for sequence in self.sequences])
+
+    @cached_property
+    def states(self) -> np.ndarray:
+        """Index of the prefix in which each decision of each sequence is taken: (sequences, decisions) integers."""
+        position = {prefix: index for index, prefix in enumerate(self.prefixes)}
+        return np.array([[position[sequence[:step]] for step in range(self.decisions)] for sequence in self.sequences])
+
+    @property
+    def nothing(self) -> str:
+        """The sequence without any growth."""
+        return DIGITS[self.actions - 1] * self.decisions
+
+    def index(self, sequence: str) -> int:
+        """Return a sequence's position; UserError where it is none of this tree's."""
+        valid = DIGITS[: self.actions]
+        if len(sequence) != self.decisions or any(digit not in valid for digit in sequence):
+            raise UserError(f"'{sequence}' is no sequence here", expected=f"{self.decisions} digits from 0 to {valid[-1]}")
+        return int(np.dot([valid.index(digit) for digit in sequence], self.actions ** np.arange(self.decisions)[::-1]))
+
+    def text(self, actions: Sequence[int]) -> str:
+        """Return the digits of a sequence of actions."""
+        return "".join(DIGITS[action] for action in actions)
+
+
+@dataclass(frozen=True)
+class TableView:
+    """One scenario's table as arrays; a unit is one replicate of one job.
+
+    reward     (units, sequences)  what is to be as large as possible
+    time_left  (units, prefixes)   seconds of the budget that remain when the decision is taken
+    metrics    name -> (units, sequences); slope -> None, or the validation accuracy's slope (units, prefixes) per epoch
+    """
+
+    scenario: str
+    tree: DecisionTree
+    units: tuple[tuple[int, int], ...]
+    reward: np.ndarray
+    time_left: np.ndarray
+    metrics: Mapping[str, np.ndarray] = field(default_factory=dict)
+    slope: np.ndarray | None = None
+
+    def ranks(self, values: np.ndarray) -> np.ndarray:
+        """Return each value's rank among those of the last axis: 1 for the largest, equal values share the smallest."""
+        return 1 + (values[..., None, :] > values[..., :, None]).sum(-1)
+
+    def subset(self, rows: Sequence[int]) -> TableView:
+        """Return the view of some units alone."""
+        keep = np.asarray(rows, dtype=int)
+        metrics = {name: values[keep] for name, values in self.metrics.items()}
+        units = tuple(self.units[row] for row in keep)
+        slope = None if self.slope is None else self.slope[keep]
+        return TableView(self.scenario, self.tree, units, self.reward[keep], self.time_left[keep], metrics, slope)
+
+
+def tree_of(table: pd.DataFrame, where: str = "table") -> DecisionTree:
+    """Return the tree that the `sequence` column spans; UserError where its number of sequences is no power."""
+    lengths = set(table["sequence"].str.len())
+    found = table["sequence"].nunique()
+    if len(lengths) != 1 or not found:
+        raise UserError(f"sequences of {sorted(lengths)} digits", where=f"{where}: sequence", expected="one length")
+    decisions = int(lengths.pop())
+    actions = max(DIGITS.find(digit) for sequence in set(table["sequence"]) for digit in sequence) + 1
+    if min(DIGITS.find(digit) for sequence in set(table["sequence"]) for digit in sequence) < 0:
+        raise UserError("a sequence holds something that is no action", where=f"{where}: sequence", expected="digits of actions")
+    return DecisionTree(max(actions, 2), decisions)
+
+
+def view(table: pd.DataFrame, metric: str, where: str = "table", tree: DecisionTree | None = None) -> TableView:
+    """Return the dense view of one scenario's rows; the reward is `metric`, or its negative where that is a loss.
+
+    Raises UserError for missing columns, missing or doubled sequences, values that are not finite, and a tree other than expected.
+    """
+    import pandas as pd
+
+    _need(table, ("sequence", metric), where)
+    tree = tree or tree_of(table, where)
+    times = [f"time_left_{decision + 1}" for decision in range(tree.decisions)]
+    _need(table, times, where)
+    table = table.assign(**{name: 0 for name in UNIT if name not in table})
+    units = sorted({(int(job), int(replicate)) for job, replicate in zip(table["job"], table["replicate"], strict=True)})
+    _check_complete(table, tree, units, where)
+    whole = pd.MultiIndex.from_tuples([(*unit, sequence) for unit in units for sequence in tree.sequences])
+    ordered = table.set_index([*UNIT, "sequence"]).loc[whole]
+    _check_finite(ordered, (metric, *times), where)
+    shape = (len(units), len(tree.sequences))
+    metrics = {name: ordered[name].to_numpy(dtype=float).reshape(shape) for name in METRICS if name in ordered}
+    values = ordered[metric].to_numpy(dtype=float).reshape(shape)
+    scenario = str(table["scenario"].iloc[0]) if "scenario" in table else "-"
+    return TableView(
+        scenario=scenario,
+        tree=tree,
+        units=tuple(units),
+        reward=-values if metric.endswith("loss") else values,
+        time_left=_at_prefixes(ordered, "time_left", tree, len(units)),
+        metrics=metrics,
+        slope=_at_prefixes(ordered, "slope", tree, len(units)) if f"slope_{tree.decisions}" in ordered else None,
+    )
+
+
+def _at_prefixes(ordered: pd.DataFrame, name: str, tree: DecisionTree, units: int) -> np.ndarray:
+    """Values of the columns name_1 ... name_D at each prefix: those of the prefix padded with zeros, as the record is published."""
+    columns = np.stack([ordered[f"{name}_{step + 1}"].to_numpy(dtype=float) for step in range(tree.decisions)], axis=1)
+    columns = columns.reshape(units, len(tree.sequences), tree.decisions)
+    rows = [tree.index(prefix.ljust(tree.decisions, "0")) for prefix in tree.prefixes]
+    return columns[:, rows, [len(prefix) for prefix in tree.prefixes]]
+
+
+def _need(table: pd.DataFrame, columns: Sequence[str], where: str) -> None:
+    for column in columns:
+        if column not in table:
+            raise UserError(f"column '{column}' is missing", where=where, remedy=did_you_mean(column, map(str, table.columns)))
+
+
+def _check_complete(table: pd.DataFrame, tree: DecisionTree, units: Sequence[tuple[int, int]], where: str) -> None:
+    wanted = set(tree.sequences)
+    for unit in units:
+        rows = table[(table["job"] == unit[0]) & (table["replicate"] == unit[1])]["sequence"]
+        place = f"{where}, job {unit[0]}, replicate {unit[1]}"
+        if strange := sorted(set(rows) - wanted):
+            raise UserError(f"'{strange[0]}' is no sequence of {tree.decisions} out of {tree.actions} actions", where=place)
+        if missing := sorted(wanted - set(rows)):
+            raise UserError(
+                f"{len(missing)} of {len(wanted)} sequences are missing, the first '{missing[0]}'",
+                where=place,
+                expected="every sequence once",
+                remedy="let the simulation finish",
+            )
+        if len(rows) != len(wanted):
+            twice = rows[rows.duplicated()].iloc[0]
+            raise UserError(
+                f"sequence '{twice}' stands there twice",
+                where=place,
+                expected="every sequence once",
+                remedy="select one experiment or scenario",
+            )
+
+
+def _check_finite(table: pd.DataFrame, columns: Sequence[str], where: str) -> None:
+    for column in columns:
+        try:
+            values = table[column].to_numpy(dtype=float)
+        except (TypeError, ValueError):
+            raise UserError("a value is no number", where=f"{where}: {column}", expected="numbers") from None
+        if not np.isfinite(values).all():
+            first = table.index[int(np.flatnonzero(~np.isfinite(values))[0])]
+            raise UserError(f"sequence '{first[-1]}' has no finite value", where=f"{where}: {column}", expected="a number in every row")
+
+
+def simulation_table(epochs: pd.DataFrame, tree: DecisionTree, window: int = 1, every: int = 1, **constants: str) -> pd.DataFrame:
+    """Return the table (one row a scenario, job, replicate and sequence) of an epochs table.
+
+    epochs     one row an epoch from the adaptation point on: scenario, job, replicate, sequence, epoch, parameters, time_left (s, before
+               the epoch), train_seconds, eval_seconds and the metrics, NaN where an epoch was not evaluated
+    window     metrics are means over the last `window` evaluated epochs
+    every      decisions are `every` epochs apart
+    constants  further columns, such as model, data and timing
+    """
+    import pandas as pd
+
+    rows = []
+    for key, run in epochs.groupby(["scenario", *UNIT, "sequence"], sort=True):
+        run = run.sort_values("epoch")
+        seconds = run["train_seconds"] + run["eval_seconds"]
+        row = dict(zip(("scenario", *UNIT, "sequence"), key, strict=True))
+        left = [*run["time_left"], float(run["time_left"].iloc[-1] - seconds.iloc[-1])]
+        row |= {f"time_left_{step + 1}": left[min(step * every, len(left) - 1)] for step in range(tree.decisions)}
+        row |= {"epochs": len(run), "parameters": int(run["parameters"].iloc[-1]), "seconds_charged": float(seconds.sum())}
+        names = [name for name in METRICS if name in run]
+        evaluated = run.dropna(subset=[name for name in names if not name.startswith("train")], how="all")
+        row |= {name: float(evaluated[name].astype(float).tail(window).mean()) for name in names}
+        rows.append(row)
+    table = pd.DataFrame(rows)
+    for position, (name, value) in enumerate(constants.items()):
+        table.insert(1 + position, name, value)
+    return table
+
+
+def import_published(csv: Path | str, experiment: str | None = None) -> pd.DataFrame:
+    """Return the published record as our table, all experiments or one; its metrics are those of the last finished epoch.
+
+    There is one job and one replicate, no validation set and no loss. `seconds_charged` is the number of epochs times their mean seconds.
+    Raises UserError for a missing file or column and for an unknown experiment.
+    """
+    import pandas as pd
+
+    published = _read_csv(Path(csv), sequence="seq")
+    times = sorted(name for name in published if name.startswith("timeleft"))
+    _need(published, (*PUBLISHED, "train_epoch_s_mean", "eval_s_mean", "timeleft1_s"), str(csv))
+    if experiment is not None:
+        known = list(dict.fromkeys(published["experiment"]))
+        if experiment not in known:
+            raise UserError(f"unknown experiment '{experiment}'", where=str(csv), remedy=did_you_mean(experiment, known))
+        published = published[published["experiment"] == experiment]
+    table = pd.DataFrame({ours: published[theirs] for theirs, ours in PUBLISHED.items()}).reset_index(drop=True)
+    table["model"] = table["model"].str.lower()
+    for number, name in enumerate(times):
+        table[f"time_left_{number + 1}"] = published[name].to_numpy()
+    epoch_seconds = published["train_epoch_s_mean"] + published["eval_s_mean"]
+    table["seconds_charged"] = (published["epochs"] * epoch_seconds).to_numpy()
+    if "test_acc_mean_last3" in published:
+        table["test_accuracy_last3"] = published["test_acc_mean_last3"].to_numpy()
+    return table.assign(timing="gv100gl", job=0, replicate=0)
+
+
+def read_simulations(path: Path | str) -> pd.DataFrame:
+    """Return a table from a file: the published CSV, or one of ours as CSV or Parquet. UserError where it is none of these."""
+    path = Path(path)
+    if path.suffix == ".parquet":
+        table = _read_parquet(path)
+    else:
+        with _open(path, errors="replace") as file:
+            header = file.readline().strip().split(",")
+        if "seq" in header and "sequence" not in header:
+            return import_published(path)
+        table = _read_csv(path, sequence="sequence")
+    _need(table, ("sequence",), str(path))
+    return table.assign(sequence=table["sequence"].astype(str))
+
+
+def _open(path: Path, errors: str = "strict") -> TextIO:
+    try:
+        return path.open(encoding="utf-8", errors=errors)
+    except OSError as error:
+        raise UserError(f"the table cannot be read: {error.strerror}", where=str(path), expected="a CSV or Parquet file") from None
+
+
+def _read_csv(path: Path, sequence: str) -> pd.DataFrame:
+    import pandas as pd
+
+    with _open(path) as file:
+        try:
+            return pd.read_csv(file, dtype={sequence: str})
+        except (ValueError, UnicodeDecodeError) as error:  # pandas' own errors of parsing are ValueErrors
+            reason = str(error).splitlines()[0]
+            raise UserError(f"the table cannot be read: {reason}", where=str(path), expected="comma-separated values") from None
+
+
+def _read_parquet(path: Path) -> pd.DataFrame:
+    from schedlab.config.files import read_table
+
+    try:
+        return read_table(path)
+    except (OSError, ValueError) as error:  # pyarrow's errors are subclasses of these
+        reason = str(error).splitlines()[0]
+        raise UserError(f"the table cannot be read: {reason}", where=str(path), expected="a Parquet table") from None

@@ -1,0 +1,47 @@
+"""The command `schedlab adaptation vocab`: print the vocabulary of layers, or append those of the models in a configuration."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterator
+from pathlib import Path
+
+import yaml
+
+from schedlab.config.errors import UserError
+from schedlab.config.schema import validate
+from schedlab.studies.adaptation.architecture import Architecture, ModelSettings, architecture
+from schedlab.studies.adaptation.encoders import SHIPPED_VOCABULARY, Vocabulary, reachable, read_vocabulary
+
+
+def add_vocab_command(commands: argparse._SubParsersAction) -> None:
+    """Add `vocab [--file FILE] [--extend MODEL.yaml ...]` to a parser's sub-commands."""
+    parser = commands.add_parser("vocab", help="print or extend the vocabulary of layers", description=__doc__)
+    parser.add_argument("--file", default=SHIPPED_VOCABULARY, help=f"the vocabulary (default: {SHIPPED_VOCABULARY})")
+    parser.add_argument("--extend", nargs="+", metavar="MODEL.yaml", help="append the layers that these models reach by deepening")
+    parser.set_defaults(run=run_vocab)
+
+
+def run_vocab(arguments: argparse.Namespace) -> int:
+    """Print id and description of each layer, after extending the file where that is asked for."""
+    if arguments.extend:
+        old = read_vocabulary(arguments.file) if Path(arguments.file).exists() else Vocabulary(())
+        new = old.extended(of_models(arguments.extend))
+        new.write(arguments.file)
+    words = read_vocabulary(arguments.file)
+    for number, text in enumerate(("(any other layer)", *words.layers)):
+        print(number, text)
+    return 0
+
+
+def of_models(files: list[str]) -> Iterator[Architecture]:
+    """Yield the architectures of model files, with and without the ReLU behind the head, and what one insertion makes of them."""
+    for file in sorted(files):
+        try:
+            values = yaml.load(Path(file).read_text(encoding="utf-8"), Loader=yaml.CSafeLoader)
+        except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
+            raise UserError(f"the model cannot be read: {error}", where=file, expected="a model file as in conf/model/") from None
+        if not isinstance(values, dict):
+            raise UserError("the file holds no mapping", where=file, expected="a model file as in conf/model/")
+        for head_relu in (True, False):
+            yield from reachable(architecture(validate(ModelSettings, {**values, "head_relu": head_relu})))

@@ -1,0 +1,209 @@
+"""A network's weights in TensorFlow's layouts, and files of them (.npz, and .h5 in the groups that Keras writes). No torch.
+
+A layer's tensors are named as Keras names them: `<layer>/kernel`, `<layer>/bias`, and for a batch norm `gamma`, `beta`,
+`moving_mean`, `moving_variance`. Nothing is rounded: there and back gives the same bits. A batch norm's epsilon is no tensor:
+a Keras model that takes our weights needs epsilon 1e-5 (its default is 1e-3).
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from schedlab.config.errors import UserError
+from schedlab.config.files import atomic_path
+from schedlab.studies.adaptation.architecture import Architecture, Shape
+
+_USER_BLOCK, _MARK = 512, b"schedlab weights sha256 "
+_NORM_NAMES = {"weight": "gamma", "bias": "beta", "running_mean": "moving_mean", "running_var": "moving_variance"}
+_NAMES = {"weight": "kernel", "bias": "bias"}
+
+
+def to_nhwc(images: np.ndarray) -> np.ndarray:
+    """Return images (n, channels, height, width) as (n, height, width, channels)."""
+    return np.ascontiguousarray(images.transpose(0, 2, 3, 1))
+
+
+def to_nchw(images: np.ndarray) -> np.ndarray:
+    """Return images (n, height, width, channels) as (n, channels, height, width)."""
+    return np.ascontiguousarray(images.transpose(0, 3, 1, 2))
+
+
+def to_hwio(kernel: np.ndarray) -> np.ndarray:
+    """Return a convolution's kernel (outputs, inputs, height, width) as (height, width, inputs, outputs)."""
+    return np.ascontiguousarray(kernel.transpose(2, 3, 1, 0))
+
+
+def to_oihw(kernel: np.ndarray) -> np.ndarray:
+    """Return a convolution's kernel (height, width, inputs, outputs) as (outputs, inputs, height, width)."""
+    return np.ascontiguousarray(kernel.transpose(3, 2, 0, 1))
+
+
+def to_dense(weight: np.ndarray, image: Shape | None = None) -> np.ndarray:
+    """Return a linear layer's weight (outputs, inputs) as a dense kernel (inputs, outputs).
+
+    image: the (channels, height, width) that a flatten in front of it flattened; TensorFlow flattens channels last, so the
+    inputs are put into that order.
+    """
+    if image is None:
+        return np.ascontiguousarray(weight.T)
+    return np.ascontiguousarray(weight.reshape(-1, *image).transpose(2, 3, 1, 0)).reshape(weight.shape[1], -1)
+
+
+def from_dense(kernel: np.ndarray, image: Shape | None = None) -> np.ndarray:
+    """Return a dense kernel (inputs, outputs) as a linear layer's weight (outputs, inputs); inverse of `to_dense`."""
+    if image is None:
+        return np.ascontiguousarray(kernel.T)
+    channels, height, width = image
+    ordered = kernel.reshape(height, width, channels, -1).transpose(3, 2, 0, 1)
+    return np.ascontiguousarray(ordered).reshape(kernel.shape[1], -1)
+
+
+def to_tensorflow(architecture: Architecture, state: Mapping[str, Any]) -> dict[str, np.ndarray]:
+    """Return the tensors of a network (numpy arrays, or torch tensors on the CPU) under TensorFlow's names and in its layouts.
+
+    UserError where a tensor is missing, too many, or of another shape than the architecture's.
+    """
+    names = _table(architecture)
+    where = f"weights of {architecture.model}"
+    _check({own: shape for own, (_, shape, _, _) in names.items()}, {name: tuple(state[name].shape) for name in state}, where)
+    return {name: _turn(np.asarray(state[own]), kind, image, back=False) for own, (name, _, kind, image) in names.items()}
+
+
+def from_tensorflow(architecture: Architecture, arrays: Mapping[str, np.ndarray], where: str = "") -> dict[str, np.ndarray]:
+    """Return arrays of TensorFlow's names and layouts as the tensors of a network of the architecture (inverse of `to_tensorflow`).
+
+    where: the file, for the message. UserError where an array is missing, too many, of another shape, or not of floats.
+    """
+    names = _table(architecture)
+    where = where or f"weights of {architecture.model}"
+    shapes = {name: _tensorflow_shape(shape, kind) for name, shape, kind, _ in names.values()}
+    _check(shapes, {name: array.shape for name, array in arrays.items()}, where)
+    for name, array in arrays.items():
+        if array.dtype.kind != "f":
+            raise UserError(f"{name} holds {array.dtype}", where=where, expected="floating-point numbers")
+    return {own: _turn(arrays[name], kind, image, back=True) for own, (name, _, kind, image) in names.items()}
+
+
+def save(path: Path | str, arrays: Mapping[str, np.ndarray]) -> None:
+    """Write named arrays atomically, as .npz or .h5 by the path's suffix; equal arrays give equal bytes."""
+    write = _format(path)[0]
+    with atomic_path(path) as temporary:
+        write(temporary, arrays)
+
+
+def load(path: Path | str) -> dict[str, np.ndarray]:
+    """Read named arrays from .npz or .h5; UserError where the file is missing, cut off, damaged or holds objects."""
+    read = _format(path)[1]
+    if not Path(path).is_file():
+        raise UserError("no such file", where=str(path), remedy="give the path of a weights file")
+    try:
+        return read(Path(path))
+    except Exception as error:  # whatever a damaged file makes zipfile, numpy or HDF5 raise
+        expected = f"a whole {Path(path).suffix} file of arrays"
+        raise UserError(f"the file cannot be read ({error})", where=str(path), expected=expected, remedy="write it again") from error
+
+
+def _table(architecture: Architecture) -> dict[str, tuple[str, Shape, str, Shape | None]]:
+    """For each tensor's name in torch: its name in TensorFlow, shape in torch, kind, and the image flattened in front of it."""
+    table, flattened, shape = {}, None, architecture.input
+    for layer, output in zip(architecture.layers, architecture.shapes, strict=True):
+        if layer.kind == "flatten":
+            flattened = shape
+        for own, size in {**layer.parameters, **layer.buffers}.items():
+            suffix = own.removeprefix(layer.name + ".")
+            matrix = suffix == "weight" and layer.kind != "batch_norm"
+            name = (_NORM_NAMES if layer.kind == "batch_norm" else _NAMES)[suffix]
+            table[own] = (f"{layer.name}/{name}", size, layer.kind if matrix else "vector", flattened if matrix else None)
+        if layer.kind == "linear":
+            flattened = None
+        shape = output
+    return table
+
+
+def _turn(array: np.ndarray, kind: str, image: Shape | None, back: bool) -> np.ndarray:
+    if kind == "conv":
+        return to_oihw(array) if back else to_hwio(array)
+    if kind == "linear":
+        return from_dense(array, image) if back else to_dense(array, image)
+    return array.copy()
+
+
+def _tensorflow_shape(shape: Shape, kind: str) -> Shape:
+    return (*shape[2:], shape[1], shape[0]) if kind != "vector" else shape
+
+
+def _check(expected: Mapping[str, Shape], given: Mapping[str, Shape], where: str) -> None:
+    for problem, names in (("missing", expected.keys() - given.keys()), ("unknown", given.keys() - expected.keys())):
+        if names:
+            raise UserError(f"{problem}: {', '.join(sorted(names))}", where=where, expected="the tensors of the model and its insertions")
+    for name, shape in expected.items():
+        if tuple(given[name]) != tuple(shape):
+            raise UserError(f"{name} has shape {tuple(given[name])}", where=where, expected=f"shape {tuple(shape)}")
+
+
+def _format(path: Path | str) -> tuple[Any, Any]:
+    formats = {".npz": (_write_npz, _read_npz), ".h5": (_write_h5, _read_h5), ".hdf5": (_write_h5, _read_h5)}
+    if Path(path).suffix not in formats:
+        raise UserError(f"unknown kind of file '{Path(path).suffix}'", where=str(path), expected=" or ".join(formats))
+    return formats[Path(path).suffix]
+
+
+def _write_npz(path: Path, arrays: Mapping[str, np.ndarray]) -> None:
+    np.savez(path, **arrays)
+
+
+def _read_npz(path: Path) -> dict[str, np.ndarray]:
+    with np.load(path, allow_pickle=False) as file:
+        return {name: file[name] for name in file.files}
+
+
+def _write_h5(path: Path, arrays: Mapping[str, np.ndarray]) -> None:
+    """Groups as in a weights file of Keras: /<layer>/<layer>/<weight>:0, with `layer_names` and `weight_names`.
+
+    HDF5's user block, which other readers skip, holds the SHA-256 of the rest.
+    """
+    import h5py
+
+    layers: dict[str, list[str]] = {}
+    for name in arrays:
+        layers.setdefault(name.rpartition("/")[0], []).append(name)
+    with h5py.File(path, "w", userblock_size=_USER_BLOCK) as file:
+        file.attrs["layer_names"] = [layer.encode() for layer in layers]
+        for layer, names in layers.items():
+            group = file.create_group(layer)
+            group.attrs["weight_names"] = [f"{name}:0".encode() for name in names]
+            for name in names:
+                group.create_dataset(f"{name}:0", data=arrays[name])
+    with path.open("r+b") as file:
+        file.write(_MARK + _digest(path))
+
+
+def _digest(path: Path) -> bytes:
+    return hashlib.sha256(path.read_bytes()[_USER_BLOCK:]).hexdigest().encode()
+
+
+def _read_h5(path: Path) -> dict[str, np.ndarray]:
+    import h5py
+
+    start = path.read_bytes()[:_USER_BLOCK]
+    if start.startswith(_MARK) and start[len(_MARK) :].rstrip(b"\0") != _digest(path):
+        raise ValueError("its checksum does not fit")  # asked before HDF5 is, which can run for ever on a damaged file
+    arrays = {}
+    with h5py.File(path, "r") as file:
+        root = file.get("model_weights", file)  # a whole saved model keeps its weights there
+        for layer in _texts(root.attrs["layer_names"]):
+            for name in _texts(root[layer].attrs["weight_names"]):
+                data = root[layer][name]
+                if data.external or data.is_virtual or data.file != file:
+                    raise ValueError(f"{name} stands in another file")
+                arrays[f"{layer}/{name.rpartition('/')[2].removesuffix(':0')}"] = data[()]
+    return arrays
+
+
+def _texts(values: np.ndarray) -> list[str]:
+    return [value.decode() if isinstance(value, bytes) else str(value) for value in values]

@@ -1,0 +1,65 @@
+"""Tests of schedlab.config.provenance."""
+
+from __future__ import annotations
+
+import json
+import platform
+from pathlib import Path
+
+from schedlab.config import provenance
+from schedlab.config.hashes import file_hash
+
+
+def test_what_a_result_came_from(tmp_path: Path) -> None:
+    (tmp_path / "data").write_text("x")
+    provenance.write_provenance(tmp_path / "a.provenance.json", "abc", [2, 1], {"data": tmp_path / "data"})
+    found = json.loads((tmp_path / "a.provenance.json").read_text())
+    assert found["config_hash"] == "abc"
+    assert found["seeds"] == [2, 1]
+    assert found["inputs"] == {"data": file_hash(tmp_path / "data")}
+    assert found["schedlab"]["source"] == provenance.source_hash()
+    assert {"numpy", "pandas"} <= set(found["packages"])
+    assert found["machine"]["cores"] >= 1
+    assert found["machine"]["processor"]
+    assert platform.node() not in json.dumps(found) or len(platform.node()) < 4
+    assert str(tmp_path) not in json.dumps(found)
+
+
+def test_the_source_hash_changes_with_the_source(tmp_path: Path, monkeypatch) -> None:
+    import schedlab
+
+    (tmp_path / "__init__.py").write_text("")
+    (tmp_path / "module.py").write_text("a = 1\n")
+    monkeypatch.setattr(schedlab, "__file__", str(tmp_path / "__init__.py"))
+    first = provenance.source_hash.__wrapped__()
+    assert provenance.source_hash.__wrapped__() == first
+    (tmp_path / "module.py").write_text("a = 2\n")
+    second = provenance.source_hash.__wrapped__()
+    (tmp_path / "module.py").rename(tmp_path / "other.py")
+    assert len({first, second, provenance.source_hash.__wrapped__()}) == 3
+
+
+def test_a_package_outside_git_has_no_commit(tmp_path: Path, monkeypatch) -> None:
+    import schedlab
+
+    (tmp_path / "__init__.py").write_text("")
+    monkeypatch.setattr(schedlab, "__file__", str(tmp_path / "__init__.py"))
+    assert provenance._git_state.__wrapped__() == {"commit": None}
+
+
+def test_manifest_lists_results_alone(tmp_path: Path) -> None:
+    for name in (
+        "b/scores.parquet",
+        "a.yaml",
+        "a.provenance.json",
+        "manifest.json",
+        ".hidden/x",
+        "progress/x",
+        "logs/a.log",
+        "store/n.sqlite",
+    ):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text(name)
+    found = provenance.manifest(tmp_path)
+    assert found["files"] == {name: file_hash(tmp_path / name) for name in ("a.yaml", "b/scores.parquet")}
+    assert "packages" in found

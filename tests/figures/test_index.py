@@ -1,0 +1,49 @@
+"""Tests of schedlab.figures.index."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from schedlab.config.files import write_json
+from schedlab.figures.index import spans, write_index
+
+FIGURE = {
+    "name": "objective",
+    "title": "Objective | by learner",
+    "caption": "The running mean.",
+    "published": "Fig. 3",
+    "scenarios": ["early", "late"],
+    "policies": ["exact"],
+    "seeds": [0, 1, 2],
+    "config_hash": "0123456789abcdef",
+    "rests_on": ["a"],
+    "command": "snakemake --cores all plots/small/adaptation/objective.svg",
+}
+
+
+def test_every_figure_is_listed_with_what_it_rests_on(tmp_path: Path) -> None:
+    for study in ("batch", "adaptation"):
+        folder = tmp_path / "small" / study
+        write_json(folder / "figures.json", {"study": study, "question": "when?", "scale": "small", "figures": [FIGURE]})
+        (folder / "objective.png").touch()
+        (folder / "objective.svg").touch()
+        (folder / "objective.pdf").touch()
+    page = write_index(tmp_path / "small")
+    text = page.read_text()
+    assert text.index("## adaptation") < text.index("## batch")
+    for part in ("Fig. 3", "early, late", "0–2", FIGURE["config_hash"], FIGURE["command"], FIGURE["caption"]):
+        assert part in text
+    links = re.findall(r"\]\(([^)]+)\)", text)
+    files = [link for link in links if not link.startswith("#")]
+    assert len(files) == 6
+    assert all((page.parent / link).is_file() for link in files)
+    assert all(f'id="{link[1:]}"' in text for link in links if link.startswith("#"))
+    table = [line for line in text.splitlines() if line.startswith("| [")]
+    assert all(len(re.findall(r"(?<!\\)\|", line)) == 6 for line in table)
+
+
+def test_spans() -> None:
+    assert spans([]) == ""
+    assert spans([3]) == "3"
+    assert spans([4, 0, 1, 2, 7]) == "0–2, 4, 7"

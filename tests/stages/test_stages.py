@@ -1,0 +1,289 @@
+"""The toy study passes every stage with no edit elsewhere."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pytest
+import yaml
+
+from schedlab.config.errors import UserError
+from schedlab.config.files import read_table
+from schedlab.config.hashes import content_hash
+from schedlab.config.provenance import output_hashes
+from schedlab.evaluation import tables
+from schedlab.figures.index import write_index
+from schedlab.stages.draw import draw
+from schedlab.stages.evaluate import evaluate
+from schedlab.stages.learn import learn
+from schedlab.stages.summarise import summarise
+
+if TYPE_CHECKING:
+    from conftest import Toy
+
+
+def learn_toy(toy: Toy, folder: Path, seed: int, part: Path | None = None, parent: Path | None = None) -> Path:
+    learn(
+        part or toy.learn_part(),
+        toy.inputs,
+        parent,
+        folder / "policy.json",
+        folder / "curve.parquet",
+        folder / "config.yaml",
+        folder / "provenance.json",
+        seed,
+    )
+    return folder / "policy.json"
+
+
+def evaluate_toy(toy: Toy, part: Path, policies: dict, folder: Path, scenario: str = "far") -> Path:
+    evaluate(part, toy.inputs[scenario], policies, folder / "scores.parquet", folder, folder / "provenance.json")
+    return folder / "scores.parquet"
+
+
+def run_all(toy: Toy, out: Path) -> None:
+    """Everything from learning to the index, into `out`."""
+    seeds = toy.hill["seeds"]
+    checkpoints = {("hill", seed): learn_toy(toy, out / "policies" / f"seed-{seed}", seed) for seed in seeds}
+    folders = []
+    for scenario in ("near", "far"):
+        for bundle, policies, given in (("rules", toy.rules, {}), ("hill", [{**toy.hill, "trained_on": "near > near+far"}], checkpoints)):
+            part = toy.evaluate_part(scenario, policies, f"{scenario}-{bundle}")
+            folders.append(out / scenario / bundle)
+            evaluate_toy(toy, part, given, folders[-1], scenario)
+    jobs = {"rules": [rule["name"] for rule in toy.rules], "hill": ["hill"]}
+    part = toy.part("summarise", statistics={"baseline": "zero", "resamples": 200}, scenarios={"near": jobs, "far": jobs})
+    summarise(
+        part,
+        [folder / "scores.parquet" for folder in folders],
+        [out / "policies" / f"seed-{seed}" / "curve.parquet" for seed in seeds],
+        {"guesses": [folder / "guesses.parquet" for folder in folders]},
+        out / "summary",
+    )
+    figure = yaml.safe_load(Path("conf/figure/toy/costs.yaml").read_text())
+    scenarios = {name: toy.problem(name) for name in ("near", "far")}
+    part = toy.part("draw", scale="smoke", theme={"dpi": 60}, figures=[figure], scenarios=scenarios, policies={"hill": {}})
+    draw(part, out / "summary", toy.inputs, out / "plots" / "toy")
+    write_index(out / "plots")
+
+
+@pytest.fixture(scope="module")
+def finished(shared_toy: Toy) -> Path:
+    run_all(shared_toy, shared_toy.folder / "out")
+    return shared_toy.folder / "out"
+
+
+def test_all_stages_pass(shared_toy: Toy, finished: Path) -> None:
+    scores = tables.read(tables.SCORES, finished / "summary" / "scores.parquet")
+    assert set(scores["policy"]) == {"zero", "three", "dice", "hill"}
+    assert len(scores) == 2 * 2 * 2 * 6 * (1 + 1 + 3 + 5)  # scenarios, splits, metrics, units, seeds
+    summary = tables.read(tables.SUMMARY, finished / "summary" / "summary.parquet")
+    costs = summary[(summary.scenario == "far") & (summary.split == "test") & (summary.metric == "cost")].set_index("policy")
+    targets = json.loads(shared_toy.inputs["far"]["targets"].read_text())["test"]
+    assert costs.loc["three", "value"] == pytest.approx(np.mean((np.array(targets) - 3.0) ** 2), rel=1e-12)
+    assert costs.loc["hill", "seeds"] == 5
+    assert np.isfinite(costs.loc["hill", "ci_low"])
+    assert np.isnan(costs.loc["dice", "ci_low"])  # three seeds: the range alone
+    assert costs.loc["dice", "range_low"] < costs.loc["dice", "value"] < costs.loc["dice", "range_high"]
+    assert (costs["trained_on"] == ["", "near > near+far", "", ""]).all()
+    curves = read_table(finished / "summary" / "curves.parquet")
+    assert len(curves) == 5 * 10
+    guesses = read_table(finished / "summary" / "details" / "guesses.parquet")
+    assert list(guesses.columns) == [*tables.DETAIL_KEY, "guess"]
+
+
+def test_comparisons_with_baseline_and_best_rule(finished: Path) -> None:
+    found = tables.read(tables.COMPARISONS, finished / "summary" / "comparisons.parquet")
+    far = found[(found.scenario == "far") & (found.metric == "cost") & (found.split == "test")].set_index(["policy", "role"])
+    assert far.loc[("hill", "best_rule"), "baseline"] == "three"
+    assert far.loc[("hill", "baseline"), "baseline"] == "zero"
+    assert far.loc[("three", "baseline"), "difference"] < 0
+    assert far.loc[("three", "baseline"), "win_rate"] == 1.0
+    assert ("three", "best_rule") not in far.index
+    assert not ((found.role == "best_rule") & (found.split == "validation")).any()
+
+
+def test_figures_and_index(shared_toy: Toy, finished: Path) -> None:
+    folder = finished / "plots" / "toy"
+    for ending in ("svg", "pdf", "png", "txt"):
+        assert (folder / f"costs.{ending}").stat().st_size > 0
+    entry = json.loads((folder / "figures.json").read_text())["figures"][0]
+    assert entry["scenarios"] == ["far", "near"]
+    assert entry["seeds"] == [0, 1, 2, 3, 4]
+    assert entry["config_hash"] == content_hash(yaml.safe_load((shared_toy.folder / "parts" / "draw.yaml").read_text()))
+    text = (finished / "plots" / "INDEX.md").read_text()
+    assert "](toy/costs.png)" in text
+    assert "seeds 0–4" in text
+
+
+def test_two_runs_give_the_same_bytes(shared_toy: Toy, finished: Path) -> None:
+    run_all(shared_toy, shared_toy.folder / "again")
+    assert output_hashes(finished) == output_hashes(shared_toy.folder / "again")
+    assert not list(finished.rglob("progress"))
+
+
+def test_config_copy_and_provenance(toy: Toy) -> None:
+    part = toy.learn_part()
+    folder = learn_toy(toy, toy.folder / "one", 3, part).parent
+    assert (folder / "config.yaml").read_bytes() == part.read_bytes()
+    origin = json.loads((folder / "provenance.json").read_text())
+    assert origin["seeds"] == [3]
+    assert origin["config_hash"] == content_hash(yaml.safe_load(part.read_text()))
+    assert set(origin["inputs"]) == {"near/targets", "far/targets"}
+
+
+class Killed(BaseException):
+    """Stands for the end of the process."""
+
+
+def kill_after(monkeypatch: pytest.MonkeyPatch, points: int) -> None:
+    """End the learning after some recorded points."""
+    from schedlab.stages.learn import CurveRecorder
+
+    record, count = CurveRecorder.__call__, [0]
+
+    def dying(self: CurveRecorder, *values: object, **place: object) -> None:
+        record(self, *values, **place)
+        count[0] += 1
+        if count[0] == points:
+            raise Killed
+
+    monkeypatch.setattr(CurveRecorder, "__call__", dying)
+
+
+@pytest.mark.parametrize("points", [1, 5, 8])
+def test_an_interrupted_job_resumes_to_the_same_bytes(toy: Toy, monkeypatch: pytest.MonkeyPatch, points: int) -> None:
+    whole = learn_toy(toy, toy.folder / "whole", 0).parent
+    with monkeypatch.context() as patch:
+        kill_after(patch, points)
+        with pytest.raises(Killed):
+            learn_toy(toy, toy.folder / "killed", 0)
+    killed = toy.folder / "killed"
+    curve = killed / "progress" / "curve.jsonl"
+    curve.write_bytes(curve.read_bytes() + b'{"phase":0,"ste')  # a line that was not finished
+    state = killed / "progress" / "state.json"
+    assert state.exists() == (points > 1)
+    learn_toy(toy, killed, 0)
+    assert output_hashes(killed) == output_hashes(whole)
+    assert not (killed / "progress").exists()
+
+
+def test_progress_of_other_values_is_not_resumed(toy: Toy, monkeypatch: pytest.MonkeyPatch) -> None:
+    with monkeypatch.context() as patch:
+        kill_after(patch, 6)
+        with pytest.raises(Killed):
+            learn_toy(toy, toy.folder / "job", 0)
+    other = toy.learn_part("other", params={"start": 2.0, "step_size": 0.1})
+    learn_toy(toy, toy.folder / "job", 0, other)
+    learn_toy(toy, toy.folder / "fresh", 0, other)
+    assert output_hashes(toy.folder / "job") == output_hashes(toy.folder / "fresh")
+
+
+def test_a_child_starts_from_its_parent(toy: Toy) -> None:
+    parent = learn_toy(toy, toy.folder / "parent", 0)
+    part = toy.learn_part(
+        "child", name="child", parent="hill", train_on=[{"scenarios": ["far"], "steps": 1, "params": {"step_size": 1e-9}}]
+    )
+    child = learn_toy(toy, toy.folder / "child", 0, part, parent)
+    guesses = [json.loads(path.read_text())["guess"] for path in (parent, child)]
+    assert guesses[1] == pytest.approx(guesses[0], abs=1e-6)
+
+
+def test_user_errors_pass_through(toy: Toy) -> None:
+    with pytest.raises(UserError, match="missing"):
+        learn_toy(toy, toy.folder / "job", 0, parent=toy.folder / "nowhere.json")
+    toy.inputs["far"]["targets"].unlink()
+    with pytest.raises(UserError, match=r"far/targets"):
+        learn_toy(toy, toy.folder / "job", 0)
+    with pytest.raises(UserError, match=r"unknown learner 'hill_climb'.*did you mean 'hill_climbing'"):
+        toy._prepare("far")
+        learn_toy(toy, toy.folder / "job", 0, toy.learn_part(target="hill_climb"))
+
+
+LEARNER = """
+class Nothing:
+    def learn(self, problems, spec, seed, paths, curve): {body}
+    def load(self, checkpoint, problem): pass
+"""
+
+
+@pytest.mark.parametrize(
+    ("body", "error"),
+    [
+        ("pass", "wrote no checkpoint"),
+        ("curve('cost', float('nan'), step=1)", "cannot hold nan"),
+        ("[curve('cost', 1.0, step=1) for _ in range(2)]", "holds that place already"),
+    ],
+)
+def test_a_faulty_learner_is_told_and_progress_stays(toy: Toy, body: str, error: str) -> None:
+    (toy.folder / "mine.py").write_text(LEARNER.format(body=body))
+    part = toy.learn_part(target="mine.py:Nothing")
+    with pytest.raises((ValueError, RuntimeError), match=error):
+        learn_toy(toy, toy.folder / "job", 0, part)
+    assert (toy.folder / "job" / "progress").is_dir()
+
+
+RULE = """
+class Four:
+    def __init__(self, params, problem, seed): self.guess = params["guess"]
+    def reset(self, unit): pass
+    def act(self, observation, mask): return self.guess
+"""
+
+
+def test_a_users_own_rule(toy: Toy) -> None:
+    (toy.folder / "mine.py").write_text(RULE)
+    entry = {**toy.rules[0], "name": "four", "target": "mine.py:Four", "params": {"guess": 4.0}}
+    rule = {**toy.rules[1], "name": "other", "params": {"guess": 4.0}}
+    path = evaluate_toy(toy, toy.evaluate_part("far", [entry, rule]), {}, toy.folder / "scores")
+    scores = tables.read(tables.SCORES, path).pivot_table(index=["split", "unit", "metric"], columns="policy", values="value")
+    assert (scores["four"] == scores["other"]).all()
+
+
+def test_an_oracle_may_be_a_rule_or_learned(toy: Toy) -> None:
+    entry = {**toy.rules[1], "kind": "oracle"}
+    learned = {**toy.hill, "kind": "oracle"}
+    given = {("hill", 2): learn_toy(toy, toy.folder / "hill", 2)}
+    path = evaluate_toy(toy, toy.evaluate_part("far", [entry, learned]), given, toy.folder / "scores")
+    scores = tables.read(tables.SCORES, path)
+    assert set(scores["kind"]) == {"oracle"}
+    assert set(zip(scores["policy"], scores["policy_seed"], strict=True)) == {("three", 0), ("hill", 2)}
+
+
+def test_mode_of_scenario_or_policy(toy: Toy) -> None:
+    part = toy.evaluate_part("far", [toy.rules[0]], problem=toy.problem("far", "reference"), splits=["test"])
+    scores = tables.read(tables.SCORES, evaluate_toy(toy, part, {}, toy.folder / "scores"))
+    assert set(scores["mode"]) == {"reference"}
+    assert set(scores["split"]) == {"test"}
+
+
+def test_evaluate_refuses_what_was_not_declared(toy: Toy, monkeypatch: pytest.MonkeyPatch) -> None:
+    problem = type(toy.study.problem({}, toy.inputs["far"]))
+    rollout = problem.rollout
+    part = toy.evaluate_part("far", [toy.rules[0]])
+    for scores, error in (({"coast": 1.0}, "declares no metric 'coast'"), ({"cost": float("inf")}, "cost is inf")):
+        outcome = type(rollout(problem({"test": [0.0]}), toy.study.rules["constant"]({}, None, 0), _unit()))(scores)
+        monkeypatch.setattr(problem, "rollout", lambda *_, outcome=outcome: outcome)
+        with pytest.raises(ValueError, match=error):
+            evaluate_toy(toy, part, {}, toy.folder / "scores")
+
+
+def _unit() -> object:
+    from schedlab.config.contract import Unit
+
+    return Unit("test-00", "target", "test", "b", 0)
+
+
+def test_evaluate_needs_the_checkpoints(toy: Toy) -> None:
+    with pytest.raises(ValueError, match="no checkpoint of the learned policy 'hill'"):
+        evaluate_toy(toy, toy.evaluate_part("far", [toy.hill]), {}, toy.folder / "scores")
+
+
+def test_summarise_misses_a_policy(toy: Toy) -> None:
+    path = evaluate_toy(toy, toy.evaluate_part("far", toy.rules[:1]), {}, toy.folder / "scores")
+    part = toy.part("summarise", scenarios={"far": {"rules": ["zero", "three"]}}, statistics={})
+    with pytest.raises(ValueError, match="no scores of three"):
+        summarise(part, [path], [], {}, toy.folder / "summary")

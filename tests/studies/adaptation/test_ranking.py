@@ -1,0 +1,85 @@
+from __future__ import annotations
+
+import argparse
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from schedlab.config.errors import UserError
+from schedlab.config.files import write_table
+from schedlab.studies.adaptation.example import example_table
+from schedlab.studies.adaptation.ranking import add_rank_command, ranking
+from schedlab.studies.adaptation.table import read_simulations, view
+
+# Best, its sequence, mean, worst, no adaptation and its rank, as the published system's authors have them (to four digits).
+PUBLISHED = {
+    "simulation_early2": (0.7391, "110", 0.6895, 0.5954, 0.6221, 60),
+    "simulation_early_middle2": (0.7388, "111", 0.6814, 0.5982, 0.6046, 62),
+    "simulation_middle2": (0.7348, "010", 0.6690, 0.5681, 0.6045, 60),
+    "simulation_middle_late2": (0.7016, "011", 0.6482, 0.5631, 0.5775, 62),
+    "simulation_late2": (0.6827, "011", 0.6189, 0.5148, 0.5912, 50),
+    "simulation_early3_v2": (0.4190, "310", 0.3627, 0.3024, 0.3079, 63),
+    "simulation_early_middle3_v2": (0.4215, "000", 0.3906, 0.3391, 0.3607, 59),
+    "simulation_middle3_v2": (0.4092, "202", 0.3429, 0.3043, 0.3249, 52),
+    "simulation_middle_late3_v2": (0.4098, "030", 0.3777, 0.3114, 0.3585, 54),
+    "simulation_late3_v2": (0.3707, "002", 0.3178, 0.2200, 0.2950, 62),
+}
+CONSTANTS = {"011": ([3, 12, 9, 1, 1], 0.7084), "100": ([5, 5, 4, 3, 4], 0.7061)}
+
+
+def command(*words: str) -> argparse.Namespace:
+    parser = argparse.ArgumentParser()
+    add_rank_command(parser.add_subparsers())
+    return parser.parse_args(["rank", *words])
+
+
+def test_the_command_prints_the_published_ranking(shared_data: Path, capsys: pytest.CaptureFixture) -> None:
+    arguments = command(str(shared_data / "cases/adaptation/simulations.csv"))
+    assert arguments.run(arguments) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert set(found) == set(PUBLISHED)
+    for experiment, (best, sequence, mean, worst, none, rank) in PUBLISHED.items():
+        row = found[experiment]
+        assert (row["best"], row["best_sequence"], round(row["mean"], 4), row["worst"]) == (best, sequence, mean, worst), experiment
+        assert (row["none"], row["none_rank"], row["sequences"], row["units"]) == (none, rank, 64, 1), experiment
+        assert 0.008 < row["noise"] < 0.026
+
+
+def test_ranks_of_constant_sequences_are_the_published_ones(shared_data: Path) -> None:
+    table = read_simulations(shared_data / "cases/adaptation/simulations.csv")
+    for sequence, (ranks, mean) in CONSTANTS.items():
+        found, values = [], []
+        for experiment in list(PUBLISHED)[:5]:
+            seen = view(table[table["experiment"] == experiment], "test_accuracy")
+            index = seen.tree.index(sequence)
+            found.append(int(seen.ranks(seen.reward)[0, index]))
+            values.append(seen.reward[0, index])
+        assert found == ranks
+        assert round(float(np.mean(values)), 4) == mean
+
+
+def test_a_loss_is_best_where_it_is_least_and_replicates_tell_the_noise(tmp_path: Path, capsys: pytest.CaptureFixture) -> None:
+    table = example_table(60, replicates=6, noise=0.004)
+    write_table(tmp_path / "t.parquet", table)
+    arguments = command(str(tmp_path / "t.parquet"), "--metric", "validation_loss")
+    arguments.run(arguments)
+    row = json.loads(capsys.readouterr().out)["example-60"]
+    mean = table.groupby("sequence")["validation_loss"].mean()
+    assert (row["best"], row["best_sequence"]) == (pytest.approx(mean.min()), mean.idxmin())
+    assert (row["worst"], row["worst_sequence"]) == (pytest.approx(mean.max()), mean.idxmax())
+    assert row["none_rank"] == 1 + (mean < mean["333"]).sum()
+    assert row["noise"] == pytest.approx(0.004, rel=0.2)
+    assert row["reliability"] > 0.9
+
+
+def test_wrong_tables_and_metrics_are_told(tmp_path: Path) -> None:
+    table = example_table(60)
+    with pytest.raises(UserError, match="unknown metric 'accuracy'"):
+        ranking(table, "accuracy")
+    with pytest.raises(UserError, match=r"example-60.*sequences are missing"):
+        ranking(table.iloc[:-1])
+    with pytest.raises(UserError, match="nowhere"):
+        arguments = command(str(tmp_path / "nowhere.csv"))
+        arguments.run(arguments)

@@ -1,0 +1,15 @@
+"""Draw the hidden targets of one scenario of the toy."""
+
+from schedlab.config.job_log import job_log
+
+with job_log(snakemake.log[0]):  # noqa: F821
+    from pathlib import Path
+
+    from schedlab.config.freeze import read_part
+    from schedlab.stages import studies
+
+    studies.load("toy")  # puts the folder of the toy on the path
+    from toy_study.study import draw_targets
+
+    job = snakemake  # noqa: F821
+    draw_targets(read_part(job.input.config), Path(job.output.targets))

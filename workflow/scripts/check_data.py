@@ -1,0 +1,12 @@
+"""Read a data set, check it, and store its split as arrays."""
+
+from schedlab.config.job_log import job_log, one_thread
+
+one_thread()
+with job_log(snakemake.log[0]):  # noqa: F821
+    from pathlib import Path
+
+    from schedlab.studies.adaptation.prepare import check_data
+
+    job = snakemake  # noqa: F821
+    check_data(Path(job.input.config), Path(job.output.data), Path(job.output.summary))

@@ -1,0 +1,13 @@
+"""Train every sequence of growth decisions of one replicate, shared beginnings once."""
+
+from schedlab.config.job_log import job_log, one_thread
+
+one_thread()
+with job_log(snakemake.log[0]):  # noqa: F821
+    from pathlib import Path
+
+    from schedlab.studies.adaptation.prepare import simulate_adaptation
+
+    job = snakemake  # noqa: F821
+    run = (int(job.wildcards.job), int(job.wildcards.replicate))
+    simulate_adaptation(Path(job.input.config), run, Path(job.input.data), Path(job.params.store), Path(job.output.runs))

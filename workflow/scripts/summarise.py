@@ -1,0 +1,22 @@
+"""Join the scores and curves of a study and sum them up with their uncertainty."""
+
+from schedlab.config.job_log import job_log, one_thread
+
+one_thread()
+with job_log(snakemake.log[0]):  # noqa: F821
+    from pathlib import Path
+
+    from schedlab.stages.summarise import summarise
+
+    job = snakemake  # noqa: F821
+    details: dict[str, list[Path]] = {}
+    for folder in map(Path, job.input.details):
+        for table in sorted(folder.glob("*.parquet")):
+            details.setdefault(table.stem, []).append(table)
+    summarise(
+        Path(job.input.config),
+        [Path(path) for path in job.input.scores],
+        [Path(path) for path in job.input.curves],
+        details,
+        Path(job.output.summary).parent,
+    )

@@ -1,0 +1,12 @@
+"""Bring the simulated replicates of a scenario, or the published record, into one table."""
+
+from schedlab.config.job_log import job_log, one_thread
+
+one_thread()
+with job_log(snakemake.log[0]):  # noqa: F821
+    from pathlib import Path
+
+    from schedlab.studies.adaptation.prepare import tabulate
+
+    job = snakemake  # noqa: F821
+    tabulate(Path(job.input.config), [Path(path) for path in job.input.runs], Path(job.output.table))
