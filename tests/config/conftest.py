@@ -68,14 +68,16 @@ FILES = {
     "slope/steep.yaml": "rate: 2.5\n",
     "slope/flat.yaml": "rate: 0.5\n",
     "scenario/line/_base.yaml": (
-        "defaults:\n  - /slope: flat\n  - _self_\nseed: ${seed}\nsize: ${scale.studies.line.size}\nrules: [zero, one]\npolicies: [guesser]\n"
+        "defaults:\n  - /slope: flat\n  - _self_\nseed: ${seed}\nsize: ${scale.studies.line.size}\n"
+        "rules: [zero, one]\npolicies: [guesser]\n"
         "reference: {slope: {rate: 9.0}}\n"
     ),
     "scenario/line/early.yaml": "defaults:\n  - _base\n  - _self_\nname: early\n",
     "scenario/line/late.yaml": "defaults:\n  - _base\n  - override /slope: steep\n  - _self_\nname: late\n",
     "learner/line/guess.yaml": "name: guess\nrate: 0.25\n",
     "policy/line/guesser.yaml": (
-        "defaults:\n  - /learner/line@learner: guess\n  - _self_\nname: guesser\nseeds: [0, 1]\ntrain_on:\n  - {scenarios: [early], steps: 10}\n"
+        "defaults:\n  - /learner/line@learner: guess\n  - _self_\nname: guesser\nseeds: [0, 1]\n"
+        "train_on:\n  - {scenarios: [early], steps: 10}\n"
     ),
     "figure/theme.yaml": "dpi: 100\n",
     "figure/line/line.yaml": "name: line\nkind: line\ntitle: A line\ncaption: It rises.\n",

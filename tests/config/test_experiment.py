@@ -181,7 +181,7 @@ def test_a_value_reaches_exactly_the_parts_that_read_it(conf, load):
     assert changed == {*expected, "config/draw.yaml"}
 
 
-def test_frozen_values_survive_every_yaml_reader(load):
+def test_frozen_values_survive_every_yaml_reader():
     text = freeze.dump({"small": 1e-05, "on": "on", "date": "2026-01-01", "number": "3e-4", "none": None})
     assert yaml.safe_load(text) == {"small": 1e-05, "on": "on", "date": "2026-01-01", "number": "3e-4", "none": None}
 

@@ -11,9 +11,7 @@ import torch
 from schedlab.config.errors import UserError
 from schedlab.learning.checkpoints import (
     load_module,
-    load_optimizer,
     module_arrays,
-    optimizer_arrays,
     read_checkpoint,
     write_checkpoint,
 )
@@ -85,26 +83,3 @@ def test_parameters_of_another_shape_name_or_value_are_refused() -> None:
         load_module(module, {**arrays, "more": np.zeros(1)}, "file")
     with pytest.raises(UserError, match="not finite"):
         load_module(module, {**arrays, "bias": np.array([np.nan, 0], np.float32)}, "file")
-
-
-def test_an_optimizer_goes_on_as_if_it_had_not_been_stored(tmp_path: Path) -> None:
-    def steps(module: torch.nn.Linear, optimizer: torch.optim.Adam, count: int) -> None:
-        for number in range(count):
-            optimizer.zero_grad()
-            (module(torch.ones(1, 3)) * (number + 1)).sum().backward()
-            optimizer.step()
-
-    whole = torch.nn.Linear(3, 2)
-    halves = torch.nn.Linear(3, 2)
-    halves.load_state_dict(whole.state_dict())
-    adam = torch.optim.Adam(whole.parameters(), 0.1, fused=True)
-    steps(whole, adam, 2)
-    steps(whole, adam, 3)
-    first = torch.optim.Adam(halves.parameters(), 0.1, fused=True)
-    steps(halves, first, 2)
-    write_checkpoint(tmp_path / "c.zip", {"kind": "k"}, optimizer_arrays(first))
-    second = torch.optim.Adam(halves.parameters(), 0.1, fused=True)
-    load_optimizer(second, read_checkpoint(tmp_path / "c.zip"))
-    steps(halves, second, 3)
-    for one, other in zip(whole.parameters(), halves.parameters(), strict=True):
-        assert torch.equal(one, other)

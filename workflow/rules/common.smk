@@ -11,6 +11,7 @@ sys.path.insert(0, SOURCE)
 os.environ["PYTHONPATH"] = os.pathsep.join([SOURCE, *filter(None, [os.environ.get("PYTHONPATH")])])
 
 from schedlab.config import experiment, freeze, run_lock
+from schedlab.config.data_paths import find_data
 from schedlab.config.errors import UserError
 from schedlab.stages.studies import find_study
 

@@ -12,7 +12,7 @@ with job_log(snakemake.log[0]):  # noqa: F821
     learn(
         Path(job.input.config),
         {scenario: {name: Path(path) for name, path in files.items()} for scenario, files in job.params.inputs.items()},
-        Path(job.input.parent) if "parent" in job.input.keys() else None,
+        Path(job.input.parent) if job.input.get("parent") else None,
         seed=int(job.wildcards.seed),
         checkpoint=Path(job.output.policy),
         curve=Path(job.output.curve),

@@ -6,6 +6,7 @@ import os
 import platform
 import shutil
 import subprocess
+import sys
 from collections.abc import Iterator
 from importlib import metadata
 from pathlib import Path
@@ -34,7 +35,7 @@ def doctor(folder: str) -> int:
 
 
 def _machine() -> Iterator[str]:
-    yield f"python {platform.python_version()} ({'new enough' if platform.python_version_tuple() >= ('3', '11') else '3.11 or newer is needed'})"
+    yield f"python {platform.python_version()}{'' if sys.version_info >= (3, 11) else ' (3.11 or newer is needed)'}"
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
     yield f"cores {cores} of {os.cpu_count()}"
     try:

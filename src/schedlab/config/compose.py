@@ -170,11 +170,9 @@ def _holds(file: Path, keys: tuple) -> bool:
     except (OSError, yaml.YAMLError, UnicodeDecodeError):
         return False
     for key in keys:
-        if isinstance(here, list) and isinstance(key, int) and key < len(here):
+        try:
             here = here[key]
-        elif isinstance(here, dict) and key in here:
-            here = here[key]
-        else:
+        except (KeyError, IndexError, TypeError):
             return False
     return bool(keys)
 

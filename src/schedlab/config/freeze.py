@@ -27,7 +27,7 @@ def dump(values: Mapping[str, Any]) -> str:
 
 
 class _Dumper(yaml.CSafeDumper):
-    def ignore_aliases(self, data: Any) -> bool:  # anchors would make the text depend on object identity
+    def ignore_aliases(self, _data: Any) -> bool:  # anchors would make the text depend on object identity
         return True
 
 

@@ -17,11 +17,10 @@ from schedlab.config.files import atomic_path
 from schedlab.config.hashes import canonical_json
 
 if TYPE_CHECKING:
-    from torch import nn, optim
+    from torch import nn
 
 _META = "meta.json"
 _EPOCH = (1980, 1, 1, 0, 0, 0)  # the earliest time that a zip can hold: members carry no clock
-_OPTIMIZER = "optimizer"
 
 
 @dataclass(frozen=True)
@@ -102,22 +101,3 @@ def load_module(module: nn.Module, arrays: Mapping[str, np.ndarray], where: Path
         if not np.isfinite(arrays[name]).all():
             raise UserError(f"'{name}' holds values that are not finite", where=str(where), expected="finite parameters")
     module.load_state_dict({name: torch.from_numpy(np.array(array)) for name, array in arrays.items()})
-
-
-def optimizer_arrays(optimizer: optim.Optimizer) -> dict[str, np.ndarray]:
-    """Return an optimizer's state (moments and step counts, by the position of the parameter) as arrays by name."""
-    state = optimizer.state_dict()["state"]
-    return {
-        f"{_OPTIMIZER}/{index}/{key}": value.detach().cpu().numpy().copy() for index, entry in state.items() for key, value in entry.items()
-    }
-
-
-def load_optimizer(optimizer: optim.Optimizer, checkpoint: Checkpoint) -> None:
-    """Put the state that `optimizer_arrays` gave back into an optimizer of the same parameters."""
-    import torch
-
-    state: dict[int, dict[str, torch.Tensor]] = {}
-    for name, array in checkpoint.group(_OPTIMIZER).items():
-        index, key = name.split("/")
-        state.setdefault(int(index), {})[key] = torch.from_numpy(np.array(array))
-    optimizer.load_state_dict({**optimizer.state_dict(), "state": state})

@@ -8,21 +8,20 @@ import pytest
 from gymnasium.utils.env_checker import check_env
 from stable_baselines3.common.env_checker import check_env as check_for_stable_baselines
 
-from schedlab.studies.adaptation.env import ENVIRONMENT, make, register
+import schedlab.environments
+from schedlab.studies.adaptation.env import ENVIRONMENT, make
 from schedlab.studies.adaptation.example import example_problem
 
 
 def test_it_passes_the_checks_of_gymnasium_and_stable_baselines() -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        register()
         check_env(gym.make(ENVIRONMENT).unwrapped)
         check_for_stable_baselines(make())
 
 
-def test_it_is_made_by_name_and_registered_once() -> None:
-    register()
-    register()
+def test_it_is_made_by_name() -> None:
+    assert schedlab.environments.ENVIRONMENTS[ENVIRONMENT]
     env = gym.make(ENVIRONMENT, problem=example_problem(190.0), seed=3)
     _, info = env.reset()
     assert info["scenario"] == "example-190"

@@ -265,7 +265,7 @@ def test_progress_is_plain_text(tmp_path):
             "no validation",
         ),
         ({"budget": 9.0, "adapt_at": 1.0}, {}, "one epoch"),
-        ({"timing": part("gpu/gv100gl.yaml")}, {}, "does not cover|batch size"),
+        ({"timing": part("gpu/gv100gl.yaml")}, {}, r"does not cover|batch size"),
     ],
 )
 def test_values_that_do_not_fit_together_are_refused(tmp_path, changes, dataset, match):

@@ -100,9 +100,3 @@ def make(problem: AdaptationProblem | None = None, seed: int | None = None, rend
 
     problem = problem or example_problem()
     return AdaptationEnv(problem, problem.rows("train"), seed, render_mode)
-
-
-def register() -> None:
-    """Make `gymnasium.make("schedlab/Adaptation-v0", problem=...)` known; doing so again changes nothing."""
-    if ENVIRONMENT not in gym.registry:
-        gym.register(ENVIRONMENT, entry_point="schedlab.studies.adaptation.env:make")

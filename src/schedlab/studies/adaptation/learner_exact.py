@@ -10,6 +10,7 @@ import torch
 
 from schedlab.config.contract import Curve, LearnPaths, PolicySpec
 from schedlab.config.schema import validate
+from schedlab.learning.adam import Adam
 from schedlab.learning.seeding import use_one_thread
 from schedlab.studies.adaptation.learner_settings import ExactSettings
 from schedlab.studies.adaptation.network_policy import (
@@ -40,7 +41,7 @@ class ExactLearner:
             batches = batches_of(groups_of(problems, phase.scenarios), encoding)
             _Phase(network, batches, of_phase, curve, number).run(phase.steps)
         actions = max(problem.tree.actions for problem in problems.values())
-        save_network(paths.checkpoint, settings, network, encoding, actions)
+        save_network(paths.checkpoint, settings, network, encoding, actions, paths.start)
 
     def load(self, checkpoint: Path, problem: AdaptationProblem) -> NetworkPolicy:
         """Return the learned policy."""
@@ -50,7 +51,7 @@ class ExactLearner:
 class _Phase:
     def __init__(self, network: PolicyNetwork, batches: list[Batch], settings: ExactSettings, curve: Curve, number: int) -> None:
         self.network, self.batches, self.settings, self.curve, self.number = network, batches, settings, curve, number
-        self.optimizer = torch.optim.Adam(network.parameters(), settings.learning_rate, fused=True)
+        self.optimizer = Adam(network.parameters(), settings.learning_rate)
         self.scaled = [torch.from_numpy(np.stack([_scaled(group.reward) for group in batch.groups])) for batch in batches]
 
     def run(self, updates: int) -> None:

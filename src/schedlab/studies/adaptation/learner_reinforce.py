@@ -14,11 +14,10 @@ from schedlab.config.errors import UserError
 from schedlab.config.hashes import content_hash
 from schedlab.config.schema import validate
 from schedlab.config.seeds import generator
+from schedlab.learning.adam import Adam
 from schedlab.learning.checkpoints import (
     load_module,
-    load_optimizer,
     module_arrays,
-    optimizer_arrays,
     read_checkpoint,
     write_checkpoint,
 )
@@ -59,7 +58,8 @@ class ReinforceLearner:
         for number in range(begin, len(spec.train_on)):
             run.phase(number, progress)
         run.emit(curve)
-        save_network(paths.checkpoint, settings, network, encoding, max(problem.tree.actions for problem in problems.values()))
+        actions = max(problem.tree.actions for problem in problems.values())
+        save_network(paths.checkpoint, settings, network, encoding, actions, paths.start)
 
     def load(self, checkpoint: Path, problem: AdaptationProblem) -> NetworkPolicy:
         """Return the learned policy."""
@@ -70,7 +70,7 @@ class ReinforceLearner:
 class _PhaseState:
     """What changes within a phase, beside the network: everything that a resumed job needs."""
 
-    optimizer: torch.optim.Adam
+    optimizer: Adam
     baselines: list[MovingMean]
     curves: dict[str, np.ndarray]  # a value an episode
     episode: int = 0
@@ -108,7 +108,7 @@ class _Run:
         load_module(self.network, kept.group("network"), progress)
         self.recorded = [kept.group(f"curve/{past}") for past in range(number)]
         self.state = self._fresh(number)
-        load_optimizer(self.state.optimizer, kept)
+        self.state.optimizer.load(kept.group("optimizer"))
         self.state.episode = int(kept.meta["episode"])
         self.state.curves = {name: np.array(values) for name, values in kept.group(f"curve/{number}").items()}
         self.state.baselines = [MovingMean(*values) for values in kept.meta["baselines"]]
@@ -143,7 +143,7 @@ class _Run:
 
     def _fresh(self, number: int) -> _PhaseState:
         settings = self.settings[number]
-        optimizer = torch.optim.Adam(self.network.parameters(), settings.learning_rate, fused=True)
+        optimizer = Adam(self.network.parameters(), settings.learning_rate)
         curves = {name: np.zeros(self.spec.train_on[number].steps) for name in _CURVES}
         return _PhaseState(optimizer, [MovingMean() for _ in self.groups[number]], curves)
 
@@ -157,7 +157,7 @@ class _Run:
             "baselines": [[mean.keep, mean.total, mean.weight] for mean in state.baselines],
         }
         arrays = {f"network/{name}": array for name, array in module_arrays(self.network).items()}
-        arrays |= optimizer_arrays(state.optimizer)
+        arrays |= {f"optimizer/{name}": array for name, array in state.optimizer.arrays().items()}
         for past, curves in enumerate([*self.recorded, state.curves]):
             arrays |= {f"curve/{past}/{name}": values for name, values in curves.items()}
         write_checkpoint(progress, meta, arrays)
@@ -175,9 +175,8 @@ class _Run:
             local = np.searchsorted(places, of_group[mine])
             sampled = _Sampled.draw(_log_probabilities(batch, self.network, settings, tau), batch, local, uniforms[mine])
             losses.append(self._loss(sampled, settings, groups, of_group[mine], episodes[mine]) * (len(mine) / count))
-        for rate in state.optimizer.param_groups:
-            fallen = settings.learning_rate * settings.learning_rate_factor ** (state.episode // settings.learning_rate_every)
-            rate["lr"] = max(fallen, settings.minimum_learning_rate)
+        fallen = settings.learning_rate * settings.learning_rate_factor ** (state.episode // settings.learning_rate_every)
+        state.optimizer.learning_rate = max(fallen, settings.minimum_learning_rate)
         state.optimizer.zero_grad()
         sum(losses).backward()
         state.optimizer.step()

@@ -22,6 +22,7 @@ from schedlab.studies.adaptation.problem import AdaptationProblem
 from schedlab.studies.adaptation.table import DecisionTree
 
 POLICY_KIND = "adaptation-network"
+_PARENT = "parent/"  # in front of the names of the parameters that learning started from
 
 
 @dataclass(frozen=True)
@@ -103,10 +104,10 @@ def greedy_sequences(tree: DecisionTree, scores: np.ndarray) -> np.ndarray:
 
 
 class NetworkPolicy(ActByDeciding):
-    """The most probable action of a policy network in each decision."""
+    """The most probable action of a policy network in each decision; `parent` is the policy that its learning started from, if any."""
 
-    def __init__(self, network: PolicyNetwork, encoding: Encoding) -> None:
-        self.network, self.encoding = network, encoding
+    def __init__(self, network: PolicyNetwork, encoding: Encoding, parent: NetworkPolicy | None = None) -> None:
+        self.network, self.encoding, self.parent = network, encoding, parent
 
     def decide(self, decision: Decision) -> np.ndarray:
         """Return the network's probability of each action."""
@@ -142,7 +143,7 @@ def start_network(
     if paths.start is not None:
         parent = read_checkpoint(paths.start, POLICY_KIND)
         _check_words(parent, encoding)
-        load_module(network, parent.arrays, paths.start)
+        load_module(network, _own(parent), paths.start)
     return network, encoding
 
 
@@ -157,8 +158,10 @@ def _check_words(parent: Checkpoint, encoding: Encoding) -> None:
         raise UserError("the parent was learned with other layer ids", where=str(parent.path), expected=expected)
 
 
-def save_network(path: Path, settings: NetworkSettings, network: PolicyNetwork, encoding: Encoding, actions: int) -> None:
-    """Write a policy: parameters, and in meta.json all that is needed to build the network again."""
+def save_network(
+    path: Path, settings: NetworkSettings, network: PolicyNetwork, encoding: Encoding, actions: int, start: Path | None
+) -> None:
+    """Write a policy: its parameters, those of the parent (start) beside them, and in meta.json all that builds the network again."""
     words = encoding.vocabulary
     meta = {
         "kind": POLICY_KIND,
@@ -166,7 +169,13 @@ def save_network(path: Path, settings: NetworkSettings, network: PolicyNetwork, 
         "actions": actions,
         "vocabulary": None if words is None else {"version": words.version, "seed": words.seed, "layers": list(words.layers)},
     }
-    write_checkpoint(path, meta, module_arrays(network))
+    begun = {} if start is None else _own(read_checkpoint(start, POLICY_KIND))
+    write_checkpoint(path, meta, module_arrays(network) | {f"{_PARENT}{name}": array for name, array in begun.items()})
+
+
+def _own(checkpoint: Checkpoint) -> dict[str, np.ndarray]:
+    """The policy's final parameters, without those of its parent."""
+    return {name: array for name, array in checkpoint.arrays.items() if not name.startswith(_PARENT)}
 
 
 def load_policy(path: Path, problem: AdaptationProblem) -> NetworkPolicy:
@@ -186,6 +195,11 @@ def load_policy(path: Path, problem: AdaptationProblem) -> NetworkPolicy:
         )
     words = vocabulary_of(meta["vocabulary"], str(path)) if settings.encoder == "vocab" else None
     encoding = encoding_of(settings, words)
-    network = build_network(settings, actions, encoding, 0)
-    load_module(network, checkpoint.arrays, path)
-    return NetworkPolicy(network, encoding)
+
+    def policy(arrays: Mapping[str, np.ndarray], parent: NetworkPolicy | None = None) -> NetworkPolicy:
+        network = build_network(settings, actions, encoding, 0)
+        load_module(network, arrays, path)
+        return NetworkPolicy(network, encoding, parent)
+
+    begun = checkpoint.group(_PARENT.removesuffix("/"))
+    return policy(_own(checkpoint), policy(begun) if begun else None)

@@ -19,7 +19,7 @@ ANY_NAME = "shared"  # a trunk belongs to every scenario that agrees on it
 
 
 def check_data(part: Path, data: Path, summary: Path) -> None:
-    """Read a data set, check it, and write its split as arrays and what was found as JSON. Raises UserError for missing or damaged files."""
+    """Check a data set; write its split as arrays and what was found as JSON. Raises UserError for missing or damaged files."""
     settings = validate(DataSettings, read_part(part)["data"])
     write_json(summary, datasets.check(settings))
     datasets.save(datasets.load(settings), data)

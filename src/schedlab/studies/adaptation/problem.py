@@ -206,7 +206,10 @@ class AdaptationProblem:
         policy.reset(unit)
         course = self._ask(policy, row) if hasattr(policy, "decide") else self._step(policy, unit)
         weights = sequence_probabilities(self.tree, course.taken)
-        details = {"decisions": self._decisions_table(row, course), "sequences": self._sequences_table(row, weights)}
+        details = {
+            "decisions": self._decisions_table(row, course),
+            "sequences": self._sequences_table(row, weights, self._of_parent(policy, row)),
+        }
         return Outcome(self._scores(row, weights), details=details)
 
     def _ask(self, policy: Any, row: int) -> _Course:
@@ -282,7 +285,12 @@ class AdaptationProblem:
             rows.append(entry | {f"probability_{action}": float(value) for action, value in enumerate(said)})
         return pd.DataFrame(rows)
 
-    def _sequences_table(self, row: int, weights: np.ndarray) -> pd.DataFrame:
+    def _of_parent(self, policy: Any, row: int) -> int | None:
+        """Number of the sequence that the policy's parent takes: what scoring a policy by the parameters it started from would score."""
+        parent = getattr(policy, "parent", None)
+        return None if parent is None else int(sequence_probabilities(self.tree, self._ask(parent, row).taken).argmax())
+
+    def _sequences_table(self, row: int, weights: np.ndarray, of_parent: int | None) -> pd.DataFrame:
         import pandas as pd
 
         kept = np.flatnonzero(weights > 0)
@@ -294,5 +302,7 @@ class AdaptationProblem:
             "regret": reward.max() - reward[kept],
             "rank": self.view.ranks(reward)[kept],
         }
+        columns["parent_sequence"] = "" if of_parent is None else self.tree.sequences[of_parent]
+        columns["parent_rank"] = float("nan") if of_parent is None else float(self.view.ranks(reward)[of_parent])
         columns |= {name: values[row][kept] for name, values in self.view.metrics.items()}
         return pd.DataFrame(columns)

@@ -282,12 +282,8 @@ def _fitting(start: Architecture, dataset: DataSet, scenario: AdaptationScenario
             where=where,
             remedy="set `out` of the model's last block to the number of classes",
         )
-    if not len(dataset.split(scenario.reward.split)[1]):
-        raise UserError(
-            f"data set {dataset.name} has no {scenario.reward.split} images to take the reward on",
-            where=f"{where}: reward.split",
-            remedy=f"give the data set a {scenario.reward.split}_size, or take the reward on another split",
-        )
+    if not len(dataset.validation_labels) + len(dataset.test_labels):
+        raise UserError(f"data set {dataset.name} has nothing to evaluate on", where=where, remedy="give it a validation_size or test_size")
     return start
 
 

@@ -123,12 +123,6 @@ def _nearest() -> Learner:
     return NearestLearner()
 
 
-def _exhaustive() -> Learner:
-    from schedlab.studies.adaptation.learner_sequence import ExhaustiveLearner
-
-    return ExhaustiveLearner()
-
-
 def _commands(commands: Any) -> None:
     from schedlab.studies.adaptation.commands import add_commands
 
@@ -149,7 +143,6 @@ STUDY = Study(
         "bandit": _bandit,
         "constant": _constant,
         "nearest": _nearest,
-        "exhaustive": _exhaustive,
     },
     learner_settings=LEARNER_SETTINGS,
     figures={},

@@ -74,7 +74,7 @@ def prepare_torch(device: str) -> None:
         raise UserError("there is no CUDA device", where="training.device", remedy="set it to cpu")
     os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")  # cuBLAS is deterministic with a fixed workspace only
     torch.set_num_threads(1)
-    torch.use_deterministic_algorithms(True)
+    torch.set_deterministic_debug_mode("error")  # what use_deterministic_algorithms sets, without its second of importing the compiler
     torch.utils.deterministic.fill_uninitialized_memory = False  # a debugging aid that costs time and changes nothing
 
 

@@ -1,0 +1,13 @@
+"""Registers the studies' environments with Gymnasium; imports no study.
+
+`import gymnasium, schedlab` is enough before `gymnasium.make("schedlab/Adaptation-v0")`; in the other order, and where nothing is
+imported, `gymnasium.make("schedlab.environments:schedlab/Adaptation-v0")` works.
+"""
+
+import gymnasium
+
+ENVIRONMENTS = {"schedlab/Adaptation-v0": "schedlab.studies.adaptation.env:make"}
+
+for _name, _entry_point in ENVIRONMENTS.items():
+    if _name not in gymnasium.registry:
+        gymnasium.register(_name, entry_point=_entry_point)
