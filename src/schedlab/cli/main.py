@@ -55,6 +55,10 @@ def _parser(first: str) -> argparse.ArgumentParser:
     export.add_argument("--format", choices=("toml", "yaml"), default="toml", help="default: toml")
     export.set_defaults(run=_run_export)
 
+    parameters = commands.add_parser("parameters", help="every key of conf/, as the page docs/parameters.md")
+    parameters.add_argument("--conf", default="conf", help="configuration folder (default: ./conf)")
+    parameters.set_defaults(run=_run_parameters)
+
     for name, summary in SHIPPED_STUDIES.items():
         study = commands.add_parser(name, help=summary, description=summary)
         if first == name:  # importing a study's door costs time that other commands need not pay
@@ -75,6 +79,12 @@ def _run_doctor(arguments: argparse.Namespace) -> int:
     from schedlab.cli.doctor import doctor
 
     return doctor(arguments.conf)
+
+
+def _run_parameters(arguments: argparse.Namespace) -> int:
+    from schedlab.cli.parameters import parameters
+
+    return parameters(arguments.conf)
 
 
 def _run_export(arguments: argparse.Namespace) -> int:

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
-from typing import Any, TypeVar, get_args
+from typing import Any, Literal, TypeVar, get_args, get_origin
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
@@ -106,13 +106,45 @@ def _field_doc(kind: type[Settings], path: tuple) -> str:
 
 
 def parameter_rows(kind: type[Settings], prefix: str = "") -> Iterator[tuple[str, str, str, str, str]]:
-    """Yield (key, type, default, unit, sentence) of every field, nested sections with dotted keys, in order."""
+    """Yield (key, type, default, unit, sentence) of every field in order; sections of one value are spelled out with dotted keys."""
     for name, field in kind.model_fields.items():
-        nested = field.annotation if isinstance(field.annotation, type) and issubclass(field.annotation, Settings) else None
-        if nested:
-            yield from parameter_rows(nested, f"{prefix}{name}.")
+        if _is_section(field.annotation) and not field.is_required():
+            yield from parameter_rows(field.annotation, f"{prefix}{name}.")
             continue
         unit = (field.json_schema_extra or {}).get("unit", "-")
         default = "required" if field.is_required() else json.dumps(field.get_default(call_default_factory=True), default=str)
-        kind_name = getattr(field.annotation, "__name__", None) if not get_args(field.annotation) else None
-        yield prefix + name, kind_name or str(field.annotation).replace("typing.", ""), default, str(unit), field.description or ""
+        yield prefix + name, type_text(field.annotation), default, str(unit), field.description or ""
+
+
+def sections_within(kind: type[Settings]) -> list[type[Settings]]:
+    """Return the sections that stand in lists, mappings and required keys of a section, each once, in order."""
+    found: dict[type[Settings], None] = {}
+    for field in kind.model_fields.values():
+        spelled_out = _is_section(field.annotation) and not field.is_required()
+        if spelled_out:
+            found |= dict.fromkeys(sections_within(field.annotation))
+        elif nested := _nested(field.annotation):
+            found[nested] = None
+    return list(found)
+
+
+def type_text(annotation: Any) -> str:
+    """Return a type as a reader of the documentation writes it: 'number', 'list of text', 'one of a, b'."""
+    words = {float: "number", int: "integer", str: "text", bool: "true or false", type(None): "null", Any: "anything"}
+    if annotation in words:
+        return words[annotation]
+    arguments = [argument for argument in get_args(annotation) if argument is not Ellipsis]
+    origin = get_origin(annotation)
+    if origin is Literal:
+        return "one of " + ", ".join(str(argument) for argument in arguments)
+    if origin in (tuple, list):
+        return "list of " + " and ".join(dict.fromkeys(type_text(argument) for argument in arguments))
+    if origin is dict:
+        return "mapping to " + type_text(arguments[1])
+    if arguments:
+        return " or ".join(type_text(argument) for argument in arguments)
+    return getattr(annotation, "__name__", str(annotation))
+
+
+def _is_section(annotation: Any) -> bool:
+    return isinstance(annotation, type) and issubclass(annotation, Settings)

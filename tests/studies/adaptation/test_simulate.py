@@ -8,6 +8,7 @@ import random
 import signal
 import sqlite3
 
+import numpy as np
 import pandas as pd
 import pytest
 from small_models import small
@@ -20,6 +21,7 @@ from schedlab.studies.adaptation.simulate import run_sequence, simulate_replicat
 from schedlab.studies.adaptation.store import NodeStore
 from schedlab.studies.adaptation.table import DecisionTree, simulation_table, view
 
+NO_LABELS = np.zeros(0, np.int64)
 COLUMNS = [
     *("scenario", "job", "replicate", "sequence", "epoch", "action", "parameters", "time_left", "train_seconds", "eval_seconds"),
     *("train_loss", "train_accuracy", "validation_loss", "validation_accuracy", "test_loss", "test_accuracy"),
@@ -259,11 +261,7 @@ def test_progress_is_plain_text(tmp_path):
     [
         ({"model": small("convnet2").model_dump(mode="json", exclude_defaults=True)}, {}, "takes images"),
         ({}, {"classes": 12}, "12 classes"),
-        (
-            {},
-            {"validation_images": pictures().validation_images[:0], "validation_labels": pictures().validation_labels[:0]},
-            "no validation",
-        ),
+        ({}, {"validation_labels": NO_LABELS, "test_labels": NO_LABELS}, "nothing to evaluate"),
         ({"budget": 9.0, "adapt_at": 1.0}, {}, "one epoch"),
         ({"timing": part("gpu/gv100gl.yaml")}, {}, r"does not cover|batch size"),
     ],

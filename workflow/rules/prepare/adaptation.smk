@@ -3,7 +3,7 @@ def adaptation_runs(wildcards):
     """The simulated replicates of a scenario, or the published table that takes their place."""
     values = EXPERIMENT.part_values("adaptation", wildcards.scenario, "tabulate")
     if values["source"] == "published":
-        return str(find_data(values["file"]))
+        return [str(find_data(values["file"]))]
     return [
         EXPERIMENT.product("adaptation", wildcards.scenario, "simulate_adaptation", f"job-{job}-replicate-{replicate}.parquet")
         for job in values["jobs"]

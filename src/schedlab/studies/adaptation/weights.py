@@ -8,6 +8,8 @@ a Keras model that takes our weights needs epsilon 1e-5 (its default is 1e-3).
 from __future__ import annotations
 
 import hashlib
+import json
+import zipfile
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -16,9 +18,11 @@ import numpy as np
 
 from schedlab.config.errors import UserError
 from schedlab.config.files import atomic_path
+from schedlab.config.hashes import canonical_json
 from schedlab.studies.adaptation.architecture import Architecture, Shape
 
 _USER_BLOCK, _MARK = 512, b"schedlab weights sha256 "
+_META = "schedlab"  # what a file tells of itself: a member schedlab.json of an .npz, a dataset of an .h5 that is no layer's
 _NORM_NAMES = {"weight": "gamma", "bias": "beta", "running_mean": "moving_mean", "running_var": "moving_variance"}
 _NAMES = {"weight": "kernel", "bias": "bias"}
 
@@ -89,20 +93,30 @@ def from_tensorflow(architecture: Architecture, arrays: Mapping[str, np.ndarray]
     return {own: _turn(arrays[name], kind, image, back=True) for own, (name, _, kind, image) in names.items()}
 
 
-def save(path: Path | str, arrays: Mapping[str, np.ndarray]) -> None:
-    """Write named arrays atomically, as .npz or .h5 by the path's suffix; equal arrays give equal bytes."""
+def save(path: Path | str, arrays: Mapping[str, np.ndarray], meta: Mapping[str, Any] | None = None) -> None:
+    """Write named arrays atomically, as .npz or .h5 by the path's suffix; equal values give equal bytes.
+
+    meta: plain values (JSON) that the file carries beside its arrays; other readers of these formats pass over them.
+    """
     write = _format(path)[0]
+    text = None if meta is None else canonical_json(dict(meta))
     with atomic_path(path) as temporary:
-        write(temporary, arrays)
+        write(temporary, arrays, text)
 
 
 def load(path: Path | str) -> dict[str, np.ndarray]:
     """Read named arrays from .npz or .h5; UserError where the file is missing, cut off, damaged or holds objects."""
+    return load_with_meta(path)[0]
+
+
+def load_with_meta(path: Path | str) -> tuple[dict[str, np.ndarray], dict[str, Any] | None]:
+    """Read named arrays and what the file tells of itself (None: nothing); UserError as `load`."""
     read = _format(path)[1]
     if not Path(path).is_file():
         raise UserError("no such file", where=str(path), remedy="give the path of a weights file")
     try:
-        return read(Path(path))
+        arrays, text = read(Path(path))
+        return arrays, None if text is None else dict(json.loads(text))
     except Exception as error:  # whatever a damaged file makes zipfile, numpy or HDF5 raise
         expected = f"a whole {Path(path).suffix} file of arrays"
         raise UserError(f"the file cannot be read ({error})", where=str(path), expected=expected, remedy="write it again") from error
@@ -153,16 +167,20 @@ def _format(path: Path | str) -> tuple[Any, Any]:
     return formats[Path(path).suffix]
 
 
-def _write_npz(path: Path, arrays: Mapping[str, np.ndarray]) -> None:
+def _write_npz(path: Path, arrays: Mapping[str, np.ndarray], meta: str | None) -> None:
     np.savez(path, **arrays)
+    if meta is not None:
+        with zipfile.ZipFile(path, "a") as file:
+            file.writestr(zipfile.ZipInfo(f"{_META}.json"), meta)  # a fresh ZipInfo carries no clock
 
 
-def _read_npz(path: Path) -> dict[str, np.ndarray]:
+def _read_npz(path: Path) -> tuple[dict[str, np.ndarray], str | None]:
     with np.load(path, allow_pickle=False) as file:
-        return {name: file[name] for name in file.files}
+        meta = file.zip.read(f"{_META}.json").decode() if f"{_META}.json" in file.files else None
+        return {name: file[name] for name in file.files if name != f"{_META}.json"}, meta
 
 
-def _write_h5(path: Path, arrays: Mapping[str, np.ndarray]) -> None:
+def _write_h5(path: Path, arrays: Mapping[str, np.ndarray], meta: str | None) -> None:
     """Groups as in a weights file of Keras: /<layer>/<layer>/<weight>:0, with `layer_names` and `weight_names`.
 
     HDF5's user block, which other readers skip, holds the SHA-256 of the rest.
@@ -174,6 +192,8 @@ def _write_h5(path: Path, arrays: Mapping[str, np.ndarray]) -> None:
         layers.setdefault(name.rpartition("/")[0], []).append(name)
     with h5py.File(path, "w", userblock_size=_USER_BLOCK) as file:
         file.attrs["layer_names"] = [layer.encode() for layer in layers]
+        if meta is not None:
+            file.create_dataset(_META, data=np.frombuffer(meta.encode(), np.uint8))
         for layer, names in layers.items():
             group = file.create_group(layer)
             group.attrs["weight_names"] = [f"{name}:0".encode() for name in names]
@@ -187,7 +207,7 @@ def _digest(path: Path) -> bytes:
     return hashlib.sha256(path.read_bytes()[_USER_BLOCK:]).hexdigest().encode()
 
 
-def _read_h5(path: Path) -> dict[str, np.ndarray]:
+def _read_h5(path: Path) -> tuple[dict[str, np.ndarray], str | None]:
     import h5py
 
     start = path.read_bytes()[:_USER_BLOCK]
@@ -198,11 +218,15 @@ def _read_h5(path: Path) -> dict[str, np.ndarray]:
         root = file.get("model_weights", file)  # a whole saved model keeps its weights there
         for layer in _texts(root.attrs["layer_names"]):
             for name in _texts(root[layer].attrs["weight_names"]):
-                data = root[layer][name]
-                if data.external or data.is_virtual or data.file != file:
-                    raise ValueError(f"{name} stands in another file")
-                arrays[f"{layer}/{name.rpartition('/')[2].removesuffix(':0')}"] = data[()]
-    return arrays
+                arrays[f"{layer}/{name.rpartition('/')[2].removesuffix(':0')}"] = _dataset(root[layer], name)
+        return arrays, _dataset(file, _META).tobytes().decode() if _META in file else None
+
+
+def _dataset(group: Any, name: str) -> np.ndarray:
+    data = group[name]
+    if data.external or data.is_virtual or data.file != group.file:
+        raise ValueError(f"{name} stands in another file")
+    return data[()]
 
 
 def _texts(values: np.ndarray) -> list[str]:
