@@ -59,6 +59,11 @@ def plots(path):
     return f"{EXPERIMENT.plots}/{path}"
 
 
+def scenario_inputs(study, scenario):
+    """A scenario's inputs as '<scenario>/<name>' -> file, for the names of a rule's inputs; job_log.inputs_by_scenario reads them back."""
+    return {f"{scenario}/{name}": path for name, path in EXPERIMENT.inputs(study, scenario).items()}
+
+
 def asks(function):
     """An input function that may name a scenario or policy which is not there: its UserError becomes a plain message."""
 
@@ -110,8 +115,28 @@ def study_figures(study):
 
 
 def study_targets(study):
-    """Everything that a study makes: its summary and its figures."""
-    if not EXPERIMENT.studies[study].scenarios:
+    """Everything that a study makes. The scenarios' inputs and scores are among it, so that deleted ones are made again."""
+    scenarios = EXPERIMENT.studies[study].scenarios
+    if not scenarios:
         return []
     figures = [plots(f"{study}/{figure}.{form}") for figure in study_figures(study) for form in ("svg", "pdf", "png")]
-    return [results(f"{study}/summary.parquet"), *figures]
+    prepared = [path for scenario in scenarios for path in EXPERIMENT.inputs(study, scenario).values()]
+    return [results(f"{study}/summary.parquet"), *figures, *prepared, *evaluations(study, ".parquet"), *learned(study, "policy.zip")]
+
+
+def evaluations(study, name):
+    """One output of every evaluation job of a study."""
+    return [
+        results(f"{study}/{scenario}/evaluation/{bundle}{name}")
+        for scenario in EXPERIMENT.studies[study].scenarios
+        for bundle in EXPERIMENT.bundles(study, scenario)
+    ]
+
+
+def learned(study, name):
+    """One output of every learning job of a study."""
+    return [
+        results(f"{study}/policies/{policy}/seed-{seed}/{name}")
+        for policy in EXPERIMENT.compared_policies(study)
+        for seed in EXPERIMENT.policy(study, policy)["seeds"]
+    ]

@@ -10,11 +10,11 @@ for drawn_study in EXPERIMENT.studies:
             summary=results(f"{drawn_study}/summary.parquet"),
             comparisons=results(f"{drawn_study}/comparisons.parquet"),
             details=results(f"{drawn_study}/details"),
-            scenarios=[
-                path
+            **{
+                name: path
                 for scenario in EXPERIMENT.studies[drawn_study].scenarios
-                for path in EXPERIMENT.inputs(drawn_study, scenario).values()
-            ],
+                for name, path in scenario_inputs(drawn_study, scenario).items()
+            },
         output:
             figures=[plots(f"{drawn_study}/{figure}.{form}") for figure in study_figures(drawn_study) for form in ("svg", "pdf", "png")],
             index=plots(f"{drawn_study}/figures.json"),
@@ -25,8 +25,6 @@ for drawn_study in EXPERIMENT.studies:
         resources:
             mem_mb=resource("draw", "mem_mb"),
             runtime=resource("draw", "runtime"),
-        params:
-            inputs={scenario: EXPERIMENT.inputs(drawn_study, scenario) for scenario in EXPERIMENT.studies[drawn_study].scenarios},
         script:
             "../scripts/draw.py"
 

@@ -8,7 +8,7 @@ def evaluation_inputs(wildcards):
         )
     found = {
         "config": results(f"{study}/{scenario}/config/evaluate-{bundle}.yaml"),
-        "scenario": list(EXPERIMENT.inputs(study, scenario).values()),
+        **scenario_inputs(study, scenario),
     }
     if bundle != "rules":
         found["policies"] = [
@@ -34,7 +34,5 @@ rule evaluate:
     resources:
         mem_mb=resource("evaluate", "mem_mb"),
         runtime=resource("evaluate", "runtime"),
-    params:
-        inputs=lambda w: EXPERIMENT.inputs(w.study, w.scenario),
     script:
         "../scripts/evaluate.py"

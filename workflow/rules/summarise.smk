@@ -1,22 +1,9 @@
-def evaluations(study, name):
-    """One output of every evaluation job of a study."""
-    return [
-        results(f"{study}/{scenario}/evaluation/{bundle}{name}")
-        for scenario in EXPERIMENT.studies[study].scenarios
-        for bundle in EXPERIMENT.bundles(study, scenario)
-    ]
-
-
 rule summarise:
     input:
         config=results("{study}/config/summarise.yaml"),
         scores=lambda w: evaluations(w.study, ".parquet"),
         details=lambda w: evaluations(w.study, ".details"),
-        curves=lambda w: [
-            results(f"{w.study}/policies/{policy}/seed-{seed}/curve.parquet")
-            for policy in EXPERIMENT.compared_policies(w.study)
-            for seed in EXPERIMENT.policy(w.study, policy)["seeds"]
-        ],
+        curves=lambda w: learned(w.study, "curve.parquet"),
     output:
         scores=results("{study}/scores.parquet"),
         curves=results("{study}/curves.parquet"),

@@ -1,6 +1,6 @@
 """Draw every figure of a study."""
 
-from schedlab.config.job_log import job_log, one_thread
+from schedlab.config.job_log import inputs_by_scenario, job_log, one_thread
 
 one_thread()
 with job_log(snakemake.log[0]):  # noqa: F821
@@ -12,6 +12,6 @@ with job_log(snakemake.log[0]):  # noqa: F821
     draw(
         Path(job.input.config),
         Path(job.input.summary).parent,
-        {scenario: {name: Path(path) for name, path in files.items()} for scenario, files in job.params.inputs.items()},
+        inputs_by_scenario(job.input.items()),
         Path(job.output.index).parent,
     )

@@ -1,6 +1,6 @@
 """Score the policies of one evaluation job on one scenario."""
 
-from schedlab.config.job_log import job_log, one_thread
+from schedlab.config.job_log import inputs_by_scenario, job_log, one_thread
 
 one_thread()
 with job_log(snakemake.log[0]):  # noqa: F821
@@ -14,7 +14,7 @@ with job_log(snakemake.log[0]):  # noqa: F821
         learned[path.parent.parent.name, int(path.parent.name.removeprefix("seed-"))] = path
     evaluate(
         Path(job.input.config),
-        {name: Path(path) for name, path in job.params.inputs.items()},
+        inputs_by_scenario(job.input.items()).get(job.wildcards.scenario, {}),
         learned,
         scores=Path(job.output.scores),
         details=Path(job.output.details),

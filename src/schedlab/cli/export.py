@@ -6,37 +6,46 @@ import sys
 from typing import Any
 
 from schedlab.config import experiment, freeze
-from schedlab.config.errors import UserError
+from schedlab.config.errors import UserError, did_you_mean
 from schedlab.stages.studies import find_study
 
 
 def export(scenario: str, folder: str, scale: str, form: str) -> int:
-    """Print every part of a scenario. TOML has no null: keys without a value are left out."""
+    """Print every part of a scenario (STUDY/NAME). TOML has no null: keys without a value, and empty tables, are left out of it."""
     study, _, name = scenario.partition("/")
     if not name:
         raise UserError(f"'{scenario}' names no scenario", where="command line", expected="STUDY/SCENARIO, for example adaptation/early")
     loaded = experiment.load(folder, scale, find_study)
+    if study not in loaded.studies:
+        raise UserError(f"there is no study '{study}'", where="command line", remedy=did_you_mean(study, loaded.studies))
+    values = document(loaded, study, name)
+    if form == "yaml":
+        sys.stdout.write(freeze.dump(values))
+        return 0
+    import toml
+
+    sys.stdout.write(toml.dumps(without_null(values)))
+    return 0
+
+
+def document(loaded: experiment.Experiment, study: str, name: str) -> dict[str, Any]:
+    """Return all that is frozen of a scenario: as its problem sees it, the parts of its prepare rules, its rules and policies."""
     record = loaded.scenario(study, name)
-    document = {
+    return {
         "study": study,
-        "scale": scale,
+        "scale": loaded.scale,
         "scenario": freeze.problem_part(loaded, study, name),
         "parts": {part: loaded.part_values(study, name, part) for part in record["parts"]},
         "rules": record["rules"],
         "policies": {policy: freeze.learn_part(loaded, study, policy)["policy"] for policy in record["policies"]},
     }
-    if form == "yaml":
-        sys.stdout.write(freeze.dump(document))
-        return 0
-    import toml
-
-    sys.stdout.write(toml.dumps(_without_null(document)))
-    return 0
 
 
-def _without_null(value: Any) -> Any:
+def without_null(value: Any) -> Any:
+    """Return plain values without what is null, and without empty tables, which the package `toml` loses in arrays of tables."""
     if isinstance(value, dict):
-        return {key: _without_null(entry) for key, entry in value.items() if entry is not None}
+        kept = {key: without_null(entry) for key, entry in value.items() if entry is not None}
+        return {key: entry for key, entry in kept.items() if entry != {}}
     if isinstance(value, list):
-        return [_without_null(entry) for entry in value if entry is not None]
+        return [without_null(entry) for entry in value if entry is not None]
     return value

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import argparse
+import logging
+import os
 import sys
 from collections.abc import Sequence
 
@@ -10,26 +12,36 @@ import schedlab
 from schedlab.config.errors import UserError
 
 SHIPPED_STUDIES = {
-    "adaptation": "growing networks under a training budget: run, predict, rank, vocab, calibrate, import, export",
+    "adaptation": "growing networks under a training budget: run, predict, rank, vocab, calibrate, weights, import",
 }
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run one command; returns the exit status (0 done, 1 the work failed, 2 wrong input)."""
+    """Run one command; returns the exit status (0 done, 1 the work failed, 2 wrong input).
+
+    Results go to standard output, logs and errors to standard error; a user's mistake and a failing disk are told without a traceback.
+    """
     arguments = list(sys.argv[1:] if arguments is None else arguments)
     parser = _parser(arguments[0] if arguments else "")
     chosen = parser.parse_args(arguments)
     if not hasattr(chosen, "run"):
         parser.print_help()
         return 2
+    logging.basicConfig(stream=sys.stderr, format="%(message)s")
+    logging.getLogger("schedlab").setLevel(logging.INFO)
     try:
-        return int(chosen.run(chosen) or 0)
+        status = int(chosen.run(chosen) or 0)
+        sys.stdout.flush()
+        return status
     except UserError as error:
-        print(f"error: {error}", file=sys.stderr)
+        print("\n".join(f"error: {line}" for line in str(error).splitlines()), file=sys.stderr)
         return 2
     except BrokenPipeError:  # the reader of our output has enough
-        sys.stderr.close()
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # for what is flushed at the end
         return 0
+    except OSError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 1
     except KeyboardInterrupt:
         return 130
 
@@ -47,6 +59,12 @@ def _parser(first: str) -> argparse.ArgumentParser:
     doctor = commands.add_parser("doctor", help="what this machine offers, and what of the pipeline can run on it")
     doctor.add_argument("--conf", default="conf", help="configuration folder (default: ./conf)")
     doctor.set_defaults(run=_run_doctor)
+
+    claims = commands.add_parser("claims", help="the ledger of published claims: what they say, what comes out here")
+    claims.add_argument("--study", help="one study only")
+    claims.add_argument("--conf", default="conf", help="configuration folder (default: ./conf)")
+    claims.add_argument("--json", action="store_true", help="one JSON document instead of a table")
+    claims.set_defaults(run=_run_claims)
 
     export = commands.add_parser("export", help="the frozen configuration of a scenario as TOML or YAML")
     export.add_argument("scenario", help="STUDY/SCENARIO")
@@ -85,6 +103,12 @@ def _run_parameters(arguments: argparse.Namespace) -> int:
     from schedlab.cli.parameters import parameters
 
     return parameters(arguments.conf)
+
+
+def _run_claims(arguments: argparse.Namespace) -> int:
+    from schedlab.cli.claims import claims
+
+    return claims(arguments.conf, arguments.study, as_json=arguments.json)
 
 
 def _run_export(arguments: argparse.Namespace) -> int:

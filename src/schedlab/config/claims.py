@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Literal
 
 import yaml
-from pydantic import field_validator, model_validator
 
 from schedlab.config.compose import Composed, check_yaml, option_names
 from schedlab.config.errors import UserError, UserErrors, did_you_mean
@@ -35,29 +34,12 @@ class ClaimSettings(Settings):
     note: str = setting("", doc="what has to be known to read the values")
     command: str = setting("", doc="what measures ours")
 
-    @model_validator(mode="after")
-    def _check(self) -> ClaimSettings:
-        if self.status == "reproduced" and not agree(self.published, self.ours_reference, self.tolerance):
-            values = f"ours_reference ({self.ours_reference}) to agree with published ({self.published})"
-            raise ValueError(f"status reproduced needs {values} within the tolerance")
-        if self.status == "repaired" and self.ours_repaired is None:
-            raise ValueError("status repaired needs ours_repaired")
-        return self
-
 
 class ClaimsSettings(Settings):
     """The ledger of one study."""
 
     name: str = setting(doc="the study; equal to the file's name", pattern=NAME)
     claims: tuple[ClaimSettings, ...] = setting((), doc="its claims in the order of printing")
-
-    @field_validator("claims")
-    @classmethod
-    def _distinct(cls, value: tuple[ClaimSettings, ...]) -> tuple[ClaimSettings, ...]:
-        ids = [claim.id for claim in value]
-        if twice := sorted({name for name in ids if ids.count(name) > 1}):
-            raise ValueError(f"each id once, not '{twice[0]}' twice")
-        return value
 
 
 def agree(published: Value, ours: Value, tolerance: float | None) -> bool:
@@ -92,9 +74,27 @@ def _read(file: Path, name: str) -> ClaimsSettings:
     check_yaml(file)
     composed = Composed(yaml.load(file.read_text(encoding="utf-8"), Loader=yaml.CSafeLoader) or {}, ((file, ()),))
     ledger = validate(ClaimsSettings, composed.values, composed.locate)
-    if ledger.name != name:
-        raise UserError(f"the name is '{ledger.name}'", where=composed.locate(("name",)), expected=f"'{name}'", remedy="rename either")
+    if errors := list(_contradictions(ledger, name, composed)):
+        raise UserErrors(errors)
     return ledger
+
+
+def _contradictions(ledger: ClaimsSettings, name: str, composed: Composed) -> Iterator[UserError]:
+    """Yield what types cannot see: a wrong name, an id twice, a status that the values do not bear out."""
+    if ledger.name != name:
+        yield UserError(f"the name is '{ledger.name}'", where=composed.locate(("name",)), expected=f"'{name}'", remedy="rename either")
+    ids = [claim.id for claim in ledger.claims]
+    for twice in sorted({entry for entry in ids if ids.count(entry) > 1}):
+        yield UserError(f"the claim '{twice}' stands there twice", where=composed.locate(("claims",)), remedy="rename one of them")
+    for position, claim in enumerate(ledger.claims):
+        where = composed.locate(("claims", position, "status"))
+        if claim.status == "reproduced" and not agree(claim.published, claim.ours_reference, claim.tolerance):
+            values = f"published {claim.published}, ours_reference {claim.ours_reference}, tolerance {claim.tolerance}"
+            yield UserError(
+                f"the claim '{claim.id}' is not reproduced: {values}", where=where, expected="values that agree, or status differs"
+            )
+        if claim.status == "repaired" and claim.ours_repaired is None:
+            yield UserError(f"the claim '{claim.id}' is repaired and has no value", where=where, expected="ours_repaired")
 
 
 def rows(ledgers: dict[str, ClaimsSettings]) -> Iterator[dict[str, Value]]:

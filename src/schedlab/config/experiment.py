@@ -5,7 +5,7 @@ The workflow asks this object for names and paths; it holds no logic of any stud
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -43,6 +43,13 @@ class Experiment:
     studies: dict[str, StudyRecords]
     cache: records.RecordCache
     not_run: list[tuple[str, str, str]] = field(default_factory=list)
+    _known: dict[tuple, Any] = field(default_factory=dict)
+
+    def once(self, key: tuple, make: Callable[[], Any]) -> Any:
+        """Return what `make` gave for `key` the first time: an experiment is the view of one moment."""
+        if key not in self._known:
+            self._known[key] = make()
+        return self._known[key]
 
     @property
     def results(self) -> str:
@@ -56,9 +63,8 @@ class Experiment:
 
     def part_folder(self, study: str, scenario: str, part: str) -> str:
         """Folder of a prepare part's products: the scenario's own, or that of the study for a shared part."""
-        record = self.scenario(study, scenario)["parts"][part]
-        if record["shared"]:
-            return f"{self.results}/{study}/inputs/{part}-{content_hash(self.part_values(study, scenario, part), 12)}"
+        if self.scenario(study, scenario)["parts"][part]["shared"]:
+            return f"{self.results}/{study}/inputs/{part}-{self.part_hash(study, scenario, part)[:12]}"
         return f"{self.results}/{study}/{scenario}/inputs"
 
     def part_file(self, study: str, scenario: str, part: str) -> str:
@@ -74,6 +80,10 @@ class Experiment:
         if record["files"]:
             values["files"] = {name: self.digest(name) for name in record["files"]}
         return values
+
+    def part_hash(self, study: str, scenario: str, part: str) -> str:
+        """Hash of a prepare part's values."""
+        return self.once(("part", study, scenario, part), lambda: content_hash(self.part_values(study, scenario, part)))
 
     def digest(self, name: str) -> str | None:
         """SHA-256 of an outside file or of all files of a folder (None: missing), remembered by path, size and time of change."""
@@ -95,7 +105,8 @@ class Experiment:
     def inputs(self, study: str, scenario: str) -> dict[str, str]:
         """The scenario's inputs by name, as its problem loads them."""
         places = self.scenario(study, scenario)["inputs"]
-        return {name: self.product(study, scenario, part, file) for name, (part, file) in places.items()}
+        make = lambda: {name: self.product(study, scenario, part, file) for name, (part, file) in places.items()}  # noqa: E731
+        return self.once(("inputs", study, scenario), make)
 
     def scenario(self, study: str, name: str) -> dict[str, Any]:
         """Record of a scenario. Raises UserError for an unknown one and for one whose data is not on the machine."""
@@ -150,12 +161,14 @@ def load(folder: Path | str, scale: str, find_study: records.FindStudy, cache: P
     loaded = {name: StudyRecords(record, 0) for name, record in studies.items() if record}
     door = _Doors(loaded, find_study)
     for name, study in loaded.items():
-        study.results_version = kept.get(f"results_version/{name}:{conf.ground}", lambda name=name: door(name).results_version)
+        code = records.study_code(study.settings)
+        study.results_version = kept.get(f"results_version/{name}:{conf.ground}{code}", lambda name=name: door(name).results_version)
+        extra = content_hash([study.settings, code])
         for group, target in (("scenario", study.scenarios), ("policy", study.policies), ("figure", study.figures)):
             make = getattr(records, f"{group}_record")
             for option in option_names(conf.folder / group / name):
                 record = conf.record(
-                    f"{group}/{name}", option, lambda c, option=option, make=make, name=name: make(c, option, door(name)), study.settings
+                    f"{group}/{name}", option, lambda c, option=option, make=make, name=name: make(c, option, door(name)), extra
                 )
                 if record:
                     target[option] = record

@@ -17,6 +17,7 @@ from schedlab.config.errors import UserError
 from schedlab.config.experiment import Experiment
 from schedlab.config.files import write_text_if_changed
 from schedlab.config.hashes import content_hash
+from schedlab.config.plugins import is_file_target, target_file
 
 HEADER = "# Frozen by schedlab from conf/; made again whenever the configuration changes. Edit conf/, not this file.\n"
 
@@ -67,19 +68,31 @@ def frozen_parts(experiment: Experiment) -> Iterator[tuple[str, dict[str, Any]]]
 
 
 def write_parts(experiment: Experiment, directory: Path | str = ".") -> int:
-    """Write the frozen parts whose text differs from the file's; returns how many were written."""
+    """Write the frozen parts whose text differs from the file's; returns how many were written.
+
+    A file that is still the one that was written from the same values, by its size and time of change, is not read again.
+    """
     written = 0
     for path, values in frozen_parts(experiment):
-        text = experiment.cache.get(f"text:{content_hash(values, 32)}", lambda values=values: dump(values))
-        written += write_text_if_changed(Path(directory) / path, text)
-    experiment.cache.save()
+        file, values_hash = Path(directory) / path, content_hash(values, 32)
+        if not experiment.cache.has(_state(file, values_hash)):
+            written += write_text_if_changed(file, dump(values))
+            experiment.cache.get(_state(file, values_hash), lambda: True)
+    experiment.cache.save(prune=True)
     return written
+
+
+def _state(file: Path, values_hash: str) -> str:
+    try:
+        found = file.stat()
+    except OSError:
+        return f"frozen:{file}:missing"
+    return f"frozen:{file}:{values_hash}:{found.st_size}:{found.st_mtime_ns}"
 
 
 def upstream(experiment: Experiment, study: str, scenario: str) -> dict[str, str]:
     """Hashes of the parts that make a scenario's inputs."""
-    record = experiment.scenario(study, scenario)
-    return {part: content_hash(experiment.part_values(study, scenario, part)) for part in record["parts"]}
+    return {part: experiment.part_hash(study, scenario, part) for part in experiment.scenario(study, scenario)["parts"]}
 
 
 def problem_part(experiment: Experiment, study: str, scenario: str) -> dict[str, Any]:
@@ -107,8 +120,20 @@ def learn_part(experiment: Experiment, study: str, policy: str) -> dict[str, Any
         "problems": {scenario: problem_part(experiment, study, scenario) for scenario in scenarios},
     }
     if record["parent"]:
-        part["parent_hash"] = content_hash(learn_part(experiment, study, record["parent"]))
+        part["parent_hash"] = learn_hash(experiment, study, record["parent"])
+    if code := _own_code(experiment, record["target"]):
+        part["code"] = code
     return part
+
+
+def learn_hash(experiment: Experiment, study: str, policy: str) -> str:
+    """Hash of the part that one policy is learned from."""
+    return experiment.once(("learn", study, policy), lambda: content_hash(learn_part(experiment, study, policy)))
+
+
+def _own_code(experiment: Experiment, target: str) -> str | None:
+    """SHA-256 of the file of a user's own class, so that an edit of it counts like one of the configuration; None for other targets."""
+    return experiment.digest(str(target_file(target).absolute())) if is_file_target(target) else None
 
 
 def evaluate_part(experiment: Experiment, study: str, scenario: str, names: list[str]) -> dict[str, Any]:
@@ -118,15 +143,16 @@ def evaluate_part(experiment: Experiment, study: str, scenario: str, names: list
     policies = []
     for name in names:
         if name in rules:
-            policies.append(
-                {"kind": "rule", "mode": record["mode"], "trained_on": "", **rules[name], "target": rules[name]["target"] or name}
-            )
+            target = rules[name]["target"] or name
+            policies.append({"kind": "rule", "mode": record["mode"], "trained_on": "", **rules[name], "target": target})
+            if code := _own_code(experiment, target):
+                policies[-1]["code"] = code
             continue
         policy = experiment.policy(study, name)
         keep = ("name", "kind", "mode", "target", "params", "seeds")
         trained_on = trained_on_text(experiment, study, name)
-        learned = content_hash(learn_part(experiment, study, name))
-        policies.append({**{key: policy[key] for key in keep}, "trained_on": trained_on, "learn_hash": learned})
+        learned = {"trained_on": trained_on, "learn_hash": learn_hash(experiment, study, name)}
+        policies.append({**{key: policy[key] for key in keep}, **learned})
     return {
         **_identity(experiment, study),
         "seed": experiment.seed,

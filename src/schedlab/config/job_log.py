@@ -7,7 +7,7 @@ import logging
 import os
 import sys
 import traceback
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from schedlab.config.errors import UserError
@@ -36,6 +36,15 @@ def job_log(path: Path | str) -> Iterator[None]:
             traceback.print_exc(file=file)
             print(f"error: {type(error).__name__}: {error} (traceback in {path})", file=console)
             _leave()
+
+
+def inputs_by_scenario(named: Iterable[tuple[str, str]]) -> dict[str, dict[str, Path]]:
+    """Return scenario -> input name -> file from a job's inputs, of which those named '<scenario>/<input>' are meant."""
+    found: dict[str, dict[str, Path]] = {}
+    for scenario, slash, name, path in ((*key.partition("/"), path) for key, path in named):
+        if slash:
+            found.setdefault(scenario, {})[name] = Path(path)
+    return found
 
 
 def one_thread() -> None:

@@ -6,9 +6,11 @@ cache whose keys hash the file itself, everything it may build on, and the code 
 
 from __future__ import annotations
 
+import importlib.util
 import json
 import re
 from collections.abc import Callable, Iterable, Mapping
+from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +20,7 @@ from schedlab.config.contract import Study
 from schedlab.config.errors import UserError, UserErrors, did_you_mean
 from schedlab.config.files import write_text
 from schedlab.config.hashes import content_hash, file_hash
+from schedlab.config.provenance import source_hash
 from schedlab.config.schema import Settings, validate
 from schedlab.config.settings import (
     NAME,
@@ -35,7 +38,7 @@ OWN_GROUPS = ("scenario", "policy", "figure")  # an edit of one file in these to
 
 
 class RecordCache:
-    """Records by content hash, kept in one JSON file between runs; unreadable or foreign files are ignored."""
+    """Values by content hash, kept in one JSON file between runs; unreadable or foreign files are ignored."""
 
     def __init__(self, file: Path | None) -> None:
         self.file, self.known, self.used = file, {}, {}
@@ -53,20 +56,35 @@ class RecordCache:
             self.used[key] = self.known[key] if key in self.known else make()
         return self.used[key]
 
-    def save(self) -> None:
-        """Write the values used in this run, if they differ from the file's; a folder that cannot be written costs time only."""
-        if self.file is None or self.used.keys() == self.known.keys():
+    def has(self, key: str) -> bool:
+        """Tell whether `key` was kept or put; it counts as used then."""
+        if key in self.known:
+            self.used[key] = self.known[key]
+        return key in self.used
+
+    def save(self, prune: bool = False) -> None:
+        """Write what this run added; `prune` drops what it did not use. A folder that cannot be written costs time only."""
+        kept = self.used if prune else {**self.known, **self.used}
+        if self.file is None or kept.keys() == self.known.keys():
             return
         try:
-            write_text(self.file, json.dumps(self.used, separators=(",", ":")))
+            write_text(self.file, json.dumps(kept, separators=(",", ":")))
         except OSError:
             return
+        self.known = dict(kept)
 
 
-def source_fingerprint() -> str:
-    """Return a hash of the package's source: an edit of the code that reads configurations voids the cache."""
-    package = Path(schedlab.__file__).parent
-    return content_hash([[path.relative_to(package).as_posix(), file_hash(path)] for path in sorted(package.rglob("*.py"))])
+def study_code(settings: Mapping[str, Any]) -> str:
+    """Return a hash of the Python files of a study that is none of the package's, which `source_hash` does not see; else ''."""
+    if not settings["module"] and (Path(schedlab.__file__).parent / "studies" / settings["name"]).is_dir():
+        return ""
+    installed = () if settings["module"] else entry_points(group="schedlab.studies", name=settings["name"])
+    top = (settings["module"] or next((point.module for point in installed), "")).partition(".")[0]
+    place = Path(settings["path"], top)
+    if not (settings["path"] and place.is_dir()):
+        spec = importlib.util.find_spec(top) if top else None
+        place = Path(spec.origin).parent if spec and spec.origin else place
+    return content_hash([[file.relative_to(place).as_posix(), file_hash(file)] for file in sorted(place.rglob("*.py"))])
 
 
 class ConfigurationFolder:
@@ -87,7 +105,7 @@ class ConfigurationFolder:
             raise UserError(f"there is no scale '{scale}'", where="scale", remedy=did_you_mean(scale, option_names(self.folder / "scale")))
         self._refuse_stray_files()
         shared = {name: digest for name, digest in self.hashes.items() if not self._is_own(name)}
-        self.ground = content_hash([shared, scale, source_fingerprint()])
+        self.ground = content_hash([shared, scale, source_hash()])
 
     def _is_own(self, name: str) -> bool:
         parts = name.split("/")

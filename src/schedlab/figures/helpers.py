@@ -22,6 +22,20 @@ def axis_label(metric: Metric) -> str:
     return label if metric.unit in ("", "-", "1") else f"{label} ({metric.unit})"
 
 
+def shared_xlabel(panels: Sequence[Axes], text: str) -> None:
+    """Write one label below a row of panels, in their middle; a label of the whole figure would lie on a legend outside."""
+    odd, middle = len(panels) % 2, len(panels) // 2
+    panels[middle].set_xlabel(text, x=0.5 if odd else 0.0, horizontalalignment="center")
+
+
+def short_ticks(axes: Axes, most: int = 3) -> None:
+    """Give a narrow panel few ticks on its horizontal axis, written as short as they can be (0.05, 0)."""
+    from matplotlib.ticker import FuncFormatter, MaxNLocator
+
+    axes.xaxis.set_major_locator(MaxNLocator(most, steps=[1, 2, 5, 10]))
+    axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: number_text(value, "{:.4g}")))
+
+
 def policy_order(summary: pd.DataFrame, metric: Metric) -> list[str]:
     """Return the policies of a summary from best to worst in a metric, by their median rank over the scenarios; ties by name."""
     rows = summary[summary["metric"] == metric.name]
@@ -44,7 +58,7 @@ def points_with_uncertainty(axes: Axes, rows: pd.DataFrame, order: Sequence[str]
         row, style = known[policy], styles[policy]
         if np.isfinite(row["ci_low"]):
             axes.plot([row["ci_low"], row["ci_high"]], [height] * 2, color=style.colour, linewidth=2.2, solid_capstyle="butt", alpha=0.55)
-        else:
+        elif row["range_high"] > row["range_low"]:
             axes.plot([row["range_low"], row["range_high"]], [height] * 2, color=style.colour, linewidth=0.7, marker="|", markersize=4)
         axes.plot([row[value]], [height], zorder=3, **style.point())
     axes.set_yticks(range(len(order)), order)
@@ -53,8 +67,11 @@ def points_with_uncertainty(axes: Axes, rows: pd.DataFrame, order: Sequence[str]
     axes.grid(True, axis="x")
 
 
-def explain_uncertainty(figure: Figure, rows: pd.DataFrame, level: float = 0.95) -> str:
-    """Put a key of bars and thin lines below the figure, for those that occur in `rows`; returns the same as a sentence."""
+def explain_uncertainty(figure: Figure, rows: pd.DataFrame, level: float = 0.95, *, more: Sequence[Any] = ()) -> str:
+    """Put a key of bars and thin lines below the figure, for those that occur in `rows`; returns the same as a sentence.
+
+    more  further handles for the key
+    """
     from matplotlib.lines import Line2D
 
     given = np.isfinite(rows["ci_low"].to_numpy(dtype=float))
@@ -62,7 +79,8 @@ def explain_uncertainty(figure: Figure, rows: pd.DataFrame, level: float = 0.95)
     line = "smallest to largest seed (a rule: block); too few for an interval"
     handles = [Line2D([], [], color=MUTED, linewidth=2.2, alpha=0.7, label=bar)] if given.any() else []
     handles += [Line2D([], [], color=MUTED, linewidth=0.7, marker="|", markersize=4, label=line)] if not given.all() else []
-    figure.legend(handles=handles, loc="outside lower center", ncols=len(handles))
+    handles += more
+    figure.legend(handles=handles, loc="outside lower center", ncols=min(2, len(handles)))
     texts = [f"Bars: {bar}."] if given.any() else []
     return " ".join(texts + ([f"Thin lines: {line}."] if not given.all() else []))
 

@@ -20,6 +20,8 @@ def save(drawing: Drawing, path: Path | str) -> list[Path]:
     """Write <path>.svg, .pdf, .png and the caption as <path>.txt, each atomically, inside a theme's block; returns the paths."""
     path = Path(path)
     written = []
+    drawing.figure.draw_without_rendering()
+    drawing.figure.set_layout_engine("none")  # the layout is found; finding it again for each form takes longer than drawing
     for ending, metadata in METADATA.items():
         target = path.with_name(f"{path.name}.{ending}")
         with atomic_path(target) as temporary:

@@ -18,7 +18,8 @@ MM_PER_INCH = 25.4
 FONT = "DejaVu Sans"  # comes with matplotlib, so it is the same on every machine
 INK, MUTED, GRID = "#262626", "#767676", "#d9d9d9"
 LIGHTEST = 0.5  # luminance of the lightest colour that a line on white may have
-LEARNED_MARKERS, RULE_MARKERS = "oDsPX^v", "<>8ph*d"
+LEARNED_MARKERS, RULE_MARKERS = "oDsPX^v", ("<", ">", "d", "p", (4, 1, 0), "8", "h")
+STARS = ("*", (4, 1, 0))  # markers that look small at the size of the others
 RULE_GREYS = ("#5f5f5f", "#8a8a8a", "#a9a9a9")
 DASHES = ("-", (0, (5, 1.5)), (0, (1.2, 1.2)), (0, (5, 1.5, 1.2, 1.5)))
 
@@ -28,7 +29,7 @@ class Style:
     """How one policy looks in every figure of a study."""
 
     colour: str
-    marker: str
+    marker: str | tuple[int, int, float]
     dashes: Any = "-"
 
     def line(self) -> dict[str, Any]:
@@ -37,7 +38,11 @@ class Style:
 
     def point(self) -> dict[str, Any]:
         """Keywords of a marker without line."""
-        return {"color": self.colour, "marker": self.marker, "linestyle": "none", "markeredgecolor": "white", "markeredgewidth": 0.3}
+        import matplotlib as mpl
+
+        size = mpl.rcParams["lines.markersize"] * (1.5 if self.marker in STARS else 1.0)
+        edge = {"markeredgecolor": "white", "markeredgewidth": 0.3}
+        return {"color": self.colour, "marker": self.marker, "markersize": size, "linestyle": "none", **edge}
 
 
 @contextmanager
@@ -65,7 +70,7 @@ def rc(settings: ThemeSettings) -> dict[str, Any]:
         "axes.labelsize": settings.font_size,
         "axes.titlesize": settings.font_size,
         "axes.titlelocation": "left",
-        "axes.titleweight": "bold",
+        "axes.titleweight": "normal",  # each further face of the font costs 0.15 s in every PDF
         "axes.edgecolor": INK,
         "axes.labelcolor": INK,
         "axes.linewidth": 0.6,

@@ -16,6 +16,7 @@ from schedlab.figures.theme import Style
 from schedlab.studies.adaptation.architecture import architecture
 from schedlab.studies.adaptation.prepare import scenario_of
 from schedlab.studies.adaptation.problem import AdaptationProblem, setup_of
+from schedlab.studies.adaptation.table import DIGITS
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -103,6 +104,10 @@ class Shown:
         """What each action does, in words; the last does nothing."""
         return [f"{action.operation} {action.block}" for action in self.problem.setup.actions] + ["nothing"]
 
+    def moves(self, sequence: str) -> list[str]:
+        """Return what a sequence does, in words."""
+        return [self.action_names[DIGITS.index(digit)] for digit in sequence]
+
 
 def in_words(name: str) -> str:
     """Return a scenario's name in words."""
@@ -123,6 +128,19 @@ def shown(tables: StudyTables, spec: FigureSpec, names: Iterable[str] = ()) -> l
         problem = AdaptationProblem(name, table, start, setup_of(scenario, start))
         found.append(Shown(name, scenario.adapt_at, scenario.budget, problem, table))
     return found
+
+
+def narrow(scenario: Shown) -> str:
+    """Return a scenario's name, a line a word, and its start below."""
+    return "\n".join([*scenario.label.split(), f"{scenario.start:g} s"])
+
+
+def colour(number: int) -> str:
+    """Return a colour of the theme applied."""
+    import matplotlib as mpl
+
+    colours = mpl.rcParams["axes.prop_cycle"].by_key()["color"]
+    return colours[number % len(colours)]
 
 
 def one_quantity(scenarios: Sequence[Shown], spec: FigureSpec) -> Metric:
@@ -168,9 +186,10 @@ def kinds(tables: StudyTables) -> dict[str, str]:
 def styles(tables: StudyTables, names: Sequence[str]) -> dict[str, Style]:
     """Return the look of some policies: the one they have in every figure, unless two lines of this figure would look alike."""
     everywhere = theme.styles_of(tables.scores)
-    if len({(everywhere[name].colour, everywhere[name].dashes) for name in names}) == len(names):
-        return {name: everywhere[name] for name in names}
     known = kinds(tables)
+    lines = [(everywhere[name].colour, everywhere[name].dashes) for name in names if known[name] == "learned"]
+    if len(set(lines)) == len(lines):
+        return {name: everywhere[name] for name in names}
     return theme.policy_styles({name: known[name] for name in names})
 
 

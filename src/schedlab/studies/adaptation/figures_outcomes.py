@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -41,7 +41,7 @@ def draw_versus(tables: StudyTables, spec: FigureSpec) -> Drawing:
         1, len(scenarios) + 1, height_mm=34 + ROW_MM * len(order), sharey=True, sharex=True, width_ratios=[1.6, *[1] * len(scenarios)]
     )
     _mean_points(panels[0], means, order, looks)
-    panels[0].set_title("mean of all")
+    panels[0].set_title(f"mean of all\n{len(scenarios)} scenarios")
     for axes, scenario in zip(panels[1:], scenarios, strict=True):
         rows = data.summary_rows(tables.comparisons, "regret", scenario.name, order)
         helpers.points_with_uncertainty(axes, rows[rows["baseline"] == baseline].drop_duplicates("policy"), order, looks)
@@ -50,7 +50,8 @@ def draw_versus(tables: StudyTables, spec: FigureSpec) -> Drawing:
     for axes, spread in zip(panels, [of_mean, *spreads], strict=True):
         _difference_axes(axes, spread)
     _finish_rows(panels, order, data.kinds(tables))
-    figure.supxlabel(f"difference to {baseline} in {helpers.axis_label(data.regret_metric(quantity))}     \N{LEFTWARDS ARROW} better", x=0.5)
+    label = f"\N{LEFTWARDS ARROW} better     difference to {baseline} in {helpers.axis_label(data.regret_metric(quantity))}"
+    helpers.shared_xlabel(panels, label)
     figure.legend(handles=_keys(of_mean), loc="outside lower center", ncols=3)
     told = _told(means, order, data.kinds(tables), baseline, quantity, of_mean)
     mean_loss = f"{baseline} itself loses {data.amount(float(reference.mean()), quantity.unit)} to the best sequence on average."
@@ -67,7 +68,8 @@ def _mean_points(axes: Axes, means: pd.Series, order: Sequence[str], looks: Mapp
     """A point a policy: its mean over seeds and scenarios; a thin line from its lowest to its highest seed."""
     for height, name in enumerate(order):
         seeds, look = means.loc[name].to_numpy(), looks[name]
-        axes.plot([seeds.min(), seeds.max()], [height] * 2, color=look.colour, linewidth=0.7, marker="|", markersize=4)
+        if len(seeds) > 1 and seeds.max() > seeds.min():
+            axes.plot([seeds.min(), seeds.max()], [height] * 2, color=look.colour, linewidth=0.7, marker="|", markersize=4)
         axes.plot([seeds.mean()], [height], zorder=3, **look.point())
 
 
@@ -85,19 +87,26 @@ def _finish_rows(panels: Sequence[Axes], order: Sequence[str], known: Mapping[st
     learned = sum(known[name] == "learned" for name in order)
     for axes in panels:
         axes.tick_params(axis="y", length=0, labelleft=axes is panels[0])
-        axes.locator_params(axis="x", nbins=4)
+        helpers.short_ticks(axes)
         if 0 < learned < len(order):
             axes.axhline(learned - 0.5, color=MUTED, linewidth=0.5, linestyle=(0, (1, 2)))
     for tick, name in zip(panels[0].get_yticklabels(), order, strict=True):
         tick.set_color(INK if known[name] == "learned" else MUTED)
 
 
-def _keys(spread: float) -> list:
+def _keys(spread: float) -> list[Any]:
     from matplotlib.lines import Line2D
+
+    keys: list[Any] = [Line2D([], [], color=MUTED, linewidth=0.7, marker="|", markersize=4, label="lowest to highest seed")]
+    if np.isfinite(spread):
+        keys += _grey("noise of such a difference (\N{PLUS-MINUS SIGN}1 s.d.)")
+    return keys
+
+
+def _grey(label: str) -> list[Any]:
     from matplotlib.patches import Patch
 
-    keys = [Line2D([], [], color=MUTED, linewidth=0.7, marker="|", markersize=4, label="lowest to highest seed")]
-    return keys + ([Patch(color=GRID, alpha=0.55, label="noise of such a difference (\N{PLUS-MINUS SIGN}1 s.d.)")] if np.isfinite(spread) else [])
+    return [Patch(color=GRID, alpha=0.55, linewidth=0, label=label)]
 
 
 def _told(means: pd.Series, order: Sequence[str], known: Mapping[str, str], baseline: str, quantity: Metric, spread: float) -> str:
@@ -107,7 +116,7 @@ def _told(means: pd.Series, order: Sequence[str], known: Mapping[str, str], base
         return ""
     value = {name: float(means.loc[name].mean()) for name in learned}
     texts = {name: f"{name} ({data.amount(value[name], quantity.unit, signed=True)})" for name in learned}
-    ahead = [name for name in learned if value[name] < 0]
+    ahead = [name for name in learned if round(value[name], 3) < 0]
     if not ahead:
         return f"No learned policy loses less than {baseline} on average; the closest is {texts[learned[0]]}."
     told = f"On average {data.listed([texts[name] for name in ahead])} lose less than {baseline}"
@@ -117,7 +126,9 @@ def _told(means: pd.Series, order: Sequence[str], known: Mapping[str, str], base
         return f"{told}{behind}; how large the noise is cannot be told from one replicate."
     beyond = [name for name in ahead if value[name] < -2 * spread]
     size = f"the noise of such a mean difference ({data.amount(spread, quantity.unit)})"
-    verdict = f"{data.listed(beyond)} by more than twice {size}" if beyond else f"none by more than twice {size}, so none is shown to be better"
+    verdict = (
+        f"{data.listed(beyond)} by more than twice {size}" if beyond else f"none by more than twice {size}, so none is shown to be better"
+    )
     return f"{told}{behind}; {verdict}."
 
 
@@ -138,16 +149,15 @@ def draw_regret(tables: StudyTables, spec: FigureSpec) -> Drawing:
         axes.axvline(0, color=INK, linewidth=0.8, zorder=1)
         axes.axvspan(0, data.noise_of(tables, scenario.name), color=GRID, alpha=0.55, linewidth=0, zorder=0)
         axes.set_title(scenario.tick)
-        axes.locator_params(axis="x", nbins=4)
         shown_rows.append(rows)
-    _finish_rows(panels[0], order, {name: "learned" for name in order})
-    figure.supxlabel(helpers.axis_label(data.regret_metric(quantity)))
+    _finish_rows(panels[0], order, dict.fromkeys(order, "learned"))
+    helpers.shared_xlabel(panels[0], helpers.axis_label(data.regret_metric(quantity)))
     import pandas as pd
 
-    explained = helpers.explain_uncertainty(figure, pd.concat(shown_rows))
+    explained = helpers.explain_uncertainty(figure, pd.concat(shown_rows), more=_grey("noise of one result (1 s.d.)"))
     best = f"Smallest on average: {order[0]} ({data.amount(average[order[0]], quantity.unit)})"
     never = f"; {NEVER} loses {data.amount(average[NEVER], quantity.unit)}" if NEVER in average else ""
-    noise = "Grey: one standard deviation of one result; regrets within it can be luck."
+    noise = "Regrets within one standard deviation of one result (grey) can be luck."
     return Drawing(figure, f"{spec.caption} {best}{never}. {noise} {explained} {data.repetitions(tables, order, scenarios)}")
 
 
@@ -161,14 +171,15 @@ def draw_final(tables: StudyTables, spec: FigureSpec) -> Drawing:
     looks = data.styles(tables, names)
     known = {metric.name: metric for metric in data.QUANTITIES.values()}
     metrics = [known[name] for name in data.parameter(spec, "metrics", ["test_accuracy"])]
-    figure, panels = theme.new_figure(1, len(metrics), height_mm=72, squeeze=False, width=1.0 if len(metrics) > 1 else 0.75)
+    figure, panels = theme.new_figure(len(metrics), 1, height_mm=28 + 42 * len(metrics), squeeze=False, sharex=True)
     texts = []
-    for axes, metric in zip(panels[0], metrics, strict=True):
+    for axes, metric in zip(panels[:, 0], metrics, strict=True):
         _final_panel(axes, tables, scenarios, names, looks, metric)
         limits = data.parameter(spec, "range", [])
         if limits and metric.unit == "fraction":
             axes.set_ylim(*limits)
         texts.append(_final_told(tables, scenarios, names, metric))
+    panels[-1, 0].set_xlabel("scenario and time from which growth is possible")
     helpers.legend_outside(figure, [*helpers.policy_handles(looks, names), _dashed()], columns=4)
     return Drawing(figure, f"{spec.caption} {' '.join(texts)} {data.repetitions(tables, names, scenarios)}")
 
@@ -182,7 +193,7 @@ def _final_panel(
         for number, name in enumerate(names):
             if name not in rows:
                 continue
-            row, x = rows[name], place + 0.7 * ((number + 0.5) / len(names) - 0.5)
+            row, x = rows[name], place + 0.85 * ((number + 0.5) / len(names) - 0.5)
             low, high = ("ci_low", "ci_high") if np.isfinite(row["ci_low"]) else ("range_low", "range_high")
             axes.plot([x, x], [row[low], row[high]], color=looks[name].colour, linewidth=2.2 if low == "ci_low" else 0.7)
             axes.plot([x], [row["value"]], zorder=3, **looks[name].point())
@@ -190,8 +201,8 @@ def _final_panel(
             axes.axvline(place - 0.5, color=GRID, linewidth=0.5)
     never = [float(rows.loc[rows["policy"] == NEVER, "value"].mean()) for rows in found.values()]
     axes.axhline(float(np.nanmean(never)) if np.isfinite(never).any() else np.nan, color=MUTED, linewidth=0.8, linestyle=(0, (4, 2)))
-    axes.set_xticks(range(len(scenarios)), [scenario.tick.replace(" ", "\n", scenario.label.count(" ")) for scenario in scenarios])
-    axes.set(xlim=(-0.5, len(scenarios) - 0.5), ylabel=helpers.axis_label(metric), xlabel="scenario and time from which growth is possible")
+    axes.set_xticks(range(len(scenarios)), [scenario.tick for scenario in scenarios])
+    axes.set(xlim=(-0.5, len(scenarios) - 0.5), ylabel=helpers.axis_label(metric))
     axes.tick_params(axis="x", length=0)
 
 

@@ -47,6 +47,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 Write = Callable[[str], None]
+Watch = Callable[[Step, Metrics, TrainState], None]  # an epoch that was run, its metrics, the state behind it
 TRUNK = "trunk"  # what stands for a sequence in the rows of a trunk
 
 
@@ -206,10 +207,13 @@ def simulate_replicate(
     return _rows(whole, replicate, runs, metrics)
 
 
-def run_sequence(scenario: AdaptationScenario, job: int, replicate: int, choose: str | Choose, dataset: DataSet) -> pd.DataFrame:
+def run_sequence(
+    scenario: AdaptationScenario, job: int, replicate: int, choose: str | Choose, dataset: DataSet, watch: Watch | None = None
+) -> pd.DataFrame:
     """Train one sequence from the first epoch on, without tree and store, and return its rows as `simulate_replicate` does.
 
     choose: a sequence (`003`), or a function (architecture, number of the decision, seconds left, actions so far) -> action.
+    watch is called after each epoch; the state is the run's own and changes with the next one.
     """
     whole = Job(scenario, job, dataset)
     run = courses.one_run(whole.course, whole.adaptation_point, _chooser(choose, whole.course))
@@ -228,6 +232,8 @@ def run_sequence(scenario: AdaptationScenario, job: int, replicate: int, choose:
             metrics[node] |= trainer.evaluate(state)
         if node in wanted:
             packed[node] = trainer.pack(state)
+        if watch:
+            watch(step, metrics[node], state)
     return _rows(whole, replicate, [run], metrics)
 
 

@@ -122,6 +122,11 @@ def load_with_meta(path: Path | str) -> tuple[dict[str, np.ndarray], dict[str, A
         raise UserError(f"the file cannot be read ({error})", where=str(path), expected=expected, remedy="write it again") from error
 
 
+def check_path(path: Path | str) -> None:
+    """Raise UserError for a path whose ending is no kind of weights file, before anything is computed for it."""
+    _format(path)
+
+
 def _table(architecture: Architecture) -> dict[str, tuple[str, Shape, str, Shape | None]]:
     """For each tensor's name in torch: its name in TensorFlow, shape in torch, kind, and the image flattened in front of it."""
     table, flattened, shape = {}, None, architecture.input

@@ -1,0 +1,242 @@
+"""Figures of the course of a run: what is decided with how much time left, when scenarios start, what widening and the way back do."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from schedlab.config.contract import Drawing, FigureSpec, StudyTables
+from schedlab.config.errors import UserError
+from schedlab.config.files import read_table
+from schedlab.figures import helpers, theme
+from schedlab.figures.theme import GRID, INK, MUTED
+from schedlab.studies.adaptation import figures_data as data
+from schedlab.studies.adaptation.figures_data import Shown
+from schedlab.studies.adaptation.reliability import reliability
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from matplotlib.axes import Axes
+
+
+def draw_decisions(tables: StudyTables, spec: FigureSpec) -> Drawing:
+    """Time left against the action taken, a panel a policy; the size of a mark is the probability that the policy gave it."""
+    scenarios = data.shown(tables, spec)
+    names = data.policies(tables, spec)
+    actions = scenarios[0].action_names
+    decisions = scenarios[0].problem.tree.decisions
+    rows = tables.details["decisions"]
+    of_scenarios = rows["scenario"].isin([scenario.name for scenario in scenarios])
+    rows = rows[of_scenarios & (rows["split"] == "test") & rows["policy"].isin(names)]
+    figure, panels = theme.new_figure(1, len(names), height_mm=24 + 10 * len(actions), sharey=True, sharex=True, squeeze=False)
+    for axes, name in zip(panels[0], names, strict=True):
+        _decision_panel(axes, rows[rows["policy"] == name], decisions)
+        axes.set_title(name, fontsize="medium")
+    panels[0][0].set_yticks(range(len(actions)), actions)
+    panels[0][0].set_ylim(len(actions) - 0.5, -0.5)
+    panels[0][0].set_xlim(1.06 * rows["time_left"].max(), 0)
+    helpers.shared_xlabel(panels[0], "time left when the decision is taken (s)")
+    helpers.legend_outside(figure, _decision_keys(decisions), columns=decisions + 2)
+    return Drawing(figure, f"{spec.caption} {_decisions_told(rows, names, actions)}")
+
+
+def _decision_panel(axes: Axes, rows: pd.DataFrame, decisions: int) -> None:
+    """Marks of all seeds, units and scenarios; each number of decision has a lane, shape and colour within an action's row."""
+    for number in range(decisions):
+        some = rows[rows["decision"] == number]
+        sure = _probability(some)
+        lane = 0.26 * (number - (decisions - 1) / 2)
+        axes.scatter(
+            some["time_left"], some["action"] + lane, s=2 + 26 * sure, marker=theme.LEARNED_MARKERS[number], color=data.colour(number),
+            alpha=0.75, linewidths=0.4, edgecolors="white", zorder=3,
+        )  # fmt: skip
+    for line in range(int(rows.filter(like="probability_").notna().any().sum()) - 1):
+        axes.axhline(line + 0.5, color=GRID, linewidth=0.5)
+    axes.tick_params(axis="y", length=0)
+    axes.locator_params(axis="x", nbins=4)
+
+
+def _probability(rows: pd.DataFrame) -> np.ndarray:
+    """The probability that each row's policy gave to the action that it took: (rows,)."""
+    columns = [name for name in rows.columns if name.startswith("probability_")]
+    columns.sort(key=lambda name: int(name.removeprefix("probability_")))
+    return rows[columns].to_numpy()[np.arange(len(rows)), rows["action"].to_numpy()]
+
+
+def _decision_keys(decisions: int) -> list[Any]:
+    from matplotlib.lines import Line2D
+
+    ordinals = ["first", "second", "third", "fourth", "fifth", "sixth"]
+    keys = []
+    for number in range(decisions):
+        look = {"marker": theme.LEARNED_MARKERS[number], "color": data.colour(number), "linestyle": "none"}
+        keys.append(Line2D([], [], markersize=5, label=f"{ordinals[number]} decision", **look))
+    for share in (0.5, 1.0):
+        size = (2 + 26 * share) ** 0.5
+        keys.append(Line2D([], [], marker="o", color=MUTED, linestyle="none", markersize=size, label=f"probability {share:g}"))
+    return keys
+
+
+def _decisions_told(rows: pd.DataFrame, names: Sequence[str], actions: Sequence[str]) -> str:
+    """For each policy: how often it grows with more and with less than half of the longest time left, and how sure it is at least."""
+    half = rows["time_left"].max() / 2
+    told = []
+    for name in names:
+        some = rows[rows["policy"] == name]
+        grows = some["action"] < len(actions) - 1
+        early, late = (float(grows[part].mean()) for part in (some["time_left"] > half, some["time_left"] <= half))
+        told.append(f"{name} {early:.0%} and {late:.0%} ({_probability(some).min():.2f})")
+    what = f"Decisions that grow, of those with more than {half:g} s left and of the later ones (in brackets the smallest probability"
+    return f"{what} of an action taken): {'; '.join(told)}."
+
+
+def draw_trunk(tables: StudyTables, spec: FigureSpec) -> Drawing:
+    """Results against pinned time: the trunk that never grows, when each scenario starts, and what all sequences from there lead to.
+
+    The curve of the trunk needs the input `trunk` of a scenario; without it, starts and ends alone are drawn.
+    params  columns: columns of the tables, a panel each
+    """
+    scenarios = data.shown(tables, spec)
+    columns = data.parameter(spec, "columns", [scenarios[0].column])
+    trunk = _trunk(tables, scenarios)
+    figure, panels = theme.new_figure(1, len(columns), height_mm=76, squeeze=False)
+    for axes, column in zip(panels[0], columns, strict=True):
+        if trunk is not None:
+            for _, job in trunk.groupby("job"):
+                ends = (job["time_left"].max() - job["time_left"] + job["train_seconds"] + job["eval_seconds"]).to_numpy()
+                axes.plot(ends, job[column].to_numpy(), color=INK, linewidth=1.0, marker=".", markersize=2.5, zorder=3)
+        _starts(axes, scenarios, column, trunk is not None)
+        axes.set(xlabel="pinned time since the start of training (s)", ylabel=helpers.axis_label(data.QUANTITIES[column]))
+        axes.set_xlim(0, 1.02 * max(scenario.budget for scenario in scenarios))
+    helpers.legend_outside(figure, _trunk_keys(trunk is not None), columns=2)
+    return Drawing(figure, f"{spec.caption} {_trunk_told(scenarios, columns[0])}")
+
+
+def _trunk(tables: StudyTables, scenarios: Sequence[Shown]) -> pd.DataFrame | None:
+    paths = [tables.inputs[scenario.name]["trunk"] for scenario in scenarios if "trunk" in tables.inputs[scenario.name]]
+    return read_table(paths[0]) if paths else None
+
+
+def _starts(axes: Axes, scenarios: Sequence[Shown], column: str, with_trunk: bool) -> None:
+    """At each scenario's start: the range of what its sequences end with, the best and the worst of them; dashed: never growing."""
+    values = np.stack([scenario.mean(column) for scenario in scenarios])
+    never = values[:, scenarios[0].nothing].mean()
+    axes.axhline(never, color=MUTED, linewidth=0.8, linestyle=(0, (4, 2)), zorder=1)
+    for scenario, results in zip(scenarios, values, strict=True):
+        axes.axvline(scenario.start, color=GRID, linewidth=0.7, zorder=0)
+        ends = (results.min(), results.max())
+        axes.plot([scenario.start] * 2, ends, color=data.colour(0), linewidth=4, alpha=0.35, solid_capstyle="butt", zorder=2)
+        axes.plot([scenario.start], [results[scenario.best]], color=data.colour(0), zorder=4, **_STAR)
+        name = scenario.label.replace(" ", "\n")
+        axes.text(scenario.start, 1.01, name, ha="center", va="bottom", fontsize="x-small", transform=axes.get_xaxis_transform())
+    if with_trunk:
+        low, span = values.min(), np.ptp(values)
+        axes.set_ylim(
+            (low - 0.4 * span, low + 3.6 * span) if data.QUANTITIES[column].better == "lower" else (low - 2.6 * span, low + 2 * span)
+        )
+
+
+_STAR: dict[str, Any] = {"marker": "*", "linestyle": "none", "markersize": 7, "markeredgecolor": "white", "markeredgewidth": 0.3}
+
+
+def _trunk_keys(with_trunk: bool) -> list[Any]:
+    from matplotlib.lines import Line2D
+
+    keys = [Line2D([], [], color=INK, linewidth=1.0, marker=".", markersize=3, label="no growth, as time passes")] if with_trunk else []
+    keys.append(Line2D([], [], color=MUTED, linewidth=0.8, linestyle=(0, (4, 2)), label="end without growth"))
+    keys.append(
+        Line2D([], [], color=data.colour(0), linewidth=4, alpha=0.35, solid_capstyle="butt", label="ends of all sequences that start here")
+    )
+    keys.append(Line2D([], [], color=data.colour(0), label="best of them by what is rewarded", **_STAR))
+    return keys
+
+
+def _trunk_told(scenarios: Sequence[Shown], column: str) -> str:
+    quantity = data.QUANTITIES[column]
+    sign = 1 if quantity.better == "higher" else -1
+    gains = [sign * float(scenario.mean(column)[scenario.best] - scenario.mean(column)[scenario.nothing]) for scenario in scenarios]
+    told = ", ".join(
+        f"{data.amount(gain, quantity.unit)} from {scenario.start:g} s" for gain, scenario in zip(gains, scenarios, strict=True)
+    )
+    return f"The best sequence gains over doing nothing, in {quantity.label}: {told}."
+
+
+def draw_moves(tables: StudyTables, spec: FigureSpec) -> Drawing:
+    """Left: results of two moves that may widen as well as deepen. Right: each sequence with resources kept and taken away.
+
+    params  widen, down, kept: scenarios; kept starts like down, without the way back; nothing is done at decisions that down has not
+    """
+    import pandas as pd
+
+    names = [data.parameter(spec, name, name) for name in ("widen", "down", "kept")]
+    widen, down, kept = data.shown(tables, spec, names)
+    if widen.problem.tree.decisions != 2:
+        where = f"figure {spec.name}: params.widen"
+        raise UserError(f"{widen.name} has {widen.problem.tree.decisions} decisions", where=where, expected="a scenario with two")
+    quantity = data.one_quantity([widen, down, kept], spec)
+    figure, panels = theme.new_figure(1, 2, height_mm=86, width_ratios=[1.05, 1])
+    actions = widen.action_names
+    square = widen.mean().reshape(len(actions), len(actions))
+    colours = "viridis_r" if quantity.better == "higher" else "viridis"  # dark is good
+    helpers.heat_map(panels[0], pd.DataFrame(square, actions, actions), form="{:.3f}", label=helpers.axis_label(quantity), colours=colours)
+    panels[0].set(title=f"{widen.label}: means of {widen.replicates} replicates", xlabel="second move", ylabel="first move")
+    panels[0].tick_params(axis="x", rotation=30)
+    _dumbbells(panels[1], down, kept)
+    panels[1].set(title=f"{down.label}: taken away at {down.problem.setup.downs[0]:g} s", xlabel=helpers.axis_label(quantity))
+    helpers.legend_outside(figure, _moves_keys(), columns=3)
+    return Drawing(figure, f"{spec.caption} {_moves_told(widen, down, kept)}")
+
+
+def _kept_values(down: Shown, kept: Shown) -> np.ndarray:
+    """Results of `kept` for the sequences of `down`, with nothing done at further decisions: (units, sequences)."""
+    tree = kept.problem.tree
+    rest = tree.nothing[down.problem.tree.decisions :]
+    return kept.values()[:, [tree.index(sequence + rest) for sequence in down.sequences]]
+
+
+def _dumbbells(axes: Axes, down: Shown, kept: Shown) -> None:
+    """A row a sequence: its mean with resources kept and taken away, each with the range of its replicates."""
+    sides = ((_kept_values(down, kept), data.colour(0), "o", -0.14), (down.values(), data.colour(3), "D", 0.14))
+    for values, colour, marker, shift in sides:
+        for row, results in enumerate(values.T):
+            axes.plot([results.min(), results.max()], [row + shift] * 2, color=colour, linewidth=0.6, zorder=2)
+            axes.plot(
+                [results.mean()], [row + shift], marker, color=colour, markersize=4, markeredgecolor="white", markeredgewidth=0.3, zorder=3
+            )
+    axes.axvline(down.mean()[down.nothing], color=MUTED, linewidth=0.8, linestyle=(0, (4, 2)), zorder=1)
+    axes.set_yticks(range(len(down.sequences)), [", ".join(down.moves(name)) for name in down.sequences])
+    axes.set_ylim(len(down.sequences) - 0.4, -0.6)
+    axes.tick_params(axis="y", length=0)
+    axes.grid(True, axis="x")
+
+
+def _moves_keys() -> list[Any]:
+    from matplotlib.lines import Line2D
+
+    looks = (("o", data.colour(0), "resources stay"), ("D", data.colour(3), "resources are taken away"))
+    keys = [
+        Line2D([], [], marker=marker, color=colour, linewidth=0.6, markersize=4, label=f"{label} (line: replicates)")
+        for marker, colour, label in looks
+    ]
+    return [*keys, Line2D([], [], color=MUTED, linewidth=0.8, linestyle=(0, (4, 2)), label="no growth")]
+
+
+def _moves_told(widen: Shown, down: Shown, kept: Shown) -> str:
+    unit, values = widen.quantity.unit, widen.mean()
+    sign = 1 if widen.quantity.better == "higher" else -1
+    deep = [place for place, name in enumerate(widen.sequences) if not any("widen" in move for move in widen.moves(name))]
+    deepest = max(deep, key=lambda place: sign * values[place])
+    best, only, none = (data.amount(values[place], unit) for place in (widen.best, deepest, widen.nothing))
+    moves = ", then ".join(widen.moves(widen.sequences[widen.best]))
+    told = f"Left, best: {moves} ({best}; {only} by deepening alone, {none} without growth"
+    if widen.replicates > 1:
+        noise = reliability(widen.values()).sd_residual / widen.replicates**0.5
+        told += f"; standard deviation of a mean {data.amount(noise, unit)}"
+    stay, back = _kept_values(down, kept).mean(0), down.mean()
+    helped = [int((sign * results > sign * results[down.nothing]).sum()) for results in (stay, back)]
+    return (
+        f"{told}). Right: of {len(back) - 1} sequences that grow, {helped[0]} end better than no growth where the resources stay, "
+        f"{helped[1]} where they are taken away."
+    )

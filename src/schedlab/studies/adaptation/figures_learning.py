@@ -1,0 +1,274 @@
+"""Figures of learning: points of single recordings with their running mean, and groups of runs compared, with the jumpstart of transfer."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from schedlab.config.contract import Drawing, FigureSpec, Metric, StudyTables
+from schedlab.config.errors import UserError, did_you_mean
+from schedlab.figures import helpers, theme
+from schedlab.figures.theme import INK, MUTED, Style
+from schedlab.studies.adaptation import figures_data as data
+from schedlab.studies.adaptation.figures_data import Shown
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from matplotlib.axes import Axes
+
+MANY = 1500  # points of a panel above which they are drawn as one picture, so that files stay small
+CURVES = ("objective", "reward", "accuracy", "probability_best", "regret")
+GROUP = ("title", "scenario", "policies", "jumpstart")
+
+
+@dataclass(frozen=True)
+class Stretch:
+    """One phase of one policy's learning on one scenario; `points` are its rows of the curves table."""
+
+    policy: str
+    phase: int
+    scenario: str
+    points: pd.DataFrame
+
+    @property
+    def every(self) -> float:
+        """Episodes (updates, where nothing is sampled) between two points."""
+        steps = np.unique(self.points["step"].to_numpy())
+        return float(np.median(np.diff(steps))) if len(steps) > 1 else 1.0
+
+    def begin(self, episodes: int) -> Stretch:
+        """Return the first episodes alone; 0: all."""
+        return replace(self, points=self.points[self.points["step"] <= episodes]) if episodes else self
+
+    @property
+    def counted(self) -> str:
+        """What the horizontal axis counts."""
+        return "episode" if (self.points["episode"] > 0).any() else "update"
+
+
+def draw_learning(tables: StudyTables, spec: FigureSpec) -> Drawing:
+    """Points and running mean of single runs: a column a policy and phase, a row a curve.
+
+    params  metrics: names of curves; window: of the running mean, in episodes
+    """
+    metrics = _curves(spec, ["objective"])
+    window = data.parameter(spec, "window", 75)
+    runs = [run for policy in spec.policies for run in _stretches(tables, policy) if not spec.scenarios or run.scenario in spec.scenarios]
+    if not runs:
+        return _nothing(spec)
+    looks = data.styles(tables, list(dict.fromkeys(run.policy for run in runs)))
+    scenarios = {scenario.name: scenario for scenario in data.shown(tables, spec, dict.fromkeys(run.scenario for run in runs))}
+    figure, panels = theme.new_figure(len(metrics), len(runs), height_mm=22 + 38 * len(metrics), squeeze=False, sharey="row", sharex="col")
+    for row, metric in enumerate(metrics):
+        for axes, run in zip(panels[row], runs, strict=True):
+            _points(axes, run, metric, window, looks[run.policy], scenarios[run.scenario])
+        panels[row][0].set_ylabel(_axis(metric, scenarios[runs[0].scenario]))
+    for axes, run in zip(panels[0], runs, strict=True):
+        axes.set_title(f"{run.policy}\non {data.in_words(run.scenario)}", fontsize="medium")
+    for axes, run in zip(panels[-1], runs, strict=True):
+        axes.set_xlabel(run.counted)
+        axes.locator_params(axis="x", nbins=4)
+    helpers.legend_outside(figure, _learning_keys(metrics, window), columns=2)
+    return Drawing(figure, f"{spec.caption} {_learning_told(runs, scenarios)}")
+
+
+def _stretches(tables: StudyTables, policy: str) -> list[Stretch]:
+    rows = tables.curves[tables.curves["policy"] == policy]
+    return [Stretch(policy, int(phase), scenario, points) for (phase, scenario), points in rows.groupby(["phase", "train_scenario"])]
+
+
+def _curves(spec: FigureSpec, default: list[str]) -> list[str]:
+    names = data.parameter(spec, "metrics", default)
+    for name in names:
+        if name not in CURVES:
+            raise UserError(f"unknown curve '{name}'", where=f"figure {spec.name}: params.metrics", remedy=did_you_mean(name, CURVES))
+    return names
+
+
+def curve_metric(name: str, scenario: Shown) -> Metric:
+    """Return what a curve is, and in which unit; the reward of a scenario that is rewarded by a loss is shown as that loss."""
+    quantity = scenario.quantity
+    accuracy = "test accuracy" if scenario.column.startswith("test") else "validation accuracy"
+    return {
+        "objective": Metric("objective", "", "lower", label="policy-gradient objective"),
+        "reward": quantity,
+        "accuracy": Metric("accuracy", "fraction", "higher", label=accuracy),
+        "probability_best": Metric("probability_best", "", "higher", label="probability of the best sequence"),
+        "regret": data.regret_metric(quantity),
+    }[name]
+
+
+def _axis(name: str, scenario: Shown) -> str:
+    return helpers.axis_label(curve_metric(name, scenario))
+
+
+def shown_values(run: Stretch, name: str, scenario: Shown) -> pd.DataFrame:
+    """Return a curve's rows with the sign that the axis has: a rewarded loss is positive."""
+    points = run.points[run.points["metric"] == name]
+    negative = name == "reward" and scenario.quantity.better == "lower"
+    return points.assign(value=-points["value"]) if negative else points
+
+
+def _points(axes: Axes, run: Stretch, metric: str, window: int, look: Style, scenario: Shown) -> None:
+    """Dots of all seeds and a running mean for each; where rewards are shown, lines at the best sequence and at doing nothing."""
+    points = shown_values(run, metric, scenario)
+    axes.plot(
+        points["step"].to_numpy(), points["value"].to_numpy(), ".", color=look.colour, alpha=0.4, markersize=2.5, markeredgewidth=0,
+        rasterized=len(points) > MANY, zorder=2,
+    )  # fmt: skip
+    for _, seed in points.groupby("policy_seed"):
+        smooth = helpers.running_mean(seed["value"].to_numpy(), max(1, round(window / run.every)))
+        axes.plot(seed["step"].to_numpy(), smooth, color=look.colour, linewidth=1.1, zorder=3)
+    if metric == "reward":
+        learned_on = scenario.problem.rows("train")
+        values = scenario.values()[list(learned_on)].mean(0)
+        best = values.max() if scenario.quantity.better == "higher" else values.min()
+        axes.axhline(best, color=INK, linewidth=0.8, linestyle=(0, (4, 2)), zorder=1)
+        axes.axhline(values[scenario.nothing], color=MUTED, linewidth=0.8, linestyle=(0, (1, 1.2)), zorder=1)
+    axes.set_xlim(left=0)
+
+
+def _learning_keys(metrics: Sequence[str], window: int) -> list[Any]:
+    from matplotlib.lines import Line2D
+
+    keys = [
+        Line2D([], [], color=MUTED, marker=".", linestyle="none", alpha=0.5, markersize=4, label="recorded mean of some episodes"),
+        Line2D([], [], color=MUTED, linewidth=1.2, label=f"running mean of {window} episodes, a line a seed"),
+    ]
+    if "reward" in metrics:
+        keys.append(Line2D([], [], color=INK, linewidth=0.8, linestyle=(0, (4, 2)), label="best sequence"))
+        keys.append(Line2D([], [], color=MUTED, linewidth=0.8, linestyle=(0, (1, 1.2)), label="no adaptation"))
+    return keys
+
+
+def _learning_told(runs: Sequence[Stretch], scenarios: Mapping[str, Shown]) -> str:
+    """Where each run ended: how many of its seeds make the best sequence of their training table probable."""
+    told = []
+    for run in runs:
+        last = shown_values(run, "probability_best", scenarios[run.scenario]).sort_values("step").groupby("policy_seed")["value"].last()
+        if len(last):
+            told.append(f"{run.policy} on {data.in_words(run.scenario)} {int((last > 0.5).sum())} of {len(last)}")
+    every = sorted({round(run.every) for run in runs})
+    spaced = f"A point is the mean of {data.listed([str(number) for number in every])} episode{'s' if every != [1] else ''}."
+    return f"{spaced} Seeds that end with the best sequence of what they learned on more probable than not: {', '.join(told)}."
+
+
+def draw_transfer(tables: StudyTables, spec: FigureSpec) -> Drawing:
+    """Running means of several runs in one plot, a panel a group and curve; an arrow from scratch to transfer where a group names them.
+
+    params  groups: a list of {title, scenario, policies, jumpstart: [from scratch, with transfer]}; metrics, window as in learning
+            range: limits of the vertical axes; first: episodes shown (0: all)
+    """
+    metrics, window = _curves(spec, ["reward"]), data.parameter(spec, "window", 50)
+    groups = [group for group in _groups(tables, spec) if group["runs"]]
+    if not groups:
+        return _nothing(spec)
+    looks = data.styles(tables, [name for name in spec.policies if any(name in group["runs"] for group in groups)])
+    scenarios = {scenario.name: scenario for scenario in data.shown(tables, spec, dict.fromkeys(group["scenario"] for group in groups))}
+    places = [(group, metric) for group in groups for metric in metrics]
+    columns = len(places) if len(places) < 4 else 2
+    rows = -(-len(places) // columns)
+    figure, panels = theme.new_figure(rows, columns, height_mm=24 + 46 * rows, squeeze=False)
+    jumps = []
+    for axes, (group, metric) in zip(panels.flat, places, strict=False):
+        jumps += _group_panel(axes, group, metric, window, looks, scenarios[group["scenario"]])
+        if limits := data.parameter(spec, "range", []):
+            axes.set_ylim(*limits)
+    for axes in panels.flat[len(places) :]:
+        axes.remove()
+    helpers.legend_outside(figure, helpers.policy_handles(looks, looks, lines=True), columns=3 if len(looks) > 4 else 4)
+    return Drawing(figure, f"{spec.caption} {_ends_told(groups, scenarios, metrics[0], window)} {' '.join(jumps)}".strip())
+
+
+def _groups(tables: StudyTables, spec: FigureSpec) -> list[dict[str, Any]]:
+    """The groups of a figure with the runs that there are: policy -> its last phase on the group's scenario."""
+    given = data.parameter(spec, "groups", []) or [{"scenario": spec.scenarios[0], "policies": list(spec.policies)}]
+    found = []
+    for number, group in enumerate(given):
+        where = f"figure {spec.name}: params.groups[{number}]"
+        group = data.mapping(group, where, GROUP)
+        names = [*group["policies"], *group.get("jumpstart", ())]
+        for name in names:
+            if name not in spec.policies:
+                raise UserError(f"'{name}' is not among the figure's policies", where=where, remedy=did_you_mean(name, spec.policies))
+        runs = {}
+        for name in dict.fromkeys(names):
+            of_policy = [run for run in _stretches(tables, name) if run.scenario == group["scenario"]]
+            if of_policy:
+                runs[name] = of_policy[-1].begin(data.parameter(spec, "first", 0))
+        found.append({"title": data.in_words(group["scenario"]), **group, "runs": runs})
+    return found
+
+
+def _group_panel(axes: Axes, group: Mapping[str, Any], metric: str, window: int, looks: Mapping[str, Style], scenario: Shown) -> list[str]:
+    """Draw one group; return what its jumpstart is, in words."""
+    starts = {}
+    for name, run in group["runs"].items():
+        points = shown_values(run, metric, scenario)
+        smooth = max(1, round(window / run.every))
+        helpers.learning_curve(axes, points, looks[name], window=smooth)
+        starts[name] = float(points[points["step"] == points["step"].min()]["value"].mean())
+    first = next(iter(group["runs"].values()))
+    axes.set(xlabel=first.counted, ylabel=_axis(metric, scenario))
+    axes.set_title(group["title"], fontsize="medium")
+    axes.margins(x=0.02)
+    pair = [name for name in group.get("jumpstart", ()) if name in starts]
+    if len(pair) < 2:
+        return []
+    scratch, transfer = (starts[name] for name in pair)
+    kind = curve_metric(metric, scenario)
+    _arrow(axes, scratch, transfer)
+    gain = (transfer - scratch) * (1 if kind.better == "higher" else -1)
+    if metric == "objective":
+        return []
+    direction = "better" if gain >= 0 else "worse"
+    return [f"Jumpstart in {kind.label}: {pair[1]} starts {data.amount(abs(gain), kind.unit)} {direction} than {pair[0]}."]
+
+
+def _arrow(axes: Axes, scratch: float, transfer: float) -> None:
+    """An arrow left of the curves, from the start value of learning from scratch to that of transfer."""
+    left, right = axes.get_xlim()
+    x = left - 0.02 * (right - left)
+    axes.set_xlim(left - 0.07 * (right - left), right)
+    axes.annotate(
+        "",
+        xy=(x, transfer),
+        xytext=(x, scratch),
+        arrowprops={"arrowstyle": "-|>", "color": INK, "linewidth": 0.9, "shrinkA": 0, "shrinkB": 0},
+    )
+    axes.annotate(
+        "jumpstart",
+        (x, (scratch + transfer) / 2),
+        (-3, 0),
+        textcoords="offset points",
+        rotation=90,
+        ha="right",
+        va="center",
+        fontsize="x-small",
+    )
+
+
+def _ends_told(groups: Sequence[Mapping[str, Any]], scenarios: Mapping[str, Shown], metric: str, window: int) -> str:
+    """The mean over the last `window` episodes of each run, by group."""
+    told = []
+    for group in groups:
+        scenario, ends = scenarios[group["scenario"]], []
+        for name, run in group["runs"].items():
+            points = shown_values(run, metric, scenario)
+            tail = points[points["step"] > points["step"].max() - max(window, run.every)]
+            ends.append(f"{name} {data.amount(float(tail['value'].mean()), curve_metric(metric, scenario).unit)}")
+        told.append(f"{group['title']}: {', '.join(ends)}")
+    seeds = max(run.points["policy_seed"].nunique() for group in groups for run in group["runs"].values())
+    bands = " Bands: lowest to highest seed." if seeds > 1 else ""
+    return f"{bands} Mean of the last {window} episodes, {'; '.join(told)}.".strip()
+
+
+def _nothing(spec: FigureSpec) -> Drawing:
+    """What is drawn where none of the runs was learned at this scale."""
+    figure, axes = theme.new_figure(height_mm=20)
+    axes.axis("off")
+    axes.text(0.5, 0.5, "none of these policies is learned at this scale", ha="center", va="center", color=MUTED)
+    return Drawing(figure, f"{spec.caption} None of these policies is learned at this scale.")

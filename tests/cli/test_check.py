@@ -1,0 +1,172 @@
+"""`schedlab check` and `schedlab claims`."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+
+from schedlab.cli.main import main
+from schedlab.config.claims import ClaimsSettings, agree, read_claims
+from schedlab.config.errors import UserErrors
+from schedlab.config.schema import validate
+from small_conf import write_conf
+
+
+@pytest.fixture
+def conf(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A small configuration folder; the working directory is another one."""
+    (tmp_path / "elsewhere").mkdir()
+    monkeypatch.chdir(tmp_path / "elsewhere")
+    return write_conf(tmp_path)
+
+
+def test_a_line_for_each_scenario_policy_and_ledger(conf: Path, capsys: pytest.CaptureFixture) -> None:
+    assert main(["check", "--conf", str(conf)]) == 0
+    captured = capsys.readouterr()
+    lines = captured.out.splitlines()
+    assert [line.split(":")[0] for line in lines] == [
+        "ok  scenario adaptation/tiny",
+        "ok  scenario adaptation/tiny_late",
+        "ok  policy   adaptation/constant-tiny",
+        "ok  policy   adaptation/exact-tiny",
+        "ok  claims   adaptation",
+    ]
+    assert lines[0].endswith("[small paper]")
+    assert captured.err == ""
+    assert list(Path.cwd().iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("file", "old", "new", "told"),
+    [
+        ("scenario/adaptation/tiny.yaml", "decisions:", "decisons:", "tiny.yaml: decisons: unknown key 'decisons'"),
+        ("scenario/adaptation/tiny.yaml", "name: tiny", "name: tine", "the name is 'tine'"),
+        ("scenario/adaptation/tiny.yaml", "/model: tiny8", "/model: tiny9", "did you mean 'tiny8'"),
+        ("scenario/adaptation/tiny.yaml", "[exact-tiny, ", "[exakt-tiny, ", "did you mean 'exact-tiny'"),
+        ("scenario/adaptation/tiny.yaml", "rules: [never", "rules: [newer", "did you mean 'never'"),
+        ("scenario/adaptation/tiny.yaml", "budget: 70.0", "budget: 35.0", "expected"),
+        ("scenario/adaptation/tiny.yaml", "name:", "{name:", "not valid YAML"),
+        ("policy/adaptation/exact-tiny.yaml", "[tiny]", "[tidy]", "did you mean 'tiny'"),
+        ("policy/adaptation/exact-tiny.yaml", "seeds:", "parent: exact-tiny\nseeds:", "cycle: exact-tiny -> exact-tiny"),
+        ("model/tiny8.yaml", "kernel: 3", "kernel: 4", "tiny8"),
+        ("model/tiny8.yaml", "out: 8, kernel: 3", "out: 8, kernel: 9", "tiny8"),
+        ("gpu/priced.yaml", "base:", "bass:", "bass"),
+        ("figure/theme.yaml", "dpi:", "dpis:", "did you mean 'dpi'"),
+        ("claims/adaptation.yaml", "paper: a paper", "papier: a paper", "claims/adaptation.yaml: claims.0.papier: unknown key 'papier'"),
+    ],
+)
+def test_a_mistake_names_file_and_key(conf: Path, capsys: pytest.CaptureFixture, file: str, old: str, new: str, told: str) -> None:
+    text = (conf / file).read_text()
+    assert old in text
+    (conf / file).write_text(text.replace(old, new))
+    assert main(["check", "--conf", str(conf), "--scale", "small"]) == 2
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    assert told in captured.err
+    assert "nothing was run" in captured.err
+    assert "Traceback" not in captured.err
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "told"),
+    [
+        ("status: differs", "status: different", "conf/claims/adaptation.yaml: claims.1.status"),
+        ("0.73912", "0.7401", "claims.0.status: the claim 'accuracy' is not reproduced"),
+        ("id: sequence", "id: accuracy", "the claim 'accuracy' stands there twice"),
+        ("status: differs", "status: repaired", "has no value; expected ours_repaired"),
+        ("name: adaptation", "name: adoption", "the name is 'adoption'"),
+        ("claims:", "clams:", "did you mean 'claims'"),
+        ("claims:", "claims: 3 #", "not valid YAML"),
+    ],
+)
+def test_a_mistake_in_a_ledger(conf: Path, old: str, new: str, told: str) -> None:
+    file = conf / "claims/adaptation.yaml"
+    file.write_text(file.read_text().replace(old, new))
+    with pytest.raises(UserErrors) as caught:
+        read_claims(conf)
+    assert told in str(caught.value)
+
+
+def test_every_mistake_is_told_at_once(conf: Path, capsys: pytest.CaptureFixture) -> None:
+    for file, old in (("scenario/adaptation/tiny.yaml", "budget:"), ("policy/adaptation/exact-tiny.yaml", "seeds:")):
+        (conf / file).write_text((conf / file).read_text().replace(old, "x" + old))
+    (conf / "claims/adaptation.yaml").write_text("name: adaptation\nclaims: 3\n")
+    assert main(["check", "--conf", str(conf), "--scale", "small"]) == 2
+    err = capsys.readouterr().err
+    for told in ("unknown key 'xbudget'", "unknown key 'xseeds'", "claims/adaptation.yaml: claims"):
+        assert told in err
+
+
+def test_a_folder_that_is_none_and_a_scale_that_is_none(conf: Path, capsys: pytest.CaptureFixture) -> None:
+    assert main(["check", "--conf", "nowhere"]) == 2
+    assert main(["check", "--conf", str(conf), "--scale", "smal"]) == 2
+    err = capsys.readouterr().err
+    assert "nowhere/config.yaml" in err
+    assert "did you mean 'small'" in err
+
+
+def test_the_workflow_s_records_are_used_and_nothing_else_is_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    conf = write_conf(tmp_path)
+    monkeypatch.chdir(tmp_path)
+    assert main(["check", "--scale", "small"]) == 0
+    assert not Path(".schedlab").exists()
+    Path(".schedlab").mkdir()
+    Path(".schedlab/records-small.json").write_text("{}")
+    assert main(["check", "--scale", "small"]) == 0
+    assert Path(".schedlab/records-small.json").stat().st_size > 1000
+    assert main(["check", "--scale", "small"]) == 0
+    (conf / "scenario/adaptation/tiny.yaml").write_text("name: 3\n")
+    assert main(["check", "--scale", "small"]) == 2
+
+
+def test_the_ledger_as_a_table_and_as_json(conf: Path, capsys: pytest.CaptureFixture) -> None:
+    assert main(["claims", "--conf", str(conf)]) == 0
+    header, first, second, total = capsys.readouterr().out.splitlines()
+    assert header.split()[:3] == ["study", "claim", "table"]
+    assert first.split() == ["adaptation", "accuracy", "accuracy", "0.7391", "0.73912", "-", "0.0001", "reproduced"]
+    assert second.split()[-5:] == ["110", "011", "-", "-", "differs"]
+    assert total == "1 reproduced, 1 differs"
+    assert main(["claims", "--conf", str(conf), "--json", "--study", "adaptation"]) == 0
+    rows = json.loads(capsys.readouterr().out)
+    assert [(row["id"], row["published"], row["note"]) for row in rows] == [("accuracy", 0.7391, ""), ("sequence", "110", "noise")]
+    assert main(["claims", "--conf", str(conf), "--study", "adoption"]) == 2
+    assert "did you mean 'adaptation'" in capsys.readouterr().err
+
+
+def test_no_ledger_is_no_mistake(conf: Path, capsys: pytest.CaptureFixture) -> None:
+    shutil.rmtree(conf / "claims")
+    assert main(["claims", "--conf", str(conf)]) == 0
+    assert capsys.readouterr().out == "no claims yet\n"
+
+
+@pytest.mark.parametrize(
+    ("published", "ours", "tolerance", "expected"),
+    [
+        (0.5, 0.5, None, True),
+        (0.5, 0.51, None, False),
+        (0.5, 0.51, 0.01, True),
+        (0.5, 0.5100001, 0.01, False),
+        ("011", "011", None, True),
+        ("011", 11.0, 100.0, False),
+        (None, None, 1.0, False),
+    ],
+)
+def test_when_values_agree(published: object, ours: object, tolerance: float | None, expected: bool) -> None:
+    assert agree(published, ours, tolerance) is expected
+
+
+def test_the_shipped_ledgers_are_right(repository: Path) -> None:
+    for name, ledger in read_claims(repository / "conf").items():
+        assert ledger.name == name
+        assert ledger.claims
+
+
+def test_values_of_a_claim_are_strict() -> None:
+    claim = {"id": "a", "paper": "p", "quantity": "q", "status": "open"}
+    assert validate(ClaimsSettings, {"name": "x", "claims": [{**claim, "published": 3}]}).claims[0].published == 3
+    for wrong in ({"published": True}, {"tolerance": -1}, {"tolerance": "0.1"}, {"id": "A b"}):
+        with pytest.raises(UserErrors):
+            validate(ClaimsSettings, {"name": "x", "claims": [claim | wrong]})

@@ -1,0 +1,333 @@
+"""`run`, `predict` and `weights convert` in a folder where the workflow has made tables and policies."""
+
+from __future__ import annotations
+
+import csv
+import json
+import math
+from pathlib import Path
+
+import h5py
+import numpy as np
+import pytest
+import yaml
+
+from schedlab.cli.main import main
+from schedlab.config import experiment, freeze
+from schedlab.config.files import read_table
+from schedlab.stages.learn import learn
+from schedlab.stages.studies import find_study
+from schedlab.studies.adaptation import prepare
+from schedlab.studies.adaptation.network_file import LAYOUTS, SavedNetwork, architecture_of, read_network, write_network
+from small_conf import write_conf
+
+RESULTS = Path("results/small/adaptation")
+POLICY_FILE = """
+import numpy as np
+
+
+class First:
+    stochastic = False
+
+    def __init__(self, params, problem, seed):
+        self.actions = problem.tree.actions
+
+    def reset(self, unit):
+        pass
+
+    def decide(self, decision):
+        return np.eye(self.actions)[0]
+
+    def act(self, observation, mask):
+        raise AssertionError("it decides")
+
+
+class Looking:
+    def __init__(self, params, problem, seed):
+        self.seen = []
+
+    def reset(self, unit):
+        pass
+
+    def act(self, observation, mask):
+        self.seen.append(float(observation.sum()))
+        return int(mask.size - 2) if len(self.seen) == 1 else 0
+"""
+
+
+@pytest.fixture(scope="module")
+def workplace(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with the table of `tiny`, made by the prepare rules' functions, and two policies learned on it."""
+    folder = tmp_path_factory.mktemp("workplace")
+    loaded = experiment.load(write_conf(folder), "small", find_study)
+    freeze.write_parts(loaded, folder)
+    place = {part: folder / loaded.part_folder("adaptation", "tiny", part) for part in loaded.scenario("adaptation", "tiny")["parts"]}
+    config = {part: folder / loaded.part_file("adaptation", "tiny", part) for part in place}
+    data = place["check_data"] / "data.npz"
+    prepare.check_data(config["check_data"], data, place["check_data"] / "summary.json")
+    runs = [folder / f"run-{replicate}.parquet" for replicate in (0, 1)]
+    for replicate, file in enumerate(runs):
+        prepare.simulate_adaptation(config["simulate_adaptation"], (0, replicate), data, folder / "store", file)
+    table = place["tabulate"] / "table.parquet"
+    prepare.tabulate(config["tabulate"], runs, table)
+    for policy in ("exact-tiny", "constant-tiny"):
+        own = folder / RESULTS / "policies" / policy
+        made = {"checkpoint": own / "seed-0" / "policy.zip", "curve": own / "seed-0" / "curve.parquet"}
+        made |= {"config_copy": own / "seed-0" / "config.yaml", "provenance": own / "seed-0" / "provenance.json"}
+        learn(own / "config" / "learn.yaml", {"tiny": {"table": table}}, None, seed=0, **made)
+    return folder
+
+
+@pytest.fixture
+def here(workplace: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The same folder as the working directory."""
+    monkeypatch.chdir(workplace)
+    return workplace
+
+
+@pytest.fixture
+def run(here: Path, capsys: pytest.CaptureFixture, caplog: pytest.LogCaptureFixture):
+    """Runs a command of the study in that folder; returns exit status, the JSON document, and what was told beside it."""
+    assert Path.cwd() == here
+
+    def call(*arguments: object) -> tuple[int, dict, str]:
+        caplog.clear()
+        status = main(["adaptation", *map(str, arguments)])
+        told = capsys.readouterr()
+        return status, json.loads(told.out) if told.out else {}, told.err + caplog.text
+
+    return call
+
+
+def entry(sequence: str, replicate: int = 0) -> dict:
+    """An entry of the table."""
+    table = read_table(RESULTS / "tiny" / "inputs" / "table.parquet")
+    (row,) = table[(table["sequence"] == sequence) & (table["replicate"] == replicate)].to_dict("records")
+    return row
+
+
+@pytest.mark.parametrize("replicate", [0, 1])
+@pytest.mark.parametrize(
+    "who", [("--policy", "exact-tiny"), ("--policy", "always-1"), ("--policy", "always-2"), ("--policy", "never"), ("--sequence", "03")]
+)
+def test_the_outcome_is_the_table_s_bit_for_bit(run, who: tuple[str, str], replicate: int) -> None:
+    status, document, log = run("run", "--scenario", "tiny", *who, "--replicate", replicate, "--check")
+    assert status == 0
+    assert document["outcome"] == entry(document["sequence"], replicate)
+    assert document["table"] == {"file": str(RESULTS / "tiny/inputs/table.parquet"), "equal": True, "differences": {}}
+    assert [decision["time_left"] for decision in document["decisions"]] == [document["outcome"][f"time_left_{i}"] for i in (1, 2)]
+    assert "s left" in log
+
+
+def test_a_learned_policy_is_asked_at_each_decision(run) -> None:
+    _, document, _ = run("run", "--scenario", "tiny", "--policy", "exact-tiny")
+    decisions = document["decisions"]
+    assert "".join(str(decision["action"]) for decision in decisions) == document["sequence"]
+    assert all(math.isclose(sum(decision["probabilities"]), 1) and len(decision["probabilities"]) == 4 for decision in decisions)
+    table = read_table(RESULTS / "tiny" / "inputs" / "table.parquet")
+    learned_on = table[table["replicate"] == 0]  # the other one is kept for testing
+    assert document["sequence"] == learned_on.loc[learned_on["validation_loss"].idxmin(), "sequence"]
+
+
+def test_rules_that_read_the_table_or_draw(run) -> None:
+    _, best, _ = run("run", "--scenario", "tiny", "--policy", "exhaustive", "--replicate", 1)
+    table = read_table(RESULTS / "tiny" / "inputs" / "table.parquet")
+    own = table[table["replicate"] == 1]
+    assert best["sequence"] == own.loc[own["validation_loss"].idxmin(), "sequence"]
+    drawn = {run("run", "--scenario", "tiny", "--policy", "random", "--seed", seed)[1]["sequence"] for seed in (0, 0, 1, 2, 3)}
+    assert len(drawn) > 1
+    again = {run("run", "--scenario", "tiny", "--policy", "random", "--seed", 1)[1]["sequence"] for _ in range(2)}
+    assert len(again) == 1
+
+
+def test_policies_of_the_user_s_own_file(run, here: Path) -> None:
+    (here / "mine.py").write_text(POLICY_FILE)
+    conf = write_conf(here / "own")
+    file = conf / "scenario/adaptation/tiny.yaml"
+    rules = "rules: [{name: first, target: 'mine.py:First'}, {name: looking, target: 'mine.py:Looking'}]"
+    file.write_text("\n".join(rules if line.startswith("rules:") else line for line in file.read_text().splitlines()))
+    for name, sequence in (("first", "00"), ("looking", "20")):
+        status, document, _ = run("run", "--scenario", "tiny", "--policy", name, "--conf", conf, "--check")
+        assert (status, document["sequence"]) == (0, sequence)
+
+
+def test_a_checkpoint_that_no_file_of_the_configuration_describes(run) -> None:
+    for name in ("exact-tiny", "constant-tiny"):
+        checkpoint = RESULTS / "policies" / name / "seed-0" / "policy.zip"
+        status, document, _ = run("run", "--scenario", "tiny_late", "--policy", "mine", "--checkpoint", checkpoint)
+        assert status == 0
+        assert document["table"] is None
+        assert len(document["sequence"]) == 2
+
+
+def test_mode_reference_and_curves(run) -> None:
+    _, published, _ = run("run", "--scenario", "tiny", "--sequence", "03", "--compat", "--check")
+    assert published["mode"] == "reference"
+    assert published["table"] is None
+    _, plain, _ = run("run", "--scenario", "tiny", "--sequence", "03")
+    _, curves, _ = run("run", "--scenario", "tiny", "--sequence", "03", "--curves")
+    assert published["outcome"]["test_accuracy"] != plain["outcome"]["test_accuracy"]
+    assert curves["outcome"] == plain["outcome"]
+    assert curves["table"]["equal"]
+    assert [row["test_loss"] is None for row in plain["epochs"]].count(True) == len(plain["epochs"]) - 2
+    assert all(row["test_loss"] is not None for row in curves["epochs"])
+
+
+def test_another_outcome_in_the_table_is_told(run, here: Path) -> None:
+    conf = write_conf(here / "changed")
+    file = conf / "scenario/adaptation/tiny.yaml"
+    file.write_text(file.read_text().replace("batch_size: 32", "batch_size: 31"))
+    status, document, log = run("run", "--scenario", "tiny", "--sequence", "33", "--conf", conf, "--check")
+    assert status == 1
+    assert not document["table"]["equal"]
+    assert "train_loss" in document["table"]["differences"]
+    assert "another outcome" in log
+    assert run("run", "--scenario", "tiny_late", "--sequence", "33", "--check")[0] == 1
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (("--scenario", "tyny", "--policy", "never"), "did you mean 'tiny'"),
+        (("--scenario", "tiny", "--policy", "exakt-tiny"), "did you mean 'exact-tiny'"),
+        (("--scenario", "tiny", "--policy", "exact-tiny", "--seed", "5"), "no seed 5"),
+        (("--scenario", "tiny", "--policy", "exact-tiny", "--results", "elsewhere"), "not learned yet"),
+        (("--scenario", "tiny", "--policy", "exact-tiny", "--checkpoint", "none.zip"), "no such checkpoint"),
+        (("--scenario", "tiny", "--sequence", "09"), "no sequence here"),
+        (("--scenario", "tiny", "--sequence", "033"), "2 digits"),
+        (("--scenario", "tiny", "--policy", "always-7"), "no action 7"),
+        (("--scenario", "tiny_late", "--policy", "exhaustive"), "reads the simulation table"),
+        (("--scenario", "tiny", "--policy", "never", "--weights", "out.pt"), "unknown kind of file"),
+        (("--scenario", "tiny", "--policy", "never", "--layout", "keras", "--weights", "out.npz"), "unknown layout"),
+        (("--scenario", "tiny", "--policy", "never", "--scale", "smal"), "no scale"),
+        (("--scenario", "tiny", "--policy", "never", "--conf", "nowhere"), "nowhere/config.yaml"),
+        (("--scenario", "tiny", "--policy", "never", "--replicate", "-1"), "negative"),
+    ],
+)
+def test_mistakes_are_one_paragraph(run, arguments: tuple[str, ...], told: str) -> None:
+    status, document, log = run("run", *arguments)
+    assert (status, document) == (2, {})
+    assert told in log
+    assert "Traceback" not in log
+
+
+@pytest.mark.parametrize("ending", ["npz", "h5"])
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_a_trained_network_predicts_what_its_run_reported(run, tmp_path: Path, ending: str, layout: str) -> None:
+    weights = tmp_path / f"trained.{ending}"
+    _, trained, _ = run("run", "--scenario", "tiny", "--sequence", "12", "--weights", weights, "--layout", layout)
+    last = trained["epochs"][-1]
+    for split in ("test", "validation"):
+        status, told, _ = run("predict", weights, "--split", split)
+        assert status == 0
+        assert (told["accuracy"], told["log_loss"]) == (last[f"{split}_accuracy"], last[f"{split}_loss"])
+    assert told["insertions"] == [0, 1, 1]
+    assert told["parameters"] == trained["outcome"]["parameters"]
+
+
+def test_the_table_of_predictions(run, tmp_path: Path) -> None:
+    weights, output = tmp_path / "trained.npz", tmp_path / "predictions.csv"
+    run("run", "--scenario", "tiny", "--sequence", "33", "--weights", weights)
+    _, told, _ = run("predict", weights, "--output", output)
+    rows = list(csv.DictReader(output.open()))
+    counts = told["counts"]
+    assert counts["images"] == len(rows) == 30
+    assert counts["correct"] == sum(row["label"] == row["prediction"] for row in rows) == sum(counts["correct_by_label"])
+    assert counts["labels"] == [sum(row["label"] == str(label) for row in rows) for label in range(10)]
+    assert counts["predictions"] == [sum(row["prediction"] == str(label) for row in rows) for label in range(10)]
+    chances = np.array([[float(row[f"probability_{label}"]) for label in range(10)] for row in rows])
+    assert np.allclose(chances.sum(1), 1)
+    assert chances.argmax(1).tolist() == [int(row["prediction"]) for row in rows]
+    loss = -np.log([chances[i, int(row["label"])] for i, row in enumerate(rows)]).mean()
+    assert math.isclose(loss, told["log_loss"], rel_tol=1e-12)
+
+
+def test_predict_with_a_named_data_set(run, tmp_path: Path) -> None:
+    weights = tmp_path / "trained.npz"
+    run("run", "--scenario", "tiny", "--sequence", "33", "--weights", weights)
+    _, told, _ = run("predict", weights, "--data", "digits", "--split", "train")
+    assert told["counts"]["images"] == 1200
+    for arguments, text in (
+        (("predict", weights, "--data", "digts"), "did you mean 'digits'"),
+        (("predict", "none.npz"), "no such file"),
+        (("predict", weights, "--data", "cifar10"), "lacks"),
+        (("predict", weights, "--device", "abacus"), "no device"),
+    ):
+        status, document, log = run(*arguments)
+        assert (status, document) == (2, {})
+        assert text in log
+    weights.write_bytes(weights.read_bytes()[:-40])
+    status, _, log = run("predict", weights)
+    assert status == 2
+    assert "cannot be read" in log
+
+
+def test_weights_there_and_back(run, tmp_path: Path) -> None:
+    first, there, back = tmp_path / "first.npz", tmp_path / "there.h5", tmp_path / "back.npz"
+    run("run", "--scenario", "tiny", "--sequence", "02", "--weights", first)
+    status, document, _ = run("weights", "convert", first, there)
+    assert (status, document["from"], document["to"]) == (0, "torch", "tensorflow")
+    with h5py.File(there) as file:
+        assert file["block0.insert1.conv/block0.insert1.conv/kernel:0"].shape == (3, 3, 8, 8)
+        assert "schedlab" not in file.attrs["layer_names"].astype(str)
+    assert run("weights", "convert", there, back)[1]["to"] == "torch"
+    assert back.read_bytes() == first.read_bytes()
+    assert run("weights", "convert", first, tmp_path / "same.h5", "--layout", "torch")[1]["to"] == "torch"
+
+
+def test_a_file_of_another_program_needs_its_model_named(run, tmp_path: Path) -> None:
+    first, bare, back = tmp_path / "first.npz", tmp_path / "bare.npz", tmp_path / "back.npz"
+    run("run", "--scenario", "tiny", "--sequence", "02", "--weights", first, "--layout", "tensorflow")
+    with np.load(first) as file:
+        np.savez(bare, **{name: file[name] for name in file.files if name != "schedlab.json"})
+    status, _, log = run("weights", "convert", bare, back)
+    assert status == 2
+    assert "--model" in log
+    assert run("weights", "convert", bare, back, "--model", "tiny8", "--deepen", "0,2")[0] == 0
+    assert all((read_network(back).state[name] == array).all() for name, array in read_network(first).state.items())
+    for options, told in (
+        (("--model", "tiny8"), "unknown: block0.insert1"),
+        (("--model", "tiny9"), "did you mean 'tiny8'"),
+        (("--model", "tiny8", "--deepen", "x"), "--deepen"),
+        (("--model", "tiny8", "--deepen", "7"), "no deepenable block 7"),
+        (("--deepen", "0"), "--model"),
+    ):
+        status, _, log = run("weights", "convert", bare, back, *options)
+        assert status == 2
+        assert told in log
+
+
+def test_a_damaged_description_of_the_architecture(tmp_path: Path, run) -> None:
+    weights = tmp_path / "w.npz"
+    run("run", "--scenario", "tiny", "--sequence", "33", "--weights", weights)
+    network = read_network(weights)
+    values = json.loads(network.architecture.key)
+    assert architecture_of(values, "w") == network.architecture
+    for change in (
+        {"layers": []},
+        {"layers": None},
+        {"input": [1, 2, 2]},
+        {"input": [3, 8, 8]},
+        {"model": 3},
+        {"layers": [*values["layers"][::-1]]},
+        {"layers": [{**values["layers"][0], "kind": "os.system"}, *values["layers"][1:]]},
+        {"layers": [{**values["layers"][0], "stride": 0}, *values["layers"][1:]]},
+    ):
+        with pytest.raises(Exception, match="description of the architecture is damaged"):
+            architecture_of({**values, **change}, "w")
+    write_network(weights, SavedNetwork(network.architecture, network.state))
+    status, _, log = run("predict", weights)
+    assert status == 2
+    assert "--data" in log
+
+
+def test_scenarios_are_checked_before_anything_runs(run, here: Path) -> None:
+    conf = write_conf(here / "wrong")
+    file = conf / "scenario/adaptation/tiny.yaml"
+    file.write_text(file.read_text().replace("decisions:", "decisons:"))
+    status, document, log = run("run", "--scenario", "tiny", "--policy", "never", "--conf", conf)
+    assert (status, document) == (2, {})
+    assert "did you mean 'decisions'" in log
+    values = yaml.safe_load(file.read_text().replace("decisons:", "decisions:"))
+    file.write_text(yaml.safe_dump({**values, "budget": 35.0}))
+    assert run("run", "--scenario", "tiny", "--policy", "never", "--conf", conf)[0] == 2
