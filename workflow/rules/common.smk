@@ -1,9 +1,8 @@
 # The experiment table, path helpers and targets. Everything here is asked of schedlab.config; no rule knows a study's details.
 import os
 import sys
+from contextlib import contextmanager
 from pathlib import Path
-
-from snakemake.exceptions import WorkflowError
 
 # The checkout's own package, here and in the scripts of all jobs, whether or not it is installed.
 SOURCE = str(Path(workflow.basedir) / "src")
@@ -12,27 +11,33 @@ os.environ["PYTHONPATH"] = os.pathsep.join([SOURCE, *filter(None, [os.environ.ge
 
 from schedlab.config import experiment, freeze, run_lock
 from schedlab.config.data_paths import find_data
-from schedlab.config.errors import UserError
+from schedlab.config.errors import UserError, did_you_mean
 from schedlab.stages.studies import find_study
 
-SCALE = str(config.get("scale", "small"))
-CONF = Path(config.get("conf", "conf"))
+@contextmanager
+def plain_errors():
+    """A user's mistake ends the run with its paragraph alone; Snakemake would set it among lines of code."""
+    try:
+        yield
+    except UserError as error:
+        raise SystemExit(f"error: {error}") from None
 
-try:
+
+with plain_errors():
+    for key in config.keys() - {"scale", "conf"}:
+        raise UserError(f"unknown key '{key}'", where="--config", remedy=did_you_mean(key, ("scale", "conf")))
+    SCALE = str(config.get("scale", "small"))
+    CONF = Path(config.get("conf", "conf"))
     EXPERIMENT = experiment.load(CONF, SCALE, find_study, cache=Path(f".schedlab/records-{SCALE}.json"))
     if workflow.is_main_process:
         freeze.write_parts(EXPERIMENT)
         for study, what, reason in EXPERIMENT.not_run:
             print(f"not run: {study}/{what}: {reason}", file=sys.stderr)
-except UserError as error:
-    raise WorkflowError(str(error)) from None
 
 
 onstart:
-    try:
+    with plain_errors():
         run_lock.hold(Path(".schedlab/run.lock"))
-    except UserError as error:
-        raise WorkflowError(str(error)) from None
 
 
 PREPARE_RULES = sorted(path.as_posix() for path in (Path(workflow.basedir) / "workflow/rules/prepare").glob("*.smk")) + [
@@ -68,10 +73,8 @@ def asks(function):
     """An input function that may name a scenario or policy which is not there: its UserError becomes a plain message."""
 
     def ask(wildcards):
-        try:
+        with plain_errors():
             return function(wildcards)
-        except UserError as error:
-            raise WorkflowError(str(error)) from None
 
     return ask
 

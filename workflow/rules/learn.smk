@@ -19,11 +19,12 @@ def is_settled(study, policy, seed):
     asked = workflow.dag_settings
     if asked.forceall or asked.forcerun or "INPUT" in {trigger.name for trigger in asked.rerun_triggers}:
         return False
-    folder = Path(results(f"{study}/policies/{policy}"))
-    part = EXPERIMENT.once(("part bytes", study, policy), (folder / "config/learn.yaml").read_bytes)
-    made = folder / f"seed-{seed}"
+    part = Path(results(f"{study}/policies/{policy}/config/learn.yaml"))
+    made = Path(results(f"{study}/policies/{policy}/seed-{seed}"))
+    text, changed = EXPERIMENT.once(("part file", study, policy), lambda: (part.read_bytes(), part.stat().st_mtime))
     try:
-        return (made / "config.yaml").read_bytes() == part and all((made / name).exists() for name in ("policy.zip", "curve.parquet"))
+        oldest = min((made / name).stat().st_mtime for name in ("policy.zip", "curve.parquet", "config.yaml", "provenance.json"))
+        return oldest >= changed and (made / "config.yaml").read_bytes() == text
     except OSError:
         return False
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from schedlab.config import experiment
 from schedlab.config.claims import read_claims
-from schedlab.config.compose import option_names
+from schedlab.config.compose import Memo, option_names
 from schedlab.config.errors import UserErrors
 from schedlab.stages.studies import find_study
 
@@ -17,10 +17,11 @@ def check(folder: str, scale: str) -> int:
     conf = Path(folder)
     scales = [name for name in experiment.SCALE_ORDER if name in option_names(conf / "scale")] if scale == "all" else [scale]
     lines: dict[str, list[str]] = {}
+    memo: Memo = {}
     mistakes: dict[str, None] = {}
     for name in scales or ["small"]:
         try:
-            for line in _lines(experiment.load(conf, name, find_study, _cache(conf, name))):
+            for line in _lines(experiment.load(conf, name, find_study, _cache(conf, name), memo)):
                 lines.setdefault(line, []).append(name)
         except UserErrors as several:
             mistakes |= dict.fromkeys(str(error) for error in several.errors)

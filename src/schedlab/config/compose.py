@@ -38,11 +38,17 @@ class Composed:
         return f"{_short(self.sources[0][0])}: {key}"
 
 
-class Composer:
-    """Composes files of a configuration folder at one scale. Use as `with Composer(folder, scale) as composer`."""
+Memo = dict[tuple[str, str], Any]  # (group, name) -> Hydra's composition before any value is resolved; the same at every scale
 
-    def __init__(self, folder: Path | str, scale: str) -> None:
-        self.folder, self.scale = Path(folder).resolve(), scale
+
+class Composer:
+    """Composes files of a configuration folder at one scale; `with composer.open(): composer.compose(group, name)`.
+
+    memo: compositions to share with composers of the same folder at other scales, which then only resolve values again.
+    """
+
+    def __init__(self, folder: Path | str, scale: str, memo: Memo | None = None) -> None:
+        self.folder, self.scale, self.memo = Path(folder).resolve(), scale, {} if memo is None else memo
 
     @contextmanager
     def open(self) -> Iterator[Composer]:
@@ -56,7 +62,6 @@ class Composer:
 
     def compose(self, group: str, name: str) -> Composed:
         """Return the composed file conf/<group>/<name>.yaml. Raises UserError."""
-        from hydra import compose
         from hydra.errors import HydraException
         from omegaconf import OmegaConf
         from omegaconf.errors import OmegaConfBaseException
@@ -64,8 +69,7 @@ class Composer:
         file = self.folder / group / f"{name}.yaml"
         place = group.split("/")[0]
         try:
-            whole = compose("config", overrides=[f"scale={self.scale}", f"+{group}@{place}={name}"], return_hydra_config=True)
-            sources = _sources(self.folder, dict(whole.hydra.runtime.choices), group, place, name)
+            whole, sources = self._whole(group, place, name)
             values = OmegaConf.to_container(whole[place], resolve=True, throw_on_missing=True)
         except HydraException as error:
             raise self._explain(file, error) from None
@@ -79,6 +83,22 @@ class Composer:
         if not isinstance(values, dict):
             raise UserError("the file holds no mapping", where=_short(file), expected="keys and values")
         return Composed(values, sources)
+
+    def _whole(self, group: str, place: str, name: str) -> tuple[Any, tuple]:
+        """Hydra's composition with this scale's values in it, nothing resolved yet, and the files behind it."""
+        from hydra import compose
+        from omegaconf import OmegaConf, open_dict
+
+        if (group, name) not in self.memo:
+            whole = compose("config", overrides=[f"scale={self.scale}", f"+{group}@{place}={name}"], return_hydra_config=True)
+            sources = _sources(self.folder, dict(whole.hydra.runtime.choices), group, place, name)
+            with open_dict(whole):
+                del whole["hydra"]
+            self.memo[group, name] = whole, sources
+        whole, sources = self.memo[group, name]
+        with open_dict(whole):
+            whole.scale = OmegaConf.load(self.folder / "scale" / f"{self.scale}.yaml")
+        return whole, sources
 
     def _explain(self, file: Path, error: Exception) -> UserError:
         text = str(error)

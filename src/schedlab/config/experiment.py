@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from schedlab.config import records
-from schedlab.config.compose import option_names
+from schedlab.config.compose import Memo, option_names
 from schedlab.config.contract import Study
 from schedlab.config.data_paths import find_data
 from schedlab.config.errors import UserError, UserErrors, did_you_mean
@@ -151,10 +151,15 @@ class Experiment:
         return sorted({name for phase in self.policy(study, policy)["train_on"] for name in phase["scenarios"]})
 
 
-def load(folder: Path | str, scale: str, find_study: records.FindStudy, cache: Path | None = None) -> Experiment:
-    """Compose, type and check every file of a configuration folder at one scale. Raises UserErrors with every mistake found."""
+def load(
+    folder: Path | str, scale: str, find_study: records.FindStudy, cache: Path | None = None, memo: Memo | None = None
+) -> Experiment:
+    """Compose, type and check every file of a configuration folder at one scale. Raises UserErrors with every mistake found.
+
+    memo: compositions to share among loads of one folder at several scales.
+    """
     kept = records.RecordCache(cache)
-    conf = records.ConfigurationFolder(Path(folder), scale, kept)
+    conf = records.ConfigurationFolder(Path(folder), scale, kept, memo)
     studies = {
         name: conf.record("study", name, lambda c, name=name: records.study_record(c, name)) for name in option_names(conf.folder / "study")
     }

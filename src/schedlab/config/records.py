@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import schedlab
-from schedlab.config.compose import Composed, Composer, apply_mode, check_yaml, option_names
+from schedlab.config.compose import Composed, Composer, Memo, apply_mode, check_yaml, option_names
 from schedlab.config.contract import Study
 from schedlab.config.errors import UserError, UserErrors, did_you_mean
 from schedlab.config.files import write_text
@@ -90,9 +90,9 @@ def study_code(settings: Mapping[str, Any]) -> str:
 class ConfigurationFolder:
     """All files of conf/, hashed once; makes the records of studies, scenarios, policies and figures at one scale."""
 
-    def __init__(self, folder: Path, scale: str, cache: RecordCache) -> None:
+    def __init__(self, folder: Path, scale: str, cache: RecordCache, memo: Memo | None = None) -> None:
         self.folder, self.scale, self.cache = Path(folder), scale, cache
-        self.composer = Composer(folder, scale)
+        self.composer = Composer(folder, scale, memo)
         if not (self.folder / "config.yaml").is_file():
             raise UserError(
                 f"there is no {self.folder.as_posix()}/config.yaml",
@@ -104,7 +104,7 @@ class ConfigurationFolder:
         if scale not in option_names(self.folder / "scale"):
             raise UserError(f"there is no scale '{scale}'", where="scale", remedy=did_you_mean(scale, option_names(self.folder / "scale")))
         self._refuse_stray_files()
-        shared = {name: digest for name, digest in self.hashes.items() if not self._is_own(name)}
+        shared = {name: digest for name, digest in self.hashes.items() if not self._is_own(name) and not name.startswith("claims/")}
         self.ground = content_hash([shared, scale, source_hash()])
 
     def _is_own(self, name: str) -> bool:

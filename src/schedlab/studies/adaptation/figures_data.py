@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -15,13 +16,14 @@ from schedlab.figures import helpers, theme
 from schedlab.figures.theme import Style
 from schedlab.studies.adaptation.architecture import architecture
 from schedlab.studies.adaptation.prepare import scenario_of
-from schedlab.studies.adaptation.problem import AdaptationProblem, setup_of
+from schedlab.studies.adaptation.problem import OVERLAPPING, AdaptationProblem, setup_of
 from schedlab.studies.adaptation.table import DIGITS
 
 if TYPE_CHECKING:
     import pandas as pd
 
 BEST, NEVER = "exhaustive", "never"  # the oracle and the rule that figures lead with
+PUBLISHED = re.compile(r"^published_(\w+)_convnet\d$")
 QUANTITIES = {  # columns of the simulation tables -> how they are scored and called
     "train_loss": Metric("train_log_loss", "nat", "lower", label="training log loss"),
     "train_accuracy": Metric("train_accuracy", "fraction", "higher", label="training accuracy"),
@@ -110,8 +112,8 @@ class Shown:
 
 
 def in_words(name: str) -> str:
-    """Return a scenario's name in words."""
-    return name.removeprefix("published_").replace("_", " ")
+    """Return a scenario's name in words; of a published one without the model, which the figure's heading names."""
+    return PUBLISHED.sub(r"\1", name).replace("_", " ")
 
 
 def shown(tables: StudyTables, spec: FigureSpec, names: Iterable[str] = ()) -> list[Shown]:
@@ -184,13 +186,14 @@ def kinds(tables: StudyTables) -> dict[str, str]:
 
 
 def styles(tables: StudyTables, names: Sequence[str]) -> dict[str, Style]:
-    """Return the look of some policies: the one they have in every figure, unless two lines of this figure would look alike."""
+    """Return the look of some policies: the one they have in every figure, but learned ones other colours where two would look alike."""
     everywhere = theme.styles_of(tables.scores)
     known = kinds(tables)
     lines = [(everywhere[name].colour, everywhere[name].dashes) for name in names if known[name] == "learned"]
     if len(set(lines)) == len(lines):
         return {name: everywhere[name] for name in names}
-    return theme.policy_styles({name: known[name] for name in names})
+    apart = theme.policy_styles({name: known[name] for name in names if known[name] == "learned"})
+    return {name: apart.get(name, everywhere[name]) for name in names}
 
 
 def per_seed(tables: StudyTables, metric: str, names: Sequence[str], scenarios: Sequence[Shown]) -> pd.DataFrame:
@@ -244,6 +247,8 @@ def repetitions(tables: StudyTables, names: Sequence[str], scenarios: Sequence[S
         return ""
     seeds, units, blocks = (int(rows[name].max()) for name in ("seeds", "units", "blocks"))
     text = f"{_count(seeds, 'seed')} a learned policy, {_count(units, 'test replicate')} of {_count(blocks, 'job')}"
+    if all(scenario.problem.units("test")[0].kind == OVERLAPPING for scenario in scenarios):
+        text += ", which is learned on as well"
     return f"{text}; below five no interval is given." if not np.isfinite(rows["ci_low"]).any() else f"{text}."
 
 

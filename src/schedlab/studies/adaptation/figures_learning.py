@@ -179,8 +179,9 @@ def draw_transfer(tables: StudyTables, spec: FigureSpec) -> Drawing:
             axes.set_ylim(*limits)
     for axes in panels.flat[len(places) :]:
         axes.remove()
+    jumpstart = f"Jumpstart: {'; '.join(jumps)}." if jumps else ""
     helpers.legend_outside(figure, helpers.policy_handles(looks, looks, lines=True), columns=3 if len(looks) > 4 else 4)
-    return Drawing(figure, f"{spec.caption} {_ends_told(groups, scenarios, metrics[0], window)} {' '.join(jumps)}".strip())
+    return Drawing(figure, f"{spec.caption} {_ends_told(groups, scenarios, metrics[0], window)} {jumpstart}".strip())
 
 
 def _groups(tables: StudyTables, spec: FigureSpec) -> list[dict[str, Any]]:
@@ -220,12 +221,14 @@ def _group_panel(axes: Axes, group: Mapping[str, Any], metric: str, window: int,
         return []
     scratch, transfer = (starts[name] for name in pair)
     kind = curve_metric(metric, scenario)
-    _arrow(axes, scratch, transfer)
+    low, high = axes.get_ylim()
+    if abs(transfer - scratch) > 0.04 * (high - low):
+        _arrow(axes, scratch, transfer)
     gain = (transfer - scratch) * (1 if kind.better == "higher" else -1)
     if metric == "objective":
         return []
     direction = "better" if gain >= 0 else "worse"
-    return [f"Jumpstart in {kind.label}: {pair[1]} starts {data.amount(abs(gain), kind.unit)} {direction} than {pair[0]}."]
+    return [f"{pair[1]} starts {data.amount(abs(gain), kind.unit)} {direction} than {pair[0]} in {kind.label}"]
 
 
 def _arrow(axes: Axes, scratch: float, transfer: float) -> None:

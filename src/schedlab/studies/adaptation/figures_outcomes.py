@@ -44,7 +44,9 @@ def draw_versus(tables: StudyTables, spec: FigureSpec) -> Drawing:
     panels[0].set_title(f"mean of all\n{len(scenarios)} scenarios")
     for axes, scenario in zip(panels[1:], scenarios, strict=True):
         rows = data.summary_rows(tables.comparisons, "regret", scenario.name, order)
-        helpers.points_with_uncertainty(axes, rows[rows["baseline"] == baseline].drop_duplicates("policy"), order, looks)
+        rows = rows[rows["baseline"] == baseline].drop_duplicates("policy")
+        rows = rows if len(rows) else _ranges(losses[scenario.name] - reference[scenario.name])
+        helpers.points_with_uncertainty(axes, rows, order, looks)
         axes.set_title(scenario.tick)
     of_mean = float(np.sqrt((spreads**2).sum()) / len(spreads))
     for axes, spread in zip(panels, [of_mean, *spreads], strict=True):
@@ -62,6 +64,13 @@ def _learned_first(means: pd.Series, known: Mapping[str, str]) -> list[str]:
     """Policies with the learned ones first, each group from best to worst by its mean over seeds."""
     by_policy = means.groupby(level="policy").mean()
     return sorted(by_policy.index, key=lambda name: (known[name] != "learned", by_policy[name], name))
+
+
+def _ranges(differences: pd.Series) -> pd.DataFrame:
+    """Mean and range over the seeds of each policy: what is shown where the study compares with another baseline."""
+    rows = differences.groupby(level="policy").agg(["mean", "min", "max"]).reset_index()
+    rows = rows.rename(columns={"mean": "difference", "min": "range_low", "max": "range_high"})
+    return rows.assign(ci_low=np.nan, ci_high=np.nan)
 
 
 def _mean_points(axes: Axes, means: pd.Series, order: Sequence[str], looks: Mapping[str, Style]) -> None:
