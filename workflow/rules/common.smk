@@ -14,6 +14,9 @@ from schedlab.config.data_paths import find_data
 from schedlab.config.errors import UserError, did_you_mean
 from schedlab.stages.studies import find_study
 
+RUN_LOCK = Path(".schedlab/run.lock")
+
+
 @contextmanager
 def plain_errors():
     """A user's mistake ends the run with its paragraph alone; Snakemake would set it among lines of code."""
@@ -30,6 +33,8 @@ with plain_errors():
     CONF = Path(config.get("conf", "conf"))
     EXPERIMENT = experiment.load(CONF, SCALE, find_study, cache=Path(f".schedlab/records-{SCALE}.json"))
     if workflow.is_main_process:
+        if run_lock.is_held_elsewhere(RUN_LOCK) and freeze.differs(EXPERIMENT):
+            raise run_lock.busy(RUN_LOCK, ", with a configuration that has changed since it was started")
         freeze.write_parts(EXPERIMENT)
         for study, what, reason in EXPERIMENT.not_run:
             print(f"not run: {study}/{what}: {reason}", file=sys.stderr)
@@ -37,7 +42,8 @@ with plain_errors():
 
 onstart:
     with plain_errors():
-        run_lock.hold(Path(".schedlab/run.lock"))
+        run_lock.hold(RUN_LOCK)
+        freeze.write_parts(EXPERIMENT)  # again, in case another run came and went since the first time
 
 
 PREPARE_RULES = sorted(path.as_posix() for path in (Path(workflow.basedir) / "workflow/rules/prepare").glob("*.smk")) + [

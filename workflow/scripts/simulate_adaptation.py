@@ -1,4 +1,4 @@
-"""Train every sequence of growth decisions of one replicate, shared beginnings once."""
+"""Train every sequence of growth decisions of some replicates, shared beginnings once."""
 
 from schedlab.config.job_log import job_log, one_thread
 
@@ -9,5 +9,12 @@ with job_log(snakemake.log[0]):  # noqa: F821
     from schedlab.studies.adaptation.prepare import simulate_adaptation
 
     job = snakemake  # noqa: F821
-    run = (int(job.wildcards.job), int(job.wildcards.replicate))
-    simulate_adaptation(Path(job.input.config), run, Path(job.input.data), Path(job.params.store), Path(job.output.runs))
+    replicates = range(int(job.wildcards.first), int(job.wildcards.last) + 1)
+    simulate_adaptation(
+        Path(job.input.config),
+        int(job.wildcards.job),
+        replicates,
+        Path(job.input.data),
+        Path(job.params.store),
+        Path(job.output.runs),
+    )

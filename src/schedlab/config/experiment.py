@@ -151,9 +151,7 @@ class Experiment:
         return sorted({name for phase in self.policy(study, policy)["train_on"] for name in phase["scenarios"]})
 
 
-def load(
-    folder: Path | str, scale: str, find_study: records.FindStudy, cache: Path | None = None, memo: Memo | None = None
-) -> Experiment:
+def load(folder: Path | str, scale: str, find_study: records.FindStudy, cache: Path | None = None, memo: Memo | None = None) -> Experiment:
     """Compose, type and check every file of a configuration folder at one scale. Raises UserErrors with every mistake found.
 
     memo: compositions to share among loads of one folder at several scales.

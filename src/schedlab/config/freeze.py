@@ -73,13 +73,24 @@ def write_parts(experiment: Experiment, directory: Path | str = ".") -> int:
     A file that is still the one that was written from the same values, by its size and time of change, is not read again.
     """
     written = 0
+    for file, values, values_hash in _unlike_their_files(experiment, directory):
+        written += write_text_if_changed(file, dump(values))
+        experiment.cache.get(_state(file, values_hash), lambda: True)
+    experiment.cache.save(prune=True)
+    return written
+
+
+def differs(experiment: Experiment, directory: Path | str = ".") -> bool:
+    """Tell whether some frozen part is missing or has another text than its file."""
+    changed = _unlike_their_files(experiment, directory)
+    return any(not file.is_file() or file.read_bytes() != dump(values).encode() for file, values, _ in changed)
+
+
+def _unlike_their_files(experiment: Experiment, directory: Path | str) -> Iterator[tuple[Path, dict[str, Any], str]]:
     for path, values in frozen_parts(experiment):
         file, values_hash = Path(directory) / path, content_hash(values, 32)
         if not experiment.cache.has(_state(file, values_hash)):
-            written += write_text_if_changed(file, dump(values))
-            experiment.cache.get(_state(file, values_hash), lambda: True)
-    experiment.cache.save(prune=True)
-    return written
+            yield file, values, values_hash
 
 
 def _state(file: Path, values_hash: str) -> str:

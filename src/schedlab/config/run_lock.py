@@ -24,9 +24,29 @@ def hold(file: Path) -> None:
     try:
         lock.acquire(timeout=0)
     except Timeout:
-        raise UserError(
-            "another run works in this directory", where=str(file.parent.parent), remedy="wait for it, or use another --directory"
-        ) from None
+        raise busy(file) from None
     except (OSError, NotImplementedError):  # a file system without locks: nothing to hold on to
         return
     _held[file] = lock
+
+
+def is_held_elsewhere(file: Path) -> bool:
+    """Tell whether another process holds the lock now."""
+    from filelock import FileLock, Timeout
+
+    file = file.resolve()
+    if file in _held or not file.exists():
+        return False
+    try:
+        with FileLock(file).acquire(timeout=0):
+            return False
+    except Timeout:
+        return True
+    except (OSError, NotImplementedError):
+        return False
+
+
+def busy(file: Path, what: str = "") -> UserError:
+    """Return the error for a directory in which another run is at work."""
+    found = f"another run works in this directory{what}"
+    return UserError(found, where=str(file.resolve().parent.parent), remedy="wait for it, or use another --directory")

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import gc
 import textwrap
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from schedlab.config.contract import Drawing
@@ -20,13 +23,26 @@ def save(drawing: Drawing, path: Path | str) -> list[Path]:
     """Write <path>.svg, .pdf, .png and the caption as <path>.txt, each atomically, inside a theme's block; returns the paths."""
     path = Path(path)
     written = []
-    drawing.figure.draw_without_rendering()
-    drawing.figure.set_layout_engine("none")  # the layout is found; finding it again for each form takes longer than drawing
-    for ending, metadata in METADATA.items():
-        target = path.with_name(f"{path.name}.{ending}")
-        with atomic_path(target) as temporary:
-            drawing.figure.savefig(temporary, format=ending, metadata=metadata)
-        written.append(target)
+    with _nothing_collected():
+        drawing.figure.draw_without_rendering()
+        drawing.figure.set_layout_engine("none")  # the layout is found; finding it again for each form takes longer than drawing
+        for ending, metadata in METADATA.items():
+            target = path.with_name(f"{path.name}.{ending}")
+            with atomic_path(target) as temporary:
+                drawing.figure.savefig(temporary, format=ending, metadata=metadata)
+            written.append(target)
     caption = path.with_name(f"{path.name}.txt")
     write_text(caption, textwrap.fill(" ".join(drawing.caption.split()), 100) + "\n")
     return [*written, caption]
+
+
+@contextmanager
+def _nothing_collected() -> Iterator[None]:
+    """Keep the garbage collector from looking through a figure's many cycles while it is drawn, which takes a fifth of the time."""
+    running = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if running:
+            gc.enable()

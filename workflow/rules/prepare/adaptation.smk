@@ -5,9 +5,9 @@ def adaptation_runs(wildcards):
     if values["source"] == "published":
         return [str(find_data(values["file"]))]
     return [
-        EXPERIMENT.product("adaptation", wildcards.scenario, "simulate_adaptation", f"job-{job}-replicate-{replicate}.parquet")
+        EXPERIMENT.product("adaptation", wildcards.scenario, "simulate_adaptation", f"job-{job}-replicates-{first}-{last}.parquet")
         for job in values["jobs"]
-        for replicate in range(values["replicates"])
+        for first, last in values["spans"]
     ]
 
 
@@ -52,11 +52,11 @@ rule simulate_adaptation:
         data=part_product("check_data", "data.npz", "adaptation"),
         trunk=part_product("train_trunk", "trunk.parquet", "adaptation"),
     output:
-        runs=results("adaptation/{scenario}/inputs/job-{job}-replicate-{replicate}.parquet"),
+        runs=results("adaptation/{scenario}/inputs/job-{job}-replicates-{first}-{last}.parquet"),
     log:
-        results("adaptation/{scenario}/logs/simulate_adaptation-{job}-{replicate}.log"),
+        results("adaptation/{scenario}/logs/simulate_adaptation-{job}-{first}-{last}.log"),
     benchmark:
-        results("adaptation/{scenario}/benchmarks/simulate_adaptation-{job}-{replicate}.tsv")
+        results("adaptation/{scenario}/benchmarks/simulate_adaptation-{job}-{first}-{last}.tsv")
     priority: 1
     threads: resource("simulate_adaptation", "threads")
     resources:

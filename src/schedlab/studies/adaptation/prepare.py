@@ -37,12 +37,16 @@ def train_trunk(part: Path, data: Path, store: Path, trunk: Path) -> None:
     write_table(trunk, pd.concat([simulate.train_trunk(scenario, job, dataset, store, log.info) for job in scenario.jobs]))
 
 
-def simulate_adaptation(part: Path, run: tuple[int, int], data: Path, store: Path, runs: Path) -> None:
-    """Train all sequences of one replicate; run: job and replicate. Writes a row an epoch and sequence."""
+def simulate_adaptation(part: Path, job: int, replicates: Sequence[int], data: Path, store: Path, runs: Path) -> None:
+    """Train all sequences of some replicates of a job. Writes a row an epoch and sequence."""
+    import pandas as pd
+
     from schedlab.studies.adaptation.simulate import simulate_replicate
 
     scenario = validate(AdaptationScenario, _values(part))
-    write_table(runs, simulate_replicate(scenario, *run, datasets.read(data), store, log.info))
+    dataset = datasets.read(data)
+    tables = [simulate_replicate(scenario, job, replicate, dataset, store, log.info) for replicate in replicates]
+    write_table(runs, pd.concat(tables, ignore_index=True))
 
 
 def tabulate(part: Path, runs: Sequence[Path], table: Path) -> None:
@@ -83,9 +87,15 @@ def table_values(scenario: AdaptationScenario, actions: int) -> dict[str, Any]:
     """What the table depends on beside its runs; actions: growth actions and doing nothing."""
     if scenario.table.source == "published":
         return {"source": "published", "scenario": scenario.name, "file": scenario.table.file, "experiment": scenario.table.experiment}
-    chosen = _chosen(scenario, ("jobs", "replicates", "decisions", "decision_every"))
+    chosen = _chosen(scenario, ("jobs", "decisions", "decision_every"))
     names = {"model": scenario.model.name, "data": scenario.data.name, "timing": scenario.timing.name}
-    return {"source": "simulate", **names, **chosen, "actions": actions, "window": scenario.reward.window}
+    return {"source": "simulate", **names, **chosen, "actions": actions, "window": scenario.reward.window, "spans": spans(scenario)}
+
+
+def spans(scenario: AdaptationScenario) -> list[list[int]]:
+    """First and last replicate of each simulation job, so that more replicates later add jobs and change none that is full."""
+    size = scenario.replicates_per_job
+    return [[first, min(first + size, scenario.replicates) - 1] for first in range(0, scenario.replicates, size)]
 
 
 def problem_values(scenario: AdaptationScenario) -> dict[str, Any]:

@@ -101,6 +101,7 @@ class AdaptationScenario(ScenarioSettings):
     jobs: tuple[int, ...] = setting((0,), doc="initialisations, each with a trunk of its own: they measure generality", min_length=1)
     replicates: int = setting(3, doc="shuffle streams of each job after the adaptation point: they measure noise", ge=1)
     test_replicates: int = setting(1, doc="how many of them, the last ones, are kept for testing and never learned or chosen on", ge=0)
+    replicates_per_job: int = setting(1, doc="replicates that one process simulates, one after the other; changes no result", ge=1)
     training: TrainingSettings = section(TrainingSettings, doc="how the network is trained")
     growth: GrowthSettings = section(GrowthSettings, doc="how it grows")
     reward: RewardSettings = section(RewardSettings, doc="what a run is judged by")

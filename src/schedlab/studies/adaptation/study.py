@@ -29,6 +29,7 @@ class AdaptationScale(Settings):
     jobs: tuple[int, ...] = setting((0,), doc="initialisations")
     replicates: int = setting(3, doc="shuffle streams of each job, those kept for testing among them", ge=1)
     test_replicates: int = setting(1, doc="replicates that nothing is learned or chosen on", ge=0)
+    replicates_per_job: int = setting(1, doc="replicates that one process simulates, one after the other", ge=1)
     seeds: tuple[int, ...] = setting((0, 1, 2), doc="repetitions of learned policies")
     exact_updates: int = setting(300, doc="most updates of the exact learner", ge=1)
     episodes: int = setting(6000, doc="episodes of a phase of the sampling learners", ge=1)
