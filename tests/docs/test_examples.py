@@ -26,6 +26,11 @@ def checkout(repository: Path, tmp_path: Path) -> Path:
     """What a run needs, with every example file of docs/scenarios.md put where its first line says."""
     for name in ("conf", "workflow", "profiles", "resources"):
         shutil.copytree(repository / name, tmp_path / name)
+    for group in ("scenario", "policy"):  # composing the published system's hundred files would be most of the test's time
+        for pattern in ("published*", "exact-published*", "constant-published*", "convnet2_*", "defect_*"):
+            for file in (tmp_path / "conf" / group / "adaptation").glob(pattern):
+                file.unlink()
+    shutil.rmtree(tmp_path / "conf/figure/adaptation")
     (tmp_path / "src").symlink_to(repository / "src")
     shutil.copy(repository / "Snakefile", tmp_path)
     for name, text in files((repository / "docs/scenarios.md").read_text()).items():

@@ -124,13 +124,11 @@ def study_figures(study):
 
 
 def study_targets(study):
-    """Everything that a study makes. The scenarios' inputs and scores are among it, so that deleted ones are made again."""
-    scenarios = EXPERIMENT.studies[study].scenarios
-    if not scenarios:
+    """What a study makes in the end: its summary, its figures, and the scores, so that those of a deleted scenario are made again."""
+    if not EXPERIMENT.studies[study].scenarios:
         return []
     figures = [plots(f"{study}/{figure}.{form}") for figure in study_figures(study) for form in ("svg", "pdf", "png")]
-    prepared = [path for scenario in scenarios for path in EXPERIMENT.inputs(study, scenario).values()]
-    return [results(f"{study}/summary.parquet"), *figures, *prepared, *evaluations(study, ".parquet"), *learned(study, "policy.zip")]
+    return [results(f"{study}/summary.parquet"), *figures, *evaluations(study, ".parquet")]
 
 
 def evaluations(study, name):

@@ -25,7 +25,6 @@ rule evaluate:
     output:
         scores=results("{study}/{scenario}/evaluation/{bundle}.parquet"),
         details=directory(results("{study}/{scenario}/evaluation/{bundle}.details")),
-        provenance=results("{study}/{scenario}/evaluation/{bundle}.provenance.json"),
     log:
         results("{study}/{scenario}/logs/evaluate-{bundle}.log"),
     benchmark:

@@ -23,7 +23,7 @@ def is_settled(study, policy, seed):
     made = Path(results(f"{study}/policies/{policy}/seed-{seed}"))
     text, changed = EXPERIMENT.once(("part file", study, policy), lambda: (part.read_bytes(), part.stat().st_mtime))
     try:
-        oldest = min((made / name).stat().st_mtime for name in ("policy.zip", "curve.parquet", "config.yaml", "provenance.json"))
+        oldest = min((made / name).stat().st_mtime for name in ("policy.zip", "curve.parquet", "config.yaml"))
         return oldest >= changed and (made / "config.yaml").read_bytes() == text
     except OSError:
         return False
@@ -49,7 +49,6 @@ rule learn:
         policy=results("{study}/policies/{policy}/seed-{seed}/policy.zip"),
         curve=results("{study}/policies/{policy}/seed-{seed}/curve.parquet"),
         config=results("{study}/policies/{policy}/seed-{seed}/config.yaml"),
-        provenance=results("{study}/policies/{policy}/seed-{seed}/provenance.json"),
     log:
         results("{study}/policies/{policy}/seed-{seed}/logs/learn.log"),
     benchmark:

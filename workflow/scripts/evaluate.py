@@ -18,5 +18,5 @@ with job_log(snakemake.log[0]):  # noqa: F821
         learned,
         scores=Path(job.output.scores),
         details=Path(job.output.details),
-        provenance=Path(job.output.provenance),
+        provenance=Path(job.output.scores).with_suffix(".provenance.json"),
     )

@@ -250,14 +250,22 @@ def _unknown_rules(scenario: ScenarioSettings, composed: Composed, study: Study)
 
 
 def _own_checks(scenario: ScenarioSettings, composed: Composed, study: Study) -> Iterable[UserError]:
+    """The study's own checks, each mistake with the file that holds its key."""
     try:
         for error in (study.check(scenario) if study.check else ()) or ():
-            yield error if error.where else UserError(error.what, where=composed.locate(()), expected=error.expected, remedy=error.remedy)
+            yield _placed(error, composed)
+    except UserErrors as several:
+        yield from (_placed(error, composed) for error in several.errors)
     except UserError as error:
-        where = (
-            composed.locate(tuple(error.where.split("."))) if error.where and "/" not in error.where else error.where or composed.locate(())
-        )
-        yield UserError(error.what, where=where, expected=error.expected, remedy=error.remedy)
+        yield _placed(error, composed)
+
+
+def _placed(error: UserError, composed: Composed) -> UserError:
+    """An error that names a key of the scenario as `where` ('test_replicates'), with the file in front; others as they are."""
+    if error.where and not re.fullmatch(r"[\w.]+", error.where):
+        return error
+    where = composed.locate(tuple(error.where.split(".")) if error.where else ())
+    return UserError(error.what, where=where, expected=error.expected, remedy=error.remedy)
 
 
 def policy_record(composed: Composed, name: str, study: Study) -> dict[str, Any]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import logging
 import textwrap
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -23,6 +24,7 @@ def save(drawing: Drawing, path: Path | str) -> list[Path]:
     """Write <path>.svg, .pdf, .png and the caption as <path>.txt, each atomically, inside a theme's block; returns the paths."""
     path = Path(path)
     written = []
+    logging.getLogger("fontTools").setLevel(logging.WARNING)  # it tells of every table of every font that a PDF embeds
     with _nothing_collected():
         drawing.figure.draw_without_rendering()
         drawing.figure.set_layout_engine("none")  # the layout is found; finding it again for each form takes longer than drawing

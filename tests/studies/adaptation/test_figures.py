@@ -461,6 +461,7 @@ def test_moves_compare_resources_kept_and_taken_away(tables: StudyTables) -> Non
     kept = [early.mean()[early.sequences.index(f"{sequence}3")] for sequence in down.sequences]
     assert markers(dumbbells)[:, 0] == pytest.approx([*kept, *down.mean()])
     assert [label.get_text() for label in dumbbells.get_yticklabels()][:2] == ["deepen 0, deepen 0", "deepen 0, deepen 1"]
+    assert "growth is not shown to help" not in drawing.caption
     with pytest.raises(UserError, match="early has 3 decisions"):
         draw(tables, replace(SPECS["moves"], params={"widen": "early", "kept": "early", "down": "up_down"}))
 

@@ -189,23 +189,30 @@ def draw_moves(tables: StudyTables, spec: FigureSpec) -> Drawing:
     return Drawing(figure, f"{spec.caption} {_moves_told(widen, down, kept)}")
 
 
-def _kept_values(down: Shown, kept: Shown) -> np.ndarray:
-    """Results of `kept` for the sequences of `down`, with nothing done at further decisions: (units, sequences)."""
-    tree = kept.problem.tree
+def _both(down: Shown, kept: Shown) -> tuple[np.ndarray, np.ndarray]:
+    """Results of the replicates that both have, of each sequence of `down`: with resources kept and taken away, (units, sequences).
+
+    Nothing is done at the further decisions of `kept`.
+    """
+    tree, units = kept.problem.tree, down.problem.view.units
     rest = tree.nothing[down.problem.tree.decisions :]
-    return kept.values()[:, [tree.index(sequence + rest) for sequence in down.sequences]]
+    columns = [tree.index(sequence + rest) for sequence in down.sequences]
+    rows = [row for row, unit in enumerate(kept.problem.view.units) if unit in units]
+    own = [units.index(kept.problem.view.units[row]) for row in rows]
+    return kept.values()[np.ix_(rows, columns)], down.values()[own]
 
 
 def _dumbbells(axes: Axes, down: Shown, kept: Shown) -> None:
     """A row a sequence: its mean with resources kept and taken away, each with the range of its replicates."""
-    sides = ((_kept_values(down, kept), data.colour(0), "o", -0.14), (down.values(), data.colour(3), "D", 0.14))
+    stay, back = _both(down, kept)
+    sides = ((stay, data.colour(0), "o", -0.14), (back, data.colour(3), "D", 0.14))
     for values, colour, marker, shift in sides:
         for row, results in enumerate(values.T):
             axes.plot([results.min(), results.max()], [row + shift] * 2, color=colour, linewidth=0.6, zorder=2)
             axes.plot(
                 [results.mean()], [row + shift], marker, color=colour, markersize=4, markeredgecolor="white", markeredgewidth=0.3, zorder=3
             )
-    axes.axvline(down.mean()[down.nothing], color=MUTED, linewidth=0.8, linestyle=(0, (4, 2)), zorder=1)
+    axes.axvline(back.mean(0)[down.nothing], color=MUTED, linewidth=0.8, linestyle=(0, (4, 2)), zorder=1)
     axes.set_yticks(range(len(down.sequences)), [", ".join(down.moves(name)) for name in down.sequences])
     axes.set_ylim(len(down.sequences) - 0.4, -0.6)
     axes.tick_params(axis="y", length=0)
@@ -220,7 +227,7 @@ def _moves_keys() -> list[Any]:
         Line2D([], [], marker=marker, color=colour, linewidth=0.6, markersize=4, label=f"{label} (line: replicates)")
         for marker, colour, label in looks
     ]
-    return [*keys, Line2D([], [], color=MUTED, linewidth=0.8, linestyle=(0, (4, 2)), label="no growth")]
+    return [*keys, Line2D([], [], color=MUTED, linewidth=0.8, linestyle=(0, (4, 2)), label="no growth, resources taken away")]
 
 
 def _moves_told(widen: Shown, down: Shown, kept: Shown) -> str:
@@ -234,7 +241,9 @@ def _moves_told(widen: Shown, down: Shown, kept: Shown) -> str:
     if widen.replicates > 1:
         noise = reliability(widen.values()).sd_residual / widen.replicates**0.5
         told += f"; standard deviation of a mean {data.amount(noise, unit)}"
-    stay, back = _kept_values(down, kept).mean(0), down.mean()
+        if sign * (values[widen.best] - values[widen.nothing]) < 2 * noise:
+            told += ", so growth is not shown to help"
+    stay, back = (results.mean(0) for results in _both(down, kept))
     helped = [int((sign * results > sign * results[down.nothing]).sum()) for results in (stay, back)]
     return (
         f"{told}). Right: of {len(back) - 1} sequences that grow, {helped[0]} end better than no growth where the resources stay, "

@@ -87,6 +87,12 @@ def _check_simulation(scenario: AdaptationScenario, start: Any) -> Iterable[User
     require_one_epoch(Clock(scenario.budget, scenario.adapt_at), charge, "budget")
 
 
+def inputs(scenario: AdaptationScenario) -> dict[str, tuple[str, str]]:
+    """Return the prepared files: the table, and the curve of the trunk where the scenario has one."""
+    table = {"table": ("tabulate", "table.parquet")}
+    return table if scenario.table.source == "published" else table | {"trunk": ("train_trunk", "trunk.parquet")}
+
+
 def load_problem(values: Mapping[str, Any], inputs: Mapping[str, Path]) -> Problem:
     """Return one scenario with its table."""
     scenario = prepare.scenario_of(values)
@@ -162,7 +168,7 @@ STUDY = Study(
     parts=parts,
     problem_part=prepare.problem_values,
     requires=requires,
-    inputs=lambda scenario: {"table": ("tabulate", "table.parquet")},
+    inputs=inputs,
     problem=load_problem,
     details={
         "decisions": "what each policy decided and how sure it was, with the time left",
