@@ -1,0 +1,31 @@
+"""Checkouts to run the workflow in: the toy study alone (a run takes seconds), or the shipped configuration."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+from checkouts import Checkout, toy_checkout
+
+
+@pytest.fixture(scope="session")
+def finished_toy(repository: Path, tmp_path_factory: pytest.TempPathFactory) -> Checkout:
+    """A finished run of the toy; tests copy it and never write into it."""
+    checkout = toy_checkout(repository, tmp_path_factory.mktemp("toy") / "a checkout")  # the space in the path is on purpose
+    checkout.run("all", cores=1)
+    return checkout
+
+
+@pytest.fixture
+def toy(finished_toy: Checkout, tmp_path: Path) -> Checkout:
+    """An own copy of the finished toy run, in another place."""
+    folder = tmp_path / "copy"
+    shutil.copytree(finished_toy.folder, folder, symlinks=True)
+    return Checkout(folder)
+
+
+@pytest.fixture
+def fresh_toy(repository: Path, tmp_path: Path) -> Checkout:
+    """The toy before its first run."""
+    return toy_checkout(repository, tmp_path / "fresh")
