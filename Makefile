@@ -6,6 +6,7 @@ BIN := $(VENV)/bin
 CORES ?= all
 SCALE ?= small
 TARGETS ?=
+TESTS ?=
 STAMP := $(VENV)/.installed-$(shell cat requirements.txt Makefile pyproject.toml | sha256sum | cut -c1-16)
 .DEFAULT_GOAL := figures
 .PHONY: setup figures test lint check clean
@@ -25,10 +26,10 @@ $(STAMP):
 	touch $@
 
 figures: setup
-	source $(BIN)/activate && snakemake --cores $(CORES) all --config scale=$(SCALE) $(TARGETS)
+	source $(BIN)/activate && snakemake --cores $(CORES) $(or $(TARGETS),all) --config scale=$(SCALE)
 
 test: setup
-	source $(BIN)/activate && python -m pytest $(TARGETS)
+	source $(BIN)/activate && python -m pytest $(TESTS)
 
 lint: setup
 	source $(BIN)/activate && ruff check . && ruff format --check . && snakefmt --check Snakefile workflow/rules && snakemake --lint

@@ -5,6 +5,9 @@ from snakemake.utils import min_version
 min_version("9.0")
 
 
+report: "workflow/report/workflow.rst"
+
+
 container: "docker://mambaorg/micromamba:2"
 
 
@@ -18,6 +21,7 @@ rule all:
         plots("INDEX.md"),
 
 
+include: "workflow/rules/inputs.smk"
 include: "workflow/rules/learn.smk"
 include: "workflow/rules/evaluate.smk"
 include: "workflow/rules/summarise.smk"

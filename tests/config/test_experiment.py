@@ -142,6 +142,15 @@ def test_the_cache_spares_composition_and_forgets_nothing(conf, load, monkeypatc
     assert load().scenario("line", "early")["parts"]["make_ground"]["values"] == {"rate": 0.75}
 
 
+def test_the_cache_knows_that_a_scenario_builds_on_others(conf, load):
+    (conf / "scenario/line/noon.yaml").write_text("defaults:\n  - early\n  - _self_\nname: noon\n")
+    (conf / "scenario/line/evening.yaml").write_text("defaults:\n  - noon\n  - _self_\nname: evening\n")
+    assert load().scenario("line", "evening")["problem"] == {"size": 5}
+    edit(conf, "scenario/line/early.yaml", "name: early", "name: early\nsize: 11")
+    later = load()
+    assert [later.scenario("line", name)["problem"]["size"] for name in ("early", "noon", "evening", "late")] == [11, 11, 11, 5]
+
+
 def test_a_broken_cache_is_made_again(load, tmp_path):
     first = load()
     (tmp_path / "cache.json").write_text("{broken")

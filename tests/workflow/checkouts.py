@@ -9,9 +9,12 @@ import shutil
 import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import yaml
+
+from small_conf import write_conf
 
 COPIED = ("Snakefile", "workflow", "profiles", "src", "resources", "tests/toy_study")
 BYTES = (".parquet", ".zip", ".svg", ".pdf", ".png", ".npz")  # what must be the same in every run; logs and provenance hold times
@@ -67,6 +70,31 @@ class Checkout:
         counted = {rule: int(count) for rule, count in re.findall(r"^(\w+) +(\d+)$", table, flags=re.M)}
         return {rule: count for rule, count in counted.items() if rule != "all"}
 
+    def jobs(self, *arguments: str) -> set[str]:
+        """The jobs that a dry run would execute, as 'rule scenario', 'rule scenario/bundle', 'rule policy' or 'rule'."""
+        found = set()
+        for block in re.split(r"\n(?=(?:local)?rule )", self.run("--dry-run", *arguments).split("Job stats:", 1)[-1]):
+            named = re.match(r"(?:local)?rule (\w+):", block)
+            given = re.search(r"^    wildcards: (.*)$", block, flags=re.M)
+            values = dict(entry.split("=") for entry in given.group(1).split(", ")) if given else {}
+            of = "/".join(values[key] for key in ("scenario", "policy", "bundle") if key in values)
+            if named and named.group(1) not in ("all", "index_figures"):
+                found.add(f"{named.group(1)} {of}".strip())
+        return found
+
+    def pretend(self, *arguments: str) -> None:
+        """Lay an empty file where each job would write its output, all of one time: a finished run as far as times tell."""
+        listed = re.findall(r"^    output: (.*)$", self.run("--dry-run", *arguments), flags=re.M)
+        outputs = [self.folder / name for line in listed for name in line.split(", ")]
+        for path in outputs:
+            path.mkdir(parents=True, exist_ok=True) if path.suffix == ".details" or path.name == "details" else _empty(path)
+            if path.name == "config.yaml":  # the part that a policy was learned from, which is kept beside it
+                shutil.copy(path.parent.parent / "config/learn.yaml", path)
+        now = time.time()
+        for path in outputs:
+            os.utime(path, (now, now))
+        assert "Nothing to be done" in self.run("--dry-run", *arguments)
+
     def edit(self, name: str, old: str, new: str) -> None:
         file = self.folder / name
         text = file.read_text()
@@ -81,6 +109,11 @@ class Checkout:
             for path in found
             if path.suffix in BYTES and path.is_file()
         }
+
+
+def _empty(path: Path) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.touch()
 
 
 def copy_repository(repository: Path, folder: Path) -> Checkout:
@@ -105,6 +138,19 @@ def toy_checkout(repository: Path, folder: Path) -> Checkout:
     for name in ("smoke", "small"):
         (conf / f"scale/{name}.yaml").write_text(yaml.safe_dump({"name": name}))
     shutil.copy(repository / "conf/figure/theme.yaml", conf / "figure/theme.yaml")
+    return checkout
+
+
+def adaptation_checkout(repository: Path, folder: Path) -> Checkout:
+    """A checkout with two tiny scenarios of the adaptation study that build on one file, and two policies."""
+    checkout = copy_repository(repository, folder)
+    conf = write_conf(folder)
+    for file in (conf / "scenario/adaptation").glob("*.yaml"):
+        name, adapt_at = (re.search(rf"^{key}: .*$", file.read_text(), flags=re.M).group() for key in ("name", "adapt_at"))
+        base = file.with_name("_base.yaml")
+        base.write_text(file.read_text().replace(f"{name}\n", "").replace(f"{adapt_at}\n", ""))
+        file.write_text(f"defaults:\n  - _base\n  - _self_\n{name}\n{adapt_at}\n")
+    checkout.edit("conf/policy/adaptation/exact-tiny.yaml", "steps: 60", 'steps: "${scale.studies.adaptation.exact_updates}"')
     return checkout
 
 

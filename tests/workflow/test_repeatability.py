@@ -46,15 +46,9 @@ def test_the_shipped_smoke_run_killed_within_a_simulation(repository, tmp_path):
 
 
 def test_two_runs_in_one_directory_are_refused(fresh_toy):
-    first = subprocess.Popen(
-        [
-            sys.executable,
-            "-c",
-            "import time; from schedlab.config import run_lock; run_lock.hold('.schedlab/run.lock'); print(1, flush=True); time.sleep(60)",
-        ],
-        cwd=fresh_toy.folder,
-        stdout=subprocess.PIPE,
-    )
+    hold = "import pathlib, time; from schedlab.config import run_lock; run_lock.hold(pathlib.Path('.schedlab/run.lock'))"
+    wait = "print('held', flush=True); time.sleep(120)"
+    first = subprocess.Popen([sys.executable, "-c", f"{hold}; {wait}"], cwd=fresh_toy.folder, stdout=subprocess.PIPE)
     first.stdout.readline()
     output = fresh_toy.run("all", status=1)
     first.kill()

@@ -2,12 +2,13 @@
 import os
 import sys
 from contextlib import contextmanager
+from inspect import signature
 from pathlib import Path
 
 # The checkout's own package, here and in the scripts of all jobs, whether or not it is installed.
 SOURCE = str(Path(workflow.basedir) / "src")
 sys.path.insert(0, SOURCE)
-os.environ["PYTHONPATH"] = os.pathsep.join([SOURCE, *filter(None, [os.environ.get("PYTHONPATH")])])
+os.environ.update(PYTHONPATH=os.pathsep.join(filter(None, [SOURCE, os.getenv("PYTHONPATH")])))
 
 from schedlab.config import experiment, freeze, run_lock
 from schedlab.config.data_paths import find_data
@@ -81,6 +82,8 @@ def asks(function):
     def ask(wildcards):
         with plain_errors():
             return function(wildcards)
+
+    ask.__signature__ = signature(ask)  # Snakemake asks for it at every call; without this it would be worked out each time
 
     return ask
 

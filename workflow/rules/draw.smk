@@ -4,19 +4,20 @@ for drawn_study in EXPERIMENT.studies:
         name:
             f"draw_{drawn_study}"
         input:
+            **{
+                name: path
+                for scenario in EXPERIMENT.studies[drawn_study].scenarios
+                for name, path in scenario_inputs(drawn_study, scenario).items()
+            },
             config=results(f"{drawn_study}/config/draw.yaml"),
             scores=results(f"{drawn_study}/scores.parquet"),
             curves=results(f"{drawn_study}/curves.parquet"),
             summary=results(f"{drawn_study}/summary.parquet"),
             comparisons=results(f"{drawn_study}/comparisons.parquet"),
             details=results(f"{drawn_study}/details"),
-            **{
-                name: path
-                for scenario in EXPERIMENT.studies[drawn_study].scenarios
-                for name, path in scenario_inputs(drawn_study, scenario).items()
-            },
         output:
-            figures=[plots(f"{drawn_study}/{figure}.{form}") for figure in study_figures(drawn_study) for form in ("svg", "pdf", "png")],
+            shown=[reported_figure(drawn_study, figure) for figure in study_figures(drawn_study)],
+            figures=[plots(f"{drawn_study}/{figure}.{form}") for figure in study_figures(drawn_study) for form in ("pdf", "png", "txt")],
             index=plots(f"{drawn_study}/figures.json"),
         log:
             results(f"{drawn_study}/logs/draw.log"),

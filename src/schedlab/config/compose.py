@@ -173,15 +173,21 @@ def _sources(folder: Path, choices: dict[str, Any], group: str, place: str, name
     return tuple(found)
 
 
-def _own_and_bases(file: Path) -> list[Path]:
-    """A file and, behind it, the files of the same folder that its defaults list names (`- _base`), and theirs."""
+def bases(file: Path) -> list[str]:
+    """Return the names that the defaults list of a file names in its own folder (`- _base`)."""
     try:
         values = yaml.load(file.read_text(encoding="utf-8"), Loader=yaml.CSafeLoader)
     except (OSError, yaml.YAMLError, UnicodeDecodeError):
-        return [file]
-    named = (values or {}).get("defaults") or []
-    bases = [file.parent / f"{entry}.yaml" for entry in named if isinstance(entry, str) and entry not in ("_self_", file.stem)]
-    return [file, *(found for base in bases if base.is_file() for found in _own_and_bases(base))]
+        return []
+    named = values.get("defaults") if isinstance(values, dict) else None
+    return [entry for entry in named or () if isinstance(entry, str) and entry not in ("_self_", file.stem)]
+
+
+def _own_and_bases(file: Path, before: tuple[Path, ...] = ()) -> list[Path]:
+    """A file and, behind it, those that it builds on in its own folder, and theirs."""
+    found = [file.with_name(f"{name}.yaml") for name in bases(file)]
+    line = (*before, file)
+    return [file, *(path for base in found if base.is_file() and base not in line for path in _own_and_bases(base, line))]
 
 
 def _holds(file: Path, keys: tuple) -> bool:

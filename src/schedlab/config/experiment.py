@@ -16,6 +16,7 @@ from schedlab.config.contract import Study
 from schedlab.config.data_paths import find_data
 from schedlab.config.errors import UserError, UserErrors, did_you_mean
 from schedlab.config.hashes import content_hash, file_hash
+from schedlab.config.plugins import is_file_target, target_file
 
 SCALE_ORDER = ("smoke", "small", "full", "paper")
 
@@ -213,6 +214,11 @@ def _cross_checks(experiment: Experiment) -> Iterable[UserError]:
                 if policy not in study.policies:
                     yield UserError(f"unknown policy '{policy}'", where=f"{where}: policies", remedy=did_you_mean(policy, study.policies))
             names = [rule["name"] for rule in record["rules"]] + record["policies"]
+            for target in (rule["target"] for rule in record["rules"] if is_file_target(rule["target"])):
+                if not target_file(target).is_file():
+                    yield UserError(
+                        f"no such file '{target_file(target)}'", where=f"{where}: rules", expected="a file with the rule's class"
+                    )
             for twice in sorted({entry for entry in names if names.count(entry) > 1}):
                 yield UserError(f"'{twice}' is named twice", where=f"{where}: rules, policies", remedy="remove one of them")
         for policy, record in study.policies.items():
@@ -226,6 +232,10 @@ def _cross_checks(experiment: Experiment) -> Iterable[UserError]:
 
 
 def _policy_checks(study: StudyRecords, policy: str, record: Mapping[str, Any], where: str) -> Iterable[UserError]:
+    if is_file_target(record["target"]) and not target_file(record["target"]).is_file():
+        yield UserError(
+            f"no such file '{target_file(record['target'])}'", where=f"{where}: learner", expected="a file with the learner's class"
+        )
     for phase in record["train_on"]:
         for scenario in phase["scenarios"]:
             if scenario not in study.scenarios:

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import schedlab
-from schedlab.config.compose import Composed, Composer, Memo, apply_mode, check_yaml, option_names
+from schedlab.config.compose import Composed, Composer, Memo, apply_mode, bases, check_yaml, option_names
 from schedlab.config.contract import Study
 from schedlab.config.errors import UserError, UserErrors, did_you_mean
 from schedlab.config.files import write_text
@@ -138,9 +138,16 @@ class ConfigurationFolder:
             return 0
         return seed
 
+    def _own_and_bases(self, name: str, before: tuple[str, ...] = ()) -> list[str]:
+        """Hashes of a file and of all it builds on in its own folder, since a scenario may build on another one."""
+        own, folder = self.hashes[name], name.rpartition("/")[0]
+        named = [f"{folder}/{base}.yaml" for base in self.cache.get(f"bases/{name}:{own}", lambda: bases(self.folder / name))]
+        line = (*before, name)
+        return [own, *(found for base in named if base in self.hashes and base not in line for found in self._own_and_bases(base, line))]
+
     def record(self, group: str, name: str, make: Callable[[Composed], Any], extra: Any = None) -> Any:
         """Return the record of conf/<group>/<name>.yaml, from the cache or by `make`; None (and an error kept) where it is wrong."""
-        own = self.hashes[f"{group}/{name}.yaml"]
+        own = self._own_and_bases(f"{group}/{name}.yaml")
 
         def compose_and_make() -> Any:
             check_yaml(self.folder / group / f"{name}.yaml")

@@ -1,16 +1,4 @@
 # Data -> trunk -> simulated adaptations -> one table a scenario. Data and trunks are shared by the scenarios that agree on them.
-def adaptation_runs(wildcards):
-    """The simulated replicates of a scenario, or the published table that takes their place."""
-    values = EXPERIMENT.part_values("adaptation", wildcards.scenario, "tabulate")
-    if values["source"] == "published":
-        return [str(find_data(values["file"]))]
-    return [
-        EXPERIMENT.product("adaptation", wildcards.scenario, "simulate_adaptation", f"job-{job}-replicates-{first}-{last}.parquet")
-        for job in values["jobs"]
-        for first, last in values["spans"]
-    ]
-
-
 rule check_data:
     input:
         config=results("adaptation/inputs/check_data-{key}/config.yaml"),

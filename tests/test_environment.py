@@ -1,0 +1,39 @@
+"""The two lists of versions are one list, and hold nothing but versions."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+from pathlib import Path
+
+import yaml
+
+PIN = re.compile(r"[A-Za-z0-9_.-]+==[A-Za-z0-9.]+")
+
+
+def test_conda_and_pip_name_the_same_versions(repository: Path) -> None:
+    pins = (repository / "requirements.txt").read_text().split()
+    environment = yaml.safe_load((repository / "environment.yaml").read_text())
+    pip = next(entry["pip"] for entry in environment["dependencies"] if isinstance(entry, dict))
+    assert pins and sorted(pins) == sorted(pip)
+    assert all(PIN.fullmatch(pin) for pin in pins), "versions only: no hosts, no local builds, no hashes"
+    assert "pip install --no-deps pybatsim==3.2.1" in (repository / "environment.yaml").read_text()
+    assert "--no-deps pybatsim==3.2.1" in (repository / "Makefile").read_text()
+
+
+def test_the_repository_holds_no_paths_of_a_machine(repository: Path) -> None:
+    found = subprocess.run(
+        [
+            "git",
+            "grep",
+            "-nIE",
+            r"/work/(main|shared)|/tmp/venv|/root/|pypi\.org|files\.pythonhosted",
+            "--",
+            ".",
+            ":!tests/test_environment.py",
+        ],
+        cwd=repository,
+        capture_output=True,
+        text=True,
+    )
+    assert found.returncode in (1, 128), found.stdout  # 1: nothing found; 128: not a git checkout, where there is nothing to ask

@@ -1,0 +1,73 @@
+# Input functions of the stages. They ask the experiment for names and paths; the rules stand in the files of their stage.
+def learning_inputs(wildcards):
+    study, policy = wildcards.study, wildcards.policy
+    config = results(f"{study}/policies/{policy}/config/learn.yaml")
+    if is_settled(study, policy, wildcards.seed):
+        return {"config": config}
+    found = {"config": config, "scenarios": list(learning_tables(wildcards).values())}
+    if parent := parent_checkpoint(wildcards):
+        found["parent"] = parent
+    return found
+
+
+def is_settled(study, policy, seed):
+    """Whether the policy that lies there was learned from the part that is frozen now, which names all it learns from by hash.
+
+    Then no job that makes one of its inputs again, after a deletion, shall start the learning again: the inputs are left out.
+    (`ancient` does not do: it fails where the file is missing, and hides a change of the part where it is made in the same run.)
+    Snakemake must not compare sets of inputs then, as the profiles say; and whoever forces jobs wants them in their order.
+    """
+    asked = workflow.dag_settings
+    if asked.forceall or asked.forcerun or "INPUT" in {trigger.name for trigger in asked.rerun_triggers}:
+        return False
+    part = Path(results(f"{study}/policies/{policy}/config/learn.yaml"))
+    made = Path(results(f"{study}/policies/{policy}/seed-{seed}"))
+    try:
+        oldest = min((made / name).stat().st_mtime for name in ("policy.zip", "curve.parquet", "config.yaml"))
+        return oldest >= part.stat().st_mtime and (made / "config.yaml").read_bytes() == part.read_bytes()
+    except OSError:
+        return False
+
+
+def learning_tables(wildcards):
+    """The inputs of all scenarios learned on, as '<scenario>/<name>' -> file."""
+    study = wildcards.study
+    scenarios = EXPERIMENT.training_scenarios(study, wildcards.policy)
+    return {name: path for scenario in scenarios for name, path in scenario_inputs(study, scenario).items()}
+
+
+def parent_checkpoint(wildcards):
+    """The checkpoint that learning starts from, or None."""
+    parent = EXPERIMENT.policy(wildcards.study, wildcards.policy)["parent"]
+    return results(f"{wildcards.study}/policies/{parent}/seed-{wildcards.seed}/policy.zip") if parent else None
+
+
+def evaluation_inputs(wildcards):
+    study, scenario, bundle = wildcards.study, wildcards.scenario, wildcards.bundle
+    bundles = EXPERIMENT.bundles(study, scenario)
+    if bundle not in bundles:
+        raise UserError(
+            f"scenario '{scenario}' compares no '{bundle}'",
+            expected="one of " + ", ".join(bundles),
+        )
+    found = {
+        "config": results(f"{study}/{scenario}/config/evaluate-{bundle}.yaml"),
+        **scenario_inputs(study, scenario),
+    }
+    if bundle != "rules":
+        found["policies"] = [
+            results(f"{study}/policies/{policy}/seed-{seed}/policy.zip")
+            for policy in bundles[bundle]
+            for seed in EXPERIMENT.policy(study, policy)["seeds"]
+        ]
+    return found
+
+
+def reported_figure(study, figure):
+    """A figure as the report shows it, with the caption that its drawing wrote."""
+    return report(
+        plots(f"{study}/{figure}.svg"),
+        caption=str(Path(plots(f"{study}/{figure}.txt")).absolute()),
+        category=study,
+        labels={"figure": EXPERIMENT.studies[study].figures[figure]["title"], "scale": SCALE},
+    )
