@@ -80,6 +80,8 @@ def study_code(settings: Mapping[str, Any]) -> str:
         return ""
     installed = () if settings["module"] else entry_points(group="schedlab.studies", name=settings["name"])
     top = (settings["module"] or next((point.module for point in installed), "")).partition(".")[0]
+    if not top:  # nothing to look for; the working directory itself is no study
+        return ""
     place = Path(settings["path"], top)
     if not (settings["path"] and place.is_dir()):
         spec = importlib.util.find_spec(top) if top else None
