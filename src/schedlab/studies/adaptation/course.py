@@ -137,10 +137,16 @@ class Course:
             raise UserError(f"action {action} is none of this scenario's", expected=f"a number from 0 to {len(self.actions)}")
         return replace(position, actions=(*position.actions, action), pending=action)
 
-    def advance(self, position: Position) -> tuple[Step | None, Position]:
-        """Run the next epoch, or where it does not fit (None) pass to the next stretch."""
+    def upcoming(self, position: Position) -> Step:
+        """Return the next epoch, whether it fits or not."""
+        return self._next(position)[0]
+
+    def advance(self, position: Position, measured: EpochSeconds | None = None) -> tuple[Step | None, Position]:
+        """Run the next epoch, or where it does not fit (None) pass to the next stretch; measured: its charge in place of the pinned one."""
         stretch = self.stretches[position.stretch]
         step, kept = self._next(position)
+        if measured is not None:
+            step = replace(step, seconds=measured)
         clock = position.clock_us + microseconds(step.seconds.total)
         if clock > stretch.end_us:
             begun = position.grown + stretch.plenty

@@ -179,7 +179,7 @@ class Encoding:
         if not self.slope:
             return code
         if any(decision.slope is None for decision in decisions):
-            remedy = "set slope: false, or simulate with curves"
+            remedy = "set slope: false, or curves: true in the scenario"
             raise UserError("the table holds no slope of the validation accuracy", where="learner.slope", remedy=remedy)
         return np.concatenate([code, np.array([[100 * decision.slope] for decision in decisions], dtype=np.float32)], axis=1)
 

@@ -38,7 +38,7 @@ class ExactLearner:
         network, encoding = start_network(settings, problems, seed, paths)
         for number, phase in enumerate(spec.train_on):
             of_phase = phase_settings(ExactSettings, spec, phase)
-            batches = batches_of(groups_of(problems, phase.scenarios), encoding)
+            batches = batches_of(groups_of(problems, phase.scenarios, settings.slope), encoding)
             _Phase(network, batches, of_phase, curve, number).run(phase.steps)
         actions = max(problem.tree.actions for problem in problems.values())
         save_network(paths.checkpoint, settings, network, encoding, actions, paths.start)

@@ -84,8 +84,9 @@ class _Run:
         self, network: PolicyNetwork, encoding: Encoding, problems: Mapping[str, AdaptationProblem], spec: PolicySpec, seed: int
     ) -> None:
         self.network, self.encoding, self.spec, self.seed = network, encoding, spec, seed
-        self.groups = [groups_of(problems, phase.scenarios) for phase in spec.train_on]
         self.settings = [phase_settings(ReinforceSettings, spec, phase) for phase in spec.train_on]
+        phases = zip(spec.train_on, self.settings, strict=True)
+        self.groups = [groups_of(problems, phase.scenarios, settings.slope) for phase, settings in phases]
         for settings, groups in zip(self.settings, self.groups, strict=True):
             for group in groups:
                 _check_returns(group, settings)

@@ -19,7 +19,7 @@ class NetworkSettings(Settings):
     head: Literal["blocks", "fixed"] = setting("blocks", doc="a score for each growth action and one for nothing, or a fixed number")
     time_code: Literal["sine_cosine", "sine"] = setting("sine_cosine", doc="code of time left / total time; `sine` is the published one")
     frequencies: int = setting(4, doc="angles of the time code", gt=0, le=64)
-    slope: bool = setting(False, doc="read the slope of the validation accuracy as well, where the table holds it")
+    slope: bool = setting(False, doc="read the slope of the validation accuracy as well; scenarios then need curves: true")
     vocabulary: str = setting(SHIPPED_VOCABULARY, doc="file of the vocabulary (encoder: vocab)")
     embedding: int = setting(16, doc="numbers of an embedded layer (encoder: vocab)", gt=0)
     recurrent: int = setting(50, doc="cells of the layer reader in each direction (encoder: vocab)", gt=0)

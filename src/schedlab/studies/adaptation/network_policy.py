@@ -27,7 +27,7 @@ _PARENT = "parent/"  # in front of the names of the parameters that learning sta
 
 @dataclass(frozen=True)
 class Group:
-    """Units of one scenario that no policy can tell apart (same times left), and the mean of their results.
+    """Units of one scenario that the policy cannot tell apart (same times left), and the mean of their results.
 
     decisions: one for each prefix; reward and accuracy: (sequences,), accuracy NaN where the table has none.
     """
@@ -39,20 +39,23 @@ class Group:
     accuracy: np.ndarray
 
 
-def groups_of(problems: Mapping[str, AdaptationProblem], scenarios: Sequence[str]) -> list[Group]:
-    """Return the groups of training units of the named scenarios; UserError for a scenario that is not among the problems."""
+def groups_of(problems: Mapping[str, AdaptationProblem], scenarios: Sequence[str], slope: bool = False) -> list[Group]:
+    """Return the groups of training units of the named scenarios, told apart by their slopes too where the policy reads these.
+
+    Raises UserError for a scenario that is not among the problems.
+    """
     found = []
     for name in scenarios:
         if name not in problems:
             raise UserError(f"scenario '{name}' has no prepared problem", where="train_on", remedy=did_you_mean(name, problems))
-        found += _groups(name, problems[name])
+        found += _groups(name, problems[name], slope)
     return found
 
 
-def _groups(name: str, problem: AdaptationProblem) -> list[Group]:
+def _groups(name: str, problem: AdaptationProblem, slope: bool) -> list[Group]:
     rows = np.array(problem.rows("train"))
     seen = problem.view.subset(rows)
-    looks = seen.time_left if seen.slope is None else np.hstack([seen.time_left, seen.slope])
+    looks = np.hstack([seen.time_left, seen.slope]) if slope and seen.slope is not None else seen.time_left
     accuracy = seen.metrics.get("test_accuracy" if problem.setup.metric.startswith("test") else "validation_accuracy")
     groups = []
     for first in sorted(np.unique(looks, axis=0, return_index=True)[1]):

@@ -11,6 +11,7 @@ import hashlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from functools import cached_property
+from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -124,7 +125,7 @@ class TorchTrainer:
     """Trains the steps of a course; a `tree.Trainer`. stream: of the shuffles behind epoch `switch` (stream 0 up to there)."""
 
     def __init__(self, job: Job, stream: int = 0, switch: int = 0) -> None:
-        self._job, self._stream, self._switch = job, stream, switch
+        self._job, self._stream, self.switch = job, stream, switch
         self._settings = job.scenario.training
         prepare_torch(self._settings.device)
         self._splits = samples(job.dataset, self._settings.device)
@@ -137,7 +138,7 @@ class TorchTrainer:
     def train(self, state: TrainState, step: Step, recall: Callable[[Node], TrainState]) -> tuple[TrainState, Metrics]:
         """Apply the step's events and run its epoch."""
         growth, data, epoch = self._job.scenario.growth, self._splits["train"], step.parent.epoch
-        stream = self._stream if epoch >= self._switch else 0
+        stream = self._stream if epoch >= self.switch else 0
         root, place = self._job.scenario.seed, (self._job.number, stream, epoch)
         for event in step.events:
             if event == "down":
@@ -174,7 +175,7 @@ def train_trunk(scenario: AdaptationScenario, job: int, dataset: DataSet, store:
     """
     whole = Job(scenario, job, dataset)
     metrics = _complete_trunk(whole, Path(store), progress)
-    return _rows(whole, 0, [Run(TRUNK, whole.trunk.steps)], metrics, curves=True)
+    return rows_of(whole, 0, [Run(TRUNK, whole.trunk.steps)], metrics, lead=(), curves=True)
 
 
 def simulate_replicate(
@@ -184,7 +185,8 @@ def simulate_replicate(
 
     Columns: scenario, job, replicate, sequence, epoch (counted from the trunk's first, 0), action (missing where none was due),
     parameters, time_left (s, before the epoch), train_seconds, eval_seconds (s, charged) and the metrics, the held-out ones missing where
-    the epoch is not evaluated. Trains the trunk where the store lacks it. Raises UserError for values that do not fit together.
+    the epoch is not evaluated; with `curves` also slope and slope_after, what the last epoch before this one, and this one, added to the
+    validation accuracy. Trains the trunk where the store lacks it. Raises UserError for values that do not fit together.
     """
     whole = Job(scenario, job, dataset)
     runs = courses.all_runs(whole.course, whole.adaptation_point)
@@ -204,7 +206,7 @@ def simulate_replicate(
         metrics = complete(tree, trainer, lambda node: trunk if node in shared else own, bar)
     own.close()
     trunk.close()
-    return _rows(whole, replicate, runs, metrics)
+    return rows_of(whole, replicate, runs, {**trunk_metrics, **metrics})
 
 
 def run_sequence(
@@ -218,6 +220,8 @@ def run_sequence(
     whole = Job(scenario, job, dataset)
     run = courses.one_run(whole.course, whole.adaptation_point, _chooser(choose, whole.course))
     evaluated = {step.node for step in Evaluation(scenario.reward.window, scenario.curves).shown(run)}
+    if scenario.curves:
+        evaluated |= {step.node for step in whole.lead[-2:]}  # for the slope at the first decision
     wanted = {node for step in run.steps for node in (step.kept, step.teacher) if node}
     trainer = TorchTrainer(whole, replicate, whole.adaptation_point.node.epoch)
     state, metrics, packed = trainer.initial(), {}, {}
@@ -234,7 +238,7 @@ def run_sequence(
             packed[node] = trainer.pack(state)
         if watch:
             watch(step, metrics[node], state)
-    return _rows(whole, replicate, [run], metrics)
+    return rows_of(whole, replicate, [run], metrics)
 
 
 def dataset_hash(dataset: DataSet) -> str:
@@ -293,13 +297,24 @@ def _fitting(start: Architecture, dataset: DataSet, scenario: AdaptationScenario
     return start
 
 
-def _rows(job: Job, replicate: int, runs: Sequence[Run], metrics: Mapping[Node, Metrics], curves: bool = False) -> pd.DataFrame:
+def rows_of(
+    job: Job,
+    replicate: int,
+    runs: Sequence[Run],
+    metrics: Mapping[Node, Metrics],
+    lead: Sequence[Step] | None = None,
+    curves: bool = False,
+) -> pd.DataFrame:
+    """Return the rows that `simulate_replicate` describes; lead: the epochs before the runs (those of the trunk), curves: show all."""
     import pandas as pd
 
+    lead = job.lead if lead is None else lead
+    has_slope = job.scenario.curves and len(job.dataset.validation_labels) > 0
     rows, evaluation = [], Evaluation(job.scenario.reward.window, curves or job.scenario.curves)
     for run in runs:
         shown = {step.node for step in evaluation.shown(run)}
-        for step in run.steps:
+        slopes = _slopes(lead, run, metrics) if has_slope else []
+        for position, step in enumerate(run.steps):
             found = {name: value for name, value in metrics[step.node].items() if name.startswith("train_") or step.node in shown}
             rows.append(
                 {
@@ -314,6 +329,14 @@ def _rows(job: Job, replicate: int, runs: Sequence[Run], metrics: Mapping[Node, 
                     "train_seconds": step.seconds.train,
                     "eval_seconds": step.seconds.evaluation,
                     **{name: found.get(name) for name in METRICS},
+                    **({"slope": slopes[position], "slope_after": slopes[position + 1]} if slopes else {}),
                 }
             )
     return pd.DataFrame(rows).astype({"action": "Int64", **dict.fromkeys(METRICS, "float64")})
+
+
+def _slopes(lead: Sequence[Step], run: Run, metrics: Mapping[Node, Metrics]) -> list[float]:
+    """What the last epoch before each of a run's, and its last one, added to the validation accuracy; 0 before two epochs are run."""
+    accuracies = [metrics.get(step.node, {}).get("validation_accuracy") for step in (*lead, *run.steps)]
+    added = [0.0 if earlier is None else later - earlier for earlier, later in pairwise([None, None, *accuracies])]
+    return added[len(lead) :]

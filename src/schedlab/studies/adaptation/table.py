@@ -218,7 +218,8 @@ def simulation_table(epochs: pd.DataFrame, tree: DecisionTree, window: int = 1, 
     """Return the table (one row a scenario, job, replicate and sequence) of an epochs table.
 
     epochs     one row an epoch from the adaptation point on: scenario, job, replicate, sequence, epoch, parameters, time_left (s, before
-               the epoch), train_seconds, eval_seconds and the metrics, NaN where an epoch was not evaluated
+               the epoch), train_seconds, eval_seconds and the metrics, NaN where an epoch was not evaluated; slope and
+               slope_after where they were recorded: slope_1 ... slope_D are the slopes at the decisions
     window     metrics are means over the last `window` evaluated epochs
     every      decisions are `every` epochs apart
     constants  further columns, such as model, data and timing
@@ -232,6 +233,9 @@ def simulation_table(epochs: pd.DataFrame, tree: DecisionTree, window: int = 1, 
         row = dict(zip(("scenario", *UNIT, "sequence"), key, strict=True))
         left = [*run["time_left"], float(run["time_left"].iloc[-1] - seconds.iloc[-1])]
         row |= {f"time_left_{step + 1}": left[min(step * every, len(left) - 1)] for step in range(tree.decisions)}
+        if "slope" in run:
+            slopes = [*run["slope"], float(run["slope_after"].iloc[-1])]
+            row |= {f"slope_{step + 1}": slopes[min(step * every, len(slopes) - 1)] for step in range(tree.decisions)}
         row |= {"epochs": len(run), "parameters": int(run["parameters"].iloc[-1]), "seconds_charged": float(seconds.sum())}
         names = [name for name in METRICS if name in run]
         evaluated = run.dropna(subset=[name for name in names if not name.startswith("train")], how="all")
