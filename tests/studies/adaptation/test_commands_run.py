@@ -5,7 +5,9 @@ from __future__ import annotations
 import csv
 import json
 import math
+from itertools import accumulate, cycle
 from pathlib import Path
+from types import SimpleNamespace
 
 import h5py
 import numpy as np
@@ -17,7 +19,7 @@ from schedlab.config import experiment, freeze
 from schedlab.config.files import read_table
 from schedlab.stages.learn import learn
 from schedlab.stages.studies import find_study
-from schedlab.studies.adaptation import prepare
+from schedlab.studies.adaptation import commands_run, prepare
 from schedlab.studies.adaptation.network_file import LAYOUTS, SavedNetwork, architecture_of, read_network, write_network
 from small_conf import write_conf
 
@@ -54,6 +56,28 @@ class Looking:
         return int(mask.size - 2) if len(self.seen) == 1 else 0
 """
 
+SLOPE_POLICY = """
+import numpy as np
+
+
+class Steep:
+    stochastic = False
+    reads_slope = True
+
+    def __init__(self, params, problem, seed):
+        pass
+
+    def reset(self, unit):
+        pass
+
+    def decide(self, decision):
+        nothing = 0.5 + decision.slope / 4
+        return np.array([1 - nothing, 0, 0, nothing])
+
+    def act(self, observation, mask):
+        raise AssertionError("it decides")
+"""
+
 
 @pytest.fixture(scope="module")
 def workplace(tmp_path_factory: pytest.TempPathFactory) -> Path:
@@ -87,12 +111,12 @@ def here(workplace: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.fixture
 def run(here: Path, capsys: pytest.CaptureFixture, caplog: pytest.LogCaptureFixture):
-    """Runs a command of the study in that folder; returns exit status, the JSON document, and what was told beside it."""
+    """Runs a command of the study in that folder; returns exit status, the JSON document (`run`: its --json), and what was told beside."""
     assert Path.cwd() == here
 
     def call(*arguments: object) -> tuple[int, dict, str]:
         caplog.clear()
-        status = main(["adaptation", *map(str, arguments)])
+        status = main(["adaptation", *map(str, arguments), *(["--json"] if arguments[0] == "run" else [])])
         told = capsys.readouterr()
         return status, json.loads(told.out) if told.out else {}, told.err + caplog.text
 
@@ -167,10 +191,47 @@ def test_mode_reference_and_curves(run) -> None:
     _, plain, _ = run("run", "--scenario", "tiny", "--sequence", "03")
     _, curves, _ = run("run", "--scenario", "tiny", "--sequence", "03", "--curves")
     assert published["outcome"]["test_accuracy"] != plain["outcome"]["test_accuracy"]
-    assert curves["outcome"] == plain["outcome"]
+    slopes = {name: value for name, value in curves["outcome"].items() if name.startswith("slope_")}
+    assert curves["outcome"] == plain["outcome"] | slopes and list(slopes) == ["slope_1", "slope_2"]
     assert curves["table"]["equal"]
     assert [row["test_loss"] is None for row in plain["epochs"]].count(True) == len(plain["epochs"]) - 2
     assert all(row["test_loss"] is not None for row in curves["epochs"])
+
+
+def test_without_json_a_run_is_told_in_a_few_lines(here: Path, capsys: pytest.CaptureFixture) -> None:
+    assert here == Path.cwd() and main(["adaptation", "run", "--scenario", "tiny", "--policy", "exact-tiny", "--weights", "told.npz"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    row = entry(lines[4].split()[1].rstrip(":"))
+    assert lines[0] == "scenario tiny at scale small, mode default, policy exact-tiny (seed 0)"
+    assert lines[1] == "job 0, replicate 0, pinned clock, cpu"
+    assert [line.split(":")[0] for line in lines[2:4]] == ["decision 1", "decision 2"] and "40 s left" in lines[2]
+    assert f"{row['epochs']} epochs, {row['seconds_charged']:g} s charged" in lines[4]
+    assert lines[7] == f"test: log loss {row['test_loss']:.4f}, accuracy {row['test_accuracy']:.4f}"
+    assert lines[8:] == [f"the table {RESULTS / 'tiny/inputs/table.parquet'} holds the same, bit for bit", "the network: told.npz"]
+
+
+def test_the_wall_clock_charges_what_epochs_took(run, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Read before training, behind it and behind the evaluation, this clock says 4 s and 1 s, so that twice as many epochs fit."""
+    ticks = accumulate(cycle((0.0, 4.0, 1.0)))
+    monkeypatch.setattr(commands_run, "time", SimpleNamespace(perf_counter=lambda: next(ticks)))
+    status, document, _ = run("run", "--scenario", "tiny", "--sequence", "03", "--clock", "wall")
+    assert (status, document["clock"], document["table"], document["sequence"]) == (0, "wall", None, "03")
+    assert [(row["epoch"], row["train_seconds"], row["eval_seconds"]) for row in document["epochs"]] == [(n, 4, 1) for n in range(6, 14)]
+    assert document["outcome"]["seconds_charged"] == 40
+    assert run("run", "--scenario", "tiny", "--sequence", "03", "--clock", "wall", "--check")[0] == 1  # there is nothing to hold it to
+
+
+def test_a_policy_that_reads_the_slope_is_asked_while_the_run_is_trained(run, here: Path) -> None:
+    (here / "steep.py").write_text(SLOPE_POLICY)
+    conf = write_conf(here / "steep")
+    file = conf / "scenario/adaptation/tiny.yaml"
+    rules = "rules: [{name: steep, target: 'steep.py:Steep'}]"
+    file.write_text("\n".join(rules if line.startswith("rules:") else line for line in file.read_text().splitlines()))
+    status, document, _ = run("run", "--scenario", "tiny", "--policy", "steep", "--conf", conf, "--check")
+    assert status == 0 and document["table"]["equal"]
+    _, curves, _ = run("run", "--scenario", "tiny", "--sequence", document["sequence"], "--curves")
+    told = [decision["probabilities"][3] for decision in document["decisions"]]
+    assert told == pytest.approx([0.5 + curves["outcome"][f"slope_{i}"] / 4 for i in (1, 2)])
 
 
 def test_another_outcome_in_the_table_is_told(run, here: Path) -> None:

@@ -67,16 +67,20 @@ class RunProblem:
 
 @dataclass
 class Chooser:
-    """Asks for each decision of a run; `choose` is what a simulation wants, `decisions` what was asked and answered."""
+    """Asks for each decision of a run; `choose` is what a simulation wants, `decisions` what was asked and answered.
+
+    reads_slope: the policy looks at what the last epoch brought, so it can only be asked while the run is trained.
+    """
 
     setup: ProblemSetup
     rates: Rates
     stream: np.random.Generator | None = None
+    reads_slope: bool = False
     decisions: list[dict[str, Any]] = field(default_factory=list)
 
-    def choose(self, grown: Architecture, number: int, seconds_left: float, taken: tuple[int, ...]) -> int:
+    def choose(self, grown: Architecture, number: int, seconds_left: float, taken: tuple[int, ...], slope: float | None = None) -> int:
         """Return the action: the most probable one, or one drawn from the policy's probabilities where it is a random one."""
-        decision = Decision(grown, seconds_left, self.setup.total_time, self.setup.actions)
+        decision = Decision(grown, seconds_left, self.setup.total_time, self.setup.actions, slope)
         rates = np.asarray(self.rates(decision, taken), dtype=float)
         if rates.shape != (len(self.setup.actions) + 1,):
             raise UserError(
@@ -122,7 +126,7 @@ def make_chooser(scenario: AdaptationScenario, arguments: argparse.Namespace, pl
     if not hasattr(policy, "decide"):
         return Chooser(setup, _stepped(policy, problem, unit))
     draws = generator(scenario.seed, "baseline-draw", arguments.seed, job, replicate) if getattr(policy, "stochastic", False) else None
-    return Chooser(setup, lambda decision, _: policy.decide(decision), draws)
+    return Chooser(setup, lambda decision, _: policy.decide(decision), draws, getattr(policy, "reads_slope", False))
 
 
 def _policy(scenario: AdaptationScenario, arguments: argparse.Namespace, problem: RunProblem) -> Any:

@@ -1,11 +1,12 @@
-"""The command `schedlab adaptation run`: one real training on the pinned clock, its growth decided by a policy or a given sequence."""
+"""The command `schedlab adaptation run`: one real training, its growth decided by a policy or a given sequence."""
 
 from __future__ import annotations
 
 import argparse
 import json
 import logging
-from collections.abc import Mapping
+import time
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,13 +18,15 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from schedlab.studies.adaptation.acting import Chooser
+    from schedlab.studies.adaptation.data import DataSet
     from schedlab.studies.adaptation.settings import AdaptationScenario
     from schedlab.studies.adaptation.training import TrainState
 
 log = logging.getLogger(__name__)
-_DESCRIPTION = """Train one sequence of growth decisions from the first epoch on and print what came of it as one JSON document.
-The budget is charged with the pinned epoch seconds; the policy is asked at each decision. The outcome is, bit for bit, the one
-of the same sequence in the scenario's simulation table; where that table is there, the two are compared."""
+_DESCRIPTION = """Train one sequence of growth decisions from the first epoch on and print what came of it. The budget is charged with the
+pinned epoch seconds; the policy is asked at each decision. The outcome is, bit for bit, the one of the same sequence in the scenario's
+simulation table; where that table is there, the two are compared. With --clock wall each epoch is charged with the seconds that it took,
+as in the published system: the outcome then depends on the machine and is compared with nothing."""
 
 
 def add_run_command(commands: argparse._SubParsersAction) -> None:
@@ -41,20 +44,21 @@ def add_run_command(commands: argparse._SubParsersAction) -> None:
     add_conf(parser)
     parser.add_argument("--results", type=Path, default=Path("results"), metavar="DIR", help="where the workflow's results lie")
     parser.add_argument("--compat", action="store_true", help="as published: mode reference, whatever the scenario says")
+    parser.add_argument("--clock", choices=("pinned", "wall"), default="pinned", help="what is charged to the budget (default: pinned)")
     parser.add_argument("--device", choices=("cpu", "cuda"), help="train elsewhere than the scenario says; results differ in rounding")
     parser.add_argument("--curves", action="store_true", help="evaluate every epoch, not only those that the reward looks at")
     parser.add_argument("--weights", type=Path, metavar="OUT", help="write the trained network as .npz or .h5, for `predict`")
     parser.add_argument("--layout", default="torch", help="layout of --weights: torch (default) or tensorflow")
+    parser.add_argument("--json", action="store_true", help="print all that is known, epoch by epoch, as one JSON document")
     parser.add_argument("--check", action="store_true", help="exit with 1 unless the table is there and holds the same outcome")
     parser.set_defaults(run=run)
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Train, print the JSON document, write the weights where that is asked for; 1 where --check finds another outcome."""
+    """Train, print what came of it, write the weights where that is asked for; 1 where --check finds another outcome."""
     from schedlab.studies.adaptation import data as datasets
     from schedlab.studies.adaptation.acting import make_chooser
     from schedlab.studies.adaptation.network_file import layout_of
-    from schedlab.studies.adaptation.simulate import run_sequence
     from schedlab.studies.adaptation.weights import check_path
 
     layout = layout_of(arguments.layout)
@@ -67,16 +71,17 @@ def run(arguments: argparse.Namespace) -> int:
         raise UserError("a negative number", where="--job, --replicate", expected="0, 1, 2, ...")
     chooser = make_chooser(scenario, arguments, (job, arguments.replicate), table_file(arguments))
     watcher = _Watcher(scenario)
-    dataset = datasets.load(scenario.data)
-    rows = run_sequence(scenario, job, arguments.replicate, chooser.choose, dataset, watcher)
+    rows = _train(scenario, (job, arguments.replicate), chooser, datasets.load(scenario.data), watcher, arguments.clock)
     document = _document(arguments, scenario, chooser, rows)
     same = scenario.model_copy(update={"curves": configured.curves}) == configured  # looking more often alters nothing
-    table = compare(table_file(arguments), scenario, document["outcome"]) if same else None
+    held = {name: value for name, value in document["outcome"].items() if configured.curves or not name.startswith("slope_")}
+    table = compare(table_file(arguments), scenario, held) if same and arguments.clock == "pinned" else None
     if arguments.weights:
         about = {"scenario": scenario.name, "sequence": document["sequence"], "data": scenario.data.model_dump(mode="json")}
         _write_weights(arguments.weights, watcher.state, layout, about)
         document["weights"] = str(arguments.weights)
-    print(json.dumps(document | {"table": table}, indent=2, allow_nan=False))
+    document["table"] = table
+    print(json.dumps(document, indent=2, allow_nan=False) if arguments.json else "\n".join(_summary(document)))
     if table is not None and not table["equal"]:
         log.warning("the table %s holds another outcome: it was made with other values, or on another machine's library", table["file"])
     return int(arguments.check and not (table and table["equal"]))
@@ -130,6 +135,40 @@ class _Watcher:
         log.info("%s: epoch %d, %g of %g s left, %s", self._scenario.name, step.node.epoch, left, self._scenario.budget, told)
 
 
+def _train(
+    scenario: AdaptationScenario, place: tuple[int, int], chooser: Chooser, dataset: DataSet, watcher: _Watcher, clock: str
+) -> pd.DataFrame:
+    """The rows of the run; a policy that need not look at the training is asked for all its decisions beforehand."""
+    from schedlab.studies.adaptation.live import run_live
+    from schedlab.studies.adaptation.simulate import run_sequence
+
+    if clock == "wall":
+        return run_live(scenario, *place, chooser.choose, dataset, watcher, time.perf_counter)
+    if chooser.reads_slope:
+        return run_live(scenario, *place, chooser.choose, dataset, watcher)
+    return run_sequence(scenario, *place, chooser.choose, dataset, watcher)
+
+
+def _summary(document: Mapping[str, Any]) -> Iterator[str]:
+    """The lines of a document that are read first."""
+    entry, table = document["outcome"], document["table"]
+    who = f"policy {document['policy']} (seed {document['policy_seed']})" if document["policy"] else "a given sequence"
+    yield f"scenario {document['scenario']} at scale {document['scale']}, mode {document['mode']}, {who}"
+    yield f"job {document['job']}, replicate {document['replicate']}, {document['clock']} clock, {document['device']}"
+    for asked in document["decisions"]:
+        sure = asked["probabilities"][asked["action"]]
+        yield f"decision {asked['decision']}: {asked['name']}, {asked['time_left']:g} s left, probability {sure:.3g}"
+    epochs = f"{entry['epochs']} epochs, {entry['seconds_charged']:g} s charged"
+    yield f"sequence {entry['sequence']}: {epochs}, {entry['parameters']} parameters"
+    for split in ("train", "validation", "test"):
+        if entry.get(f"{split}_loss") is not None:
+            yield f"{split}: log loss {entry[f'{split}_loss']:.4f}, accuracy {entry[f'{split}_accuracy']:.4f}"
+    if table:
+        yield f"the table {table['file']} holds {'the same, bit for bit' if table['equal'] else 'another outcome'}"
+    if "weights" in document:
+        yield f"the network: {document['weights']}"
+
+
 def _changed(scenario: AdaptationScenario, arguments: argparse.Namespace) -> AdaptationScenario:
     if arguments.compat:
         scenario = load_scenario(arguments.conf, arguments.scale, arguments.scenario, compat=True)
@@ -147,6 +186,7 @@ def _document(arguments: argparse.Namespace, scenario: AdaptationScenario, choos
         "scenario": scenario.name,
         "scale": arguments.scale,
         "mode": scenario.mode,
+        "clock": arguments.clock,
         "device": scenario.training.device,
         "policy": arguments.policy,
         "policy_seed": arguments.seed if arguments.policy else None,

@@ -51,6 +51,7 @@ class Decision:
 class TablePolicy(Protocol):
     """A policy of this study: `decide` gives the probability of each action; `stochastic` ones are scored by their exact expectation.
 
+    One that reads `decision.slope` says so with `reads_slope = True`: a real run then asks it while it trains.
     `reset` starts a unit; a policy that is not stochastic may count its decisions since then.
     """
 

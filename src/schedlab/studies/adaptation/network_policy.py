@@ -111,6 +111,7 @@ class NetworkPolicy(ActByDeciding):
 
     def __init__(self, network: PolicyNetwork, encoding: Encoding, parent: NetworkPolicy | None = None) -> None:
         self.network, self.encoding, self.parent = network, encoding, parent
+        self.reads_slope = encoding.slope
 
     def decide(self, decision: Decision) -> np.ndarray:
         """Return the network's probability of each action."""
