@@ -10,6 +10,7 @@ import yaml
 
 from schedlab.cli.main import main
 from schedlab.config.schema import validate
+from schedlab.studies.adaptation import calibrate
 from schedlab.studies.adaptation.timing import TimingSettings
 from small_conf import write_conf
 
@@ -38,6 +39,27 @@ def test_calibrate_writes_a_timing_that_a_scenario_can_use(conf: Path, capsys: p
     file = conf / "scenario/adaptation/tiny.yaml"
     file.write_text(file.read_text().replace("timing: priced", "timing: here"))
     assert main(["adaptation", "run", "--scenario", "tiny", "--sequence", "33"]) in (0, 2)  # as many epochs as this machine affords
+
+
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [
+        (("--name", "my machine"), "--name: 'my machine' is no name of a timing; expected small letters"),
+        (("--name", "../up"), "--name: '../up' is no name"),
+        (("--name", "priced"), "conf/gpu/priced.yaml: the file is there already"),
+        (("--name", "new", "--out", "taken.yaml"), "taken.yaml: the file is there already"),
+        (("--name", "new", "--out", "taken.yaml/new.yaml"), "taken.yaml/new.yaml: no file can be written here"),
+        (("--name", "new", "--out", "conf", "--force"), "conf: no file can be written here"),
+    ],
+)
+def test_a_name_that_cannot_be_is_refused_before_anything_is_measured(
+    conf: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture, options: tuple[str, ...], told: str
+) -> None:
+    monkeypatch.setattr(calibrate, "epoch_measure", lambda *_: pytest.fail("it measured"))
+    Path("taken.yaml").write_text("mine\n")
+    assert conf.is_dir() and main(["adaptation", "calibrate", "--model", "tiny8", "--data", "digits", *options]) == 2
+    assert told in capsys.readouterr().err
+    assert Path("taken.yaml").read_text() == "mine\n"
 
 
 def test_calibrate_s_mistakes(conf: Path, capsys: pytest.CaptureFixture) -> None:

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from schedlab.config.errors import UserError
 from schedlab.config.files import write_table
 from schedlab.studies.adaptation.example import example_table
+from schedlab.studies.adaptation.ranking import ranking
 from schedlab.studies.adaptation.table import DecisionTree, import_published, read_simulations, simulation_table, view
 
 
@@ -84,7 +85,7 @@ def damaged(table: pd.DataFrame, how: str) -> pd.DataFrame:
         ("twice", "'003' stands there twice"),
         ("nan", r"validation_loss: sequence '013' has no finite value"),
         ("infinite time", r"time_left_2: sequence '013' has no finite value"),
-        ("text", "no number"),
+        ("text", r"validation_loss: sequence '000' has no finite value but 'low'"),
         ("other sequence", "'0' is no sequence of 3 out of 4 actions"),
         ("no metric", "column 'validation_loss' is missing.*did you mean 'validation_accuracy'"),
         ("no time", "column 'time_left_3' is missing"),
@@ -149,6 +150,32 @@ def test_a_file_that_is_no_table_is_a_users_error(tmp_path: Path, name: str, con
         (tmp_path / name).write_bytes(content)
     with pytest.raises(UserError, match=name):
         read_simulations(tmp_path / name)
+
+
+@pytest.mark.parametrize(
+    ("lines", "told"),
+    [
+        (["01,30,0.5", "10,3"], r"cut\.csv: line 3: the line has 2 fields; expected 3, as the first line names; take the whole file"),
+        (["01,30,0.5,7"], r"cut\.csv: line 2: the line has 4 fields; expected 3"),
+        (["01,30,0.5", "", "1"], r"cut\.csv: line 4: the line has 1 field;"),
+    ],
+)
+def test_a_line_that_is_cut_off_is_named(tmp_path: Path, lines: list[str], told: str) -> None:
+    (tmp_path / "cut.csv").write_text("\n".join(["sequence,time_left_1,test_loss", *lines]))
+    with pytest.raises(UserError, match=told):
+        read_simulations(tmp_path / "cut.csv")
+
+
+def test_the_published_record_cut_off_anywhere_is_told(shared_data: Path, tmp_path: Path) -> None:
+    text = (shared_data / "cases/adaptation/simulations.csv").read_text()
+    whole = text.splitlines(keepends=True)
+    for cut, told in (
+        (len("".join(whole[:30])) + 20, r"line 31: the line has \d fields; expected 18"),
+        (len("".join(whole[:30])), "35 of 64"),
+    ):
+        (tmp_path / "cut.csv").write_text(text[:cut])
+        with pytest.raises(UserError, match=told):
+            ranking(read_simulations(tmp_path / "cut.csv"), where="cut.csv")
 
 
 def test_the_published_record_becomes_our_table(shared_data: Path) -> None:

@@ -5,10 +5,12 @@ from __future__ import annotations
 import argparse
 import json
 import logging
+import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from schedlab.config.errors import UserError
+from schedlab.config.settings import NAME
 from schedlab.studies.adaptation.commands_conf import add_conf, load_option
 
 if TYPE_CHECKING:
@@ -45,9 +47,7 @@ def run(arguments: argparse.Namespace) -> int:
     from schedlab.studies.adaptation import data as datasets
     from schedlab.studies.adaptation.architecture import ModelSettings, architecture
 
-    out = arguments.out or Path(arguments.conf) / "gpu" / f"{arguments.name}.yaml"
-    if out.exists() and not arguments.force:
-        raise UserError("the file is there already", where=str(out), remedy="choose another --name or --out, or replace it with --force")
+    out = _file_to_write(arguments)
     options = {"epochs": arguments.epochs, "warm_up": arguments.warm_up, "batch_size": arguments.batch_size}
     settings = validate(calibrate.CalibrateSettings, options, lambda path: "--" + str(path[0]).replace("_", "-"))
     model = load_option(arguments.conf, "model", arguments.model, ModelSettings, {"head_relu": True} if arguments.head_relu else None)
@@ -59,6 +59,19 @@ def run(arguments: argparse.Namespace) -> int:
     calibrate.write_timing(out, timing)
     print(json.dumps({"file": str(out), **report(timing)}, indent=2))
     return 0
+
+
+def _file_to_write(arguments: argparse.Namespace) -> Path:
+    """The timing's file, checked before minutes of measuring: a valid name, not taken, in a folder that is or can be there."""
+    if not re.fullmatch(NAME, arguments.name):
+        expected = "small letters, digits, '-', '_' and '.', a letter or digit first"
+        raise UserError(f"'{arguments.name}' is no name of a timing", where="--name", expected=expected)
+    out = arguments.out or Path(arguments.conf) / "gpu" / f"{arguments.name}.yaml"
+    if out.exists() and not arguments.force:
+        raise UserError("the file is there already", where=str(out), remedy="choose another --name or --out, or replace it with --force")
+    if out.is_dir() or not next(parent for parent in out.absolute().parents if parent.exists()).is_dir():
+        raise UserError("no file can be written here", where=str(out), remedy="name another file with --out")
+    return out
 
 
 def report(timing: TimingSettings) -> dict[str, Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -190,8 +191,8 @@ def _check_complete(table: pd.DataFrame, tree: DecisionTree, units: Sequence[tup
             raise UserError(
                 f"{len(missing)} of {len(wanted)} sequences are missing, the first '{missing[0]}'",
                 where=place,
-                expected="every sequence once",
-                remedy="let the simulation finish",
+                expected=f"every sequence once, {len(wanted)} rows",
+                remedy="let the simulation finish, or take the whole file",
             )
         if len(rows) != len(wanted):
             twice = rows[rows.duplicated()].iloc[0]
@@ -204,14 +205,14 @@ def _check_complete(table: pd.DataFrame, tree: DecisionTree, units: Sequence[tup
 
 
 def _check_finite(table: pd.DataFrame, columns: Sequence[str], where: str) -> None:
+    import pandas as pd
+
     for column in columns:
-        try:
-            values = table[column].to_numpy(dtype=float)
-        except (TypeError, ValueError):
-            raise UserError("a value is no number", where=f"{where}: {column}", expected="numbers") from None
+        values = pd.to_numeric(table[column], errors="coerce").to_numpy(dtype=float)
         if not np.isfinite(values).all():
-            first = table.index[int(np.flatnonzero(~np.isfinite(values))[0])]
-            raise UserError(f"sequence '{first[-1]}' has no finite value", where=f"{where}: {column}", expected="a number in every row")
+            first = int(np.flatnonzero(~np.isfinite(values))[0])
+            what = f"sequence '{table.index[first][-1]}' has no finite value but '{table[column].iloc[first]}'"
+            raise UserError(what, where=f"{where}: {column}", expected="a number in every row")
 
 
 def simulation_table(epochs: pd.DataFrame, tree: DecisionTree, window: int = 1, every: int = 1, **constants: str) -> pd.DataFrame:
@@ -247,7 +248,7 @@ def simulation_table(epochs: pd.DataFrame, tree: DecisionTree, window: int = 1, 
     return table
 
 
-def import_published(csv: Path | str, experiment: str | None = None) -> pd.DataFrame:
+def import_published(path: Path | str, experiment: str | None = None) -> pd.DataFrame:
     """Return the published record as our table, all experiments or one; its metrics are those of the last finished epoch.
 
     There is one job and one replicate, no validation set and no loss. `seconds_charged` is the number of epochs times their mean seconds.
@@ -255,13 +256,13 @@ def import_published(csv: Path | str, experiment: str | None = None) -> pd.DataF
     """
     import pandas as pd
 
-    published = _read_csv(Path(csv), sequence="seq")
+    published = _read_csv(Path(path), sequence="seq")
     times = sorted(name for name in published if name.startswith("timeleft"))
-    _need(published, (*PUBLISHED, "train_epoch_s_mean", "eval_s_mean", "timeleft1_s"), str(csv))
+    _need(published, (*PUBLISHED, "train_epoch_s_mean", "eval_s_mean", "timeleft1_s"), str(path))
     if experiment is not None:
         known = list(dict.fromkeys(published["experiment"]))
         if experiment not in known:
-            raise UserError(f"unknown experiment '{experiment}'", where=str(csv), remedy=did_you_mean(experiment, known))
+            raise UserError(f"unknown experiment '{experiment}'", where=str(path), remedy=did_you_mean(experiment, known))
         published = published[published["experiment"] == experiment]
     table = pd.DataFrame({ours: published[theirs] for theirs, ours in PUBLISHED.items()}).reset_index(drop=True)
     table["model"] = table["model"].str.lower()
@@ -301,10 +302,26 @@ def _read_csv(path: Path, sequence: str) -> pd.DataFrame:
 
     with _open(path) as file:
         try:
+            _check_fields(path, file)
+            file.seek(0)
             return pd.read_csv(file, dtype={sequence: str})
         except (ValueError, UnicodeDecodeError) as error:  # pandas' own errors of parsing are ValueErrors
             reason = str(error).splitlines()[0]
             raise UserError(f"the table cannot be read: {reason}", where=str(path), expected="comma-separated values") from None
+
+
+def _check_fields(path: Path, file: TextIO) -> None:
+    """Refuse a line that is cut off or has too much, which pandas fills up with missing values or tells in its own words."""
+    lines = csv.reader(file)
+    header = next(lines, [])
+    for line in lines:
+        if line and len(line) != len(header):
+            raise UserError(
+                f"the line has {len(line)} field{'' if len(line) == 1 else 's'}",
+                where=f"{path}: line {lines.line_num}",
+                expected=f"{len(header)}, as the first line names",
+                remedy="take the whole file; this one may be cut off",
+            )
 
 
 def _read_parquet(path: Path) -> pd.DataFrame:

@@ -14,6 +14,7 @@ from pydantic import model_validator
 from schedlab.config.errors import UserError
 from schedlab.config.hashes import content_hash
 from schedlab.config.schema import Settings, setting
+from schedlab.config.settings import NAME
 
 if TYPE_CHECKING:
     from schedlab.studies.adaptation.architecture import Architecture
@@ -88,7 +89,7 @@ class FlopsCost(Settings):
 class TimingSettings(Settings):
     """A timing: the epoch seconds of a GPU, named and pinned."""
 
-    name: str = setting(doc="name of the timing; the file is conf/gpu/<name>.yaml")
+    name: str = setting(doc="name of the timing; the file is conf/gpu/<name>.yaml", pattern=NAME)
     gpu: str = setting(doc="the device that the seconds stand for")
     source: str = setting("", doc="where the numbers come from")
     batch_size: int | None = setting(None, doc="batch size of the measurement; none: any", unit="pictures", ge=1)

@@ -204,10 +204,14 @@ def unpack(data: bytes, architecture: Architecture, device: str = "cpu") -> Trai
 
 
 def _batches(data: Samples, order: np.ndarray, size: int) -> Iterator[tuple[Tensor, Tensor]]:
-    """Images and labels of each mini-batch; those of many batches are gathered at once, and one left-over image joins the last batch."""
+    """Images and labels of each mini-batch; the images of many batches are gathered at once.
+
+    The last batch holds what is left over. A single left-over image joins the batch before it, which then has size + 1: batch norm
+    cannot normalise one image. (With a size of 1 all others are single images, and only networks without batch norm train.)
+    """
     rows = torch.from_numpy(order).to(data.labels.device)
     ends = [*range(size, len(rows), size), len(rows)]
-    if len(ends) > 1 and len(rows) - ends[-2] == 1:  # batch norm cannot normalise a single image
+    if len(ends) > 1 and len(rows) - ends[-2] == 1:
         del ends[-2]
     begin = 0
     for part in (ends[i : i + GATHER] for i in range(0, len(ends), GATHER)):
