@@ -25,7 +25,7 @@ class TrainingSettings(Settings):
     learning_rate: float = setting(0.01, doc="Adam's learning rate in the first epoch", gt=0)
     decay: float = setting(0.95, doc="factor on the learning rate after each epoch (0.9 in the published system)", gt=0, le=1)
     minimum_learning_rate: float = setting(1e-8, doc="the learning rate falls while it is above this", ge=0)
-    batch_size: int = setting(64, doc="images of a mini-batch; the last of an epoch may be smaller, or larger by one left over", unit="images", gt=0)
+    batch_size: int = setting(64, doc="images of a mini-batch; the last may be smaller, or larger by one left over", unit="images", gt=0)
     device: Literal["cpu", "cuda"] = setting("cpu", doc="where to train; results of the two differ in rounding")
 
 
