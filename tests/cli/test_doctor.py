@@ -11,6 +11,7 @@ import pytest
 
 from schedlab.cli import doctor
 from schedlab.cli.main import main
+from schedlab.config import records
 from small_conf import write_conf
 
 
@@ -32,7 +33,7 @@ def test_the_report_of_a_checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
         "asked for: none",
         "there: none",
         "data: pictures",
-        "small/adaptation: 2 scenarios",
+        "small/adaptation: 2 scenarios can run",
     ):
         assert told in captured.out
     assert "sbatch" in captured.out
@@ -51,8 +52,38 @@ def test_the_report_of_an_empty_folder_and_of_a_wrong_configuration(
     monkeypatch.setenv("SCHEDLAB_DATA", "nowhere")
     assert main(["doctor"]) == 0
     out = capsys.readouterr().out
-    assert "small: the configuration has mistakes; see `schedlab check`" in out
+    assert "the configuration has mistakes; see `schedlab check`" in out
     assert "SCHEDLAB_DATA=nowhere is no folder" in out
+
+
+def test_scenarios_that_lack_the_same_data_are_told_together(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture
+) -> None:
+    """Each scenario is composed once, whatever the number of scales, and no policy at all."""
+    conf = write_conf(tmp_path)
+    for name, scales in (("pictures", "[paper]"), ("more_pictures", "[full, paper]")):
+        text = (conf / "scenario/adaptation/tiny.yaml").read_text().replace("name: tiny", f"name: {name}\nscales: {scales}")
+        text = text.replace("/model: tiny8", "/model: convnet2").replace("/data: digits", "/data: cifar10").replace("data: {train", "#")
+        (conf / f"scenario/adaptation/{name}.yaml").write_text(text)
+    made: list[str] = []
+    whole = records.scenario_record
+    monkeypatch.setattr(records, "scenario_record", lambda composed, name, study: made.append(name) or whole(composed, name, study))
+    monkeypatch.setattr(records, "policy_record", lambda *_: pytest.fail("a policy was composed"))
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("SCHEDLAB_DATA", raising=False)
+    assert main(["doctor"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert sorted(made) == ["more_pictures", "pictures", "tiny", "tiny_late"]
+    assert [line for line in lines if "/adaptation: " in line] == [
+        "  smoke/adaptation: 2 scenarios can run",
+        "  small/adaptation: 2 scenarios can run",
+        "  full/adaptation: 2 scenarios can run, 1 cannot",
+        "  paper/adaptation: 2 scenarios can run, 2 cannot",
+    ]
+    (told,) = (line for line in lines if "cifar10" in line)
+    assert told.startswith("  2 scenarios cannot run without the data set cifar10 at resources/data/cifar10 (")
+    assert told.endswith("): adaptation/more_pictures, adaptation/pictures")
+    assert any("SCHEDLAB_DATA is not set" in line and line.endswith("look in resources/data/") for line in lines)
 
 
 def test_packages_and_programs_that_are_missing_are_findings(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -21,7 +21,7 @@ def check(folder: str, scale: str) -> int:
     mistakes: dict[str, None] = {}
     for name in scales or ["small"]:
         try:
-            for line in _lines(experiment.load(conf, name, find_study, _cache(conf, name), memo)):
+            for line in _lines(experiment.load(conf, name, find_study, kept_records(conf, name), memo)):
                 lines.setdefault(line, []).append(name)
         except UserErrors as several:
             mistakes |= dict.fromkeys(str(error) for error in several.errors)
@@ -41,7 +41,7 @@ def check(folder: str, scale: str) -> int:
     return 0
 
 
-def _cache(conf: Path, scale: str) -> Path | None:
+def kept_records(conf: Path, scale: str) -> Path | None:
     """The records that the workflow keeps of ./conf, which save half a minute; nowhere else is anything read or written."""
     kept = Path(".schedlab", f"records-{scale}.json")
     return kept if kept.is_file() and conf.resolve() == Path("conf").resolve() else None

@@ -7,15 +7,18 @@ import platform
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from importlib import metadata
 from pathlib import Path
 
+from schedlab.cli import check
 from schedlab.config import experiment
+from schedlab.config.data_paths import LOCAL_DATA
 from schedlab.config.errors import UserError
 from schedlab.stages.studies import find_study
 
 PACKAGES = ("torch", "snakemake", "hydra-core", "pybatsim", "pandas", "matplotlib", "seaborn", "toml", "numpy", "numba", "gymnasium")
+COMPOSED_AT = "small"  # scales change sizes, not what a scenario needs, so one of them tells for all
 
 
 def doctor(folder: str) -> int:
@@ -99,7 +102,7 @@ def _programs() -> Iterator[str]:
 def _data() -> Iterator[str]:
     folder = os.environ.get("SCHEDLAB_DATA")
     if not folder:
-        yield "SCHEDLAB_DATA is not set; scenarios on other people's data look in resources/"
+        yield f"SCHEDLAB_DATA is not set; scenarios on other people's data look in {LOCAL_DATA}/"
     elif not Path(folder).is_dir():
         yield f"SCHEDLAB_DATA={folder} is no folder"
     else:
@@ -110,13 +113,26 @@ def _pipeline(folder: str) -> Iterator[str]:
     if not (Path(folder) / "config.yaml").is_file():
         yield f"no configuration folder '{folder}' here; run in a checkout"
         return
-    for scale in experiment.SCALE_ORDER:
-        try:
-            loaded = experiment.load(folder, scale, find_study)
-        except UserError:
-            yield f"{scale}: the configuration has mistakes; see `schedlab check`"
-            continue
-        for study, records in loaded.studies.items():
-            yield f"{scale}/{study}: {len(records.scenarios)} scenarios and {len(records.figures)} figures can run"
-        for study, what, reason in loaded.not_run:
-            yield f"{scale}/{study}/{what} cannot run: {reason}"
+    try:
+        studies = experiment.scenario_records(folder, COMPOSED_AT, find_study, check.kept_records(Path(folder), COMPOSED_AT))
+    except UserError:
+        yield "the configuration has mistakes; see `schedlab check`"
+        return
+    lacking: dict[str, list[str]] = {}
+    for study, scenarios in studies.items():
+        missing = {name: experiment.missing_data(record) for name, record in scenarios.items()}
+        for scale in experiment.SCALE_ORDER:
+            of_scale = [name for name, record in scenarios.items() if scale in record["scales"]]
+            able = [name for name in of_scale if not missing[name]]
+            yield f"{scale}/{study}: {_count(able)} can run" + (
+                f", {len(of_scale) - len(able)} cannot" if len(able) < len(of_scale) else ""
+            )
+        for name, needs in missing.items():
+            for need in needs:
+                lacking.setdefault(need, []).append(f"{study}/{name}")
+    for need, names in lacking.items():
+        yield f"{_count(names)} cannot run without {need}: {', '.join(names)}"
+
+
+def _count(names: Sequence[str]) -> str:
+    return f"{len(names)} scenario{'' if len(names) == 1 else 's'}"

@@ -159,23 +159,7 @@ def load(folder: Path | str, scale: str, find_study: records.FindStudy, cache: P
     """
     kept = records.RecordCache(cache)
     conf = records.ConfigurationFolder(Path(folder), scale, kept, memo)
-    studies = {
-        name: conf.record("study", name, lambda c, name=name: records.study_record(c, name)) for name in option_names(conf.folder / "study")
-    }
-    loaded = {name: StudyRecords(record, 0) for name, record in studies.items() if record}
-    door = _Doors(loaded, find_study)
-    for name, study in loaded.items():
-        code = records.study_code(study.settings)
-        study.results_version = kept.get(f"results_version/{name}:{conf.ground}{code}", lambda name=name: door(name).results_version)
-        extra = content_hash([study.settings, code])
-        for group, target in (("scenario", study.scenarios), ("policy", study.policies), ("figure", study.figures)):
-            make = getattr(records, f"{group}_record")
-            for option in option_names(conf.folder / group / name):
-                record = conf.record(
-                    f"{group}/{name}", option, lambda c, option=option, make=make, name=name: make(c, option, door(name)), extra
-                )
-                if record:
-                    target[option] = record
+    loaded, door = _studies(conf, find_study, ("scenario", "policy", "figure"))
     theme = conf.record("figure", "theme", lambda c: records.theme_record(c, "theme")) if "figure/theme.yaml" in conf.hashes else {}
     try:
         scale_values = kept.get(
@@ -191,6 +175,49 @@ def load(folder: Path | str, scale: str, find_study: records.FindStudy, cache: P
     _restrict(experiment)
     kept.save()
     return experiment
+
+
+def scenario_records(folder: Path | str, scale: str, find_study: records.FindStudy, cache: Path | None = None) -> dict[str, dict[str, Any]]:
+    """Return study -> scenario -> record of every scenario, for whatever scales and data; policies and figures are not looked at.
+
+    scale: at which the files are composed. Raises UserErrors with every mistake found.
+    """
+    conf = records.ConfigurationFolder(Path(folder), scale, records.RecordCache(cache))
+    loaded, _ = _studies(conf, find_study, ("scenario",))
+    if conf.errors:
+        raise UserErrors(conf.errors)
+    return {name: study.scenarios for name, study in loaded.items()}
+
+
+def missing_data(record: Mapping[str, Any]) -> list[str]:
+    """Return what a scenario needs and this machine lacks, with where it should lie and where to get it."""
+    needs = [(need, find_data(need["path"])) for need in record["requires"]]
+    return [f"{need['name']} at {path} ({need['source']})" for need, path in needs if not path.exists()]
+
+
+def _studies(
+    conf: records.ConfigurationFolder, find_study: records.FindStudy, groups: Iterable[str]
+) -> tuple[dict[str, StudyRecords], _Doors]:
+    """The records of the studies, those of the named groups among them; mistakes are kept in conf.errors."""
+    studies = {
+        name: conf.record("study", name, lambda c, name=name: records.study_record(c, name)) for name in option_names(conf.folder / "study")
+    }
+    loaded = {name: StudyRecords(record, 0) for name, record in studies.items() if record}
+    door = _Doors(loaded, find_study)
+    for name, study in loaded.items():
+        code = records.study_code(study.settings)
+        study.results_version = conf.cache.get(f"results_version/{name}:{conf.ground}{code}", lambda name=name: door(name).results_version)
+        extra = content_hash([study.settings, code])
+        of_group = {"scenario": study.scenarios, "policy": study.policies, "figure": study.figures}
+        for group in groups:
+            make = getattr(records, f"{group}_record")
+            for option in option_names(conf.folder / group / name):
+                record = conf.record(
+                    f"{group}/{name}", option, lambda c, option=option, make=make, name=name: make(c, option, door(name)), extra
+                )
+                if record:
+                    of_group[group][option] = record
+    return loaded, door
 
 
 class _Doors:
@@ -266,9 +293,8 @@ def _restrict(experiment: Experiment) -> None:
         at_scale = {key: record for key, record in study.scenarios.items() if experiment.scale in record["scales"]}
         absent: dict[str, str] = {}
         for key, record in at_scale.items():
-            needs = [need for need in record["requires"] if not find_data(need["path"]).exists()]
-            if needs:
-                absent[key] = "; ".join(f"needs {need['name']} at {find_data(need['path'])} ({need['source']})" for need in needs)
+            if needs := missing_data(record):
+                absent[key] = "; ".join(f"needs {need}" for need in needs)
         study.scenarios = {key: record for key, record in at_scale.items() if key not in absent}
         experiment.not_run += [(name, key, reason) for key, reason in absent.items()]
         policies = {key: record for key, record in study.policies.items() if experiment.scale in record["scales"]}
