@@ -13,6 +13,11 @@ import pytest
 import yaml
 
 from schedlab.cli.main import main
+from schedlab.studies.adaptation import course as courses
+from schedlab.studies.adaptation.architecture import architecture
+from schedlab.studies.adaptation.commands_conf import load_scenario
+from schedlab.studies.adaptation.timing import Timing
+from schedlab.studies.adaptation.tree import Evaluation, build_tree
 
 
 def files(page: str) -> dict[str, str]:
@@ -52,6 +57,19 @@ def test_every_example_is_valid_and_the_users_own_rule_is_scored(checkout, monke
     assert set(scores["policy"]) == {"never", "once-1"}
     regret = scores[scores["metric"] == "regret"].set_index("policy")["value"]
     assert regret["once-1"] != regret["never"]
+
+
+def test_the_example_of_another_timing_costs_seconds(checkout, monkeypatch):
+    """Epochs through the tree; one takes about 15 ms of CPU. Growth has a price in it."""
+    monkeypatch.chdir(checkout)
+    scenario = load_scenario("conf", "small", "noon")
+    start, timing = architecture(scenario.model), Timing(scenario.timing, 1200, 597)
+    course = courses.adaptation_course(scenario, start, timing)
+    position = courses.adaptation_start(scenario, start, timing)
+    tree = build_tree(courses.all_runs(course, position), (), Evaluation(2), ())
+    assert tree.size * scenario.replicates < 800
+    base, grown = (timing.epoch_seconds(network).total for network in (start, start.deepened(0)))
+    assert grown > 1.5 * base
 
 
 def test_the_readme_scenario_is_valid(repository, tmp_path, monkeypatch, capsys):
