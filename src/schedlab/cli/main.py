@@ -50,31 +50,28 @@ def _parser(first: str) -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="schedlab", description=schedlab.__doc__)
     parser.add_argument("--version", action="version", version=f"schedlab {schedlab.__version__}")
     commands = parser.add_subparsers(title="commands", metavar="COMMAND")
+    conf = argparse.ArgumentParser(add_help=False)
+    conf.add_argument("--conf", default="conf", metavar="DIR", help="configuration folder (default: ./conf)")
 
-    check = commands.add_parser("check", help="check every file of conf/; a line for each scenario and policy")
-    check.add_argument("--conf", default="conf", help="configuration folder (default: ./conf)")
+    check = commands.add_parser("check", parents=[conf], help="check every file of conf/; a line for each scenario and policy")
     check.add_argument("--scale", default="all", help="smoke, small, full, paper or all (default)")
     check.set_defaults(run=_run_check)
 
-    doctor = commands.add_parser("doctor", help="what this machine offers, and what of the pipeline can run on it")
-    doctor.add_argument("--conf", default="conf", help="configuration folder (default: ./conf)")
+    doctor = commands.add_parser("doctor", parents=[conf], help="what this machine offers, and what of the pipeline can run on it")
     doctor.set_defaults(run=_run_doctor)
 
-    claims = commands.add_parser("claims", help="the ledger of published claims: what they say, what comes out here")
+    claims = commands.add_parser("claims", parents=[conf], help="the ledger of published claims: what they say, what comes out here")
     claims.add_argument("--study", help="one study only")
-    claims.add_argument("--conf", default="conf", help="configuration folder (default: ./conf)")
     claims.add_argument("--json", action="store_true", help="one JSON document instead of a table")
     claims.set_defaults(run=_run_claims)
 
-    export = commands.add_parser("export", help="the frozen configuration of a scenario as TOML or YAML")
+    export = commands.add_parser("export", parents=[conf], help="the frozen configuration of a scenario as TOML or YAML")
     export.add_argument("scenario", help="STUDY/SCENARIO")
-    export.add_argument("--conf", default="conf", help="configuration folder (default: ./conf)")
     export.add_argument("--scale", default="small", help="scale (default: small)")
     export.add_argument("--format", choices=("toml", "yaml"), default="toml", help="default: toml")
     export.set_defaults(run=_run_export)
 
-    parameters = commands.add_parser("parameters", help="every key of conf/, as the page docs/parameters.md")
-    parameters.add_argument("--conf", default="conf", help="configuration folder (default: ./conf)")
+    parameters = commands.add_parser("parameters", parents=[conf], help="every key of conf/, as the page docs/parameters.md")
     parameters.set_defaults(run=_run_parameters)
 
     for name, summary in SHIPPED_STUDIES.items():

@@ -40,8 +40,7 @@ class ExactLearner:
             of_phase = phase_settings(ExactSettings, spec, phase)
             batches = batches_of(groups_of(problems, phase.scenarios, settings.slope), encoding)
             _Phase(network, batches, of_phase, curve, number).run(phase.steps)
-        actions = max(problem.tree.actions for problem in problems.values())
-        save_network(paths.checkpoint, settings, network, encoding, actions, paths.start)
+        save_network(paths, settings, network, encoding, problems)
 
     def load(self, checkpoint: Path, problem: AdaptationProblem) -> NetworkPolicy:
         """Return the learned policy."""

@@ -58,8 +58,7 @@ class ReinforceLearner:
         for number in range(begin, len(spec.train_on)):
             run.phase(number, progress)
         run.emit(curve)
-        actions = max(problem.tree.actions for problem in problems.values())
-        save_network(paths.checkpoint, settings, network, encoding, actions, paths.start)
+        save_network(paths, settings, network, encoding, problems)
 
     def load(self, checkpoint: Path, problem: AdaptationProblem) -> NetworkPolicy:
         """Return the learned policy."""

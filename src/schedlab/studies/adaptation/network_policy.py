@@ -163,18 +163,18 @@ def _check_words(parent: Checkpoint, encoding: Encoding) -> None:
 
 
 def save_network(
-    path: Path, settings: NetworkSettings, network: PolicyNetwork, encoding: Encoding, actions: int, start: Path | None
+    paths: LearnPaths, settings: NetworkSettings, network: PolicyNetwork, encoding: Encoding, problems: Mapping[str, AdaptationProblem]
 ) -> None:
-    """Write a policy: its parameters, those of the parent (start) beside them, and in meta.json all that builds the network again."""
+    """Write a policy: its parameters, those of the parent beside them, and in meta.json all that builds the network again."""
     words = encoding.vocabulary
     meta = {
         "kind": POLICY_KIND,
         "network": {name: getattr(settings, name) for name in NetworkSettings.model_fields},
-        "actions": actions,
+        "actions": max(problem.tree.actions for problem in problems.values()),
         "vocabulary": None if words is None else {"version": words.version, "seed": words.seed, "layers": list(words.layers)},
     }
-    begun = {} if start is None else _own(read_checkpoint(start, POLICY_KIND))
-    write_checkpoint(path, meta, module_arrays(network) | {f"{_PARENT}{name}": array for name, array in begun.items()})
+    begun = {} if paths.start is None else _own(read_checkpoint(paths.start, POLICY_KIND))
+    write_checkpoint(paths.checkpoint, meta, module_arrays(network) | {f"{_PARENT}{name}": array for name, array in begun.items()})
 
 
 def _own(checkpoint: Checkpoint) -> dict[str, np.ndarray]:
