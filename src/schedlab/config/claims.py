@@ -61,10 +61,8 @@ def read_claims(folder: Path | str, study: str | None = None) -> dict[str, Claim
     for name in names if study is None else [study]:
         try:
             ledgers[name] = _read(Path(folder).resolve() / "claims" / f"{name}.yaml", name)
-        except UserErrors as several:
-            errors += several.errors
         except UserError as error:
-            errors.append(error)
+            errors += error.errors
     if errors:
         raise UserErrors(errors)
     return ledgers

@@ -13,10 +13,12 @@ class UserError(Exception):
     where     file and key, command-line option, or input that holds the mistake
     expected  what would have been right
     remedy    what to do
+    errors    the mistakes themselves: this one, or those of `UserErrors`
     """
 
     def __init__(self, what: str, *, where: str = "", expected: str = "", remedy: str = "") -> None:
         self.what, self.where, self.expected, self.remedy = what, where, expected, remedy
+        self.errors: tuple[UserError, ...] = (self,)
         sentences = [f"{where}: {what}" if where else what]
         if expected:
             sentences.append(f"expected {expected}")

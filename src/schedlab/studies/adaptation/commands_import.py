@@ -70,10 +70,8 @@ def _translated(arguments: argparse.Namespace, conf: Path) -> list[Any]:
             run_file, remarks = read_run_file(file, arguments.ignore_unknown)
             imported.append(translate(file, run_file, options, remarks))
             _check_sizes(str(file), run_file, options, conf)
-        except UserErrors as several:
-            errors += several.errors
         except UserError as error:
-            errors.append(error)
+            errors += error.errors
     if not errors:
         errors = list(_connect(imported, conf))
     if errors:
