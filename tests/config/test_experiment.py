@@ -98,6 +98,26 @@ def test_every_mistake_is_reported_in_one_pass(conf, load):
     assert len(caught.value.errors) == 2
 
 
+def test_a_figure_shows_what_it_names_or_all_that_want_to_be_shown(conf, load):
+    (conf / "scenario/line/apart.yaml").write_text("defaults:\n  - early\n  - _self_\nname: apart\nin_figures: named\n")
+    (conf / "figure/line/two.yaml").write_text("name: two\nkind: line\ntitle: Two\ncaption: They cross.\nscenarios: [late, apart]\n")
+    (figure, two) = freeze.draw_part(load(), "line")["figures"]
+    assert (figure["name"], figure["scenarios"]) == ("line", ["early", "late"])
+    assert (two["name"], two["scenarios"]) == ("two", ["late", "apart"])
+
+
+def test_a_figure_without_a_scenario_to_show_is_not_drawn(conf, load):
+    edit(conf, "scenario/line/_base.yaml", "rules:", "in_figures: named\nrules:")
+    assert load().studies["line"].figures == {}
+
+
+def test_a_scenario_that_leaves_the_figures_is_only_drawn_again(conf, load):
+    before = dict(freeze.frozen_parts(load()))
+    edit(conf, "scenario/line/late.yaml", "name: late", "name: late\nin_figures: named")
+    after = dict(freeze.frozen_parts(load()))
+    assert [path for path in before if before[path] != after[path]] == ["results/small/line/config/draw.yaml"]
+
+
 def test_a_cycle_of_policies_is_refused(conf, load):
     text = (conf / "policy/line/guesser.yaml").read_text()
     (conf / "policy/line/guesser.yaml").write_text(text + "parent: second\n")

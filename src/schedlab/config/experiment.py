@@ -31,6 +31,11 @@ class StudyRecords:
     policies: dict[str, dict[str, Any]] = field(default_factory=dict)
     figures: dict[str, dict[str, Any]] = field(default_factory=dict)
 
+    def shown_in(self, figure: Mapping[str, Any]) -> list[str]:
+        """Return the scenarios that a figure shows: those that it names and that are here, or all that want to be in such figures."""
+        named = figure["scenarios"] or [name for name, record in self.scenarios.items() if record["in_figures"] == "all"]
+        return [name for name in named if name in self.scenarios]
+
 
 @dataclass
 class Experiment:
@@ -305,11 +310,7 @@ def _restrict(experiment: Experiment) -> None:
             kept = [policy for policy in record["policies"] if policy in study.policies]
             study.scenarios[key] = {**record, "policies": kept}
         study.figures = {
-            key: record
-            for key, record in study.figures.items()
-            if experiment.scale in record["scales"]
-            and study.scenarios
-            and (not record["scenarios"] or set(record["scenarios"]) & study.scenarios.keys())
+            key: record for key, record in study.figures.items() if experiment.scale in record["scales"] and study.shown_in(record)
         }
 
 

@@ -198,7 +198,7 @@ def draw_part(experiment: Experiment, study: str) -> dict[str, Any]:
     records = experiment.studies[study]
     figures = [{key: value for key, value in record.items() if key != "scales"} for record in records.figures.values()]
     for figure in figures:
-        figure["scenarios"] = [name for name in figure["scenarios"] if name in records.scenarios] or list(records.scenarios)
+        figure["scenarios"] = records.shown_in(figure)
     return {
         **_identity(experiment, study),
         "scale": experiment.scale,

@@ -239,6 +239,7 @@ def scenario_record(composed: Composed, name: str, study: Study) -> dict[str, An
         "mode": scenario.mode,
         "seed": scenario.seed,
         "scales": list(scenario.scales),
+        "in_figures": scenario.in_figures,
         "rules": [json.loads(rule.model_dump_json()) for rule in scenario.rule_settings()],
         "policies": list(scenario.policies),
         "parts": {

@@ -31,6 +31,7 @@ class ScenarioSettings(Settings):
     reference: dict[str, Any] = setting({}, doc="the published system's values, by the keys they replace in mode reference")
     seed: int = setting(doc="root seed from which every random stream is derived by name", ge=0)
     scales: tuple[Literal["smoke", "small", "full", "paper"], ...] = setting(SCALES, doc="scales at which `all` includes the scenario")
+    in_figures: Literal["all", "named"] = setting("all", doc="`all`: shown by figures that name no scenarios; `named`: only where named")
     rules: tuple[str | RuleSettings, ...] = setting((), doc="rules compared here")
     policies: tuple[str, ...] = setting((), doc="learned policies compared here (files of conf/policy/<study>/)")
 
@@ -87,7 +88,7 @@ class FigureSettings(Settings):
     title: str = setting(doc="heading in the index and the report")
     caption: str = setting(doc="what is shown; the drawing adds what is seen")
     published: str = setting("", doc="the published figure or table that this one answers to")
-    scenarios: tuple[str, ...] = setting((), doc="scenarios shown; empty: all of the study at this scale")
+    scenarios: tuple[str, ...] = setting((), doc="scenarios shown; empty: all at this scale whose `in_figures` is `all`")
     policies: tuple[str, ...] = setting((), doc="policies and rules shown; empty: all")
     scales: tuple[Literal["smoke", "small", "full", "paper"], ...] = setting(SCALES, doc="scales at which the figure is drawn")
     params: dict[str, Any] = setting({}, doc="values of the drawing function")

@@ -12,6 +12,7 @@ from schedlab.config.settings import ThemeSettings
 
 if TYPE_CHECKING:
     import pandas as pd
+    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 MM_PER_INCH = 25.4
@@ -116,6 +117,24 @@ def new_figure(
     height = height_mm / MM_PER_INCH if height_mm else 0.45 * inches * rows / columns**0.5
     figure = Figure(figsize=(inches, height), layout="constrained")
     return figure, figure.subplots(rows, columns, **subplots)
+
+
+def new_grid(count: int, most: int, *, row_mm: float, around_mm: float, **subplots: Any) -> tuple[Figure, list[list[Axes]]]:
+    """Return a figure with `count` panels in as few rows as hold them, at most `most` in a row, and the panels by row.
+
+    row_mm, around_mm  height of a row, and of what stands above and below all rows (titles, legend)
+    subplots           keywords of `Figure.subplots`; width_ratios are left out where there are several rows
+    """
+    rows = -(-count // most)
+    columns = -(-count // rows)
+    if rows > 1:
+        subplots.pop("width_ratios", None)
+    figure, grid = new_figure(rows, columns, height_mm=around_mm + rows * row_mm, squeeze=False, **subplots)
+    for axes in grid.flat[count:]:
+        axes.remove()
+    for axes in grid.flat[max(0, count - columns) : count]:
+        axes.tick_params(labelbottom=True)  # the last of its column, also where the row below ends before it
+    return figure, [list(grid.flat[start : min(start + columns, count)]) for start in range(0, count, columns)]
 
 
 def policy_styles(kinds: Mapping[str, str]) -> dict[str, Style]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -21,9 +21,11 @@ from schedlab.studies.adaptation.table import DIGITS
 
 if TYPE_CHECKING:
     import pandas as pd
+    from matplotlib.axes import Axes
 
 BEST, NEVER = "exhaustive", "never"  # the oracle and the rule that figures lead with
 PUBLISHED = re.compile(r"^published_(\w+)_convnet\d$")
+LOW_IS_GOOD, HIGH_IS_GOOD = "viridis_r", "viridis"  # maps of colours in which the good end is light, in every figure
 QUANTITIES = {  # columns of the simulation tables -> how they are scored and called
     "train_loss": Metric("train_log_loss", "nat", "lower", label="training log loss"),
     "train_accuracy": Metric("train_accuracy", "fraction", "higher", label="training accuracy"),
@@ -117,7 +119,7 @@ def in_words(name: str) -> str:
 
 
 def shown(tables: StudyTables, spec: FigureSpec, names: Iterable[str] = ()) -> list[Shown]:
-    """Return the scenarios that a figure names (all of the study where it names none), in its order, or those of `names`."""
+    """Return the scenarios of a figure by the time from which growth is possible, or those of `names` in their order."""
     wanted = tuple(names) or spec.scenarios or tuple(tables.scenarios)
     found = []
     for name in wanted:
@@ -129,7 +131,32 @@ def shown(tables: StudyTables, spec: FigureSpec, names: Iterable[str] = ()) -> l
         table = read_table(tables.inputs[name]["table"])
         problem = AdaptationProblem(name, table, start, setup_of(scenario, start))
         found.append(Shown(name, scenario.adapt_at, scenario.budget, problem, table))
-    return found
+    return found if names else sorted(found, key=lambda scenario: (scenario.start, scenario.name))
+
+
+def alike(scenarios: Sequence[Shown], trait: Callable[[Shown], Any], reason: str) -> tuple[list[Shown], str]:
+    """Return the scenarios with the most frequent trait (the first among equals), and a sentence on those left out for that `reason`.
+
+    A figure that shows all scenarios has to stand when one is added that cannot be compared with the others.
+    """
+    traits = [trait(scenario) for scenario in scenarios]
+    usual = max(traits, key=traits.count)
+    rest = [scenario.label for scenario, own in zip(scenarios, traits, strict=True) if own != usual]
+    kept = [scenario for scenario, own in zip(scenarios, traits, strict=True) if own == usual]
+    return kept, f"Not shown: {listed(rest)} ({reason})." if rest else ""
+
+
+def alike_rewarded(scenarios: Sequence[Shown]) -> tuple[list[Shown], str]:
+    """Return the scenarios that are rewarded by the same quantity, as `alike` does."""
+    return alike(scenarios, lambda scenario: scenario.column, "rewarded by another quantity")
+
+
+def start_ticks(axes: Axes, scenarios: Sequence[Shown]) -> None:
+    """Write below each cell of a column of scenarios when growth becomes possible, or the name where two scenarios begin at one time."""
+    starts = [f"{scenario.start:g}" for scenario in scenarios]
+    names = [f"{start} {scenario.label}" for start, scenario in zip(starts, scenarios, strict=True)]
+    apart = len(set(starts)) == len(starts)
+    axes.set_xticks(np.arange(len(starts)) + 0.5, starts if apart else names, rotation=0 if apart and len(starts) < 7 else 90)
 
 
 def narrow(scenario: Shown) -> str:
@@ -143,6 +170,14 @@ def colour(number: int) -> str:
 
     colours = mpl.rcParams["axes.prop_cycle"].by_key()["color"]
     return colours[number % len(colours)]
+
+
+def scenario_colour(number: int, count: int) -> str:
+    """Return a colour for one of some scenarios in the order of time, from dark (first) to light; none too light for a line on white."""
+    import matplotlib as mpl
+    from matplotlib.colors import to_hex
+
+    return to_hex(mpl.colormaps["viridis"](0.78 * number / max(count - 1, 1)))
 
 
 def one_quantity(scenarios: Sequence[Shown], spec: FigureSpec) -> Metric:

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 ROW_MM = 4.6  # height of a policy's row
+ACROSS = 6  # scenarios that fit beside each other as panels
 
 
 def draw_versus(tables: StudyTables, spec: FigureSpec) -> Drawing:
@@ -25,10 +26,11 @@ def draw_versus(tables: StudyTables, spec: FigureSpec) -> Drawing:
 
     params  baseline: name of a policy (best-constant)
     """
-    scenarios = data.shown(tables, spec)
-    quantity = data.one_quantity(scenarios, spec)
+    scenarios, others = data.alike_rewarded(data.shown(tables, spec))
     baseline = data.parameter(spec, "baseline", "best-constant")
     names = [name for name in data.policies(tables, spec) if name not in (baseline, BEST)]
+    scenarios, unlike = data.alike(scenarios, lambda found: _compared(tables, found, [*names, baseline]), "compares other policies")
+    quantity = scenarios[0].quantity
     losses = data.per_seed(tables, "regret", [*names, baseline], scenarios).dropna()
     reference = losses.loc[baseline].mean(axis=0)
     means = (losses.drop(index=baseline, level="policy") - reference).mean(axis=1)
@@ -37,9 +39,11 @@ def draw_versus(tables: StudyTables, spec: FigureSpec) -> Drawing:
     noises = np.array([data.noise_of(tables, scenario.name) for scenario in scenarios])
     units = [len(scenario.problem.rows("test")) for scenario in scenarios]
     spreads = noises * np.sqrt(2 / np.array(units))
-    figure, panels = theme.new_figure(
-        1, len(scenarios) + 1, height_mm=34 + ROW_MM * len(order), sharey=True, sharex=True, width_ratios=[1.6, *[1] * len(scenarios)]
+    widths = {"width_ratios": [1.6, *[1] * len(scenarios)]}
+    figure, lines = theme.new_grid(
+        len(scenarios) + 1, ACROSS + 1, row_mm=14 + ROW_MM * len(order), around_mm=20, sharey=True, sharex=True, **widths
     )
+    panels = [axes for line in lines for axes in line]
     _mean_points(panels[0], means, order, looks)
     panels[0].set_title(f"mean of all\n{len(scenarios)} scenarios")
     for axes, scenario in zip(panels[1:], scenarios, strict=True):
@@ -47,17 +51,22 @@ def draw_versus(tables: StudyTables, spec: FigureSpec) -> Drawing:
         rows = rows[rows["baseline"] == baseline].drop_duplicates("policy")
         rows = rows if len(rows) else _ranges(losses[scenario.name] - reference[scenario.name])
         helpers.points_with_uncertainty(axes, rows, order, looks)
-        axes.set_title(scenario.tick)
+        axes.set_title(scenario.tick if len(scenarios) < ACROSS else data.narrow(scenario))
     of_mean = float(np.sqrt((spreads**2).sum()) / len(spreads))
     for axes, spread in zip(panels, [of_mean, *spreads], strict=True):
         _difference_axes(axes, spread)
-    _finish_rows(panels, order, data.kinds(tables))
-    label = f"\N{LEFTWARDS ARROW} better     difference to {baseline} in {helpers.axis_label(data.regret_metric(quantity))}"
-    helpers.shared_xlabel(panels, label)
+    _finish_rows(lines, order, data.kinds(tables))
+    helpers.shared_xlabel(lines[-1], f"difference to {baseline} in {helpers.axis_label(data.regret_metric(quantity))}")
     figure.legend(handles=_keys(of_mean), loc="outside lower center", ncols=3)
     told = _told(means, order, data.kinds(tables), baseline, quantity, of_mean)
     mean_loss = f"{baseline} itself loses {data.amount(float(reference.mean()), quantity.unit)} to the best sequence on average."
-    return Drawing(figure, f"{spec.caption} {told} {mean_loss} {data.repetitions(tables, [*order, baseline], scenarios)}")
+    texts = [spec.caption, told, mean_loss, data.repetitions(tables, [*order, baseline], scenarios), others, unlike]
+    return Drawing(figure, " ".join(filter(None, texts)))
+
+
+def _compared(tables: StudyTables, scenario: Shown, names: Sequence[str]) -> frozenset[str]:
+    """Which of some policies a scenario compares."""
+    return frozenset(tables.scores[tables.scores["scenario"] == scenario.name]["policy"]) & frozenset(names)
 
 
 def _learned_first(means: pd.Series, known: Mapping[str, str]) -> list[str]:
@@ -89,18 +98,20 @@ def _difference_axes(axes: Axes, spread: float) -> None:
         axes.axvspan(-spread, spread, color=GRID, alpha=0.55, linewidth=0, zorder=0)
 
 
-def _finish_rows(panels: Sequence[Axes], order: Sequence[str], known: Mapping[str, str]) -> None:
-    """Names of the policies at the left panel, a line between learned policies and rules, few ticks."""
-    panels[0].set_yticks(range(len(order)), order)
-    panels[0].set_ylim(len(order) - 0.5, -0.5)
+def _finish_rows(lines: Sequence[Sequence[Axes]], order: Sequence[str], known: Mapping[str, str]) -> None:
+    """Names of the policies left of each row of panels, a line between learned policies and rules, few ticks, which side is better."""
+    lines[0][0].set_yticks(range(len(order)), order)
+    lines[0][0].set_ylim(len(order) - 0.5, -0.5)
     learned = sum(known[name] == "learned" for name in order)
-    for axes in panels:
-        axes.tick_params(axis="y", length=0, labelleft=axes is panels[0])
+    for axes in (axes for line in lines for axes in line):
+        axes.tick_params(axis="y", length=0, labelleft=any(axes is line[0] for line in lines))
         helpers.short_ticks(axes)
         if 0 < learned < len(order):
             axes.axhline(learned - 0.5, color=MUTED, linewidth=0.5, linestyle=(0, (1, 2)))
-    for tick, name in zip(panels[0].get_yticklabels(), order, strict=True):
-        tick.set_color(INK if known[name] == "learned" else MUTED)
+    for line in lines:
+        line[0].set_xlabel("\N{LEFTWARDS ARROW} better", loc="left")
+        for tick, name in zip(line[0].get_yticklabels(), order, strict=True):
+            tick.set_color(INK if known[name] == "learned" else MUTED)
 
 
 def _keys(spread: float) -> list[Any]:
@@ -143,31 +154,32 @@ def _told(means: pd.Series, order: Sequence[str], known: Mapping[str, str], base
 
 def draw_regret(tables: StudyTables, spec: FigureSpec) -> Drawing:
     """The regret of each policy in each scenario, with its interval, or its range where there are too few seeds and blocks for one."""
-    scenarios = data.shown(tables, spec)
-    quantity = data.one_quantity(scenarios, spec)
+    scenarios, others = data.alike_rewarded(data.shown(tables, spec))
+    quantity = scenarios[0].quantity
     names = [name for name in data.policies(tables, spec) if name != BEST]
     losses = data.per_seed(tables, "regret", names, scenarios)
-    average = losses.groupby(level="policy").mean().mean(axis=1)
-    order = sorted(average.index, key=lambda name: (average[name], name))
+    average = losses.groupby(level="policy").mean().mean(axis=1, skipna=False)  # a policy that lacks a scenario has none, and stands last
+    order = sorted(average.index, key=lambda name: (np.nan_to_num(average[name], nan=np.inf), name))
     looks = data.styles(tables, order)
-    figure, panels = theme.new_figure(1, len(scenarios), height_mm=32 + ROW_MM * len(order), sharey=True, sharex=True, squeeze=False)
+    figure, lines = theme.new_grid(len(scenarios), ACROSS, row_mm=14 + ROW_MM * len(order), around_mm=18, sharey=True, sharex=True)
     shown_rows = []
-    for axes, scenario in zip(panels[0], scenarios, strict=True):
+    for axes, scenario in zip([axes for line in lines for axes in line], scenarios, strict=True):
         rows = data.summary_rows(tables.summary, "regret", scenario.name, order)
         helpers.points_with_uncertainty(axes, rows, order, looks)
         axes.axvline(0, color=INK, linewidth=0.8, zorder=1)
         axes.axvspan(0, data.noise_of(tables, scenario.name), color=GRID, alpha=0.55, linewidth=0, zorder=0)
-        axes.set_title(scenario.tick)
+        axes.set_title(scenario.tick if len(scenarios) < ACROSS else data.narrow(scenario))
         shown_rows.append(rows)
-    _finish_rows(panels[0], order, dict.fromkeys(order, "learned"))
-    helpers.shared_xlabel(panels[0], helpers.axis_label(data.regret_metric(quantity)))
+    _finish_rows(lines, order, dict.fromkeys(order, "learned"))
+    helpers.shared_xlabel(lines[-1], helpers.axis_label(data.regret_metric(quantity)))
     import pandas as pd
 
     explained = helpers.explain_uncertainty(figure, pd.concat(shown_rows), more=_grey("noise of one result (1 s.d.)"))
     best = f"Smallest on average: {order[0]} ({data.amount(average[order[0]], quantity.unit)})"
     never = f"; {NEVER} loses {data.amount(average[NEVER], quantity.unit)}" if NEVER in average else ""
     noise = "Regrets within one standard deviation of one result (grey) can be luck."
-    return Drawing(figure, f"{spec.caption} {best}{never}. {noise} {explained} {data.repetitions(tables, order, scenarios)}")
+    texts = [spec.caption, f"{best}{never}.", noise, explained, data.repetitions(tables, order, scenarios), others]
+    return Drawing(figure, " ".join(filter(None, texts)))
 
 
 def draw_final(tables: StudyTables, spec: FigureSpec) -> Drawing:
@@ -189,7 +201,7 @@ def draw_final(tables: StudyTables, spec: FigureSpec) -> Drawing:
             axes.set_ylim(*limits)
         texts.append(_final_told(tables, scenarios, names, metric))
     panels[-1, 0].set_xlabel("scenario and time from which growth is possible")
-    helpers.legend_outside(figure, [*helpers.policy_handles(looks, names), _dashed()], columns=4)
+    helpers.legend_outside(figure, [*helpers.policy_handles(looks, names), *_final_keys(tables, scenarios, names)], columns=4)
     return Drawing(figure, f"{spec.caption} {' '.join(texts)} {data.repetitions(tables, names, scenarios)}")
 
 
@@ -204,7 +216,9 @@ def _final_panel(
                 continue
             row, x = rows[name], place + 0.85 * ((number + 0.5) / len(names) - 0.5)
             low, high = ("ci_low", "ci_high") if np.isfinite(row["ci_low"]) else ("range_low", "range_high")
-            axes.plot([x, x], [row[low], row[high]], color=looks[name].colour, linewidth=2.2 if low == "ci_low" else 0.7)
+            ends = {"linewidth": 2.2} if low == "ci_low" else {"linewidth": 0.7, "marker": "_", "markersize": 4}
+            if row[high] > row[low]:
+                axes.plot([x, x], [row[low], row[high]], color=looks[name].colour, **ends)
             axes.plot([x], [row["value"]], zorder=3, **looks[name].point())
         if place:
             axes.axvline(place - 0.5, color=GRID, linewidth=0.5)
@@ -215,10 +229,19 @@ def _final_panel(
     axes.tick_params(axis="x", length=0)
 
 
-def _dashed() -> object:
+def _final_keys(tables: StudyTables, scenarios: Sequence[Shown], names: Sequence[str]) -> list[Any]:
+    """Keys of the dashed line and of how uncertainty is drawn: an interval where the summary has one, else the range over seeds."""
     from matplotlib.lines import Line2D
 
-    return Line2D([], [], color=MUTED, linewidth=0.8, linestyle=(0, (4, 2)), label=f"mean of {NEVER}")
+    rows = tables.summary[tables.summary["scenario"].isin([scenario.name for scenario in scenarios])]
+    rows = rows[rows["policy"].isin(names) & (rows["split"] == "test")]
+    given = np.isfinite(rows["ci_low"])
+    keys = [Line2D([], [], color=MUTED, linewidth=0.8, linestyle=(0, (4, 2)), label=f"mean of {NEVER}")]
+    if given.any():
+        keys.append(Line2D([], [], color=MUTED, linewidth=2.2, marker="|", label="interval (bootstrap)"))
+    if (~given & (rows["range_high"] > rows["range_low"])).any():
+        keys.append(Line2D([], [], color=MUTED, linewidth=0.7, marker="|", markersize=4, label="lowest to highest seed"))
+    return keys
 
 
 def _final_told(tables: StudyTables, scenarios: Sequence[Shown], names: Sequence[str], metric: Metric) -> str:

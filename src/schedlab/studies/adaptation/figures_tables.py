@@ -21,39 +21,45 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 MARKS = (("o", 8.0), ("s", 10.5), ("D", 6.5))  # marker and size of the policies whose choices are shown, around the star of the best
-COLOURS = "viridis_r"
+MANY = 44  # columns of cells that fit beside each other
 
 
 def draw_sequences(tables: StudyTables, spec: FigureSpec) -> Drawing:
     """Heat map of the regret of every sequence (rows, by their first action) in every scenario (columns), with the best and chosen ones."""
     from matplotlib.colors import PowerNorm
 
-    scenarios = data.shown(tables, spec)
-    quantity = data.one_quantity(scenarios, spec)
+    scenarios, others = data.alike_rewarded(data.shown(tables, spec))
+    scenarios, unlike = data.alike(scenarios, lambda found: (found.action_names, found.sequences), "other sequences")
+    quantity = scenarios[0].quantity
     names = data.policies(tables, spec)[: len(MARKS)]
     tree, actions = scenarios[0].problem.tree, scenarios[0].action_names
     regrets = np.stack([scenario.regret() for scenario in scenarios], axis=1)
     rows = len(tree.sequences) // tree.actions
-    figure, panels = theme.new_figure(1, tree.actions, height_mm=26 + 4.4 * rows, squeeze=False)
+    most = max(1, MANY // len(scenarios))
+    figure, lines = theme.new_grid(tree.actions, most, row_mm=8 + 4.4 * rows, around_mm=18)
+    panels = [axes for line in lines for axes in line]
     norm = PowerNorm(0.5, vmin=0.0, vmax=float(regrets.max()))
-    for first, axes in enumerate(panels[0]):
+    for first, axes in enumerate(panels):
         part = slice(first * rows, (first + 1) * rows)
-        image = axes.pcolormesh(regrets[part], cmap=COLOURS, norm=norm, edgecolors="white", linewidth=0.6)
+        image = axes.pcolormesh(regrets[part], cmap=data.LOW_IS_GOOD, norm=norm, edgecolors="white", linewidth=0.6)
         axes.set_yticks(np.arange(rows) + 0.5, tree.sequences[part])
-        axes.set_xticks(np.arange(len(scenarios)) + 0.5, [f"{scenario.start:g}" for scenario in scenarios])
+        data.start_ticks(axes, scenarios)
         axes.set_title(f"{DIGITS[first]}: {actions[first]} first", fontsize="medium")
         axes.invert_yaxis()
         axes.tick_params(length=0)
         axes.spines[:].set_visible(False)
         for line in range(tree.actions, rows, tree.actions):
             axes.axhline(line, color="white", linewidth=1.8)
-    _mark(panels[0], scenarios, tables, names, image)
-    bar = figure.colorbar(image, ax=list(panels[0]), aspect=30, pad=0.01, label=helpers.axis_label(data.regret_metric(quantity)))
+    _mark(panels, scenarios, tables, names, image)
+    label = f"{helpers.axis_label(data.regret_metric(quantity))}; square-root scale"
+    bar = figure.colorbar(image, ax=panels, aspect=30, pad=0.01, label=label)
     bar.outline.set_visible(False)
-    helpers.shared_xlabel(panels[0], "time from which growth is possible (s)")
+    helpers.shared_xlabel(lines[-1], "time from which growth is possible (s)")
     helpers.legend_outside(figure, _mark_keys(names), columns=1 + len(names))
     codes = ", ".join(f"{DIGITS[number]} {name}" for number, name in enumerate(actions))
-    return Drawing(figure, f"{spec.caption} Digits: {codes}. {_sequences_told(tables, scenarios, names)}")
+    scale = "Colours follow the square root of the regret, so that small ones can be told apart."
+    told = [spec.caption, f"Digits: {codes}.", scale, _sequences_told(tables, scenarios, names), others, unlike]
+    return Drawing(figure, " ".join(filter(None, told)))
 
 
 def _mark(panels: Sequence[Axes], scenarios: Sequence[Shown], tables: StudyTables, names: Sequence[str], image: Any) -> None:
@@ -100,19 +106,21 @@ def draw_ranking(tables: StudyTables, spec: FigureSpec) -> Drawing:
     """
     scenarios = data.shown(tables, spec)
     columns = data.parameter(spec, "columns", [scenarios[0].column])
-    figure, panels = theme.new_figure(1, len(columns), height_mm=80, squeeze=False, width=1.0 if len(columns) > 1 else 0.6)
-    for axes, column in zip(panels[0], columns, strict=True):
+    beside = 1 if len(scenarios) > 7 else 2
+    width = 1.0 if len(columns) > 1 or beside == 1 else 0.6
+    figure, lines = theme.new_grid(len(columns), beside, row_mm=56, around_mm=24, width=width)
+    for axes, column in zip([axes for line in lines for axes in line], columns, strict=True):
         axes.margins(y=0.05)
         for place, scenario in enumerate(scenarios):
             _ranking_dots(axes, place, scenario, column)
         axes.set_xticks(range(len(scenarios)), [data.narrow(scenario) for scenario in scenarios])
-        axes.set(xlim=(-0.55, len(scenarios) - 0.4), ylabel=helpers.axis_label(data.QUANTITIES[column]))
+        axes.set(xlim=(-0.55, len(scenarios) - 0.35), ylabel=helpers.axis_label(data.QUANTITIES[column]))
         axes.tick_params(axis="x", length=0)
         axes.grid(True, axis="y")
         for place, scenario in enumerate(scenarios):
             _ranking_notes(axes, place, scenario, column)
-    helpers.shared_xlabel(panels[0], "scenario and time from which growth is possible")
-    helpers.legend_outside(figure, _ranking_keys(), columns=3 if len(columns) > 1 else 2)
+    helpers.shared_xlabel(lines[-1], "scenario and time from which growth is possible")
+    helpers.legend_outside(figure, _ranking_keys(), columns=3 if width == 1.0 else 2)
     return Drawing(figure, f"{spec.caption} {_ranking_told(scenarios, columns)}")
 
 
@@ -135,27 +143,27 @@ def ranked(scenario: Shown, column: str) -> Ranked:
 
 
 def _ranking_dots(axes: Axes, place: int, scenario: Shown, column: str) -> None:
-    """One dot a sequence, marks for best, worst and none, a bar for the mean, and left of them the noise of one dot."""
-    found, middle = ranked(scenario, column), place - 0.12
+    """One dot a sequence, marks for best and worst, a bar for the mean; left of them the noise of one dot, right of them no adaptation."""
+    found, middle = ranked(scenario, column), place - 0.17
     axes.scatter(np.full(len(found.values), middle), found.values, s=5, color=GRID, edgecolors=MUTED, linewidths=0.3, zorder=2)
-    axes.plot([middle - 0.15, middle + 0.15], [found.values.mean()] * 2, color=INK, linewidth=1.2, zorder=3)
-    for position, look in ((found.worst, "worst"), (found.best, "best"), (found.none, "none")):
-        axes.plot([middle], [found.values[position]], zorder=4, **_RANKING_LOOKS[look], color=_ranking_colour(look))
+    axes.plot([middle - 0.12, middle + 0.12], [found.values.mean()] * 2, color=INK, linewidth=1.2, zorder=3)
+    for position, look, x in ((found.worst, "worst", middle), (found.best, "best", middle), (found.none, "none", place + 0.03)):
+        axes.plot([x], [found.values[position]], zorder=4, **_RANKING_LOOKS[look], color=_ranking_colour(look))
     noise = _noise(scenario, column)
     if np.isfinite(noise):
-        axes.errorbar([place - 0.38], [found.values.mean()], [noise], color=MUTED, linewidth=0.9, capsize=1.8, capthick=0.7)
+        axes.errorbar([place - 0.42], [found.values.mean()], [noise], color=MUTED, linewidth=0.9, capsize=1.8, capthick=0.7)
 
 
 def _ranking_notes(axes: Axes, place: int, scenario: Shown, column: str) -> None:
     """Right of the marks, moved apart: the best and the worst sequence, and the rank of no growth."""
     found = ranked(scenario, column)
-    notes = {found.worst: (scenario.sequences[found.worst], "worst"), found.best: (scenario.sequences[found.best], "best")}
-    notes[found.none] = (f"#{found.rank}", "none")
+    notes = [(position, scenario.sequences[position], look) for position, look in ((found.worst, "worst"), (found.best, "best"))]
+    notes.append((found.none, f"#{found.rank}", "none"))
     low, high = axes.get_ylim()
-    heights = helpers.spread([(found.values[position] - low) / (high - low) for position in notes], 0.042)
-    for height, (note, look) in zip(heights, notes.values(), strict=True):
+    heights = helpers.spread([(found.values[position] - low) / (high - low) for position, _, _ in notes], 0.048)
+    for height, (_, note, look) in zip(heights, notes, strict=True):
         y = low + height * (high - low)
-        axes.text(place + 0.03, y, note, va="center", fontsize="x-small", color=_ranking_colour(look), clip_on=False)
+        axes.text(place + 0.13, y, note, va="center", fontsize="x-small", color=_ranking_colour(look), clip_on=False)
 
 
 _RANKING_LOOKS: dict[str, dict[str, Any]] = {
@@ -214,13 +222,14 @@ def draw_reliability(tables: StudyTables, spec: FigureSpec) -> Drawing:
 
     params  columns: columns of the simulation table; replicates: how far the lines go on
     """
-    scenarios = [scenario for scenario in data.shown(tables, spec) if scenario.replicates > 1]
+    scenarios, others = data.alike_rewarded(data.shown(tables, spec))
+    scenarios = [scenario for scenario in scenarios if scenario.replicates > 1]
     columns = data.parameter(spec, "columns", ["validation_loss", "validation_accuracy"])
     furthest = data.parameter(spec, "replicates", 10)
     figure, panels = theme.new_figure(1, len(columns) + 1, height_mm=72, squeeze=False)
     shares: dict[str, list[float]] = {}
     for axes, column in zip(panels[0], columns, strict=False):
-        shares[column] = [_reliability_line(axes, number, scenario, column, furthest) for number, scenario in enumerate(scenarios)]
+        shares[column] = [_reliability_line(axes, look, scenario, column, furthest) for look, scenario in _scenario_looks(scenarios)]
         axes.set(title=data.QUANTITIES[column].label, xlabel="replicates averaged", ylim=(None, 1.02), xlim=(0.6, furthest + 0.4))
         axes.set_ylim(bottom=min(-0.04, axes.dataLim.y0 - 0.05))
         axes.set_ylabel("variance due to the sequence (share)" if axes is panels[0][0] else "")
@@ -228,10 +237,17 @@ def draw_reliability(tables: StudyTables, spec: FigureSpec) -> Drawing:
     _selection_panel(panels[0][-1], scenarios)
     handles = panels[0][0].get_legend_handles_labels()[0]
     helpers.legend_outside(figure, [*handles, *_reliability_keys()], columns=4)
-    return Drawing(figure, f"{spec.caption} {_reliability_told(scenarios, columns, shares)}")
+    return Drawing(figure, f"{spec.caption} {_reliability_told(scenarios, columns, shares)} {others}".strip())
 
 
-def _reliability_line(axes: Axes, number: int, scenario: Shown, column: str, furthest: int) -> float:
+def _scenario_looks(scenarios: Sequence[Shown]) -> list[tuple[dict[str, Any], Shown]]:
+    """Keywords of a line for each scenario: colours in the order of time, a marker of its own."""
+    marks, count = theme.LEARNED_MARKERS, len(scenarios)
+    looks = [{"color": data.scenario_colour(n, count), "marker": marks[n % len(marks)], "markersize": 3.5} for n in range(count)]
+    return list(zip(looks, scenarios, strict=True))
+
+
+def _reliability_line(axes: Axes, look: dict[str, Any], scenario: Shown, column: str, furthest: int) -> float:
     """Draw sd_sequence^2 / (sd_sequence^2 + sd_residual^2 / n), solid up to the replicates there are; return it for one replicate."""
     values = _first_job(scenario, column)
     parts = reliability(values)
@@ -239,7 +255,6 @@ def _reliability_line(axes: Axes, number: int, scenario: Shown, column: str, fur
     between, rest = parts.sd_sequence**2, parts.sd_residual**2
     share = between / (between + rest / counts) if between + rest > 0 else np.zeros(len(counts))
     there = min(len(values), furthest)
-    look = {"color": data.colour(number), "marker": theme.LEARNED_MARKERS[number % 7], "markersize": 3.5}
     axes.plot(counts[:there], share[:there], label=scenario.tick.replace("\n", ", "), **look)
     axes.plot(counts[there - 1 :], share[there - 1 :], color=look["color"], linestyle=(0, (1, 1.5)), linewidth=0.9)
     axes.plot([1], [parts.correlation], marker="x", color=look["color"], markersize=5, linestyle="none", zorder=4)
@@ -254,19 +269,19 @@ def _first_job(scenario: Shown, column: str) -> np.ndarray:
 
 def _selection_panel(axes: Axes, scenarios: Sequence[Shown]) -> None:
     """Mean regret, on a replicate not looked at, of the sequence that is best by the mean of n others, over all choices of them."""
-    for number, scenario in enumerate(scenarios):
+    for number, (look, scenario) in enumerate(_scenario_looks(scenarios)):
         losses = selection_regret(_first_job(scenario, scenario.column), scenario.quantity)
-        counts = np.arange(1, len(losses) + 1)
-        colour = data.colour(number)
+        beside = 0.5 * ((number + 0.5) / len(scenarios) - 0.5)  # so that equal losses do not hide each other
+        counts = np.arange(1, len(losses) + 1) + beside
         for count, several in zip(counts, losses, strict=True):
-            axes.plot([count] * len(several), several, "_", color=colour, markersize=4, alpha=0.5)
-        axes.plot(counts, [np.mean(several) for several in losses], color=colour, marker=theme.LEARNED_MARKERS[number % 7], markersize=3.5)
+            axes.plot([count] * len(several), several, "_", color=look["color"], markersize=4, alpha=0.7)
+        axes.plot(counts, [np.mean(several) for several in losses], **look)
     most = max((scenario.replicates for scenario in scenarios), default=2)
-    axes.set(title="cost of choosing on few", xlabel="replicates chosen on", xlim=(0.6, most - 0.6))
+    axes.set(title="cost of choosing on few", xlabel="replicates chosen on", xlim=(0.5, most - 0.5))
     axes.set_xticks(range(1, max(most, 2)))
     if scenarios:
         axes.set_ylabel(helpers.axis_label(data.regret_metric(scenarios[0].quantity)))
-    axes.set_ylim(bottom=0)
+    axes.set_ylim(bottom=-0.03 * axes.get_ylim()[1])
     axes.grid(True, axis="y")
 
 
@@ -307,4 +322,7 @@ def _reliability_told(scenarios: Sequence[Shown], columns: Sequence[str], shares
     unit, counts = scenarios[0].quantity.unit, {len(_first_job(scenario, scenario.column)) - 1 for scenario in scenarios}
     costs = f"{data.amount(min(losses), unit)} to {data.amount(max(losses), unit)}"
     of = f"{max(counts)} replicates" if max(counts) > 1 else "one replicate"
-    return f"{' '.join(told)} The sequence chosen on {of} loses {costs} to the best of another."
+    noise = np.mean([reliability(_first_job(scenario, scenario.column)).sd_residual for scenario in scenarios])
+    why = "That best is partly luck, so the loss does not fall to nothing however many replicates are chosen on"
+    luck = f"{why}; few choices stand behind a mean, so it may even rise. Noise of one result: {data.amount(float(noise), unit)} (1 s.d.)."
+    return f"{' '.join(told)} The sequence chosen on {of} loses {costs} to the best of another. {luck}"

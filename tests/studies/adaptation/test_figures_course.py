@@ -1,0 +1,108 @@
+"""Tests of the figures of learning and of the course of a run."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from small_figures import SPECS, draw, legend_labels, markers, shown
+
+from schedlab.config.contract import StudyTables
+from schedlab.config.errors import UserError
+from schedlab.config.files import write_table
+from schedlab.figures.helpers import running_mean
+
+pytestmark = pytest.mark.usefixtures("themed")
+
+
+def test_learning_shows_the_loss_with_its_running_mean(tables: StudyTables) -> None:
+    figure = draw(tables, SPECS["learning"]).figure
+    top, bottom = figure.axes
+    points = tables.curves[(tables.curves["policy"] == "clever") & (tables.curves["metric"] == "reward")]
+    dots, first, second = top.get_lines()[:3]
+    assert dots.get_ydata() == pytest.approx(-points["value"].to_numpy())
+    for line, (_, seed) in zip((first, second), points.groupby("policy_seed"), strict=True):
+        assert line.get_ydata() == pytest.approx(running_mean(-seed["value"].to_numpy(), 5)), "50 episodes are five points"
+    (late,) = shown(tables, "late")
+    learned_on = late.values()[list(late.problem.rows("train"))].mean(0)
+    heights = {round(float(line.get_ydata()[0]), 9) for line in top.get_lines()[3:]}
+    assert heights == {round(float(learned_on.min()), 9), round(float(learned_on[late.nothing]), 9)}
+    assert (top.get_ylabel(), bottom.get_ylabel(), bottom.get_xlabel()) == (
+        "validation log loss (nat)",
+        "policy-gradient objective",
+        "episode",
+    )
+
+
+def test_transfer_has_an_arrow_from_scratch_to_transfer(tables: StudyTables) -> None:
+    drawing = draw(tables, SPECS["transfer"])
+    axes = drawing.figure.axes[0]
+    starts = tables.curves[(tables.curves["step"] == 10) & (tables.curves["metric"] == "reward")].groupby("policy")["value"].mean()
+    arrow = next(text for text in axes.texts if text.get_text() == "")
+    assert (arrow.xyann[1], arrow.xy[1]) == pytest.approx((-starts["clever"], -starts["poor"]))
+    gain = starts["poor"] - starts["clever"]
+    assert f"poor starts {gain:.3f} nat better than clever" in drawing.caption
+    assert legend_labels(drawing) == ["clever", "poor"]
+    line = next(line for line in axes.get_lines() if len(line.get_xdata()) == 20)
+    reward = tables.curves[(tables.curves["policy"] == "clever") & (tables.curves["metric"] == "reward")]
+    seeds = np.stack([running_mean(-seed["value"].to_numpy(), 5) for _, seed in reward.groupby("policy_seed")])
+    assert line.get_ydata() == pytest.approx(seeds.mean(0))
+
+
+def test_a_policy_that_the_figure_does_not_name_is_told(tables: StudyTables) -> None:
+    groups = [{"scenario": "late", "policies": ["clever", "por"]}]
+    with pytest.raises(UserError, match="'por' is not among the figure's policies"):
+        draw(tables, replace(SPECS["transfer"], params={"groups": groups}))
+    with pytest.raises(UserError, match="unknown key 'policy'"):
+        draw(tables, replace(SPECS["transfer"], params={"groups": [{"policy": "clever"}]}))
+    with pytest.raises(UserError, match="unknown curve 'loss'"):
+        draw(tables, replace(SPECS["transfer"], params={"metrics": ["loss"]}))
+
+
+@pytest.mark.parametrize("kind", ["learning", "transfer"])
+def test_runs_that_a_scale_lacks_are_left_out(tables: StudyTables, kind: str) -> None:
+    assert "is learned at this scale" in draw(replace(tables, curves=tables.curves.iloc[:0]), SPECS[kind]).caption
+
+
+def test_decisions_stand_at_their_time_and_action(tables: StudyTables) -> None:
+    axes = draw(tables, SPECS["decisions"]).figure.axes[1]
+    rows = tables.details["decisions"]
+    rows = rows[rows["policy"] == "constant"]
+    for number in range(3):
+        found = np.asarray(axes.collections[number].get_offsets())
+        expected = rows[rows["decision"] == number]
+        assert found[:, 0] == pytest.approx(expected["time_left"].to_numpy())
+        assert np.round(found[:, 1]) == pytest.approx(expected["action"].to_numpy())
+    assert axes.get_xlim()[0] > axes.get_xlim()[1], "time runs out to the right"
+
+
+def test_the_trunk_is_drawn_where_it_is_given(tables: StudyTables, tmp_path: Path) -> None:
+    without = draw(tables, SPECS["trunk"])
+    assert "no growth, as time passes" not in legend_labels(without)
+    trunk = pd.DataFrame({"job": 0, "time_left": [240.0, 230.0], "train_seconds": 8.5, "eval_seconds": 1.5, "validation_loss": [2.0, 1.0]})
+    write_table(tmp_path / "trunk.parquet", trunk)
+    inputs = {name: {**files, "trunk": tmp_path / "trunk.parquet"} for name, files in tables.inputs.items()}
+    drawing = draw(replace(tables, inputs=inputs), SPECS["trunk"])
+    line = drawing.figure.axes[0].get_lines()[0]
+    assert list(line.get_xdata()) == [10.0, 20.0]
+    assert list(line.get_ydata()) == [2.0, 1.0]
+    assert "no growth, as time passes" in legend_labels(drawing)
+    (early,) = shown(tables, "early")
+    losses = early.mean("validation_loss")
+    assert f"{losses[63] - losses.min():.3f} nat from 60 s" in drawing.caption
+
+
+def test_moves_compare_resources_kept_and_taken_away(tables: StudyTables) -> None:
+    drawing = draw(tables, SPECS["moves"])
+    cells, dumbbells = drawing.figure.axes[:2]
+    widen, down, early = shown(tables, "widen", "up_down", "early")
+    assert [text.get_text() for text in cells.texts] == [f"{value:.3f}" for value in widen.mean()]
+    kept = [early.mean()[early.sequences.index(f"{sequence}3")] for sequence in down.sequences]
+    assert markers(dumbbells)[:, 0] == pytest.approx([*kept, *down.mean()])
+    assert [label.get_text() for label in dumbbells.get_yticklabels()][:2] == ["deepen 0, deepen 0", "deepen 0, deepen 1"]
+    assert "growth is not shown to help" not in drawing.caption
+    with pytest.raises(UserError, match="early has 3 decisions"):
+        draw(tables, replace(SPECS["moves"], params={"widen": "early", "kept": "early", "down": "up_down"}))
