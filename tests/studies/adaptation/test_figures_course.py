@@ -68,31 +68,40 @@ def test_runs_that_a_scale_lacks_are_left_out(tables: StudyTables, kind: str) ->
 
 
 def test_decisions_stand_at_their_time_and_action(tables: StudyTables) -> None:
-    axes = draw(tables, SPECS["decisions"]).figure.axes[1]
+    clever, constant = draw(tables, SPECS["decisions"]).figure.axes
     rows = tables.details["decisions"]
-    rows = rows[rows["policy"] == "constant"]
     for number in range(3):
-        found = np.asarray(axes.collections[number].get_offsets())
-        expected = rows[rows["decision"] == number]
-        assert found[:, 0] == pytest.approx(expected["time_left"].to_numpy())
-        assert np.round(found[:, 1]) == pytest.approx(expected["action"].to_numpy())
-    assert axes.get_xlim()[0] > axes.get_xlim()[1], "time runs out to the right"
+        found = np.asarray(constant.collections[number].get_offsets())
+        expected = rows[(rows["policy"] == "constant") & (rows["decision"] == number)][["time_left", "action"]].drop_duplicates().to_numpy()
+        found = sorted(zip(found[:, 0], np.round(found[:, 1]), strict=True))
+        assert np.array(found) == pytest.approx(np.array(sorted(map(tuple, expected))))
+    assert constant.get_xlim()[0] > constant.get_xlim()[1], "time runs out to the right"
+    runs = rows[(rows["policy"] == "clever") & (rows["scenario"] == "early") & (rows["decision"] == 0)]
+    start, shares = runs["time_left"].iloc[0], runs.groupby("action").size() / len(runs)
+    assert len(runs) == 3 * runs["unit"].nunique(), "three seeds"
+    marks = clever.collections[0]
+    begin = [size for (time, _), size in zip(np.asarray(marks.get_offsets()), marks.get_sizes(), strict=True) if time == start]
+    assert sorted(begin) == pytest.approx(sorted(6 + 34 * shares)), "the area tells the share of seeds and replicates"
 
 
 def test_the_trunk_is_drawn_where_it_is_given(tables: StudyTables, tmp_path: Path) -> None:
     without = draw(tables, SPECS["trunk"])
-    assert "no growth, as time passes" not in legend_labels(without)
-    trunk = pd.DataFrame({"job": 0, "time_left": [240.0, 230.0], "train_seconds": 8.5, "eval_seconds": 1.5, "validation_loss": [2.0, 1.0]})
+    assert "no growth, epoch by epoch" not in legend_labels(without)
+    times = {"job": 0, "time_left": [240.0, 230.0, 190.0, 180.0], "train_seconds": 8.5, "eval_seconds": 1.5}
+    trunk = pd.DataFrame({**times, "validation_loss": [2.0, 1.5, 1.0, 0.5]})
     write_table(tmp_path / "trunk.parquet", trunk)
     inputs = {name: {**files, "trunk": tmp_path / "trunk.parquet"} for name, files in tables.inputs.items()}
     drawing = draw(replace(tables, inputs=inputs), SPECS["trunk"])
     line = drawing.figure.axes[0].get_lines()[0]
-    assert list(line.get_xdata()) == [10.0, 20.0]
-    assert list(line.get_ydata()) == [2.0, 1.0]
-    assert "no growth, as time passes" in legend_labels(drawing)
+    assert list(line.get_xdata()) == [60.0, 70.0], "from the last epoch before the first start on"
+    assert list(line.get_ydata()) == [1.0, 0.5]
+    assert "mean over the last 2 epochs and all replicates" in drawing.caption
+    assert "no growth, epoch by epoch" in legend_labels(drawing)
     (early,) = shown(tables, "early")
     losses = early.mean("validation_loss")
     assert f"{losses[63] - losses.min():.3f} nat from 60 s" in drawing.caption
+    elsewhere = {**inputs, "late": {**inputs["late"], "trunk": tmp_path / "another.parquet"}}
+    assert "Not shown: late (another trunk)." in draw(replace(tables, inputs=elsewhere), SPECS["trunk"]).caption
 
 
 def test_moves_compare_resources_kept_and_taken_away(tables: StudyTables) -> None:
@@ -104,5 +113,7 @@ def test_moves_compare_resources_kept_and_taken_away(tables: StudyTables) -> Non
     assert markers(dumbbells)[:, 0] == pytest.approx([*kept, *down.mean()])
     assert [label.get_text() for label in dumbbells.get_yticklabels()][:2] == ["deepen 0, deepen 0", "deepen 0, deepen 1"]
     assert "growth is not shown to help" not in drawing.caption
+    nothing = f"dashed: {kept[-1]:.3f} nat and {down.mean()[-1]:.3f} nat"
+    assert nothing in drawing.caption
     with pytest.raises(UserError, match="early has 3 decisions"):
         draw(tables, replace(SPECS["moves"], params={"widen": "early", "kept": "early", "down": "up_down"}))

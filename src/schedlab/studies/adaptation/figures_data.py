@@ -38,11 +38,15 @@ QUANTITIES = {  # columns of the simulation tables -> how they are scored and ca
 
 @dataclass(frozen=True)
 class Shown:
-    """A scenario as a figure shows it; `table` holds a row a job, replicate and sequence, `problem` its dense view."""
+    """A scenario as a figure shows it; `table` holds a row a job, replicate and sequence, `problem` its dense view.
+
+    start, budget  pinned seconds from which growth is possible, and in all; window: epochs at the end that a result is the mean of
+    """
 
     name: str
     start: float
     budget: float
+    window: int
     problem: AdaptationProblem
     table: pd.DataFrame
 
@@ -130,7 +134,7 @@ def shown(tables: StudyTables, spec: FigureSpec, names: Iterable[str] = ()) -> l
         start = architecture(scenario.model)
         table = read_table(tables.inputs[name]["table"])
         problem = AdaptationProblem(name, table, start, setup_of(scenario, start))
-        found.append(Shown(name, scenario.adapt_at, scenario.budget, problem, table))
+        found.append(Shown(name, scenario.adapt_at, scenario.budget, scenario.reward.window, problem, table))
     return found if names else sorted(found, key=lambda scenario: (scenario.start, scenario.name))
 
 
