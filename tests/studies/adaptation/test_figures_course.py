@@ -14,6 +14,7 @@ from schedlab.config.contract import StudyTables
 from schedlab.config.errors import UserError
 from schedlab.config.files import write_table
 from schedlab.figures.helpers import running_mean
+from schedlab.studies.adaptation.figures_learning import settled
 
 pytestmark = pytest.mark.usefixtures("themed")
 
@@ -35,6 +36,26 @@ def test_learning_shows_the_loss_with_its_running_mean(tables: StudyTables) -> N
         "policy-gradient objective",
         "episode",
     )
+
+
+def test_curves_are_cut_where_they_have_settled(tables: StudyTables) -> None:
+    assert settled(np.array([[5.0, 3.0, 1.0, 1.0, 1.0], [4.0, 1.0, 1.0, 1.0, 1.0]])) == 2
+    assert settled(np.full((2, 5), 0.3)) == 0
+    assert settled(np.array([0.0, 1.0, 0.0, 1.0])) == 3
+    risen = tables.curves["value"].where((tables.curves["metric"] != "reward") | (tables.curves["step"] <= 50), -0.2)
+    at_once = replace(tables, curves=tables.curves.assign(value=risen))
+    for kind in ("learning", "transfer"):
+        spec = replace(SPECS[kind], params={**SPECS[kind].params, "window": 10})
+        assert "Cut" not in draw(tables, spec).caption
+        drawing = draw(at_once, spec)
+        assert "Cut where the running means have settled (60 of 200 episodes)." in drawing.caption
+        assert max(line.get_xdata().max() for line in drawing.figure.axes[0].get_lines() if len(line.get_xdata()) > 2) == 70
+
+
+def test_a_policy_s_start_stands_in_the_legend_of_transfer(tables: StudyTables) -> None:
+    parents = {"clever": {"policy": {"parent": None}}, "poor": {"policy": {"parent": "clever"}}}
+    labels = legend_labels(draw(replace(tables, policies=parents), SPECS["transfer"]))
+    assert labels == ["clever (from scratch)", "poor (starts from clever)"]
 
 
 def test_transfer_has_an_arrow_from_scratch_to_transfer(tables: StudyTables) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import product
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -39,7 +40,7 @@ class Stretch:
         steps = np.unique(self.points["step"].to_numpy())
         return float(np.median(np.diff(steps))) if len(steps) > 1 else 1.0
 
-    def begin(self, episodes: int) -> Stretch:
+    def begin(self, episodes: float) -> Stretch:
         """Return the first episodes alone; 0: all."""
         return replace(self, points=self.points[self.points["step"] <= episodes]) if episodes else self
 
@@ -47,6 +48,33 @@ class Stretch:
     def counted(self) -> str:
         """What the horizontal axis counts."""
         return "episode" if (self.points["episode"] > 0).any() else "update"
+
+
+def settled(values: np.ndarray) -> int:
+    """Return the place in smoothed curves (..., n) after which none leaves its last value by more than 1 % of the range of all."""
+    away = np.abs(values - values[..., -1:]) > 0.01 * np.ptp(values)
+    places = np.flatnonzero(away.any(axis=tuple(range(values.ndim - 1))))
+    return int(places[-1]) + 1 if len(places) else 0
+
+
+def interesting(runs: Sequence[Stretch], metrics: Sequence[str], window: int) -> tuple[float, str]:
+    """Return the episode up to which runs are shown, and a sentence on what is cut: 1.25 times where the last run settles.
+
+    The objective, which is noise around nothing in the end, counts only where nothing else is shown.
+    """
+    told = [name for name in metrics if name != "objective"] or list(metrics)
+    last, settle = max(float(run.points["step"].max()) for run in runs), 0.0
+    for run, name in product(runs, told):
+        grid = (
+            run.points[run.points["metric"] == name].pivot_table(index="policy_seed", columns="step", values="value").dropna(axis="columns")
+        )
+        if grid.size:
+            smooth = helpers.running_mean(grid.to_numpy(), max(1, round(window / run.every)))
+            settle = max(settle, float(grid.columns[settled(smooth)]))
+    until = 1.25 * settle
+    if not 0 < until < 0.8 * last:
+        return last, ""
+    return until, f"Cut where the running means have settled ({settle:g} of {last:g} {runs[0].counted}s)."
 
 
 def draw_learning(tables: StudyTables, spec: FigureSpec) -> Drawing:
@@ -61,10 +89,11 @@ def draw_learning(tables: StudyTables, spec: FigureSpec) -> Drawing:
         return _nothing(spec)
     looks = data.styles(tables, list(dict.fromkeys(run.policy for run in runs)))
     scenarios = {scenario.name: scenario for scenario in data.shown(tables, spec, dict.fromkeys(run.scenario for run in runs))}
-    figure, panels = theme.new_figure(len(metrics), len(runs), height_mm=22 + 38 * len(metrics), squeeze=False, sharey="row", sharex="col")
+    until, cut = interesting(runs, metrics, window)
+    figure, panels = theme.new_figure(len(metrics), len(runs), height_mm=24 + 38 * len(metrics), squeeze=False, sharex="col")
     for row, metric in enumerate(metrics):
         for axes, run in zip(panels[row], runs, strict=True):
-            _points(axes, run, metric, window, looks[run.policy], scenarios[run.scenario])
+            _points(axes, run.begin(until), metric, window, looks[run.policy], scenarios[run.scenario])
         panels[row][0].set_ylabel(_axis(metric, scenarios[runs[0].scenario]))
     for axes, run in zip(panels[0], runs, strict=True):
         axes.set_title(f"{run.policy}\non {data.in_words(run.scenario)}", fontsize="medium")
@@ -72,7 +101,7 @@ def draw_learning(tables: StudyTables, spec: FigureSpec) -> Drawing:
         axes.set_xlabel(run.counted)
         axes.locator_params(axis="x", nbins=4)
     helpers.legend_outside(figure, _learning_keys(metrics, window), columns=2)
-    return Drawing(figure, f"{spec.caption} {_learning_told(runs, scenarios)}")
+    return Drawing(figure, " ".join(filter(None, [spec.caption, _learning_told(runs, scenarios), cut])))
 
 
 def _stretches(tables: StudyTables, policy: str) -> list[Stretch]:
@@ -122,13 +151,23 @@ def _points(axes: Axes, run: Stretch, metric: str, window: int, look: Style, sce
     for _, seed in points.groupby("policy_seed"):
         smooth = helpers.running_mean(seed["value"].to_numpy(), max(1, round(window / run.every)))
         axes.plot(seed["step"].to_numpy(), smooth, color=look.colour, linewidth=1.1, zorder=3)
-    if metric == "reward":
-        learned_on = scenario.problem.rows("train")
-        values = scenario.values()[list(learned_on)].mean(0)
-        best = values.max() if scenario.quantity.better == "higher" else values.min()
-        axes.axhline(best, color=INK, linewidth=0.8, linestyle=(0, (4, 2)), zorder=1)
-        axes.axhline(values[scenario.nothing], color=MUTED, linewidth=0.8, linestyle=(0, (1, 1.2)), zorder=1)
     axes.set_xlim(left=0)
+    if metric == "reward":
+        _reference_lines(axes, scenario)
+
+
+def _reference_lines(axes: Axes, scenario: Shown) -> None:
+    """Lines at the best sequence of what is learned on and at doing nothing, above the curves that end on them."""
+    values = scenario.values()[list(scenario.problem.rows("train"))].mean(0)
+    best = float(values.max() if scenario.quantity.better == "higher" else values.min())
+    never = float(values[scenario.nothing])
+    axes.axhline(never, color=MUTED, linewidth=1.4, linestyle=(0, (1, 1.2)), zorder=4)
+    axes.axhline(best, color=INK, linewidth=0.8, linestyle=(0, (4, 2)), zorder=5)
+    if best == never:
+        axes.annotate(
+            "both the same here", (0.98, best), (0, 4), xycoords=axes.get_yaxis_transform(), textcoords="offset points", ha="right",
+            fontsize="x-small", color=MUTED,
+        )  # fmt: skip
 
 
 def _learning_keys(metrics: Sequence[str], window: int) -> list[Any]:
@@ -140,7 +179,7 @@ def _learning_keys(metrics: Sequence[str], window: int) -> list[Any]:
     ]
     if "reward" in metrics:
         keys.append(Line2D([], [], color=INK, linewidth=0.8, linestyle=(0, (4, 2)), label="best sequence"))
-        keys.append(Line2D([], [], color=MUTED, linewidth=0.8, linestyle=(0, (1, 1.2)), label="no adaptation"))
+        keys.append(Line2D([], [], color=MUTED, linewidth=1.4, linestyle=(0, (1, 1.2)), label="no adaptation"))
     return keys
 
 
@@ -169,19 +208,28 @@ def draw_transfer(tables: StudyTables, spec: FigureSpec) -> Drawing:
     looks = data.styles(tables, [name for name in spec.policies if any(name in group["runs"] for group in groups)])
     scenarios = {scenario.name: scenario for scenario in data.shown(tables, spec, dict.fromkeys(group["scenario"] for group in groups))}
     places = [(group, metric) for group in groups for metric in metrics]
-    columns = len(places) if len(places) < 4 else 2
-    rows = -(-len(places) // columns)
-    figure, panels = theme.new_figure(rows, columns, height_mm=24 + 46 * rows, squeeze=False)
+    until, cut = interesting([run for group in groups for run in group["runs"].values()], metrics, window)
+    figure, lines = theme.new_grid(len(places), 3 if len(places) < 4 else 2, row_mm=46, around_mm=24)
     jumps = []
-    for axes, (group, metric) in zip(panels.flat, places, strict=False):
-        jumps += _group_panel(axes, group, metric, window, looks, scenarios[group["scenario"]])
+    for axes, (group, metric) in zip([axes for line in lines for axes in line], places, strict=True):
+        jumps += _group_panel(axes, group, metric, window, looks, scenarios[group["scenario"]], until)
+        if len(groups) > 1 or metric == metrics[0]:
+            axes.set_title(group["title"], fontsize="medium")
         if limits := data.parameter(spec, "range", []):
             axes.set_ylim(*limits)
-    for axes in panels.flat[len(places) :]:
-        axes.remove()
+    helpers.legend_outside(figure, _transfer_keys(tables, looks), columns=3 if len(looks) > 4 else 2)
     jumpstart = f"Jumpstart: {'; '.join(jumps)}." if jumps else ""
-    helpers.legend_outside(figure, helpers.policy_handles(looks, looks, lines=True), columns=3 if len(looks) > 4 else 4)
-    return Drawing(figure, f"{spec.caption} {_ends_told(groups, scenarios, metrics[0], window)} {jumpstart}".strip())
+    return Drawing(figure, " ".join(filter(None, [spec.caption, _ends_told(groups, scenarios, metrics[0], window), jumpstart, cut])))
+
+
+def _transfer_keys(tables: StudyTables, looks: Mapping[str, Style]) -> list[Any]:
+    """A line a policy, with what it starts from; where there are many their names say it."""
+    handles = helpers.policy_handles(looks, looks, lines=True)
+    for handle, name in zip(handles, looks, strict=True):
+        parent = tables.policies.get(name, {}).get("policy", {}).get("parent")
+        if name in tables.policies and len(looks) <= 4:
+            handle.set_label(f"{name} (starts from {parent})" if parent else f"{name} (from scratch)")
+    return handles
 
 
 def _groups(tables: StudyTables, spec: FigureSpec) -> list[dict[str, Any]]:
@@ -204,17 +252,18 @@ def _groups(tables: StudyTables, spec: FigureSpec) -> list[dict[str, Any]]:
     return found
 
 
-def _group_panel(axes: Axes, group: Mapping[str, Any], metric: str, window: int, looks: Mapping[str, Style], scenario: Shown) -> list[str]:
-    """Draw one group; return what its jumpstart is, in words."""
+def _group_panel(
+    axes: Axes, group: Mapping[str, Any], metric: str, window: int, looks: Mapping[str, Style], scenario: Shown, until: float
+) -> list[str]:
+    """Draw one group up to an episode; return what its jumpstart is, in words."""
     starts = {}
     for name, run in group["runs"].items():
-        points = shown_values(run, metric, scenario)
+        points = shown_values(run.begin(until), metric, scenario)
         smooth = max(1, round(window / run.every))
         helpers.learning_curve(axes, points, looks[name], window=smooth)
         starts[name] = float(points[points["step"] == points["step"].min()]["value"].mean())
     first = next(iter(group["runs"].values()))
     axes.set(xlabel=first.counted, ylabel=_axis(metric, scenario))
-    axes.set_title(group["title"], fontsize="medium")
     axes.margins(x=0.02)
     pair = [name for name in group.get("jumpstart", ()) if name in starts]
     if len(pair) < 2:
