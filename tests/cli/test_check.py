@@ -124,16 +124,26 @@ def test_the_workflow_s_records_are_used_and_nothing_else_is_written(tmp_path: P
 
 def test_the_ledger_as_a_table_and_as_json(conf: Path, capsys: pytest.CaptureFixture) -> None:
     assert main(["claims", "--conf", str(conf)]) == 0
-    header, first, second, total = capsys.readouterr().out.splitlines()
-    assert header.split()[:3] == ["study", "claim", "table"]
-    assert first.split() == ["adaptation", "accuracy", "accuracy", "0.7391", "0.73912", "-", "0.0001", "reproduced"]
-    assert second.split()[-5:] == ["110", "011", "-", "-", "differs"]
+    *origin, gap, header, first, second, end, total = capsys.readouterr().out.splitlines()
+    assert f"stored in {conf.as_posix()}/claims/adaptation.yaml; nothing is computed now" in " ".join(origin)
+    assert (gap, end) == ("", "")
+    assert header.split() == ["claim", "quantity", "published", "reference", "repaired", "status"]
+    assert first.split() == ["accuracy", "accuracy", "0.7391", "0.73912", "-", "reproduced"]
+    assert second.split()[-4:] == ["110", "011", "-", "differs"]
     assert total == "1 reproduced, 1 differs"
     assert main(["claims", "--conf", str(conf), "--json", "--study", "adaptation"]) == 0
     rows = json.loads(capsys.readouterr().out)
     assert [(row["id"], row["published"], row["note"]) for row in rows] == [("accuracy", 0.7391, ""), ("sequence", "110", "noise")]
     assert main(["claims", "--conf", str(conf), "--study", "adoption"]) == 2
     assert "did you mean 'adaptation'" in capsys.readouterr().err
+
+
+def test_the_shipped_ledgers_fit_a_terminal(repository: Path, capsys: pytest.CaptureFixture) -> None:
+    assert main(["claims", "--conf", str(repository / "conf")]) == 0
+    table = capsys.readouterr().out.split("\n\n")[1].splitlines()
+    assert max(map(len, table)) <= 120
+    (ledger,) = read_claims(repository / "conf", "adaptation").values()
+    assert sum(line.endswith(("reproduced", "repaired", "differs", "open")) for line in table) == len(ledger.claims)
 
 
 def test_no_ledger_is_no_mistake(conf: Path, capsys: pytest.CaptureFixture) -> None:

@@ -3,48 +3,78 @@
 from __future__ import annotations
 
 import json
+import textwrap
 from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from schedlab.config.claims import STATUSES, Value, read_claims, rows
 from schedlab.config.errors import UserError
 
-COLUMNS = {  # of the table -> of the ledger
-    "study": "study",
+WIDTH = 120  # columns of a terminal that the table fits in
+COLUMNS = {  # of the table -> of the ledger; what else a claim says stands in the file and in the JSON
     "claim": "id",
-    "table": "table",
     "quantity": "quantity",
     "published": "published",
     "reference": "ours_reference",
     "repaired": "ours_repaired",
-    "tolerance": "tolerance",
     "status": "status",
 }
-NUMBERS = frozenset({"published", "reference", "repaired", "tolerance"})
+MOST = {"claim": 36, "published": 14, "reference": 14, "repaired": 14, "status": 10}  # widths beyond which a cell is wrapped
+NUMBERS = frozenset({"published", "reference", "repaired"})
 
 
 def claims(folder: str, study: str | None, as_json: bool = False) -> int:
     """Print every claim with what is published and what comes out here in both modes; returns 0. Raises UserError(s)."""
     if not (Path(folder) / "config.yaml").is_file():
         raise UserError(f"there is no {folder}/config.yaml", expected="a configuration folder", remedy="run in a checkout, or name it")
-    found = list(rows(read_claims(folder, study)))
+    ledgers = read_claims(folder, study)
+    found = list(rows(ledgers))
     if as_json:
         print(json.dumps(found, indent=2, ensure_ascii=False))
         return 0
     if not found:
         print("no claims yet")
         return 0
-    lines = [list(COLUMNS), *([_text(row[key]) for key in COLUMNS.values()] for row in found)]
-    widths = [max(len(line[column]) for line in lines) for column in range(len(COLUMNS))]
-    for line in lines:
-        cells = zip(line, widths, COLUMNS, strict=True)
-        print("  ".join(cell.rjust(width) if name in NUMBERS else cell.ljust(width) for cell, width, name in cells).rstrip())
+    for name in ledgers:
+        own = [row for row in found if row["study"] == name]
+        if own:
+            print("\n".join([*_origin(Path(folder) / "claims" / f"{name}.yaml", own), "", *_table(own), ""]))
     counts = Counter(row["status"] for row in found)
     print(", ".join(f"{counts[status]} {status}" for status in STATUSES if counts[status]))
     return 0
 
 
-def _text(value: Value) -> str:
+def _origin(file: Path, own: Sequence[Mapping[str, Value]]) -> list[str]:
+    """Say of a study's ledger what its columns are, and that nothing is computed now."""
+    papers = "; ".join(dict.fromkeys(str(row["paper"]) for row in own))
+    text = (
+        f"{own[0]['study']}: published in {papers}. Beside each published value stand ours: `reference` with every published choice, "
+        f"`repaired` with the published defects mended. They were measured once and are stored in {file.as_posix()}; nothing is computed "
+        "now. There, and with --json, each claim names its table, its tolerance and the command that measures it again."
+    )
+    return textwrap.wrap(text, WIDTH, break_on_hyphens=False, break_long_words=False)
+
+
+def _table(own: Sequence[Mapping[str, Value]]) -> list[str]:
+    """Lines of a table of the claims, at most WIDTH long; long cells are wrapped."""
+    texts = [{name: _text(row[key]) for name, key in COLUMNS.items()} for row in [dict(zip(COLUMNS.values(), COLUMNS, strict=True)), *own]]
+    widths = {name: min(most, max(len(text[name]) for text in texts)) for name, most in MOST.items()}
+    rest = WIDTH - sum(widths.values()) - 2 * len(widths)
+    widths["quantity"] = min(rest, max(len(text["quantity"]) for text in texts))
+    return [line for text in texts for line in _lines(text, widths)]
+
+
+def _lines(text: Mapping[str, str], widths: Mapping[str, int]) -> Iterator[str]:
+    cells = {name: textwrap.wrap(text[name], widths[name], subsequent_indent=" " * (name not in NUMBERS)) for name in COLUMNS}
+    for number in range(max(len(lines) for lines in cells.values())):
+        parts = {name: lines[number] if number < len(lines) else "" for name, lines in cells.items()}
+        placed = [part.rjust(widths[name]) if name in NUMBERS else part.ljust(widths[name]) for name, part in parts.items()]
+        yield "  ".join(placed).rstrip()
+
+
+def _text(value: Any) -> str:
     if value is None:
         return "-"
     return f"{value:.6g}" if isinstance(value, float) else str(value)
