@@ -22,10 +22,22 @@ FIGURE = {
 }
 
 
+WORDS = {
+    "adaptation": {
+        "terms": {"regret": "what is lost"},
+        "policies": {
+            "exact": {"learner": "exact", "trained_on": "early+late", "parent": None},
+            "further": {"learner": "reinforce", "trained_on": "early > late", "parent": "exact"},
+        },
+    },
+    "batch": {"terms": {}, "policies": {}},
+}
+
+
 def test_every_figure_is_listed_with_what_it_rests_on(tmp_path: Path) -> None:
     for study in ("batch", "adaptation"):
         folder = tmp_path / "small" / study
-        write_json(folder / "figures.json", {"study": study, "question": "when?", "scale": "small", "figures": [FIGURE]})
+        write_json(folder / "figures.json", {"study": study, "question": "when?", "scale": "small", **WORDS[study], "figures": [FIGURE]})
         (folder / "objective.png").touch()
         (folder / "objective.svg").touch()
         (folder / "objective.pdf").touch()
@@ -34,6 +46,9 @@ def test_every_figure_is_listed_with_what_it_rests_on(tmp_path: Path) -> None:
     assert text.index("## adaptation") < text.index("## batch")
     for part in ("Fig. 3", "early, late", "0–2", FIGURE["config_hash"], FIGURE["command"], FIGURE["caption"]):
         assert part in text
+    assert "* `regret`: what is lost\n* `exact`: learned by `exact` on early+late\n" in text
+    assert "* `further`: learned by `reinforce` on early > late, starting from `exact`\n" in text
+    assert "batch-glossary" not in text
     links = re.findall(r"\]\(([^)]+)\)", text)
     files = [link for link in links if not link.startswith("#")]
     assert len(files) == 6

@@ -65,7 +65,8 @@ def run_all(toy: Toy, out: Path) -> None:
     )
     figure = yaml.safe_load(Path("conf/figure/toy/costs.yaml").read_text())
     scenarios = {name: toy.problem(name) for name in ("near", "far")}
-    part = toy.part("draw", scale="smoke", theme={"dpi": 60}, figures=[figure], scenarios=scenarios, policies={"hill": {}})
+    learned = {"hill": {"policy": {**toy.hill, "parent": None}}}
+    part = toy.part("draw", scale="smoke", theme={"dpi": 60}, figures=[figure], scenarios=scenarios, policies=learned)
     draw(part, out / "summary", toy.inputs, out / "plots" / "toy")
     write_index(out / "plots")
 
@@ -108,6 +109,8 @@ def test_comparisons_with_baseline_and_best_rule(finished: Path) -> None:
 
 def test_figures_and_index(shared_toy: Toy, finished: Path) -> None:
     folder = finished / "plots" / "toy"
+    assert "* `hill`: learned by `" in (finished / "plots" / "INDEX.md").read_text()
+    assert "` on near > near+far" in (finished / "plots" / "INDEX.md").read_text()
     for ending in ("svg", "pdf", "png", "txt"):
         assert (folder / f"costs.{ending}").stat().st_size > 0
     entry = json.loads((folder / "figures.json").read_text())["figures"][0]

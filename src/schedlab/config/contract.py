@@ -211,6 +211,7 @@ class Study:
     results_version is the deliberate trigger: raise it when the study's code changes its results.
     scenario / scale / rule_params: typed sections; `rules` makes fixed heuristics, `learners` makes learned policies.
     parts, requires, inputs, problem take the typed scenario; inputs: name -> (part, file name in that part's folder).
+    terms: words of its figures, rules' names among them -> what they mean, for the glossary of the index.
     check(scenario) may raise UserError for what types cannot say. commands adds the study's sub-commands to a parser.
     """
 
@@ -230,5 +231,6 @@ class Study:
     inputs: Callable[[Any], Mapping[str, tuple[str, str]]]
     problem: Callable[[Mapping[str, Any], Mapping[str, Path]], Problem]
     details: Mapping[str, str] = field(default_factory=dict)
+    terms: Mapping[str, str] = field(default_factory=dict)
     check: Callable[[Any], Iterable[Exception]] | None = None
     commands: Callable[[argparse._SubParsersAction], None] | None = None

@@ -24,6 +24,8 @@ def index_text(scale: str, studies: list[Mapping[str, Any]]) -> str:
     lines = [f"# Figures at scale `{scale}`", "", "Made by `schedlab`; each figure is drawn from the tables of its study alone.", ""]
     lines += ["| figure | published figure | scenarios | seeds | configuration |", "|---|---|---|---|---|"]
     for study in studies:
+        if study.get("terms") or study.get("policies"):
+            lines[2] += f" Words and policies of {study['study']}: [glossary](#{study['study']}-glossary)."
         for figure in study["figures"]:
             cells = [f"[{study['study']}: {figure['title']}](#{_anchor(study, figure)})", figure["published"] or "–"]
             cells += [", ".join(figure["scenarios"]), spans(figure["seeds"]), f"`{figure['config_hash']}`"]
@@ -32,7 +34,21 @@ def index_text(scale: str, studies: list[Mapping[str, Any]]) -> str:
         lines += ["", f"## {study['study']}", "", study["question"]]
         for figure in study["figures"]:
             lines += ["", *_section(study, figure)]
+        lines += _glossary(study)
     return "\n".join(lines) + "\n"
+
+
+def _glossary(study: Mapping[str, Any]) -> list[str]:
+    """Lines that explain the study's words and the learned policies that its figures show; none where there are neither."""
+    terms, policies = study.get("terms", {}), study.get("policies", {})
+    if not terms and not policies:
+        return []
+    lines = ["", f'<a id="{study["study"]}-glossary"></a>', f"### Words and policies of {study['study']}", ""]
+    lines += [f"* `{word}`: {meaning}" for word, meaning in terms.items()]
+    for name, policy in policies.items():
+        start = f", starting from `{policy['parent']}`" if policy["parent"] else ""
+        lines.append(f"* `{name}`: learned by `{policy['learner']}` on {policy['trained_on'] or 'no scenario'}{start}")
+    return lines
 
 
 def spans(seeds: list[int]) -> str:

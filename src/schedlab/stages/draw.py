@@ -47,7 +47,10 @@ def draw(part: Path, summary: Path, inputs: Mapping[str, Mapping[str, Path]], ou
             drawing = drawing_function(study, spec.kind)(study_tables, spec)
             save(drawing, out / spec.name)
         entries.append(_entry(values, spec, drawing.caption, shown))
-    write_json(out / "figures.json", {"study": study.name, "question": study.question, "scale": values["scale"], "figures": entries})
+    of_study = {"study": study.name, "question": study.question, "scale": values["scale"]}
+    shown_policies = {name for entry in entries for name in entry["policies"]}
+    terms = {"terms": dict(study.terms), "policies": _learned(values, study_tables.scores, shown_policies)}
+    write_json(out / "figures.json", {**of_study, **terms, "figures": entries})
 
 
 def read_tables(study: Study, summary: Path, part: Mapping[str, Any], inputs: Mapping[str, Mapping[str, Path]]) -> StudyTables:
@@ -101,6 +104,13 @@ def _entry(part: Mapping[str, Any], spec: FigureSpec, caption: str, shown: pd.Da
         "rests_on": _sorted(shown["config_hash"]),
         "command": f"snakemake --cores all plots/{part['scale']}/{part['study']}/{spec.name}.svg --config scale={part['scale']}",
     }
+
+
+def _learned(part: Mapping[str, Any], scores: pd.DataFrame, shown: Iterable[str]) -> dict[str, dict[str, Any]]:
+    """Learner, scenarios trained on in order, and parent of each learned policy that some figure shows."""
+    trained_on = dict(zip(scores["policy"], scores["trained_on"], strict=True))
+    learned = {name: part["policies"][name]["policy"] for name in sorted(shown) if name in part["policies"]}
+    return {name: {"learner": own["target"], "trained_on": trained_on[name], "parent": own["parent"]} for name, own in learned.items()}
 
 
 def _sorted(values: Iterable[Any]) -> list[Any]:

@@ -17,6 +17,7 @@ from schedlab.studies.adaptation.learner_settings import LEARNER_SETTINGS
 from schedlab.studies.adaptation.problem import SCORES, AdaptationProblem, setup_of
 from schedlab.studies.adaptation.rules import RULE_SETTINGS, RULES
 from schedlab.studies.adaptation.settings import RESULTS_VERSION, AdaptationScenario
+from schedlab.studies.adaptation.terms import TERMS
 
 PUBLISHED_SOURCE = "the published system's simulations, as one CSV; set SCHEDLAB_DATA to the folder that holds it"
 
@@ -174,6 +175,7 @@ STUDY = Study(
         "decisions": "what each policy decided and how sure it was, with the time left",
         "sequences": "the sequence that came of it, with reward, regret and rank",
     },
+    terms=TERMS,
     check=check,
     commands=_commands,
 )
