@@ -224,7 +224,7 @@ def _final_panel(
             axes.axvline(place - 0.5, color=GRID, linewidth=0.5)
     never = [float(rows.loc[rows["policy"] == NEVER, "value"].mean()) for rows in found.values()]
     axes.axhline(float(np.nanmean(never)) if np.isfinite(never).any() else np.nan, color=MUTED, linewidth=0.8, linestyle=(0, (4, 2)))
-    axes.set_xticks(range(len(scenarios)), [scenario.tick for scenario in scenarios])
+    axes.set_xticks(range(len(scenarios)), [scenario.tick if len(scenarios) < ACROSS else data.narrow(scenario) for scenario in scenarios])
     axes.set(xlim=(-0.5, len(scenarios) - 0.5), ylabel=helpers.axis_label(metric))
     axes.tick_params(axis="x", length=0)
 
