@@ -56,6 +56,8 @@ def write_conf(folder: Path) -> Path:
         _write(conf / "scenario" / "adaptation" / f"{name}.yaml", SCENARIO.format(name=name, adapt_at=adapt_at))
     for learner in ("exact", "constant"):
         _write(conf / "policy" / "adaptation" / f"{learner}-tiny.yaml", POLICY.format(learner=learner))
+    study = conf / "study" / "adaptation.yaml"
+    study.write_text(study.read_text().replace("baseline: best-constant", "baseline: constant-tiny"))
     _write(conf / "claims" / "adaptation.yaml", CLAIMS)
     return conf
 

@@ -32,6 +32,12 @@ class ToyScale(Settings):
     """The toy has one size."""
 
 
+class ConstantSettings(Settings):
+    """Values of the rule `constant`."""
+
+    guess: float = setting(0.0, doc="what it says", unit="m")
+
+
 class HillClimbing(Settings):
     """Values of the learner `hill_climbing`."""
 
@@ -167,6 +173,7 @@ STUDY = Study(
     rules={"constant": make_constant, "dice": make_dice},
     learners={"hill_climbing": HillClimber},
     learner_settings={"hill_climbing": HillClimbing},
+    rule_settings={"constant": ConstantSettings},
     figures={"costs": "toy_study.figures:draw_costs"},
     parts=lambda scenario: {"draw_targets": Part(target_values(scenario))},
     problem_part=lambda scenario: {"units": scenario.units},

@@ -7,8 +7,9 @@ from pathlib import Path
 
 from schedlab.config import experiment
 from schedlab.config.claims import read_claims
-from schedlab.config.compose import Memo, option_names
+from schedlab.config.compose import Compositions
 from schedlab.config.errors import UserErrors
+from schedlab.config.yaml_files import option_names
 from schedlab.stages.studies import find_study
 
 
@@ -17,12 +18,18 @@ def check(folder: str, scale: str) -> int:
     conf = Path(folder)
     scales = [name for name in experiment.SCALE_ORDER if name in option_names(conf / "scale")] if scale == "all" else [scale]
     lines: dict[str, list[str]] = {}
-    memo: Memo = {}
+    made = Compositions(conf)
+    compared: set[str] = set()
+    uncompared: dict[str, None] = {}
     mistakes: dict[str, None] = {}
     for name in scales or ["small"]:
         try:
-            for line in _lines(experiment.load(conf, name, find_study, kept_records(conf, name), memo)):
+            loaded = experiment.load(conf, name, find_study, kept_records(conf, name), made)
+            for line in _lines(loaded):
                 lines.setdefault(line, []).append(name)
+            for study in loaded.studies:
+                compared |= {f"{study}/{policy}" for policy in loaded.compared_policies(study)}
+                uncompared |= dict.fromkeys(f"{study}/{policy}" for policy in loaded.uncompared_policies(study))
         except UserErrors as several:
             mistakes |= dict.fromkeys(str(error) for error in several.errors)
     try:
@@ -36,13 +43,16 @@ def check(folder: str, scale: str) -> int:
         return 2
     for line, at in lines.items():
         print(f"{line}  [{' '.join(at)}]")
+    for policy in uncompared:
+        if policy not in compared:
+            print(f"hint  conf/policy/{policy}.yaml: it is not learned, for no scenario names it under `policies`")
     for study, ledger in ledgers.items():
         print(f"ok  claims   {study}: {len(ledger.claims)} claims")
     return 0
 
 
 def kept_records(conf: Path, scale: str) -> Path | None:
-    """The records that the workflow keeps of ./conf, which save half a minute; nowhere else is anything read or written."""
+    """The records that the workflow keeps of ./conf, which save seconds; nowhere else is anything read or written."""
     kept = Path(".schedlab", f"records-{scale}.json")
     return kept if kept.is_file() and conf.resolve() == Path("conf").resolve() else None
 

@@ -5,9 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-from schedlab.config.compose import option_names
 from schedlab.config.schema import Settings, parameter_rows, sections_within
-from schedlab.config.settings import FigureSettings, PolicySettings, RuleSettings, ScaleSettings, StudySettings, ThemeSettings
+from schedlab.config.settings import (
+    FigureSettings,
+    PolicySettings,
+    RootSettings,
+    RuleSettings,
+    ScaleSettings,
+    StudySettings,
+    ThemeSettings,
+)
+from schedlab.config.yaml_files import option_names
 from schedlab.stages import studies
 
 INTRODUCTION = """# Parameters
@@ -27,13 +35,12 @@ def page(folder: Path) -> Iterator[str]:
     """Yield the lines of the page, for the studies of a configuration folder."""
     yield INTRODUCTION
     written: set[type[Settings]] = set()
-    yield from _chapter(
-        "Every study", "", written, StudySettings, ScaleSettings, PolicySettings, RuleSettings, FigureSettings, ThemeSettings
-    )
+    common = (RootSettings, StudySettings, ScaleSettings, PolicySettings, RuleSettings, FigureSettings, ThemeSettings)
+    yield from _chapter("Every study", "", written, *common)
     for name in option_names(folder / "study"):
         study = studies.load(name, folder)
-        chapter = f"Study {name}"
-        yield from _chapter(chapter, study.question, written, study.scenario, study.scale, *study.learner_settings.values())
+        own = (*study.rule_settings.values(), *study.learner_settings.values(), *study.figure_settings.values())
+        yield from _chapter(f"Study {name}", study.question, written, study.scenario, study.scale, *own)
 
 
 def _chapter(title: str, text: str, written: set[type[Settings]], *kinds: type[Settings]) -> Iterator[str]:

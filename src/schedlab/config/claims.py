@@ -6,12 +6,11 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Literal
 
-import yaml
-
-from schedlab.config.compose import Composed, check_yaml, option_names
+from schedlab.config.compose import Composed
 from schedlab.config.errors import UserError, UserErrors, did_you_mean
 from schedlab.config.schema import Settings, setting, validate
 from schedlab.config.settings import NAME
+from schedlab.config.yaml_files import option_names, read_yaml
 
 Value = float | str | None
 STATUSES = ("reproduced", "repaired", "differs", "open")
@@ -69,8 +68,7 @@ def read_claims(folder: Path | str, study: str | None = None) -> dict[str, Claim
 
 
 def _read(file: Path, name: str) -> ClaimsSettings:
-    check_yaml(file)
-    composed = Composed(yaml.load(file.read_text(encoding="utf-8"), Loader=yaml.CSafeLoader) or {}, ((file, ()),))
+    composed = Composed(read_yaml(file), ((file, ()),))
     ledger = validate(ClaimsSettings, composed.values, composed.locate)
     if errors := list(_contradictions(ledger, name, composed)):
         raise UserErrors(errors)

@@ -18,7 +18,9 @@ if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.figure import Figure
 
+    from schedlab.config.errors import UserError
     from schedlab.config.schema import Settings
+    from schedlab.config.settings import PolicySettings
 
 Scalar = bool | int | float | str | None
 Split = Literal["train", "validation", "test"]
@@ -209,10 +211,12 @@ class Study:
     """The door of a study: everything that the stages and the command line may know of it.
 
     results_version is the deliberate trigger: raise it when the study's code changes its results.
-    scenario / scale / rule_params: typed sections; `rules` makes fixed heuristics, `learners` makes learned policies.
+    scenario / scale: typed sections; `rules` makes fixed heuristics, `learners` makes learned policies.
+    rule_settings, learner_settings, figure_settings: the typed values of each (a figure's `params`); a rule or figure without takes none.
     parts, requires, inputs, problem take the typed scenario; inputs: name -> (part, file name in that part's folder).
     terms: words of its figures, rules' names among them -> what they mean, for the glossary of the index.
-    check(scenario) may raise UserError for what types cannot say. commands adds the study's sub-commands to a parser.
+    check(scenario) and check_policy(policy, learner's values) may yield or raise UserErrors for what types cannot say; a `where` that is
+    a key gets its file in front. commands adds the study's sub-commands to a parser.
     """
 
     name: str
@@ -232,5 +236,8 @@ class Study:
     problem: Callable[[Mapping[str, Any], Mapping[str, Path]], Problem]
     details: Mapping[str, str] = field(default_factory=dict)
     terms: Mapping[str, str] = field(default_factory=dict)
-    check: Callable[[Any], Iterable[Exception]] | None = None
+    rule_settings: Mapping[str, type[Settings]] = field(default_factory=dict)
+    figure_settings: Mapping[str, type[Settings]] = field(default_factory=dict)
+    check: Callable[[Any], Iterable[UserError]] | None = None
+    check_policy: Callable[[PolicySettings, Any], Iterable[UserError]] | None = None
     commands: Callable[[argparse._SubParsersAction], None] | None = None

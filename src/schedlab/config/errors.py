@@ -36,10 +36,14 @@ class UserErrors(UserError):
         Exception.__init__(self, "\n".join(str(error) for error in self.errors))
 
 
+def nearest(name: str, valid: Iterable[str]) -> str:
+    """Return the valid name that was probably meant; empty where none is near."""
+    return next(iter(difflib.get_close_matches(name, sorted(set(valid)), n=1, cutoff=0.6)), "")
+
+
 def did_you_mean(name: str, valid: Iterable[str]) -> str:
     """Return a sentence that names the nearest of the valid names, or lists them where none is near."""
     names = sorted(set(valid))
-    near = difflib.get_close_matches(name, names, n=1, cutoff=0.6)
-    if near:
-        return f"did you mean '{near[0]}'?"
+    if near := nearest(name, names):
+        return f"did you mean '{near}'?"
     return "valid: " + ", ".join(names) if names else "none is valid here"

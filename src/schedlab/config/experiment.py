@@ -5,28 +5,30 @@ The workflow asks this object for names and paths; it holds no logic of any stud
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from schedlab.config import records
-from schedlab.config.compose import Memo, option_names
+from schedlab.config.compose import Compositions
 from schedlab.config.contract import Study
+from schedlab.config.cross_checks import cross_checks
 from schedlab.config.data_paths import find_data
 from schedlab.config.errors import UserError, UserErrors, did_you_mean
 from schedlab.config.hashes import content_hash, file_hash
-from schedlab.config.plugins import is_file_target, target_file
+from schedlab.config.yaml_files import option_names
 
 SCALE_ORDER = ("smoke", "small", "full", "paper")
 
 
 @dataclass
 class StudyRecords:
-    """The records of one study; `results_version` comes from its code."""
+    """The records of one study; `results_version` comes from its code, of which `code` is a hash (records.study_code)."""
 
     settings: dict[str, Any]
     results_version: int
+    code: str = ""
     scenarios: dict[str, dict[str, Any]] = field(default_factory=dict)
     policies: dict[str, dict[str, Any]] = field(default_factory=dict)
     figures: dict[str, dict[str, Any]] = field(default_factory=dict)
@@ -152,29 +154,34 @@ class Experiment:
                 queue += [parent] if (parent := self.policy(study, name)["parent"]) else []
         return sorted(needed)
 
+    def uncompared_policies(self, study: str) -> list[str]:
+        """Policies of this scale that no scenario compares, nor one that starts from them: nothing learns them."""
+        return sorted(self.studies[study].policies.keys() - set(self.compared_policies(study)))
+
     def training_scenarios(self, study: str, policy: str) -> list[str]:
         """Scenarios that a policy learns on, sorted."""
         return sorted({name for phase in self.policy(study, policy)["train_on"] for name in phase["scenarios"]})
 
 
-def load(folder: Path | str, scale: str, find_study: records.FindStudy, cache: Path | None = None, memo: Memo | None = None) -> Experiment:
+def load(
+    folder: Path | str, scale: str, find_study: records.FindStudy, cache: Path | None = None, made: Compositions | None = None
+) -> Experiment:
     """Compose, type and check every file of a configuration folder at one scale. Raises UserErrors with every mistake found.
 
-    memo: compositions to share among loads of one folder at several scales.
+    made: compositions to share among loads of one folder at several scales
+    A mistake in config.yaml or in the scale, on which every file builds, is told without what follows from it.
     """
     kept = records.RecordCache(cache)
-    conf = records.ConfigurationFolder(Path(folder), scale, kept, memo)
-    loaded, door = _studies(conf, find_study, ("scenario", "policy", "figure"))
-    theme = conf.record("figure", "theme", lambda c: records.theme_record(c, "theme")) if "figure/theme.yaml" in conf.hashes else {}
-    try:
-        scale_values = kept.get(
-            f"scale:{conf.ground}", lambda: records.scale_settings(conf.folder, scale, {name: door(name) for name in loaded})
-        )
-    except UserErrors as several:
-        conf.errors.extend(several.errors)
-        scale_values = {}
-    experiment = Experiment(conf.folder, scale, conf.root_seed(), scale_values, theme or {}, loaded, kept)
-    conf.errors.extend(_cross_checks(experiment) if not conf.errors else ())
+    conf = records.ConfigurationFolder(Path(folder), scale, kept, made)
+    seed = conf.root_seed()
+    loaded, door = _studies(conf, find_study)
+    scale_values = conf.scale_values(lambda: {name: door(name) for name in loaded})
+    for group in ("scenario", "policy", "figure"):
+        _add_records(conf, loaded, door, group)
+    theme = conf.record("figure", "theme", lambda c: records.theme_record(c, "theme")) if conf.holds("figure/theme.yaml") else {}
+    experiment = Experiment(conf.folder, scale, seed, scale_values, theme or {}, loaded, kept)
+    files = {name: {group: option_names(conf.folder / group / name) for group in ("scenario", "policy")} for name in loaded}
+    conf.errors.extend(cross_checks(experiment, files))
     if conf.errors:
         raise UserErrors(conf.errors)
     _restrict(experiment)
@@ -188,7 +195,8 @@ def scenario_records(folder: Path | str, scale: str, find_study: records.FindStu
     scale: at which the files are composed. Raises UserErrors with every mistake found.
     """
     conf = records.ConfigurationFolder(Path(folder), scale, records.RecordCache(cache))
-    loaded, _ = _studies(conf, find_study, ("scenario",))
+    loaded, door = _studies(conf, find_study)
+    _add_records(conf, loaded, door, "scenario")
     if conf.errors:
         raise UserErrors(conf.errors)
     return {name: study.scenarios for name, study in loaded.items()}
@@ -198,31 +206,6 @@ def missing_data(record: Mapping[str, Any]) -> list[str]:
     """Return what a scenario needs and this machine lacks, with where it should lie and where to get it."""
     needs = [(need, find_data(need["path"])) for need in record["requires"]]
     return [f"{need['name']} at {path} ({need['source']})" for need, path in needs if not path.exists()]
-
-
-def _studies(
-    conf: records.ConfigurationFolder, find_study: records.FindStudy, groups: Iterable[str]
-) -> tuple[dict[str, StudyRecords], _Doors]:
-    """The records of the studies, those of the named groups among them; mistakes are kept in conf.errors."""
-    studies = {
-        name: conf.record("study", name, lambda c, name=name: records.study_record(c, name)) for name in option_names(conf.folder / "study")
-    }
-    loaded = {name: StudyRecords(record, 0) for name, record in studies.items() if record}
-    door = _Doors(loaded, find_study)
-    for name, study in loaded.items():
-        code = records.study_code(study.settings)
-        study.results_version = conf.cache.get(f"results_version/{name}:{conf.ground}{code}", lambda name=name: door(name).results_version)
-        extra = content_hash([study.settings, code])
-        of_group = {"scenario": study.scenarios, "policy": study.policies, "figure": study.figures}
-        for group in groups:
-            make = getattr(records, f"{group}_record")
-            for option in option_names(conf.folder / group / name):
-                record = conf.record(
-                    f"{group}/{name}", option, lambda c, option=option, make=make, name=name: make(c, option, door(name)), extra
-                )
-                if record:
-                    of_group[group][option] = record
-    return loaded, door
 
 
 class _Doors:
@@ -237,59 +220,32 @@ class _Doors:
         return self.doors[name]
 
 
-def _cross_checks(experiment: Experiment) -> Iterable[UserError]:
-    for name, study in experiment.studies.items():
-        rules = {rule["name"] for record in study.scenarios.values() for rule in record["rules"]}
-        for scenario, record in study.scenarios.items():
-            where = f"conf/scenario/{name}/{scenario}.yaml"
-            for policy in record["policies"]:
-                if policy not in study.policies:
-                    yield UserError(f"unknown policy '{policy}'", where=f"{where}: policies", remedy=did_you_mean(policy, study.policies))
-            names = [rule["name"] for rule in record["rules"]] + record["policies"]
-            for target in (rule["target"] for rule in record["rules"] if is_file_target(rule["target"])):
-                if not target_file(target).is_file():
-                    yield UserError(
-                        f"no such file '{target_file(target)}'", where=f"{where}: rules", expected="a file with the rule's class"
-                    )
-            for twice in sorted({entry for entry in names if names.count(entry) > 1}):
-                yield UserError(f"'{twice}' is named twice", where=f"{where}: rules, policies", remedy="remove one of them")
-        for policy, record in study.policies.items():
-            yield from _policy_checks(study, policy, record, f"conf/policy/{name}/{policy}.yaml")
-        for figure, record in study.figures.items():
-            for key, known in (("scenarios", study.scenarios), ("policies", {*study.policies, *rules})):
-                for entry in record[key]:
-                    if entry not in known:
-                        where = f"conf/figure/{name}/{figure}.yaml: {key}"
-                        yield UserError(f"unknown {key[:-1].replace('ie', 'y')} '{entry}'", where=where, remedy=did_you_mean(entry, known))
+def _studies(conf: records.ConfigurationFolder, find_study: records.FindStudy) -> tuple[dict[str, StudyRecords], _Doors]:
+    """The studies, without their scenarios, policies and figures, and their doors; mistakes are kept in conf.errors."""
+    settings = {name: conf.record("study", name, lambda c, name=name: records.study_record(c, name)) for name in conf.layout.studies}
+    loaded = {name: StudyRecords(record, 0) for name, record in settings.items() if record}
+    door = _Doors(loaded, find_study)
+    for name in list(loaded):
+        code = loaded[name].code = records.study_code(loaded[name].settings)
+        make = lambda name=name: door(name).results_version  # noqa: E731
+        try:
+            loaded[name].results_version = conf.cache.get(f"results_version/{name}:{conf.ground}{code}", make)
+        except UserError as error:  # its module cannot be imported
+            conf.errors.append(error)
+            del loaded[name]
+    return loaded, door
 
 
-def _policy_checks(study: StudyRecords, policy: str, record: Mapping[str, Any], where: str) -> Iterable[UserError]:
-    if is_file_target(record["target"]) and not target_file(record["target"]).is_file():
-        yield UserError(
-            f"no such file '{target_file(record['target'])}'", where=f"{where}: learner", expected="a file with the learner's class"
-        )
-    for phase in record["train_on"]:
-        for scenario in phase["scenarios"]:
-            if scenario not in study.scenarios:
-                yield UserError(
-                    f"unknown scenario '{scenario}'", where=f"{where}: train_on", remedy=did_you_mean(scenario, study.scenarios)
-                )
-    parent, line = record["parent"], [policy]
-    while parent is not None:
-        if parent not in study.policies:
-            yield UserError(f"unknown policy '{parent}'", where=f"{where}: parent", remedy=did_you_mean(parent, study.policies))
-            return
-        if parent in line:
-            cycle = " -> ".join([*line, parent])
-            yield UserError(
-                f"the parents form a cycle: {cycle}", where=f"{where}: parent", remedy="start one of them from nothing (parent: null)"
-            )
-            return
-        line.append(parent)
-        missing = set(record["seeds"]) - set(study.policies[parent]["seeds"])
-        if missing and len(line) == 2:
-            yield UserError(f"seeds {sorted(missing)} are not seeds of the parent '{parent}'", where=f"{where}: seeds")
-        parent = study.policies[parent]["parent"]
+def _add_records(conf: records.ConfigurationFolder, loaded: Mapping[str, StudyRecords], door: _Doors, group: str) -> None:
+    """Add the records of a group to their studies; mistakes are kept in conf.errors."""
+    make = getattr(records, f"{group}_record")
+    for name, study in loaded.items():
+        extra = content_hash([study.settings, study.code])
+        target = {"scenario": study.scenarios, "policy": study.policies, "figure": study.figures}[group]
+        for option in option_names(conf.folder / group / name):
+            record = conf.record(f"{group}/{name}", option, lambda c, option=option, name=name: make(c, option, door(name)), extra)
+            if record:
+                target[option] = record
 
 
 def _restrict(experiment: Experiment) -> None:

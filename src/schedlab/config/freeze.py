@@ -19,6 +19,7 @@ from schedlab.config.files import write_text_if_changed
 from schedlab.config.hashes import content_hash
 from schedlab.config.plugins import is_file_target, target_file
 
+UNFROZEN = ("scales", "where", "names")  # of a record: what only the checks read
 HEADER = "# Frozen by schedlab from conf/; made again whenever the configuration changes. Edit conf/, not this file.\n"
 
 
@@ -127,7 +128,7 @@ def learn_part(experiment: Experiment, study: str, policy: str) -> dict[str, Any
     part = {
         **_identity(experiment, study),
         "seed": experiment.seed,
-        "policy": {key: value for key, value in record.items() if key != "scales"},
+        "policy": {key: value for key, value in record.items() if key not in UNFROZEN},
         "problems": {scenario: problem_part(experiment, study, scenario) for scenario in scenarios},
     }
     if record["parent"]:
@@ -196,7 +197,7 @@ def summarise_part(experiment: Experiment, study: str) -> dict[str, Any]:
 def draw_part(experiment: Experiment, study: str) -> dict[str, Any]:
     """What the figures of a study read: their own values, the theme, and what each scenario and policy is."""
     records = experiment.studies[study]
-    figures = [{key: value for key, value in record.items() if key != "scales"} for record in records.figures.values()]
+    figures = [{key: value for key, value in record.items() if key not in UNFROZEN} for record in records.figures.values()]
     for figure in figures:
         figure["scenarios"] = records.shown_in(figure)
     return {

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import importlib.util
 import sys
 from collections.abc import Sequence
@@ -47,6 +48,39 @@ def load_class(target: str, kind: str, methods: Sequence[str] | None = None) -> 
             expected="the methods " + ", ".join(wanted),
         )
     return found
+
+
+def find_class(target: str, kind: str) -> None:
+    """Check a FILE.py:CLASS target without running the file. Raises UserError where file, class or a method is missing, as far as seen.
+
+    A class that is not written out at the top of the file (imported, or made by a call), and methods of its bases, are left to load_class.
+    """
+    path, name = target_file(target), target.rpartition(":")[2]
+    if not path.is_file():
+        raise UserError("no such file", where=str(path), expected=f"a Python file with the {kind}'s class")
+    try:
+        body = ast.parse(path.read_bytes()).body
+    except (SyntaxError, ValueError) as error:
+        raise UserError(f"the file does not run: {type(error).__name__}: {error}", where=str(path), remedy="mend the file") from None
+    classes = {node.name: node for node in body if isinstance(node, ast.ClassDef)}
+    if name in classes:
+        there = {entry.name for entry in classes[name].body if isinstance(entry, ast.FunctionDef)}
+        missing = [method for method in INTERFACES[kind] if method not in there]
+        if missing and not classes[name].bases:
+            what = f"class '{name}' cannot serve as a {kind}: it lacks {', '.join(missing)}"
+            raise UserError(what, where=str(path), expected="the methods " + ", ".join(INTERFACES[kind]))
+    elif not _may_bind(body, name):
+        raise UserError(f"no class '{name}'", where=str(path), remedy=did_you_mean(name, classes))
+
+
+def _may_bind(body: list[ast.stmt], name: str) -> bool:
+    """Tell whether statements other than functions and classes may give a name a value: an import, an assignment."""
+    for node in (found for statement in body if not isinstance(statement, ast.FunctionDef | ast.ClassDef) for found in ast.walk(statement)):
+        if isinstance(node, ast.alias) and (node.asname or node.name) in (name, "*"):
+            return True
+        if (isinstance(node, ast.Name) and node.id == name) or (isinstance(node, ast.ClassDef) and node.name == name):
+            return True
+    return False
 
 
 def _load_module(path: Path) -> ModuleType:

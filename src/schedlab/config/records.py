@@ -1,6 +1,6 @@
 """Records: what the workflow must know of each configuration file, as plain JSON values that can be cached by content.
 
-A record is made from one composed, typed and checked file. Making one costs a Hydra composition (some 50 ms), so records are kept in a
+A record is made from one composed, typed and checked file. Making one costs a Hydra composition (some 20 ms), so records are kept in a
 cache whose keys hash the file itself, everything it may build on, and the code that reads it.
 """
 
@@ -9,32 +9,34 @@ from __future__ import annotations
 import importlib.util
 import json
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Any
 
 import schedlab
-from schedlab.config.compose import Composed, Composer, Memo, apply_mode, bases, check_yaml, option_names
+from schedlab.config.compose import Composed, Composer, Compositions, apply_mode
 from schedlab.config.contract import Study
 from schedlab.config.errors import UserError, UserErrors, did_you_mean
 from schedlab.config.files import write_text
 from schedlab.config.hashes import content_hash, file_hash
+from schedlab.config.layout import Layout
+from schedlab.config.plugins import is_file_target
 from schedlab.config.provenance import source_hash
-from schedlab.config.schema import Settings, validate
+from schedlab.config.schema import NoSettings, Settings, names_within, validate
 from schedlab.config.settings import (
-    NAME,
-    RESERVED_NAMES,
     FigureSettings,
     PolicySettings,
+    RootSettings,
     ScaleSettings,
     ScenarioSettings,
     StudySettings,
     ThemeSettings,
 )
+from schedlab.config.yaml_files import option_names, read_yaml
 
 FindStudy = Callable[[Mapping[str, Any]], Study]  # typed study settings as plain values -> the study's door
-OWN_GROUPS = ("scenario", "policy", "figure")  # an edit of one file in these touches that file's record only
 
 
 class RecordCache:
@@ -90,74 +92,64 @@ def study_code(settings: Mapping[str, Any]) -> str:
 
 
 class ConfigurationFolder:
-    """All files of conf/, hashed once; makes the records of studies, scenarios, policies and figures at one scale."""
+    """All files of conf/, hashed once; makes the records of studies, scenarios, policies and figures at one scale.
 
-    def __init__(self, folder: Path, scale: str, cache: RecordCache, memo: Memo | None = None) -> None:
+    errors: every mistake found so far. Raises UserError where there is no such folder or scale, and UserErrors where the root or the scale
+    cannot be read, on which everything else builds.
+    """
+
+    def __init__(self, folder: Path, scale: str, cache: RecordCache, made: Compositions | None = None) -> None:
         self.folder, self.scale, self.cache = Path(folder), scale, cache
-        self.composer = Composer(folder, scale, memo)
+        self.composer = Composer(folder, scale, made)
         if not (self.folder / "config.yaml").is_file():
             raise UserError(
                 f"there is no {self.folder.as_posix()}/config.yaml",
                 expected="a configuration folder",
                 remedy="run in a checkout, or name it",
             )
-        self.hashes = {path.relative_to(self.folder).as_posix(): file_hash(path) for path in sorted(self.folder.rglob("*.yaml"))}
-        self.errors: list[UserError] = []
+        self.layout = Layout(self.folder, cache.get)
+        self.errors: list[UserError] = list(self.layout.errors)
         if scale not in option_names(self.folder / "scale"):
             raise UserError(f"there is no scale '{scale}'", where="scale", remedy=did_you_mean(scale, option_names(self.folder / "scale")))
-        self._refuse_stray_files()
-        shared = {name: digest for name, digest in self.hashes.items() if not self._is_own(name) and not name.startswith("claims/")}
+        if self.layout.broken & {"config.yaml", f"scale/{scale}.yaml"}:
+            raise UserErrors(self.errors)
+        own = self.layout.is_own
+        shared = {name: digest for name, digest in self.layout.hashes.items() if not own(name) and not name.startswith("claims/")}
         self.ground = content_hash([shared, scale, source_hash()])
 
-    def _is_own(self, name: str) -> bool:
-        parts = name.split("/")
-        return parts[0] in OWN_GROUPS and len(parts) == 3 and not parts[-1].startswith("_")
-
-    def _refuse_stray_files(self) -> None:
-        for path in sorted(self.folder.rglob("*.yml")):
-            self.errors.append(
-                UserError("the ending is .yml", where=f"conf/{path.relative_to(self.folder).as_posix()}", remedy="rename it to .yaml")
-            )
-        folded: dict[str, str] = {}
-        for name in self.hashes:
-            if self._is_own(name) and folded.setdefault(name.lower(), name) != name:
-                self.errors.append(
-                    UserError(f"duplicate of conf/{folded[name.lower()]}", where=f"conf/{name}", remedy="rename one of them")
-                )
+    def holds(self, name: str) -> bool:
+        """Tell whether there is a file of this name (relative, with its ending)."""
+        return name in self.layout.hashes
 
     def root_seed(self) -> int:
-        """Return `seed` of config.yaml, the root of every random stream; a mistake in it is kept as an error."""
-        import yaml
+        """Return `seed` of config.yaml, the root of every random stream. Raises UserErrors, for every file is composed with it."""
+        file = self.folder / "config.yaml"
+        values = self.cache.get(f"root:{self.layout.hashes['config.yaml']}", lambda: read_yaml(file))
+        with self._alone():
+            return validate(RootSettings, values, Composed(values, ((file, ()),)).locate).seed
 
+    def scale_values(self, doors: Callable[[], Mapping[str, Study]]) -> dict[str, Any]:
+        """Return the values of the scale, cached or typed by the studies' doors. Raises UserErrors: files are composed with them."""
+        with self._alone():
+            make = lambda: scale_settings(self.folder, self.scale, doors(), self.layout.studies)  # noqa: E731
+            return self.cache.get(f"scale:{self.ground}", make)
+
+    @contextmanager
+    def _alone(self) -> Iterator[None]:
+        """Mistakes that others would follow from are told with those found before, and the rest is not looked at."""
         try:
-            check_yaml(self.folder / "config.yaml")
-            seed = (yaml.load((self.folder / "config.yaml").read_text(encoding="utf-8"), Loader=yaml.CSafeLoader) or {}).get("seed")
-        except UserError as error:
-            self.errors.append(error)
-            return 0
-        if type(seed) is not int or seed < 0:
-            self.errors.append(UserError(f"'seed' is {seed!r}", where="conf/config.yaml: seed", expected="a whole number, 0 or more"))
-            return 0
-        return seed
-
-    def _own_and_bases(self, name: str, before: tuple[str, ...] = ()) -> list[str]:
-        """Hashes of a file and of all it builds on in its own folder, since a scenario may build on another one."""
-        own, folder = self.hashes[name], name.rpartition("/")[0]
-        named = [f"{folder}/{base}.yaml" for base in self.cache.get(f"bases/{name}:{own}", lambda: bases(self.folder / name))]
-        line = (*before, name)
-        return [own, *(found for base in named if base in self.hashes and base not in line for found in self._own_and_bases(base, line))]
+            yield
+        except UserErrors as several:
+            raise UserErrors([*self.errors, *several.errors]) from None
 
     def record(self, group: str, name: str, make: Callable[[Composed], Any], extra: Any = None) -> Any:
         """Return the record of conf/<group>/<name>.yaml, from the cache or by `make`; None (and an error kept) where it is wrong."""
-        own = self._own_and_bases(f"{group}/{name}.yaml")
-
-        def compose_and_make() -> Any:
-            check_yaml(self.folder / group / f"{name}.yaml")
-            with self.composer.open():
-                return make(self.composer.compose(group, name))
-
+        file = f"{group}/{name}.yaml"
+        if file in self.layout.broken:
+            return None
+        key = content_hash([self.layout.own_and_bases(file), self.ground, extra])
         try:
-            return self.cache.get(f"{group}/{name}@{self.scale}:{content_hash([own, self.ground, extra])}", compose_and_make)
+            return self.cache.get(f"{group}/{name}@{self.scale}:{key}", lambda: make(self.composer.compose(group, name)))
         except UserErrors as several:
             self.errors.extend(several.errors)
         except UserError as error:
@@ -178,12 +170,6 @@ def typed(kind: type[Settings], composed: Composed, name: str) -> Any:
                 remedy="rename either",
             )
         )
-    if not re.match(NAME, name) or name in RESERVED_NAMES:
-        errors.append(
-            UserError(
-                f"'{name}' cannot be a name", where=composed.locate(()), expected="small letters, digits, . _ -, and no reserved word"
-            )
-        )
     typed_values = None
     try:
         typed_values = validate(kind, apply_mode(values), composed.locate)
@@ -201,45 +187,48 @@ def study_record(composed: Composed, name: str) -> dict[str, Any]:
     return json.loads(typed(StudySettings, composed, name).model_dump_json())
 
 
-def scale_settings(folder: Path, scale: str, studies: Mapping[str, Study]) -> dict[str, Any]:
-    """Check conf/scale/<scale>.yaml against the sections of the studies and return its values. Raises UserErrors."""
-    import yaml
+def scale_settings(folder: Path, scale: str, studies: Mapping[str, Study], known: Iterable[str]) -> dict[str, Any]:
+    """Check conf/scale/<scale>.yaml against the sections of the studies and return its values. Raises UserErrors.
 
+    known: names of all studies of the folder, also of those that cannot be read
+    """
     file = folder / "scale" / f"{scale}.yaml"
-    check_yaml(file)
-    values = yaml.load(file.read_text(encoding="utf-8"), Loader=yaml.CSafeLoader) or {}
+    values = read_yaml(file)
     composed = Composed(values, ((file, ()),))
     settings = typed(ScaleSettings, composed, scale)
     errors: list[UserError] = []
     for study, given in settings.studies.items():
-        if study not in studies:
-            errors.append(
-                UserError(f"unknown study '{study}'", where=composed.locate(("studies", study)), remedy=did_you_mean(study, studies))
-            )
-            continue
-        try:
-            validate(studies[study].scale, given, lambda path, study=study: composed.locate(("studies", study, *path)))
-        except UserErrors as several:
-            errors.extend(several.errors)
+        if study not in known:
+            where = composed.locate(("studies", study))
+            errors.append(UserError(f"unknown study '{study}'", where=where, remedy=did_you_mean(study, known)))
+        elif study in studies:
+            errors += _mistakes(studies[study].scale, given, composed, ("studies", study))
     if errors:
         raise UserErrors(errors)
     return json.loads(settings.model_dump_json())
 
 
+def _mistakes(kind: type[Settings], values: Any, composed: Composed, under: tuple) -> tuple[UserError, ...]:
+    """Mistakes in a section of a composed file that another section types."""
+    try:
+        validate(kind, values, lambda path: composed.locate((*under, *path)))
+    except UserErrors as several:
+        return several.errors
+    return ()
+
+
 def scenario_record(composed: Composed, name: str, study: Study) -> dict[str, Any]:
     """Return the record of a scenario: identity, rules, policies, the parts of its prepare rules, its problem, inputs and needs."""
-    scenario: Any = typed(study.scenario, composed, name)
-    assert isinstance(scenario, ScenarioSettings)
-    errors = [*_unknown_rules(scenario, composed, study), *_own_checks(scenario, composed, study)]
-    if errors:
-        raise UserErrors(errors)
-    parts = study.parts(scenario)
+    scenario = checked_scenario(composed, name, study)
+    with _placed(composed):
+        parts = study.parts(scenario)
     return {
         "name": scenario.name,
         "mode": scenario.mode,
         "seed": scenario.seed,
         "scales": list(scenario.scales),
         "in_figures": scenario.in_figures,
+        "where": {key: composed.locate((key,)) for key in ("rules", "policies")},
         "rules": [json.loads(rule.model_dump_json()) for rule in scenario.rule_settings()],
         "policies": list(scenario.policies),
         "parts": {
@@ -252,51 +241,67 @@ def scenario_record(composed: Composed, name: str, study: Study) -> dict[str, An
     }
 
 
-def _unknown_rules(scenario: ScenarioSettings, composed: Composed, study: Study) -> Iterable[UserError]:
+def checked_scenario(composed: Composed, name: str, study: Study) -> Any:
+    """Return the typed scenario of a composed file after the checks of its rules and of its study. Raises UserErrors."""
+    scenario: Any = typed(study.scenario, composed, name)
+    assert isinstance(scenario, ScenarioSettings)
+    if errors := [*_rule_mistakes(scenario, composed, study)]:
+        raise UserErrors(errors)
+    with _placed(composed):
+        if errors := list(study.check(scenario) if study.check else ()):
+            raise UserErrors(errors)
+    return scenario
+
+
+def _rule_mistakes(scenario: ScenarioSettings, composed: Composed, study: Study) -> Iterable[UserError]:
+    """Rules that the study does not know, and values that a rule does not take; a user's own class takes what it likes."""
     for index, rule in enumerate(scenario.rule_settings()):
         target = rule.target or rule.name
-        if target not in study.rules and ".py:" not in target:
+        if is_file_target(target):
+            continue
+        if target not in study.rules:
             yield UserError(f"unknown rule '{target}'", where=composed.locate(("rules", index)), remedy=did_you_mean(target, study.rules))
+        else:
+            yield from _mistakes(study.rule_settings.get(target, NoSettings), rule.params, composed, ("rules", index, "params"))
 
 
-def _own_checks(scenario: ScenarioSettings, composed: Composed, study: Study) -> Iterable[UserError]:
-    """The study's own checks, each mistake with the file that holds its key."""
+@contextmanager
+def _placed(composed: Composed) -> Iterator[None]:
+    """Give each mistake that names a key as `where` ('test_replicates', or nothing) the file that holds the key."""
     try:
-        for error in (study.check(scenario) if study.check else ()) or ():
-            yield _placed(error, composed)
-    except UserErrors as several:
-        yield from (_placed(error, composed) for error in several.errors)
+        yield
     except UserError as error:
-        yield _placed(error, composed)
+        errors = error.errors if isinstance(error, UserErrors) else (error,)
+        raise UserErrors(_with_file(error, composed) for error in errors) from None
 
 
-def _placed(error: UserError, composed: Composed) -> UserError:
-    """An error that names a key of the scenario as `where` ('test_replicates'), with the file in front; others as they are."""
+def _with_file(error: UserError, composed: Composed) -> UserError:
     if error.where and not re.fullmatch(r"[\w.]+", error.where):
-        return error
-    where = composed.locate(tuple(error.where.split(".")) if error.where else ())
-    return UserError(error.what, where=where, expected=error.expected, remedy=error.remedy)
+        return UserError(f"{error.where}: {error.what}", where=composed.locate(()), expected=error.expected, remedy=error.remedy)
+    path = tuple(int(step) if step.isdigit() else step for step in error.where.split(".")) if error.where else ()
+    return UserError(error.what, where=composed.locate(path), expected=error.expected, remedy=error.remedy)
 
 
 def policy_record(composed: Composed, name: str, study: Study) -> dict[str, Any]:
     """Return the record of a learned policy, its learner's values typed by the study (a user's own class: as they stand)."""
     policy: PolicySettings = typed(PolicySettings, composed, name)
     learner = dict(policy.learner)
-    target = learner.pop("_target_", "") or learner.pop("name", "")
-    if ".py:" not in str(target):
+    target = str(learner.pop("_target_", "") or learner.pop("name", ""))
+    if not is_file_target(target):
         if target not in study.learners:
-            raise UserErrors(
-                [
-                    UserError(
-                        f"unknown learner '{target}'",
-                        where=composed.locate(("learner", "name")),
-                        remedy=did_you_mean(str(target), study.learners),
-                    )
-                ]
-            )
+            where = composed.locate(("learner", "name"))
+            raise UserErrors([UserError(f"unknown learner '{target}'", where=where, remedy=did_you_mean(target, study.learners))])
         kind = study.learner_settings[target]
-        locate = lambda path: composed.locate(("learner", *path))  # noqa: E731
-        learner = json.loads(validate(kind, learner, locate).model_dump_json())
+        typed_learner = validate(kind, learner, lambda path: composed.locate(("learner", *path)))
+        learner = json.loads(typed_learner.model_dump_json())
+        for number, phase in enumerate(policy.train_on):
+            place = lambda path, own=phase.params, number=number: (  # noqa: E731
+                composed.locate(("train_on", number, "params", *path) if path and path[0] in own else ("learner", *path))
+            )
+            validate(kind, {**learner, **phase.params}, place)
+        with _placed(composed):
+            if errors := list(study.check_policy(policy, typed_learner) if study.check_policy else ()):
+                raise UserErrors(errors)
     return {
         "name": policy.name,
         "kind": policy.kind,
@@ -307,21 +312,21 @@ def policy_record(composed: Composed, name: str, study: Study) -> dict[str, Any]
         "train_on": json.loads(policy.model_dump_json())["train_on"],
         "parent": policy.parent,
         "scales": list(policy.scales),
+        "where": {key: composed.locate((key,)) for key in ("learner", "train_on", "parent", "seeds")},
     }
 
 
 def figure_record(composed: Composed, name: str, study: Study) -> dict[str, Any]:
-    """Return the record of a figure: its typed values, its drawing known to the study."""
+    """Return the record of a figure: its typed values, its drawing known to the study; `names`: what its values name, to be checked."""
     figure: FigureSettings = typed(FigureSettings, composed, name)
     if figure.kind not in study.figures:
-        raise UserErrors(
-            [
-                UserError(
-                    f"unknown drawing '{figure.kind}'", where=composed.locate(("kind",)), remedy=did_you_mean(figure.kind, study.figures)
-                )
-            ]
-        )
-    return json.loads(figure.model_dump_json())
+        where = composed.locate(("kind",))
+        raise UserErrors([UserError(f"unknown drawing '{figure.kind}'", where=where, remedy=did_you_mean(figure.kind, study.figures))])
+    kind = study.figure_settings.get(figure.kind, NoSettings)
+    params = validate(kind, figure.params, lambda path: composed.locate(("params", *path)))
+    names = [[composed.locate(("params", *path)), what, given] for path, what, given in names_within(params)]
+    where = {key: composed.locate((key,)) for key in ("scenarios", "policies")}
+    return {**json.loads(figure.model_dump_json()), "names": names, "where": where}
 
 
 def theme_record(composed: Composed, name: str) -> dict[str, Any]:

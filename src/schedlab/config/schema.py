@@ -11,12 +11,13 @@ A section is a class on `Settings` whose fields are made by `setting`, each with
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+import re
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Literal, TypeVar, get_args, get_origin
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from schedlab.config.errors import UserError, UserErrors, did_you_mean
+from schedlab.config.errors import UserError, UserErrors, did_you_mean, nearest
 
 
 class Settings(BaseModel):
@@ -48,23 +49,104 @@ def validate(kind: type[S], values: Mapping[str, Any], locate: Any = None) -> S:
         return kind.model_validate_json(json.dumps(values), strict=True)
     except ValidationError as error:
         where = locate or (lambda path: ".".join(str(key) for key in path))
-        raise UserErrors(_describe(kind, item, where) for item in error.errors()) from None
+        raise UserErrors(_describe(kind, item, where) for item in _told_once(kind, error.errors(), values)) from None
+
+
+class NoSettings(Settings):
+    """A learner, rule or figure without values of its own."""
+
+
+def names_within(settings: Settings, path: tuple = ()) -> Iterator[tuple[tuple, str, str]]:
+    """Yield (path, what, name) of every value of a section whose type says what it names (settings.PolicyName, ScenarioName)."""
+    for key, field in type(settings).model_fields.items():
+        marks = [mark for mark in field.metadata if isinstance(mark, str)]
+        yield from _named(getattr(settings, key), marks[0] if marks else "", field.annotation, (*path, key))
+
+
+def _named(value: Any, what: str, annotation: Any, path: tuple) -> Iterator[tuple[tuple, str, str]]:
+    if isinstance(value, Settings):
+        yield from names_within(value, path)
+    elif isinstance(value, tuple):
+        inner = get_args(annotation)[0] if get_args(annotation) else annotation
+        marks = [mark for mark in getattr(inner, "__metadata__", ()) if isinstance(mark, str)]
+        for number, entry in enumerate(value):
+            yield from _named(entry, marks[0] if marks else what, inner, (*path, number))
+    elif what and isinstance(value, str) and value:
+        yield path, what, value
+
+
+def _told_once(kind: type[Settings], items: Iterable[Mapping[str, Any]], values: Any) -> list[dict[str, Any]]:
+    """The mistakes without those that only follow: a required key beside its misspelling, the other branches of a union."""
+    found = [{**item, "tagged": item["loc"], "loc": _without_tags(item, values)} for item in items]
+    for extra in [item for item in found if item["type"] == "extra_forbidden"]:
+        near = nearest(str(extra["loc"][-1]), _fields_at(kind, extra["tagged"][:-1]))
+        found = [item for item in found if not (item["type"] == "missing" and item["loc"] == (*extra["loc"][:-1], near))]
+    above = {item["loc"][:depth] for item in found for depth in range(len(item["loc"]))}
+    found = [item for item in found if not (item["loc"] in above and (item["type"].endswith("_type") or item["type"] == "too_short"))]
+    once: dict[tuple, dict[str, Any]] = {}
+    for item in found:
+        first = once.setdefault(item["loc"], item)
+        if first is not item:
+            first["msg"] = f"{first['msg']} or {_plain(item)}"
+    return list(once.values())
+
+
+def _without_tags(item: Mapping[str, Any], values: Any) -> tuple:
+    """The keys of a mistake as they stand in the values; pydantic puts the branches of a union between them."""
+    path, here = [], values
+    for number, key in enumerate(item["loc"]):
+        inside = isinstance(here, Mapping) and key in here
+        if inside or (isinstance(here, list | tuple) and isinstance(key, int) and key < len(here)):
+            here = here[key]
+            path.append(key)
+        elif item["type"] == "missing" and number == len(item["loc"]) - 1:
+            path.append(key)
+    return tuple(path)
+
+
+_PLAIN = {
+    "tuple_type": "a list",
+    "list_type": "a list",
+    "dict_type": "a mapping of keys to values",
+    "model_type": "a mapping of keys to values",
+    "string_type": "text",
+    "bool_type": "true or false",
+    "int_type": "an integer",
+    "float_type": "a number",
+}
+
+
+def _plain(item: Mapping[str, Any]) -> str:
+    """What was expected, in the words of the documentation."""
+    if item["type"] in _PLAIN:
+        return _PLAIN[item["type"]]
+    if item["type"] in ("too_long", "too_short"):
+        bound, limit = ("at most", "max_length") if item["type"] == "too_long" else ("at least", "min_length")
+        return f"{bound} {item['ctx'][limit]} entries, not {item['ctx']['actual_length']}"
+    message = str(item["msg"]).removeprefix("Value error, ").removeprefix("Input should be ")
+    return message[:1].lower() + message[1:]
 
 
 def _describe(kind: type[Settings], item: Mapping[str, Any], where: Any) -> UserError:
-    path = tuple(key for key in item["loc"])
+    path, tagged = item["loc"], item["tagged"]
     if item["type"] == "extra_forbidden":
-        siblings = _fields_at(kind, path[:-1])
+        siblings = _fields_at(kind, tagged[:-1])
         return UserError(
             f"unknown key '{path[-1]}'", where=where(path), expected="a known key", remedy=did_you_mean(str(path[-1]), siblings)
         )
+    doc = _field_doc(kind, tagged)
     if item["type"] == "missing":
-        return UserError(f"key '{path[-1]}' is missing", where=where(path), expected=_field_doc(kind, path))
-    message = str(item["msg"]).removeprefix("Value error, ")
-    message = message[:1].lower() + message[1:]
-    given = f"'{path[-1]}' is {_short(item.get('input'))}" if path else "the section is not valid"
-    doc = _field_doc(kind, path)
-    return UserError(given, where=where(path), expected=message + (f" ({doc})" if doc else ""))
+        return UserError(f"key '{path[-1]}' is missing", where=where(path), expected=doc)
+    name = f"entry {path[-1]} of '{path[-2]}'" if len(path) > 1 and isinstance(path[-1], int) else f"'{path[-1]}'" if path else ""
+    given = f"{name} is {_short(item.get('input'))}" if path else "the section is not valid"
+    expected = _plain(item) + (f" ({doc})" if doc else "")
+    remedy = _nearest_choice(item) if item["type"] == "literal_error" else ""
+    return UserError(given, where=where(path), expected=expected, remedy=remedy)
+
+
+def _nearest_choice(item: Mapping[str, Any]) -> str:
+    near = nearest(str(item.get("input")), [choice.strip("'") for choice in re.split(r", | or ", item["ctx"]["expected"])])
+    return f"did you mean '{near}'?" if near else ""
 
 
 def _short(value: Any) -> str:
@@ -130,6 +212,7 @@ def sections_within(kind: type[Settings]) -> list[type[Settings]]:
 
 def type_text(annotation: Any) -> str:
     """Return a type as a reader of the documentation writes it: 'number', 'list of text', 'one of a, b'."""
+    annotation = getattr(annotation, "__origin__", annotation) if hasattr(annotation, "__metadata__") else annotation
     words = {float: "number", int: "integer", str: "text", bool: "true or false", type(None): "null", Any: "anything"}
     if annotation in words:
         return words[annotation]

@@ -2,15 +2,47 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import Field
+from pydantic import AfterValidator, Field
 
 from schedlab.config.schema import Settings, section, setting
 
 NAME = r"^[a-z0-9][a-z0-9._-]*$"
 SCALES = ("smoke", "small", "full", "paper")
 RESERVED_NAMES = frozenset({"config", "details", "inputs", "logs", "benchmarks", "policies", "store", "evaluation", "rules", "learned"})
+MOST = 1000  # of anything that is repeated: seeds, replicates, jobs; more is a slip of the hand
+LONGEST = 1_000_000_000  # steps of a phase
+
+
+def distinct(values: tuple[Any, ...]) -> tuple[Any, ...]:
+    """Return the values; ValueError where one stands there twice."""
+    for value in values:
+        if values.count(value) > 1:
+            raise ValueError(f"each once; {value} stands there twice")
+    return values
+
+
+def _seeds(values: tuple[int, ...]) -> tuple[int, ...]:
+    if len(values) > MOST:
+        raise ValueError(f"at most {MOST} seeds, not {len(values)}")
+    if min(values, default=0) < 0:
+        raise ValueError(f"seeds of 0 or more, not {min(values)}")
+    return distinct(values)
+
+
+Seeds = Annotated[tuple[int, ...], AfterValidator(_seeds)]  # numbers of repetitions
+Scales = Annotated[tuple[Literal["smoke", "small", "full", "paper"], ...], AfterValidator(distinct)]
+Names = Annotated[tuple[str, ...], AfterValidator(distinct)]
+ScenarioName = Annotated[str, "scenario"]  # in the values of a figure: checked against the files there are (schema.names_within)
+PolicyName = Annotated[str, "policy"]  # a learned policy or a rule
+
+
+class RootSettings(Settings):
+    """What every composition starts from (conf/config.yaml)."""
+
+    seed: int = setting(doc="root seed, from which every random stream of the pipeline is derived by name", ge=0)
+    defaults: list[Any] = setting([], doc="Hydra's defaults list, with the default scale")
 
 
 class RuleSettings(Settings):
@@ -20,7 +52,7 @@ class RuleSettings(Settings):
     target: str = setting("", doc="rule of the study, or FILE.py:CLASS; empty: the name")
     kind: Literal["rule", "oracle"] = setting("rule", doc="an oracle may read what it is tested on")
     params: dict[str, Any] = setting({}, doc="the rule's own values")
-    seeds: tuple[int, ...] = setting((0,), doc="repetitions; more than one only for a rule that draws")
+    seeds: Seeds = setting((0,), doc="repetitions; more than one only for a rule that draws", min_length=1)
 
 
 class ScenarioSettings(Settings):
@@ -30,7 +62,7 @@ class ScenarioSettings(Settings):
     mode: Literal["default", "reference"] = setting("default", doc="`reference` applies the values under `reference:`")
     reference: dict[str, Any] = setting({}, doc="the published system's values, by the keys they replace in mode reference")
     seed: int = setting(doc="root seed from which every random stream is derived by name", ge=0)
-    scales: tuple[Literal["smoke", "small", "full", "paper"], ...] = setting(SCALES, doc="scales at which `all` includes the scenario")
+    scales: Scales = setting(SCALES, doc="scales at which `all` includes the scenario")
     in_figures: Literal["all", "named"] = setting("all", doc="`all`: shown by figures that name no scenarios; `named`: only where named")
     rules: tuple[str | RuleSettings, ...] = setting((), doc="rules compared here")
     policies: tuple[str, ...] = setting((), doc="learned policies compared here (files of conf/policy/<study>/)")
@@ -43,8 +75,8 @@ class ScenarioSettings(Settings):
 class PhaseSettings(Settings):
     """One stretch of learning on one or several scenarios."""
 
-    scenarios: tuple[str, ...] = setting(doc="scenarios learned on together", min_length=1)
-    steps: int = setting(doc="length of the phase in the learner's own steps", gt=0)
+    scenarios: Names = setting(doc="scenarios learned on together", min_length=1)
+    steps: int = setting(doc="length of the phase in the learner's own steps", gt=0, le=LONGEST)
     params: dict[str, Any] = setting({}, doc="values of the learner that differ in this phase")
 
 
@@ -56,17 +88,17 @@ class PolicySettings(Settings):
     mode: Literal["default", "reference"] = setting("default", doc="`reference` applies the values under `reference:`")
     reference: dict[str, Any] = setting({}, doc="the published system's values, by the keys they replace in mode reference")
     learner: dict[str, Any] = setting(doc="an option of conf/learner/<study>/, or `_target_: FILE.py:CLASS` with values of its own")
-    train_on: tuple[PhaseSettings, ...] = setting((), doc="phases, in order")
+    train_on: tuple[PhaseSettings, ...] = setting(doc="phases, in order", min_length=1)
     parent: str | None = setting(None, doc="policy whose final parameters this one starts from, seed by seed")
-    seeds: tuple[int, ...] = setting(doc="repetitions", min_length=1)
-    scales: tuple[Literal["smoke", "small", "full", "paper"], ...] = setting(SCALES, doc="scales at which the policy is learned")
+    seeds: Seeds = setting(doc="repetitions", min_length=1)
+    scales: Scales = setting(SCALES, doc="scales at which the policy is learned")
 
 
 class StatisticsSettings(Settings):
     """How scores become a summary with its uncertainty."""
 
     statistic: Literal["mean", "iqm"] = setting("mean", doc="weighted mean, or interquartile mean of all seeds and units")
-    resamples: int = setting(2000, doc="resamples of the two-level bootstrap over seeds and blocks", ge=100)
+    resamples: int = setting(2000, doc="resamples of the two-level bootstrap over seeds and blocks", ge=100, le=1_000_000)
     confidence: float = setting(0.95, doc="coverage of the intervals", unit="fraction", gt=0, lt=1)
     baseline: str = setting("", doc="policy that paired differences are taken against; empty: none")
 
@@ -74,10 +106,12 @@ class StatisticsSettings(Settings):
 class ThemeSettings(Settings):
     """How figures look, for every study (conf/figure/theme.yaml)."""
 
-    width_mm: float = setting(170.0, doc="width of a full-width figure", unit="mm", gt=20)
-    font_size: float = setting(8.0, doc="size of labels", unit="pt", gt=3)
-    dpi: int = setting(200, doc="resolution of the PNG files", unit="1/inch", ge=50)
-    palette: str = setting("colorblind", doc="seaborn palette")
+    width_mm: float = setting(170.0, doc="width of a full-width figure", unit="mm", gt=20, le=2000)
+    font_size: float = setting(8.0, doc="size of labels", unit="pt", gt=3, le=72)
+    dpi: int = setting(200, doc="resolution of the PNG files", unit="1/inch", ge=50, le=2400)
+    palette: Literal["colorblind", "deep", "muted", "bright", "pastel", "dark", "tab10", "Set1", "Set2", "Dark2", "Paired"] = setting(
+        "colorblind", doc="seaborn palette"
+    )
 
 
 class FigureSettings(Settings):
@@ -88,10 +122,10 @@ class FigureSettings(Settings):
     title: str = setting(doc="heading in the index and the report")
     caption: str = setting(doc="what is shown; the drawing adds what is seen")
     published: str = setting("", doc="the published figure or table that this one answers to")
-    scenarios: tuple[str, ...] = setting((), doc="scenarios shown; empty: all at this scale whose `in_figures` is `all`")
-    policies: tuple[str, ...] = setting((), doc="policies and rules shown; empty: all")
-    scales: tuple[Literal["smoke", "small", "full", "paper"], ...] = setting(SCALES, doc="scales at which the figure is drawn")
-    params: dict[str, Any] = setting({}, doc="values of the drawing function")
+    scenarios: Names = setting((), doc="scenarios shown; empty: all at this scale whose `in_figures` is `all`")
+    policies: Names = setting((), doc="policies and rules shown; empty: all")
+    scales: Scales = setting(SCALES, doc="scales at which the figure is drawn")
+    params: dict[str, Any] = setting({}, doc="values of the drawing")
 
 
 class StudySettings(Settings):
@@ -110,10 +144,10 @@ class StudySettings(Settings):
 class Resources(Settings):
     """What a kind of job may take; Snakemake passes it on to the cluster."""
 
-    mem_mb: int = setting(2000, doc="memory", unit="MB", gt=0)
-    runtime: int = setting(60, doc="run time", unit="min", gt=0)
-    threads: int = setting(1, doc="processor cores", gt=0)
-    gpus: int = setting(0, doc="GPUs asked for; 0: CPU", ge=0)
+    mem_mb: int = setting(2000, doc="memory", unit="MB", gt=0, le=100_000_000)
+    runtime: int = setting(60, doc="run time", unit="min", gt=0, le=100_000)
+    threads: int = setting(1, doc="processor cores", gt=0, le=1024)
+    gpus: int = setting(0, doc="GPUs asked for; 0: CPU", ge=0, le=1024)
 
 
 class ScaleSettings(Settings):

@@ -79,7 +79,7 @@ def test_a_policy_that_the_figure_does_not_name_is_told(tables: StudyTables) -> 
         draw(tables, replace(SPECS["transfer"], params={"groups": groups}))
     with pytest.raises(UserError, match="unknown key 'policy'"):
         draw(tables, replace(SPECS["transfer"], params={"groups": [{"policy": "clever"}]}))
-    with pytest.raises(UserError, match="unknown curve 'loss'"):
+    with pytest.raises(UserError, match=r"params\.metrics\.0: entry 0 of 'metrics' is \"loss\""):
         draw(tables, replace(SPECS["transfer"], params={"metrics": ["loss"]}))
 
 

@@ -12,9 +12,10 @@ from small_scenarios import PUBLISHED_GROWTH, plan
 from small_scenarios import scenario as small_scenario
 
 from schedlab.config.claims import agree, read_claims
-from schedlab.config.compose import Composer, apply_mode, option_names
+from schedlab.config.compose import Composer, apply_mode
 from schedlab.config.schema import validate
 from schedlab.config.settings import PolicySettings
+from schedlab.config.yaml_files import option_names
 from schedlab.studies.adaptation.architecture import architecture
 from schedlab.studies.adaptation.course import adaptation_start, all_runs
 from schedlab.studies.adaptation.learner_settings import LEARNER_SETTINGS
@@ -66,8 +67,7 @@ LEARNER_SWITCHES: dict[str, tuple[Any, Any]] = {
 
 @cache
 def composed(group: str, name: str) -> dict[str, Any]:
-    with Composer(CONF, "full").open() as composer:
-        return composer.compose(f"{group}/adaptation", name).values
+    return Composer(CONF, "full").compose(f"{group}/adaptation", name).values
 
 
 def scenario(name: str, mode: str) -> AdaptationScenario:

@@ -8,10 +8,11 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeVar
 
-from schedlab.config.compose import Composed, check_yaml, option_names
+from schedlab.config.compose import Composed
 from schedlab.config.errors import UserError, UserErrors, did_you_mean
-from schedlab.config.records import ConfigurationFolder, RecordCache, policy_record, typed
+from schedlab.config.records import ConfigurationFolder, RecordCache, checked_scenario, policy_record
 from schedlab.config.schema import Settings, validate
+from schedlab.config.yaml_files import option_names, read_yaml
 from schedlab.studies.adaptation.settings import AdaptationScenario
 
 STUDY_NAME = "adaptation"
@@ -28,20 +29,17 @@ def load_scenario(folder: str, scale: str, name: str, compat: bool = False) -> A
     """Return a scenario at a scale, in its own mode or in mode reference (compat); UserError(s) where it is not there or not right."""
     from schedlab.studies.adaptation.study import STUDY
 
-    composed = _composed(folder, scale, SCENARIOS, name, "scenario")
+    composed = compose_file(folder, scale, SCENARIOS, name)
     if compat:
         composed = replace(composed, values={**composed.values, "mode": "reference"})
-    scenario = typed(AdaptationScenario, composed, name)
-    if errors := list(STUDY.check(scenario) if STUDY.check else ()):
-        raise UserErrors(error for error in errors if isinstance(error, UserError))
-    return scenario
+    return checked_scenario(composed, name, STUDY)
 
 
 def load_policy(folder: str, scale: str, name: str) -> dict[str, Any]:
     """Return the record of a learned policy (target, params, seeds, ...); UserError(s) where it is not there or not right."""
     from schedlab.studies.adaptation.study import STUDY
 
-    return policy_record(_composed(folder, scale, POLICIES, name, "policy"), name, STUDY)
+    return policy_record(compose_file(folder, scale, POLICIES, name), name, STUDY)
 
 
 def policy_names(folder: str) -> list[str]:
@@ -55,18 +53,16 @@ def load_option(folder: str, group: str, name: str, kind: type[S], changes: Mapp
     file = place / f"{name}.yaml"
     if not file.is_file():
         raise UserError(f"there is no {group} '{name}'", where=str(Path(folder) / group), remedy=did_you_mean(name, option_names(place)))
-    check_yaml(file)
-    import yaml
-
-    values = yaml.load(file.read_text(encoding="utf-8"), Loader=yaml.CSafeLoader) or {}
+    values = read_yaml(file)
     return validate(kind, {**values, **(changes or {})}, Composed(values, ((file, ()),)).locate)
 
 
-def _composed(folder: str, scale: str, group: str, name: str, what: str) -> Composed:
+def compose_file(folder: str | Path, scale: str, group: str, name: str) -> Composed:
+    """Return conf/<group>/<name>.yaml with everything it builds on. Raises UserError(s) where it is not there or cannot be composed."""
     conf = ConfigurationFolder(Path(folder), scale, RecordCache(None))
     names = option_names(conf.folder / group)
     if name not in names:
-        raise UserError(f"there is no {what} '{name}'", where=f"{Path(folder) / group}", remedy=did_you_mean(name, names))
-    check_yaml(conf.folder / group / f"{name}.yaml")
-    with conf.composer.open() as composer:
-        return composer.compose(group, name)
+        raise UserError(f"there is no {group.split('/')[0]} '{name}'", where=f"{Path(folder) / group}", remedy=did_you_mean(name, names))
+    if f"{group}/{name}.yaml" in conf.layout.broken:
+        raise UserErrors(conf.errors)
+    return conf.composer.compose(group, name)

@@ -10,9 +10,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from schedlab.config.compose import Composer, option_names
 from schedlab.config.errors import UserError, UserErrors, did_you_mean
-from schedlab.studies.adaptation.commands_conf import POLICIES, SCENARIOS
+from schedlab.config.yaml_files import option_names, read_yaml
+from schedlab.studies.adaptation.commands_conf import POLICIES, SCENARIOS, compose_file
 
 _DESCRIPTION = """Turn run files (TOML) of the published system into scenarios and policies that `schedlab check` accepts. A simulation
 becomes a scenario, a learning run a policy; an initial training needs no file. A policy's scenario and parent must be there or come in
@@ -129,15 +129,9 @@ def _uncompared(imported: Sequence[Any]) -> Iterator[str]:
 
 def _experiments(conf: Path) -> dict[str, str]:
     """Experiment of the published record -> the scenario that reads it."""
-    import yaml
-
-    from schedlab.config.compose import check_yaml
-
     found = {}
     for name in option_names(conf / SCENARIOS):
-        file = conf / SCENARIOS / f"{name}.yaml"
-        check_yaml(file)
-        values = yaml.load(file.read_text(encoding="utf-8"), Loader=yaml.CSafeLoader) or {}
+        values = read_yaml(conf / SCENARIOS / f"{name}.yaml")
         for place in (values, values.get("reference") or {}):
             if experiment := (place.get("table") or {}).get("experiment"):
                 found[str(experiment)] = name
@@ -173,14 +167,14 @@ def _verify(conf: Path, texts: Mapping[Path, str]) -> None:
             (copy / path.relative_to(conf)).parent.mkdir(parents=True, exist_ok=True)
             (copy / path.relative_to(conf)).write_text(text, encoding="utf-8")
         scales = option_names(copy / "scale")
-        with Composer(copy, "paper" if "paper" in scales else scales[0]).open() as composer:
-            for path in texts:
-                group, make = (SCENARIOS, scenario_record) if path.parent == conf / SCENARIOS else (POLICIES, policy_record)
-                try:
-                    make(composer.compose(group, path.stem), path.stem, STUDY)
-                except UserErrors as several:
-                    errors += several.errors
-                except UserError as error:
-                    errors.append(error)
+        scale = "paper" if "paper" in scales else scales[0]
+        for path in texts:
+            group, make = (SCENARIOS, scenario_record) if path.parent == conf / SCENARIOS else (POLICIES, policy_record)
+            try:
+                make(compose_file(copy, scale, group, path.stem), path.stem, STUDY)
+            except UserErrors as several:
+                errors += several.errors
+            except UserError as error:
+                errors.append(error)
     if errors:
         raise UserErrors(errors)

@@ -14,6 +14,7 @@ from schedlab.config.files import read_table
 from schedlab.figures import helpers, theme
 from schedlab.figures.theme import GRID, INK, MUTED
 from schedlab.studies.adaptation import figures_data as data
+from schedlab.studies.adaptation.figure_settings import MovesSettings, TrunkSettings
 from schedlab.studies.adaptation.figures_data import Shown
 from schedlab.studies.adaptation.reliability import reliability
 
@@ -112,10 +113,9 @@ def draw_trunk(tables: StudyTables, spec: FigureSpec) -> Drawing:
 
     The curve of the trunk needs the input `trunk` of a scenario; without it, starts and ends alone are drawn. It begins with the last
     epoch before the first start: what was before would squeeze all that follows.
-    params  columns: columns of the tables, a panel each
     """
     scenarios, unlike = data.alike(data.shown(tables, spec), lambda found: tables.inputs[found.name].get("trunk"), "another trunk")
-    columns = data.parameter(spec, "columns", [scenarios[0].column])
+    columns = data.settings(spec, TrunkSettings).columns or (scenarios[0].column,)
     trunk = _trunk(tables, scenarios)
     beside = 2 if len(scenarios) < 8 else 1
     figure, lines = theme.new_grid(len(columns), beside, row_mm=62, around_mm=16)
@@ -200,12 +200,12 @@ def _trunk_told(scenarios: Sequence[Shown], column: str, trunk: pd.DataFrame | N
 def draw_moves(tables: StudyTables, spec: FigureSpec) -> Drawing:
     """Left: results of two moves that may widen as well as deepen. Right: each sequence with resources kept and taken away.
 
-    params  widen, down, kept: scenarios; kept starts like down, without the way back; nothing is done at decisions that down has not
+    `kept` starts like `down`, without the way back; nothing is done at decisions that `down` has not.
     """
     import pandas as pd
 
-    names = [data.parameter(spec, name, name) for name in ("widen", "down", "kept")]
-    widen, down, kept = data.shown(tables, spec, names)
+    settings = data.settings(spec, MovesSettings)
+    widen, down, kept = data.shown(tables, spec, (settings.widen, settings.down, settings.kept))
     if widen.problem.tree.decisions != 2:
         where = f"figure {spec.name}: params.widen"
         raise UserError(f"{widen.name} has {widen.problem.tree.decisions} decisions", where=where, expected="a scenario with two")

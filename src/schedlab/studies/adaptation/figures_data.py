@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
 from schedlab.config.contract import FigureSpec, Metric, StudyTables
 from schedlab.config.errors import UserError, did_you_mean
 from schedlab.config.files import read_table
+from schedlab.config.schema import Settings, validate
 from schedlab.figures import helpers, theme
 from schedlab.figures.theme import Style
 from schedlab.studies.adaptation.architecture import architecture
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.axes import Axes
 
+S = TypeVar("S", bound=Settings)
 BEST, NEVER = "exhaustive", "never"  # the oracle and the rule that figures lead with
 PUBLISHED = re.compile(r"^published_(\w+)_convnet\d$")
 LOW_IS_GOOD, HIGH_IS_GOOD = "viridis_r", "viridis"  # maps of colours in which the good end is light, in every figure
@@ -202,13 +204,9 @@ def regret_metric(quantity: Metric) -> Metric:
     return Metric("regret", quantity.unit, "lower", label=f"regret in {quantity.label}")
 
 
-def parameter(spec: FigureSpec, name: str, default: Any) -> Any:
-    """Return a value of a figure's `params`; UserError where it is of another type than the default."""
-    value = spec.params.get(name, default)
-    if default is not None and not isinstance(value, type(default)) and not (isinstance(default, float) and isinstance(value, int)):
-        expected = f"a {type(default).__name__}, such as {default!r}"
-        raise UserError(f"'{value}' is no {name}", where=f"figure {spec.name}: params.{name}", expected=expected)
-    return value
+def settings(spec: FigureSpec, kind: type[S]) -> S:
+    """Return the typed values of a figure. Raises UserErrors."""
+    return validate(kind, spec.params, lambda path: f"figure {spec.name}: params.{'.'.join(map(str, path))}")
 
 
 def policies(tables: StudyTables, spec: FigureSpec, among: Iterable[str] = ()) -> list[str]:
@@ -293,13 +291,3 @@ def repetitions(tables: StudyTables, names: Sequence[str], scenarios: Sequence[S
 
 def _count(number: int, what: str) -> str:
     return f"{number} {what}" if number == 1 else f"{number} {what}s"
-
-
-def mapping(value: Any, where: str, keys: Sequence[str]) -> Mapping[str, Any]:
-    """Return a mapping of a figure's params; UserError for another type or an unknown key."""
-    if not isinstance(value, Mapping):
-        raise UserError(f"'{value}' is no mapping", where=where, expected=f"keys among {', '.join(keys)}")
-    for key in value:
-        if key not in keys:
-            raise UserError(f"unknown key '{key}'", where=where, remedy=did_you_mean(str(key), keys))
-    return value

@@ -14,6 +14,7 @@ from schedlab.config.errors import UserError, did_you_mean
 from schedlab.figures import helpers, theme
 from schedlab.figures.theme import INK, MUTED, Style
 from schedlab.studies.adaptation import figures_data as data
+from schedlab.studies.adaptation.figure_settings import GroupSettings, LearningSettings, TransferSettings
 from schedlab.studies.adaptation.figures_data import Shown
 
 if TYPE_CHECKING:
@@ -21,8 +22,6 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 MANY = 1500  # points of a panel above which they are drawn as one picture, so that files stay small
-CURVES = ("objective", "reward", "accuracy", "probability_best", "regret")
-GROUP = ("title", "scenario", "policies", "jumpstart")
 
 
 @dataclass(frozen=True)
@@ -78,12 +77,9 @@ def interesting(runs: Sequence[Stretch], metrics: Sequence[str], window: int) ->
 
 
 def draw_learning(tables: StudyTables, spec: FigureSpec) -> Drawing:
-    """Points and running mean of single runs: a column a policy and phase, a row a curve.
-
-    params  metrics: names of curves; window: of the running mean, in episodes
-    """
-    metrics = _curves(spec, ["objective"])
-    window = data.parameter(spec, "window", 75)
+    """Points and running mean of single runs: a column a policy and phase, a row a curve."""
+    settings = data.settings(spec, LearningSettings)
+    metrics, window = settings.metrics, settings.window
     runs = [run for policy in spec.policies for run in _stretches(tables, policy) if not spec.scenarios or run.scenario in spec.scenarios]
     if not runs:
         return _nothing(spec)
@@ -107,14 +103,6 @@ def draw_learning(tables: StudyTables, spec: FigureSpec) -> Drawing:
 def _stretches(tables: StudyTables, policy: str) -> list[Stretch]:
     rows = tables.curves[tables.curves["policy"] == policy]
     return [Stretch(policy, int(phase), scenario, points) for (phase, scenario), points in rows.groupby(["phase", "train_scenario"])]
-
-
-def _curves(spec: FigureSpec, default: list[str]) -> list[str]:
-    names = data.parameter(spec, "metrics", default)
-    for name in names:
-        if name not in CURVES:
-            raise UserError(f"unknown curve '{name}'", where=f"figure {spec.name}: params.metrics", remedy=did_you_mean(name, CURVES))
-    return names
 
 
 def curve_metric(name: str, scenario: Shown) -> Metric:
@@ -196,13 +184,10 @@ def _learning_told(runs: Sequence[Stretch], scenarios: Mapping[str, Shown]) -> s
 
 
 def draw_transfer(tables: StudyTables, spec: FigureSpec) -> Drawing:
-    """Running means of several runs in one plot, a panel a group and curve; an arrow from scratch to transfer where a group names them.
-
-    params  groups: a list of {title, scenario, policies, jumpstart: [from scratch, with transfer]}; metrics, window as in learning
-            range: limits of the vertical axes; first: episodes shown (0: all)
-    """
-    metrics, window = _curves(spec, ["reward"]), data.parameter(spec, "window", 50)
-    groups = [group for group in _groups(tables, spec) if group["runs"]]
+    """Running means of several runs in one plot, a panel a group and curve; an arrow from scratch to transfer where a group names them."""
+    settings = data.settings(spec, TransferSettings)
+    metrics, window = settings.metrics, settings.window
+    groups = [group for group in _groups(tables, spec, settings) if group["runs"]]
     if not groups:
         return _nothing(spec)
     looks = data.styles(tables, [name for name in spec.policies if any(name in group["runs"] for group in groups)])
@@ -215,8 +200,8 @@ def draw_transfer(tables: StudyTables, spec: FigureSpec) -> Drawing:
         jumps += _group_panel(axes, group, metric, window, looks, scenarios[group["scenario"]], until)
         if len(groups) > 1 or metric == metrics[0]:
             axes.set_title(group["title"], fontsize="medium")
-        if limits := data.parameter(spec, "range", []):
-            axes.set_ylim(*limits)
+        if settings.range:
+            axes.set_ylim(*settings.range)
     helpers.legend_outside(figure, _transfer_keys(tables, looks), columns=3 if len(looks) > 4 else 2)
     jumpstart = f"Jumpstart: {'; '.join(jumps)}." if jumps else ""
     return Drawing(figure, " ".join(filter(None, [spec.caption, _ends_told(groups, scenarios, metrics[0], window), jumpstart, cut])))
@@ -232,23 +217,23 @@ def _transfer_keys(tables: StudyTables, looks: Mapping[str, Style]) -> list[Any]
     return handles
 
 
-def _groups(tables: StudyTables, spec: FigureSpec) -> list[dict[str, Any]]:
+def _groups(tables: StudyTables, spec: FigureSpec, settings: TransferSettings) -> list[dict[str, Any]]:
     """The groups of a figure with the runs that there are: policy -> its last phase on the group's scenario."""
-    given = data.parameter(spec, "groups", []) or [{"scenario": spec.scenarios[0], "policies": list(spec.policies)}]
+    given = settings.groups or (GroupSettings(scenario=spec.scenarios[0], policies=spec.policies),)
     found = []
     for number, group in enumerate(given):
-        where = f"figure {spec.name}: params.groups[{number}]"
-        group = data.mapping(group, where, GROUP)
-        names = [*group["policies"], *group.get("jumpstart", ())]
+        where = f"figure {spec.name}: params.groups.{number}"
+        names = [*group.policies, *group.jumpstart]
         for name in names:
             if name not in spec.policies:
                 raise UserError(f"'{name}' is not among the figure's policies", where=where, remedy=did_you_mean(name, spec.policies))
         runs = {}
         for name in dict.fromkeys(names):
-            of_policy = [run for run in _stretches(tables, name) if run.scenario == group["scenario"]]
+            of_policy = [run for run in _stretches(tables, name) if run.scenario == group.scenario]
             if of_policy:
-                runs[name] = of_policy[-1].begin(data.parameter(spec, "first", 0))
-        found.append({"title": data.in_words(group["scenario"]), **group, "runs": runs})
+                runs[name] = of_policy[-1].begin(settings.first)
+        title = group.title or data.in_words(group.scenario)
+        found.append({"title": title, "scenario": group.scenario, "jumpstart": group.jumpstart, "runs": runs})
     return found
 
 
@@ -265,7 +250,7 @@ def _group_panel(
     first = next(iter(group["runs"].values()))
     axes.set(xlabel=first.counted, ylabel=_axis(metric, scenario))
     axes.margins(x=0.02)
-    pair = [name for name in group.get("jumpstart", ()) if name in starts]
+    pair = [name for name in group["jumpstart"] if name in starts]
     if len(pair) < 2:
         return []
     scratch, transfer = (starts[name] for name in pair)

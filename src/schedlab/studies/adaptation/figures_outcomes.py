@@ -11,6 +11,7 @@ from schedlab.config.contract import Drawing, FigureSpec, Metric, StudyTables
 from schedlab.figures import helpers, theme
 from schedlab.figures.theme import GRID, INK, MUTED, Style
 from schedlab.studies.adaptation import figures_data as data
+from schedlab.studies.adaptation.figure_settings import FinalSettings, VersusSettings
 from schedlab.studies.adaptation.figures_data import BEST, NEVER, Shown
 
 if TYPE_CHECKING:
@@ -22,12 +23,9 @@ ACROSS = 6  # scenarios that fit beside each other as panels
 
 
 def draw_versus(tables: StudyTables, spec: FigureSpec) -> Drawing:
-    """Every policy's paired difference in regret to one baseline: the mean over the scenarios first, then each scenario.
-
-    params  baseline: name of a policy (best-constant)
-    """
+    """Every policy's paired difference in regret to one baseline: the mean over the scenarios first, then each scenario."""
     scenarios, others = data.alike_rewarded(data.shown(tables, spec))
-    baseline = data.parameter(spec, "baseline", "best-constant")
+    baseline = data.settings(spec, VersusSettings).baseline
     names = [name for name in data.policies(tables, spec) if name not in (baseline, BEST)]
     scenarios, unlike = data.alike(scenarios, lambda found: _compared(tables, found, [*names, baseline]), "compares other policies")
     quantity = scenarios[0].quantity
@@ -183,22 +181,19 @@ def draw_regret(tables: StudyTables, spec: FigureSpec) -> Drawing:
 
 
 def draw_final(tables: StudyTables, spec: FigureSpec) -> Drawing:
-    """The final result by scenario: no adaptation, random sequences, policies and the best sequence; dashed: mean without adaptation.
-
-    params  metrics: names of scores, a panel each; range: limits of the accuracy axes
-    """
+    """The final result by scenario: no adaptation, random sequences, policies and the best sequence; dashed: mean without adaptation."""
+    settings = data.settings(spec, FinalSettings)
     scenarios = data.shown(tables, spec)
     names = data.policies(tables, spec)
     looks = data.styles(tables, names)
     known = {metric.name: metric for metric in data.QUANTITIES.values()}
-    metrics = [known[name] for name in data.parameter(spec, "metrics", ["test_accuracy"])]
+    metrics = [known[name] for name in settings.metrics]
     figure, panels = theme.new_figure(len(metrics), 1, height_mm=28 + 42 * len(metrics), squeeze=False, sharex=True)
     texts = []
     for axes, metric in zip(panels[:, 0], metrics, strict=True):
         _final_panel(axes, tables, scenarios, names, looks, metric)
-        limits = data.parameter(spec, "range", [])
-        if limits and metric.unit == "fraction":
-            axes.set_ylim(*limits)
+        if settings.range and metric.unit == "fraction":
+            axes.set_ylim(*settings.range)
         texts.append(_final_told(tables, scenarios, names, metric))
     panels[-1, 0].set_xlabel("scenario and time from which growth is possible")
     helpers.legend_outside(figure, [*helpers.policy_handles(looks, names), *_final_keys(tables, scenarios, names)], columns=4)

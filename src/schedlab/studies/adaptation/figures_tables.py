@@ -13,6 +13,7 @@ from schedlab.config.contract import Drawing, FigureSpec, Metric, StudyTables
 from schedlab.figures import helpers, theme
 from schedlab.figures.theme import GRID, INK, MUTED
 from schedlab.studies.adaptation import figures_data as data
+from schedlab.studies.adaptation.figure_settings import RankingSettings, ReliabilitySettings
 from schedlab.studies.adaptation.figures_data import Shown
 from schedlab.studies.adaptation.reliability import reliability
 from schedlab.studies.adaptation.table import DIGITS
@@ -100,12 +101,9 @@ def _sequences_told(tables: StudyTables, scenarios: Sequence[Shown], names: Sequ
 
 
 def draw_ranking(tables: StudyTables, spec: FigureSpec) -> Drawing:
-    """Results of all sequences in each scenario, with best, mean, worst and no adaptation, and the noise of one such mean.
-
-    params  columns: columns of the simulation table, a panel each; by default what is rewarded
-    """
+    """Results of all sequences in each scenario, with best, mean, worst and no adaptation, and the noise of one such mean."""
     scenarios = data.shown(tables, spec)
-    columns = data.parameter(spec, "columns", [scenarios[0].column])
+    columns = data.settings(spec, RankingSettings).columns or (scenarios[0].column,)
     beside = 1 if len(scenarios) > 7 else 2
     width = 1.0 if len(columns) > 1 or beside == 1 else 0.6
     figure, lines = theme.new_grid(len(columns), beside, row_mm=56, around_mm=24, width=width)
@@ -218,14 +216,11 @@ def _ranking_told(scenarios: Sequence[Shown], columns: Sequence[str]) -> str:
 
 
 def draw_reliability(tables: StudyTables, spec: FigureSpec) -> Drawing:
-    """Share of the variance due to the sequence against the number of replicates, a panel a quantity; then what choosing on few costs.
-
-    params  columns: columns of the simulation table; replicates: how far the lines go on
-    """
+    """Share of the variance due to the sequence against the number of replicates, a panel a quantity; then what choosing on few costs."""
+    settings = data.settings(spec, ReliabilitySettings)
     scenarios, others = data.alike_rewarded(data.shown(tables, spec))
     scenarios = [scenario for scenario in scenarios if scenario.replicates > 1]
-    columns = data.parameter(spec, "columns", ["validation_loss", "validation_accuracy"])
-    furthest = data.parameter(spec, "replicates", 10)
+    columns, furthest = settings.columns, settings.replicates
     figure, panels = theme.new_figure(1, len(columns) + 1, height_mm=72, squeeze=False)
     shares: dict[str, list[float]] = {}
     for axes, column in zip(panels[0], columns, strict=False):

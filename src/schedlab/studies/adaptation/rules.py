@@ -9,9 +9,8 @@ import numpy as np
 
 from schedlab.config.contract import RuleMaker, Unit
 from schedlab.config.errors import UserError
-from schedlab.config.schema import Settings, setting, validate
+from schedlab.config.schema import NoSettings, Settings, setting, validate
 from schedlab.studies.adaptation.decisions import ActByDeciding, Decision, certain
-from schedlab.studies.adaptation.learner_settings import NoSettings
 from schedlab.studies.adaptation.problem import AdaptationProblem
 from schedlab.studies.adaptation.table import DIGITS
 

@@ -9,23 +9,27 @@ from typing import Literal
 from pydantic import ValidationInfo, field_validator, model_validator
 
 from schedlab.config.schema import Settings, section, setting
-from schedlab.config.settings import ScenarioSettings
+from schedlab.config.settings import LONGEST, MOST, ScenarioSettings
 from schedlab.studies.adaptation.architecture import ModelSettings
 from schedlab.studies.adaptation.data import DataSettings
 from schedlab.studies.adaptation.timing import TimingSettings
 
 RESULTS_VERSION = 1  # raise it when the code of this study changes its results
 GROWTH_ACTION = re.compile(r"(deepen|widen)-(\d+)")
+LONGEST_JOB = 10_000_000.0  # s, four months
+MOST_DECISIONS = 6
 MAX_ACTIONS = 36  # a sequence is written with one character an action: 0-9, a-z
 
 
 class TrainingSettings(Settings):
     """How a network is trained: Adam on the cross-entropy of mini-batches, the learning rate falling after each epoch."""
 
-    learning_rate: float = setting(0.01, doc="Adam's learning rate in the first epoch", gt=0)
+    learning_rate: float = setting(0.01, doc="Adam's learning rate in the first epoch", gt=0, le=10)
     decay: float = setting(0.95, doc="factor on the learning rate after each epoch (0.9 in the published system)", gt=0, le=1)
     minimum_learning_rate: float = setting(1e-8, doc="the learning rate falls while it is above this", ge=0)
-    batch_size: int = setting(64, doc="images of a mini-batch; the last may be smaller, or larger by one left over", unit="images", gt=0)
+    batch_size: int = setting(
+        64, doc="images of a mini-batch; the last may be smaller, or larger by one left over", unit="images", gt=0, le=1_000_000
+    )
     device: Literal["cpu", "cuda"] = setting("cpu", doc="where to train; results of the two differ in rounding")
 
 
@@ -41,7 +45,7 @@ class GrowthSettings(Settings):
     )
     lr_on_growth: Literal["continue", "restart"] = setting("continue", doc="learning rate: goes on, or starts again [published]")
     noop: Literal["continue", "reset"] = setting("continue", doc="doing nothing has no side effect, or resets as growth does [published]")
-    widen_factor: float = setting(2.0, doc="channels after widening over channels before it", gt=1)
+    widen_factor: float = setting(2.0, doc="channels after widening over channels before it", gt=1, le=64)
     soft_target_weight: float = setting(
         0.75, doc="weight of the larger network's soft targets after the way back; 0: they are not used [published]", ge=0, le=1
     )
@@ -67,7 +71,7 @@ class RewardSettings(Settings):
 
     split: Literal["validation", "test"] = setting("validation", doc="images that the metric is taken on")
     metric: Literal["log_loss", "accuracy"] = setting("log_loss", doc="log loss (nats, lower is better) or accuracy")
-    window: int = setting(2, doc="mean over the last epochs of a run", unit="epochs", ge=1)
+    window: int = setting(2, doc="mean over the last epochs of a run", unit="epochs", ge=1, le=LONGEST)
 
 
 class TableSettings(Settings):
@@ -90,18 +94,22 @@ class AdaptationScenario(ScenarioSettings):
     model: ModelSettings = setting(doc="the network at the start")
     data: DataSettings = setting(doc="what it learns")
     timing: TimingSettings = setting(doc="pinned seconds of an epoch, which are charged to the budget")
-    budget: float = setting(240.0, doc="length of the training job", unit="s", gt=0)
+    budget: float = setting(240.0, doc="length of the training job", unit="s", gt=0, le=LONGEST_JOB)
     adapt_at: float = setting(doc="when more resources come and growth becomes possible", unit="s", ge=0)
     changes: tuple[ChangeSettings, ...] = setting((), doc="later changes of the resources, down and up in turn")
-    decisions: int = setting(3, doc="decisions of a run", ge=1, le=6)
-    decision_every: int = setting(1, doc="epochs from one decision to the next", unit="epochs", ge=1)
+    decisions: int = setting(3, doc="decisions of a run", ge=1, le=MOST_DECISIONS)
+    decision_every: int = setting(1, doc="epochs from one decision to the next", unit="epochs", ge=1, le=LONGEST)
     actions: tuple[str, ...] = setting(
         (), doc="growth actions (deepen-BLOCK, widen-BLOCK); empty: deepen each block; doing nothing is always the last action"
     )
-    jobs: tuple[int, ...] = setting((0,), doc="initialisations, each with a trunk of its own: they measure generality", min_length=1)
-    replicates: int = setting(3, doc="shuffle streams of each job after the adaptation point: they measure noise", ge=1)
-    test_replicates: int = setting(1, doc="how many of them, the last ones, are kept for testing and never learned or chosen on", ge=0)
-    replicates_per_job: int = setting(1, doc="replicates that one process simulates, one after the other; changes no result", ge=1)
+    jobs: tuple[int, ...] = setting(
+        (0,), doc="initialisations, each with a trunk of its own: they measure generality", min_length=1, max_length=MOST
+    )
+    replicates: int = setting(3, doc="shuffle streams of each job after the adaptation point: they measure noise", ge=1, le=MOST)
+    test_replicates: int = setting(
+        1, doc="how many of them, the last ones, are kept for testing and never learned or chosen on", ge=0, le=MOST
+    )
+    replicates_per_job: int = setting(1, doc="replicates that one process simulates, one after the other; changes no result", ge=1, le=MOST)
     training: TrainingSettings = section(TrainingSettings, doc="how the network is trained")
     growth: GrowthSettings = section(GrowthSettings, doc="how it grows")
     reward: RewardSettings = section(RewardSettings, doc="what a run is judged by")

@@ -9,14 +9,18 @@ from typing import Any
 from schedlab.config.contract import Learner, Part, Problem, Requirement, Study
 from schedlab.config.errors import UserError
 from schedlab.config.files import read_table
-from schedlab.config.schema import Settings, setting, validate
+from schedlab.config.schema import Settings, setting
+from schedlab.config.settings import LONGEST, MOST, PolicySettings, Seeds
 from schedlab.studies.adaptation import prepare
 from schedlab.studies.adaptation.architecture import architecture
 from schedlab.studies.adaptation.data import SOURCES
-from schedlab.studies.adaptation.learner_settings import LEARNER_SETTINGS
+from schedlab.studies.adaptation.encoders import read_vocabulary
+from schedlab.studies.adaptation.figure_settings import FIGURE_SETTINGS
+from schedlab.studies.adaptation.learner_settings import LEARNER_SETTINGS, NetworkSettings
 from schedlab.studies.adaptation.problem import SCORES, AdaptationProblem, setup_of
 from schedlab.studies.adaptation.rules import RULE_SETTINGS, RULES
-from schedlab.studies.adaptation.settings import RESULTS_VERSION, AdaptationScenario
+from schedlab.studies.adaptation.settings import LONGEST_JOB, MOST_DECISIONS, RESULTS_VERSION, AdaptationScenario
+from schedlab.studies.adaptation.table import DIGITS
 from schedlab.studies.adaptation.terms import TERMS
 
 PUBLISHED_SOURCE = "the published system's simulations, as one CSV; set SCHEDLAB_DATA to the folder that holds it"
@@ -25,15 +29,15 @@ PUBLISHED_SOURCE = "the published system's simulations, as one CSV; set SCHEDLAB
 class AdaptationScale(Settings):
     """Sizes that the scenarios and policies of this study take from conf/scale/."""
 
-    budget: float = setting(240.0, doc="length of a training job", unit="s", gt=0)
-    decisions: int = setting(3, doc="growth decisions of a run", ge=1)
-    jobs: tuple[int, ...] = setting((0,), doc="initialisations")
-    replicates: int = setting(3, doc="shuffle streams of each job, those kept for testing among them", ge=1)
-    test_replicates: int = setting(1, doc="replicates that nothing is learned or chosen on", ge=0)
-    replicates_per_job: int = setting(1, doc="replicates that one process simulates, one after the other", ge=1)
-    seeds: tuple[int, ...] = setting((0, 1, 2), doc="repetitions of learned policies")
-    exact_updates: int = setting(300, doc="most updates of the exact learner", ge=1)
-    episodes: int = setting(6000, doc="episodes of a phase of the sampling learners", ge=1)
+    budget: float = setting(240.0, doc="length of a training job", unit="s", gt=0, le=LONGEST_JOB)
+    decisions: int = setting(3, doc="growth decisions of a run", ge=1, le=MOST_DECISIONS)
+    jobs: Seeds = setting((0,), doc="initialisations", min_length=1)
+    replicates: int = setting(3, doc="shuffle streams of each job, those kept for testing among them", ge=1, le=MOST)
+    test_replicates: int = setting(1, doc="replicates that nothing is learned or chosen on", ge=0, le=MOST)
+    replicates_per_job: int = setting(1, doc="replicates that one process simulates, one after the other", ge=1, le=MOST)
+    seeds: Seeds = setting((0, 1, 2), doc="repetitions of learned policies", min_length=1)
+    exact_updates: int = setting(300, doc="most updates of the exact learner", ge=1, le=LONGEST)
+    episodes: int = setting(6000, doc="episodes of a phase of the sampling learners", ge=1, le=LONGEST)
 
 
 def parts(scenario: AdaptationScenario) -> dict[str, Part]:
@@ -63,16 +67,50 @@ def requires(scenario: AdaptationScenario) -> list[Requirement]:
 
 
 def check(scenario: AdaptationScenario) -> Iterable[UserError]:
-    """Yield mistakes that types cannot see: a model whose shapes do not fit, actions without a block, rules' values, replicates."""
+    """Yield mistakes that types cannot see: a model whose shapes do not fit, actions without a block, rules' actions, replicates."""
     start = architecture(scenario.model)
-    for action in setup_of(scenario, start).actions:
-        action.apply(start)
-    for rule in scenario.rule_settings():
-        target = rule.target or rule.name
-        if target in RULE_SETTINGS:
-            validate(RULE_SETTINGS[target], rule.params, lambda path, name=rule.name: f"rule {name}: {'.'.join(map(str, path))}")
+    try:
+        setup = setup_of(scenario, start)
+        for action in setup.actions:
+            action.apply(start)
+    except UserError as error:
+        yield UserError(error.what, where="actions", expected=error.expected, remedy=error.remedy)
+        return
+    yield from _check_rules(scenario, len(setup.actions) + 1)
     if scenario.table.source == "simulate":
         yield from _check_simulation(scenario, start)
+
+
+def _check_rules(scenario: AdaptationScenario, actions: int) -> Iterable[UserError]:
+    """The actions that a rule names are actions of the scenario; doing nothing is the last."""
+    numbers = f"0 to {actions - 1} ({actions - 1} does nothing)"
+    for index, rule in enumerate(scenario.rule_settings()):
+        target = rule.target or rule.name
+        if target == "always" and rule.params["action"] >= actions:
+            where = f"rules.{index}.params.action"
+            yield UserError(f"there is no action {rule.params['action']}", where=where, expected=f"a number from {numbers}")
+        if target == "sequence":
+            given, where = rule.params["sequence"], f"rules.{index}.params.sequence"
+            if len(given) != scenario.decisions:
+                expected = f"{scenario.decisions} actions, one a decision"
+                yield UserError(f"'{given}' has {len(given)} actions", where=where, expected=expected)
+            elif not set(given) <= set(DIGITS[:actions]):
+                yield UserError(f"'{given}' names an action that is not there", where=where, expected=f"actions from {numbers}")
+
+
+def check_policy(policy: PolicySettings, learner: Settings) -> Iterable[UserError]:
+    """Yield what types cannot see in a policy: a phase that would change the network itself, a vocabulary that is not there."""
+    if not isinstance(learner, NetworkSettings):
+        return
+    for number, phase in enumerate(policy.train_on):
+        for key in sorted(phase.params.keys() & NetworkSettings.model_fields.keys()):
+            where, remedy = f"train_on.{number}.params.{key}", "set it for the whole policy, under learner"
+            yield UserError(f"'{key}' cannot change between phases", where=where, remedy=remedy)
+    if learner.encoder == "vocab":
+        try:
+            read_vocabulary(learner.vocabulary)
+        except UserError as error:
+            yield UserError(f"{error.where}: {error.what}", where="learner.vocabulary", expected=error.expected, remedy=error.remedy)
 
 
 def _check_simulation(scenario: AdaptationScenario, start: Any) -> Iterable[UserError]:
@@ -176,6 +214,9 @@ STUDY = Study(
         "sequences": "the sequence that came of it, with reward, regret and rank",
     },
     terms=TERMS,
+    rule_settings=RULE_SETTINGS,
+    figure_settings=FIGURE_SETTINGS,
     check=check,
+    check_policy=check_policy,
     commands=_commands,
 )

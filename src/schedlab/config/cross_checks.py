@@ -1,0 +1,109 @@
+"""What no file of conf/ can be wrong about alone: names of other files, classes in files of the user's, seeds of a parent.
+
+A name counts as known where there is such a file, also one with mistakes of its own, so that one mistake is told once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any
+
+from schedlab.config.errors import UserError, did_you_mean
+from schedlab.config.plugins import find_class, is_file_target
+
+if TYPE_CHECKING:
+    from schedlab.config.experiment import Experiment, StudyRecords
+
+STAGES = ("learn", "evaluate", "summarise", "draw")
+
+
+def cross_checks(experiment: Experiment, files: Mapping[str, Mapping[str, list[str]]]) -> Iterable[UserError]:
+    """Yield every mistake between the records of an experiment. files: study -> group -> names of the files there are."""
+    for name, study in experiment.studies.items():
+        scenarios, policies = files[name]["scenario"], files[name]["policy"]
+        complete = len(study.scenarios) == len(scenarios)  # else there may be rules that are not known here
+        rules = {rule["name"] for record in study.scenarios.values() for rule in record["rules"]}
+        for record in study.scenarios.values():
+            yield from _scenario_checks(record, policies)
+        for policy, record in study.policies.items():
+            yield from _policy_checks(study, policy, record, scenarios, policies)
+        known = {"scenario": [*scenarios], "policy": [*policies, *rules]}
+        for record in study.figures.values():
+            yield from _figure_checks(record, known if complete else {"scenario": known["scenario"]})
+        baseline = study.settings["statistics"]["baseline"]
+        if complete and study.scenarios and baseline and baseline not in known["policy"]:
+            where = f"conf/study/{name}.yaml: statistics.baseline"
+            yield UserError(f"unknown policy or rule '{baseline}'", where=where, remedy=did_you_mean(baseline, known["policy"]))
+    if all(len(study.scenarios) == len(files[name]["scenario"]) for name, study in experiment.studies.items()):
+        yield from _resource_checks(experiment)
+
+
+def _scenario_checks(record: Mapping[str, Any], policies: Iterable[str]) -> Iterable[UserError]:
+    for policy in record["policies"]:
+        if policy not in policies:
+            yield UserError(f"unknown policy '{policy}'", where=record["where"]["policies"], remedy=did_you_mean(policy, policies))
+    names = [rule["name"] for rule in record["rules"]] + record["policies"]
+    for twice in sorted({entry for entry in names if names.count(entry) > 1}):
+        yield UserError(f"'{twice}' is named twice", where=record["where"]["rules"], remedy="remove one of them")
+    for number, rule in enumerate(record["rules"]):
+        if is_file_target(rule["target"]):
+            yield from _class_checks(rule["target"], "rule", f"{record['where']['rules']}.{number}.target")
+
+
+def _class_checks(target: str, kind: str, where: str) -> Iterable[UserError]:
+    """A mistake in a FILE.py:CLASS target, told with the file of conf/ in front; the file is not run."""
+    try:
+        find_class(target, kind)
+    except UserError as error:
+        yield UserError(f"{error.where}: {error.what}", where=where, expected=error.expected, remedy=error.remedy)
+
+
+def _policy_checks(
+    study: StudyRecords, policy: str, record: Mapping[str, Any], scenarios: Iterable[str], policies: Iterable[str]
+) -> Iterable[UserError]:
+    where = record["where"]
+    if is_file_target(record["target"]):
+        yield from _class_checks(record["target"], "learner", where["learner"])
+    for phase in record["train_on"]:
+        for scenario in phase["scenarios"]:
+            if scenario not in scenarios:
+                yield UserError(f"unknown scenario '{scenario}'", where=where["train_on"], remedy=did_you_mean(scenario, scenarios))
+    parent, line = record["parent"], [policy]
+    while parent is not None:
+        if parent not in policies:
+            if len(line) == 1:  # else it is told with the policy that names it
+                yield UserError(f"unknown policy '{parent}'", where=where["parent"], remedy=did_you_mean(parent, policies))
+            return
+        if parent in line:
+            if parent == min(line[line.index(parent) :]) == policy:  # once for all policies of the cycle
+                cycle = " -> ".join([*line, parent])
+                remedy = "start one of them from nothing (parent: null)"
+                yield UserError(f"the parents form a cycle: {cycle}", where=where["parent"], remedy=remedy)
+            return
+        line.append(parent)
+        above = study.policies.get(parent)
+        if above is None:
+            return
+        missing = set(record["seeds"]) - set(above["seeds"])
+        if missing and len(line) == 2:
+            yield UserError(f"seeds {sorted(missing)} are not seeds of the parent '{parent}'", where=where["seeds"])
+        parent = above["parent"]
+
+
+def _figure_checks(record: Mapping[str, Any], known: Mapping[str, list[str]]) -> Iterable[UserError]:
+    """Names under `scenarios` and `policies` of a figure and in its own values."""
+    named = [(record["where"]["scenarios"], "scenario", name) for name in record["scenarios"]]
+    named += [(record["where"]["policies"], "policy", name) for name in record["policies"]]
+    for where, what, name in [*named, *record["names"]]:
+        if what in known and name not in known[what]:
+            yield UserError(f"unknown {what} '{name}'", where=where, remedy=did_you_mean(name, known[what]))
+
+
+def _resource_checks(experiment: Experiment) -> Iterable[UserError]:
+    parts = {part for study in experiment.studies.values() for record in study.scenarios.values() for part in record["parts"]}
+    for rule in experiment.scale_values["resources"]:
+        if rule not in {"default", *STAGES, *parts}:
+            where = f"conf/scale/{experiment.scale}.yaml: resources.{rule}"
+            yield UserError(
+                f"no scenario needs a workflow rule '{rule}'", where=where, remedy=did_you_mean(rule, ["default", *STAGES, *parts])
+            )

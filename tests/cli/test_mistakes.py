@@ -1,0 +1,275 @@
+"""Every mistake that a user can make in conf/ is told once, with the file, the key, and what was probably meant."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from schedlab.cli.main import main
+from small_conf import write_conf
+
+SCENARIO, POLICY, SCALE = "scenario/adaptation/tiny.yaml", "policy/adaptation/exact-tiny.yaml", "scale/small.yaml"
+LEARNING, TRANSFER = "figure/adaptation/learning.yaml", "figure/adaptation/transfer.yaml"
+VERSUS, MOVES = "figure/adaptation/versus.yaml", "figure/adaptation/moves.yaml"
+RULES = "rules: [never, {name: always-1, target: always, params: {action: 1}}"
+PHASE = "steps: 60"
+FIGURE = (
+    "name: {kind}\nkind: {kind}\ntitle: A title\ncaption: It is seen.\nscenarios: [tiny]\npolicies: [exact-tiny, never]\nparams: {params}\n"
+)
+FIGURES = {
+    "learning": "{metrics: [reward], window: 50}",
+    "transfer": "{groups: [{scenario: tiny, policies: [exact-tiny, never], jumpstart: [exact-tiny, never]}]}",
+    "versus": "{baseline: never}",
+    "moves": "{widen: tiny, down: tiny, kept: tiny_late}",
+}
+OWN_CLASS = "class Mine:\n    def reset(self, unit): pass\n    def act(self, observation, mask): return 0\n"
+
+Edit = Callable[[Path], None]
+
+
+def replaced(file: str, old: str, new: str) -> Edit:
+    """An edit of a file."""
+
+    def edit(conf: Path) -> None:
+        text = (conf / file).read_text()
+        assert old in text
+        (conf / file).write_text(text.replace(old, new))
+
+    return edit
+
+
+def written(file: str, text: str | bytes) -> Edit:
+    """A file that is new, or whose text is another one."""
+
+    def edit(conf: Path) -> None:
+        (conf / file).parent.mkdir(parents=True, exist_ok=True)
+        (conf / file).write_bytes(text if isinstance(text, bytes) else text.encode())
+
+    return edit
+
+
+def moved(old: str, new: str) -> Edit:
+    """A file or folder at another place."""
+
+    def edit(conf: Path) -> None:
+        (conf / new).parent.mkdir(parents=True, exist_ok=True)
+        (conf / old).rename(conf / new)
+
+    return edit
+
+
+def copied(old: str, new: str) -> Edit:
+    """A file that stands at a second place too."""
+    return lambda conf: written(new, (conf / old).read_text())(conf)
+
+
+def folder(name: str) -> Edit:
+    """A folder where a file belongs."""
+    return lambda conf: (conf / name).mkdir(parents=True)
+
+
+def phase(params: str) -> Edit:
+    """Values of a phase of the exact learner."""
+    return replaced(POLICY, PHASE, f"{PHASE}, params: {params}")
+
+
+def rule(entry: str) -> Edit:
+    """A further rule of a scenario."""
+    return replaced(SCENARIO, RULES, f"{RULES}, {entry}")
+
+
+TYPOS = {
+    "value of a phase": (phase("{learning_rte: 0.1}"), [f"conf/{POLICY}: train_on.0.params.learning_rte", "did you mean 'learning_rate'"]),
+    "impossible value of a phase": (phase("{learning_rate: -1.0}"), [f"conf/{POLICY}: train_on.0.params.learning_rate", "greater than 0"]),
+    "network of a phase": (phase("{linear: 8}"), [f"conf/{POLICY}: train_on.0.params.linear", "cannot change between phases"]),
+    "file of a vocabulary": (
+        replaced(POLICY, "name: exact-tiny", "name: exact-tiny\nlearner: {encoder: vocab, vocabulary: layer.json}"),
+        [f"conf/{POLICY}: learner.vocabulary", "layer.json"],
+    ),
+    "value of a figure": (replaced(LEARNING, "window", "widow"), [f"conf/{LEARNING}: params.widow", "did you mean 'window'"]),
+    "type in a figure": (replaced(LEARNING, "50", "many"), [f"conf/{LEARNING}: params.window", '"many"', "integer"]),
+    "curve of a figure": (replaced(LEARNING, "[reward]", "[rewrd]"), [f"conf/{LEARNING}: params.metrics.0", "did you mean 'reward'"]),
+    "key of a group": (replaced(TRANSFER, "jumpstart", "jumpstrt"), [f"conf/{TRANSFER}: params.groups.0", "did you mean 'jumpstart'"]),
+    "policy of a group": (
+        replaced(TRANSFER, "jumpstart: [exact-tiny", "jumpstart: [exact-tinny"),
+        [f"conf/{TRANSFER}: params.groups.0.jumpstart.0", "did you mean 'exact-tiny'"],
+    ),
+    "scenario of a group": (
+        replaced(TRANSFER, "scenario: tiny", "scenario: tinny"),
+        [f"conf/{TRANSFER}: params.groups.0.scenario", "did you mean 'tiny'"],
+    ),
+    "baseline of a figure": (replaced(VERSUS, "baseline: never", "baseline: nevr"), [f"conf/{VERSUS}: params.baseline", "'never'"]),
+    "scenario in a figure's values": (replaced(MOVES, "down: tiny", "down: tinny"), [f"conf/{MOVES}: params.down", "did you mean 'tiny'"]),
+    "action of a rule": (replaced(SCENARIO, "action: 1", "action: 9"), [f"conf/{SCENARIO}: rules.1.params.action", "9", "0 to 3"]),
+    "value of a rule": (replaced(SCENARIO, "{action: 1", "{acton: 1"), [f"conf/{SCENARIO}: rules.1.params", "did you mean 'action'"]),
+    "value of a rule without any": (rule("{name: still, target: never, params: {action: 1}}"), [f"{SCENARIO}: rules.2.params.action"]),
+    "actions of a sequence": (
+        rule('{name: nines, target: sequence, params: {sequence: "99"}}'),
+        [f"conf/{SCENARIO}: rules.2.params.sequence", "'99'", "0 to 3"],
+    ),
+    "length of a sequence": (
+        rule('{name: long, target: sequence, params: {sequence: "0123"}}'),
+        [f"conf/{SCENARIO}: rules.2.params.sequence", "'0123'", "2 actions"],
+    ),
+    "file of a rule": (rule("{name: own, target: mien.py:Mine}"), [f"conf/{SCENARIO}: rules.2", "mien.py"]),
+    "class of a rule": (rule("{name: own, target: mine.py:Main}"), [f"conf/{SCENARIO}: rules.2", "mine.py", "did you mean 'Mine'"]),
+    "class that is no learner": (
+        replaced(POLICY, "name: exact-tiny", "name: exact-tiny\nlearner: {_target_: 'mine.py:Mine'}"),
+        [f"conf/{POLICY}: learner", "mine.py", "lacks learn, load"],
+    ),
+    "class of a learner": (
+        replaced(POLICY, "name: exact-tiny", "name: exact-tiny\nlearner: {_target_: 'mine.py:Mein'}"),
+        [f"conf/{POLICY}: learner", "mine.py", "did you mean 'Mine'"],
+    ),
+    "baseline of a study": (
+        replaced("study/adaptation.yaml", "baseline: constant-tiny", "baseline: constant-tinny"),
+        ["conf/study/adaptation.yaml: statistics.baseline", "did you mean 'constant-tiny'"],
+    ),
+    "key of the root": (replaced("config.yaml", "seed:", "sed: 3\nseed:"), ["conf/config.yaml: sed", "did you mean 'seed'"]),
+    "key of the seed": (replaced("config.yaml", "seed:", "sed:"), ["conf/config.yaml: sed", "did you mean 'seed'"]),
+    "folder of a study": (
+        copied(SCENARIO, "scenario/adaptaton/more.yaml"),
+        ["conf/scenario/adaptaton", "did you mean 'adaptation'"],
+    ),
+    "folder of a group": (copied(SCENARIO, "scenarios/adaptation/more.yaml"), ["conf/scenarios", "did you mean 'scenario'"]),
+    "scenario of no study": (copied(SCENARIO, "scenario/more.yaml"), ["conf/scenario/more.yaml", "conf/scenario/<study>/more.yaml"]),
+    "folder in a folder": (copied(SCENARIO, "scenario/adaptation/sub/more.yaml"), ["conf/scenario/adaptation/sub"]),
+    "file beside the theme": (moved("figure/theme.yaml", "figure/them.yaml"), ["conf/figure/them.yaml", "did you mean 'theme'"]),
+    "file in the root": (copied("config.yaml", "confg.yaml"), ["conf/confg.yaml", "did you mean 'config'"]),
+    "workflow rule": (
+        replaced(SCALE, "resources:\n", "resources:\n  lern: {threads: 2}\n"),
+        [f"{SCALE}: resources.lern", "did you mean 'learn'"],
+    ),
+    "palette": (replaced("figure/theme.yaml", "colorblind", "colorblnd"), ["theme.yaml: palette", "did you mean 'colorblind'"]),
+    "nothing to train on": (
+        replaced(POLICY, "train_on:\n  - {scenarios: [tiny], steps: 60}\n", ""),
+        [f"conf/{POLICY}: train_on", "is missing"],
+    ),
+    "no phases": (
+        replaced(POLICY, "train_on:\n  - {scenarios: [tiny], steps: 60}", "train_on: []"),
+        [f"conf/{POLICY}: train_on", "at least 1"],
+    ),
+    "seeds twice": (replaced(POLICY, "seeds: [0]", "seeds: [0, 1, 0]"), [f"conf/{POLICY}: seeds", "0 stands there twice"]),
+    "negative seed": (replaced(POLICY, "seeds: [0]", "seeds: [-1]"), [f"conf/{POLICY}: seeds", "-1", "0 or more"]),
+    "seeds of a rule twice": (
+        rule("{name: draws, target: random, seeds: [3, 3]}"),
+        [f"conf/{SCENARIO}: rules.2.seeds", "3 stands there twice"],
+    ),
+    "negative seed of a scenario": (replaced(SCENARIO, "seed: ${seed}", "seed: -2"), [f"conf/{SCENARIO}: seed", "-2"]),
+    "seeds of a study twice": (
+        replaced(SCALE, "seeds: [0, 1, 2]", "seeds: [0, 1, 1]"),
+        [f"{SCALE}: studies.adaptation.seeds", "1 stands there twice"],
+    ),
+    "negative seed of a study": (replaced(SCALE, "seeds: [0, 1, 2]", "seeds: [0, -1]"), [f"{SCALE}: studies.adaptation.seeds", "-1"]),
+    "required key": (replaced(POLICY, "seeds:", "seds:"), [f"conf/{POLICY}: seds", "did you mean 'seeds'"]),
+    "required key of a phase": (replaced(POLICY, "steps:", "stps:"), [f"conf/{POLICY}: train_on.0.stps", "did you mean 'steps'"]),
+    "required key of a rule": (replaced(SCENARIO, "{action: 1", "{actions: 1"), [f"conf/{SCENARIO}: rules.1", "did you mean 'action'"]),
+}
+LIMITS = {
+    "replicates": (replaced(SCENARIO, "\nreplicates: 2", "\nreplicates: 1000000000"), [f"conf/{SCENARIO}: replicates", "1000"]),
+    "replicates of a scale": (
+        replaced(SCALE, " replicates: 3", " replicates: 1000000000"),
+        [f"{SCALE}: studies.adaptation.replicates", "1000"],
+    ),
+    "decisions": (replaced(SCENARIO, "decisions: 2", "decisions: 60"), [f"conf/{SCENARIO}: decisions", "6"]),
+    "decisions of a scale": (replaced(SCALE, "decisions: 3", "decisions: 60"), [f"{SCALE}: studies.adaptation.decisions", "6"]),
+    "budget": (replaced(SCENARIO, "budget: 70.0", "budget: 1.0e+12"), [f"conf/{SCENARIO}: budget", "less than or equal to"]),
+    "steps": (replaced(POLICY, "steps: 60", "steps: 1000000000000"), [f"conf/{POLICY}: train_on.0.steps", "less than or equal to"]),
+    "learning rate": (phase("{learning_rate: 1.0e+6}"), [f"conf/{POLICY}: train_on.0.params.learning_rate", "less than or equal to"]),
+    "learning rate of the networks": (
+        replaced(SCENARIO, "batch_size: 32", "batch_size: 32, learning_rate: 1.0e+6"),
+        [f"conf/{SCENARIO}: training.learning_rate", "less than or equal to"],
+    ),
+    "seeds": (replaced(POLICY, "seeds: [0]", f"seeds: {list(range(1001))}"), [f"conf/{POLICY}: seeds", "at most 1000"]),
+    "seeds of a study": (
+        replaced(SCALE, "seeds: [0, 1, 2]", f"seeds: {list(range(1001))}"),
+        [f"{SCALE}: studies.adaptation.seeds", "at most 1000"],
+    ),
+    "jobs": (replaced(SCENARIO, "decisions: 2", f"decisions: 2\njobs: {list(range(1001))}"), [f"conf/{SCENARIO}: jobs", "at most 1000"]),
+    "resamples": (
+        replaced("study/adaptation.yaml", "resamples: 2000", "resamples: 1000000000"),
+        ["conf/study/adaptation.yaml: statistics.resamples", "less than or equal to"],
+    ),
+    "memory": (replaced(SCALE, "mem_mb: 1500", "mem_mb: 1000000000000"), [f"{SCALE}: resources.default.mem_mb", "less than or equal to"]),
+}
+DAMAGED = {
+    "folder named as a scenario": (folder("scenario/adaptation/more.yaml"), ["conf/scenario/adaptation/more.yaml", "is a folder"]),
+    "folder named as a model": (folder("model/more.yaml"), ["conf/model/more.yaml", "is a folder"]),
+    "unknown base": (
+        replaced(SCENARIO, "defaults:\n", "defaults:\n  - tiny_lat\n"),
+        [f"conf/{SCENARIO}: defaults", "conf/scenario/adaptation/tiny_lat.yaml", "did you mean 'tiny_late'"],
+    ),
+    "unknown group": (
+        replaced(SCENARIO, "/data: digits", "/dta: digits"),
+        [f"conf/{SCENARIO}: defaults", "conf/dta", "did you mean 'data'"],
+    ),
+    "letters of a name": (copied(SCENARIO, "scenario/adaptation/frühstück.yaml"), ["frühstück", "small letters"]),
+    "empty root": (written("config.yaml", ""), ["conf/config.yaml", "empty"]),
+    "empty scenario": (written("scenario/adaptation/more.yaml", ""), ["conf/scenario/adaptation/more.yaml", "empty"]),
+    "root without a scale": (written("config.yaml", "seed: 1\n"), ["conf/config.yaml: defaults", "scale"]),
+    "no rules": (written(SCENARIO, "defaults: [tiny_late, _self_]\nname: tiny\nrules: {}\n"), [f"conf/{SCENARIO}: rules", "list"]),
+    "action without a block": (
+        replaced(SCENARIO, "decisions: 2", "decisions: 2\nactions: [deepen-9]"),
+        [f"conf/{SCENARIO}: actions", "there is no deepenable block 9"],
+    ),
+    "two bases in a circle": (
+        replaced(SCENARIO, "defaults:\n", "defaults:\n  - tiny\n"),
+        [f"conf/{SCENARIO}: defaults", "builds on itself"],
+    ),
+    "broken study": (replaced("study/adaptation.yaml", "evaluate: together", "evaluate: apart"), ["conf/study/adaptation.yaml: evaluate"]),
+    "broken scale": (replaced(SCALE, "budget: 240.0", "budjet: 240.0"), [f"{SCALE}: studies.adaptation.budjet", "did you mean 'budget'"]),
+    "scale that is no YAML": (written(SCALE, "name: [small"), [SCALE, "not valid YAML"]),
+    "scale that is a list": (written(SCALE, "[small]"), [SCALE, "no mapping"]),
+    "root that is no YAML": (written("config.yaml", "seed: [1"), ["conf/config.yaml", "not valid YAML"]),
+    "file that is no text": (written("model/tiny8.yaml", b"\xff\xfe\x00"), ["conf/model/tiny8.yaml", "not UTF-8"]),
+    "value that is nowhere": (
+        replaced(SCENARIO, "decisions: 2", "decisions: ${scale.studies.adaptation.decicions}"),
+        [f"conf/{SCENARIO}: decisions", "did you mean 'decisions'"],
+    ),
+}
+
+
+@pytest.fixture
+def conf(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A small configuration folder with figures; the working directory holds a user's class."""
+    (tmp_path / "elsewhere").mkdir()
+    monkeypatch.chdir(tmp_path / "elsewhere")
+    Path("mine.py").write_text(OWN_CLASS)
+    made = write_conf(tmp_path)
+    for kind, params in FIGURES.items():
+        written(f"figure/adaptation/{kind}.yaml", FIGURE.format(kind=kind, params=params))(made)
+    return made
+
+
+def test_the_folder_that_is_edited_has_no_mistake(conf: Path, capsys: pytest.CaptureFixture) -> None:
+    assert main(["check", "--conf", str(conf)]) == 0
+    assert capsys.readouterr().err == ""
+
+
+@pytest.mark.parametrize("mistake", {**TYPOS, **LIMITS, **DAMAGED}, ids=lambda name: name.replace(" ", "-"))
+def test_a_mistake_is_told_once_with_file_and_key(mistake: str, conf: Path, capsys: pytest.CaptureFixture) -> None:
+    edit, words = {**TYPOS, **LIMITS, **DAMAGED}[mistake]
+    edit(conf)
+    assert main(["check", "--conf", str(conf), "--scale", "small"]) == 2
+    told = capsys.readouterr().err
+    assert [word for word in words if word not in told] == [], told
+    assert told.endswith("1 mistake; nothing was run\n"), told
+    assert "Traceback" not in told
+
+
+def test_a_policy_that_no_scenario_compares_is_no_mistake_but_told(conf: Path, capsys: pytest.CaptureFixture) -> None:
+    copied(POLICY, "policy/adaptation/exact-more.yaml")(conf)
+    replaced("policy/adaptation/exact-more.yaml", "name: exact-tiny", "name: exact-more")(conf)
+    assert main(["check", "--conf", str(conf)]) == 0
+    hints = [line for line in capsys.readouterr().out.splitlines() if line.startswith("hint")]
+    assert len(hints) == 1
+    assert "conf/policy/adaptation/exact-more.yaml" in hints[0]
+    assert "not learned" in hints[0]
+
+
+def test_what_a_plan_of_many_replicates_costs_is_not_asked_before_its_limit(conf: Path, capsys: pytest.CaptureFixture) -> None:
+    replaced(SCENARIO, "\nreplicates: 2", "\nreplicates: 10000000000000000000")(conf)
+    assert main(["check", "--conf", str(conf), "--scale", "small"]) == 2
+    assert "replicates" in capsys.readouterr().err
