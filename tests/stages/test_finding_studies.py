@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from schedlab.cli.main import main
 from schedlab.config.contract import PolicySpec
 from schedlab.config.errors import UserError
 from schedlab.stages import studies
@@ -51,6 +52,22 @@ def test_mistakes_are_told(toy: Toy, monkeypatch: pytest.MonkeyPatch, settings: 
     monkeypatch.setattr(studies, "_shipped", lambda: ["adaptation", "hetero"])
     with pytest.raises(UserError, match=error):
         studies.find_study(settings)
+
+
+@pytest.mark.usefixtures("toy")
+def test_a_sixth_study_is_among_the_commands(capsys: pytest.CaptureFixture) -> None:
+    """Its name and first sentence come from its own files, and neither it nor torch is imported for that."""
+    assert set(studies.summaries()) == {"adaptation", "toy"}
+    with pytest.raises(SystemExit):
+        main(["--help"])
+    told = " ".join(capsys.readouterr().out.split())
+    assert "toy The study `toy`: a policy names one number" in told
+    assert "adaptation When and where should a network grow" in told
+    assert main(["toy"]) == 2
+    assert "the study 'toy' has no commands of its own" in capsys.readouterr().err
+    Path("conf/study/toy.yaml").write_text("name: toy\nmodule: toy_study.stuy\npath: tests\n")
+    assert main(["toy"]) == 2
+    assert "conf/study/toy.yaml: module" in capsys.readouterr().err
 
 
 def test_a_policys_entry_becomes_its_specification(toy: Toy) -> None:

@@ -7,13 +7,11 @@ import logging
 import os
 import sys
 from collections.abc import Sequence
+from functools import partial
 
 import schedlab
 from schedlab.config.errors import UserError
-
-SHIPPED_STUDIES = {
-    "adaptation": "growing networks under a training budget: run, predict, rank, vocab, calibrate, weights, import",
-}
+from schedlab.stages import studies
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -74,14 +72,29 @@ def _parser(first: str) -> argparse.ArgumentParser:
     parameters = commands.add_parser("parameters", parents=[conf], help="every key of conf/, as the page docs/parameters.md")
     parameters.set_defaults(run=_run_parameters)
 
-    for name, summary in SHIPPED_STUDIES.items():
-        study = commands.add_parser(name, help=summary, description=summary)
+    for name, summary in studies.summaries().items():
+        study = commands.add_parser(name, help=summary.replace("%", "%%"), description=summary)
         if first == name:  # importing a study's door costs time that other commands need not pay
-            from schedlab.stages.studies import find_study
-
-            door = find_study({"name": name})
-            door.commands(study.add_subparsers(title="commands", metavar="COMMAND", required=True))
+            _add_study(study, name)
     return parser
+
+
+def _add_study(parser: argparse.ArgumentParser, name: str) -> None:
+    """Add the commands of a study; of one without any, and of one that cannot be imported, say so when it is run."""
+    try:
+        add_commands = studies.load(name).commands
+    except UserError as error:
+        parser.set_defaults(run=partial(_refuse, error))
+        return
+    if add_commands is None:
+        parser.set_defaults(run=partial(_refuse, UserError(f"the study '{name}' has no commands of its own")))
+    else:
+        add_commands(parser.add_subparsers(title="commands", metavar="COMMAND", required=True))
+
+
+def _refuse(error: UserError, arguments: argparse.Namespace) -> int:
+    del arguments
+    raise error
 
 
 def _run_check(arguments: argparse.Namespace) -> int:

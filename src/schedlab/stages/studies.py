@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import importlib
 import importlib.util
 import sys
@@ -10,8 +11,10 @@ from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Any
 
+import schedlab
 from schedlab.config.contract import Study
 from schedlab.config.errors import UserError, did_you_mean
+from schedlab.config.yaml_files import read_yaml
 
 GROUP = "schedlab.studies"  # entry points of installed packages: name = "module:STUDY"
 
@@ -23,11 +26,8 @@ def names(conf: Path | str = "conf") -> list[str]:
 
 def load(name: str, conf: Path | str = "conf") -> Study:
     """Return the door of the study of a name, as conf/study/<name>.yaml says where there is such a file. Raises UserError."""
-    import yaml
-
     file = Path(conf, "study", f"{name}.yaml")
-    values = yaml.load(file.read_text(encoding="utf-8"), Loader=yaml.CSafeLoader) if file.is_file() else {}
-    return find_study({"name": name, **(values or {})})
+    return find_study({"name": name, **(read_yaml(file) if file.is_file() else {})})
 
 
 def of_part(part: Mapping[str, Any]) -> Study:
@@ -60,6 +60,38 @@ def find_study(settings: Mapping[str, Any]) -> Study:
     )
 
 
+def summaries(conf: Path | str = "conf") -> dict[str, str]:
+    """Return study -> its first sentence, of those of the package, of installed packages and of conf/study/; none of them is imported."""
+    found = {name: _first_sentence(_package_folder() / name / "__init__.py") for name in _shipped()}
+    found |= {point.name: _first_sentence(_source(point.module, "")) for point in entry_points(group=GROUP)}
+    for name in names(conf):
+        try:
+            values = read_yaml(Path(conf, "study", f"{name}.yaml"))
+        except UserError:  # told by `schedlab check`; the other commands go on
+            continue
+        if module := values.get("module"):
+            found[name] = _first_sentence(_source(str(module), str(values.get("path") or "")))
+    return dict(sorted(found.items()))
+
+
+def _source(module: str, path: str) -> Path:
+    """The file of a module, found without importing it: in a folder, or beside the package that it is part of."""
+    inside = Path(*module.split(".")).with_suffix(".py")
+    if path:
+        return Path(path) / inside
+    top = importlib.util.find_spec(inside.parts[0])
+    origin = Path(top.origin).parent.parent if top and top.origin else Path()
+    return origin / inside
+
+
+def _first_sentence(file: Path) -> str:
+    try:
+        text = ast.get_docstring(ast.parse(file.read_bytes())) or ""
+    except (OSError, SyntaxError, ValueError):
+        return ""
+    return text.split("\n\n")[0].replace("\n", " ")
+
+
 def _imported(module: str, path: str, where: str) -> Any:
     """Import a module, from a folder where one is given, and return its STUDY or None."""
     folder = str(Path(path).resolve())
@@ -74,8 +106,11 @@ def _imported(module: str, path: str, where: str) -> Any:
 
 
 def _shipped() -> list[str]:
-    package = importlib.import_module("schedlab.studies")
-    return [path.parent.name for path in Path(package.__path__[0]).glob("*/study.py")]
+    return sorted(path.parent.name for path in _package_folder().glob("*/study.py"))
+
+
+def _package_folder() -> Path:
+    return Path(schedlab.__file__).parent / "studies"
 
 
 def _checked(study: Any, name: str, where: str) -> Study:

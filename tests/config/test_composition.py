@@ -1,0 +1,46 @@
+"""Files are composed as `hydra.compose` composes them, at a part of its cost and without its global state."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from hydra import compose, initialize_config_dir
+from hydra.core.global_hydra import GlobalHydra
+from omegaconf import OmegaConf
+
+from schedlab.config.compose import Composer, Compositions
+from schedlab.config.yaml_files import option_names
+
+CONF = Path(__file__).resolve().parents[2] / "conf"
+GROUPS = ("study", "scenario/adaptation", "policy/adaptation", "figure/adaptation")
+SOME = [(group, name) for group in GROUPS for name in option_names(CONF / group)[::6]]
+
+
+@pytest.fixture(scope="module")
+def made() -> Compositions:
+    """Compositions that all scales share."""
+    return Compositions(CONF)
+
+
+@pytest.mark.parametrize("scale", ["full", "small"])
+@pytest.mark.parametrize(("group", "name"), SOME, ids="/".join)
+def test_the_values_are_those_of_hydra_at_every_scale(group: str, name: str, scale: str, made: Compositions) -> None:
+    place = group.split("/")[0]
+    with initialize_config_dir(str(CONF), version_base="1.3"):
+        expected = OmegaConf.to_container(compose("config", overrides=[f"scale={scale}", f"+{group}@{place}={name}"])[place], resolve=True)
+    composed = Composer(CONF, scale, made).compose(group, name)
+    assert composed.values == expected
+    assert composed.sources[0] == (CONF / group / f"{name}.yaml", ())
+    assert not GlobalHydra.instance().is_initialized()
+
+
+def test_a_key_is_traced_to_the_file_that_sets_it(made: Compositions) -> None:
+    composed = Composer(CONF, "small", made).compose("scenario/adaptation", "middle")
+    for path, where in (
+        (("adapt_at",), "conf/scenario/adaptation/middle.yaml: adapt_at"),
+        (("rules", 1, "params"), "conf/scenario/adaptation/_base.yaml: rules.1.params"),
+        (("model", "blocks"), "conf/model/tiny8.yaml: model.blocks"),
+        (("nowhere",), "conf/scenario/adaptation/middle.yaml: nowhere"),
+    ):
+        assert composed.locate(path) == where
