@@ -97,7 +97,7 @@ class Composer:
     def compose(self, group: str, name: str) -> Composed:
         """Return the composed file conf/<group>/<name>.yaml. Raises UserError."""
         from hydra.errors import HydraException
-        from omegaconf import OmegaConf, open_dict
+        from omegaconf import OmegaConf, flag_override
         from omegaconf.errors import OmegaConfBaseException
 
         file = self.folder / group / f"{name}.yaml"
@@ -105,7 +105,7 @@ class Composer:
         sources: tuple = ((file, ()),)
         try:
             whole, sources = self.made.get(group, name, self.scale)
-            with open_dict(whole):
+            with flag_override(whole, ["struct", "no_deepcopy_set_nodes"], [False, True]):  # a copy costs as much as the values themselves
                 whole.scale = self._scale_values
             values = OmegaConf.to_container(whole[place], resolve=True, throw_on_missing=True)
         except HydraException as error:
