@@ -88,6 +88,14 @@ TYPOS = {
         replaced(POLICY, "name: exact-tiny", "name: exact-tiny\nlearner: {encoder: vocab, vocabulary: layer.json}"),
         [f"conf/{POLICY}: learner.vocabulary", "layer.json"],
     ),
+    "value of a learner under reference": (
+        replaced(POLICY, "seeds:", "reference: {learner: {learning_rte: 0.1}}\nseeds:"),
+        [f"conf/{POLICY}: learner.learning_rte", "did you mean 'learning_rate'"],
+    ),
+    "action of a rule under reference": (
+        replaced(SCENARIO, "reference:\n", "reference:\n  rules: [{name: all, target: always, params: {action: 9}}]\n"),
+        [f"conf/{SCENARIO}: rules.0.params.action", "0 to 3"],
+    ),
     "value of a figure": (replaced(LEARNING, "window", "widow"), [f"conf/{LEARNING}: params.widow", "did you mean 'window'"]),
     "type in a figure": (replaced(LEARNING, "50", "many"), [f"conf/{LEARNING}: params.window", '"many"', "integer"]),
     "curve of a figure": (replaced(LEARNING, "[reward]", "[rewrd]"), [f"conf/{LEARNING}: params.metrics.0", "did you mean 'reward'"]),
@@ -219,6 +227,10 @@ DAMAGED = {
         [f"conf/{SCENARIO}: defaults", "builds on itself"],
     ),
     "broken study": (replaced("study/adaptation.yaml", "evaluate: together", "evaluate: apart"), ["conf/study/adaptation.yaml: evaluate"]),
+    "module of a study": (
+        replaced("study/adaptation.yaml", "name: adaptation", "name: adaptation\nmodule: schedlab.nowhere"),
+        ["conf/study/adaptation.yaml: module", "schedlab.nowhere"],
+    ),
     "broken scale": (replaced(SCALE, "budget: 240.0", "budjet: 240.0"), [f"{SCALE}: studies.adaptation.budjet", "did you mean 'budget'"]),
     "scale that is no YAML": (written(SCALE, "name: [small"), [SCALE, "not valid YAML"]),
     "scale that is a list": (written(SCALE, "[small]"), [SCALE, "no mapping"]),

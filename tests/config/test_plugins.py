@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from schedlab.config.errors import UserError
-from schedlab.config.plugins import is_file_target, load_class
+from schedlab.config.plugins import find_class, is_file_target, load_class
 
 RULE = """
 from dataclasses import dataclass
@@ -60,6 +60,30 @@ def test_mistakes_are_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text
         (tmp_path / "mine.py").write_text(text)
     with pytest.raises(UserError, match=error):
         load_class(target, kind)
+
+
+@pytest.mark.parametrize(
+    ("text", "error"),
+    [
+        ("class Mine:\n    def reset(self, unit): pass\n    def act(self, observation, mask): pass\n", ""),
+        ("from base import Base\n\nclass Mine(Base):\n    pass\n", ""),
+        ("from elsewhere import Mine\n", ""),
+        ("from elsewhere import *\n", ""),
+        ("Mine = make_class()\n", ""),
+        ("import elsewhere as Mine\nraise SystemExit(1)\n", ""),
+        ("class Other:\n    Mine = 1\n", "no class 'Mine'; valid: Other"),
+        ("def Mine(): pass\n", "no class 'Mine'; none is valid here"),
+        ("class Mine:\n    def act(self, observation, mask): pass\n", "cannot serve as a rule: it lacks reset"),
+        ("class Mine:\n", r"mine\.py: the file does not run: IndentationError"),
+    ],
+)
+def test_a_class_is_looked_for_without_running_the_file(tmp_path: Path, text: str, error: str) -> None:
+    (tmp_path / "mine.py").write_text(text)
+    if not error:
+        find_class(f"{tmp_path}/mine.py:Mine", "rule")
+        return
+    with pytest.raises(UserError, match=error):
+        find_class(f"{tmp_path}/mine.py:Mine", "rule")
 
 
 def test_targets() -> None:

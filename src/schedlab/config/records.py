@@ -242,14 +242,16 @@ def scenario_record(composed: Composed, name: str, study: Study) -> dict[str, An
 
 
 def checked_scenario(composed: Composed, name: str, study: Study) -> Any:
-    """Return the typed scenario of a composed file after the checks of its rules and of its study. Raises UserErrors."""
+    """Return the typed scenario of a file after all checks of its rules and its study, also those of mode reference. Raises UserErrors."""
     scenario: Any = typed(study.scenario, composed, name)
     assert isinstance(scenario, ScenarioSettings)
-    if errors := [*_rule_mistakes(scenario, composed, study)]:
-        raise UserErrors(errors)
-    with _placed(composed):
-        if errors := list(study.check(scenario) if study.check else ()):
+    reference = composed.values.get("reference")
+    for given in (scenario, *([validate(study.scenario, apply_mode(composed.values, always=True))] if reference else [])):
+        if errors := [*_rule_mistakes(given, composed, study)]:
             raise UserErrors(errors)
+        with _placed(composed):
+            if errors := list(study.check(given) if study.check else ()):
+                raise UserErrors(errors)
     return scenario
 
 
@@ -285,23 +287,9 @@ def _with_file(error: UserError, composed: Composed) -> UserError:
 def policy_record(composed: Composed, name: str, study: Study) -> dict[str, Any]:
     """Return the record of a learned policy, its learner's values typed by the study (a user's own class: as they stand)."""
     policy: PolicySettings = typed(PolicySettings, composed, name)
-    learner = dict(policy.learner)
-    target = str(learner.pop("_target_", "") or learner.pop("name", ""))
-    if not is_file_target(target):
-        if target not in study.learners:
-            where = composed.locate(("learner", "name"))
-            raise UserErrors([UserError(f"unknown learner '{target}'", where=where, remedy=did_you_mean(target, study.learners))])
-        kind = study.learner_settings[target]
-        typed_learner = validate(kind, learner, lambda path: composed.locate(("learner", *path)))
-        learner = json.loads(typed_learner.model_dump_json())
-        for number, phase in enumerate(policy.train_on):
-            place = lambda path, own=phase.params, number=number: (  # noqa: E731
-                composed.locate(("train_on", number, "params", *path) if path and path[0] in own else ("learner", *path))
-            )
-            validate(kind, {**learner, **phase.params}, place)
-        with _placed(composed):
-            if errors := list(study.check_policy(policy, typed_learner) if study.check_policy else ()):
-                raise UserErrors(errors)
+    target, learner = _learner(policy, composed, study)
+    if composed.values.get("reference"):
+        _learner(validate(PolicySettings, apply_mode(composed.values, always=True)), composed, study)
     return {
         "name": policy.name,
         "kind": policy.kind,
@@ -314,6 +302,28 @@ def policy_record(composed: Composed, name: str, study: Study) -> dict[str, Any]
         "scales": list(policy.scales),
         "where": {key: composed.locate((key,)) for key in ("learner", "train_on", "parent", "seeds")},
     }
+
+
+def _learner(policy: PolicySettings, composed: Composed, study: Study) -> tuple[str, dict[str, Any]]:
+    """The target of a policy's learner and its typed values, after the checks of every phase. Raises UserErrors."""
+    learner = dict(policy.learner)
+    target = str(learner.pop("_target_", "") or learner.pop("name", ""))
+    if is_file_target(target):
+        return target, learner
+    if target not in study.learners:
+        where = composed.locate(("learner", "name"))
+        raise UserErrors([UserError(f"unknown learner '{target}'", where=where, remedy=did_you_mean(target, study.learners))])
+    kind = study.learner_settings[target]
+    typed_learner = validate(kind, learner, lambda path: composed.locate(("learner", *path)))
+    for number, phase in enumerate(policy.train_on):
+        place = lambda path, own=phase.params, number=number: (  # noqa: E731
+            composed.locate(("train_on", number, "params", *path) if path and path[0] in own else ("learner", *path))
+        )
+        validate(kind, {**learner, **phase.params}, place)
+    with _placed(composed):
+        if errors := list(study.check_policy(policy, typed_learner) if study.check_policy else ()):
+            raise UserErrors(errors)
+    return target, json.loads(typed_learner.model_dump_json())
 
 
 def figure_record(composed: Composed, name: str, study: Study) -> dict[str, Any]:
