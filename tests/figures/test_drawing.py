@@ -8,6 +8,7 @@ import sys
 from collections.abc import Iterator
 from itertools import pairwise
 from pathlib import Path
+from typing import get_args
 
 import matplotlib as mpl
 import numpy as np
@@ -18,7 +19,6 @@ from hypothesis import strategies as st
 from matplotlib.text import Text
 
 from schedlab.config.contract import Drawing, Metric
-from schedlab.config.errors import UserError
 from schedlab.config.settings import ThemeSettings
 from schedlab.figures import helpers, theme
 from schedlab.figures.save import save
@@ -58,9 +58,10 @@ def test_the_theme_leaves_nothing_behind() -> None:
     assert {key: value for key, value in mpl.rcParams.items() if not key.startswith("backend")} == before
 
 
-def test_an_unknown_palette_is_told() -> None:
-    with pytest.raises(UserError, match="unknown palette 'colourblind'"):
-        theme.rc(ThemeSettings(palette="colourblind"))
+@pytest.mark.parametrize("palette", get_args(ThemeSettings.model_fields["palette"].annotation))
+def test_every_palette_has_colours_for_lines(palette: str) -> None:
+    cycle = theme.rc(ThemeSettings(palette=palette))["axes.prop_cycle"].by_key()["color"]
+    assert len(set(cycle)) >= 7
 
 
 @pytest.mark.usefixtures("themed")

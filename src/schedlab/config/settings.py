@@ -109,7 +109,7 @@ class ThemeSettings(Settings):
     width_mm: float = setting(170.0, doc="width of a full-width figure", unit="mm", gt=20, le=2000)
     font_size: float = setting(8.0, doc="size of labels", unit="pt", gt=3, le=72)
     dpi: int = setting(200, doc="resolution of the PNG files", unit="1/inch", ge=50, le=2400)
-    palette: Literal["colorblind", "deep", "muted", "bright", "pastel", "dark", "tab10", "Set1", "Set2", "Dark2", "Paired"] = setting(
+    palette: Literal["colorblind", "deep", "muted", "bright", "dark", "tab10", "Set1", "Dark2", "Paired"] = setting(
         "colorblind", doc="seaborn palette"
     )
 

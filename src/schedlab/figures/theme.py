@@ -7,7 +7,6 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from schedlab.config.errors import UserError
 from schedlab.config.settings import ThemeSettings
 
 if TYPE_CHECKING:
@@ -185,12 +184,7 @@ def _colours(palette: str) -> list[str]:
     import seaborn as sns
     from matplotlib.colors import rgb_to_hsv, to_hex, to_rgb
 
-    try:
-        colours = [to_rgb(colour) for colour in sns.color_palette(palette)]
-    except ValueError:
-        raise UserError(
-            f"unknown palette '{palette}'", where="conf/figure/theme.yaml: palette", expected="a palette of seaborn, such as colorblind"
-        ) from None
+    colours = [to_rgb(colour) for colour in sns.color_palette(palette)]
     return [to_hex(colour) for colour in colours if rgb_to_hsv(colour)[1] > 0.15 and luminance(colour) < LIGHTEST]
 
 
