@@ -26,6 +26,12 @@ def test_a_scenario_takes_what_its_groups_and_its_scale_say(load):
     assert experiment.policy("line", "guesser")["params"] == {"rate": 0.25}
 
 
+@pytest.mark.parametrize("name", ["null", "1e5", "007", "on"])
+def test_a_name_may_look_like_a_value(name, conf, load):
+    (conf / f"scenario/line/{name}.yaml").write_text(f'defaults:\n  - _base\n  - _self_\nname: "{name}"\n')
+    assert load().scenario("line", name)["name"] == name
+
+
 def test_mode_reference_lays_its_values_over_the_others(conf, load):
     edit(conf, "scenario/line/late.yaml", "name: late", "name: late\nmode: reference")
     assert load().scenario("line", "late")["parts"]["make_ground"]["values"] == {"rate": 9.0}

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Any
@@ -44,6 +44,7 @@ class Compositions:
     def __init__(self, folder: Path | str) -> None:
         self.folder = Path(folder).resolve()
         self._made: dict[tuple[str, str], tuple[Any, tuple]] = {}
+        self._overrides: dict[str, tuple[Any, Any]] = {}
 
     def get(self, group: str, name: str, scale: str) -> tuple[Any, tuple]:
         """Return the whole composition of conf/<group>/<name>.yaml and the files behind it, made at `scale` where it is new."""
@@ -56,7 +57,10 @@ class Compositions:
 
         loader, repository, parser = self._hydra
         place = group.split("/")[0]
-        overrides = parser.parse_overrides([f"scale={scale}", f"+{group}@{place}={name}"])
+        if group not in self._overrides:  # parsing takes milliseconds, and would read a name such as `null` or `1e5` as a value
+            self._overrides[group] = parser.parse_overrides([f"scale={scale}", f"+{group}@{place}=name"])
+        at_scale, of_group = self._overrides[group]
+        overrides = [at_scale, replace(of_group, _value=name)]
         found = create_defaults_list(
             repo=repository, config_name="config", overrides_list=overrides, prepend_hydra=False, skip_missing=False
         )
