@@ -195,7 +195,17 @@ def parameter_rows(kind: type[Settings], prefix: str = "") -> Iterator[tuple[str
             continue
         unit = (field.json_schema_extra or {}).get("unit", "-")
         default = "required" if field.is_required() else json.dumps(field.get_default(call_default_factory=True), default=str)
-        yield prefix + name, type_text(field.annotation), default, str(unit), field.description or ""
+        yield prefix + name, type_text(field.annotation) + _bounds(field.metadata), default, str(unit), field.description or ""
+
+
+def _bounds(checks: Iterable[Any]) -> str:
+    """The limits of a number or a list in words: ', above 0, at most 1000'; a length counts entries."""
+    words = {"gt": "above {}", "ge": "at least {}", "lt": "below {}", "le": "at most {}"}
+    words |= {"min_length": "at least {} long", "max_length": "at most {} long"}
+    told = [
+        text.format(f"{limit:,}") for check in checks for key, text in words.items() if (limit := getattr(check, key, None)) is not None
+    ]
+    return "".join(f", {text}" for text in told)
 
 
 def sections_within(kind: type[Settings]) -> list[type[Settings]]:
