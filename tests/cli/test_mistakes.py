@@ -256,6 +256,8 @@ def conf(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_the_folder_that_is_edited_has_no_mistake(conf: Path, capsys: pytest.CaptureFixture) -> None:
+    for hidden in ("scenario/adaptation/.#tiny.yaml", ".checkpoints/scenario/tiny.yaml"):  # an editor's own files
+        written(hidden, "no: [mapping")(conf)
     assert main(["check", "--conf", str(conf)]) == 0
     assert capsys.readouterr().err == ""
 

@@ -32,7 +32,8 @@ class Layout:
         self.hashes: dict[str, str] = {}
         self.builds_on: dict[str, list[str]] = {}
         for path in sorted(folder.rglob("*.y*ml")):
-            self._take(path)
+            if not any(part.startswith(".") for part in path.relative_to(folder).parts):  # an editor's own files
+                self._take(path)
         self.studies = [Path(name).stem for name in self.hashes if name.startswith("study/") and not Path(name).stem.startswith("_")]
         for name, digest in self.hashes.items():
             if name.startswith("claims/"):  # the ledger is read by its own commands; no run depends on it

@@ -40,10 +40,9 @@ def yaml_error(file: Path, error: yaml.YAMLError) -> UserError:
     return UserError(f"not valid YAML: {getattr(error, 'problem', None) or error}", where=where)
 
 
-def option_names(folder: Path, hidden: bool = False) -> list[str]:
-    """Return the names of the YAML files of one configuration group, without those that begin with an underscore."""
-    names = sorted(path.stem for path in folder.glob("*.yaml") if path.is_file())
-    return names if hidden else [name for name in names if not name.startswith("_")]
+def option_names(folder: Path) -> list[str]:
+    """Return the names of the YAML files of one configuration group, without bases (`_base`) and an editor's own (`.#early`)."""
+    return sorted(path.stem for path in folder.glob("*.yaml") if path.is_file() and not path.name.startswith(("_", ".")))
 
 
 def short_path(file: Path) -> str:
