@@ -9,12 +9,9 @@ import shutil
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import yaml
-
-from small_conf import write_conf
 
 COPIED = ("Snakefile", "workflow", "profiles", "src", "resources", "tests/toy_study")
 BYTES = (".parquet", ".zip", ".svg", ".pdf", ".png", ".npz")  # what must be the same in every run; logs and provenance hold times
@@ -27,12 +24,24 @@ PUBLISHED = (
     "defect_*",
 )  # the published system's many files only slow the composition
 
+OWN_RULE = """class Two:
+    def __init__(self, params, problem, seed): pass
+    def reset(self, unit): pass
+    def act(self, observation, mask): return 2.0
+"""
+OWN_LEARNER = """from toy_study.study import HillClimber
+
+
+class Climber(HillClimber):
+    pass
+"""
+
 
 class Checkout:
     """A copy of the repository with a configuration, and snakemake in it."""
 
     def __init__(self, folder: Path) -> None:
-        self.folder = folder
+        self.folder, self.seconds = folder, 0.0
 
     def command(self, *arguments: str, cores: int = 2) -> list[str]:
         return [sys.executable, "-m", "snakemake", "--cores", str(cores), *arguments]
@@ -49,11 +58,10 @@ class Checkout:
         os.killpg(started.pid, signal.SIGKILL)
         started.wait()
 
-    def run_and_kill(self, seconds: float, *arguments: str) -> bool:
+    def run_and_kill(self, seconds: float, *arguments: str, cores: int = 2) -> bool:
         """Start snakemake and kill it with all its jobs after some seconds; False if it was done before."""
-        started = subprocess.Popen(
-            self.command(*arguments), cwd=self.folder, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True
-        )
+        command = self.command(*arguments, cores=cores)
+        started = subprocess.Popen(command, cwd=self.folder, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True)
         try:
             started.wait(seconds)
             return False
@@ -71,29 +79,16 @@ class Checkout:
         return {rule: count for rule, count in counted.items() if rule != "all"}
 
     def jobs(self, *arguments: str) -> set[str]:
-        """The jobs that a dry run would execute, as 'rule scenario', 'rule scenario/bundle', 'rule policy' or 'rule'."""
+        """The jobs that a dry run would execute: 'rule scenario/bundle', 'rule policy/seed', 'rule study' or 'rule'; not the targets."""
         found = set()
         for block in re.split(r"\n(?=(?:local)?rule )", self.run("--dry-run", *arguments).split("Job stats:", 1)[-1]):
             named = re.match(r"(?:local)?rule (\w+):", block)
             given = re.search(r"^    wildcards: (.*)$", block, flags=re.M)
             values = dict(entry.split("=") for entry in given.group(1).split(", ")) if given else {}
-            of = "/".join(values[key] for key in ("scenario", "policy", "bundle") if key in values)
-            if named and named.group(1) not in ("all", "index_figures"):
+            of = "/".join(values[key] for key in ("scenario", "policy", "seed", "bundle") if key in values) or values.get("study", "")
+            if named and named.group(1) != "all":
                 found.add(f"{named.group(1)} {of}".strip())
         return found
-
-    def pretend(self, *arguments: str) -> None:
-        """Lay an empty file where each job would write its output, all of one time: a finished run as far as times tell."""
-        listed = re.findall(r"^    output: (.*)$", self.run("--dry-run", *arguments), flags=re.M)
-        outputs = [self.folder / name for line in listed for name in line.split(", ")]
-        for path in outputs:
-            path.mkdir(parents=True, exist_ok=True) if path.suffix == ".details" or path.name == "details" else _empty(path)
-            if path.name == "config.yaml":  # the part that a policy was learned from, which is kept beside it
-                shutil.copy(path.parent.parent / "config/learn.yaml", path)
-        now = time.time()
-        for path in outputs:
-            os.utime(path, (now, now))
-        assert "Nothing to be done" in self.run("--dry-run", *arguments)
 
     def edit(self, name: str, old: str, new: str) -> None:
         file = self.folder / name
@@ -109,11 +104,6 @@ class Checkout:
             for path in found
             if path.suffix in BYTES and path.is_file()
         }
-
-
-def _empty(path: Path) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.touch()
 
 
 def copy_repository(repository: Path, folder: Path) -> Checkout:
@@ -138,19 +128,8 @@ def toy_checkout(repository: Path, folder: Path) -> Checkout:
     for name in ("smoke", "small"):
         (conf / f"scale/{name}.yaml").write_text(yaml.safe_dump({"name": name}))
     shutil.copy(repository / "conf/figure/theme.yaml", conf / "figure/theme.yaml")
-    return checkout
-
-
-def adaptation_checkout(repository: Path, folder: Path) -> Checkout:
-    """A checkout with two tiny scenarios of the adaptation study that build on one file, and two policies."""
-    checkout = copy_repository(repository, folder)
-    conf = write_conf(folder)
-    for file in (conf / "scenario/adaptation").glob("*.yaml"):
-        name, adapt_at = (re.search(rf"^{key}: .*$", file.read_text(), flags=re.M).group() for key in ("name", "adapt_at"))
-        base = file.with_name("_base.yaml")
-        base.write_text(file.read_text().replace(f"{name}\n", "").replace(f"{adapt_at}\n", ""))
-        file.write_text(f"defaults:\n  - _base\n  - _self_\n{name}\n{adapt_at}\n")
-    checkout.edit("conf/policy/adaptation/exact-tiny.yaml", "steps: 60", 'steps: "${scale.studies.adaptation.exact_updates}"')
+    checkout.edit("conf/policy/toy/hill.yaml", "seeds: [0, 1, 2, 3, 4]", "seeds: [0, 1]")
+    checkout.edit("conf/policy/toy/hill_further.yaml", "seeds: [0, 1, 2]", "seeds: [0]")
     return checkout
 
 
@@ -162,4 +141,29 @@ def shipped_checkout(repository: Path, folder: Path) -> Checkout:
         for pattern in PUBLISHED:
             for file in (folder / "conf" / group / "adaptation").glob(pattern):
                 file.unlink()
+    return checkout
+
+
+def smoke_checkout(repository: Path, folder: Path) -> Checkout:
+    """The shipped configuration cut to two scenarios and two policies at scale smoke, and the toy beside it with the user's own classes."""
+    checkout = shipped_checkout(repository, folder)
+    shutil.copytree(repository / "tests/toy_study/conf", folder / "conf", dirs_exist_ok=True)
+    base = folder / "conf/scenario/adaptation/_base.yaml"
+    base.write_text(re.sub(r"(?<=^policies:\n)(  - .*\n)+", "  - best-constant\n  - exact-all\n", base.read_text(), flags=re.M))
+    checkout.edit("conf/scenario/adaptation/late.yaml", "adapt_at: 190.0", "adapt_at: 190.0\nscales: [smoke]")
+    for policy, trained_on in (("exact-all", "[early, late]"), ("best-constant", "[early]")):
+        file = folder / f"conf/policy/adaptation/{policy}.yaml"
+        file.write_text(re.sub(r"(?<=scenarios: )\[[^]]*\]", trained_on, file.read_text()))
+    for name in ("conf/scenario/toy/far.yaml", "conf/policy/toy/hill_further.yaml"):
+        (folder / name).unlink()
+    checkout.edit("conf/figure/toy/costs.yaml", "[near, far]", "[near]")
+    checkout.edit("conf/policy/toy/hill.yaml", "[near, far]", "[near]")
+    checkout.edit("conf/policy/toy/hill.yaml", "seeds: [0, 1, 2, 3, 4]", "seeds: [0]")
+    checkout.edit(
+        "conf/policy/toy/hill.yaml", "{name: hill_climbing, step_size: 0.4}", "{_target_: 'climber.py:Climber', start: 0.0, step_size: 0.5}"
+    )
+    checkout.edit("conf/scenario/toy/near.yaml", "[hill, hill_further]", "[hill]")
+    checkout.edit("conf/scenario/toy/near.yaml", "rules:\n", "rules:\n  - {name: two, target: 'own.py:Two'}\n")
+    (folder / "own.py").write_text(OWN_RULE)
+    (folder / "climber.py").write_text(OWN_LEARNER)
     return checkout

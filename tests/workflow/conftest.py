@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import shutil
+import time
 from pathlib import Path
 
 import pytest
-from checkouts import Checkout, toy_checkout
+from checkouts import Checkout, smoke_checkout, toy_checkout
 
 
 @pytest.fixture(scope="session")
 def finished_toy(repository: Path, tmp_path_factory: pytest.TempPathFactory) -> Checkout:
     """A finished run of the toy; tests copy it and never write into it."""
     checkout = toy_checkout(repository, tmp_path_factory.mktemp("toy") / "a checkout")  # the space in the path is on purpose
-    checkout.run("all", cores=1)
+    checkout.run("all", cores=2)
     return checkout
 
 
@@ -29,3 +30,19 @@ def toy(finished_toy: Checkout, tmp_path: Path) -> Checkout:
 def fresh_toy(repository: Path, tmp_path: Path) -> Checkout:
     """The toy before its first run."""
     return toy_checkout(repository, tmp_path / "fresh")
+
+
+@pytest.fixture(scope="session")
+def finished_smoke(repository: Path, tmp_path_factory: pytest.TempPathFactory) -> Checkout:
+    """A finished run of adaptation and the toy at scale smoke, and its time; tests copy it and never write into it."""
+    checkout = smoke_checkout(repository, tmp_path_factory.mktemp("smoke") / "checkout")
+    start = time.monotonic()
+    checkout.run("all", "--config", "scale=smoke")
+    checkout.seconds = time.monotonic() - start
+    return checkout
+
+
+@pytest.fixture
+def smoke(finished_smoke: Checkout, tmp_path: Path) -> Checkout:
+    """An own copy of the finished smoke run, in another place."""
+    return Checkout(shutil.copytree(finished_smoke.folder, tmp_path / "copy"))

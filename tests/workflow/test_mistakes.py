@@ -2,21 +2,33 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+
+NOISE = ("Traceback", "Exception", 'File "', " in line ", ".smk")
+
 
 def test_a_typo_in_one_scenario_runs_nothing(fresh_toy):
-    fresh_toy.edit("conf/scenario/toy/near.yaml", "centre: 0.5", "centra: 0.5")
+    fresh_toy.edit("conf/scenario/toy/near.yaml", "centre: 0.5", "centre: 0.5\nunitz: 3")
     output = fresh_toy.run("all", status=1)
-    assert "conf/scenario/toy/near.yaml" in output and "'centra'" in output and "did you mean 'centre'?" in output
-    assert "Traceback" not in output and not (fresh_toy.folder / "results").exists()
+    said = [line for line in output.splitlines() if line and not line.startswith("Using workflow specific profile")]
+    assert len(said) == 1, said
+    assert said[0].startswith("error: conf/scenario/toy/near.yaml") and "'unitz'" in said[0] and "did you mean 'units'?" in said[0]
+    assert not (fresh_toy.folder / "results").exists()
 
 
 def test_an_unknown_scenario_as_target_is_explained(toy):
     output = toy.run("results/small/toy/nera/evaluation/rules.parquet", status=1)
-    assert "there is no scenario 'nera'" in output and "did you mean 'near'?" in output and "Traceback" not in output
+    assert "error: there is no scenario 'nera'" in output and "did you mean 'near'?" in output
+    assert not [noise for noise in NOISE if noise in output]
+
+
+def test_an_unknown_key_on_the_command_line_is_refused(toy):
+    output = toy.run("all", "--config", "scael=smoke", status=1)
+    assert "unknown key 'scael'" in output and "did you mean 'scale'?" in output
 
 
 def test_a_failing_job_names_its_log_and_the_others_go_on(fresh_toy):
-    fresh_toy.edit("tests/toy_study/study.py", "class HillClimber", "BROKEN = 1\n\n\nclass HillClimber")
     fresh_toy.edit(
         "tests/toy_study/study.py",
         "        kept = paths.progress",
@@ -24,15 +36,34 @@ def test_a_failing_job_names_its_log_and_the_others_go_on(fresh_toy):
     )
     output = fresh_toy.run("all", status=1)
     log = fresh_toy.folder / "results/small/toy/policies/hill/seed-0/logs/learn.log"
-    assert "ArithmeticError: on purpose" in output and "learn.log" in output
+    assert f"error: ArithmeticError: on purpose (traceback in {log.relative_to(fresh_toy.folder)})" in output
     assert "Traceback" in log.read_text() and "on purpose" in log.read_text()
     assert (fresh_toy.folder / "results/small/toy/near/evaluation/rules.parquet").exists()
+
+
+def test_a_users_mistake_within_a_job_is_one_paragraph(fresh_toy):
+    fresh_toy.edit("conf/scenario/toy/near.yaml", "rules:\n", "rules:\n  - {name: own, target: 'own.py:Own'}\n")
+    (fresh_toy.folder / "own.py").write_text("class Owned:\n    pass\n")
+    output = fresh_toy.run("results/small/toy/near/evaluation/rules.parquet", status=1)
+    assert "error: own.py: no class 'Own'; did you mean 'Owned'?" in output and "Traceback" not in output
+
+
+def test_a_changed_configuration_waits_for_the_run_that_is_at_work(toy):
+    hold = "import pathlib, time; from schedlab.config import run_lock; run_lock.hold(pathlib.Path('.schedlab/run.lock'))"
+    running = subprocess.Popen(
+        [sys.executable, "-c", f"{hold}; print('held', flush=True); time.sleep(120)"], cwd=toy.folder, stdout=subprocess.PIPE
+    )
+    running.stdout.readline()
+    assert "Nothing to be done" in toy.run("all", "--dry-run"), "looking is free while nothing has changed"
+    before = {path: path.read_bytes() for path in (toy.folder / "results").rglob("*.yaml")}
+    toy.edit("conf/scenario/toy/near.yaml", "centre: 0.5", "centre: 0.6")
+    output = toy.run("all", "--dry-run", status=1)
+    running.kill()
+    running.wait()
+    assert "another run works in this directory" in output and "has changed" in output
+    assert {path: path.read_bytes() for path in before} == before
 
 
 def test_output_that_goes_to_a_file_has_no_control_characters(toy):
     output = toy.run("all", "--force")
     assert not [character for character in output if ord(character) < 32 and character not in "\n\t"]
-
-
-def test_the_rule_graph_can_be_drawn(toy):
-    assert "digraph" in toy.run("all", "--rulegraph")

@@ -2,47 +2,37 @@
 
 from __future__ import annotations
 
-import shutil
+import re
 import subprocess
 import sys
-import time
 
 import numpy as np
-import pytest
-from checkouts import shipped_checkout
+from checkouts import smoke_checkout
 
 
-def test_the_toy_passes_every_stage_and_two_cores_give_the_bytes_of_one(finished_toy, fresh_toy):
-    fresh_toy.run("all", cores=2)
-    made = fresh_toy.hashes()
-    assert {name.rsplit("/", 1)[-1] for name in made} >= {"summary.parquet", "scores.parquet", "curves.parquet", "costs.svg", "policy.zip"}
-    assert made == finished_toy.hashes()
-    assert "Nothing to be done" in fresh_toy.run("all")
+def test_the_toy_passes_every_stage_with_no_edit_elsewhere(finished_toy):
+    made = {name.rsplit("/", 1)[-1] for name in finished_toy.hashes()}
+    assert made >= {"summary.parquet", "scores.parquet", "curves.parquet", "policy.zip", "costs.svg", "costs.pdf", "costs.png"}
+    assert "Nothing to be done" in finished_toy.run("all", "--dry-run")
 
 
-@pytest.mark.parametrize("moment", range(4))
-def test_a_killed_toy_run_is_simply_started_again(finished_toy, fresh_toy, moment):
-    seconds = float(np.random.default_rng([7, moment]).uniform(3.0, 12.0))
-    fresh_toy.run_and_kill(seconds, "all")
-    fresh_toy.run("all")
-    assert fresh_toy.hashes() == finished_toy.hashes()
+def test_adaptation_and_the_toy_in_one_run_tell_their_progress(finished_smoke):
+    made = finished_smoke.hashes()
+    assert {name.split("/")[2] for name in made if name.endswith(".png")} == {"adaptation", "toy"}
+    assert {"results/smoke/adaptation/early/inputs/table.parquet", "results/smoke/toy/near/evaluation/rules.parquet"} <= made.keys()
+    log = next((finished_smoke.folder / "results/smoke/adaptation/early/logs").glob("simulate_adaptation*.log")).read_text()
+    assert re.search(r"^early, job 0, replicate 0: all \d+ epochs, \d+ trained in [\d.]+ s, \d+ from the store$", log, flags=re.M)
 
 
-def test_the_shipped_smoke_run_killed_within_a_simulation(repository, tmp_path):
-    whole = shipped_checkout(repository, tmp_path / "whole")
-    whole.run("all", "--config", "scale=smoke", cores=1)
-    expected = whole.hashes()
-    assert any(name.endswith("table.parquet") for name in expected) and any(name.endswith(".png") for name in expected)
-    shutil.rmtree(whole.folder / "results")
-    shutil.rmtree(whole.folder / "plots")
-    command = whole.command("all", "--config", "scale=smoke")
-    running = subprocess.Popen(command, cwd=whole.folder, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True)
-    deadline = time.monotonic() + 120
-    while not list(whole.folder.glob("results/smoke/adaptation/store/*.sqlite")) and time.monotonic() < deadline:
-        time.sleep(0.05)
-    whole.kill(running)
-    whole.run("all", "--config", "scale=smoke", cores=2)
-    assert whole.hashes() == expected
+def test_a_run_on_one_core_killed_at_five_random_moments_gives_the_bytes_of_one_on_two_cores(repository, finished_smoke, tmp_path):
+    checkout = smoke_checkout(repository, tmp_path / "checkout")
+    target = ("all", "--config", "scale=smoke")
+    shares = np.random.default_rng(11).uniform(0.1, 0.3, 5)  # of the time of the whole run, which depends on the machine
+    killed = [checkout.run_and_kill(share * finished_smoke.seconds, *target, cores=1) for share in shares]
+    assert all(killed), "the run was over before it could be killed"
+    checkout.run(*target, cores=1)
+    assert checkout.hashes() == finished_smoke.hashes()
+    assert "Nothing to be done" in checkout.run(*target, "--dry-run")
 
 
 def test_two_runs_in_one_directory_are_refused(fresh_toy):

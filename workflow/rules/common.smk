@@ -31,7 +31,7 @@ with plain_errors():
     for key in config.keys() - {"scale", "conf"}:
         raise UserError(f"unknown key '{key}'", where="--config", remedy=did_you_mean(key, ("scale", "conf")))
     SCALE = str(config.get("scale", "small"))
-    CONF = Path(config.get("conf", "conf"))
+    CONF = Path(config.get("conf") or ("conf" if Path("conf").is_dir() else Path(workflow.basedir) / "conf"))
     EXPERIMENT = experiment.load(CONF, SCALE, find_study, cache=Path(f".schedlab/records-{SCALE}.json"))
     if workflow.is_main_process:
         if run_lock.is_held_elsewhere(RUN_LOCK) and freeze.differs(EXPERIMENT):

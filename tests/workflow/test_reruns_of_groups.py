@@ -1,0 +1,69 @@
+"""What an edit of one key of each configuration group reruns, two studies side by side: all that reads it, and nothing else."""
+
+from __future__ import annotations
+
+import pytest
+
+SMOKE = ("--config", "scale=smoke")
+FIGURES = {"draw_adaptation", "index_figures"}
+END = {"summarise adaptation", *FIGURES}
+RULES = {"evaluate early/rules", "evaluate late/rules"}
+LEARNED = {"evaluate early/learned", "evaluate late/learned"}
+EXACT = {"learn exact-all/0", *LEARNED, *END}
+LATE = {"simulate_adaptation late", "tabulate late", "evaluate late/rules"}
+EARLY = {"simulate_adaptation early", "tabulate early", "evaluate early/rules"}
+FROM_THE_TRUNK = {"train_trunk", *EARLY, *LATE, "learn best-constant/0", *EXACT}
+TOY_END = {"summarise toy", "draw_toy", "index_figures"}
+TOY_LEARNED = {"learn hill/0", "evaluate near/hill", *TOY_END}
+
+# the file below the checkout, old text, new text, the jobs that run again
+EDITS = {
+    "study": ("conf/study/adaptation.yaml", "confidence: 0.95", "confidence: 0.9", END),
+    "scenario: when": ("conf/scenario/adaptation/late.yaml", "adapt_at: 190.0", "adapt_at: 180.0", {*LATE, *EXACT}),
+    "scenario: a rule": ("conf/scenario/adaptation/_base.yaml", "  - never\n", "", {*RULES, *END}),
+    "policy: a seed": (
+        "conf/policy/adaptation/exact-all.yaml",
+        "seeds: ${scale.studies.adaptation.seeds}",
+        "seeds: [0, 1]",
+        {"learn exact-all/1", *EXACT},
+    ),
+    "scale": ("conf/scale/smoke.yaml", "exact_updates: 20", "exact_updates: 21", EXACT),
+    "scale: resources": ("conf/scale/smoke.yaml", "mem_mb: 1500", "mem_mb: 1600", set()),
+    "scale: replicates": ("conf/scale/smoke.yaml", "    replicates: 1", "    replicates: 2", FROM_THE_TRUNK - {"train_trunk"}),
+    "model": ("conf/model/tiny8.yaml", "out: 8, kernel: 3}\n  - {kind: avg", "out: 7, kernel: 3}\n  - {kind: avg", FROM_THE_TRUNK),
+    "model: of no scenario": ("conf/model/convnet2.yaml", "out: 32", "out: 31", set()),
+    "gpu": ("conf/gpu/priced.yaml", "base: 8.5", "base: 8.4", FROM_THE_TRUNK),
+    "data": ("conf/data/digits.yaml", "split_seed: 1", "split_seed: 2", {"check_data", *FROM_THE_TRUNK}),
+    "learner": ("conf/learner/adaptation/exact.yaml", "time_code: sine_cosine", "time_code: sine", EXACT),
+    "figure": ("conf/figure/adaptation/ranking.yaml", "title: Best", "title: The best", FIGURES),
+    "theme": ("conf/figure/theme.yaml", "dpi: 200", "dpi: 201", {*FIGURES, "draw_toy"}),
+    "claims": ("conf/claims/adaptation.yaml", "published: 0.7391", "published: 0.7392", set()),
+    "own rule": ("own.py", "return 2.0", "return 2.5", {"evaluate near/rules", *TOY_END}),
+    "own learner": ("climber.py", "    pass", "    patience = 1", TOY_LEARNED),
+    "own study": (
+        "tests/toy_study/study.py",
+        "results_version=1",
+        "results_version=2",
+        {"draw_targets near", "evaluate near/rules", *TOY_LEARNED},
+    ),
+}
+
+
+@pytest.mark.parametrize("group", EDITS)
+def test_an_edit_of_a_group_reruns_what_reads_it(smoke, group):
+    name, old, new, expected = EDITS[group]
+    smoke.edit(name, old, new)
+    jobs = smoke.jobs("all", *SMOKE)
+    assert jobs == expected
+
+
+def test_the_root_seed_reruns_all_that_is_random(smoke):
+    smoke.edit("conf/config.yaml", "seed: 42", "seed: 43")
+    jobs = smoke.jobs("all", *SMOKE)
+    assert jobs == {*FROM_THE_TRUNK, "evaluate near/rules", *TOY_LEARNED}
+
+
+def test_a_users_own_class_that_is_gone_is_told_with_the_file_that_names_it(smoke):
+    (smoke.folder / "own.py").unlink()
+    output = smoke.run("all", "--dry-run", *SMOKE, status=1)
+    assert "conf/scenario/toy/near.yaml" in output and "own.py" in output and "no such file" in output

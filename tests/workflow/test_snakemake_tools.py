@@ -1,0 +1,34 @@
+"""What Snakemake itself offers works here: rule graph, report, one study or figure as target, another working directory."""
+
+from __future__ import annotations
+
+import json
+
+from checkouts import shipped_checkout
+
+
+def test_the_rule_graph_can_be_drawn(toy):
+    assert "digraph" in toy.run("all", "--rulegraph")
+
+
+def test_the_report_shows_each_figure_with_its_caption(toy):
+    toy.run("all", "--report", "report.html")
+    page = (toy.folder / "report.html").read_text()
+    caption = json.loads((toy.folder / "plots/small/toy/figures.json").read_text())["figures"][0]["caption"]
+    assert " ".join(caption.split()[:6]) in page and "Guessing a number" in page and "costs.svg" in page
+    assert "Figures of schedlab" in page
+
+
+def test_a_study_and_a_figure_are_targets(toy):
+    for target in ("toy", "plots/small/toy/costs.pdf"):
+        assert "Nothing to be done" in toy.run(target, "--dry-run")
+    (toy.folder / "plots/small/toy/costs.pdf").unlink()
+    assert toy.rules("toy")["draw_toy"] == 1
+
+
+def test_the_working_directory_may_be_another(repository, tmp_path):
+    checkout = shipped_checkout(repository, tmp_path / "checkout")
+    elsewhere = tmp_path / "else where"
+    jobs = checkout.jobs("adaptation", "--config", "scale=smoke", "--directory", str(elsewhere))
+    assert {"evaluate early/rules", "draw_adaptation", "index_figures"} <= jobs
+    assert (elsewhere / "results/smoke/adaptation/config/draw.yaml").is_file() and not (checkout.folder / "results").exists()
