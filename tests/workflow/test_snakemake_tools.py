@@ -26,6 +26,14 @@ def test_a_study_and_a_figure_are_targets(toy):
     assert toy.rules("toy")["draw_toy"] == 1
 
 
+def test_a_run_for_one_figure_brings_the_page_of_all_figures_up_to_date_and_names_it(toy):
+    toy.edit("conf/figure/toy/costs.yaml", "title: Guessing a number", "title: Guessing again")
+    output = toy.run("plots/small/toy/costs.pdf")
+    assert "The figures with their captions: plots/small/INDEX.md" in output.splitlines()[-4:]
+    assert "Guessing again" in (toy.folder / "plots/small/INDEX.md").read_text()
+    assert "Nothing to be done" in toy.run("all", "--dry-run")
+
+
 def test_the_working_directory_may_be_another(repository, tmp_path):
     checkout = shipped_checkout(repository, tmp_path / "checkout")
     elsewhere = tmp_path / "else where"

@@ -13,6 +13,7 @@ os.environ.update(PYTHONPATH=os.pathsep.join(filter(None, [SOURCE, os.getenv("PY
 from schedlab.config import experiment, freeze, run_lock
 from schedlab.config.data_paths import find_data
 from schedlab.config.errors import UserError, did_you_mean
+from schedlab.figures.index import write_index
 from schedlab.stages.studies import find_study
 
 RUN_LOCK = Path(".schedlab/run.lock")
@@ -47,6 +48,15 @@ onstart:
         freeze.write_parts(EXPERIMENT)  # again, in case another run came and went since the first time
 
 
+onsuccess:
+    index, drawn = Path(plots("INDEX.md")), Path(plots("")).glob("*/figures.json")
+    newest = max((path.stat().st_mtime for path in drawn), default=0.0)
+    if newest and (not index.exists() or index.stat().st_mtime < newest):  # single figures were asked for, not the page that lists all
+        write_index(index.parent)
+    if index.exists():
+        print(f"The figures with their captions: {index}", file=sys.stderr)
+
+
 PREPARE_RULES = sorted(path.as_posix() for path in (Path(workflow.basedir) / "workflow/rules/prepare").glob("*.smk")) + [
     str(Path(study.settings["prepare"]).resolve()) for study in EXPERIMENT.studies.values() if study.settings["prepare"]
 ]
@@ -76,6 +86,12 @@ def scenario_inputs(study, scenario):
     return {f"{scenario}/{name}": path for name, path in EXPERIMENT.inputs(study, scenario).items()}
 
 
+def signed(function):
+    """Give a function its signature as a value: Snakemake asks for it at every call and would have it worked out each time."""
+    function.__signature__ = signature(function)
+    return function
+
+
 def asks(function):
     """An input function that may name a scenario or policy which is not there: its UserError becomes a plain message."""
 
@@ -83,9 +99,7 @@ def asks(function):
         with plain_errors():
             return function(wildcards)
 
-    ask.__signature__ = signature(ask)  # Snakemake asks for it at every call; without this it would be worked out each time
-
-    return ask
+    return signed(ask)
 
 
 def resource(rule_name, key):
@@ -93,7 +107,7 @@ def resource(rule_name, key):
     known = EXPERIMENT.scale_values["resources"]
     value = known.get(rule_name, known.get("default", {})).get(key, {"mem_mb": 2000, "runtime": 60, "threads": 1, "gpus": 0}[key])
     if key in ("mem_mb", "runtime"):
-        return lambda wildcards, attempt: value * 2 ** (attempt - 1)
+        return signed(lambda wildcards, attempt: value * 2 ** (attempt - 1))
     return value
 
 
