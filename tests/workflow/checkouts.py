@@ -87,7 +87,8 @@ class Checkout:
             values = dict(entry.split("=") for entry in given.group(1).split(", ")) if given else {}
             of = "/".join(values[key] for key in ("scenario", "policy", "seed", "bundle") if key in values) or values.get("study", "")
             if named and named.group(1) != "all":
-                found.add(f"{named.group(1)} {of}".strip())
+                rule = re.sub(r"_\d+_\d+$", "", named.group(1))  # the replicates of a simulation
+                found.add(f"{rule} {of}".strip())
         return found
 
     def edit(self, name: str, old: str, new: str) -> None:
@@ -150,6 +151,7 @@ def smoke_checkout(repository: Path, folder: Path) -> Checkout:
     shutil.copytree(repository / "tests/toy_study/conf", folder / "conf", dirs_exist_ok=True)
     base = folder / "conf/scenario/adaptation/_base.yaml"
     base.write_text(re.sub(r"(?<=^policies:\n)(  - .*\n)+", "  - best-constant\n  - exact-all\n", base.read_text(), flags=re.M))
+    checkout.edit("conf/scale/smoke.yaml", "    replicates: 1", "    replicates: 2")
     checkout.edit("conf/scenario/adaptation/late.yaml", "adapt_at: 190.0", "adapt_at: 190.0\nscales: [smoke]")
     for policy, trained_on in (("exact-all", "[early, late]"), ("best-constant", "[early]")):
         file = folder / f"conf/policy/adaptation/{policy}.yaml"

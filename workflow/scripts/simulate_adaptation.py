@@ -9,12 +9,10 @@ with job_log(snakemake.log[0]):  # noqa: F821
     from schedlab.studies.adaptation.prepare import simulate_adaptation
 
     job = snakemake  # noqa: F821
-    replicates = range(int(job.wildcards.first), int(job.wildcards.last) + 1)
     simulate_adaptation(
         Path(job.input.config),
         int(job.wildcards.job),
-        replicates,
         Path(job.input.data),
         Path(job.params.store),
-        Path(job.output.runs),
+        dict(zip(job.params.replicates, map(Path, job.output.runs), strict=True)),
     )

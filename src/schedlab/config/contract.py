@@ -145,12 +145,14 @@ class Part:
     shared: made once for every scenario with equal values (inputs/<part>-<hash>/ of the study instead of the scenario's own folder).
     needs:  names of the parts whose products this one reads.
     files:  files outside the configuration that it reads; their SHA-256 become part of the frozen values.
+    spread: how the workflow spreads the work over jobs; decides no result, so the frozen part does not hold it.
     """
 
     values: Mapping[str, Any]
     shared: bool = False
     needs: tuple[str, ...] = ()
     files: tuple[str, ...] = ()
+    spread: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

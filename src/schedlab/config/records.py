@@ -232,7 +232,13 @@ def scenario_record(composed: Composed, name: str, study: Study) -> dict[str, An
         "rules": [json.loads(rule.model_dump_json()) for rule in scenario.rule_settings()],
         "policies": list(scenario.policies),
         "parts": {
-            part: {"values": dict(given.values), "shared": given.shared, "needs": list(given.needs), "files": list(given.files)}
+            part: {
+                "values": dict(given.values),
+                "shared": given.shared,
+                "needs": list(given.needs),
+                "files": list(given.files),
+                "spread": dict(given.spread),
+            }
             for part, given in parts.items()
         },
         "problem": dict(study.problem_part(scenario)),

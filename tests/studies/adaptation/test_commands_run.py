@@ -90,8 +90,7 @@ def workplace(tmp_path_factory: pytest.TempPathFactory) -> Path:
     data = place["check_data"] / "data.npz"
     prepare.check_data(config["check_data"], data, place["check_data"] / "summary.json")
     runs = [folder / f"run-{replicate}.parquet" for replicate in (0, 1)]
-    for replicate, file in enumerate(runs):
-        prepare.simulate_adaptation(config["simulate_adaptation"], 0, [replicate], data, folder / "store", file)
+    prepare.simulate_adaptation(config["simulate_adaptation"], 0, data, folder / "store", dict(enumerate(runs)))
     table = place["tabulate"] / "table.parquet"
     prepare.tabulate(config["tabulate"], runs, table)
     for policy in ("exact-tiny", "constant-tiny"):

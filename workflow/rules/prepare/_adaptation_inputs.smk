@@ -1,11 +1,24 @@
 # Input functions of the adaptation study; included before its rules, which stand in adaptation.smk.
+import re
+
+
 def adaptation_runs(wildcards):
     """The simulated replicates of a scenario, or the published table that takes their place."""
     values = EXPERIMENT.part_values("adaptation", wildcards.scenario, "tabulate")
     if values["source"] == "published":
         return [str(find_data(values["file"]))]
     return [
-        EXPERIMENT.product("adaptation", wildcards.scenario, "simulate_adaptation", f"job-{job}-replicates-{first}-{last}.parquet")
+        EXPERIMENT.product("adaptation", wildcards.scenario, "simulate_adaptation", f"job-{job}-replicate-{replicate}.parquet")
         for job in values["jobs"]
-        for first, last in values["spans"]
+        for replicate in range(values["replicates"])
     ]
+
+
+def adaptation_spans():
+    """First and last replicate of a simulation job -> the scenarios that are cut so."""
+    found = {}
+    for scenario, record in EXPERIMENT.studies["adaptation"].scenarios.items() if "adaptation" in EXPERIMENT.studies else ():
+        if "simulate_adaptation" in record["parts"]:
+            for first, last in record["parts"]["simulate_adaptation"]["spread"]["spans"]:
+                found.setdefault((first, last), []).append(scenario)
+    return found

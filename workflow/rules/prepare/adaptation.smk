@@ -34,26 +34,34 @@ rule train_trunk:
         "../../scripts/train_trunk.py"
 
 
-rule simulate_adaptation:
-    input:
-        config=part_config("simulate_adaptation", "adaptation"),
-        data=part_product("check_data", "data.npz", "adaptation"),
-        trunk=part_product("train_trunk", "trunk.parquet", "adaptation"),
-    output:
-        runs=results("adaptation/{scenario}/inputs/job-{job}-replicates-{first}-{last}.parquet"),
-    log:
-        results("adaptation/{scenario}/logs/simulate_adaptation-{job}-{first}-{last}.log"),
-    benchmark:
-        results("adaptation/{scenario}/benchmarks/simulate_adaptation-{job}-{first}-{last}.tsv")
-    priority: 1
-    threads: resource("simulate_adaptation", "threads")
-    resources:
-        mem_mb=resource("simulate_adaptation", "mem_mb"),
-        runtime=resource("simulate_adaptation", "runtime"),
-    params:
-        store=results("adaptation/store"),
-    script:
-        "../../scripts/simulate_adaptation.py"
+# One rule for each span of replicates that a job simulates; each replicate has a file of its own, whatever the spans.
+for (first, last), spanned in adaptation_spans().items():
+
+    rule:
+        name:
+            f"simulate_adaptation_{first}_{last}"
+        input:
+            config=part_config("simulate_adaptation", "adaptation"),
+            data=part_product("check_data", "data.npz", "adaptation"),
+            trunk=part_product("train_trunk", "trunk.parquet", "adaptation"),
+        output:
+            runs=[results(f"adaptation/{{scenario}}/inputs/job-{{job}}-replicate-{number}.parquet") for number in range(first, last + 1)],
+        log:
+            results(f"adaptation/{{scenario}}/logs/simulate_adaptation-{{job}}-{first}-{last}.log"),
+        benchmark:
+            results(f"adaptation/{{scenario}}/benchmarks/simulate_adaptation-{{job}}-{first}-{last}.tsv")
+        wildcard_constraints:
+            scenario="|".join(map(re.escape, spanned)),
+        priority: 1
+        threads: resource("simulate_adaptation", "threads")
+        resources:
+            mem_mb=resource("simulate_adaptation", "mem_mb"),
+            runtime=resource("simulate_adaptation", "runtime"),
+        params:
+            replicates=list(range(first, last + 1)),
+            store=results("adaptation/store"),
+        script:
+            "../../scripts/simulate_adaptation.py"
 
 
 rule tabulate:

@@ -37,16 +37,14 @@ def train_trunk(part: Path, data: Path, store: Path, trunk: Path) -> None:
     write_table(trunk, pd.concat([simulate.train_trunk(scenario, job, dataset, store, log.info) for job in scenario.jobs]))
 
 
-def simulate_adaptation(part: Path, job: int, replicates: Sequence[int], data: Path, store: Path, runs: Path) -> None:
-    """Train all sequences of some replicates of a job. Writes a row an epoch and sequence."""
-    import pandas as pd
-
+def simulate_adaptation(part: Path, job: int, data: Path, store: Path, runs: Mapping[int, Path]) -> None:
+    """Train all sequences of some replicates of a job. Writes one table for each replicate: a row an epoch and sequence."""
     from schedlab.studies.adaptation.simulate import simulate_replicate
 
     scenario = validate(AdaptationScenario, _values(part))
     dataset = datasets.read(data)
-    tables = [simulate_replicate(scenario, job, replicate, dataset, store, log.info) for replicate in replicates]
-    write_table(runs, pd.concat(tables, ignore_index=True))
+    for replicate, path in runs.items():
+        write_table(path, simulate_replicate(scenario, job, replicate, dataset, store, log.info))
 
 
 def tabulate(part: Path, runs: Sequence[Path], table: Path) -> None:
@@ -87,13 +85,13 @@ def table_values(scenario: AdaptationScenario, actions: int) -> dict[str, Any]:
     """What the table depends on beside its runs; actions: growth actions and doing nothing."""
     if scenario.table.source == "published":
         return {"source": "published", "scenario": scenario.name, "file": scenario.table.file, "experiment": scenario.table.experiment}
-    chosen = _chosen(scenario, ("jobs", "decisions", "decision_every"))
+    chosen = _chosen(scenario, ("jobs", "replicates", "decisions", "decision_every"))
     names = {"model": scenario.model.name, "data": scenario.data.name, "timing": scenario.timing.name}
-    return {"source": "simulate", **names, **chosen, "actions": actions, "window": scenario.reward.window, "spans": spans(scenario)}
+    return {"source": "simulate", **names, **chosen, "actions": actions, "window": scenario.reward.window}
 
 
 def spans(scenario: AdaptationScenario) -> list[list[int]]:
-    """First and last replicate of each simulation job, so that more replicates later add jobs and change none that is full."""
+    """First and last replicate of each simulation job. Each replicate has a file of its own, so another cut reruns none that is there."""
     size = scenario.replicates_per_job
     return [[first, min(first + size, scenario.replicates) - 1] for first in range(0, scenario.replicates, size)]
 

@@ -52,7 +52,12 @@ def parts(scenario: AdaptationScenario) -> dict[str, Part]:
     return {
         "check_data": Part(data, shared=True, files=files),
         "train_trunk": Part(prepare.trunk_values(scenario), shared=True, needs=("check_data",), files=files),
-        "simulate_adaptation": Part(prepare.simulation_values(scenario), needs=("check_data", "train_trunk"), files=files),
+        "simulate_adaptation": Part(
+            prepare.simulation_values(scenario),
+            needs=("check_data", "train_trunk"),
+            files=files,
+            spread={"spans": prepare.spans(scenario)},
+        ),
         "tabulate": Part(table, needs=("simulate_adaptation",), files=files),
     }
 
