@@ -43,9 +43,13 @@ def test_a_failing_job_names_its_log_and_the_others_go_on(fresh_toy):
 
 def test_a_users_mistake_within_a_job_is_one_paragraph(fresh_toy):
     fresh_toy.edit("conf/scenario/toy/near.yaml", "rules:\n", "rules:\n  - {name: own, target: 'own.py:Own'}\n")
-    (fresh_toy.folder / "own.py").write_text("class Owned:\n    pass\n")
+    (fresh_toy.folder / "own.py").write_text(
+        "from schedlab.config.errors import UserError\n\n\nclass Own:\n    def __init__(self, params, problem, seed):\n"
+        "        raise UserError('the weights are missing', where='weights.npz')\n\n"
+        "    def reset(self, unit): ...\n\n    def act(self, observation, mask): ...\n"
+    )
     output = fresh_toy.run("results/small/toy/near/evaluation/rules.parquet", status=1)
-    assert "error: own.py: no class 'Own'; did you mean 'Owned'?" in output and "Traceback" not in output
+    assert "error: weights.npz: the weights are missing" in output and "Traceback" not in output
 
 
 def test_a_changed_configuration_waits_for_the_run_that_is_at_work(toy):
