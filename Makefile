@@ -7,6 +7,7 @@ CORES ?= all
 SCALE ?= small
 TARGETS ?=
 TESTS ?=
+WORKERS ?= 2
 STAMP := $(VENV)/.installed-$(shell cat requirements.txt Makefile pyproject.toml | sha256sum | cut -c1-16)
 .DEFAULT_GOAL := figures
 .PHONY: setup figures test lint check clean
@@ -29,7 +30,7 @@ figures: setup
 	source $(BIN)/activate && snakemake --cores $(CORES) $(or $(TARGETS),all) --config scale=$(SCALE)
 
 test: setup
-	source $(BIN)/activate && python -m pytest $(TESTS)
+	source $(BIN)/activate && python -m pytest -n $(WORKERS) --dist loadgroup $(TESTS)
 
 lint: setup
 	source $(BIN)/activate && ruff check . && ruff format --check . && snakefmt --check Snakefile workflow/rules && snakemake --lint

@@ -8,6 +8,13 @@ from pathlib import Path
 import pytest
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Give a worker of pytest-xdist whole files, and one worker all workflow tests: they share finished runs, made once a session."""
+    workflow = Path(__file__).parent / "workflow"
+    for item in items:
+        item.add_marker(pytest.mark.xdist_group("workflow" if item.path.is_relative_to(workflow) else str(item.path)))
+
+
 @pytest.fixture(scope="session")
 def repository() -> Path:
     """The root of the checkout."""

@@ -131,7 +131,7 @@ def test_a_table_that_does_not_fit_the_scenario_is_refused() -> None:
     [
         ("always", {"action": 4}, "no action 4; expected 0 to 3"),
         ("always", {}, "'action' is missing"),
-        ("always", {"action": "0"}, "valid integer"),
+        ("always", {"action": "0"}, "expected an integer"),
         ("sequence", {"sequence": "0144"}, "no sequence"),
         ("sequence", {"sequnce": "014"}, "unknown key 'sequnce'"),
         ("never", {"x": 1}, "unknown key 'x'"),
