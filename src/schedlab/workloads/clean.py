@@ -1,0 +1,208 @@
+"""Cleaning a trace: rules that drop or mend what a simulation cannot run, each counted.
+
+The profile `rlscheduler` is what the published numbers of RLScheduler (Zhang et al., SC20) and of the dissertation built on it use;
+`default` adds what keeps a job from blocking a machine for ever.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+import numpy as np
+import pandas as pd
+
+from schedlab.config.schema import Settings, setting
+from schedlab.workloads.trace import Trace, job_processors
+
+UNKNOWN_RUN = 10.0  # s; what the published simulators take for a run time that the log does not have
+PROFILES: dict[str, dict[str, Any]] = {
+    "none": {
+        "processors": "keep",
+        "missing_request": "keep",
+        "negative_run": "keep",
+        "zero_run": "keep",
+        "no_time": "keep",
+        "overrun": "keep",
+        "no_processors": "keep",
+        "too_large": "keep",
+        "negative_submit": "keep",
+        "duplicate": "keep",
+        "order": "keep",
+    },
+    "rlscheduler": {
+        "processors": "largest",
+        "missing_request": "run",
+        "negative_run": "ten_seconds",
+        "zero_run": "drop",
+        "no_time": "keep",
+        "overrun": "keep",
+        "no_processors": "keep",
+        "too_large": "keep",
+        "negative_submit": "keep",
+        "duplicate": "keep",
+        "order": "job_id",
+    },
+    "default": {
+        "processors": "largest",
+        "missing_request": "run",
+        "negative_run": "ten_seconds",
+        "zero_run": "drop",
+        "no_time": "drop",
+        "overrun": "keep",
+        "no_processors": "drop",
+        "too_large": "drop",
+        "negative_submit": "drop",
+        "duplicate": "drop",
+        "order": "submit",
+    },
+}
+
+
+class CleaningSettings(Settings):
+    """What is done to the jobs of a trace, rule by rule, in this order; null: as the profile says."""
+
+    profile: Literal["default", "rlscheduler", "none"] = setting("default", doc="rules as a whole; the keys below change single ones")
+    processors: Literal["largest", "requested", "allocated", "keep"] | None = setting(
+        None, doc="which count becomes both the requested and the allocated one"
+    )
+    duplicate: Literal["drop", "keep"] | None = setting(None, doc="jobs whose number an earlier line has")
+    negative_submit: Literal["drop", "keep"] | None = setting(None, doc="jobs submitted before 0")
+    no_processors: Literal["drop", "keep"] | None = setting(None, doc="jobs of no processors")
+    too_large: Literal["drop", "clip", "keep"] | None = setting(None, doc="jobs of more processors than the machine has")
+    no_time: Literal["drop", "keep"] | None = setting(None, doc="jobs without run time and without requested time")
+    missing_request: Literal["run", "drop", "keep"] | None = setting(None, doc="jobs without requested time; run: it is the run time")
+    negative_run: Literal["ten_seconds", "drop", "keep"] | None = setting(None, doc="jobs of a run time below 0")
+    zero_run: Literal["drop", "keep"] | None = setting(None, doc="jobs of run time 0")
+    overrun: Literal["keep", "kill", "extend"] | None = setting(
+        None, doc="jobs that ran longer than requested; kill: they end at the requested time; extend: they had asked for enough"
+    )
+    order: Literal["submit", "job_id", "keep"] | None = setting(None, doc="order of the jobs (submit: ties by job number)")
+    shift: bool = setting(False, doc="move submit times so that the first job comes at 0")
+    machine_processors: int | None = setting(None, doc="size of the machine; null: as the header says", unit="processors", ge=1)
+
+    def action(self, rule: str) -> str:
+        """Return what is done under a rule."""
+        return getattr(self, rule) or PROFILES[self.profile][rule]
+
+
+@dataclass(frozen=True)
+class CleaningReport:
+    """What cleaning did.
+
+    records  jobs read       kept  jobs left
+    rules    rule -> {"jobs": how many it met, "action": what was done to them}, in the order in which the rules apply
+    maxima   largest value over all jobs read (run times as read; 0 where nothing is larger) by column, `procs`, and `last_submit`:
+             what the published observations divide by
+    """
+
+    records: int
+    kept: int
+    rules: dict[str, dict[str, Any]] = field(default_factory=dict)
+    maxima: dict[str, float] = field(default_factory=dict)
+
+    def values(self) -> dict[str, Any]:
+        """Return the report as plain values for JSON."""
+        return {"records": self.records, "kept": self.kept, "rules": self.rules, "maxima": self.maxima}
+
+    def rows(self) -> Iterator[tuple[str, str, int]]:
+        """Yield (rule, action, jobs)."""
+        for rule, entry in self.rules.items():
+            yield rule, entry["action"], entry["jobs"]
+
+
+def clean(trace: Trace, settings: CleaningSettings | None = None) -> tuple[Trace, CleaningReport]:
+    """Return the cleaned trace and the report. Raises UserError where a rule needs the size of the machine and the header lacks it."""
+    settings = settings or CleaningSettings()
+    trace = trace.with_processors(settings.machine_processors)
+    cleaner = _Cleaner(trace, settings)
+    cleaner.processors()
+    maxima = _maxima(cleaner.jobs)
+    for rule in ("duplicate", "negative_submit", "no_processors", "too_large", "no_time", "missing_request"):
+        cleaner.apply(rule)
+    cleaner.apply("negative_run")
+    cleaner.apply("zero_run")
+    cleaner.apply("overrun")
+    jobs = _ordered(cleaner.jobs, settings.action("order"))
+    if settings.shift and len(jobs):
+        jobs = jobs.assign(submit=jobs["submit"] - jobs["submit"].min())
+    report = CleaningReport(len(trace.jobs), len(jobs), cleaner.rules, maxima)
+    note = f"cleaned by schedlab, profile {settings.profile}: {report.kept} of {report.records} jobs kept"
+    return trace.with_jobs(jobs, note), report
+
+
+class _Cleaner:
+    """The jobs on their way through the rules. Which jobs a rule meets is decided on what the rules before it left."""
+
+    def __init__(self, trace: Trace, settings: CleaningSettings) -> None:
+        self.trace, self.settings = trace, settings
+        self.jobs = trace.jobs.copy()
+        self.rules: dict[str, dict[str, Any]] = {}
+
+    def processors(self) -> None:
+        """Make one count of the two."""
+        action = self.settings.action("processors")
+        jobs = self.jobs
+        chosen = {
+            "largest": lambda: job_processors(jobs),
+            "requested": lambda: np.where(jobs["procs_requested"] > 0, jobs["procs_requested"], jobs["procs_allocated"]),
+            "allocated": lambda: np.where(jobs["procs_allocated"] > 0, jobs["procs_allocated"], jobs["procs_requested"]),
+        }
+        differ = jobs["procs_allocated"] != jobs["procs_requested"]
+        self.rules["processors"] = {"jobs": int(differ.sum()), "action": action}
+        if action != "keep":
+            self.jobs = jobs.assign(procs_allocated=chosen[action](), procs_requested=chosen[action]())
+
+    def apply(self, rule: str) -> None:
+        """Find the jobs that a rule meets, count them, and do to them what the settings say."""
+        action = self.settings.action(rule)
+        met = self._met(rule, action)
+        self.rules[rule] = {"jobs": int(met.sum()), "action": action}
+        if action == "drop":
+            self.jobs = self.jobs[~met]
+        elif action != "keep":
+            self._mend(rule, action, met)
+
+    def _met(self, rule: str, action: str) -> np.ndarray:
+        jobs = self.jobs
+        if rule == "too_large" and action == "keep" and self.trace.processors is None:
+            return np.zeros(len(jobs), bool)
+        found = {
+            "duplicate": lambda: jobs["job_id"].duplicated(),
+            "negative_submit": lambda: jobs["submit"] < 0,
+            "no_processors": lambda: pd.Series(job_processors(jobs) <= 0),
+            "too_large": lambda: pd.Series(job_processors(jobs) > self.trace.machine_size()),
+            "no_time": lambda: (jobs["time_requested"] < 0) & (jobs["run"] < 0),
+            "missing_request": lambda: jobs["time_requested"] < 0,
+            "negative_run": lambda: jobs["run"] < 0,
+            "zero_run": lambda: jobs["run"] == 0,
+            "overrun": lambda: (jobs["run"] > jobs["time_requested"]) & (jobs["time_requested"] >= 0),
+        }
+        return found[rule]().to_numpy()
+
+    def _mend(self, rule: str, action: str, met: np.ndarray) -> None:
+        if rule == "too_large":
+            size = self.trace.machine_size()
+            self.jobs = self.jobs.assign(**{name: self.jobs[name].clip(upper=size) for name in ("procs_allocated", "procs_requested")})
+            return
+        column, value = {
+            ("missing_request", "run"): ("time_requested", self.jobs["run"]),
+            ("negative_run", "ten_seconds"): ("run", UNKNOWN_RUN),
+            ("overrun", "kill"): ("run", self.jobs["time_requested"]),
+            ("overrun", "extend"): ("time_requested", self.jobs["run"]),
+        }[rule, action]
+        self.jobs = self.jobs.assign(**{column: np.where(met, value, self.jobs[column])})
+
+
+def _maxima(jobs: pd.DataFrame) -> dict[str, float]:
+    columns = ("run", "memory_requested", "user", "group", "executable", "job_id")
+    found = {name: float(max(0, jobs[name].max())) if len(jobs) else 0.0 for name in columns}
+    found["procs"] = float(max(0, job_processors(jobs).max())) if len(jobs) else 0.0
+    found["last_submit"] = float(max(0, jobs["submit"].max())) if len(jobs) else 0.0
+    return found
+
+
+def _ordered(jobs: pd.DataFrame, order: str) -> pd.DataFrame:
+    keys = {"submit": ["submit", "job_id"], "job_id": ["job_id"], "keep": []}[order]
+    return jobs.sort_values(keys, kind="stable") if keys else jobs

@@ -1,0 +1,197 @@
+"""Reading and writing the Standard Workload Format: 18 columns, `;` for comments, plain or gzip.
+
+A file is read in blocks, so that a reader who wants the first jobs does not pay for the rest. Each block goes through pandas' parser;
+where that finds anything unusual, the block is read again line by line, which is the plain statement of the format and names the line.
+"""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import io
+import re
+import zlib
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+from schedlab.config.errors import UserError
+from schedlab.config.files import write_bytes
+from schedlab.workloads.trace import COLUMNS, INTEGER, Trace
+
+BLOCK_BYTES = 1 << 23
+LONGEST_LINE = 1 << 16
+GZIP_MAGIC = b"\x1f\x8b"
+LARGEST = 2.0**53  # above, a float no longer holds every whole number
+NAMES = tuple(COLUMNS)
+_NUMBER = re.compile(rb"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
+_PARTITION = NAMES.index("partition")
+
+
+def read_swf(path: Path | str, *, first: int | None = None) -> Trace:
+    """Return the trace in a file (.swf, .swf.gz or any name: gzip is told by its content), or its first jobs.
+
+    Raises UserError, with file and line, for a file that is missing, cut off, not UTF-8, or holds anything but 18 numbers a line.
+    """
+    comments: list[str] = []
+    frames, count = [], 0
+    for lines, frame in read_blocks(path):
+        comments += lines
+        frames.append(frame)
+        count += len(frame)
+        if first is not None and count >= first:
+            break
+    jobs = pd.concat(frames, ignore_index=True) if frames else _frame(np.empty((0, len(NAMES))))
+    return Trace(jobs.iloc[:first].reset_index(drop=True), tuple(comments), str(path))
+
+
+def read_blocks(path: Path | str) -> Iterator[tuple[list[str], pd.DataFrame]]:
+    """Yield (comment lines, jobs) of one block of a file after another; memory does not grow with the file. Raises UserError."""
+    line = 1
+    for block in _blocks(Path(path)):
+        comments = _comments(block, f"{path}", line) if b";" in block else []
+        yield comments, _parse(block, str(path), line)
+        line += block.count(b"\n")
+
+
+def _blocks(path: Path) -> Iterator[bytes]:
+    """Whole lines of a file, unpacked, some megabytes at a time."""
+    line, rest = 1, b""
+    try:
+        with path.open("rb") as raw:
+            packed = raw.peek(2)[:2] == GZIP_MAGIC
+            with gzip.open(raw, "rb") if packed else raw as file:
+                while data := file.read(BLOCK_BYTES):
+                    whole, newline, rest_after = (rest + data).rpartition(b"\n")
+                    if whole or newline:
+                        yield whole + newline
+                        line += whole.count(b"\n") + 1
+                    rest = rest_after
+                    if len(rest) > LONGEST_LINE:
+                        raise UserError(f"a line of more than {LONGEST_LINE} bytes", where=f"{path}: line {line}", expected="18 numbers")
+        if rest.strip():
+            yield rest
+    except (EOFError, gzip.BadGzipFile, zlib.error) as error:
+        raise UserError(
+            f"the gzip file is cut off or damaged ({error})",
+            where=f"{path}: after line {line - 1}",
+            expected="a whole file",
+            remedy="copy or download it again",
+        ) from None
+    except FileNotFoundError:
+        raise UserError("there is no such file", where=str(path), expected="a trace in the Standard Workload Format") from None
+    except IsADirectoryError:
+        raise UserError("this is a folder", where=str(path), expected="a trace in the Standard Workload Format") from None
+
+
+def _comments(block: bytes, path: str, first_line: int) -> list[str]:
+    found = []
+    for number, line in enumerate(block.splitlines(), first_line):
+        if line.lstrip().startswith(b";"):
+            found.append(_decoded(line.strip()[1:].rstrip(), path, number))
+    return found
+
+
+def _decoded(text: bytes, path: str, number: int) -> str:
+    try:
+        return text.decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise UserError(
+            f"byte 0x{text[error.start]:02x} is not UTF-8",
+            where=f"{path}: line {number}",
+            expected="a UTF-8 text",
+            remedy="convert it, for example with: iconv -f latin1 -t utf-8",
+        ) from None
+
+
+def _parse(block: bytes, path: str, first_line: int) -> pd.DataFrame:
+    found = _parse_at_once(block)
+    return found if found is not None else _parse_lines(block, path, first_line)
+
+
+def _parse_at_once(block: bytes) -> pd.DataFrame | None:
+    """The jobs of a block, or None where it is not plainly 18 finite numbers a line."""
+    comment = ";" if b";" in block else None
+    try:
+        table = pd.read_csv(
+            io.BytesIO(block),
+            sep=r"\s+",
+            header=None,
+            comment=comment,
+            quoting=csv.QUOTE_NONE,
+            low_memory=False,
+        )
+    except (ValueError, OverflowError):  # pandas' parser errors are ValueErrors, as is text that is not UTF-8
+        return None
+    if table.shape[1] != len(NAMES):
+        return None
+    columns = {}
+    for name, (_, column) in zip(NAMES, table.items(), strict=True):
+        values = column.to_numpy()
+        if values.dtype.kind not in "if" or not np.isfinite(values).all() or (np.abs(values) > LARGEST).any():
+            return None
+        columns[name] = values.astype(COLUMNS[name])
+        if COLUMNS[name] is INTEGER and (columns[name] != values).any():
+            return None
+    return pd.DataFrame(columns)
+
+
+def _parse_lines(block: bytes, path: str, first_line: int) -> pd.DataFrame:
+    """The jobs of a block, line by line. Raises UserError naming the line."""
+    rows = []
+    for number, line in enumerate(block.splitlines(), first_line):
+        fields = line.partition(b";")[0].split()
+        if not fields:
+            continue
+        if len(fields) != len(NAMES):
+            _decoded(line, path, number)
+            raise UserError(
+                f"{len(fields)} fields",
+                where=f"{path}: line {number}",
+                expected=f"{len(NAMES)} numbers",
+                remedy="the file may be cut off here",
+            )
+        rows.append([_value(field, place, path, number) for place, field in enumerate(fields)])
+    return _frame(np.array(rows, dtype=float).reshape(-1, len(NAMES)))
+
+
+def _value(field: bytes, place: int, path: str, number: int) -> float:
+    name = NAMES[place]
+    value = float(field) if _NUMBER.fullmatch(field) else np.nan
+    whole = np.isfinite(value) and value == np.floor(value)
+    if place == _PARTITION and not whole:
+        return 0.0  # some logs have a name there
+    if not abs(value) <= LARGEST or (COLUMNS[name] is INTEGER and not whole):
+        shown = _decoded(field[:40], path, number)
+        expected = "a whole number" if COLUMNS[name] is INTEGER else "a number"
+        raise UserError(f"column {place + 1} ({name}) is '{shown}'", where=f"{path}: line {number}", expected=expected)
+    return value
+
+
+def _frame(rows: np.ndarray) -> pd.DataFrame:
+    return pd.DataFrame({name: rows[:, place].astype(kind) for place, (name, kind) in enumerate(COLUMNS.items())})
+
+
+def write_swf(path: Path | str, trace: Trace) -> None:
+    """Write a trace atomically, its comments first, gzip where the name ends in .gz; the bytes depend on the trace alone.
+
+    Whole numbers are written without a point, others as their shortest exact text, so that reading gives the same trace again.
+    """
+    text = "".join(f";{line}\n" for line in trace.comments) + swf_lines(trace.jobs)
+    data = text.encode()
+    write_bytes(path, gzip.compress(data, 6, mtime=0) if str(path).endswith(".gz") else data)
+
+
+def swf_lines(jobs: pd.DataFrame) -> str:
+    """Return the jobs as lines of the format."""
+    columns = [_texts(jobs[name].to_numpy()) for name in NAMES]
+    return "".join(" ".join(row) + "\n" for row in zip(*columns, strict=True))
+
+
+def _texts(values: np.ndarray) -> list[str]:
+    whole = values.astype(np.int64)
+    if (whole == values).all():
+        return list(map(str, whole.tolist()))
+    return [str(int(value)) if value == int(value) else repr(value) for value in values.tolist()]

@@ -1,0 +1,139 @@
+"""A trace of batch jobs in memory: the 18 columns of the Standard Workload Format, the header, and what the header says of the machine.
+
+Source of the format: Feitelson, Tsafrir, Krakov, "Experience with using the Parallel Workloads Archive", JPDC 74(10), 2014.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
+from functools import cached_property
+
+import numpy as np
+import pandas as pd
+
+from schedlab.config.errors import UserError
+
+INTEGER, NUMBER = np.int64, np.float64
+COLUMNS = {
+    "job_id": INTEGER,
+    "submit": NUMBER,  # s since the start of the log
+    "wait": NUMBER,  # s
+    "run": NUMBER,  # s
+    "procs_allocated": INTEGER,
+    "cpu_used": NUMBER,  # s, mean over the processors
+    "memory_used": NUMBER,  # KB per processor
+    "procs_requested": INTEGER,
+    "time_requested": NUMBER,  # s
+    "memory_requested": NUMBER,  # KB per processor
+    "status": INTEGER,
+    "user": INTEGER,
+    "group": INTEGER,
+    "executable": INTEGER,
+    "queue": INTEGER,
+    "partition": INTEGER,
+    "preceding_job": INTEGER,
+    "think_time": NUMBER,  # s
+}
+MISSING = -1
+_FIELD = re.compile(r"\s*([A-Za-z][\w ().-]*?)\s*:\s*(.*?)\s*")
+_COUNT = re.compile(r"(\d{1,3}(?:,\d{3})+|\d+)")
+_MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
+_DATE = re.compile(r"[A-Z][a-z]{2}\s+([A-Z][a-z]{2})\s+(\d{1,2})\s+(\d{1,2}):(\d{2}):(\d{2})\s+(?:\S+\s+)?(\d{4})")
+
+
+@dataclass(frozen=True)
+class Trace:
+    """Jobs in the order of the file, with the comment lines of the file (without their `;`).
+
+    jobs      one row a job, the columns of COLUMNS; MISSING (-1) stands for a value that the log does not have
+    comments  header lines and other comments, in the order of the file
+    source    where the trace comes from, for messages
+    """
+
+    jobs: pd.DataFrame
+    comments: tuple[str, ...] = ()
+    source: str = "trace"
+
+    @cached_property
+    def header(self) -> dict[str, str]:
+        """Values of the header by key, the key without spaces and in lower case ('maxprocs'); the first line of a key counts."""
+        found: dict[str, str] = {}
+        for line in self.comments:
+            if match := _FIELD.fullmatch(line):
+                found.setdefault(re.sub(r"\s+", "", match.group(1)).lower(), match.group(2))
+        return found
+
+    def count(self, key: str) -> int | None:
+        """Return the number at the start of a header value ('338 (batch partition; 512 total)' is 338); None: absent or not positive."""
+        match = _COUNT.match(self.header.get(key.lower(), ""))
+        number = int(match.group(1).replace(",", "")) if match else 0
+        return number if 0 < number < 2**31 else None
+
+    @property
+    def nodes(self) -> int | None:
+        """Nodes of the machine: MaxNodes, or MaxProcs where that is absent; None: the header has neither."""
+        return self.count("MaxNodes") or self.count("MaxProcs")
+
+    @property
+    def processors(self) -> int | None:
+        """Processors of the machine: MaxProcs, or MaxNodes where that is absent; None: the header has neither."""
+        return self.count("MaxProcs") or self.count("MaxNodes")
+
+    def machine_size(self) -> int:
+        """Return the processors of the machine. Raises UserError where the header does not tell them."""
+        if self.processors is None:
+            raise UserError(
+                "the header does not tell the size of the machine",
+                where=self.source,
+                expected="a line '; MaxProcs: N' or '; MaxNodes: N'",
+                remedy="add the line, or give the number (machine_processors, --processors)",
+            )
+        return self.processors
+
+    @property
+    def starts_at(self) -> datetime | None:
+        """Local wall clock at submit time 0, taken for UTC: the header's StartTime, else UnixStartTime + TimeZone; None: unknown.
+
+        StartTime comes first because TimeZone is not the offset that held at the start in some logs (NASA iPSC, LLNL Atlas).
+        """
+        if (match := _DATE.fullmatch(self.header.get("starttime", ""))) and match.group(1) in _MONTHS:
+            _, day, hour, minute, second, year = match.groups()
+            try:
+                return datetime(int(year), _MONTHS.index(match.group(1)) + 1, int(day), int(hour), int(minute), int(second), tzinfo=UTC)
+            except ValueError:
+                return None
+        if (unix := self.count("UnixStartTime")) is None:
+            return None
+        zone = re.match(r"[+-]?\d{1,6}", self.header.get("timezone", "")) or re.match("0", "0")
+        return datetime(1970, 1, 1, tzinfo=UTC) + timedelta(seconds=unix + int(zone.group()))
+
+    def with_jobs(self, jobs: pd.DataFrame, *notes: str) -> Trace:
+        """Return a trace of other jobs of the same log; notes say in the header what was done."""
+        return replace(self, jobs=jobs.reset_index(drop=True), comments=(*self.comments, *(f" Note: {note}" for note in notes)))
+
+    def with_processors(self, processors: int | None) -> Trace:
+        """Return the trace on a machine of another size (its header lines on the size replaced); None: as it is."""
+        if processors is None:
+            return self
+        kept = [line for line in self.comments if not re.match(r"\s*Max\s*(Nodes|Procs)\s*:", line, re.I)]
+        return replace(self, comments=(f" MaxNodes: {processors}", f" MaxProcs: {processors}", *kept))
+
+
+def job_processors(jobs: pd.DataFrame) -> np.ndarray:
+    """Return the processors of each job (n,) int64: the larger of allocated and requested, because either may be missing."""
+    return np.maximum(jobs["procs_allocated"].to_numpy(), jobs["procs_requested"].to_numpy())
+
+
+def offered_load(trace: Trace) -> float | None:
+    """Return sum(run * processors) / (P (last - first submit)); None where the machine or the span is unknown.
+
+    Run times and processors below 0 count as 0.
+    """
+    jobs = trace.jobs
+    if not len(jobs) or trace.processors is None:
+        return None
+    span = jobs["submit"].max() - jobs["submit"].min()
+    work = float(np.maximum(jobs["run"].to_numpy(), 0) @ np.maximum(job_processors(jobs), 0))
+    return work / (trace.processors * span) if span > 0 else None

@@ -1,0 +1,87 @@
+"""Cutting a piece out of a trace: by user, by time, by count, or where the machine was loaded as wanted; and scaling its arrivals."""
+
+from __future__ import annotations
+
+import numpy as np
+from pydantic import model_validator
+
+from schedlab.config.errors import UserError
+from schedlab.config.schema import Settings, setting
+from schedlab.workloads.trace import Trace, job_processors, offered_load
+
+
+class TrimSettings(Settings):
+    """The piece of a trace that is kept; the keys apply in this order. Jobs are taken in the order of the trace."""
+
+    users: tuple[int, ...] = setting((), doc="users whose jobs are kept; empty: all")
+    start: float | None = setting(None, doc="jobs submitted at or after this time of the trace; null: from its beginning", unit="s")
+    end: float | None = setting(None, doc="jobs submitted before this time; null: to its end", unit="s")
+    first: int = setting(0, doc="jobs left out at the beginning of what is left", unit="jobs", ge=0)
+    count: int | None = setting(None, doc="jobs kept then; null: all", unit="jobs", ge=1)
+    load: float | None = setting(None, doc="of all pieces of `count` jobs, keep the one whose load is nearest to this", gt=0)
+    shift: bool = setting(True, doc="move submit times so that the first job comes at 0")
+
+    @model_validator(mode="after")
+    def _check(self) -> TrimSettings:
+        if self.load is not None and self.count is None:
+            raise ValueError("load needs count, the length of the piece")
+        if self.start is not None and self.end is not None and self.end <= self.start:
+            raise ValueError("end must be later than start")
+        return self
+
+
+def trim(trace: Trace, settings: TrimSettings) -> Trace:
+    """Return the piece. Raises UserError where nothing is left, or where `load` needs the size of the machine and the header lacks it."""
+    jobs = trace.jobs
+    if settings.users:
+        jobs = jobs[jobs["user"].isin(settings.users)]
+    if settings.start is not None:
+        jobs = jobs[jobs["submit"] >= settings.start]
+    if settings.end is not None:
+        jobs = jobs[jobs["submit"] < settings.end]
+    jobs = jobs.iloc[settings.first :]
+    if settings.load is not None and settings.count is not None:
+        place = nearest_load(trace.with_jobs(jobs), settings.count, settings.load)
+        jobs = jobs.iloc[place:]
+    jobs = jobs.iloc[: settings.count]
+    if not len(jobs):
+        raise UserError("no job is left", where=f"{trace.source}: trimming", expected="a piece with at least one job")
+    if settings.shift:
+        jobs = jobs.assign(submit=jobs["submit"] - jobs["submit"].min())
+    if len(jobs) == len(trace.jobs) and not settings.shift:
+        return trace
+    return trace.with_jobs(jobs, f"trimmed by schedlab: {len(jobs)} of {len(trace.jobs)} jobs")
+
+
+def nearest_load(trace: Trace, count: int, load: float) -> int:
+    """Return where the piece of `count` jobs begins whose offered load is nearest to `load`, the first of several.
+
+    Raises UserError where the trace has fewer jobs, is not in order of submission, or has no piece that takes any time.
+    """
+    submit = trace.jobs["submit"].to_numpy()
+    where = f"{trace.source}: trimming"
+    if len(submit) < count:
+        raise UserError(f"the trace has {len(submit)} jobs", where=where, expected=f"at least the {count} of the piece")
+    if (np.diff(submit) < 0).any():
+        raise UserError("jobs out of order of submission", where=where, remedy="clean the trace first (order: submit)")
+    work = np.concatenate([[0.0], np.cumsum(np.maximum(trace.jobs["run"], 0) * np.maximum(job_processors(trace.jobs), 0))])
+    spans = submit[count - 1 :] - submit[: len(submit) - count + 1]
+    with np.errstate(divide="ignore", invalid="ignore"):
+        loads = (work[count:] - work[:-count]) / (trace.machine_size() * spans)
+    distances = np.where(spans > 0, np.abs(loads - load), np.inf)
+    if not np.isfinite(distances).any():
+        raise UserError("every piece is submitted at one time, so its load is not defined", where=where, remedy="take a larger count")
+    return int(np.argmin(distances))
+
+
+def scale_load(trace: Trace, load: float) -> Trace:
+    """Return the trace with all submit times, counted from the first, multiplied by one factor so that its offered load is `load`.
+
+    Times are rounded to whole seconds. Raises UserError where the load is not defined.
+    """
+    now = offered_load(trace) if trace.machine_size() else None
+    if not now:
+        raise UserError("the load of the trace is not defined", where=trace.source, expected="jobs with work, submitted at several times")
+    first = trace.jobs["submit"].min()
+    submit = first + np.rint((trace.jobs["submit"] - first) * (now / load))
+    return trace.with_jobs(trace.jobs.assign(submit=submit), f"arrival times multiplied by {now / load:.6g} for a load of {load:g}")
