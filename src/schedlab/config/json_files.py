@@ -1,0 +1,54 @@
+"""Reading JSON that somebody wrote: every way in which it can be wrong is told in one sentence."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from schedlab.config.errors import UserError
+
+MAX_BYTES = 1 << 30
+
+
+def read_json(path: Path | str, what: str) -> Any:
+    """Return the value in a JSON file; `what` says in messages what it should hold. Raises UserError; NaN and infinities are refused."""
+    path = Path(path)
+    try:
+        data = path.read_bytes() if path.stat().st_size <= MAX_BYTES else None
+    except FileNotFoundError:
+        raise UserError("there is no such file", where=str(path), expected=what) from None
+    except OSError as error:
+        raise UserError(f"cannot be read: {error.strerror}", where=str(path), expected=what) from None
+    if data is None:
+        raise UserError("is larger than 1 GiB", where=str(path), expected=what)
+    try:
+        return json.loads(data.decode("utf-8-sig"), parse_constant=_refuse, parse_float=_finite, object_pairs_hook=_once)
+    except UnicodeDecodeError as error:
+        raise UserError(f"byte 0x{data[error.start]:02x} is not UTF-8", where=str(path), expected=what) from None
+    except json.JSONDecodeError as error:
+        raise UserError(f"is no JSON: {error.msg}", where=f"{path}: line {error.lineno}, column {error.colno}", expected=what) from None
+    except ValueError as error:
+        raise UserError(f"{error}", where=str(path), expected=what) from None
+    except RecursionError:
+        raise UserError("is nested too deeply", where=str(path), expected=what) from None
+
+
+def _refuse(name: str) -> Any:
+    raise ValueError(f"holds {name}, which is no number")
+
+
+def _finite(text: str) -> float:
+    value = float(text)
+    if value in (float("inf"), float("-inf")):
+        raise ValueError(f"holds {text}, which is too large")
+    return value
+
+
+def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        seen: set[str] = set()
+        twice = next(key for key, _ in pairs if key in seen or seen.add(key))
+        raise ValueError(f"holds the key '{twice}' twice in one object")
+    return found

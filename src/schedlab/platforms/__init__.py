@@ -1,0 +1,1 @@
+"""Platforms: descriptions, generators and the reader of Batsim's XML files."""

@@ -1,0 +1,119 @@
+"""From a platform's settings to its hierarchy and to the XML that Batsim and the embedded simulator read."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from xml.sax.saxutils import quoteattr
+
+from schedlab.config.files import write_text
+from schedlab.platforms.description import find_platform, read_description, read_libraries
+from schedlab.platforms.hierarchy import Cluster, Hierarchy, PowerState, Processor, build, write_hierarchy
+from schedlab.platforms.settings import PlatformSettings
+from schedlab.platforms.synthetic import synthetic
+
+MASTER = "master_host"
+
+
+def hierarchy_of(settings: PlatformSettings) -> Hierarchy:
+    """Return the resources of a platform. Raises UserError(s) for files that are missing or wrong and for unknown types."""
+    libraries = read_libraries(settings.libraries)
+    if settings.synthetic is not None:
+        description, own = synthetic(settings.synthetic)
+        libraries = libraries.with_more(own)
+    else:
+        description = read_description(find_platform(settings.file))
+    return build(settings.name, description, libraries, settings.pstates.states(), settings.names == "padded")
+
+
+def generate_platform(settings: PlatformSettings, xml: Path | str, resources: Path | str | None = None) -> Hierarchy:
+    """Write a platform's XML and, where wanted, its hierarchy as JSON; returns the hierarchy. Raises UserError(s) as `hierarchy_of`."""
+    hierarchy = hierarchy_of(settings)
+    write_text(xml, platform_xml(hierarchy, settings))
+    if resources is not None:
+        write_hierarchy(resources, hierarchy)
+    return hierarchy
+
+
+def platform_xml(hierarchy: Hierarchy, settings: PlatformSettings) -> str:
+    """Return the XML of a platform (version 4.1).
+
+    A cluster is a zone with a router; each node has one link, shared by its cores and split by direction; each cluster has one to the
+    others. In a zone with routing Dijkstra the routes core - router - core follow from those that are written; the published generator
+    has Full, which knows no other routes than those written, and so none between cores.
+    Source: specification of the study hetero, section 2.1; forms that Batsim 4.2.1 reads: of the protocol, section 6.
+    """
+    return "\n".join(_lines(hierarchy, settings)) + "\n"
+
+
+def _lines(hierarchy: Hierarchy, settings: PlatformSettings) -> Iterator[str]:
+    yield "<?xml version='1.0'?>"
+    yield '<!DOCTYPE platform SYSTEM "https://simgrid.org/simgrid.dtd">'
+    yield '<platform version="4.1">'
+    yield '<zone id="main" routing="Full">'
+    power = f'<prop id="{settings.power_property}" value="0:0"/>' if settings.energy else ""
+    yield f'<zone id="master" routing="{settings.master_routing}"><host id="{MASTER}" speed="1Gf">{power}</host></zone>'
+    for number, cluster in enumerate(hierarchy.clusters):
+        yield from _cluster(number, cluster, hierarchy, settings)
+    for number in range(len(hierarchy.clusters)):
+        yield _link(f"glob_lnk_{number}", hierarchy.bandwidth, hierarchy.latency)
+    for number in range(len(hierarchy.clusters)):
+        yield _zone_route(("master", MASTER), (f"clu_{number}", f"rou_{number}"), ((number, "DOWN"),))
+        yield _zone_route((f"clu_{number}", f"rou_{number}"), ("master", MASTER), ((number, "UP"),))
+    if settings.core_routes:
+        for here in range(len(hierarchy.clusters)):
+            for there in range(len(hierarchy.clusters)):
+                if here != there:
+                    ends = ((f"clu_{number}", f"rou_{number}") for number in (here, there))
+                    yield _zone_route(*ends, ((here, "UP"), (there, "DOWN")))
+    yield "</zone>"
+    yield "</platform>"
+
+
+def _cluster(number: int, cluster: Cluster, hierarchy: Hierarchy, settings: PlatformSettings) -> Iterator[str]:
+    yield f'<zone id="clu_{number}" routing="{"Dijkstra" if settings.core_routes else "Full"}">'
+    yield f'<router id="rou_{number}"/>'
+    for node in cluster.nodes:
+        yield _link(f"udl_{node.id}", cluster.bandwidth, cluster.latency)
+        for processor in node.processors:
+            rest = _host_attributes(processor, hierarchy.states, settings)
+            for core in range(processor.first_core, processor.first_core + processor.cores):
+                yield f'<host id="{hierarchy.core_name(core)}" {rest}'
+    for node in cluster.nodes:
+        for processor in node.processors:
+            for core in range(processor.first_core, processor.first_core + processor.cores):
+                yield _core_routes(f"rou_{number}", hierarchy.core_name(core), f"udl_{node.id}")
+    yield "</zone>"
+
+
+def _host_attributes(processor: Processor, states: tuple[PowerState, ...], settings: PlatformSettings) -> str:
+    speeds = ", ".join(_speed(state, processor) for state in states)
+    powers = ", ".join(f"{power}:{power}" for power in (_number(state.power * processor.power_per_core) for state in states))
+    power = f'<prop id="{settings.power_property}" value="{powers}"/>' if settings.energy else ""
+    return f'speed="{speeds}" pstate="{len(states) - 1}">{power}</host>'
+
+
+def _speed(state: PowerState, processor: Processor) -> str:
+    return f"{_number(state.flops)}f" if state.flops else f"{_number(state.speed * processor.gflops_per_core)}Gf"
+
+
+def _core_routes(router: str, core: str, link: str) -> str:
+    down = f'<route src="{router}" dst="{core}" symmetrical="NO"><link_ctn id="{link}" direction="DOWN"/></route>'
+    up = f'<route src="{core}" dst="{router}" symmetrical="NO"><link_ctn id="{link}" direction="UP"/></route>'
+    return down + up
+
+
+def _link(name: str, bandwidth: str, latency: str) -> str:
+    return f'<link id={quoteattr(name)} sharing_policy="SPLITDUPLEX" bandwidth={quoteattr(bandwidth)} latency={quoteattr(latency)}/>'
+
+
+def _zone_route(source: tuple[str, str], target: tuple[str, str], links: tuple[tuple[int, str], ...]) -> str:
+    passed = "".join(f'<link_ctn id="glob_lnk_{number}" direction="{direction}"/>' for number, direction in links)
+    ends = f'src="{source[0]}" dst="{target[0]}" gw_src="{source[1]}" gw_dst="{target[1]}"'
+    return f'<zoneRoute {ends} symmetrical="NO">{passed}</zoneRoute>'
+
+
+def _number(value: float) -> str:
+    """Three decimals, as the published generator writes; more where they would change the value by more than a millionth of it."""
+    short = f"{value:.3f}"
+    return short if abs(float(short) - value) <= 1e-6 * value else f"{value:.9g}"

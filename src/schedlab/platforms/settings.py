@@ -1,0 +1,98 @@
+"""The typed section of a platform (conf/platform/<name>.yaml): a description or a synthetic one, pstates, and how the XML is written."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from pydantic import model_validator
+
+from schedlab.config.schema import Settings, section, setting
+from schedlab.platforms.description import BANDWIDTH, LATENCY, LibraryFiles
+from schedlab.platforms.hierarchy import PowerState
+
+FREE_FLOPS = 0.001  # flop/s of a core that no job runs on: nothing can be computed by mistake, and SimGrid refuses 0
+# the published generator's values, by the keys that they replace in mode reference (specification of the study hetero, section 2.1)
+REFERENCE: dict[str, Any] = {
+    "names": "bare",
+    "power_property": "watt_per_state",
+    "master_routing": "None",
+    "core_routes": False,
+    "pstates": {"neighbour_busy_model_power": 0.15},
+}
+
+
+class PstateSettings(Settings):
+    """The four pstates of a core. Powers are shares of the core's power."""
+
+    oversubscribed_speed: float = setting(0.75, doc="share of full speed while memory bandwidth does not suffice", gt=0, le=1)
+    busy_power: float = setting(1.0, doc="a core that runs a job, over-subscribed or not", ge=0)
+    neighbour_busy_power: float = setting(0.25, doc="a free core while another one of its processor runs a job", ge=0)
+    neighbour_busy_model_power: float | None = setting(
+        None, doc="the same as the resource model counts it; null: as the simulator does (published: 0.15)", ge=0
+    )
+    idle_power: float = setting(0.05, doc="a core whose whole processor is free", ge=0)
+
+    def states(self) -> tuple[PowerState, ...]:
+        """Return the pstates 0 to 3."""
+        shared, model = self.neighbour_busy_power, self.neighbour_busy_model_power
+        return (
+            PowerState("full_speed", 1.0, self.busy_power, self.busy_power),
+            PowerState("oversubscribed", self.oversubscribed_speed, self.busy_power, self.busy_power),
+            PowerState("neighbour_busy", 0.0, shared, shared if model is None else model, FREE_FLOPS),
+            PowerState("idle", 0.0, self.idle_power, self.idle_power, FREE_FLOPS),
+        )
+
+
+class SyntheticSettings(Settings):
+    """A made-up platform, drawn from ranges; equal bounds give equal machines."""
+
+    seed: int = setting(0, doc="seed of all that is drawn", ge=0)
+    clusters: int = setting(1, doc="clusters", ge=1, le=10_000)
+    nodes: tuple[int, int] = setting((8, 8), doc="nodes of a cluster, smallest and largest")
+    kinds: int = setting(1, doc="kinds of node in a cluster, in turn", ge=1, le=1000)
+    processors: tuple[int, int] = setting((2, 2), doc="processors of a node")
+    cores: tuple[int, int] = setting((4, 4), doc="cores of a processor")
+    clock_rate: tuple[float, float] = setting((2.0, 3.0), doc="clock", unit="GHz")
+    flops_per_cycle: tuple[int, ...] = setting(
+        (4, 8, 16), doc="double-precision operations per cycle and core, one of", unit="flop", min_length=1
+    )
+    mem_bw: tuple[float, float] = setting((32.0, 64.0), doc="memory bandwidth of a processor", unit="GB/s")
+    power: tuple[float, float] = setting((8.0, 16.0), doc="power of a core at full load", unit="W")
+    memory: tuple[float, ...] = setting((2.0, 4.0, 8.0), doc="memory of a node for each of its cores, one of", unit="GB", min_length=1)
+    bandwidth: tuple[float, float] = setting((10.0, 10.0), doc="of the nodes' links, one value a cluster", unit="Gbit/s")
+    latency: str = setting("0us", doc="of the nodes' links", pattern=LATENCY)
+    global_bandwidth: str = setting("10Gbps", doc="of the clusters' links", pattern=BANDWIDTH)
+    global_latency: str = setting("0us", doc="of the clusters' links", pattern=LATENCY)
+
+    @model_validator(mode="after")
+    def _check(self) -> SyntheticSettings:
+        for name in ("nodes", "processors", "cores", "clock_rate", "mem_bw", "power", "bandwidth"):
+            low, high = getattr(self, name)
+            if not 0 < low <= high <= 1e6:
+                raise ValueError(f"{name}: smallest and largest, above 0, rising")
+        if min(*self.flops_per_cycle, *self.memory) <= 0:
+            raise ValueError("flops_per_cycle and memory: values above 0")
+        return self
+
+
+class PlatformSettings(Settings):
+    """A platform, and how it is written for the simulator."""
+
+    name: str = setting("platform", doc="name of the platform")
+    file: str = setting("", doc="a platform description (JSON), or the name of a shipped one; empty: synthetic")
+    libraries: LibraryFiles = section(LibraryFiles, doc="type libraries of your own")
+    synthetic: SyntheticSettings | None = setting(None, doc="a made-up platform (where file is empty)")
+    pstates: PstateSettings = section(PstateSettings, doc="speed and power of a core by what it does")
+    names: Literal["padded", "bare"] = setting("padded", doc="host names; with bare ones (published) Batsim numbers cor_10 before cor_2")
+    power_property: Literal["wattage_per_state", "watt_per_state"] = setting(
+        "wattage_per_state", doc="the other one (published) is what SimGrid before 3.28 reads"
+    )
+    master_routing: Literal["Full", "None"] = setting("Full", doc="of the master's zone; None (published) is refused by current SimGrid")
+    core_routes: bool = setting(True, doc="routes between cores, which jobs that communicate need; published: none")
+    energy: bool = setting(True, doc="write the power of the hosts")
+
+    @model_validator(mode="after")
+    def _check(self) -> PlatformSettings:
+        if bool(self.file) == (self.synthetic is not None):
+            raise ValueError("either file or synthetic")
+        return self
