@@ -10,6 +10,8 @@ from collections.abc import Sequence
 from functools import partial
 
 import schedlab
+from schedlab.cli.platform import add_platform_commands
+from schedlab.cli.trace import add_trace_commands
 from schedlab.config.errors import UserError
 from schedlab.stages import studies
 
@@ -71,6 +73,9 @@ def _parser(first: str) -> argparse.ArgumentParser:
 
     parameters = commands.add_parser("parameters", parents=[conf], help="every key of conf/, as the page docs/parameters.md")
     parameters.set_defaults(run=_run_parameters)
+
+    add_trace_commands(commands)
+    add_platform_commands(commands)
 
     for name, summary in studies.summaries().items():
         study = commands.add_parser(name, help=summary.replace("%", "%%"), description=summary)

@@ -7,8 +7,9 @@ from pathlib import Path
 from xml.sax.saxutils import quoteattr
 
 from schedlab.config.files import write_text
+from schedlab.config.json_files import read_json
 from schedlab.platforms.description import find_platform, read_description, read_libraries
-from schedlab.platforms.hierarchy import Cluster, Hierarchy, PowerState, Processor, build, write_hierarchy
+from schedlab.platforms.hierarchy import Cluster, Hierarchy, PowerState, Processor, build, read_hierarchy, write_hierarchy
 from schedlab.platforms.settings import PlatformSettings
 from schedlab.platforms.synthetic import synthetic
 
@@ -24,6 +25,20 @@ def hierarchy_of(settings: PlatformSettings) -> Hierarchy:
     else:
         description = read_description(find_platform(settings.file))
     return build(settings.name, description, libraries, settings.pstates.states(), settings.names == "padded")
+
+
+def find_hierarchy(name: str) -> Hierarchy:
+    """Return the resources of a shipped platform, of a platform description, or in a hierarchy that was written. Raises UserError(s)."""
+    path = find_platform(name)
+    values = read_json(path, "a platform description or a hierarchy of resources")
+    if isinstance(values, dict) and "states" in values:
+        return read_hierarchy(path)
+    return hierarchy_of(PlatformSettings(name=name_of(name), file=name))
+
+
+def name_of(platform: str) -> str:
+    """Return the name of a platform that is given by its name or its file."""
+    return Path(platform).stem if platform.endswith(".json") else platform
 
 
 def generate_platform(settings: PlatformSettings, xml: Path | str, resources: Path | str | None = None) -> Hierarchy:

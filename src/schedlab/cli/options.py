@@ -1,0 +1,54 @@
+"""From the options of a command to typed settings, mistakes told by the option's name."""
+
+from __future__ import annotations
+
+import argparse
+from typing import TypeVar
+
+from schedlab.config.errors import UserError
+from schedlab.config.schema import Settings, validate
+
+S = TypeVar("S", bound=Settings)
+
+
+def typed_options(kind: type[S], values: dict[str, object]) -> S:
+    """Return the settings that options give; those that were not given (None) stay at their defaults. Raises UserErrors."""
+    given = {name: value for name, value in values.items() if value is not None}
+    return validate(kind, given, lambda path: f"--{str(path[0]).replace('_', '-')}" if path else "command line")
+
+
+def count(text: str) -> int:
+    """Return a whole number above 0, for the `type` of an option."""
+    if not text.isdecimal() or not 0 < int(text) < 2**31:
+        raise argparse.ArgumentTypeError(f"'{text}' is no whole number above 0")
+    return int(text)
+
+
+def whole_numbers(text: str) -> list[int]:
+    """Return the numbers of '3,5,8', for the `type` of an option."""
+    try:
+        return [int(part) for part in text.split(",")]
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"'{text}' is no list of whole numbers, as in 3,5,8") from None
+
+
+def key_values(settings: list[str], option: str) -> dict[str, object]:
+    """Return nested values of 'key=value' and 'key.key=value', each value as YAML reads it. Raises UserError."""
+    import yaml
+
+    found: dict[str, object] = {}
+    for text in settings:
+        key, equals, value = text.partition("=")
+        if not key or not equals:
+            raise UserError(f"'{text}' sets nothing", where=option, expected="KEY=VALUE, for example nodes=[4,8]")
+        place = found
+        *above, last = key.split(".")
+        for part in above:
+            place = place.setdefault(part, {})
+            if not isinstance(place, dict):
+                raise UserError(f"'{part}' is set twice", where=option, expected="each key once")
+        try:
+            place[last] = yaml.load(value, Loader=yaml.CSafeLoader)
+        except yaml.YAMLError:
+            raise UserError(f"'{value}' cannot be read", where=f"{option} {key}", expected="a value as in YAML") from None
+    return found

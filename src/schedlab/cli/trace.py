@@ -1,0 +1,213 @@
+"""`schedlab trace`: describe, clean, trim, draw from the Lublin-Feitelson model, turn into a workload of Batsim."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import logging
+from typing import TYPE_CHECKING, Any
+
+from schedlab.cli.options import count, key_values, typed_options, whole_numbers
+
+if TYPE_CHECKING:
+    from schedlab.workloads.trace import Trace
+
+SUMMARY = "traces of batch jobs: describe, clean, trim, lublin, to-batsim"
+OUT_HELP = "SWF file to write, gzip where the name ends in .gz"
+log = logging.getLogger("schedlab.trace")
+
+
+def add_trace_commands(commands: argparse._SubParsersAction) -> None:
+    """Add `trace describe|clean|trim|lublin|to-batsim`."""
+    trace = commands.add_parser("trace", help=SUMMARY, description=SUMMARY)
+    parts = trace.add_subparsers(title="commands", metavar="COMMAND", required=True)
+    _add_describe(parts)
+    _add_clean(parts)
+    _add_trim(parts)
+    _add_lublin(parts)
+    _add_to_batsim(parts)
+
+
+def _add_describe(parts: argparse._SubParsersAction) -> None:
+    parser = parts.add_parser("describe", help="counts, oddities, distributions and arrivals of a trace")
+    _add_file(parser)
+    parser.add_argument("--json", action="store_true", help="one JSON document instead of a table")
+    parser.add_argument("--pictures", metavar="PREFIX", help="write PREFIX.svg, .pdf, .png and the caption as PREFIX.txt")
+    parser.set_defaults(run=_describe)
+
+
+def _add_clean(parts: argparse._SubParsersAction) -> None:
+    parser = parts.add_parser("clean", help="drop or mend what a simulation cannot run, and say how often")
+    _add_file(parser)
+    parser.add_argument("output", metavar="OUT", help=OUT_HELP)
+    parser.add_argument("--profile", help="default, rlscheduler (what published numbers use) or none")
+    parser.add_argument("--set", dest="rules", metavar="RULE=ACTION", action="append", default=[], help="change a rule of the profile")
+    parser.add_argument("--shift", action="store_const", const=True, help="the first job comes at 0")
+    parser.add_argument("--report", metavar="JSON", help="write the counts")
+    parser.set_defaults(run=_clean)
+
+
+def _add_trim(parts: argparse._SubParsersAction) -> None:
+    parser = parts.add_parser("trim", help="cut a piece out of a trace")
+    _add_file(parser)
+    parser.add_argument("output", metavar="OUT", help=OUT_HELP)
+    parser.add_argument("--users", type=whole_numbers, metavar="1,5,8", help="jobs of these users")
+    parser.add_argument("--start", type=float, metavar="S", help="jobs submitted at or after a time of the trace, in s")
+    parser.add_argument("--end", type=float, metavar="S", help="jobs submitted before a time")
+    parser.add_argument("--first", type=int, metavar="N", help="leave out the first N jobs of what is left")
+    parser.add_argument("--count", type=int, metavar="N", help="then keep N jobs")
+    parser.add_argument("--load", type=float, metavar="L", help="of all pieces of --count jobs, the one of the nearest offered load")
+    parser.add_argument("--keep-times", action="store_true", help="leave submit times as they are; else the first job comes at 0")
+    parser.add_argument("--scale-load", type=float, metavar="L", help="then stretch the arrival times to this offered load")
+    parser.set_defaults(run=_trim)
+
+
+def _add_lublin(parts: argparse._SubParsersAction) -> None:
+    parser = parts.add_parser("lublin", help="a trace from the model of Lublin and Feitelson")
+    parser.add_argument("output", metavar="OUT", help=OUT_HELP)
+    parser.add_argument("--jobs", type=int, help="default: 10000")
+    parser.add_argument("--processors", type=int, help="size of the machine (default: 128)")
+    parser.add_argument("--types", help="typeless (default), or typed: batch and interactive jobs")
+    parser.add_argument("--load", type=float, help="offered load to reach (default: what the model gives)")
+    parser.add_argument("--estimates", help="requested times: perfect (default), factor, menu or none")
+    parser.add_argument("--factor", type=float, help="largest over-estimation (factor, menu; default: 5)")
+    parser.add_argument("--users", type=int, help="users among whom jobs are spread (default: 0, none)")
+    parser.add_argument("--seed", type=int, default=0, help="default: 0")
+    parser.set_defaults(run=_lublin)
+
+
+def _add_to_batsim(parts: argparse._SubParsersAction) -> None:
+    parser = parts.add_parser("to-batsim", help="a workload of Batsim with memory and memory bandwidth, for a platform")
+    _add_file(parser)
+    parser.add_argument("output", metavar="OUT", help="workload file (JSON) to write")
+    parser.add_argument("--platform", required=True, help="a shipped platform (gaia), a platform description or a hierarchy (JSON)")
+    parser.add_argument("--jobs", type=int, metavar="N", help="most jobs taken")
+    parser.add_argument("--seed", type=int, default=0, help="default: 0")
+    parser.add_argument("--runtime", help="drawn (a share of the requested time; default), requested or trace")
+    parser.add_argument("--walltime", help="none (default) or requested: jobs are killed then")
+    parser.add_argument("--missing-memory", type=whole_numbers, metavar="MB,MB", help="memory per core of jobs without any, one of")
+    parser.add_argument("--infeasible", help="jobs that the platform cannot run: skip (default), clip, refuse or keep")
+    parser.add_argument("--cleaning", metavar="PROFILE", help="profile of the cleaning before (default: default; with --compat: none)")
+    parser.add_argument("--compat", action="store_true", help="mode reference: as published, defects included")
+    parser.add_argument("--limits", metavar="JSON", help="write the job limits")
+    parser.add_argument("--report", metavar="JSON", help="write what became of the jobs")
+    parser.set_defaults(run=_to_batsim)
+
+
+def _add_file(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("file", metavar="FILE", help="trace in the Standard Workload Format, plain or gzip")
+    parser.add_argument("--processors", type=count, metavar="P", help="size of the machine where the header lacks it or is wrong")
+
+
+def _read(arguments: argparse.Namespace) -> Trace:
+    from schedlab.workloads.swf import read_swf
+
+    return read_swf(arguments.file).with_processors(arguments.processors)
+
+
+def _describe(arguments: argparse.Namespace) -> int:
+    from schedlab.workloads.statistics import statistics
+
+    trace = _read(arguments)
+    found = statistics(trace)
+    if arguments.pictures:
+        from schedlab.config.settings import ThemeSettings
+        from schedlab.figures import save, theme
+        from schedlab.workloads.pictures import draw_trace
+
+        with theme.applied(ThemeSettings()):
+            for path in save.save(draw_trace(trace), arguments.pictures):
+                log.info("wrote %s", path)
+    print(json.dumps(found, indent=2) if arguments.json else "\n".join(table(found)))
+    return 0
+
+
+def table(found: dict[str, Any]) -> list[str]:
+    """Return lines for people: plain values first, then oddities that occur, then distributions side by side."""
+    plain = {name: value for name, value in found.items() if not isinstance(value, (dict, list))}
+    lines = [f"{name:<28}{'unknown' if value is None else _short(value)}" for name, value in plain.items()]
+    lines += [f"{name:<28}{count}" for name, count in found["oddities"].items() if count]
+    distributions = {name: value for name, value in found.items() if isinstance(value, dict) and name != "oddities"}
+    if distributions:
+        columns = list(next(iter(distributions.values())))
+        lines += ["", " " * 22 + "".join(f"{column:>11}" for column in columns)]
+        lines += [f"{name:<22}" + "".join(f"{_short(value[column]):>11}" for column in columns) for name, value in distributions.items()]
+    return lines
+
+
+def _short(value: Any) -> str:
+    return f"{value:.6g}" if isinstance(value, float) else str(value)
+
+
+def _clean(arguments: argparse.Namespace) -> int:
+    from schedlab.config.files import write_json
+    from schedlab.workloads.clean import CleaningSettings, clean
+    from schedlab.workloads.swf import write_swf
+
+    rules = key_values(arguments.rules, "--set")
+    cleaning = typed_options(CleaningSettings, {**rules, "profile": arguments.profile, "shift": arguments.shift})
+    cleaned, report = clean(_read(arguments), cleaning)
+    write_swf(arguments.output, cleaned)
+    if arguments.report:
+        write_json(arguments.report, report.values())
+    print(f"{report.kept} of {report.records} jobs kept")
+    for rule, action, jobs in report.rows():
+        print(f"{rule:<18}{jobs:>9}  {action}")
+    return 0
+
+
+def _trim(arguments: argparse.Namespace) -> int:
+    from schedlab.workloads.swf import write_swf
+    from schedlab.workloads.trace import offered_load
+    from schedlab.workloads.trim import TrimSettings, scale_load, trim
+
+    names = ("users", "start", "end", "first", "count", "load")
+    settings = typed_options(TrimSettings, {name: getattr(arguments, name) for name in names} | {"shift": not arguments.keep_times})
+    piece = trim(_read(arguments), settings)
+    if arguments.scale_load is not None:
+        piece = scale_load(piece, arguments.scale_load)
+    write_swf(arguments.output, piece)
+    load = offered_load(piece)
+    print(f"{len(piece.jobs)} jobs" + ("" if load is None else f", offered load {load:.4g}"))
+    return 0
+
+
+def _lublin(arguments: argparse.Namespace) -> int:
+    from schedlab.workloads.lublin import LublinSettings, lublin
+    from schedlab.workloads.swf import write_swf
+    from schedlab.workloads.trace import offered_load
+
+    asked = {"model": arguments.estimates, "factor": arguments.factor}
+    values = {name: getattr(arguments, name) for name in ("jobs", "processors", "types", "load", "users")}
+    values["estimates"] = {name: value for name, value in asked.items() if value is not None}
+    trace = lublin(typed_options(LublinSettings, values), arguments.seed)
+    write_swf(arguments.output, trace)
+    load = offered_load(trace)
+    print(f"{len(trace.jobs)} jobs on {trace.processors} processors" + ("" if load is None else f", offered load {load:.4g}"))
+    return 0
+
+
+def _to_batsim(arguments: argparse.Namespace) -> int:
+    from schedlab.config.files import write_json
+    from schedlab.platforms.generate import find_hierarchy
+    from schedlab.workloads.batsim_file import job_limits, write_batsim
+    from schedlab.workloads.clean import CleaningSettings, clean
+    from schedlab.workloads.to_batsim import REFERENCE, BatsimSettings, to_batsim
+
+    names = ("jobs", "runtime", "walltime", "missing_memory", "infeasible")
+    given = {name: getattr(arguments, name) for name in names if getattr(arguments, name) is not None}
+    settings = typed_options(BatsimSettings, {**(REFERENCE if arguments.compat else {}), **given})
+    profile = arguments.cleaning or ("none" if arguments.compat else "default")
+    cleaned, cleaning = clean(_read(arguments), typed_options(CleaningSettings, {"profile": profile}))
+    workload, report = to_batsim(cleaned, find_hierarchy(arguments.platform), settings, arguments.seed)
+    limits = job_limits(workload, legacy_zero_limits=settings.legacy_zero_limits)
+    if arguments.limits:
+        write_json(arguments.limits, limits)
+    if arguments.report:
+        write_json(arguments.report, {"cleaning": cleaning.values(), "conversion": report.values(), "limits": limits})
+    write_batsim(arguments.output, workload)
+    print(f"{report.written} of {report.read} jobs written, {len(workload.profiles)} profiles")
+    for reason, jobs in report.reasons.items():
+        if jobs:
+            print(f"{reason:<18}{jobs:>9}  {settings.infeasible if reason == 'too_large' else 'skip'}")
+    return 0

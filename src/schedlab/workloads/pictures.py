@@ -1,0 +1,101 @@
+"""A trace as a picture: when its jobs come, how long and how large they are, what load they bring."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from schedlab.config.contract import Drawing
+from schedlab.config.errors import UserError
+from schedlab.figures.theme import MUTED, new_figure
+from schedlab.workloads.statistics import DAY, arrivals, load_over_time, statistics
+from schedlab.workloads.trace import Trace, job_processors
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+WEEKDAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
+
+
+def draw_trace(trace: Trace) -> Drawing:
+    """Draw a trace inside an applied theme: arrivals by hour and weekday, run times, sizes, gaps, and the load over time.
+
+    Raises UserError for a trace without jobs.
+    """
+    if not len(trace.jobs):
+        raise UserError("the trace has no job", where=trace.source, expected="something to draw")
+    figure, panels = new_figure(2, 3, height_mm=95)
+    hours, weekdays = arrivals(trace)
+    _bars(panels[0, 0], hours / hours.sum() * 100, [str(hour) if hour % 6 == 0 else "" for hour in range(24)])
+    panels[0, 0].set(title="a  arrivals by hour", xlabel="hour of the day", ylabel="jobs (%)")
+    _weekdays(panels[0, 1], weekdays)
+    gaps = np.diff(np.sort(trace.jobs["submit"].to_numpy()))
+    _log_histogram(panels[0, 2], gaps[gaps > 0], "c  gaps between arrivals", "gap (s)")
+    runs = trace.jobs["run"].to_numpy()
+    _log_histogram(panels[1, 0], runs[runs > 0], "d  run times", "run time (s)")
+    _sizes(panels[1, 1], job_processors(trace.jobs))
+    _load(panels[1, 2], trace)
+    return Drawing(figure, _caption(trace))
+
+
+def _bars(axes: Axes, values: np.ndarray, labels: list[str] | tuple[str, ...]) -> None:
+    axes.bar(range(len(values)), values, width=0.85)
+    places = [place for place, label in enumerate(labels) if label]
+    axes.set_xticks(places, [labels[place] for place in places])
+
+
+def _weekdays(axes: Axes, weekdays: np.ndarray | None) -> None:
+    axes.set_title("b  arrivals by weekday")
+    if weekdays is None:
+        axes.text(0.5, 0.5, "the header names no date", transform=axes.transAxes, ha="center", va="center", color=MUTED, fontstyle="italic")
+        axes.set_axis_off()
+        return
+    _bars(axes, weekdays / weekdays.sum() * 100, WEEKDAYS)
+    axes.set_ylabel("jobs (%)")
+
+
+def _log_histogram(axes: Axes, values: np.ndarray, title: str, label: str) -> None:
+    axes.set(title=title, xlabel=label, ylabel="jobs (%)")
+    if not len(values):
+        return
+    low, high = max(values.min(), 1e-3), values.max()
+    bins = np.geomspace(low, high if high > low else 2 * low, 41)
+    axes.hist(np.clip(values, low, None), bins=bins, weights=np.full(len(values), 100 / len(values)))
+    axes.axvline(np.median(values), color="black", linewidth=0.8, linestyle="--")
+    axes.set_xscale("log")
+
+
+def _sizes(axes: Axes, processors: np.ndarray) -> None:
+    axes.set(title="e  sizes", xlabel="processors", ylabel="jobs (%)")
+    known = processors[processors > 0]
+    if not len(known):
+        return
+    classes = np.ceil(np.log2(known)).astype(int)  # 1, 2, 3-4, 5-8, ...
+    shares = np.bincount(classes) * 100 / len(known)
+    names = [str(1 << place) if place < 2 else f"{(1 << place - 1) + 1}–{1 << place}" for place in range(len(shares))]
+    step = -(-len(names) // 4)
+    _bars(axes, shares, [name if place % step == 0 else "" for place, name in enumerate(names)])
+
+
+def _load(axes: Axes, trace: Trace) -> None:
+    axes.set(title="f  offered load", xlabel="days since the first job", ylabel="work submitted / machine")
+    if trace.processors is None:
+        axes.text(
+            0.5, 0.5, "size of the machine unknown", transform=axes.transAxes, ha="center", va="center", color=MUTED, fontstyle="italic"
+        )
+        return
+    edges, loads = load_over_time(trace, bins=60)
+    axes.stairs(loads, (edges - edges[0]) / DAY, fill=True)
+    axes.axhline(1, color="black", linewidth=0.8, linestyle="--")
+
+
+def _caption(trace: Trace) -> str:
+    found = statistics(trace)
+    load = "" if found["load"] is None else f", offered load {found['load']:.3g}"
+    run = "" if found["run"] is None else f" Run times: median {found['run']['median']:.0f} s, mean {found['run']['mean']:.0f} s."
+    machine = "" if found["processors"] is None else f" on {found['processors']} processors"
+    return (
+        f"{found['jobs']} jobs{machine} over {found['days']:.1f} days{load}.{run} Dashed: medians (c, d) and a full machine (f). "
+        "Values of 0 are not shown in c and d."
+    )

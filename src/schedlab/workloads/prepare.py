@@ -1,0 +1,79 @@
+"""Making a workload from its settings: the trace of the batch study, the Batsim files of the hetero study."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from schedlab.config.data_paths import find_data
+from schedlab.config.errors import UserError
+from schedlab.config.files import write_json
+from schedlab.config.seeds import generator
+from schedlab.platforms.hierarchy import Hierarchy, read_hierarchy
+from schedlab.workloads.batsim_file import BatsimWorkload, job_limits, read_batsim, write_batsim
+from schedlab.workloads.clean import clean
+from schedlab.workloads.estimates import estimates
+from schedlab.workloads.lublin import lublin
+from schedlab.workloads.settings import WorkloadSettings
+from schedlab.workloads.statistics import statistics
+from schedlab.workloads.swf import read_swf, write_swf
+from schedlab.workloads.to_batsim import to_batsim
+from schedlab.workloads.trace import Trace
+from schedlab.workloads.trim import scale_load, trim
+
+
+def make_trace(settings: WorkloadSettings) -> tuple[Trace, dict[str, Any]]:
+    """Return the trace of a workload and what was done to get it, as plain values. Raises UserError."""
+    report: dict[str, Any] = {"source": settings.source}
+    if settings.source == "lublin":
+        trace = lublin(settings.lublin, settings.seed)
+    elif settings.source == "swf":
+        trace, cleaning = clean(read_swf(find_data(settings.file)), settings.cleaning)
+        report |= {"file": settings.file, "cleaning": cleaning.values()}
+    else:
+        raise UserError("a workload file of Batsim is no trace", where=f"workload {settings.name}: source", expected="lublin or swf")
+    if settings.trim is not None:
+        trace = trim(trace, settings.trim)
+    if settings.load is not None:
+        trace = scale_load(trace, settings.load)
+    if settings.estimates is not None:
+        rng = generator(settings.seed, "workload", "estimate")
+        asked = np.full(len(trace.jobs), -1.0)
+        if settings.estimates.model != "none":
+            asked = estimates(trace.jobs["run"].to_numpy(), settings.estimates, rng)
+        trace = trace.with_jobs(trace.jobs.assign(time_requested=asked), f"requested times drawn: {settings.estimates.model}")
+    return trace, report | {"statistics": {**statistics(trace), "source": settings.name}}
+
+
+def make_batsim(settings: WorkloadSettings, hierarchy: Hierarchy) -> tuple[BatsimWorkload, dict[str, Any]]:
+    """Return the Batsim workload for a platform and what was done to get it, as plain values. Raises UserError.
+
+    A workload file of Batsim is taken as it is. The model has only allocated processors: they count as requested.
+    """
+    if settings.source == "batsim":
+        workload = read_batsim(find_data(settings.file))
+        return workload, {"source": "batsim", "file": settings.file, "jobs": len(workload.jobs)}
+    trace, report = make_trace(settings)
+    if settings.source == "lublin":
+        trace = trace.with_jobs(trace.jobs.assign(procs_requested=trace.jobs["procs_allocated"]))
+    workload, conversion = to_batsim(trace, hierarchy, settings.batsim, settings.seed)
+    return workload, report | {"conversion": conversion.values()}
+
+
+def trim_workload(settings: WorkloadSettings, trace: Path | str, report: Path | str) -> None:
+    """Write the trace of a workload (SWF, gzip where the name ends in .gz) and the report of how it was made (JSON). Raises UserError."""
+    made, done = make_trace(settings)
+    write_swf(trace, made)
+    write_json(report, done)
+
+
+def write_batsim_workload(
+    settings: WorkloadSettings, hierarchy: Path | str, workload: Path | str, limits: Path | str, report: Path | str
+) -> None:
+    """Write the Batsim workload for a platform (its hierarchy as JSON), its job limits and the report. Raises UserError."""
+    made, done = make_batsim(settings, read_hierarchy(hierarchy))
+    write_json(limits, job_limits(made, legacy_zero_limits=settings.batsim.legacy_zero_limits))
+    write_json(report, done)
+    write_batsim(workload, made)

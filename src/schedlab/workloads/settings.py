@@ -1,0 +1,39 @@
+"""The typed section of a workload (conf/workload/<name>.yaml): where its jobs come from, and what is done to them, in this order:
+read or drawn, cleaned, trimmed, scaled to a load, given requested times, and, where a study wants it, turned into a workload of Batsim.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import model_validator
+
+from schedlab.config.schema import Settings, section, setting
+from schedlab.workloads.clean import CleaningSettings
+from schedlab.workloads.estimates import EstimateSettings
+from schedlab.workloads.lublin import LublinSettings
+from schedlab.workloads.to_batsim import BatsimSettings
+from schedlab.workloads.trim import TrimSettings
+
+
+class WorkloadSettings(Settings):
+    """A workload."""
+
+    name: str = setting("workload", doc="name of the workload")
+    source: Literal["lublin", "swf", "batsim"] = setting("lublin", doc="drawn from the model, a trace, or a workload file of Batsim")
+    file: str = setting("", doc="the trace or workload file (swf, batsim): absolute, or below SCHEDLAB_DATA, else resources/data")
+    seed: int = setting(0, doc="seed of all that is drawn", ge=0)
+    lublin: LublinSettings = section(LublinSettings, doc="the model's settings (lublin)")
+    cleaning: CleaningSettings = section(CleaningSettings, doc="cleaning of a trace (swf)")
+    trim: TrimSettings | None = setting(None, doc="the piece of the trace that is kept; null: all of it, submit times as they are")
+    load: float | None = setting(None, doc="offered load, reached by one factor on all arrival times after trimming; null: as it is", gt=0)
+    estimates: EstimateSettings | None = setting(None, doc="requested times drawn anew; null: as they are")
+    batsim: BatsimSettings = section(BatsimSettings, doc="how jobs become jobs of Batsim (lublin, swf)")
+
+    @model_validator(mode="after")
+    def _check(self) -> WorkloadSettings:
+        if (self.source == "lublin") == bool(self.file):
+            raise ValueError("a file for the sources swf and batsim, and none for lublin")
+        if self.source == "batsim" and (self.trim or self.load or self.estimates):
+            raise ValueError("no trim, load or estimates for a workload file of Batsim")
+        return self

@@ -1,0 +1,187 @@
+"""From a trace to a workload of Batsim with memory and memory bandwidth, for the study of heterogeneous clusters.
+
+Source: HDeepRM's generator (specification of the study hetero, section 4). What it did wrong is put right by default; REFERENCE names
+the values that give the published behaviour.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+import pandas as pd
+
+from schedlab.config.errors import UserError
+from schedlab.config.schema import Settings, setting
+from schedlab.config.seeds import generator
+from schedlab.platforms.hierarchy import Hierarchy
+from schedlab.workloads.batsim_file import BatsimWorkload
+from schedlab.workloads.trace import Trace
+
+# Share of its requested time that a job really takes on a core of mean speed, and how often: users ask for too much, some for too little.
+FACTORS = tuple(round(0.05 * number, 2) for number in range(1, 26))
+PROBABILITIES = (0.15, 0.09, 0.07, *[0.04] * 5, *[0.03] * 5, *[0.02] * 10, 0.06, 0.08)
+MEMORY_BANDWIDTHS = (4, 8, 12, 16, 20, 24)
+KB_PER_MB, FLOPS_PER_GFLOP = 1000, 1e9
+REFERENCE: dict[str, Any] = {
+    "infeasible": "keep",
+    "legacy_draws": True,
+    "legacy_profile_sharing": True,
+    "legacy_submit_shift": True,
+    "legacy_zero_limits": True,
+}
+
+
+class BatsimSettings(Settings):
+    """How the jobs of a trace become jobs of Batsim."""
+
+    jobs: int | None = setting(None, doc="most jobs taken; null: all", unit="jobs", ge=1)
+    nb_res: int | None = setting(None, doc="resources that the file names; null: the cores of the platform", unit="cores", ge=1)
+    runtime: Literal["drawn", "requested", "trace"] = setting(
+        "drawn", doc="run time on a core of mean speed: a drawn share of the requested time, the requested time, or that of the trace"
+    )
+    walltime: Literal["none", "requested"] = setting("none", doc="none: no job is killed; requested: at its requested time")
+    memory_bandwidth: tuple[float, ...] = setting(MEMORY_BANDWIDTHS, doc="demand of each core of a job, one of", unit="GB/s", min_length=1)
+    missing_memory: tuple[int, ...] = setting(
+        (), doc="memory per core of jobs without any, one of; empty: such jobs are skipped", unit="MB"
+    )
+    infeasible: Literal["skip", "clip", "refuse", "keep"] = setting(
+        "skip", doc="jobs that the empty platform cannot run, and jobs of no core or time; keep (published): one blocks the queue for ever"
+    )
+    legacy_draws: bool = setting(False, doc="published: one global generator, f and bandwidth in turn")
+    legacy_profile_sharing: bool = setting(False, doc="published: jobs of like requests share the first one's run time")
+    legacy_submit_shift: bool = setting(False, doc="published: a first submit time of 0 counts as not set")
+    legacy_zero_limits: bool = setting(False, doc="published: job limits may be 0, by which observations are divided")
+
+
+@dataclass(frozen=True)
+class ConversionReport:
+    """Jobs read of the trace until there were enough, jobs written, and how many were left out or changed, by reason."""
+
+    read: int
+    written: int
+    reasons: dict[str, int]
+
+    def values(self) -> dict[str, Any]:
+        """Return the report as plain values for JSON."""
+        return {"read": self.read, "written": self.written, "reasons": self.reasons}
+
+
+def to_batsim(trace: Trace, hierarchy: Hierarchy, settings: BatsimSettings, seed: int) -> tuple[BatsimWorkload, ConversionReport]:
+    """Return the workload and what became of the jobs of a trace. The same arguments give the same workload.
+
+    Requested columns count: clean a trace first where it has only allocated processors or run times. Raises UserError where no job is
+    left, where `infeasible` is refuse and a job does not fit, and where the run time of the trace is asked for and is not there.
+    """
+    jobs, report = _chosen(trace, hierarchy, settings, seed)
+    if not len(jobs):
+        reasons = ", ".join(f"{reason} {count}" for reason, count in report.reasons.items() if count)
+        raise UserError(
+            f"no job can be taken ({reasons or 'the trace is empty'})", where=trace.source, remedy="see missing_memory and cleaning"
+        )
+    factors, bandwidths = _draws(len(jobs), settings, seed)
+    speed = hierarchy.reference_speed
+    written: list[dict[str, Any]] = []
+    profiles: dict[str, dict[str, Any]] = {}
+    shifts = _shifts(jobs["submit"].to_numpy(), settings.legacy_submit_shift)
+    columns = (shifts, jobs["res"], jobs["time_requested"], jobs["memory"], jobs["run"], factors, bandwidths)
+    rows = zip(*(np.asarray(column).tolist() for column in columns), strict=True)
+    for number, (submit, res, requested, memory, run, factor, bandwidth) in enumerate(rows):
+        seconds = {"drawn": factor * requested, "requested": requested, "trace": run}[settings.runtime]
+        cpu = int(speed * factor * requested * FLOPS_PER_GFLOP) if settings.runtime == "drawn" else int(speed * seconds * FLOPS_PER_GFLOP)
+        name = f"{_short(requested)}_{memory}_{_short(bandwidth)}"
+        if not settings.legacy_profile_sharing:
+            name += f"_{cpu}"
+        profile = {"type": "parallel_homogeneous", "cpu": cpu, "com": 0, "req_time": _plain(requested)}
+        profile |= {"req_ops": int(speed * requested * FLOPS_PER_GFLOP), "mem": memory, "mem_bw": _plain(bandwidth)}
+        profiles.setdefault(name, profile)
+        job = {"id": number, "subtime": _plain(submit), "res": res, "profile": name}
+        written.append(job | ({"walltime": _plain(requested)} if settings.walltime == "requested" else {}))
+    return BatsimWorkload(settings.nb_res or hierarchy.cores, written, profiles), report
+
+
+def _chosen(trace: Trace, hierarchy: Hierarchy, settings: BatsimSettings, seed: int) -> tuple[pd.DataFrame, ConversionReport]:
+    """The jobs taken, with columns res and memory (MB), and the report."""
+    jobs = trace.jobs.assign(res=trace.jobs["procs_requested"])
+    kilobytes = jobs["memory_requested"].where(jobs["memory_requested"] >= 0, jobs["memory_used"])
+    no_memory = (kilobytes < 0).to_numpy()
+    memory = (kilobytes.clip(lower=0) // KB_PER_MB).astype(np.int64).to_numpy()
+    if settings.missing_memory:
+        drawn = generator(seed, "batsim", "missing memory").choice(settings.missing_memory, len(jobs))
+        memory = np.where(no_memory, drawn, memory)
+    jobs = jobs.assign(memory=memory)
+    reasons = {
+        "negative_submit": (jobs["submit"] < 0).to_numpy(),
+        "no_processors": _below(jobs["res"], settings),
+        "no_requested_time": _below(jobs["time_requested"], settings),
+        "no_memory": no_memory & (not settings.missing_memory),
+        "no_run_time": (jobs["run"] < 0).to_numpy() & (settings.runtime == "trace"),
+    }
+    left_out = np.any(list(reasons.values()), axis=0)
+    jobs, too_large = _feasible(jobs, ~left_out, hierarchy, settings, trace.source)
+    reasons["too_large"] = too_large
+    taken = ~left_out & (~too_large if settings.infeasible == "skip" else True)
+    places = np.flatnonzero(taken)[: settings.jobs]
+    read = int(places[-1]) + 1 if settings.jobs and len(places) == settings.jobs else len(jobs)
+    counts = {reason: int(met[:read].sum()) for reason, met in reasons.items()}
+    return jobs.iloc[places], ConversionReport(read, len(places), counts)
+
+
+def _below(values: pd.Series, settings: BatsimSettings) -> np.ndarray:
+    """Which values are missing; 0 counts as missing too, except as published."""
+    return (values < 0 if settings.infeasible == "keep" else values <= 0).to_numpy()
+
+
+def _feasible(
+    jobs: pd.DataFrame, asked: np.ndarray, hierarchy: Hierarchy, settings: BatsimSettings, where: str
+) -> tuple[pd.DataFrame, np.ndarray]:
+    """The jobs, clipped where that is wanted, and which of those asked about the empty platform cannot run."""
+    room = {memory: hierarchy.room_for(memory) for memory in jobs["memory"][asked].unique().tolist()}
+    largest = max(node.memory for node in hierarchy.nodes())
+    too_large = asked & (jobs["res"].to_numpy() > jobs["memory"].map(room).fillna(0).to_numpy())
+    if settings.infeasible == "refuse" and too_large.any():
+        job = jobs[too_large].iloc[0]
+        raise UserError(
+            f"job {int(job['job_id'])} asks for {int(job['res'])} cores with {int(job['memory'])} MB each",
+            where=where,
+            expected=f"at most {room[int(job['memory'])]} such cores, which platform {hierarchy.name} has",
+            remedy="skip or clip such jobs (infeasible)",
+        )
+    if settings.infeasible != "clip":
+        return jobs, too_large
+    memory = np.where(too_large, np.minimum(jobs["memory"], int(largest)), jobs["memory"])
+    fits = np.array([hierarchy.room_for(value) for value in memory[too_large].tolist()], dtype=np.int64)
+    res = jobs["res"].to_numpy().copy()
+    res[too_large] = np.minimum(res[too_large], fits)
+    return jobs.assign(memory=memory, res=res), too_large
+
+
+def _draws(count: int, settings: BatsimSettings, seed: int) -> tuple[np.ndarray, np.ndarray]:
+    """Factors on the requested time and memory bandwidths (GB/s) of the jobs, each (count,)."""
+    choices = np.array(settings.memory_bandwidth)
+    if settings.legacy_draws:
+        rng = np.random.RandomState(seed % 2**32)
+        pairs = [(rng.choice(FACTORS, p=PROBABILITIES), rng.choice(choices)) for _ in range(count)]
+        return np.array([factor for factor, _ in pairs]), np.array([bandwidth for _, bandwidth in pairs])
+    factors = generator(seed, "batsim", "over-estimation").choice(FACTORS, count, p=PROBABILITIES)
+    return factors, generator(seed, "batsim", "memory bandwidth").choice(choices, count)
+
+
+def _shifts(submit: np.ndarray, legacy: bool) -> np.ndarray:
+    """Submit times (n,) from the first job on."""
+    if not legacy:
+        return submit - submit.min()
+    first, shifted = 0.0, []
+    for time in submit.tolist():
+        first = first or time  # the published generator takes 0 for "not set"
+        shifted.append(time - first)
+    return np.array(shifted)
+
+
+def _plain(value: float) -> int | float:
+    return int(value) if value == int(value) else float(value)
+
+
+def _short(value: float) -> str:
+    return str(_plain(value))
