@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
+
 import numpy as np
 import pytest
 from small_traces import trace
@@ -9,6 +11,7 @@ from small_traces import trace
 from schedlab.config.errors import UserError, UserErrors
 from schedlab.config.schema import validate
 from schedlab.workloads.lublin import LublinSettings, lublin
+from schedlab.workloads.statistics import arrivals
 from schedlab.workloads.trace import offered_load
 from schedlab.workloads.trim import TrimSettings, nearest_load, scale_load, trim
 
@@ -38,6 +41,16 @@ def test_submit_times_stay_where_that_is_asked_for():
     whole = trace(*JOBS)
     assert trim(whole, TrimSettings(shift=False)) is whole
     assert trim(whole, TrimSettings(shift=False, first=1)).jobs["submit"].iloc[0] == 110
+
+
+def test_the_wall_clock_of_a_piece_stays_that_of_its_jobs():
+    comments = (" MaxProcs: 8", " UnixStartTime: 1000000", " StartTime: Sat Feb 28 23:59:00 CET 2004")
+    whole = trace({"submit": 30}, {"submit": 86500}, comments=comments)
+    piece = trim(whole, TrimSettings(first=1))
+    assert piece.comments[:3] == (" MaxProcs: 8", " UnixStartTime: 1086500", " StartTime: Mon Mar 01 00:00:40 2004")
+    assert piece.starts_at - whole.starts_at == timedelta(seconds=86500)
+    assert arrivals(piece)[1].tolist() == [1, 0, 0, 0, 0, 0, 0]
+    assert trim(piece, TrimSettings()) is piece
 
 
 def test_the_piece_of_the_nearest_load_is_the_one_that_a_search_finds():

@@ -125,11 +125,10 @@ def clean(trace: Trace, settings: CleaningSettings | None = None) -> tuple[Trace
     cleaner.apply("zero_run")
     cleaner.apply("overrun")
     jobs = _ordered(cleaner.jobs, settings.action("order"))
-    if settings.shift and len(jobs):
-        jobs = jobs.assign(submit=jobs["submit"] - jobs["submit"].min())
     report = CleaningReport(len(trace.jobs), len(jobs), cleaner.rules, maxima)
     note = f"cleaned by schedlab, profile {settings.profile}: {report.kept} of {report.records} jobs kept"
-    return trace.with_jobs(jobs, note), report
+    cleaned = trace.with_jobs(jobs, note)
+    return (cleaned.from_first_submit() if settings.shift else cleaned), report
 
 
 class _Cleaner:

@@ -40,6 +40,7 @@ MISSING = -1
 _FIELD = re.compile(r"\s*([A-Za-z][\w ().-]*?)\s*:\s*(.*?)\s*")
 _COUNT = re.compile(r"(\d{1,3}(?:,\d{3})+|\d+)")
 _MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
+_WEEKDAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
 _DATE = re.compile(r"[A-Z][a-z]{2}\s+([A-Z][a-z]{2})\s+(\d{1,2})\s+(\d{1,2}):(\d{2}):(\d{2})\s+(?:\S+\s+)?(\d{4})")
 
 
@@ -62,7 +63,7 @@ class Trace:
         found: dict[str, str] = {}
         for line in self.comments:
             if match := _FIELD.fullmatch(line):
-                found.setdefault(re.sub(r"\s+", "", match.group(1)).lower(), match.group(2))
+                found.setdefault(_key(line), match.group(2))
         return found
 
     def count(self, key: str) -> int | None:
@@ -113,12 +114,32 @@ class Trace:
         """Return a trace of other jobs of the same log; notes say in the header what was done."""
         return replace(self, jobs=jobs.reset_index(drop=True), comments=(*self.comments, *(f" Note: {note}" for note in notes)))
 
+    def from_first_submit(self) -> Trace:
+        """Return the trace with submit times counted from the first one, and the header's start moved along with them."""
+        if not len(self.jobs) or not (first := float(self.jobs["submit"].min())):
+            return self
+        jobs = self.jobs.assign(submit=self.jobs["submit"] - first)
+        changes = {}
+        if (unix := self.count("UnixStartTime")) is not None:
+            changes["unixstarttime"] = f" UnixStartTime: {unix + int(first)}"
+        if self.starts_at is not None:
+            started = self.starts_at + timedelta(seconds=int(first))
+            day = f"{_WEEKDAYS[started.weekday()]} {_MONTHS[started.month - 1]} {started.day:02d}"
+            changes["starttime"] = f" StartTime: {day} {started:%H:%M:%S} {started.year}"
+        comments = tuple(changes.get(_key(line), line) for line in self.comments)
+        return replace(self, jobs=jobs, comments=comments)
+
     def with_processors(self, processors: int | None) -> Trace:
         """Return the trace on a machine of another size (its header lines on the size replaced); None: as it is."""
         if processors is None:
             return self
         kept = [line for line in self.comments if not re.match(r"\s*Max\s*(Nodes|Procs)\s*:", line, re.I)]
         return replace(self, comments=(f" MaxNodes: {processors}", f" MaxProcs: {processors}", *kept))
+
+
+def _key(line: str) -> str:
+    match = _FIELD.fullmatch(line)
+    return re.sub(r"\s+", "", match.group(1)).lower() if match else ""
 
 
 def job_processors(jobs: pd.DataFrame) -> np.ndarray:

@@ -46,11 +46,9 @@ def trim(trace: Trace, settings: TrimSettings) -> Trace:
     jobs = jobs.iloc[: settings.count]
     if not len(jobs):
         raise UserError("no job is left", where=f"{trace.source}: trimming", expected="a piece with at least one job")
-    if settings.shift:
-        jobs = jobs.assign(submit=jobs["submit"] - jobs["submit"].min())
-    if len(jobs) == len(trace.jobs) and not settings.shift:
-        return trace
-    return trace.with_jobs(jobs, f"trimmed by schedlab: {len(jobs)} of {len(trace.jobs)} jobs")
+    note = f"trimmed by schedlab: {len(jobs)} of {len(trace.jobs)} jobs"
+    piece = trace.with_jobs(jobs, note) if len(jobs) < len(trace.jobs) else trace
+    return piece.from_first_submit() if settings.shift else piece
 
 
 def nearest_load(trace: Trace, count: int, load: float) -> int:
