@@ -1,0 +1,57 @@
+"""The commands that the pages show work, in their order, in an empty folder."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from pathlib import Path
+
+import pytest
+
+from schedlab.cli.main import main
+
+PAGES = ("workloads", "platforms")
+
+
+def blocks(page: str, language: str) -> list[str]:
+    return re.findall(rf"```{language}\n(.*?)```", page, flags=re.S)
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_the_commands_of_a_page_work_as_printed(repository: Path, tmp_path: Path, monkeypatch, capsys, name):
+    page = (repository / f"docs/{name}.md").read_text()
+    monkeypatch.chdir(tmp_path)
+    for file, text in zip(re.findall(r"Saved as `(.*?)` and `(.*?)`", page), [blocks(page, "json")], strict=False):
+        for target, content in zip(file, text, strict=True):
+            Path(target).write_text(content)
+    commands = [line for block in blocks(page, "console") for line in block.splitlines()]
+    assert len(commands) >= 6
+    for command in commands:
+        program, *arguments = shlex.split(command)
+        assert program == "schedlab"
+        assert main(arguments) == 0, command
+        assert capsys.readouterr().out, command
+
+
+def test_the_page_shows_the_totals_of_the_shipped_platforms(repository):
+    from schedlab.platforms.description import shipped_platforms
+    from schedlab.platforms.generate import find_hierarchy
+
+    page = (repository / "docs/platforms.md").read_text()
+    for name in shipped_platforms():
+        totals = find_hierarchy(name).totals()
+        counts = " | ".join(str(totals[key]) for key in ("clusters", "nodes", "processors", "cores"))
+        assert f"| {name} | {counts} | {round(totals['reference_speed_gflops'], 4)} | {totals['power_w']:.7g} |" in page
+
+
+def test_the_table_of_cleanings_is_that_of_the_code(repository):
+    from schedlab.workloads.clean import PROFILES
+
+    page = (repository / "docs/workloads.md").read_text()
+    words = {"largest": "both: the larger", "run": "run time as read", "ten_seconds": "10 s"}
+    words |= {"submit": "submit, then number", "job_id": "number"}
+    for rule in PROFILES["default"]:
+        row = re.search(rf"^\| `{rule}` \|(.*)\|$", page, flags=re.M).group(1).split("|")
+        for cell, profile in zip(row[1:3], ("default", "rlscheduler"), strict=True):
+            action = PROFILES[profile][rule]
+            assert cell.strip() == words.get(action, action)
