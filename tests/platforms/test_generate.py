@@ -129,6 +129,7 @@ def test_power_is_left_out_where_it_is_not_wanted():
 def test_pstates_follow_their_settings():
     root = elements(shipped("learning", pstates={"oversubscribed_speed": 0.5, "idle_power": 0.1, "neighbour_busy_power": 0.2}))
     host = hosts(root)["cor_0"]
+    assert hosts(elements(shipped("learning", pstates={"initial": 0})))["cor_0"].get("pstate") == "0"
     assert host.get("speed").split(", ")[1] == "2.000Gf"
     assert property_of(host)[1].split(", ")[2:] == ["8.000:8.000", "4.000:4.000"]
 

@@ -137,6 +137,13 @@ def test_a_job_that_can_never_run_is_skipped_clipped_or_refused_and_was_kept():
     assert ([job["res"] for job in kept.jobs], report.reasons["too_large"]) == ([9, 3, 2, 2], 3)
 
 
+def test_more_resources_than_the_platform_has_are_refused_and_were_not_checked():
+    with pytest.raises(UserError, match="nb_res is 5; expected at most 4, the cores of platform learning"):
+        convert(WELL, nb_res=5)
+    assert convert(WELL, nb_res=3)[0].nb_res == 3
+    assert convert(WELL, nb_res=5, infeasible="keep")[0].nb_res == 5
+
+
 def test_job_limits_are_never_0_by_which_observations_are_divided():
     workload, _ = convert({**WELL, "memory_requested": 5})
     assert job_limits(workload)["max_mem"] == 1

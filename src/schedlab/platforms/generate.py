@@ -105,7 +105,7 @@ def _host_attributes(processor: Processor, states: tuple[PowerState, ...], setti
     speeds = ", ".join(_speed(state, processor) for state in states)
     powers = ", ".join(f"{power}:{power}" for power in (_number(state.power * processor.power_per_core) for state in states))
     power = f'<prop id="{settings.power_property}" value="{powers}"/>' if settings.energy else ""
-    return f'speed="{speeds}" pstate="{len(states) - 1}">{power}</host>'
+    return f'speed="{speeds}" pstate="{settings.pstates.initial}">{power}</host>'
 
 
 def _speed(state: PowerState, processor: Processor) -> str:

@@ -24,6 +24,7 @@ REFERENCE: dict[str, Any] = {
 class PstateSettings(Settings):
     """The four pstates of a core. Powers are shares of the core's power."""
 
+    initial: int = setting(3, doc="pstate in which the simulation begins; 0 for schedulers that know nothing of pstates", ge=0, le=3)
     oversubscribed_speed: float = setting(0.75, doc="share of full speed while memory bandwidth does not suffice", gt=0, le=1)
     busy_power: float = setting(1.0, doc="a core that runs a job, over-subscribed or not", ge=0)
     neighbour_busy_power: float = setting(0.25, doc="a free core while another one of its processor runs a job", ge=0)

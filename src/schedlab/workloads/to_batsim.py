@@ -74,6 +74,9 @@ def to_batsim(trace: Trace, hierarchy: Hierarchy, settings: BatsimSettings, seed
     Requested columns count: clean a trace first where it has only allocated processors or run times. Raises UserError where no job is
     left, where `infeasible` is refuse and a job does not fit, and where the run time of the trace is asked for and is not there.
     """
+    if settings.nb_res and settings.nb_res > hierarchy.cores and settings.infeasible != "keep":
+        expected = f"at most {hierarchy.cores}, the cores of platform {hierarchy.name}"
+        raise UserError(f"nb_res is {settings.nb_res}", where="workload for Batsim", expected=expected)
     jobs, report = _chosen(trace, hierarchy, settings, seed)
     if not len(jobs):
         reasons = ", ".join(f"{reason} {count}" for reason, count in report.reasons.items() if count)
