@@ -133,6 +133,7 @@ def test_a_job_that_can_never_run_is_skipped_clipped_or_refused_and_was_kept():
     assert report.reasons["too_large"] == 3
     with pytest.raises(UserError, match="job 1 asks for 9 cores with 2500 MB each; expected at most 4"):
         convert(large, infeasible="refuse")
+    assert len(convert(WELL, large, infeasible="refuse", jobs=1)[0].jobs) == 1
     kept, report = convert(large, wide, deep, {**WELL, "time_requested": 0}, infeasible="keep")
     assert ([job["res"] for job in kept.jobs], report.reasons["too_large"]) == ([9, 3, 2, 2], 3)
 

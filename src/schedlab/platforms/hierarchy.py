@@ -6,6 +6,7 @@ This is what a resource model works on; the XML for the simulator is made from t
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from functools import cached_property
@@ -136,11 +137,12 @@ class Hierarchy:
 
     def room_for(self, memory: float) -> int:
         """Return the cores that a job can have at once on the empty platform when each of them needs `memory` MB of its node."""
-        return sum(min(cores, int(size // memory)) if memory > 0 else cores for cores, size in self._node_sizes)
+        return sum(count * (min(cores, int(size // memory)) if memory > 0 else cores) for (cores, size), count in self._node_sizes.items())
 
     @cached_property
-    def _node_sizes(self) -> list[tuple[int, float]]:
-        return [(sum(processor.cores for processor in node.processors), node.memory) for node in self.nodes()]
+    def _node_sizes(self) -> Counter[tuple[int, float]]:
+        """How many nodes have how many cores and how much memory (MB)."""
+        return Counter((sum(processor.cores for processor in node.processors), node.memory) for node in self.nodes())
 
     def totals(self) -> dict[str, Any]:
         """Return what the platform has in all: counts, mean speed of a core (Gflop/s), power (W), memory (GB), links."""

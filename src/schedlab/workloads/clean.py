@@ -17,6 +17,17 @@ from schedlab.config.schema import Settings, setting
 from schedlab.workloads.trace import Trace, job_processors
 
 UNKNOWN_RUN = 10.0  # s; what the published simulators take for a run time that the log does not have
+RULES = (
+    "duplicate",
+    "negative_submit",
+    "no_processors",
+    "too_large",
+    "no_time",
+    "missing_request",
+    "negative_run",
+    "zero_run",
+    "overrun",
+)
 PROFILES: dict[str, dict[str, Any]] = {
     "none": {
         "processors": "keep",
@@ -119,11 +130,8 @@ def clean(trace: Trace, settings: CleaningSettings | None = None) -> tuple[Trace
     cleaner = _Cleaner(trace, settings)
     cleaner.processors()
     maxima = _maxima(cleaner.jobs)
-    for rule in ("duplicate", "negative_submit", "no_processors", "too_large", "no_time", "missing_request"):
+    for rule in RULES:
         cleaner.apply(rule)
-    cleaner.apply("negative_run")
-    cleaner.apply("zero_run")
-    cleaner.apply("overrun")
     jobs = _ordered(cleaner.jobs, settings.action("order"))
     report = CleaningReport(len(trace.jobs), len(jobs), cleaner.rules, maxima)
     note = f"cleaned by schedlab, profile {settings.profile}: {report.kept} of {report.records} jobs kept"

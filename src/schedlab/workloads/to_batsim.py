@@ -91,8 +91,8 @@ def to_batsim(trace: Trace, hierarchy: Hierarchy, settings: BatsimSettings, seed
     columns = (shifts, jobs["res"], jobs["time_requested"], jobs["memory"], jobs["run"], factors, bandwidths)
     rows = zip(*(np.asarray(column).tolist() for column in columns), strict=True)
     for number, (submit, res, requested, memory, run, factor, bandwidth) in enumerate(rows):
-        seconds = {"drawn": factor * requested, "requested": requested, "trace": run}[settings.runtime]
-        cpu = int(speed * factor * requested * FLOPS_PER_GFLOP) if settings.runtime == "drawn" else int(speed * seconds * FLOPS_PER_GFLOP)
+        work = {"drawn": speed * factor * requested, "requested": speed * requested, "trace": speed * run}[settings.runtime]
+        cpu = int(work * FLOPS_PER_GFLOP)
         name = f"{_short(requested)}_{memory}_{_short(bandwidth)}"
         if not settings.legacy_profile_sharing:
             name += f"_{cpu}"
@@ -122,13 +122,24 @@ def _chosen(trace: Trace, hierarchy: Hierarchy, settings: BatsimSettings, seed: 
         "no_run_time": (jobs["run"] < 0).to_numpy() & (settings.runtime == "trace"),
     }
     left_out = np.any(list(reasons.values()), axis=0)
-    jobs, too_large = _feasible(jobs, ~left_out, hierarchy, settings, trace.source)
+    jobs, too_large = _feasible(jobs, ~left_out, hierarchy, settings)
     reasons["too_large"] = too_large
     taken = ~left_out & (~too_large if settings.infeasible == "skip" else True)
     places = np.flatnonzero(taken)[: settings.jobs]
     read = int(places[-1]) + 1 if settings.jobs and len(places) == settings.jobs else len(jobs)
+    if settings.infeasible == "refuse" and too_large[places].any():
+        _refuse(jobs.iloc[places[too_large[places]][0]], hierarchy, trace.source)
     counts = {reason: int(met[:read].sum()) for reason, met in reasons.items()}
     return jobs.iloc[places], ConversionReport(read, len(places), counts)
+
+
+def _refuse(job: pd.Series, hierarchy: Hierarchy, where: str) -> None:
+    raise UserError(
+        f"job {int(job['job_id'])} asks for {int(job['res'])} cores with {int(job['memory'])} MB each",
+        where=where,
+        expected=f"at most {hierarchy.room_for(job['memory'])} such cores, which platform {hierarchy.name} has",
+        remedy="skip or clip such jobs (infeasible)",
+    )
 
 
 def _below(values: pd.Series, settings: BatsimSettings) -> np.ndarray:
@@ -136,21 +147,11 @@ def _below(values: pd.Series, settings: BatsimSettings) -> np.ndarray:
     return (values < 0 if settings.infeasible == "keep" else values <= 0).to_numpy()
 
 
-def _feasible(
-    jobs: pd.DataFrame, asked: np.ndarray, hierarchy: Hierarchy, settings: BatsimSettings, where: str
-) -> tuple[pd.DataFrame, np.ndarray]:
+def _feasible(jobs: pd.DataFrame, asked: np.ndarray, hierarchy: Hierarchy, settings: BatsimSettings) -> tuple[pd.DataFrame, np.ndarray]:
     """The jobs, clipped where that is wanted, and which of those asked about the empty platform cannot run."""
     room = {memory: hierarchy.room_for(memory) for memory in jobs["memory"][asked].unique().tolist()}
     largest = max(node.memory for node in hierarchy.nodes())
     too_large = asked & (jobs["res"].to_numpy() > jobs["memory"].map(room).fillna(0).to_numpy())
-    if settings.infeasible == "refuse" and too_large.any():
-        job = jobs[too_large].iloc[0]
-        raise UserError(
-            f"job {int(job['job_id'])} asks for {int(job['res'])} cores with {int(job['memory'])} MB each",
-            where=where,
-            expected=f"at most {room[int(job['memory'])]} such cores, which platform {hierarchy.name} has",
-            remedy="skip or clip such jobs (infeasible)",
-        )
     if settings.infeasible != "clip":
         return jobs, too_large
     memory = np.where(too_large, np.minimum(jobs["memory"], int(largest)), jobs["memory"])
