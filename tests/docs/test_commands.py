@@ -7,6 +7,7 @@ import shlex
 from pathlib import Path
 
 import pytest
+import yaml
 
 from schedlab.cli.main import main
 
@@ -31,6 +32,22 @@ def test_the_commands_of_a_page_work_as_printed(repository: Path, tmp_path: Path
         assert program == "schedlab"
         assert main(arguments) == 0, command
         assert capsys.readouterr().out, command
+
+
+def test_the_settings_of_the_pages_are_valid_and_can_be_made(repository):
+    from schedlab.config.schema import validate
+    from schedlab.platforms.generate import hierarchy_of
+    from schedlab.platforms.settings import PlatformSettings
+    from schedlab.workloads.prepare import make_trace
+    from schedlab.workloads.settings import WorkloadSettings
+
+    workloads, platforms = (
+        [yaml.safe_load(text) for text in blocks((repository / f"docs/{name}.md").read_text(), "yaml")] for name in PAGES
+    )
+    assert [hierarchy_of(validate(PlatformSettings, values)).name for values in platforms] == ["gaia", "unlike"]
+    drawn, log = (validate(WorkloadSettings, values) for values in workloads)
+    assert len(make_trace(drawn)[0].jobs) == 5000
+    assert log.file.startswith("traces/")
 
 
 def test_the_page_shows_the_totals_of_the_shipped_platforms(repository):
