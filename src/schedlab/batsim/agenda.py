@@ -1,0 +1,68 @@
+"""The clock of a simulation and what is to happen later."""
+
+from __future__ import annotations
+
+import heapq
+import math
+from collections.abc import Callable
+from enum import IntEnum
+from typing import Any
+
+
+class Turn(IntEnum):
+    """What comes first among things of one date."""
+
+    TIMER = 0
+    SUBMISSION = 1
+    EXTERNAL_EVENT = 2
+    SCHEDULER = 3
+    DELAY = 4
+    TASK = 5
+    SWITCH = 6
+    MESSAGE = 7
+
+
+def tolerance(date: float) -> float:
+    """Dates closer than this are one date: sums of times that should be equal differ in their last digits."""
+    return 1e-9 + 4e-16 * date
+
+
+class Agenda:
+    """Actions by date. An action with a token is void once its argument's `token` is another one."""
+
+    def __init__(self) -> None:
+        self.now = 0.0
+        self._heap: list[tuple[float, int, int, Callable[[Any], None], Any, int]] = []
+        self._count = 0
+        self._sweep_at = 4096
+
+    def at(self, date: float, turn: Turn, action: Callable[[Any], None], argument: Any = None, token: int = -1) -> None:
+        """Do `action(argument)` at a date (in s)."""
+        self._count += 1
+        heapq.heappush(self._heap, (date, turn, self._count, action, argument, token))
+        if len(self._heap) > self._sweep_at:
+            self._heap = [entry for entry in self._heap if _holds(entry)]
+            heapq.heapify(self._heap)
+            self._sweep_at = max(4096, 2 * len(self._heap))
+
+    def next_date(self) -> float:
+        """Return the date of the next action; infinite where there is none."""
+        heap = self._heap
+        while heap and not _holds(heap[0]):
+            heapq.heappop(heap)
+        return heap[0][0] if heap else math.inf
+
+    def run_date(self) -> None:
+        """Go on to the next date and do everything of it."""
+        heap = self._heap
+        self.now = max(self.now, self.next_date())
+        end = self.now + tolerance(self.now)
+        while heap and heap[0][0] <= end:
+            entry = heapq.heappop(heap)
+            if _holds(entry):
+                entry[3](entry[4])
+            heap = self._heap
+
+
+def _holds(entry: tuple[float, int, int, Callable[[Any], None], Any, int]) -> bool:
+    return entry[5] < 0 or entry[4].token == entry[5]

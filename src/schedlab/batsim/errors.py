@@ -1,0 +1,37 @@
+"""What can go wrong in a simulation through no fault of the program; each is told as one paragraph."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from schedlab.config.errors import UserError
+
+
+class ProtocolError(UserError):
+    """A message of the scheduler breaks the rules of Batsim's protocol; `event` is the offending event or message."""
+
+    def __init__(self, what: str, event: Any = None, *, expected: str = "", remedy: str = "") -> None:
+        self.event = event
+        super().__init__(what, where="" if event is None else _shown(event), expected=expected, remedy=remedy)
+
+
+class SimulationDeadlock(UserError):
+    """Nothing can happen any more and the simulation is not over; `jobs` are the waiting ones."""
+
+    def __init__(self, what: str, jobs: tuple[str, ...], *, remedy: str = "") -> None:
+        self.jobs = jobs
+        super().__init__(what, expected="the scheduler to start or reject every job", remedy=remedy)
+
+
+class UnsupportedProfile(UserError):
+    """A job profile of a type that the embedded simulator does not simulate."""
+
+
+def _shown(event: Any) -> str:
+    """The event as one line of JSON, cut where it is long."""
+    try:
+        text = json.dumps(event, default=repr)
+    except (TypeError, ValueError, RecursionError):
+        text = repr(event)
+    return f"event {text if len(text) <= 400 else text[:400] + '...'}"

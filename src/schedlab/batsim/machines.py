@@ -1,0 +1,210 @@
+"""Hosts as the scheduler sees them: who may start a job, pstates and sleep states, and how long each was in which state."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from enum import IntEnum
+
+import numpy as np
+
+from schedlab.batsim.resource_set import ResourceSet
+from schedlab.config.errors import UserError
+from schedlab.platforms.batsim_xml import Host
+
+
+class State(IntEnum):
+    """State of a host; an unavailable one is counted as nothing else."""
+
+    SLEEPING = 0
+    SWITCHING_ON = 1
+    SWITCHING_OFF = 2
+    IDLE = 3
+    COMPUTING = 4
+    UNAVAILABLE = 5
+
+
+@dataclass(frozen=True, slots=True)
+class SleepState:
+    """A pstate in which a host sleeps, with the virtual pstates of the transitions into and out of it."""
+
+    asleep: int
+    falling_asleep: int
+    waking_up: int
+
+
+class Machines:
+    """States of the compute hosts, numbered by id.
+
+    Sets of hosts are the bits of an integer. A host of a run without sharing is idle until a job starts on it; such hosts are
+    counted by whole sets. Hosts that were ever unavailable, and all hosts with sharing, are followed one by one (`_followed`).
+    """
+
+    def __init__(self, hosts: Sequence[Host], sharing: bool, sleeping: bool, where: str) -> None:
+        self.hosts, self.sharing = hosts, sharing
+        self.everyone = (1 << len(hosts)) - 1
+        self.busy = self.asleep = self.switching = self.unavailable = 0
+        self.pstates = [host.pstate for host in hosts]
+        self.sleep_states = [_sleep_states(host, where) if sleeping else {} for host in hosts]
+        self.counts = [0] * len(State)
+        self.times = [0.0] * len(State)
+        self._jobs_on = [0] * len(hosts)
+        self._states = [State.IDLE] * len(hosts)
+        self._since = np.zeros(len(hosts))
+        self._followed = self.everyone if sharing else 0
+        self.counts[State.IDLE] = len(hosts)
+        for number, pstate in enumerate(self.pstates):
+            if pstate in self.sleep_states[number]:
+                self._set(number, State.SLEEPING, 0.0)
+                self.asleep |= 1 << number
+
+    def refusal(self, hosts: ResourceSet) -> str:
+        """Say why a job cannot start on these hosts; empty where it can."""
+        for mask, reason in (
+            (0 if self.sharing else self.busy, "computes another job"),
+            (self.unavailable, "is unavailable"),
+            (self.asleep, "sleeps"),
+            (self.switching, "is switching its pstate"),
+        ):
+            if mask & hosts.mask:
+                return f"resource {_lowest(mask & hosts.mask)} {reason}"
+        return ""
+
+    def start_job(self, hosts: ResourceSet, now: float) -> None:
+        """Let a job occupy hosts."""
+        mask = hosts.mask & self.everyone
+        self.busy |= mask
+        followed = mask & self._followed
+        for number in _numbers(followed):
+            self._jobs_on[number] += 1
+            if self._jobs_on[number] == 1:
+                self._set(number, State.COMPUTING, now)
+        plain = mask & ~followed
+        if plain:
+            count = plain.bit_count()
+            self.counts[State.IDLE] -= count
+            self.counts[State.COMPUTING] += count
+            self._touch(hosts, plain, now)
+
+    def end_job(self, hosts: ResourceSet, start: float, now: float) -> None:
+        """Free the hosts of a job that began at date `start`."""
+        mask = hosts.mask & self.everyone
+        followed = mask & self._followed
+        freed = mask & ~followed
+        if freed:
+            count = freed.bit_count()
+            self.counts[State.IDLE] += count
+            self.counts[State.COMPUTING] -= count
+            self.times[State.COMPUTING] += count * (now - start)
+            self._touch(hosts, freed, now)
+        for number in _numbers(followed):
+            self._jobs_on[number] -= 1
+            if self._jobs_on[number] == 0:
+                freed |= 1 << number
+                if self._states[number] != State.UNAVAILABLE:
+                    self._set(number, State.IDLE, now)
+        self.busy &= ~freed
+
+    def make_unavailable(self, hosts: ResourceSet, now: float) -> None:
+        """Refuse new jobs on hosts; running ones go on."""
+        for number in _numbers(hosts.mask & self.everyone & ~self.unavailable):
+            bit = 1 << number
+            if not self._followed & bit:
+                self._followed |= bit
+                if self.busy & bit:
+                    self._jobs_on[number] = 1
+                    self._states[number] = State.COMPUTING
+            self._set(number, State.UNAVAILABLE, now)
+            self.unavailable |= bit
+
+    def make_available(self, hosts: ResourceSet, now: float) -> None:
+        """Let jobs start on hosts again."""
+        for number in _numbers(hosts.mask & self.unavailable):
+            bit = 1 << number
+            self.unavailable &= ~bit
+            if self.asleep & bit:
+                state = State.SLEEPING
+            elif self.switching & bit:
+                state = State.SWITCHING_OFF if self.pstates[number] in _falling(self.sleep_states[number]) else State.SWITCHING_ON
+            else:
+                state = State.COMPUTING if self._jobs_on[number] else State.IDLE
+            self._set(number, state, now)
+
+    def begin_switch(self, number: int, pstate: int, to_sleep: bool, now: float) -> None:
+        """Put an idle or sleeping host into the virtual pstate of a transition."""
+        bit = 1 << number
+        self.asleep &= ~bit
+        self.switching |= bit
+        self.pstates[number] = pstate
+        self._set_unless_unavailable(number, State.SWITCHING_OFF if to_sleep else State.SWITCHING_ON, now)
+
+    def end_switch(self, number: int, pstate: int, now: float) -> None:
+        """Put a host at the end of a transition into the pstate that was asked for."""
+        bit = 1 << number
+        self.switching &= ~bit
+        self.pstates[number] = pstate
+        asleep = pstate in self.sleep_states[number]
+        if asleep:
+            self.asleep |= bit
+        self._set_unless_unavailable(number, State.SLEEPING if asleep else State.IDLE, now)
+
+    def host_seconds(self) -> dict[State, float]:
+        """Return the host-seconds in each state; each host counts until its last change of state, as Batsim does."""
+        times = {state: self.times[state] for state in State}
+        times[State.IDLE] = max(0.0, float(self._since.sum()) - sum(self.times))
+        return times
+
+    def _set_unless_unavailable(self, number: int, state: State, now: float) -> None:
+        if not self.unavailable >> number & 1:
+            self._set(number, state, now)
+
+    def _set(self, number: int, state: State, now: float) -> None:
+        old = self._states[number]
+        self.counts[old] -= 1
+        self.counts[state] += 1
+        if old != State.IDLE:  # idle time is what is left of the whole
+            self.times[old] += now - float(self._since[number])
+        self._states[number] = state
+        self._since[number] = now
+
+    def _touch(self, hosts: ResourceSet, mask: int, now: float) -> None:
+        """Note the date of the last change of the hosts of `mask`, part of `hosts`."""
+        if mask == hosts.mask:
+            for first, last in hosts.intervals:
+                self._since[first : last + 1] = now
+        else:
+            self._since[list(_numbers(mask))] = now
+
+
+def _numbers(mask: int) -> Iterable[int]:
+    while mask:
+        low = mask & -mask
+        yield low.bit_length() - 1
+        mask ^= low
+
+
+def _lowest(mask: int) -> int:
+    return (mask & -mask).bit_length() - 1
+
+
+def _falling(states: dict[int, SleepState]) -> set[int]:
+    return {state.falling_asleep for state in states.values()}
+
+
+def _sleep_states(host: Host, where: str) -> dict[int, SleepState]:
+    """Read `sleep_pstates`: `sleep:off:on` triples of pstates, separated by commas."""
+    text = host.properties.get("sleep_pstates")
+    if text is None:
+        return {}
+    states = {}
+    for triple in text.split(","):
+        parts = [part.strip() for part in triple.split(":")]
+        if len(parts) != 3 or not all(part.isascii() and part.isdigit() and int(part) < len(host.speeds) for part in parts):
+            raise UserError(
+                f"'{triple.strip()[:60]}' is no sleep state",
+                where=f"{where}: host '{host.name}', sleep_pstates",
+                expected=f"sleep:off:on, three pstates from 0 to {len(host.speeds) - 1}",
+            )
+        asleep, falling, waking = map(int, parts)
+        states[asleep] = SleepState(asleep, falling, waking)
+    return states

@@ -1,0 +1,88 @@
+"""Batsim's output files, written row by row beside their final names, which they take only when the simulation is over."""
+
+from __future__ import annotations
+
+from contextlib import ExitStack
+from pathlib import Path
+from types import TracebackType
+from typing import TextIO
+
+from schedlab.config.files import atomic_path
+
+JOBS_HEADER = (
+    "job_id,workload_name,profile,submission_time,requested_number_of_resources,requested_time,success,final_state,starting_time,"
+    "execution_time,finish_time,waiting_time,turnaround_time,stretch,allocated_resources,consumed_energy,metadata"
+)
+MACHINE_STATES_HEADER = "time,nb_sleeping,nb_switching_on,nb_switching_off,nb_idle,nb_computing"
+PSTATE_CHANGES_HEADER = "time,machine_id,new_pstate"
+CONSUMED_ENERGY_HEADER = "time,energy,event_type,wattmin,epower"
+
+
+class Outputs:
+    """Files `PREFIX_jobs.csv`, `_schedule.csv`, `_machine_states.csv` and, with energy, `_consumed_energy.csv` and `_pstate_changes.csv`.
+
+    A context manager: rows go to temporary files; `commit` (called by the simulation at its end) puts them in place, and leaving the
+    block without it removes them. Rows are written at once, so a finished job takes no memory.
+    """
+
+    def __init__(self, prefix: Path | str) -> None:
+        self._prefix = Path(prefix)
+        self._stack = ExitStack()
+        self._files: dict[str, TextIO] = {}
+        self._energy = False
+
+    def open(self, energy: bool) -> None:
+        """Begin the files; called by the simulation."""
+        self._energy = energy
+        self._begin("jobs", JOBS_HEADER)
+        self._begin("machine_states", MACHINE_STATES_HEADER)
+        if energy:
+            self._begin("pstate_changes", PSTATE_CHANGES_HEADER)
+            self._begin("consumed_energy", CONSUMED_ENERGY_HEADER)
+        self._write_job = self._files["jobs"].write
+        self._write_machine_states = self._files["machine_states"].write
+
+    def job(self, row: str) -> None:
+        """Write the row of a finished or rejected job."""
+        self._write_job(row)
+
+    def machine_states(self, now: float, counts: list[int]) -> None:
+        """Write how many hosts sleep, switch on, switch off, idle and compute from `now` on."""
+        sleeping, switching_on, switching_off, idle, computing, _ = counts
+        self._write_machine_states(f"{now:g},{sleeping},{switching_on},{switching_off},{idle},{computing}\n")
+
+    def pstate_change(self, now: float, machines: str, pstate: int) -> None:
+        """Write a request (-1 towards a compute state, -2 towards sleep) or the pstate reached."""
+        self._files["pstate_changes"].write(f"{now:g},{machines},{pstate}\n")
+
+    def consumed_energy(self, now: float, energy: float, kind: str, least_power: float, mean_power: float | None) -> None:
+        """Write the energy so far at a start (s), an end (e) or a change of pstate (p)."""
+        mean = "NA" if mean_power is None else f"{mean_power:.6f}"
+        self._files["consumed_energy"].write(f"{now:.6f},{energy:.6f},{kind},{least_power:.6f},{mean}\n")
+
+    def commit(self, schedule: dict[str, str]) -> None:
+        """Write the summary and give every file its final name."""
+        names = sorted(schedule)
+        self._begin("schedule", ",".join(names))
+        self._files["schedule"].write(",".join(schedule[name] for name in names) + "\n")
+        self._stack.close()
+        self._files.clear()
+
+    def discard(self) -> None:
+        """Remove what was written; harmless after `commit`."""
+        if self._files:
+            self._stack.__exit__(InterruptedError, InterruptedError("discarded"), None)
+            self._files.clear()
+
+    def __enter__(self) -> Outputs:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self.discard()
+
+    def _begin(self, name: str, header: str) -> None:
+        path = self._prefix.with_name(f"{self._prefix.name}_{name}.csv")
+        temporary = self._stack.enter_context(atomic_path(path))
+        file = self._stack.enter_context(temporary.open("w", encoding="utf-8", newline=""))
+        file.write(header + "\n")
+        self._files[name] = file

@@ -1,0 +1,123 @@
+"""Everything that is written down during a simulation: rows of the output files and totals."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from schedlab.batsim.agenda import Agenda
+from schedlab.batsim.energy import EnergyMeter
+from schedlab.batsim.live_job import LiveJob
+from schedlab.batsim.machines import Machines
+from schedlab.batsim.outputs import Outputs
+from schedlab.batsim.resource_set import ResourceSet, from_mask
+from schedlab.batsim.summary import Summary, schedule_row
+
+
+class Records:
+    """Rows and totals; `job_listener` is called with each job that ends (finished or rejected)."""
+
+    def __init__(self, agenda: Agenda, machines: Machines, meter: EnergyMeter | None, outputs: Outputs | None) -> None:
+        self._agenda, self._machines, self._meter, self._outputs = agenda, machines, meter, outputs
+        self.summary = Summary()
+        self.job_listener: Callable[[LiveJob], None] | None = None
+        self._first_energy: float | None = None
+        self._last_energy = 0.0
+        self._last_row: tuple[float, float] | None = None
+        if outputs is not None:
+            outputs.open(meter is not None)
+            if meter is not None:
+                masks: dict[int, int] = {}
+                for number, pstate in enumerate(machines.pstates):
+                    masks[pstate] = masks.get(pstate, 0) | 1 << number
+                for pstate in sorted(masks):
+                    outputs.pstate_change(0.0, str(from_mask(masks[pstate])), pstate)
+
+    def job_submitted(self) -> None:
+        """Note the energy at the first submission."""
+        if self._meter is not None and self._first_energy is None:
+            self._first_energy = self._last_energy = self._meter.total(self._agenda.now)
+
+    def job_started(self, job: LiveJob) -> None:
+        """Note the states of the machines and the energy that the job's hosts have used so far."""
+        if self._meter is not None:
+            job.energy = self._meter.of(self.hosts_index(job.alloc), self._agenda.now)
+            self._energy_row("s")
+        self._states_row()
+
+    def job_ended(self, job: LiveJob) -> None:
+        """Note a job that ran."""
+        if self._meter is not None:
+            now = self._agenda.now
+            job.energy = self._meter.of(self.hosts_index(job.alloc), now) - job.energy
+            self._last_energy = self._meter.total(now)
+            self._energy_row("e")
+        self._states_row()
+        self.summary.add(job)
+        self._job_row(job)
+
+    def job_rejected(self, job: LiveJob) -> None:
+        """Note a job that never ran."""
+        self.summary.rejected += 1
+        self._job_row(job)
+
+    def switch_requested(self, hosts: ResourceSet, to_sleep: bool) -> None:
+        """Note a request for another pstate, before anything changes."""
+        self.summary.grouped_switches += 1
+        self.summary.machine_switches += hosts.size
+        self._energy_row("p")
+        if self._outputs is not None:
+            self._outputs.pstate_change(self._agenda.now, str(hosts), -2 if to_sleep else -1)
+
+    def switch_began(self) -> None:
+        """Note the states of the machines at the beginning of a transition."""
+        self._states_row()
+
+    def switch_done(self, hosts: ResourceSet, pstate: int) -> None:
+        """Note that all hosts of a request reached the pstate."""
+        self._energy_row("p")
+        self._states_row()
+        if self._outputs is not None:
+            self._outputs.pstate_change(self._agenda.now, str(hosts), pstate)
+
+    def totals(self) -> dict[str, float]:
+        """Return the numbers of `_schedule.csv` so far, by column."""
+        joules = 0.0 if self._first_energy is None else self._last_energy - self._first_energy
+        return self.summary.values(len(self._machines.hosts), joules, self._machines.host_seconds())
+
+    def commit(self) -> None:
+        """Give the output files their names."""
+        if self._outputs is not None:
+            self._outputs.commit(schedule_row(self.totals()))
+
+    def hosts_index(self, hosts: ResourceSet) -> Any:
+        """Return the compute hosts of a set as an index of arrays."""
+        if len(hosts.intervals) == 1 and hosts.mask <= self._machines.everyone:
+            first, last = hosts.intervals[0]
+            return slice(first, last + 1)
+        count = len(self._machines.hosts)
+        return np.array([number for number in hosts if number < count], np.int64)
+
+    def _job_row(self, job: LiveJob) -> None:
+        if self._outputs is not None:
+            self._outputs.job(job.row())
+        if self.job_listener is not None:
+            self.job_listener(job)
+
+    def _states_row(self) -> None:
+        if self._outputs is not None:
+            self._outputs.machine_states(self._agenda.now, self._machines.counts)
+
+    def _energy_row(self, kind: str) -> None:
+        if self._meter is None:
+            return
+        now, energy = self._agenda.now, self._meter.total(self._agenda.now)  # a reading, whether it is written down or not
+        if self._outputs is None:
+            return
+        mean = None
+        if self._last_row is not None and now > self._last_row[0]:
+            mean = (energy - self._last_row[1]) / (now - self._last_row[0])
+        self._outputs.consumed_energy(now, energy, kind, self._meter.least_power(), mean)
+        self._last_row = (now, energy)

@@ -1,0 +1,67 @@
+"""Sets of resources: written as closed intervals joined by spaces ("0-3 5 7-9"), held as the bits of an integer."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import Any
+
+
+class ResourceSet:
+    """An immutable set of resource numbers: `intervals` (first, last) in order, `mask` with one bit each, `size`."""
+
+    __slots__ = ("intervals", "mask", "size")
+
+    def __init__(self, intervals: tuple[tuple[int, int], ...], mask: int) -> None:
+        self.intervals, self.mask, self.size = intervals, mask, mask.bit_count()
+
+    def __str__(self) -> str:
+        return " ".join(str(first) if first == last else f"{first}-{last}" for first, last in self.intervals)
+
+    def __iter__(self) -> Any:
+        for first, last in self.intervals:
+            yield from range(first, last + 1)
+
+    def __contains__(self, number: int) -> bool:
+        return bool(self.mask >> number & 1)
+
+
+EMPTY = ResourceSet((), 0)
+
+
+@lru_cache(maxsize=4096)
+def parse_resources(text: str, limit: int) -> ResourceSet:
+    """Return the set that a text names, every number below `limit`; ValueError saying what is wrong."""
+    mask, intervals, end = 0, [], -2
+    for part in text.split():
+        first_text, dash, last_text = part.partition("-")
+        if not (first_text.isdecimal() and first_text.isascii() and (not dash or (last_text.isdecimal() and last_text.isascii()))):
+            raise ValueError(f"'{part[:40]}' is no interval of resources such as 3 or 0-7")
+        if len(part) > 40:
+            raise ValueError(f"'{part[:40]}...' names no resource")
+        first = int(first_text)
+        last = int(last_text) if dash else first
+        if last < first:
+            raise ValueError(f"interval '{part}' runs backwards")
+        if last >= limit:
+            raise ValueError(f"there is no resource {last}: the last one is {limit - 1}")
+        mask |= ((1 << (last - first + 1)) - 1) << first
+        intervals.append((first, last))
+        if first <= end + 1:
+            end = limit  # not in order, overlapping or touching: read the intervals off the mask
+        elif end != limit:
+            end = last
+    return ResourceSet(tuple(intervals), mask) if end != limit else from_mask(mask)
+
+
+def from_mask(mask: int) -> ResourceSet:
+    """Return the set whose numbers are the bits set in `mask`."""
+    intervals, rest, offset = [], mask, 0
+    while rest:
+        skip = (rest & -rest).bit_length() - 1
+        rest >>= skip
+        offset += skip
+        length = (~rest & (rest + 1)).bit_length() - 1
+        intervals.append((offset, offset + length - 1))
+        rest >>= length
+        offset += length
+    return ResourceSet(tuple(intervals), mask)

@@ -1,0 +1,211 @@
+"""Routes between the hosts of nested network zones, worked out when they are first asked for.
+
+Section 6 of Batsim's platform files: zones with routing Full, None, Vivaldi, Floyd or Dijkstra, and clusters with a backbone.
+A link is one or two *channels*: each direction of a split-duplex link is a channel of its own.
+"""
+
+from __future__ import annotations
+
+import heapq
+import math
+from dataclasses import dataclass, field
+
+from schedlab.config.errors import UserError
+
+LOOPBACK_BANDWIDTH = 10e9  # bytes/s within one host in zones with explicit routes; SimGrid's default, not shared
+_MAX_KEPT_ROUTES = 200_000
+
+
+@dataclass(frozen=True, slots=True)
+class Route:
+    """What lies between two points: `latency` in s and the `channels` crossed, in order."""
+
+    latency: float
+    channels: tuple[int, ...]
+
+
+NO_NETWORK = Route(0.0, ())
+
+
+@dataclass(slots=True)
+class Channels:
+    """Every channel of a platform: bandwidth in bytes/s, and whether it is shared (a fat pipe gives each task its full bandwidth)."""
+
+    bandwidth: list[float] = field(default_factory=list)
+    shared: list[bool] = field(default_factory=list)
+
+    def add(self, bandwidth: float, shared: bool = True) -> int:
+        """Add one channel and return its number."""
+        self.bandwidth.append(bandwidth)
+        self.shared.append(shared)
+        return len(self.bandwidth) - 1
+
+
+@dataclass(slots=True)
+class Link:
+    """A link: the channels of the two directions (the same one unless split-duplex) and its latency in s."""
+
+    name: str
+    up: int
+    down: int
+    latency: float
+    split: bool
+
+
+@dataclass(slots=True, eq=False)
+class Point:
+    """A host or a router of a zone."""
+
+    name: str
+    zone: Zone
+    router: bool = False
+    coordinates: tuple[float, float, float] = (0.0, 0.0, 0.0)
+    up: Link | None = None  # private link of a cluster's host
+
+
+@dataclass(slots=True)
+class Edge:
+    """An explicit route of a zone between two of its members; gateways where the members are zones."""
+
+    source: str
+    target: str
+    gateway_source: Point
+    gateway_target: Point
+    route: Route
+
+
+@dataclass(slots=True, eq=False)
+class Zone:
+    """A network zone; `members` are its hosts, routers and child zones by name."""
+
+    name: str
+    routing: str
+    parent: Zone | None
+    depth: int
+    properties: dict[str, str] = field(default_factory=dict)
+    members: dict[str, Point | Zone] = field(default_factory=dict)
+    edges: dict[str, dict[str, Edge]] = field(default_factory=dict)
+    backbone: Link | None = None
+    loopback: Route = NO_NETWORK
+
+    def add_edge(self, edge: Edge, where: str) -> None:
+        """Take an explicit route; UserError where one is there already."""
+        targets = self.edges.setdefault(edge.source, {})
+        if edge.target in targets:
+            raise UserError(
+                f"a second route from '{edge.source}' to '{edge.target}'", where=where, expected="one route a pair and direction"
+            )
+        targets[edge.target] = edge
+
+
+class Routes:
+    """Routes between points, remembered while there are not too many."""
+
+    def __init__(self, where: str) -> None:
+        self._where = where
+        self._known: dict[tuple[int, int], Route] = {}
+
+    def between(self, source: Point, target: Point) -> Route:
+        """Return the route from one host to another; UserError where the platform file gives none."""
+        key = (id(source), id(target))
+        route = self._known.get(key)
+        if route is None:
+            route = self._compute(source, target)
+            if len(self._known) >= _MAX_KEPT_ROUTES:
+                self._known.clear()
+            self._known[key] = route
+        return route
+
+    def _compute(self, source: Point, target: Point) -> Route:
+        if source is target:
+            return source.zone.loopback
+        ancestor, source_member, target_member = _common_zone(source, target)
+        if ancestor.routing == "Cluster" and isinstance(source_member, Point) and isinstance(target_member, Point):
+            return _cluster_route(ancestor, source_member, target_member)
+        if ancestor.routing == "Vivaldi" and isinstance(source_member, Point) and isinstance(target_member, Point):
+            return _vivaldi_route(source_member, target_member)
+        latency, channels, here = 0.0, [], source
+        for edge in self._path(ancestor, source_member.name, target_member.name):
+            for part in (self.between(here, edge.gateway_source) if here is not edge.gateway_source else NO_NETWORK, edge.route):
+                latency += part.latency
+                channels += part.channels
+            here = edge.gateway_target
+        if here is not target:
+            last = self.between(here, target)
+            latency += last.latency
+            channels += last.channels
+        return Route(latency, tuple(channels))
+
+    def _path(self, zone: Zone, source: str, target: str) -> list[Edge]:
+        if zone.routing in ("Floyd", "Dijkstra"):
+            path = _shortest_path(zone, source, target)
+        else:
+            edge = zone.edges.get(source, {}).get(target)
+            path = [edge] if edge is not None else None
+        if path is None:
+            raise UserError(
+                f"no route from '{source}' to '{target}' in zone '{zone.name}' (routing {zone.routing})",
+                where=self._where,
+                expected="a <route> or <zoneRoute> for every pair that communicates",
+                remedy="add it, or set the option network to 'ignore' where only computations matter",
+            )
+        return path
+
+
+def _common_zone(source: Point, target: Point) -> tuple[Zone, Point | Zone, Point | Zone]:
+    """Return the innermost zone that holds both points and its two members that hold one each."""
+    source_member: Point | Zone = source
+    target_member: Point | Zone = target
+    source_zone, target_zone = source.zone, target.zone
+    while source_zone is not target_zone:
+        if source_zone.depth >= target_zone.depth:
+            source_member, source_zone = source_zone, source_zone.parent
+        else:
+            target_member, target_zone = target_zone, target_zone.parent
+    return source_zone, source_member, target_member
+
+
+def _cluster_route(cluster: Zone, source: Point, target: Point) -> Route:
+    """Up the source's own link, over the backbone, down the target's own link; the cluster's router has no link of its own."""
+    latency, channels = 0.0, []
+    if source.up is not None:
+        latency, channels = source.up.latency, [source.up.up]
+    if cluster.backbone is not None:
+        latency += cluster.backbone.latency
+        channels.append(cluster.backbone.up)
+    if target.up is not None:
+        latency += target.up.latency
+        channels.append(target.up.down)
+    return Route(latency, tuple(channels))
+
+
+def _vivaldi_route(source: Point, target: Point) -> Route:
+    """Distance in the plane plus both heights, in ms; bandwidth is unlimited."""
+    (x1, y1, z1), (x2, y2, z2) = source.coordinates, target.coordinates
+    return Route((math.hypot(x1 - x2, y1 - y2) + abs(z1) + abs(z2)) / 1000, ())
+
+
+def _shortest_path(zone: Zone, source: str, target: str) -> list[Edge] | None:
+    """Dijkstra's algorithm on the explicit routes, a route costing its number of links."""
+    best: dict[str, tuple[float, Edge | None]] = {source: (0, None)}
+    queue = [(0, source)]
+    while queue:
+        cost, name = heapq.heappop(queue)
+        if name == target:
+            break
+        if cost > best[name][0]:
+            continue
+        for edge in zone.edges.get(name, {}).values():
+            reached = cost + max(1, len(edge.route.channels))
+            if edge.target not in best or reached < best[edge.target][0]:
+                best[edge.target] = (reached, edge)
+                heapq.heappush(queue, (reached, edge.target))
+    if target not in best:
+        return None
+    path: list[Edge] = []
+    while target != source:
+        edge = best[target][1]
+        assert edge is not None
+        path.append(edge)
+        target = edge.source
+    return path[::-1]
