@@ -28,25 +28,8 @@ _ATTRIBUTES = {
     "zoneRoute": {"src", "dst", "gw_src", "gw_dst", "symmetrical"},
     "link_ctn": {"id", "direction"},
     "prop": {"id", "value"},
-    "cluster": set(
-        [
-            "id",
-            "prefix",
-            "suffix",
-            "radical",
-            "speed",
-            "core",
-            "bw",
-            "lat",
-            "bb_bw",
-            "bb_lat",
-            "sharing_policy",
-            "bb_sharing_policy",
-            "loopback_bw",
-            "loopback_lat",
-            "router_id",
-        ]
-    ),
+    "cluster": {"id", "prefix", "suffix", "radical", "speed", "core", "bw", "lat", "bb_bw", "bb_lat", "sharing_policy", "router_id"}
+    | {"bb_sharing_policy", "loopback_bw", "loopback_lat"},
 }
 _SAME = {"AS": "zone", "ASroute": "zoneRoute"}
 
