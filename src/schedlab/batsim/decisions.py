@@ -53,7 +53,11 @@ class Decisions:
         simulation = self._simulation
         job = simulation.registry.submitted(data.get("job_id"), event)
         alloc = self._resources(data.get("alloc"), event, simulation.nb_resources, "alloc", may_be_empty=job.job.resources == 0)
-        job.executors = self._executors(job, alloc, data.get("mapping"), event)
+        mapping = data.get("mapping")
+        if mapping is not None:
+            job.executors = self._mapped(job, alloc, mapping, event)
+        elif alloc.size != job.job.resources and not accepts_any_size(job.job.profile):
+            raise ProtocolError(f"{alloc.size} resources for job '{job.job.id}'", event, expected=f"{job.job.resources}, as the job requests")
         refusal = simulation.machines.refusal(alloc)
         if refusal:
             raise ProtocolError(f"job '{job.job.id}' cannot start: {refusal}", event, expected="hosts that are idle")
@@ -63,15 +67,9 @@ class Decisions:
             self._add_io(job, data["additional_io_job"], event)
         simulation.execution.start(job, alloc)
 
-    def _executors(self, job: LiveJob, alloc: ResourceSet, mapping: Any, event: dict[str, Any]) -> list[int]:
-        """Return the host of each executor: the allocation in order, or what a mapping {executor: index in the allocation} says."""
+    def _mapped(self, job: LiveJob, alloc: ResourceSet, mapping: Any, event: dict[str, Any]) -> list[int]:
+        """Return the host of each executor by a mapping {executor: index in the allocation}."""
         hosts = list(alloc)
-        if mapping is None:
-            if len(hosts) != job.job.resources and not accepts_any_size(job.job.profile):
-                raise ProtocolError(
-                    f"{len(hosts)} resources for job '{job.job.id}'", event, expected=f"{job.job.resources} resources, as the job requests"
-                )
-            return hosts
         try:
             indices = {int(executor): int(index) for executor, index in mapping.items()}
         except (AttributeError, TypeError, ValueError):

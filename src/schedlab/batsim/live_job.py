@@ -38,7 +38,7 @@ class LiveJob:
     def __init__(self, job: Job, submission: float) -> None:
         self.job, self.submission, self.state = job, submission, SUBMITTED
         self.alloc: ResourceSet = EMPTY
-        self.executors: list[int] = []
+        self.executors: list[int] | None = None  # hosts of a mapping; without one they are those of `alloc`
         self.extra_profile: tuple[Profile, list[int]] | None = None
         self.storage: dict[str, int] = {}
         self.frames: list[list[Any]] = []

@@ -6,11 +6,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from schedlab.batsim.tasks import Task
+from schedlab.batsim.tasks import NO_HOSTS, Task
 from schedlab.platforms.batsim_xml import Host, Platform
-
-_NO_HOSTS = np.empty(0, np.int64)
-_FEW_HOSTS = 16
 
 
 class Network:
@@ -30,9 +27,7 @@ class Network:
         if exchanges or not distinct:
             volumes, latency = self._exchange(executors, com, distinct) if exchanges else ({}, 0.0)
             return self._task(executors, [cpu] * len(executors), volumes, latency)
-        if cpu == 0 or not executors:
-            return Task(_NO_HOSTS, 0.0)
-        return Task(executors if len(executors) <= _FEW_HOSTS else np.array(executors, np.int64), cpu)
+        return Task(np.array(executors, np.int64), cpu) if cpu > 0 and executors else Task(NO_HOSTS, 0.0)
 
     def matrix(self, executors: Sequence[int], cpu: Sequence[float], com: Sequence[float]) -> Task:
         """Executor i computes `cpu[i]` flop and sends `com[i * n + j]` bytes to executor j."""

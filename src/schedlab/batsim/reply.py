@@ -17,7 +17,9 @@ def checked_events(message: Any) -> tuple[float, list[dict[str, Any]]]:
     for event in message["events"]:
         if not isinstance(event, dict) or not isinstance(event.get("type"), str):
             raise ProtocolError("is no event", event, expected='{"timestamp": ..., "type": ..., "data": {...}}')
-        date = date_of(event.get("timestamp"), event, "timestamp")
+        date = event.get("timestamp")
+        if type(date) is not float or not last <= date <= end:
+            date = date_of(date, event, "timestamp")
         if date > end:
             raise ProtocolError(f"timestamp {date} is later than the reply's now, {end}", event, expected="timestamp <= now")
         if date < last:

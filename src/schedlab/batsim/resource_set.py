@@ -5,17 +5,28 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import Any
 
+import numpy as np
+
 
 class ResourceSet:
     """An immutable set of resource numbers: `intervals` (first, last) in order, `mask` with one bit each, `size`."""
 
-    __slots__ = ("intervals", "mask", "size")
+    __slots__ = ("_text", "intervals", "mask", "size")
 
     def __init__(self, intervals: tuple[tuple[int, int], ...], mask: int) -> None:
         self.intervals, self.mask, self.size = intervals, mask, mask.bit_count()
+        self._text: str | None = None
 
     def __str__(self) -> str:
-        return " ".join(str(first) if first == last else f"{first}-{last}" for first, last in self.intervals)
+        if self._text is None:
+            self._text = " ".join([str(first) if first == last else f"{first}-{last}" for first, last in self.intervals])
+        return self._text
+
+    @property
+    def numbers(self) -> np.ndarray:
+        """The numbers in order, as an array."""
+        ranges = [np.arange(first, last + 1) for first, last in self.intervals]
+        return ranges[0] if len(ranges) == 1 else np.concatenate(ranges) if ranges else np.empty(0, np.int64)
 
     def __iter__(self) -> Any:
         for first, last in self.intervals:

@@ -85,7 +85,7 @@ class Simulation:
         self._outgoing: list[dict[str, Any]] = []
         self._reply: tuple[float, list[dict[str, Any]]] = (0.0, [])
         self._reply_index = 0
-        self.tell("SIMULATION_BEGINS", begin_data(options, workloads, compute_hosts, storage_hosts, self.machines.asleep))
+        self.tell("SIMULATION_BEGINS", self._fresh(begin_data(options, workloads, compute_hosts, storage_hosts, self.machines.asleep)))
 
     def next_message(self) -> dict[str, Any] | None:
         """Go on to the next message for the scheduler, `{"now": s, "events": [...]}`; None once SIMULATION_ENDS was answered.
@@ -139,6 +139,9 @@ class Simulation:
             self._stamp = (now, self.rounded(now))
         self._outgoing.append({"timestamp": self._stamp[1], "type": kind, "data": data})
 
+    def _fresh(self, value: Any) -> Any:
+        return _copy(value, self.options.round_to_microseconds)
+
     def rounded(self, value: float) -> float:
         """Return a number as it stands in messages."""
         return round(value, 6) if self.options.round_to_microseconds else value
@@ -164,7 +167,7 @@ class Simulation:
                 return None
             self._ended = True
             self.tell("SIMULATION_ENDS", {})
-        message = {"now": self.rounded(self.agenda.now), "events": _fresh(self._outgoing, self.options.round_to_microseconds)}
+        message = {"now": self.rounded(self.agenda.now), "events": self._outgoing}
         self._outgoing = []
         self._scheduler_ready, self._awaiting_answer = False, True
         return message
@@ -226,7 +229,7 @@ class Simulation:
                 change(event.resources, self.agenda.now)
                 self.tell("NOTIFY", {"type": f"event_{event.kind}", "resources": str(event.resources)})
             elif self.options.forward_unknown_events:
-                self.tell("NOTIFY", event.json)
+                self.tell("NOTIFY", self._fresh(event.json))
 
     def _events_done(self, _: Any) -> None:
         self._events_pending = False
@@ -237,9 +240,9 @@ class Simulation:
         self.tell("REQUESTED_CALL", {})
 
     def _tell_submitted(self, job: LiveJob) -> None:
-        data = {"job_id": job.job.id, "job": job.job.json}
+        data = {"job_id": job.job.id, "job": self._fresh(job.job.json)}
         if self.options.forward_profiles:
-            data["profile"] = job.job.profile.json
+            data["profile"] = self._fresh(job.job.profile.json)
         self.tell("JOB_SUBMITTED", data)
 
     def _job_finished(self, job: LiveJob) -> None:
@@ -252,13 +255,13 @@ class Simulation:
         self.tell("JOB_COMPLETED", data)
 
     def _tell_killed(self, progress: dict[str, dict[str, Any]]) -> None:
-        self.tell("JOB_KILLED", {"job_ids": list(progress), "job_progress": progress})
+        self.tell("JOB_KILLED", {"job_ids": list(progress), "job_progress": self._fresh(progress)})
 
     def _job_said(self, job: LiveJob, message: Any) -> None:
         self._mailbox.post(self._tell_said, (job.job.id, message), latency=self._latency(job))
 
     def _tell_said(self, said: tuple[str, Any]) -> None:
-        self.tell("FROM_JOB_MSG", {"job_id": said[0], "msg": said[1]})
+        self.tell("FROM_JOB_MSG", {"job_id": said[0], "msg": self._fresh(said[1])})
 
     def _pstate_reached(self, hosts: ResourceSet, pstate: int) -> None:
         self._mailbox.post(self._tell_pstate, (str(hosts), str(pstate)))
@@ -295,13 +298,13 @@ def _first_hosts(hosts: list[Host], workloads: Sequence[Workload], options: Opti
     return hosts[: min(limits)] if limits else hosts
 
 
-def _fresh(value: Any, rounding: bool) -> Any:
+def _copy(value: Any, rounding: bool) -> Any:
     """A copy that the scheduler may keep and change, with six decimals where asked for."""
     kind = type(value)
     if kind is dict:
-        return {key: part if type(part) in _ATOMS else _fresh(part, rounding) for key, part in value.items()}
+        return {key: part if type(part) in _ATOMS else _copy(part, rounding) for key, part in value.items()}
     if kind is list:
-        return [part if type(part) in _ATOMS else _fresh(part, rounding) for part in value]
+        return [part if type(part) in _ATOMS else _copy(part, rounding) for part in value]
     if kind is float and rounding:
         return round(value, 6)
     return value

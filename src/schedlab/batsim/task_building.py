@@ -8,7 +8,7 @@ from schedlab.batsim.errors import ProtocolError, UnsupportedProfile
 from schedlab.batsim.live_job import LiveJob
 from schedlab.batsim.network import Network
 from schedlab.batsim.profiles import Composed, Homogeneous, Parallel, Profile, SharedStorage, Staging
-from schedlab.batsim.tasks import Task
+from schedlab.batsim.tasks import NO_HOSTS, Task
 
 
 class TaskBuilder:
@@ -20,9 +20,12 @@ class TaskBuilder:
     def build(self, job: LiveJob, profile: Profile) -> Task:
         """Return the task of a profile that is no delay, message or sequence, with the extra traffic that the scheduler asked for."""
         if job.extra_profile is None and isinstance(profile, Homogeneous):
-            share = len(job.executors) if profile.total and job.executors else 1
-            return self._network.homogeneous(job.executors, profile.cpu / share, profile.com / share)
-        hosts, cpu, com = self._demand(job, profile, job.executors)
+            share = (job.alloc.size if job.executors is None else len(job.executors)) if profile.total else 1
+            if job.executors is None and (profile.com == 0 or job.alloc.size < 2):
+                return Task(job.alloc.numbers, profile.cpu / share) if profile.cpu > 0 and job.alloc.size else Task(NO_HOSTS, 0.0)
+            executors = list(job.alloc) if job.executors is None else job.executors
+            return self._network.homogeneous(executors, profile.cpu / max(1, share), profile.com / max(1, share))
+        hosts, cpu, com = self._demand(job, profile, list(job.alloc) if job.executors is None else job.executors)
         if job.extra_profile is not None:
             extra_hosts, extra_cpu, extra_com = self._demand(job, *job.extra_profile)
             hosts, cpu, com = _side_by_side((hosts, cpu, com), (extra_hosts, extra_cpu, extra_com))

@@ -16,7 +16,7 @@ from schedlab.batsim.sharing import fill
 from schedlab.platforms.batsim_xml import Host
 from schedlab.platforms.routes import Channels
 
-_NOTHING = np.empty(0, np.int64)
+NO_HOSTS = np.empty(0, np.int64)
 _NO_WEIGHT = np.empty(0)
 
 
@@ -32,13 +32,13 @@ class Task:
         "resources", "since", "weights",
     )  # fmt: skip
 
-    def __init__(self, hosts: Any, flops: Any, channels: Any = _NOTHING, volumes: Any = _NO_WEIGHT, latency: float = 0.0) -> None:
+    def __init__(self, hosts: Any, flops: Any, channels: Any = NO_HOSTS, volumes: Any = _NO_WEIGHT, latency: float = 0.0) -> None:
         self.hosts, self.flops, self.channels, self.bytes, self.latency = hosts, flops, channels, volumes, latency
         self.left, self.rate, self.since, self.finish = 1.0, 0.0, 0.0, math.inf
         self.bound = self.channel_bound = math.inf
         self.owner: Any = None
         self.component: _Component | None = None
-        self.resources, self.weights = _NOTHING, _NO_WEIGHT
+        self.resources, self.weights = NO_HOSTS, _NO_WEIGHT
 
     @property
     def is_empty(self) -> bool:
@@ -90,13 +90,13 @@ class TaskPool:
     def start(self, task: Task, now: float) -> None:
         """Let a task begin to work (its latency is over); its rate is known after `settle`."""
         task.since = now
-        shared = self._shared[task.channels] if len(task.channels) else _NOTHING
+        shared = self._shared[task.channels] if len(task.channels) else NO_HOSTS
         task.channel_bound = math.inf
         if len(task.channels) and not shared.all():
             bandwidth = self._capacity[self._nb_hosts + task.channels]
             task.channel_bound = float((bandwidth[~shared] / task.bytes[~shared]).min())
         task.bound = min(task.channel_bound, self._host_bound(task))
-        resources, weights = _NOTHING, _NO_WEIGHT
+        resources, weights = NO_HOSTS, _NO_WEIGHT
         if len(task.channels):
             resources, weights = self._nb_hosts + task.channels[shared], task.bytes[shared]
         if self._contended_hosts and len(task.hosts):
