@@ -57,7 +57,7 @@ class Decisions:
         if mapping is not None:
             job.executors = self._mapped(job, alloc, mapping, event)
         elif alloc.size != job.job.resources and not accepts_any_size(job.job.profile):
-            raise ProtocolError(f"{alloc.size} resources for job '{job.job.id}'", event, expected=f"{job.job.resources}, as the job requests")
+            raise ProtocolError(f"{alloc.size} resources for job '{job.job.id}'", event, expected=f"{job.job.resources}, as it requests")
         refusal = simulation.machines.refusal(alloc)
         if refusal:
             raise ProtocolError(f"job '{job.job.id}' cannot start: {refusal}", event, expected="hosts that are idle")

@@ -83,9 +83,10 @@ class LiveJob:
         head = f"{number},{workload},{job.profile.name},{self.submission:.6f},{job.resources},{job.walltime:.6f}"
         if self.state == REJECTED:
             return f'{head},0,REJECTED,,,,,,,,,"{metadata}"\n'
-        runtime, waiting = self.runtime, self.start - self.submission
+        start, state = self.start, self.state
+        runtime, waiting = self.runtime, start - self.submission
         turnaround = waiting + runtime
         return (
-            f"{head},{int(self.state == SUCCESS)},{self.state},{self.start:.6f},{runtime:.6f},{self.start + runtime:.6f},{waiting:.6f},"
+            f"{head},{1 if state == SUCCESS else 0},{state},{start:.6f},{runtime:.6f},{start + runtime:.6f},{waiting:.6f},"
             f'{turnaround:.6f},{turnaround / runtime:.6f},{self.alloc},{self.energy:.6f},"{metadata}"\n'
         )

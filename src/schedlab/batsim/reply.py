@@ -32,6 +32,8 @@ def checked_events(message: Any) -> tuple[float, list[dict[str, Any]]]:
 
 def date_of(value: Any, event: Any, key: str) -> float:
     """Return a date in s; ProtocolError for anything but a finite number."""
+    if type(value) is float and -math.inf < value < math.inf:
+        return value
     if isinstance(value, float | int) and not isinstance(value, bool):
         try:
             number = float(value)

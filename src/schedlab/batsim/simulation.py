@@ -123,7 +123,10 @@ class Simulation:
             self._over = True
             self.records.commit()
             return
-        self._go_on_with_reply()
+        if not self._reply[1] and self._reply[0] <= self.agenda.now and not self._mailbox.posts:
+            self._scheduler_ready = True  # the short way of the commonest answer: nothing now
+        else:
+            self._go_on_with_reply()
         for source in self._sources:
             source.go_on()
         self._sources = []
@@ -160,7 +163,7 @@ class Simulation:
 
     def _message_if_due(self) -> dict[str, Any] | None:
         """Write to the scheduler where it is ready and nothing of this date is left to collect."""
-        if not self._scheduler_ready or not self._mailbox.is_empty:
+        if not self._scheduler_ready or self._mailbox.posts:
             return None
         if not self._outgoing:
             if not self._nothing_left():

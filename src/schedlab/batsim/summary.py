@@ -15,18 +15,23 @@ class Summary:
         self.finished = self.rejected = self.successful = 0
         self.makespan = 0.0
         self.grouped_switches = self.machine_switches = 0
-        self._sums = [0.0, 0.0, 0.0]
-        self._largest = [0.0, 0.0, 0.0]
+        self._waiting = self._turnaround = self._slowdown = 0.0
+        self._most_waiting = self._most_turnaround = self._most_slowdown = 0.0
 
     def add(self, job: LiveJob) -> None:
         """Count a finished job."""
         self.finished += 1
         self.successful += job.state == SUCCESS
         runtime, waiting = job.runtime, job.start - job.submission
+        turnaround = waiting + runtime
+        slowdown = turnaround / runtime
+        self._waiting += waiting
+        self._turnaround += turnaround
+        self._slowdown += slowdown
         self.makespan = max(self.makespan, job.start + runtime)
-        for index, value in enumerate((waiting, waiting + runtime, (waiting + runtime) / runtime)):
-            self._sums[index] += value
-            self._largest[index] = max(self._largest[index], value)
+        self._most_waiting = max(self._most_waiting, waiting)
+        self._most_turnaround = max(self._most_turnaround, turnaround)
+        self._most_slowdown = max(self._most_slowdown, slowdown)
 
     def values(self, nb_machines: int, joules: float, host_seconds: dict[State, float]) -> dict[str, float]:
         """Return the numbers of `_schedule.csv` by column; times in s, energy in J."""
@@ -45,11 +50,12 @@ class Summary:
             "scheduling_time": 0.0,  # Batsim writes wall-clock times here; ours must not differ between two runs
             "simulation_time": 0.0,
             "success_rate": self.successful / jobs if jobs else 0.0,
-            **{
-                f"{kind}_{name}": value
-                for index, name in enumerate(("waiting_time", "turnaround_time", "slowdown"))
-                for kind, value in (("max", self._largest[index]), ("mean", self._sums[index] / jobs if jobs else 0.0))
-            },
+            "max_slowdown": self._most_slowdown,
+            "max_turnaround_time": self._most_turnaround,
+            "max_waiting_time": self._most_waiting,
+            "mean_slowdown": self._slowdown / max(1, jobs),
+            "mean_turnaround_time": self._turnaround / max(1, jobs),
+            "mean_waiting_time": self._waiting / max(1, jobs),
             **{f"time_{state.name.lower()}": seconds for state, seconds in host_seconds.items()},
         }
 
