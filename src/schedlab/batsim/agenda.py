@@ -53,15 +53,19 @@ class Agenda:
         return heap[0][0] if heap else math.inf
 
     def run_date(self) -> None:
-        """Go on to the next date and do everything of it."""
+        """Go on to the next date and do everything of it; where dates differ in their last digits, the latest counts."""
         heap = self._heap
-        self.now = max(self.now, self.next_date())
-        end = self.now + tolerance(self.now)
+        first = self.next_date()
+        end = first + tolerance(first)
+        due = [heapq.heappop(heap)]
         while heap and heap[0][0] <= end:
-            entry = heapq.heappop(heap)
+            due.append(heapq.heappop(heap))
+        self.now = max(self.now, due[-1][0])
+        if len(due) > 1:
+            due.sort(key=lambda entry: entry[1:3])
+        for entry in due:
             if _holds(entry):
                 entry[3](entry[4])
-            heap = self._heap
 
 
 def _holds(entry: tuple[float, int, int, Callable[[Any], None], Any, int]) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from schedlab.batsim.agenda import Agenda, Turn, tolerance
+from schedlab.batsim.agenda import Agenda, Turn
 from schedlab.batsim.mailbox import Mailbox
 
 
@@ -39,10 +39,8 @@ class Source:
 
     def _emit(self, _: Any) -> None:
         items, first = self._items, self._next
-        end = max(self._agenda.now, self._date(items[first]))
-        end += tolerance(end)
         last = first + 1
-        while last < len(items) and self._date(items[last]) <= end:
+        while last < len(items) and self._date(items[last]) <= self._agenda.now:
             last += 1
         self._next = last
         self._mailbox.post(self._deliver, items[first:last], self.go_on)
