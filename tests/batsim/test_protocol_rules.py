@@ -316,3 +316,23 @@ def test_what_the_scheduler_gets_is_its_own() -> None:
         simulation.answer({"now": message["now"], "events": spoiling(message)})
     assert before == json.dumps([job.json for job in loaded.jobs]) + json.dumps(loaded.profiles["d1"].json)
     assert Run(Simulation(platform(), [loaded], Options()), starting({"w0!0": "0"})).times() == {"w0!0": (0, 1)}
+
+
+def test_a_deep_object_of_a_job_is_passed_on() -> None:
+    deep: Any = 1.00000049
+    for _ in range(400):
+        deep = {"a": [deep]}
+    said = run(starting({"w0!0": "0"}), [{"profile": "d1", "extra": deep}], DELAYS).events("JOB_SUBMITTED")[0][1]["job"]["extra"]
+    for _ in range(400):
+        said = said["a"][0]
+    assert said == 1.0
+
+
+def test_the_order_within_a_date() -> None:
+    """Timers, submissions, delays before tasks, notices last; compared as a whole by nobody else."""
+    profiles = {**DELAYS, "c5": {"type": "parallel_homogeneous", "cpu": 5e9, "com": 0}}
+    jobs = [{"profile": "c5"}, {"profile": "d5"}, {"profile": "d1", "subtime": 5}]
+    done = run(starting({"w0!0": "0", "w0!1": "1", "w0!2": "2"}, {5.0: []}), jobs, profiles)
+    at_five = next(message for message in done.messages if message["now"] == 5.0)
+    told = [said["data"].get("job_id", said["type"]) for said in at_five["events"]]
+    assert told == ["REQUESTED_CALL", "w0!2", "w0!1", "w0!0", "NOTIFY"]

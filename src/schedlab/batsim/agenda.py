@@ -14,11 +14,11 @@ class Turn(IntEnum):
 
     TIMER = 0
     SUBMISSION = 1
-    EXTERNAL_EVENT = 2
-    SCHEDULER = 3
-    DELAY = 4
-    TASK = 5
-    SWITCH = 6
+    SCHEDULER = 2
+    DELAY = 3
+    TASK = 4
+    SWITCH = 5
+    EXTERNAL_EVENT = 6
     MESSAGE = 7
 
 

@@ -46,7 +46,7 @@ class Decisions:
         """Do what one event asks; ProtocolError where it breaks a rule."""
         handler = self._handlers.get(event["type"])
         if handler is None:
-            raise ProtocolError(f"type {event['type']!r:.60} is unknown", event, expected=did_you_mean(event["type"], self._handlers))
+            raise ProtocolError(f"type {event['type']!r:.60} is unknown", event, remedy=did_you_mean(event["type"], self._handlers))
         handler(event["data"], event)
 
     def _execute(self, data: dict[str, Any], event: dict[str, Any]) -> None:

@@ -11,6 +11,7 @@ from schedlab.batsim.errors import UnsupportedProfile
 from schedlab.batsim.json_input import number, text_value, whole_number
 from schedlab.config.errors import UserError, did_you_mean
 
+_LEAST, _MOST = 1e-20, 1e30  # flop or bytes; beyond these, ratios of quantities leave the range of floats
 _NOT_SIMULATED = ("smpi", "usage_trace")
 
 
@@ -135,7 +136,7 @@ def parse_profile(name: str, data: Any, where: str) -> Profile:
         )
     parser = _PARSERS.get(kind) if isinstance(kind, str) else None
     if parser is None:
-        raise UserError(f"type is {kind!r:.60}", where=where, expected=f"a type of profile ({did_you_mean(str(kind), _PARSERS)})")
+        raise UserError(f"type is {kind!r:.60}", where=where, expected="a type of profile", remedy=did_you_mean(str(kind), _PARSERS))
     ret = whole_number(data.get("ret", 0), f"{where}, ret", "a whole number", least=-(2**31))
     return parser(name, data, ret, where)
 
@@ -145,7 +146,7 @@ def link_profiles(profiles: Mapping[str, Profile], where: Callable[[str], str]) 
     for profile in profiles.values():
         for name in profile.references:
             if name not in profiles:
-                raise UserError(f"runs the unknown profile '{name}'", where=where(profile.name), expected=did_you_mean(name, profiles))
+                raise UserError(f"runs the unknown profile '{name}'", where=where(profile.name), remedy=did_you_mean(name, profiles))
         if isinstance(profile, Composed) and not profile.parts:
             profile.parts = tuple(profiles[name] for name in profile.sequence)
     _refuse_cycles(profiles, where)
@@ -187,15 +188,23 @@ def _parts_left(profile: Profile) -> list[str]:
     return list(dict.fromkeys(profile.references)) if isinstance(profile, Composed) else []
 
 
-def _amount(data: dict[str, Any], key: str, where: str, **limits: Any) -> float:
-    return number(data.get(key), f"{where}, {key}", "a finite number, not negative", **limits)
+def _amount(data: dict[str, Any], key: str, where: str) -> float:
+    return _flop_or_bytes(data.get(key), f"{where}, {key}")
+
+
+def _flop_or_bytes(value: Any, where: str) -> float:
+    expected = f"a number from 0 to {_MOST:g}"
+    amount = number(value, where, expected)
+    if amount > _MOST:
+        raise UserError(f"is {amount:g}", where=where, expected=expected)
+    return amount if amount >= _LEAST else 0.0
 
 
 def _amounts(data: dict[str, Any], key: str, where: str) -> tuple[float, ...]:
     values = data.get(key)
     if not isinstance(values, list) or not values:
         raise UserError(f"is {values!r:.60}", where=f"{where}, {key}", expected="a list of numbers")
-    return tuple(number(value, f"{where}, {key}[{index}]", "a finite number, not negative") for index, value in enumerate(values))
+    return tuple(_flop_or_bytes(value, f"{where}, {key}[{index}]") for index, value in enumerate(values))
 
 
 def _delay(name: str, data: dict[str, Any], ret: int, where: str) -> Profile:

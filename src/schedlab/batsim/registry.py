@@ -78,7 +78,7 @@ class Registry:
         profiles = self._profiles[job.job.id.partition(SEPARATOR)[0]]
         if name not in profiles:
             raise ProtocolError(
-                f"job '{job.job.id}' runs profile '{name}', which is unknown or no longer kept", expected=did_you_mean(name, profiles)
+                f"job '{job.job.id}' runs profile '{name}', which is unknown or no longer kept", remedy=did_you_mean(name, profiles)
             )
         return profiles[name]
 
@@ -89,7 +89,7 @@ class Registry:
             workload, short = job.job.id.partition(SEPARATOR)[0], str(name)
         profiles = self._profiles.get(workload, {})
         if short not in profiles:
-            raise ProtocolError(f"unknown profile '{name}'", event, expected=did_you_mean(short, profiles))
+            raise ProtocolError(f"unknown profile '{name}'", event, remedy=did_you_mean(short, profiles))
         return profiles[short]
 
     def register_profile(self, workload: Any, name: Any, data: Any, event: Any) -> None:
@@ -118,7 +118,7 @@ class Registry:
             raise ProtocolError(
                 f"unknown profile '{data['profile']}' in workload '{workload}'",
                 event,
-                expected=did_you_mean(data["profile"], profiles),
+                expected="a profile that was registered or that the workload has",
                 remedy="register it first, or set profile_reuse where its last job has ended",
             )
         with _told_of(event):
@@ -152,5 +152,5 @@ class _told_of:
     def __exit__(self, kind: Any, error: Any, trace: Any) -> None:
         if isinstance(error, UserError) and not isinstance(error, ProtocolError):
             raise ProtocolError(
-                f"{error.where}: {error.what}" if error.where else error.what, self._event, expected=error.expected
+                f"{error.where}: {error.what}" if error.where else error.what, self._event, expected=error.expected, remedy=error.remedy
             ) from None

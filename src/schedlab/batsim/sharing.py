@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 EXHAUSTED = 1e-9  # a resource with less than this share of its capacity left is used up
+NO_MORE = 1e-13  # rates that grow by less than this share of themselves are settled
 _FEW = 3  # so few tasks are filled by the plain statement: arrays cost more
 
 
@@ -41,6 +42,8 @@ def fill_reference(tasks: Sequence[Mapping[int, float]], bounds: Sequence[float]
             rates[index] += increment
             for resource, weight in tasks[index].items():
                 left[resource] -= weight * increment
+        if all(increment <= NO_MORE * rates[index] for index, increment in increments.items()):
+            break
         used_up = {resource for resource in users if left[resource] <= EXHAUSTED * capacity[resource]}
         active = [
             index
@@ -87,6 +90,12 @@ def _fill_rounds(first: Any, numbers: Any, weights: Any, bounds: Any, capacity: 
             rates[task] += increments[task]
             for entry in range(first[task], first[task + 1]):
                 left[numbers[entry]] -= weights[entry] * increments[task]
+        grows = False
+        for task in active[:count]:
+            if increments[task] > NO_MORE * rates[task]:
+                grows = True
+        if not grows:
+            break
         kept = 0
         leaving = np.empty(count, np.int64)
         gone = 0

@@ -7,6 +7,7 @@ only after its last one was received: this decides what shares a message with wh
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Sequence
 from typing import Any
@@ -143,7 +144,11 @@ class Simulation:
         self._outgoing.append({"timestamp": self._stamp[1], "type": kind, "data": data})
 
     def _fresh(self, value: Any) -> Any:
-        return _copy(value, self.options.round_to_microseconds)
+        """A copy that the scheduler may keep and change, its numbers as they stand in messages."""
+        try:
+            return _copy(value, self.options.round_to_microseconds)
+        except RecursionError:  # the compiled reader and writer go deeper
+            return json.loads(json.dumps(value), parse_float=lambda digits: self.rounded(float(digits)))
 
     def rounded(self, value: float) -> float:
         """Return a number as it stands in messages."""

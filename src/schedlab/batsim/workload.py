@@ -88,7 +88,7 @@ def parse_job(
         walltime = number(walltime, f"{where}, walltime", "a time above 0 in s, or -1 for none", strictly=True)
     profile_name = text_value(entry.get("profile"), f"{where}, profile", "the name of a profile")
     if profile_name not in profiles:
-        raise UserError(f"unknown profile '{profile_name}'", where=f"{where}, profile", expected=did_you_mean(profile_name, profiles))
+        raise UserError(f"unknown profile '{profile_name}'", where=f"{where}, profile", remedy=did_you_mean(profile_name, profiles))
     _check_widths(profile_name, resources, profiles, where, {} if widths is None else widths)
     return Job(identifier, submission, resources, float(walltime), profiles[profile_name], {**entry, "id": identifier})
 

@@ -56,7 +56,7 @@ class Platform:
     def host(self, name: str) -> Host:
         """Return the host of that name; UserError."""
         if name not in self.hosts:
-            raise UserError(f"no host is named '{name}'", where=self.where, expected=did_you_mean(name, self.hosts))
+            raise UserError(f"no host is named '{name}'", where=self.where, remedy=did_you_mean(name, self.hosts))
         return self.hosts[name]
 
     def compute_hosts(self, master: str) -> list[Host]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import re
 
 from schedlab.config.errors import UserError
@@ -11,6 +10,8 @@ _QUANTITY = re.compile(r"\s*([+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)\s*([A-Za
 _DECIMAL = {prefix: 1000.0**power for power, prefix in enumerate(("", "k", "M", "G", "T", "P", "E"))}
 _BINARY = {f"{prefix}i": 1024.0**power for power, prefix in enumerate(("K", "M", "G", "T", "P", "E"), start=1)}
 _PREFIXES = _DECIMAL | _BINARY
+
+_LEAST, _MOST = 1e-20, 1e30  # beyond these, ratios of quantities leave the range of floats
 
 SPEED_UNITS = {f"{prefix}f": factor for prefix, factor in _PREFIXES.items()}
 BANDWIDTH_UNITS = {f"{prefix}Bps": factor for prefix, factor in _PREFIXES.items()} | {
@@ -41,6 +42,6 @@ def _parse(text: str, units: dict[str, float], where: str, expected: str, *, pos
     if match is None or factor is None:
         raise UserError(f"'{text}' is no quantity of this kind", where=where, expected=expected)
     value = float(match[1]) * factor
-    if not math.isfinite(value) or value < 0 or (positive and value == 0):
+    if not (_LEAST if positive else 0) <= value <= _MOST:
         raise UserError(f"'{text}' is out of range", where=where, expected=expected)
     return value
