@@ -9,8 +9,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from functools import cache
-from typing import Any
 
 import numpy as np
 
@@ -61,65 +59,28 @@ def fill(resources: Sequence[np.ndarray], weights: Sequence[np.ndarray], bounds:
     if len(resources) <= _FEW:
         tasks = [dict(zip(numbers.tolist(), amounts.tolist(), strict=True)) for numbers, amounts in zip(resources, weights, strict=True)]
         return fill_reference(tasks, bounds, {number: float(capacity[number]) for weights_of in tasks for number in weights_of})
-    first = np.zeros(len(resources) + 1, np.int64)
-    np.cumsum([len(numbers) for numbers in resources], out=first[1:])
     used, numbers = np.unique(np.concatenate(resources), return_inverse=True)
-    return _compiled_rounds()(first, numbers, np.concatenate(weights), np.asarray(bounds, np.float64), capacity[used]).tolist()
+    sizes = np.array([len(numbers_of) for numbers_of in resources])
+    return _fill_rounds(sizes, numbers, np.concatenate(weights), np.asarray(bounds, np.float64), capacity[used]).tolist()
 
 
-def _fill_rounds(first: Any, numbers: Any, weights: Any, bounds: Any, capacity: Any) -> Any:
-    """The rounds of `fill_reference`; task t uses resources `numbers[first[t]:first[t + 1]]`."""
-    rates = np.zeros(len(bounds))
-    left = capacity.copy()
-    users = np.zeros(len(capacity), np.int64)
-    increments = np.zeros(len(bounds))
-    active = np.flatnonzero(bounds > 0)
-    count = len(active)
-    for task in active[:count]:
-        for entry in range(first[task], first[task + 1]):
-            users[numbers[entry]] += 1
-    while count > 0:
-        for task in active[:count]:
-            increment = bounds[task] - rates[task]
-            for entry in range(first[task], first[task + 1]):
-                share = left[numbers[entry]] / users[numbers[entry]] / weights[entry]
-                if share < increment:
-                    increment = share
-            increments[task] = increment
-        for task in active[:count]:
-            rates[task] += increments[task]
-            for entry in range(first[task], first[task + 1]):
-                left[numbers[entry]] -= weights[entry] * increments[task]
-        grows = False
-        for task in active[:count]:
-            if increments[task] > NO_MORE * rates[task]:
-                grows = True
-        if not grows:
+def _fill_rounds(sizes: np.ndarray, numbers: np.ndarray, weights: np.ndarray, bounds: np.ndarray, capacity: np.ndarray) -> np.ndarray:
+    """The rounds of `fill_reference`; task t uses the next `sizes[t]` of the resources `numbers`, with as many `weights`."""
+    rates = np.where(sizes > 0, 0.0, bounds)
+    left, count = capacity.copy(), len(capacity)
+    active = (bounds > 0) & (sizes > 0)
+    entries = np.repeat(active, sizes)
+    tasks, sizes, numbers, weights = np.flatnonzero(active), sizes[active], numbers[entries], weights[entries]
+    while len(tasks):
+        starts = np.cumsum(sizes) - sizes
+        shares = left / np.maximum(np.bincount(numbers, minlength=count), 1)
+        increments = np.minimum(np.minimum.reduceat(shares[numbers] / weights, starts), bounds[tasks] - rates[tasks])
+        rates[tasks] += increments
+        left -= np.bincount(numbers, weights * np.repeat(increments, sizes), minlength=count)
+        if not (increments > NO_MORE * rates[tasks]).any():
             break
-        kept = 0
-        leaving = np.empty(count, np.int64)
-        gone = 0
-        for task in active[:count]:
-            stays = rates[task] < bounds[task] * (1 - EXHAUSTED) and first[task + 1] > first[task]
-            for entry in range(first[task], first[task + 1]):
-                if left[numbers[entry]] <= EXHAUSTED * capacity[numbers[entry]]:
-                    stays = False
-                    break
-            if stays:
-                active[kept] = task
-                kept += 1
-            else:
-                leaving[gone] = task
-                gone += 1
-        for task in leaving[:gone]:
-            for entry in range(first[task], first[task + 1]):
-                users[numbers[entry]] -= 1
-        count = kept
+        meets_end = np.logical_or.reduceat((left <= EXHAUSTED * capacity)[numbers], starts)
+        stays = ~meets_end & (rates[tasks] < bounds[tasks] * (1 - EXHAUSTED))
+        entries = np.repeat(stays, sizes)
+        tasks, sizes, numbers, weights = tasks[stays], sizes[stays], numbers[entries], weights[entries]
     return rates
-
-
-@cache
-def _compiled_rounds() -> Any:
-    import numba  # only where several tasks contend: its import takes half a second
-
-    return numba.njit(cache=True)(_fill_rounds)
