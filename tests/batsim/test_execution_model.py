@@ -209,6 +209,22 @@ def test_additional_traffic_slows_a_job_down() -> None:
     assert run(decide, [{"profile": "p", "res": 2}], profiles, cluster()).times()["w0!0"][1] == pytest.approx(1e-4 + 3)
 
 
+def test_additional_traffic_goes_beside_a_sequence_part_by_part() -> None:
+    """Parts of 1 s each, beside 300 MB and 0 MB: 3.0001 s and 1 s."""
+    profiles = {"p": flops(1e9), "s": {"type": "composed", "seq": ["p", "p"]}}
+    for name, size in (("big", 3e8), ("none", 0)):
+        profiles[name] = {"type": "parallel", "cpu": [0, 0], "com": [0, size, 0, 0]}
+    extra = {"alloc": "0-1", "profile_name": "io", "profile": {"type": "composed", "seq": ["big", "none"]}}
+
+    def decide(message: dict) -> list[dict]:
+        submitted = [said for said in message["events"] if said["type"] == "JOB_SUBMITTED"]
+        return [execute(message, "w0!0", "0-1", additional_io_job=extra) for _ in submitted]
+
+    assert run(decide, [{"profile": "s", "res": 2}], profiles, cluster()).times()["w0!0"][1] == pytest.approx(1e-4 + 4)
+    with pytest.raises(ProtocolError, match="sequence 'io' does not fit"):
+        run(decide, [{"profile": "p", "res": 2}], profiles, cluster())
+
+
 TALK = {
     "ask": {"type": "send", "msg": {"question": 1}, "sleeptime": 2},
     "wait": {"type": "recv", "regex": "yes|no", "success": "short", "failure": "long", "timeout": "", "polltime": 0.5},
@@ -240,7 +256,7 @@ def test_waiting_for_a_message_ends_at_the_walltime() -> None:
 def test_many_messages_at_once_are_taken_one_after_the_other() -> None:
     profiles = {"again": {"type": "recv", "regex": "stop", "success": "end", "failure": "again"}, "end": {"type": "delay", "delay": 1}}
     messages = [("TO_JOB_MSG", {"job_id": "w0!0", "msg": text}) for text in ["go"] * 3000 + ["stop"]]
-    assert run(starting({"w0!0": "0"}, {1.0: messages}), [{"profile": "again"}], profiles).times()["w0!0"][1] == pytest.approx(2)
+    assert run(starting({"w0!0": "0"}, {1.0: messages}), [{"profile": "again"}], profiles).times()["w0!0"][1] == pytest.approx(2.005)
 
 
 def test_control_latency_delays_completions_one_after_the_other() -> None:

@@ -92,7 +92,7 @@ class Decisions:
         return dict(mapping)
 
     def _add_io(self, job: LiveJob, extra: Any, event: dict[str, Any]) -> None:
-        """Traffic that the scheduler adds to each parallel task of a job, beside what the job does itself."""
+        """Traffic that the scheduler adds to a job's parallel tasks: one profile to all, or a sequence part by part."""
         if not isinstance(extra, dict):
             raise ProtocolError("additional_io_job is no object", event, expected='{"alloc": ..., "profile_name": ..., "profile": {...}}')
         registry, name = self._simulation.registry, extra.get("profile_name")
@@ -101,8 +101,13 @@ class Decisions:
             registry.register_profile(workload, short, extra["profile"], event)
         profile = registry.any_profile(name, job, event)
         hosts = list(self._resources(extra.get("alloc"), event, self._simulation.nb_resources, "alloc of additional_io_job"))
-        if isinstance(profile, Composed | Delay | Send | Receive) or profile.width not in (None, len(hosts)):
-            raise ProtocolError(f"profile '{profile.name}' is no parallel task on {len(hosts)} resources", event, expected="one that is")
+        own = job.job.profile
+        parts = profile.parts if isinstance(profile, Composed) else (profile,)
+        if isinstance(profile, Composed) and not (isinstance(own, Composed) and len(own.parts) == len(parts)):
+            raise ProtocolError(f"sequence '{profile.name}' does not fit job '{job.job.id}'", event, expected="as many parts as the job's")
+        for part in parts:
+            if isinstance(part, Composed | Delay | Send | Receive) or part.width not in (None, len(hosts)):
+                raise ProtocolError(f"profile '{part.name}' is no parallel task on {len(hosts)} resources", event, expected="one that is")
         job.extra_profile = (profile, hosts)
 
     def _reject(self, data: dict[str, Any], event: dict[str, Any]) -> None:

@@ -78,7 +78,7 @@ class Execution:
         leaf = job.leaf
         if job.state == RUNNING and isinstance(leaf, Receive) and len(job.messages) == 1:
             waited = self._agenda.now - job.leaf_since
-            looks = max(1, math.ceil(waited / leaf.poll - 1e-9))
+            looks = math.floor(waited / leaf.poll + 1e-9) + 1  # a look of this very date came before the message
             self._plan(job, job.leaf_since + looks * leaf.poll, Turn.DELAY, self._look)
 
     def settle(self) -> None:

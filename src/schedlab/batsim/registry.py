@@ -90,6 +90,8 @@ class Registry:
         profiles = self._profiles.get(workload, {})
         if short not in profiles:
             raise ProtocolError(f"unknown profile '{name}'", event, remedy=did_you_mean(short, profiles))
+        with _told_of(event):
+            link_profiles(profiles, lambda name: f"profile '{name}'")
         return profiles[short]
 
     def register_profile(self, workload: Any, name: Any, data: Any, event: Any) -> None:

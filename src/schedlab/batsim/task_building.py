@@ -27,8 +27,10 @@ class TaskBuilder:
             return self._network.homogeneous(executors, profile.cpu / max(1, share), profile.com / max(1, share))
         hosts, cpu, com = self._demand(job, profile, list(job.alloc) if job.executors is None else job.executors)
         if job.extra_profile is not None:
-            extra_hosts, extra_cpu, extra_com = self._demand(job, *job.extra_profile)
-            hosts, cpu, com = _side_by_side((hosts, cpu, com), (extra_hosts, extra_cpu, extra_com))
+            extra, extra_hosts = job.extra_profile
+            if isinstance(extra, Composed):  # part by part beside the job's own sequence
+                extra = extra.parts[job.frames[0][1] % len(extra.parts)]
+            hosts, cpu, com = _side_by_side((hosts, cpu, com), self._demand(job, extra, extra_hosts))
         return self._network.matrix(hosts, cpu, com)
 
     def _demand(self, job: LiveJob, profile: Profile, executors: Sequence[int]) -> tuple[list[int], list[float], list[float]]:
