@@ -146,10 +146,13 @@ def test_progress_of_a_nested_sequence_counts_repetitions() -> None:
 
 
 def test_work_of_no_time_ends_at_once_however_often_it_is_repeated() -> None:
-    profiles = {"zero": flops(0), "often": {"type": "composed", "seq": ["zero"], "repeat": 10**12}}
-    done = run(starting({"w0!0": "0", "w0!1": "1"}), [{"profile": "zero"}, {"profile": "often"}], profiles)
-    assert done.times() == {"w0!0": (0, 0), "w0!1": (0, 0)}
-    assert [job.runtime for job in done.jobs.values()] == [1e-5, 1e-5]
+    profiles = {"zero": flops(0), "often": {"type": "composed", "seq": ["zero"], "repeat": 10**12, "ret": 2}}
+    profiles |= {f"twice{level}": {"type": "composed", "seq": [f"twice{level + 1}"] * 2} for level in range(60)} | {"twice60": flops(0)}
+    profiles |= {"fails": {"type": "composed", "seq": ["zero", "wrong", "zero"]}, "wrong": {**flops(0), "ret": 3}}
+    names = ["zero", "often", "twice0", "fails"]
+    done = run(starting({f"w0!{index}": str(index) for index in range(4)}), [{"profile": name} for name in names], profiles)
+    assert set(done.times().values()) == {(0, 0)} and {job.runtime for job in done.jobs.values()} == {1e-5}
+    assert [done.jobs[f"w0!{index}"].return_code for index in range(4)] == [0, 2, 0, 3]
 
 
 def test_a_finished_job_frees_its_hosts_and_those_left_get_its_share() -> None:

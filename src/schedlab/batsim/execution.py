@@ -94,9 +94,9 @@ class Execution:
         current: Profile | None = profile
         while current is not None:
             if isinstance(current, Composed):
-                repeated_nothing = current.repeat > 1 and is_void(current)
-                job.frames.append([current, len(current.parts) * (current.repeat - 1) if repeated_nothing else 0])
-                current = current.parts[0]
+                first = len(current.parts) * current.repeat - 1 if is_void(current) else 0  # of parts that do nothing the last is enough
+                job.frames.append([current, first])
+                current = current.parts[first % len(current.parts)]
                 continue
             outcome = self._begin(job, current)
             current = self._next(job, outcome) if isinstance(outcome, int) else outcome

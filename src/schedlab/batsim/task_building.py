@@ -66,11 +66,13 @@ class TaskBuilder:
 
 
 def is_void(profile: Profile) -> bool:
-    """True for a sequence that neither computes, sends nor waits."""
+    """True for a profile whose parts neither compute, send, wait nor fail."""
     waiting: list[Profile] = [profile]
     seen: set[int] = set()
     while waiting:
         part = waiting.pop()
+        if part.return_code and part is not profile:
+            return False
         if isinstance(part, Composed):
             waiting.extend(other for other in part.parts if id(other) not in seen)
             seen.update(map(id, part.parts))

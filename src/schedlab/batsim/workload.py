@@ -95,11 +95,12 @@ def parse_job(
 
 def accepts_any_size(profile: Profile) -> bool:
     """True for profiles that run on any number of hosts: parallel_homogeneous_total and sequences of those."""
-    waiting = [profile]
+    waiting, seen = [profile], {profile}
     while waiting:
         part = waiting.pop()
         if isinstance(part, Composed):
-            waiting.extend(dict.fromkeys(part.parts))
+            waiting.extend(set(part.parts) - seen)
+            seen.update(part.parts)
         elif not (isinstance(part, Homogeneous) and part.total):
             return False
     return True
