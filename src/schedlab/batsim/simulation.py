@@ -63,7 +63,7 @@ class Simulation:
         self.registry = Registry(workloads, options.dynamic_jobs and not options.profile_reuse)
         self._network = Network(platform, self._hosts, options.network == "ignore")
         storage = {host.name: number for number, host in enumerate(self._hosts) if number >= len(compute_hosts)}
-        pool = TaskPool(self._hosts, platform.channels, options.compute_sharing or bool(storage))
+        pool = TaskPool(self._hosts, platform.channels, options.compute_sharing or bool(storage), changing_speeds=options.energy)
         self.records = Records(self.agenda, self.machines, self.meter, outputs)
         self.execution = Execution(self.agenda, self.machines, self.meter, pool, TaskBuilder(self._network, storage), self.records)
         self.execution.finished = self._job_finished

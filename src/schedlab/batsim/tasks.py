@@ -70,9 +70,10 @@ class TaskPool:
     """All tasks at work. Resources are numbered: first the hosts, then the channels of links.
 
     contended_hosts  several tasks may compute on one host; otherwise each host's speed is a bound of its one task
+    changing_speeds  `change_speeds` will be called
     """
 
-    def __init__(self, hosts: Sequence[Host], channels: Channels, contended_hosts: bool) -> None:
+    def __init__(self, hosts: Sequence[Host], channels: Channels, contended_hosts: bool, changing_speeds: bool) -> None:
         speeds = [host.speeds[host.pstate] for host in hosts]
         self.speeds = np.array(speeds)
         self._uniform = len(set(speeds)) == 1
@@ -86,6 +87,7 @@ class TaskPool:
         self._users: dict[int, dict[Task, None]] = {}
         self._alone: dict[Task, None] = {}  # tasks that share nothing
         self._stale: dict[_Component, None] = {}
+        self._task_on: dict[int, Task] | None = {} if changing_speeds and not contended_hosts else None
 
     def start(self, task: Task, now: float) -> None:
         """Let a task begin to work (its latency is over); its rate is known after `settle`."""
@@ -100,9 +102,11 @@ class TaskPool:
         if len(task.channels):
             resources, weights = self._nb_hosts + task.channels[shared], task.bytes[shared]
         if self._contended_hosts and len(task.hosts):
-            resources = np.concatenate([np.asarray(task.hosts, np.int64), resources])
+            resources = np.concatenate([task.hosts, resources])
             weights = np.concatenate([np.broadcast_to(task.flops, len(task.hosts)), weights])
         task.resources, task.weights = resources, weights
+        if self._task_on is not None:
+            self._task_on.update(dict.fromkeys(task.hosts.tolist(), task))
         if len(resources):
             self._join(task)
         else:
@@ -115,6 +119,9 @@ class TaskPool:
             return False
         self._account(task, now)
         task.rate = 0.0
+        if self._task_on is not None:
+            for host in task.hosts.tolist():
+                self._task_on.pop(host, None)
         component = task.component
         if component is None:
             del self._alone[task]
@@ -139,7 +146,7 @@ class TaskPool:
         """Return those of a task's hosts that are numbered below `nb_hosts` and the flop/s that all tasks compute on each."""
         if not self._contended_hosts:
             return task.hosts, task.rate * task.flops
-        hosts = [host for host in np.asarray(task.hosts).tolist() if host < nb_hosts]
+        hosts = [host for host in task.hosts.tolist() if host < nb_hosts]
         loads = [sum((other.rate * other.flops_on(host) for other in self._users.get(host, ())), 0.0) for host in hosts]
         return np.array(hosts, np.int64), np.array(loads)
 
@@ -165,16 +172,20 @@ class TaskPool:
             self.speeds[host] = self._speed_list[host] = speed
             self._capacity[host] = speed * self._cores[host]
         self._uniform = bool((self.speeds == self.speeds[0]).all())
-        touched = set(hosts)
+        touched: dict[Task, None] = {}
+        for host in hosts:
+            if self._task_on is None:
+                touched.update(self._users.get(host, {}))
+            elif host in self._task_on:
+                touched[self._task_on[host]] = None
         changed = []
-        for task in [*self._alone, *(task for component in set(self._components.values()) for task in component.tasks)]:
-            if not touched.isdisjoint(np.asarray(task.hosts).tolist()):
-                task.bound = min(task.channel_bound, self._host_bound(task))
-                if task.component is not None:
-                    self._stale[task.component] = None
-                elif task.bound != task.rate:
-                    self._set_rate(task, task.bound, now)
-                    changed.append(task)
+        for task in touched:
+            task.bound = min(task.channel_bound, self._host_bound(task))
+            if task.component is not None:
+                self._stale[task.component] = None
+            elif task.bound != task.rate:
+                self._set_rate(task, task.bound, now)
+                changed.append(task)
         return changed
 
     def _host_bound(self, task: Task) -> float:
