@@ -64,6 +64,8 @@ def checkout(folder: Path, scenarios: int = 0) -> Path:
         for group in ("scenario", "policy", "figure"):
             for file in (folder / "conf" / group / "adaptation").glob("[!_]*.yaml"):
                 file.unlink()
+        study = folder / "conf/study/adaptation.yaml"
+        study.write_text(study.read_text().replace("baseline: best-constant", "baseline: never"))
     for number in range(scenarios):
         name = f"generated-{number:04d}"
         (folder / f"conf/scenario/adaptation/{name}.yaml").write_text(SCENARIO.format(name=name))

@@ -36,6 +36,9 @@ class UserErrors(UserError):
         Exception.__init__(self, "\n".join(str(error) for error in self.errors))
 
 
+MOST_NAMES = 40  # of a list in a message; a study may have thousands of scenarios
+
+
 def nearest(name: str, valid: Iterable[str]) -> str:
     """Return the valid name that was probably meant; empty where none is near."""
     return next(iter(difflib.get_close_matches(name, sorted(set(valid)), n=1, cutoff=0.6)), "")
@@ -46,4 +49,7 @@ def did_you_mean(name: str, valid: Iterable[str]) -> str:
     names = sorted(set(valid))
     if near := nearest(name, names):
         return f"did you mean '{near}'?"
-    return "valid: " + ", ".join(names) if names else "none is valid here"
+    if not names:
+        return "none is valid here"
+    more = f" and {len(names) - MOST_NAMES} more" if len(names) > MOST_NAMES else ""
+    return "valid: " + ", ".join(names[:MOST_NAMES]) + more
