@@ -34,7 +34,7 @@ def load_class(target: str, kind: str, methods: Sequence[str] | None = None) -> 
     if not is_file_target(target):
         raise UserError(f"'{target}' names no class in a file", expected="FILE.py:CLASS")
     name = target.rpartition(":")[2]
-    module = _load_module(target_file(target))
+    module = load_module(target_file(target))
     found = getattr(module, name, None)
     if not isinstance(found, type):
         classes = [key for key, value in vars(module).items() if isinstance(value, type) and value.__module__ == module.__name__]
@@ -83,7 +83,7 @@ def _may_bind(body: list[ast.stmt], name: str) -> bool:
     return False
 
 
-def _load_module(path: Path) -> ModuleType:
+def load_module(path: Path) -> ModuleType:
     """Run a Python file as a module once for each content it has."""
     if not path.is_file():
         raise UserError("no such file", where=str(path), expected="a Python file with the user's class")

@@ -1,0 +1,68 @@
+"""What a scheduler talks to: the embedded simulator or a real Batsim, seen as one conversation."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Protocol, TextIO
+
+
+class Backend(Protocol):
+    """One side of the conversation of Batsim's protocol: it speaks first, and each message is answered exactly once."""
+
+    def next_message(self) -> dict[str, Any] | None:
+        """Go on to the next message `{"now": s, "events": [...]}` for the scheduler; None once SIMULATION_ENDS was answered.
+
+        The dictionaries are the caller's to keep and change. Raises SimulationDeadlock where jobs wait and nothing can happen any more.
+        """
+
+    def answer(self, message: dict[str, Any]) -> None:
+        """Take the scheduler's reply to the last message; ProtocolError names the event that breaks the rules."""
+
+
+class RecordedConversation:
+    """A back end whose messages are also written down, one JSON object a line: {"dir": "batsim->sched" | "sched->batsim", "msg": {...}}."""
+
+    def __init__(self, backend: Backend, file: TextIO) -> None:
+        self._backend, self._file = backend, file
+
+    def next_message(self) -> dict[str, Any] | None:
+        """Pass on and write down what the simulator says."""
+        message = self._backend.next_message()
+        if message is not None:
+            self._write("batsim->sched", message)
+        return message
+
+    def answer(self, message: dict[str, Any]) -> None:
+        """Write down and pass on what the scheduler says."""
+        self._write("sched->batsim", message)
+        self._backend.answer(message)
+
+    def _write(self, direction: str, message: dict[str, Any]) -> None:
+        self._file.write(json.dumps({"dir": direction, "msg": message}, separators=(",", ":"), default=_plain) + "\n")
+
+
+@contextmanager
+def recorded(backend: Backend, path: Path | str | None) -> Iterator[Backend]:
+    """Record the conversation in a file, which gets its name once it is whole; of one that fails, PATH.partial is left.
+
+    No path: no record.
+    """
+    if path is None:
+        yield backend
+        return
+    path = Path(path)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    partial = path.with_name(path.name + ".partial")
+    with partial.open("w", encoding="utf-8") as file:
+        yield RecordedConversation(backend, file)
+    partial.replace(path)
+
+
+def _plain(value: Any) -> Any:
+    """Turn a NumPy number into a plain one, as some schedulers put them into messages."""
+    if hasattr(value, "item"):
+        return value.item()
+    raise TypeError(f"{type(value).__name__} {value!r} cannot be written as JSON")

@@ -1,0 +1,129 @@
+"""Finding a scheduler by name or file: ours, those of PyBatsim's own package, a user's."""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import pkgutil
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from types import FunctionType, ModuleType
+from typing import Any
+
+from schedlab.batsim.pybatsim_bus import import_pybatsim
+from schedlab.config.errors import UserError, did_you_mean
+from schedlab.config.plugins import load_module
+
+OURS = {
+    "fcfs": "Fcfs",
+    "sjf": "Sjf",
+    "filler": "Filler",
+    "easy": "Easy",
+    "conservative": "Conservative",
+}
+"""Our schedulers: module under schedlab.batsim.schedulers and class in it."""
+
+
+def load_scheduler(name: str, options: dict[str, Any] | None = None, prefix: str | None = None) -> Any:
+    """Return a scheduler object, ready for PyBatsim.
+
+    name      one of OURS; the name of a module of PyBatsim's package `schedulers` (easyBackfill, schedFcfs, fillerSched, ...); or
+              FILE.py or FILE.py:CLASS of one's own. Classes of the low-level API (`batsim.batsim.BatsimScheduler`), classes of the
+              high-level one (`batsim.sched.Scheduler`) and functions `schedule(scheduler)` are taken. Without CLASS it is the class
+              whose name is the file's with a capital first letter, as PyBatsim has it, or else the only scheduler class of the file.
+    options   the object that the scheduler gets as its options
+    prefix    where schedulers of the high-level API write their events (PREFIX_events.csv), unless the options say `export-prefix`;
+              their own default is `out` in the working directory
+
+    Raises UserError where nothing of that name can be found or it does not accept the options.
+    """
+    import_pybatsim()
+    found = _find(name)
+    try:
+        return _instance(found, {} if options is None else options, prefix)
+    except (UserError, MemoryError):
+        raise
+    except Exception as error:
+        raise UserError(
+            f"the scheduler cannot be made: {type(error).__name__}: {error}", where=name, remedy="check the options and the class"
+        ) from error
+
+
+def pybatsim_schedulers() -> list[str]:
+    """Return the names of the schedulers that PyBatsim brings, sorted."""
+    folder = importlib.util.find_spec("schedulers")
+    names = [module.name for module in pkgutil.iter_modules(folder.submodule_search_locations)] if folder else []
+    return sorted(name for name in names if name not in ("common_pyss_adaptator", "intervalContainer"))
+
+
+def _find(name: str) -> type | FunctionType:
+    if name in OURS:
+        return getattr(importlib.import_module(f"schedlab.batsim.schedulers.{name}"), OURS[name])
+    if ".py" in name:
+        return _from_file(name)
+    known = pybatsim_schedulers()
+    if name not in known:
+        raise UserError(
+            f"no scheduler '{name}'",
+            where="--scheduler",
+            expected=f"one of ours ({', '.join(OURS)}), one of PyBatsim's ({', '.join(known)}), or FILE.py[:CLASS]",
+            remedy=did_you_mean(name, [*OURS, *known]) if known else "",
+        )
+    return _capitalised(importlib.import_module(f"schedulers.{name}"), name)
+
+
+def _from_file(name: str) -> type | FunctionType:
+    file, _, wanted = name.partition(".py:") if ".py:" in name else (name.removesuffix(".py"), "", "")
+    path = Path(file + ".py")
+    with _neighbours_importable(path):
+        module = load_module(path)
+    schedulers = {key: value for key, value in vars(module).items() if _is_scheduler(value, module)}
+    wanted = wanted or _capital_first(path.stem)
+    if callable(getattr(module, wanted, None)):
+        return getattr(module, wanted)
+    if "." + "py:" not in name and len(schedulers) == 1:
+        return next(iter(schedulers.values()))
+    raise UserError(f"no scheduler '{wanted}'", where=str(path), expected="FILE.py:CLASS", remedy=did_you_mean(wanted, schedulers))
+
+
+def _instance(found: type | FunctionType, options: dict[str, Any], prefix: str | None) -> Any:
+    """Make the object as PyBatsim's launcher does: functions and high-level schedulers get their low-level coat."""
+    from batsim.batsim import BatsimScheduler
+    from batsim.sched import as_scheduler
+
+    if isinstance(found, type) and issubclass(found, BatsimScheduler):
+        return found(options)
+    if isinstance(found, FunctionType):
+        found = as_scheduler()(found)
+    return found({"export-prefix": prefix, **options} if prefix else options)()
+
+
+def _is_scheduler(value: Any, module: ModuleType) -> bool:
+    from batsim.batsim import BatsimScheduler
+    from batsim.sched import Scheduler
+
+    return isinstance(value, type) and value.__module__ == module.__name__ and issubclass(value, BatsimScheduler | Scheduler)
+
+
+def _capitalised(module: ModuleType, name: str) -> type | FunctionType:
+    found = getattr(module, _capital_first(name), None)
+    if found is None:
+        raise UserError(f"PyBatsim's module 'schedulers.{name}' has no scheduler '{_capital_first(name)}'", where="--scheduler")
+    return found
+
+
+def _capital_first(name: str) -> str:
+    return name[:1].upper() + name[1:]
+
+
+@contextmanager
+def _neighbours_importable(path: Path) -> Iterator[None]:
+    """Let a scheduler's file import modules that lie beside it, while it is loaded."""
+    folder = str(path.resolve().parent)
+    sys.path.insert(0, folder)
+    try:
+        yield
+    finally:
+        sys.path.remove(folder)

@@ -1,0 +1,31 @@
+"""Shortest job first, by walltime: the shortest waiting job starts next; where it does not fit, all wait for it."""
+
+from __future__ import annotations
+
+from heapq import heappop, heappush
+
+from batsim.batsim import Job
+
+from schedlab.batsim.schedulers.queue_scheduler import QueueScheduler
+
+
+class Sjf(QueueScheduler):
+    """Start the waiting job with the smallest walltime as soon as enough hosts are free; equal ones in the order of arrival."""
+
+    needs_walltime = "by which shortest job first orders the queue"
+
+    def onSimulationBegins(self) -> None:
+        """Begin with an empty queue."""
+        super().onSimulationBegins()
+        self.waiting: list[tuple[float, int, Job]] = []
+        self._arrivals = 0
+
+    def enqueue(self, job: Job) -> None:
+        """Sort the job in by its walltime."""
+        heappush(self.waiting, (job.requested_time, self._arrivals, job))
+        self._arrivals += 1
+
+    def schedule(self) -> None:
+        """Start jobs from the shortest on while they fit."""
+        while self.waiting and self.waiting[0][2].requested_resources <= len(self.free):
+            self.start(heappop(self.waiting)[2])

@@ -1,0 +1,48 @@
+"""A limit on the wall-clock time that somebody else's Python code may take inside our process."""
+
+from __future__ import annotations
+
+import signal
+import threading
+from types import FrameType
+
+
+class TimeIsUp(BaseException):
+    """Raised in the code that took too long; no Exception, so that a scheduler's own `except Exception` does not swallow it."""
+
+
+class TimeLimit:
+    """An alarm clock: `start` winds it, `stop` stills it; when it rings, `TimeIsUp` is raised in the running code.
+
+    Works through the signal SIGALRM, hence in the main thread only (elsewhere there is no limit), and rings again every second where the
+    code goes on. Code that never returns to the interpreter (a loop in a C extension) is not interrupted.
+    Used as a context manager it installs its signal handler and gives the former one back.
+    """
+
+    def __init__(self, seconds: float | None) -> None:
+        self.seconds = seconds
+        self._works = bool(seconds) and threading.current_thread() is threading.main_thread()
+        self._former = None
+
+    def __enter__(self) -> TimeLimit:
+        if self._works:
+            self._former = signal.signal(signal.SIGALRM, self._ring)
+        return self
+
+    def __exit__(self, *_exception: object) -> None:
+        self.stop()
+        if self._works:
+            signal.signal(signal.SIGALRM, self._former)
+
+    def start(self) -> None:
+        """Give the code from here on the whole time."""
+        if self._works:
+            signal.setitimer(signal.ITIMER_REAL, self.seconds, 1.0)
+
+    def stop(self) -> None:
+        """Stop counting."""
+        if self._works:
+            signal.setitimer(signal.ITIMER_REAL, 0)
+
+    def _ring(self, _number: int, _frame: FrameType | None) -> None:
+        raise TimeIsUp
