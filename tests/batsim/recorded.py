@@ -28,7 +28,7 @@ class Replay:
     def next_message(self) -> dict[str, Any] | None:
         message = next(self._said, None)
         if message is None and self._deadlock:
-            raise SimulationDeadlock("w0!1 waits and nothing can happen any more")
+            raise SimulationDeadlock("w0!1 waits and nothing can happen any more", ("w0!1",))
         return message
 
     def answer(self, message: dict[str, Any]) -> None:

@@ -47,7 +47,7 @@ class TinySimulator:
         if not self._agenda:
             waiting = set(range(len(self.jobs))) - set(self.ends) - self.rejected
             if waiting:
-                raise SimulationDeadlock(f"waiting: {sorted(waiting)}")
+                raise SimulationDeadlock(f"waiting: {sorted(waiting)}", tuple(f"w0!{n}" for n in sorted(waiting)))
             self._over = True
             return self._message([("SIMULATION_ENDS", {})])
         date = self._agenda[0][0]

@@ -22,7 +22,7 @@ SHARED_WITH_PYBATSIM = ("REGISTER_PROFILE", "REGISTER_JOB")
 """Events of replies whose dictionaries PyBatsim keeps and hands to the scheduler, so that the simulator must have its own."""
 
 
-class SchedulerFailed(Exception):
+class SchedulerFailed(UserError):
     """The scheduler raised an error or took too long; the message says where and while hearing what."""
 
 
@@ -114,6 +114,7 @@ class PyBatsimRun:
         self.scheduler = scheduler
         self.batsim: Any = None
         self._limit = TimeLimit(message_limit)
+        self._backend = backend
         self._bus = LocalBus(backend, self._limit)
         self._publish = publish
         self._over = False
@@ -131,9 +132,11 @@ class PyBatsimRun:
         self._limit.__exit__(kind, error, trace)
 
     def step(self) -> bool:
-        """Let the scheduler hear and answer one message; False once it was the last."""
+        """Let the scheduler hear and answer one message; False once it was the last and the back end has ended well."""
         if not self._over:
             self._over = not self._guarded(self.batsim.do_next_event)
+            if self._over:
+                self._backend.next_message()
         return not self._over
 
     def _connect(self) -> None:
@@ -155,7 +158,7 @@ class PyBatsimRun:
         except (Exception, SystemExit) as error:
             if self._bus.error is not None:
                 raise self._bus.error from None
-            if isinstance(error, UserError | ImportError):
+            if isinstance(error, UserError):
                 raise
             what = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
             raise SchedulerFailed(f"{self._who()} raised {what}, {_place(error)}, {self._hearing()}") from error
