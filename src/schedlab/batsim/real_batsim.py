@@ -41,13 +41,19 @@ class RealBatsim:
 
     binary     path of the binary, or its name on PATH
     prefix     of the output files
-    seconds    wall-clock time for each message of Batsim, the first included
+    seconds    wall-clock time for each message of Batsim, the first included; None: no limit
 
     Raises UserError where the binary is missing, is of another version, or cannot do what the options ask.
     """
 
     def __init__(
-        self, binary: str, platform: Path | str, workloads: Sequence[Path | str], options: Options, prefix: str, seconds: float = 60.0
+        self,
+        binary: str,
+        platform: Path | str,
+        workloads: Sequence[Path | str],
+        options: Options,
+        prefix: str,
+        seconds: float | None = 60.0,
     ) -> None:
         self._binary = find_binary(binary)
         self._arguments = ["-p", str(Path(platform).resolve())]

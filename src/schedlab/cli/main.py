@@ -11,6 +11,7 @@ from functools import partial
 
 import schedlab
 from schedlab.cli.platform import add_platform_commands
+from schedlab.cli.sim import add_sim_commands
 from schedlab.cli.trace import add_trace_commands
 from schedlab.config.errors import UserError
 from schedlab.stages import studies
@@ -76,6 +77,7 @@ def _parser(first: str) -> argparse.ArgumentParser:
 
     add_trace_commands(commands)
     add_platform_commands(commands)
+    add_sim_commands(commands)
 
     for name, summary in studies.summaries().items():
         study = commands.add_parser(name, help=summary.replace("%", "%%"), description=summary)

@@ -37,12 +37,15 @@ class Easy(QueueScheduler):
         self.active = JobColumns(("end", "hosts"))  # in the order of their latest ends
         self._ends: dict[str, float] = {}
         self._arrivals = 0
+        self._forget_pass()
 
     def enqueue(self, job: Job) -> None:
         """Sort the job in by its score, behind those that tie with it."""
         numbers = float(job.requested_resources), float(job.requested_time), float(job.submit_time)
         score = float(self.priority.score(*numbers, self.bs.time()))
         at = int(self.waiting.row("score").searchsorted(score, side="right"))
+        if at < len(self.waiting):
+            self._forget_pass()
         self._arrivals += 1
         self.waiting.insert(at, job, (*numbers, self._arrivals, score))
 
@@ -50,10 +53,13 @@ class Easy(QueueScheduler):
         """Start jobs from the front while they fit, then fill what the first of the others leaves."""
         if self.priority.ages:
             self._sort_queue()
-        while len(self.waiting) and self.waiting.jobs[0].requested_resources <= len(self.free):
+        while self.waiting.jobs and self.waiting.jobs[0].requested_resources <= len(self.free):
             self.start(self.waiting.remove(0))
+            self._forget_pass()
         if len(self.waiting) > 1 and self.free:
-            self._backfill(*self._reservation(self.waiting.jobs[0].requested_resources))
+            if self._standing is None:
+                self._standing = self._reservation(self.waiting.jobs[0].requested_resources)
+            self._backfill()
 
     def start(self, job: Job) -> None:
         """Start a job now and note its latest end."""
@@ -65,6 +71,7 @@ class Easy(QueueScheduler):
 
     def ended(self, job: Job) -> None:
         """Forget an ended job."""
+        self._forget_pass()
         at = int(self.active.row("end").searchsorted(self._ends.pop(job.id)))
         while self.active.jobs[at] is not job:
             at += 1
@@ -90,23 +97,40 @@ class Easy(QueueScheduler):
             return self.active.row("hosts")
         return np.array([self.usable(job) for job in self.active.jobs], float)
 
-    def _backfill(self, shadow: float, extra: int) -> None:
+    def capacity_changed(self) -> None:
+        """Note that machines went or came: the first job's reservation is another."""
+        super().capacity_changed()
+        self._forget_pass()
+
+    def _forget_pass(self) -> None:
+        """Have the next pass consider every waiting job.
+
+        Between two such events time only goes on and hosts only get fewer: a job that was refused would be refused again.
+        """
+        self._standing: tuple[float, int] | None = None  # the first job's reservation: shadow, extra
+        self._considered = 1  # so many from the front are refused
+
+    def _backfill(self) -> None:
         """Walk along the queue behind the first job and start each job that fits and cannot delay it."""
         now = self.bs.time()
-        at = 1
+        shadow, extra = self._standing
+        at = self._considered
         while self.free and at < len(self.waiting):
             hosts, walltime = self.waiting.table()[:2, at:]
             may = (hosts <= len(self.free)) & ((now + walltime <= shadow) | (hosts <= extra))
             ahead = int(may.argmax())
             if not may[ahead]:
-                return
+                break
             at += ahead
             job = self.waiting.remove(at)
             if now + job.requested_time > shadow:
                 extra -= job.requested_resources
             self.start(job)
+        self._standing = shadow, extra
+        self._considered = len(self.waiting)
 
     def _sort_queue(self) -> None:
+        self._forget_pass()
         hosts, walltime, submitted, arrived, score = self.waiting.table()
         score[:] = self.priority.score(hosts, walltime, submitted, self.bs.time())
         self.waiting.reorder(np.lexsort((arrived, score)))

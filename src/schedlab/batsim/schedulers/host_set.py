@@ -16,7 +16,7 @@ class HostSet:
         self._lasts: list[int] = []
         self._size = 0
         for first, last in intervals:
-            self._insert(first, last)
+            self._insert([first], [last])
 
     def __len__(self) -> int:
         return self._size
@@ -49,24 +49,25 @@ class HostSet:
 
     def add(self, other: HostSet) -> None:
         """Put the ids of another set back; ValueError where one of them is here already."""
-        for first, last in zip(other._firsts, other._lasts, strict=True):
-            self._insert(first, last)
+        self._insert(other._firsts, other._lasts)
 
-    def _insert(self, first: int, last: int) -> None:
+    def _insert(self, new_firsts: list[int], new_lasts: list[int]) -> None:
         firsts, lasts = self._firsts, self._lasts
-        at = bisect_left(firsts, first)
-        if (at > 0 and lasts[at - 1] >= first) or (at < len(firsts) and firsts[at] <= last):
-            raise ValueError(f"hosts {first}-{last} are in the set already")
-        joins_left = at > 0 and lasts[at - 1] == first - 1
-        joins_right = at < len(firsts) and firsts[at] == last + 1
-        if joins_left and joins_right:
-            lasts[at - 1] = lasts.pop(at)
-            del firsts[at]
-        elif joins_left:
-            lasts[at - 1] = last
-        elif joins_right:
-            firsts[at] = first
-        else:
-            firsts.insert(at, first)
-            lasts.insert(at, last)
-        self._size += last - first + 1
+        for first, last in zip(new_firsts, new_lasts, strict=True):
+            at = bisect_left(firsts, first)  # of the interval to the right, if any; the one to the left is at - 1
+            left = lasts[at - 1] if at else -2
+            right = firsts[at] if at < len(firsts) else last + 2
+            if left >= first or right <= last:
+                raise ValueError(f"hosts {first}-{last} are in the set already")
+            if left == first - 1:
+                if right == last + 1:
+                    lasts[at - 1] = lasts.pop(at)
+                    del firsts[at]
+                else:
+                    lasts[at - 1] = last
+            elif right == last + 1:
+                firsts[at] = first
+            else:
+                firsts.insert(at, first)
+                lasts.insert(at, last)
+            self._size += last - first + 1

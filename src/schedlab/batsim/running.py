@@ -1,0 +1,105 @@
+"""One call for a whole simulation: platform, workloads and a scheduler in, output files and a summary out, on either back end."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal
+
+from schedlab.batsim.backend import Backend, recorded
+from schedlab.batsim.options import Options
+from schedlab.batsim.pybatsim_bus import SchedulerFailed, run_pybatsim
+from schedlab.batsim.scheduler_loading import load_scheduler
+from schedlab.batsim.time_limit import TimeIsUp, TimeLimit
+
+BackendKind = Literal["embedded", "batsim"]
+
+
+@dataclass(frozen=True)
+class Inputs:
+    """What is simulated and where the output goes; workloads are named w0, w1, ... in their order.
+
+    prefix   of the output files: PREFIX_jobs.csv, PREFIX_schedule.csv, ...
+    """
+
+    platform: Path
+    workloads: tuple[Path, ...]
+    prefix: str
+    options: Options = field(default_factory=Options)
+
+
+@dataclass(frozen=True)
+class Limits:
+    """Wall-clock seconds; None: no limit.
+
+    scheduler   that the scheduler may take for one message
+    simulator   that a real Batsim may take until its next message
+    """
+
+    scheduler: float | None = 60.0
+    simulator: float | None = 60.0
+
+
+@contextmanager
+def open_backend(kind: BackendKind, inputs: Inputs, *, binary: str = "batsim", seconds: float | None = 60.0) -> Iterator[Backend]:
+    """Give the embedded simulator or a real Batsim, ready for its first message; both write the same files.
+
+    Raises UserError for inputs that cannot be read and for a binary that is missing or speaks another protocol.
+    """
+    if kind == "batsim":
+        from schedlab.batsim.real_batsim import RealBatsim
+
+        with RealBatsim(binary, inputs.platform, inputs.workloads, inputs.options, inputs.prefix, seconds) as backend:
+            yield backend
+    else:
+        from schedlab.batsim.outputs import Outputs
+        from schedlab.batsim.simulation import Simulation
+        from schedlab.batsim.workload import read_workload
+        from schedlab.platforms.batsim_xml import read_platform
+
+        workloads = [read_workload(path, f"w{number}") for number, path in enumerate(inputs.workloads)]
+        with Outputs(inputs.prefix) as outputs:
+            yield Simulation(read_platform(inputs.platform), workloads, inputs.options, outputs)
+
+
+def simulate(
+    inputs: Inputs,
+    scheduler: str,
+    scheduler_options: dict[str, Any] | None = None,
+    *,
+    backend: BackendKind = "embedded",
+    binary: str = "batsim",
+    messages: Path | str | None = None,
+    limits: Limits | None = None,
+) -> dict[str, float]:
+    """Run a scheduler on a back end to the end, write the output files, and return the row of PREFIX_schedule.csv.
+
+    scheduler   name or FILE.py[:CLASS], see load_scheduler
+    messages    file for the conversation, see `recorded`
+
+    Raises UserError for wrong inputs; SchedulerFailed, ProtocolError, SimulationDeadlock, BatsimFailed where the work fails.
+    """
+    limits = limits or Limits()
+    made = _load_in_time(limits.scheduler, scheduler, scheduler_options, inputs.prefix)
+    with open_backend(backend, inputs, binary=binary, seconds=limits.simulator) as opened, recorded(opened, messages) as conversation:
+        run_pybatsim(conversation, made, message_limit=limits.scheduler)
+    return read_summary(inputs.prefix)
+
+
+def _load_in_time(seconds: float | None, scheduler: str, options: dict[str, Any] | None, prefix: str) -> Any:
+    with TimeLimit(seconds) as limit:
+        limit.start()
+        try:
+            return load_scheduler(scheduler, options, prefix)
+        except TimeIsUp:
+            raise SchedulerFailed(f"the scheduler '{scheduler}' could not be loaded within {seconds:g} s") from None
+
+
+def read_summary(prefix: str) -> dict[str, float]:
+    """Return the row of PREFIX_schedule.csv by column; the version of Batsim, which is no number, is left out."""
+    with Path(f"{prefix}_schedule.csv").open(newline="") as file:
+        row = next(csv.DictReader(file))
+    return {name: float(value) for name, value in row.items() if name != "batsim_version"}

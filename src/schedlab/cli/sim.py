@@ -1,0 +1,194 @@
+"""`schedlab sim`: run a scheduler on the embedded simulator or a real Batsim; put the simulator behind a socket."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import json
+import logging
+import signal
+import sys
+import traceback
+from collections.abc import Callable
+from pathlib import Path
+from types import FrameType
+from typing import TYPE_CHECKING, Any
+
+from schedlab.config.errors import UserError
+
+if TYPE_CHECKING:
+    from schedlab.batsim.running import Inputs
+
+log = logging.getLogger(__name__)
+SUMMARY = (
+    ("jobs", "nb_jobs"),
+    ("finished", "nb_jobs_finished"),
+    ("successful", "nb_jobs_success"),
+    ("rejected", "nb_jobs_rejected"),
+    ("makespan", "makespan"),
+    ("mean_waiting_time", "mean_waiting_time"),
+    ("max_waiting_time", "max_waiting_time"),
+    ("mean_turnaround_time", "mean_turnaround_time"),
+    ("mean_slowdown", "mean_slowdown"),
+)
+
+
+def add_sim_commands(groups: argparse._SubParsersAction) -> None:
+    """Add `schedlab sim` with its commands `run` and `serve`."""
+    summary = "simulate batch queues as Batsim does: run, serve"
+    commands = groups.add_parser("sim", help=summary, description=summary).add_subparsers(title="commands", metavar="COMMAND", required=True)
+
+    run = commands.add_parser("run", help="run a scheduler on a workload and a platform")
+    _add_inputs(run)
+    run.add_argument("--scheduler", required=True, metavar="NAME", help="one of ours, of PyBatsim's package, or FILE.py[:CLASS]")
+    run.add_argument("--options", default="{}", metavar="JSON", help="the scheduler's options, a JSON object")
+    run.add_argument("--backend", choices=("embedded", "batsim"), default="embedded", help="simulator inside (default) or a real Batsim")
+    run.add_argument("--batsim", default="batsim", metavar="FILE", help="the binary for --backend batsim (default: batsim on PATH)")
+    run.add_argument("--simulator-limit", type=_seconds, default=60.0, metavar="S", help="for each message of a real Batsim; 0: none")
+    run.add_argument("--traceback", action="store_true", help="where the scheduler raises an error, show the calls that led to it")
+    run.set_defaults(run=_run)
+
+    serve = commands.add_parser("serve", help="put the simulator behind a ZeroMQ socket, for a scheduler in any language")
+    _add_inputs(serve)
+    serve.add_argument(
+        "--endpoint", default="tcp://localhost:28000", help="where the scheduler binds its REP socket (default: %(default)s)"
+    )
+    serve.add_argument("--bind", action="store_true", help="bind the endpoint here, and let the scheduler connect its REP socket to it")
+    serve.add_argument("--anywhere", action="store_true", help="allow an endpoint that other machines can reach")
+    serve.set_defaults(run=_serve, traceback=False)
+
+
+def _add_inputs(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("-w", "--workload", action="append", required=True, metavar="FILE", help="workload in JSON; may be repeated")
+    parser.add_argument("-p", "--platform", required=True, metavar="FILE", help="platform in XML")
+    parser.add_argument("--export", default="out", metavar="PREFIX", help="writes PREFIX_jobs.csv and so on (default: out)")
+    parser.add_argument("--messages", metavar="FILE", help="write the conversation to this file, one JSON object a line")
+    parser.add_argument("--energy", action="store_true", help="power states and energy, with their output files")
+    parser.add_argument("--events", metavar="FILE", help="external events, one JSON object a line")
+    parser.add_argument("--forward-unknown-events", action="store_true", help="pass external events of unknown types to the scheduler")
+    parser.add_argument("--dynamic-jobs", action="store_true", help="the scheduler may register jobs and profiles")
+    parser.add_argument("--ack-dynamic-jobs", action="store_true", help="answer each registration by JOB_SUBMITTED")
+    parser.add_argument("--profile-reuse", action="store_true", help="keep profiles whose last job ended, for later dynamic jobs")
+    parser.add_argument("--forward-profiles", action="store_true", help="send the profile with each submission")
+    parser.add_argument("--compute-sharing", action="store_true", help="several jobs may run on one host")
+    parser.add_argument("--mmax", type=int, default=0, metavar="N", help="use the first N compute hosts only")
+    parser.add_argument("--mmax-workload", action="store_true", help="use as many compute hosts as the workloads' largest nb_res")
+    parser.add_argument(
+        "--master-host", default="master_host", metavar="NAME", help="the host that computes nothing (default: %(default)s)"
+    )
+    parser.add_argument("--network", choices=("simulate", "ignore"), default="simulate", help="ignore: communications take no time")
+    parser.add_argument("--control-latency", action="store_true", help="completions reach the scheduler after the network's latency")
+    parser.add_argument("--scheduler-limit", type=_seconds, default=60.0, metavar="S", help="for each answer, in s; 0: none (default: 60)")
+
+
+def _run(arguments: argparse.Namespace) -> int:
+    from schedlab.batsim.running import Limits, simulate
+
+    options = _scheduler_options(arguments.options)
+
+    def work() -> dict[str, float]:
+        with contextlib.redirect_stdout(sys.stderr):  # schedulers print; our results go to standard output
+            return simulate(
+                _inputs(arguments),
+                arguments.scheduler,
+                options,
+                backend=arguments.backend,
+                binary=arguments.batsim,
+                messages=arguments.messages,
+                limits=Limits(arguments.scheduler_limit, arguments.simulator_limit),
+            )
+
+    return _summarised(work, arguments)
+
+
+def _serve(arguments: argparse.Namespace) -> int:
+    from schedlab.batsim.backend import recorded
+    from schedlab.batsim.json_socket import JsonSocket
+    from schedlab.batsim.running import open_backend, read_summary
+    from schedlab.batsim.serve import serve
+
+    def work() -> dict[str, float]:
+        with (
+            open_backend("embedded", _inputs(arguments)) as simulation,
+            JsonSocket("REQ", arguments.endpoint, bind=arguments.bind, anywhere=arguments.anywhere) as socket,
+            recorded(simulation, arguments.messages) as conversation,
+        ):
+            log.info("%s %s", "waiting for a scheduler to connect to" if arguments.bind else "waiting for a scheduler at", socket.endpoint)
+            serve(conversation, socket, arguments.scheduler_limit)
+        return read_summary(arguments.export)
+
+    return _summarised(work, arguments)
+
+
+def _summarised(work: Callable[[], dict[str, float]], arguments: argparse.Namespace) -> int:
+    """Do the work and print its summary; 1 where it fails, 143 where SIGTERM ends it (what it started is ended, too)."""
+    from schedlab.batsim.errors import ProtocolError, SimulationDeadlock
+    from schedlab.batsim.pybatsim_bus import SchedulerFailed
+    from schedlab.batsim.real_batsim import BatsimFailed
+
+    former = signal.signal(signal.SIGTERM, _terminate)
+    try:
+        row = work()
+    except (SchedulerFailed, ProtocolError, SimulationDeadlock, BatsimFailed) as failure:
+        if arguments.traceback and failure.__cause__ is not None:
+            traceback.print_exception(failure.__cause__, file=sys.stderr)
+        print("\n".join(f"error: {line}" for line in str(failure).splitlines()), file=sys.stderr)
+        return 1
+    except _Terminated:
+        return 143
+    finally:
+        signal.signal(signal.SIGTERM, former)
+    log.info("wrote %s_jobs.csv, %s_schedule.csv and others", arguments.export, arguments.export)
+    for name, column in SUMMARY:
+        print(f"{name}: {row[column]:.6g}")
+    if arguments.energy:
+        print(f"consumed_joules: {row['consumed_joules']:.6f}")
+    return 0
+
+
+class _Terminated(BaseException):
+    """SIGTERM came: unwind, so that files are removed and processes ended."""
+
+
+def _terminate(_number: int, _frame: FrameType | None) -> None:
+    raise _Terminated
+
+
+def _inputs(arguments: argparse.Namespace) -> Inputs:
+    from schedlab.batsim.options import Options
+    from schedlab.batsim.running import Inputs
+
+    options = Options(
+        energy=arguments.energy,
+        events_file=arguments.events,
+        forward_unknown_events=arguments.forward_unknown_events,
+        dynamic_jobs=arguments.dynamic_jobs,
+        acknowledge_dynamic_jobs=arguments.ack_dynamic_jobs,
+        profile_reuse=arguments.profile_reuse,
+        forward_profiles=arguments.forward_profiles,
+        compute_sharing=arguments.compute_sharing,
+        mmax=arguments.mmax,
+        mmax_workload=arguments.mmax_workload,
+        master_host=arguments.master_host,
+        network=arguments.network,
+        control_latency=arguments.control_latency,
+    )
+    return Inputs(Path(arguments.platform), tuple(Path(file) for file in arguments.workload), arguments.export, options)
+
+
+def _scheduler_options(text: str) -> dict[str, Any]:
+    try:
+        options = json.loads(text)
+    except ValueError as error:
+        raise UserError(f"no JSON: {error}", where="--options", expected='an object such as \'{"priority": "sjf"}\'') from error
+    if not isinstance(options, dict):
+        raise UserError("no JSON object", where="--options", expected='an object such as \'{"priority": "sjf"}\'')
+    return options
+
+
+def _seconds(text: str) -> float | None:
+    """A limit on the command line: seconds, 0 for none."""
+    seconds = float(text)
+    if not 0 <= seconds < float("inf"):
+        raise ValueError
+    return seconds or None
