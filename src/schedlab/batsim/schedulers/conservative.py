@@ -50,6 +50,11 @@ class Availability:
         first, last = self._step(begin), self._step(end)
         self.free[first:last] -= hosts
 
+    def most_free(self, begin: float, end: float) -> int:
+        """Return the largest number of hosts that is free at any moment of a stretch of time."""
+        first = max(int(self.times.searchsorted(begin, side="right")) - 1, 0)
+        return int(self.free[first : int(self.times.searchsorted(end))].max())
+
     def join_equal_steps(self) -> None:
         """Drop steps at which nothing changes."""
         changes = np.append(True, self.free[1:] != self.free[:-1])
@@ -80,7 +85,8 @@ class Conservative(QueueScheduler):
         self.waiting = JobColumns(("hosts", "walltime", "start"))  # in the order of arrival
         self.plan = Availability(self.bs.time(), self.hosts)
         self._ends: dict[str, float] = {}
-        self._early = self._stale = False
+        self._opened: list[tuple[float, float]] = []  # stretches in which hosts were given back
+        self._stale = False
 
     def enqueue(self, job: Job) -> None:
         """Put the job last; `schedule` reserves hosts for it."""
@@ -91,7 +97,7 @@ class Conservative(QueueScheduler):
         end = self._ends.pop(job.id)
         if end > self.bs.time():
             self.plan.occupy(self.bs.time(), end, -self.usable(job))
-            self._early = True
+            self._opened.append((self.bs.time(), end))
 
     def capacity_changed(self) -> None:
         """Note that the plan counts machines that are gone, or lacks some that are back."""
@@ -104,12 +110,12 @@ class Conservative(QueueScheduler):
         if self._stale:
             self._plan_anew(now)
         self.plan.advance(now)
-        if self._early:
+        if self._opened:
             self.plan.join_equal_steps()
             self._bring_forward()
         for at in (self.waiting.row("start") == np.inf).nonzero()[0]:
             self._reserve(at)
-        self._early = self._stale = False
+        self._stale = False
         self._start_due(now)
 
     def _reserve(self, at: int) -> None:
@@ -120,22 +126,32 @@ class Conservative(QueueScheduler):
             self.plan.occupy(start, start + walltime, int(hosts))
 
     def _bring_forward(self) -> None:
-        """Take each reservation out in the order of arrival and make it anew: its old place is free, so it cannot become later.
+        """Move reservations, in the order of arrival, to earlier dates that early ends have opened, until none can move.
 
-        Repeated until none moves. So each reservation begins now or where some other job ends, and that end will wake the scheduler.
+        A reservation is taken out and made anew: its old place is free, so it cannot become later. Only a job that would fit into a
+        stretch where hosts were given back, and that is planned behind the stretch's begin, can move; a job that moves opens another
+        stretch. At the end each reservation begins now or where some other job ends, and that end will wake the scheduler.
         """
-        starts = self.waiting.row("start")
-        while True:
-            before = starts.copy()
-            for at in (starts < np.inf).nonzero()[0]:
-                hosts, walltime, start = self.waiting.table()[:, at]
-                self.plan.occupy(start, start + walltime, -int(hosts))
+        hosts, walltimes, starts = self.waiting.table()
+        while self._opened:
+            begin, end = self._opened.pop(0)
+            at, room = -1, self.plan.most_free(begin, end)
+            while True:
+                may_move = (hosts[at + 1 :] <= room) & (starts[at + 1 :] > begin) & (starts[at + 1 :] < np.inf)
+                ahead = int(may_move.argmax()) if may_move.size else 0
+                if not may_move.size or not may_move[ahead]:
+                    break
+                at += 1 + ahead
+                start = float(starts[at])
+                self.plan.occupy(start, start + walltimes[at], -int(hosts[at]))
                 self._reserve(at)
-            if (starts == before).all():
-                return
+                if starts[at] < start:
+                    self._opened.append((start, start + float(walltimes[at])))
+                    room = self.plan.most_free(begin, end)
 
     def _plan_anew(self, now: float) -> None:
         self.plan = Availability(now, self.hosts - len(self.unavailable))
+        self._opened.clear()
         for job_id, end in self._ends.items():
             self.plan.occupy(now, end, self.usable(self.bs.jobs[job_id]))
         self.waiting.row("start")[:] = np.inf
