@@ -1,20 +1,11 @@
-"""The recorded conversations of a real Batsim, and a stand-in that replays one to a scheduler."""
+"""A stand-in for the simulator that says what was recorded."""
 
 from __future__ import annotations
 
 import json
-from pathlib import Path
 from typing import Any
 
 from schedlab.batsim.errors import SimulationDeadlock
-
-
-def conversation(case: Path) -> list[tuple[dict[str, Any], dict[str, Any]]]:
-    """Read a case's messages as pairs of what the simulator said and what the scheduler answered."""
-    lines = [json.loads(line) for line in (case / "protocol.jsonl").read_text().splitlines()]
-    said = [line["msg"] for line in lines if line["dir"] == "batsim->sched"]
-    answered = [line["msg"] for line in lines if line["dir"] == "sched->batsim"]
-    return list(zip(said, answered, strict=True))
 
 
 class Replay:

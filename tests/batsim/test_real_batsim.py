@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+from reference_cases import FOLDER
 
 from schedlab.batsim.errors import SimulationDeadlock
 from schedlab.batsim.options import Options
@@ -40,8 +41,8 @@ class StandIn:
 
 
 @pytest.fixture
-def stand_in(shared_data, tmp_path, monkeypatch):
-    case = shared_data / "cases" / "batsim" / "03_easy_backfill_walltimes"
+def stand_in(tmp_path, monkeypatch):
+    case = FOLDER / "03_easy_backfill_walltimes"
     path = tmp_path / "bin" / "batsim"
     path.parent.mkdir()
     script = Path(__file__).with_name("stand_in_batsim.py")
@@ -164,9 +165,9 @@ def wait_until(holds, seconds=5.0):
 
 @pytest.mark.skipif(shutil.which("batsim") is None, reason="no batsim binary on PATH")
 @pytest.mark.parametrize("case", ["01_delay_fcfs", "03_easy_backfill_walltimes"])
-def test_the_real_binary_gives_the_recorded_schedule(shared_data, tmp_path, monkeypatch, case):
+def test_the_real_binary_gives_the_recorded_schedule(tmp_path, monkeypatch, case):
     monkeypatch.chdir(tmp_path)
-    folder = shared_data / "cases" / "batsim" / case
+    folder = FOLDER / case
     scheduler = json.loads((folder / "case.json").read_text())["scheduler"]
     with RealBatsim("batsim", folder / "platform.xml", [folder / "workload.json"], Options(), str(tmp_path / "run")) as backend:
         run_pybatsim(backend, load_scheduler(scheduler))
