@@ -55,8 +55,13 @@ class JsonSocket:
         self._socket.close()
         self._context.term()
 
-    def send(self, message: dict[str, Any]) -> None:
-        """Send a message; it waits in a queue where the other side is not there yet."""
+    def send(self, message: dict[str, Any], seconds: float | None) -> None:
+        """Send a message. A connected end queues it where the other side is not there yet; a bound one waits for the other side.
+
+        Raises NoAnswer where it waits for longer than `seconds` (None: for ever).
+        """
+        if not self._socket.poll(None if seconds is None else int(seconds * 1000), self._zmq.POLLOUT):
+            raise NoAnswer
         self._socket.send(json.dumps(message, separators=(",", ":")).encode())
 
     def receive(self, seconds: float | None, look: Callable[[], None] = lambda: None) -> dict[str, Any]:

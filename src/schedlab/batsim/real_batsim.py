@@ -113,7 +113,7 @@ class RealBatsim:
         for event in message["events"]:
             if event["type"] in ("EXECUTE_JOB", "REJECT_JOB"):
                 self._waiting.pop(event["data"]["job_id"], None)
-        self._socket.send(message)
+        self._socket.send(message, self._seconds)
 
     def _finish(self) -> None:
         try:

@@ -16,8 +16,8 @@ def serve(backend: Backend, socket: JsonSocket, answer_limit: float | None) -> i
     """
     count = 0
     while (message := backend.next_message()) is not None:
-        socket.send(message)
         try:
+            socket.send(message, answer_limit)
             answer = socket.receive(answer_limit)
         except NoAnswer:
             what = "no scheduler answered" if count == 0 else "the scheduler did not answer the message"
