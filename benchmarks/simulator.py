@@ -1,0 +1,162 @@
+"""Simulated jobs per second and peak memory of the embedded simulator: python benchmarks/simulator.py [CASE ...]
+
+Each case runs in a process of its own and prints a line of a table. `jobs/s` counts wall-clock time from the first message to the last
+answer, reading of the inputs excluded; `memory` is the peak of resident memory above that after the imports.
+The workloads are made here from fixed seeds: arrivals at random, sizes and runtimes log-uniform, walltimes one to three times the runtime,
+so that the hosts would be busy for `LOAD` of the time.
+"""
+
+from __future__ import annotations
+
+import json
+import resource
+import subprocess
+import sys
+import tempfile
+import time
+from collections import deque
+from pathlib import Path
+
+import numpy as np
+
+LOAD = 0.9
+SPEED = 1e9  # flop/s of a host
+CASES = {
+    **{f"{kind}-{hosts}-{scheduler}": None for kind in ("delay", "cpu") for hosts in (128, 2280) for scheduler in ("fcfs", "easy")},
+    "communication": None,
+    "million": None,
+    "million-core": None,
+}
+
+
+def main() -> None:
+    """Run the cases named on the command line, by default all."""
+    names = sys.argv[1:] or list(CASES)
+    if len(names) == 2 and names[0] == "--here":
+        print(json.dumps(measure(names[1])))
+        return
+    print(f"{'case':22} {'jobs':>9} {'seconds':>8} {'jobs/s':>8} {'memory MB':>10} {'bytes/job':>10}", flush=True)
+    for name in names:
+        if name not in CASES:
+            sys.exit(f"no case '{name}'; there are: {', '.join(CASES)}")
+        done = subprocess.run([sys.executable, __file__, "--here", name], stdout=subprocess.PIPE, text=True, check=True)
+        row = json.loads(done.stdout)
+        jobs, seconds, memory, per_job = row["jobs"], row["seconds"], row["memory"] / 1e6, row["growth"] / row["jobs"]
+        print(f"{name:22} {jobs:9,} {seconds:8.2f} {jobs / seconds:8,.0f} {memory:10.1f} {per_job:10.0f}", flush=True)
+
+
+def measure(name: str) -> dict[str, float]:
+    """Run one case in this process."""
+    from schedlab.batsim.pybatsim_bus import run_pybatsim
+    from schedlab.batsim.running import Inputs, open_backend
+    from schedlab.batsim.scheduler_loading import load_scheduler
+    from schedlab.batsim.schedulers import conservative, easy, fcfs  # noqa: F401  imports are not part of what is measured
+
+    with tempfile.TemporaryDirectory() as folder:
+        jobs, hosts, scheduler = inputs(name, Path(folder))
+        imported = resident()
+        with open_backend("embedded", Inputs(Path(folder, "p.xml"), (Path(folder, "w.json"),), f"{folder}/out")) as simulation:
+            read = resident()
+            begin = time.perf_counter()
+            if scheduler is None:
+                first_come_first_served(simulation, hosts)
+            else:
+                run_pybatsim(simulation, load_scheduler(scheduler))
+            seconds = time.perf_counter() - begin
+        finished = len(Path(folder, "out_jobs.csv").read_text().splitlines()) - 1
+        assert finished == jobs, f"{finished} of {jobs} jobs finished"
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+    return {"jobs": jobs, "seconds": seconds, "memory": peak - imported, "growth": peak - read}
+
+
+def resident() -> int:
+    """Return the resident memory of this process in bytes (Linux)."""
+    return int(Path("/proc/self/statm").read_text().split()[1]) * resource.getpagesize()
+
+
+def inputs(name: str, folder: Path) -> tuple[int, int, str | None]:
+    """Write the platform and the workload of a case; return the numbers of jobs and hosts, and the scheduler (None: no PyBatsim)."""
+    if name == "communication":
+        write_platform(folder / "p.xml", 64, backbone=True)
+        write_communication(folder / "w.json", 200, 64)
+        return 200, 64, "fcfs"
+    if name.startswith("million"):
+        write_platform(folder / "p.xml", 128)
+        write_workload(folder / "w.json", 1_000_000, 128, "delay")
+        return 1_000_000, 128, None if name == "million-core" else "fcfs"
+    kind, hosts, scheduler = name.split("-")
+    write_platform(folder / "p.xml", int(hosts))
+    write_workload(folder / "w.json", 10_000, int(hosts), kind)
+    return 10_000, int(hosts), scheduler
+
+
+def write_platform(path: Path, hosts: int, backbone: bool = False) -> None:
+    """Write a cluster of equal hosts, with links and a backbone where asked for."""
+    network = 'bw="125MBps" lat="50us" bb_bw="1250MBps" bb_lat="10us"' if backbone else 'bw="125MBps" lat="0us"'
+    path.write_text(
+        f"""<?xml version='1.0'?>
+<platform version="4.1"><zone id="world" routing="Full">
+<cluster id="main" prefix="host_" suffix="" radical="{10_000}-{10_000 + hosts - 1}" speed="{SPEED:.0f}f" {network}/>
+<zone id="out" routing="Full"><host id="master_host" speed="1Gf"/></zone>
+<link id="wire" bandwidth="125MBps" latency="0us"/>
+<zoneRoute src="main" dst="out" gw_src="host_main_router" gw_dst="master_host"><link_ctn id="wire"/></zoneRoute>
+</zone></platform>
+"""
+    )
+
+
+def write_workload(path: Path, count: int, hosts: int, kind: str) -> None:
+    """Write jobs with one profile for each of a thousand runtimes; cpu jobs compute on all their hosts."""
+    random = np.random.default_rng(1)
+    runtimes = np.exp(random.uniform(np.log(10), np.log(10_000), 1000)).round()
+    profiles = {
+        str(number): {"type": "delay", "delay": runtime}
+        if kind == "delay"
+        else {"type": "parallel_homogeneous", "cpu": runtime * SPEED, "com": 0}
+        for number, runtime in enumerate(runtimes.tolist())
+    }
+    which = random.integers(1000, size=count)
+    sizes = np.ceil(np.exp(random.uniform(0, np.log(hosts / 4), count))).astype(int)
+    walltimes = (runtimes[which] * random.uniform(1.05, 3, count)).round()
+    span = (sizes * runtimes[which]).sum() / hosts / LOAD
+    submissions = np.sort(random.uniform(0, span, count)).round(2)
+    columns = (submissions.tolist(), sizes.tolist(), walltimes.tolist(), which.tolist())
+    jobs = [
+        {"id": number, "subtime": submission, "res": size, "walltime": walltime, "profile": str(profile)}
+        for number, (submission, size, walltime, profile) in enumerate(zip(*columns, strict=True))
+    ]
+    path.write_text(json.dumps({"nb_res": hosts, "jobs": jobs, "profiles": profiles}))
+
+
+def write_communication(path: Path, count: int, hosts: int) -> None:
+    """Write jobs whose hosts all exchange data with each other over the backbone, many at a time."""
+    random = np.random.default_rng(2)
+    profiles, jobs = {}, []
+    for number in range(count):
+        cpu, com = random.uniform(1e9, 1e11), random.uniform(1e6, 1e9)
+        profiles[str(number)] = {"type": "parallel_homogeneous", "cpu": cpu, "com": com}
+        jobs.append({"id": number, "subtime": number * 0.5, "res": int(random.integers(2, 9)), "walltime": 1e6, "profile": str(number)})
+    path.write_text(json.dumps({"nb_res": hosts, "jobs": jobs, "profiles": profiles}))
+
+
+def first_come_first_served(simulation: object, hosts: int) -> None:
+    """Schedule without PyBatsim, so that what is measured is the simulator's."""
+    from schedlab.batsim.schedulers.host_set import HostSet
+
+    free, waiting, running = HostSet([(0, hosts - 1)]), deque(), {}
+    while (message := simulation.next_message()) is not None:
+        now, decisions = message["now"], []
+        for event in message["events"]:
+            if event["type"] == "JOB_SUBMITTED":
+                waiting.append((event["data"]["job_id"], event["data"]["job"]["res"]))
+            elif event["type"] == "JOB_COMPLETED":
+                free.add(running.pop(event["data"]["job_id"]))
+        while waiting and waiting[0][1] <= len(free):
+            job, size = waiting.popleft()
+            running[job] = free.take_lowest(size)
+            decisions.append({"timestamp": now, "type": "EXECUTE_JOB", "data": {"job_id": job, "alloc": str(running[job])}})
+        simulation.answer({"now": now, "events": decisions})
+
+
+if __name__ == "__main__":
+    main()
