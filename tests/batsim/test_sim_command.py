@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -131,8 +132,6 @@ FAILURES = {
 
 @pytest.mark.parametrize("failure", FAILURES)
 def test_a_scheduler_that_fails_is_told_and_leaves_no_output(tmp_path, capsys, failure):
-    import re
-
     action, message = FAILURES[failure]
     scheduler = own_scheduler(tmp_path, action)
     status = run_delays(tmp_path, "--scheduler-limit", "0.5", "--messages", str(tmp_path / "m.jsonl"), scheduler=scheduler)
@@ -243,6 +242,21 @@ def test_serve_runs_pybatsims_own_launcher_at_the_other_end(tmp_path):
     assert (served.returncode, scheduler.returncode) == (0, 0), err + scheduler.stderr
     assert out.startswith("jobs: 60\n")
     assert (tmp_path / "run_jobs.csv").read_text() == (DELAYS / "out_jobs.csv").read_text()
+
+
+def test_the_scheduler_of_the_documentation_works(tmp_path, repository):
+    blocks = re.findall(r"```python\n(.*?)```", (repository / "docs" / "batsim.md").read_text(), re.DOTALL)
+    block = next(block for block in blocks if "import json, zmq" in block)
+    with JsonSocket("REP", "tcp://127.0.0.1:*", bind=True) as socket:
+        endpoint = socket.endpoint
+    (tmp_path / "scheduler.py").write_text(block.replace("tcp://127.0.0.1:28000", endpoint))
+    served = start("serve", tmp_path, "--endpoint", endpoint, "--scheduler-limit", "30")
+    subprocess.run([sys.executable, "scheduler.py"], cwd=tmp_path, timeout=60, check=True)
+    out, err = served.communicate(timeout=30)
+    assert served.returncode == 0, err
+    assert run_delays(tmp_path / "ours", scheduler="fcfs") == 0
+    assert out.startswith("jobs: 60\n")
+    assert (tmp_path / "run_jobs.csv").read_text() == (tmp_path / "ours" / "run_jobs.csv").read_text()
 
 
 def test_serve_gives_up_where_no_scheduler_comes(tmp_path, capsys):

@@ -36,7 +36,8 @@ SUMMARY = (
 def add_sim_commands(groups: argparse._SubParsersAction) -> None:
     """Add `schedlab sim` with its commands `run` and `serve`."""
     summary = "simulate batch queues as Batsim does: run, serve"
-    commands = groups.add_parser("sim", help=summary, description=summary).add_subparsers(title="commands", metavar="COMMAND", required=True)
+    sim = groups.add_parser("sim", help=summary, description=summary)
+    commands = sim.add_subparsers(title="commands", metavar="COMMAND", required=True)
 
     run = commands.add_parser("run", help="run a scheduler on a workload and a platform")
     _add_inputs(run)
