@@ -18,6 +18,7 @@ setup: $(STAMP)
 # which name a pyzmq that does not build on Python 3.11 (it works with the one in requirements.txt).
 $(STAMP):
 	@$(PYTHON) -c 'import sys; sys.exit(0 if sys.version_info >= (3, 11) else "schedlab needs Python 3.11 or newer; this is " + sys.version.split()[0] + ". Name another one: make PYTHON=python3.12 ...")'
+	@echo "Installing the pinned versions into $(VENV): some minutes, 2 GB."
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check "$$(grep '^torch==' requirements.txt)"
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements.txt

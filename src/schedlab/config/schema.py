@@ -131,9 +131,7 @@ def _describe(kind: type[Settings], item: Mapping[str, Any], where: Any) -> User
     path, tagged = item["loc"], item["tagged"]
     if item["type"] == "extra_forbidden":
         siblings = _fields_at(kind, tagged[:-1])
-        return UserError(
-            f"unknown key '{path[-1]}'", where=where(path), expected="a known key", remedy=did_you_mean(str(path[-1]), siblings)
-        )
+        return UserError(f"unknown key '{path[-1]}'", where=where(path), remedy=did_you_mean(str(path[-1]), siblings))
     doc = _field_doc(kind, tagged)
     if item["type"] == "missing":
         return UserError(f"key '{path[-1]}' is missing", where=where(path), expected=doc)
