@@ -116,18 +116,26 @@ class Easy(QueueScheduler):
         shadow, extra = self._standing
         at = self._considered
         while self.free and at < len(self.waiting):
-            hosts, walltime = self.waiting.table()[:2, at:]
-            may = (hosts <= len(self.free)) & ((now + walltime <= shadow) | (hosts <= extra))
-            ahead = int(may.argmax())
-            if not may[ahead]:
-                break
-            at += ahead
+            if at == len(self.waiting) - 1:  # one new job, the commonest case: arrays would cost more than they save
+                if not self._may_start(self.waiting.jobs[at], now, shadow, extra):
+                    break
+            else:
+                hosts, walltime = self.waiting.table()[:2, at:]
+                may = (hosts <= len(self.free)) & ((now + walltime <= shadow) | (hosts <= extra))
+                ahead = int(may.argmax())
+                if not may[ahead]:
+                    break
+                at += ahead
             job = self.waiting.remove(at)
             if now + job.requested_time > shadow:
                 extra -= job.requested_resources
             self.start(job)
         self._standing = shadow, extra
         self._considered = len(self.waiting)
+
+    def _may_start(self, job: Job, now: float, shadow: float, extra: int) -> bool:
+        hosts = job.requested_resources
+        return hosts <= len(self.free) and (now + job.requested_time <= shadow or hosts <= extra)
 
     def _sort_queue(self) -> None:
         self._forget_pass()
