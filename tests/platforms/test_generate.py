@@ -212,3 +212,11 @@ def test_any_synthetic_platform_is_whole(values):
     assert len(identifiers) == len(set(identifiers))
     known = set(identifiers)
     assert all(link.get("id") in known for link in root.iter("link_ctn"))
+
+
+def test_a_platform_for_schedulers_that_set_no_pstate_starts_at_full_speed():
+    settings = shipped("learning", pstates={"managed": False, "idle_power": 0.5})
+    host = hosts(elements(settings))["cor_2"]
+    assert (host.get("speed"), host.get("pstate")) == ("4.400Gf", "0")
+    assert property_of(host) == ("wattage_per_state", "25.000:50.000")
+    assert [state.name for state in hierarchy_of(settings).states] == ["full_speed"]

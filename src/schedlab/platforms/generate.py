@@ -103,13 +103,19 @@ def _cluster(number: int, cluster: Cluster, hierarchy: Hierarchy, settings: Plat
 
 def _host_attributes(processor: Processor, states: tuple[PowerState, ...], settings: PlatformSettings) -> str:
     speeds = ", ".join(_speed(state, processor) for state in states)
-    powers = ", ".join(f"{power}:{power}" for power in (_number(state.power * processor.power_per_core) for state in states))
+    powers = ", ".join(_power(state, processor) for state in states)
     power = f'<prop id="{settings.power_property}" value="{powers}"/>' if settings.energy else ""
-    return f'speed="{speeds}" pstate="{settings.pstates.initial}">{power}</host>'
+    initial = settings.pstates.initial if settings.pstates.managed else 0
+    return f'speed="{speeds}" pstate="{initial}">{power}</host>'
 
 
 def _speed(state: PowerState, processor: Processor) -> str:
     return f"{_number(state.flops)}f" if state.flops else f"{_number(state.speed * processor.gflops_per_core)}Gf"
+
+
+def _power(state: PowerState, processor: Processor) -> str:
+    idle = state.power if state.idle_power is None else state.idle_power
+    return ":".join(_number(share * processor.power_per_core) for share in (idle, state.power))
 
 
 def _core_routes(router: str, core: str, link: str) -> str:

@@ -29,13 +29,14 @@ FORMAT = 1
 @dataclass(frozen=True, slots=True)
 class PowerState:
     """A pstate of every core: its speed as a share of full speed or, where `flops` is given, in flop/s; its power as a share of the
-    core's, as the simulator counts it and as the resource model does."""
+    core's, as the simulator counts it and as the resource model does. idle_power: the former while no job runs; None: the same."""
 
     name: str
     speed: float
     power: float
     model_power: float
     flops: float | None = None
+    idle_power: float | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,8 +22,11 @@ REFERENCE: dict[str, Any] = {
 
 
 class PstateSettings(Settings):
-    """The four pstates of a core. Powers are shares of the core's power."""
+    """The pstates of a core. Powers are shares of the core's power."""
 
+    managed: bool = setting(
+        True, doc="four pstates, which the scheduler sets by what a core does; false: full speed alone, for schedulers that set none"
+    )
     initial: int = setting(3, doc="pstate in which the simulation begins; 0 for schedulers that know nothing of pstates", ge=0, le=3)
     oversubscribed_speed: float = setting(0.75, doc="share of full speed while memory bandwidth does not suffice", gt=0, le=1)
     busy_power: float = setting(1.0, doc="a core that runs a job, over-subscribed or not", ge=0)
@@ -31,10 +34,12 @@ class PstateSettings(Settings):
     neighbour_busy_model_power: float | None = setting(
         None, doc="the same as the resource model counts it; null: as the simulator does (published: 0.15)", ge=0
     )
-    idle_power: float = setting(0.05, doc="a core whose whole processor is free", ge=0)
+    idle_power: float = setting(0.05, doc="a core whose whole processor is free; where managed is false, any free core", ge=0)
 
     def states(self) -> tuple[PowerState, ...]:
-        """Return the pstates 0 to 3."""
+        """Return the pstates 0 to 3, or pstate 0 alone."""
+        if not self.managed:
+            return (PowerState("full_speed", 1.0, self.busy_power, self.busy_power, idle_power=self.idle_power),)
         shared, model = self.neighbour_busy_power, self.neighbour_busy_model_power
         return (
             PowerState("full_speed", 1.0, self.busy_power, self.busy_power),
