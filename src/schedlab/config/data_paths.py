@@ -1,4 +1,4 @@
-"""Where other people's data lies: below the folder that SCHEDLAB_DATA names, else below resources/data of the working directory."""
+"""Where data lies: below the folder that SCHEDLAB_DATA names, below resources/data of the working directory, or in the latter itself."""
 
 from __future__ import annotations
 
@@ -15,6 +15,5 @@ def find_data(name: Path | str) -> Path:
     if path.is_absolute():
         return path
     shared = os.environ.get(DATA_VARIABLE)
-    if shared and (Path(shared) / path).exists():
-        return Path(shared) / path
-    return LOCAL_DATA / path
+    places = [Path(shared) / path] if shared else []
+    return next((place for place in (*places, LOCAL_DATA / path, path) if place.exists()), LOCAL_DATA / path)
