@@ -89,6 +89,12 @@ def test_run_times_and_walltimes():
         convert({**WELL, "run": -1}, runtime="trace")
 
 
+def test_a_walltime_for_the_slowest_core_kills_no_job_for_where_it_ran():
+    job = convert({**WELL, "run": 100}, runtime="trace", walltime="slowest_core")[0]
+    assert job.jobs[0]["walltime"] == 105  # 100 s at 4.2 Gflop/s take 105 s at 4.0
+    assert profiles_of(job)[0]["cpu"] / 4.0e9 == pytest.approx(105.0)
+
+
 def test_draws_have_the_published_distribution():
     assert sum(PROBABILITIES) == pytest.approx(1)
     assert (len(FACTORS), FACTORS[0], FACTORS[-1]) == (25, 0.05, 1.25)

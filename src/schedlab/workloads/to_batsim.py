@@ -6,6 +6,7 @@ the values that give the published behaviour.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -24,6 +25,7 @@ FACTORS = tuple(round(0.05 * number, 2) for number in range(1, 26))
 PROBABILITIES = (0.15, 0.09, 0.07, *[0.04] * 5, *[0.03] * 5, *[0.02] * 10, 0.06, 0.08)
 MEMORY_BANDWIDTHS = (4, 8, 12, 16, 20, 24)
 KB_PER_MB, FLOPS_PER_GFLOP = 1000, 1e9
+ROUNDING = 1e-6  # s, the resolution of the simulator's dates
 REFERENCE: dict[str, Any] = {
     "infeasible": "keep",
     "legacy_draws": True,
@@ -41,7 +43,9 @@ class BatsimSettings(Settings):
     runtime: Literal["drawn", "requested", "trace"] = setting(
         "drawn", doc="run time on a core of mean speed: a drawn share of the requested time, the requested time, or that of the trace"
     )
-    walltime: Literal["none", "requested"] = setting("none", doc="none: no job is killed; requested: at its requested time")
+    walltime: Literal["none", "requested", "slowest_core"] = setting(
+        "none", doc="none: no job is killed; requested: at its requested time; slowest_core: at what that takes there, rounded up"
+    )
     memory_bandwidth: tuple[float, ...] = setting(MEMORY_BANDWIDTHS, doc="demand of each core of a job, one of", unit="GB/s", min_length=1)
     missing_memory: tuple[int, ...] = setting(
         (), doc="memory per core of jobs without any, one of; empty: such jobs are skipped", unit="MB"
@@ -85,6 +89,7 @@ def to_batsim(trace: Trace, hierarchy: Hierarchy, settings: BatsimSettings, seed
         )
     factors, bandwidths = _draws(len(jobs), settings, seed)
     speed = hierarchy.reference_speed
+    slowdown = {"requested": 1.0, "slowest_core": speed / float(hierarchy.gflops.min())}.get(settings.walltime)
     written: list[dict[str, Any]] = []
     profiles: dict[str, dict[str, Any]] = {}
     shifts = _shifts(jobs["submit"].to_numpy(), settings.legacy_submit_shift)
@@ -100,7 +105,7 @@ def to_batsim(trace: Trace, hierarchy: Hierarchy, settings: BatsimSettings, seed
         profile |= {"req_ops": int(speed * requested * FLOPS_PER_GFLOP), "mem": memory, "mem_bw": _plain(bandwidth)}
         profiles.setdefault(name, profile)
         job = {"id": number, "subtime": _plain(submit), "res": res, "profile": name}
-        written.append(job | ({"walltime": _plain(requested)} if settings.walltime == "requested" else {}))
+        written.append(job if slowdown is None else job | {"walltime": _walltime(requested, slowdown)})
     return BatsimWorkload(settings.nb_res or hierarchy.cores, written, profiles), report
 
 
@@ -181,6 +186,10 @@ def _shifts(submit: np.ndarray, legacy: bool) -> np.ndarray:
         first = first or time  # the published generator takes 0 for "not set"
         shifted.append(time - first)
     return np.array(shifted)
+
+
+def _walltime(requested: float, slowdown: float) -> int | float:
+    return _plain(requested) if slowdown == 1.0 else math.ceil(requested * slowdown - ROUNDING)
 
 
 def _plain(value: float) -> int | float:
