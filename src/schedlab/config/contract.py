@@ -219,6 +219,7 @@ class Study:
     terms: words of its figures, rules' names among them -> what they mean, for the glossary of the index.
     check(scenario) and check_policy(policy, learner's values) may yield or raise UserErrors for what types cannot say; a `where` that is
     a key gets its file in front. commands adds the study's sub-commands to a parser.
+    own_rule(FILE.py:CLASS) gives the maker of a user's own rule where that is something else than a class with `reset` and `act`.
     """
 
     name: str
@@ -243,3 +244,4 @@ class Study:
     check: Callable[[Any], Iterable[UserError]] | None = None
     check_policy: Callable[[PolicySettings, Any], Iterable[UserError]] | None = None
     commands: Callable[[argparse._SubParsersAction], None] | None = None
+    own_rule: Callable[[str], RuleMaker] | None = None

@@ -33,7 +33,8 @@ def make_rule(study: Study, spec: PolicySpec, problem: Problem, seed: int) -> Po
     seed  root seed and the policy's own seed number together, as `policy_stream` derives it
     """
     if is_file_target(spec.target):
-        return load_class(spec.target, "rule")(spec.params, problem, seed)
+        make = study.own_rule(spec.target) if study.own_rule else load_class(spec.target, "rule")
+        return make(spec.params, problem, seed)
     if spec.target not in study.rules:
         raise UserError(
             f"unknown rule '{spec.target}' of study '{study.name}'", where=spec.name, remedy=did_you_mean(spec.target, study.rules)

@@ -1,0 +1,97 @@
+"""What is wrong with a scenario that its types cannot say: found by `schedlab check`, before the first job."""
+
+from __future__ import annotations
+
+import importlib.util
+from collections.abc import Iterable
+
+from schedlab.config.errors import UserError, UserErrors
+from schedlab.config.plugins import is_file_target
+from schedlab.config.schema import validate
+from schedlab.config.settings import RuleSettings
+from schedlab.platforms.generate import hierarchy_of
+from schedlab.platforms.hierarchy import Hierarchy
+from schedlab.studies.hetero.replicates import check_replicates
+from schedlab.studies.hetero.rules import NEED_WALLTIMES
+from schedlab.studies.hetero.settings import HeteroScenario, PyBatsimSettings
+
+
+def check(scenario: HeteroScenario) -> Iterable[UserError]:
+    """Yield the mistakes of a scenario: platform, jobs larger than it, replicates, rules, energy."""
+    hierarchy = None
+    try:
+        hierarchy = hierarchy_of(scenario.platform)
+    except UserErrors as several:
+        yield from (_at(error, "platform") for error in several.errors)
+    except UserError as error:
+        yield _at(error, "platform")
+    if hierarchy is not None:
+        yield from _check_sizes(scenario, hierarchy)
+    yield from check_replicates(scenario.workload, scenario.replicates)
+    if scenario.energy and not scenario.platform.energy:
+        yield UserError("energy is asked for", where="platform.energy", expected="true, as the hosts' powers must be written")
+    for number, rule in enumerate(scenario.rule_settings()):
+        yield from _check_rule(scenario, rule, f"rules.{number}")
+
+
+def _check_sizes(scenario: HeteroScenario, hierarchy: Hierarchy) -> Iterable[UserError]:
+    """Jobs drawn for a larger machine than the platform; a trace is looked at when it is read."""
+    workload = scenario.workload
+    if workload.source != "lublin":
+        return
+    drawn = workload.lublin.processors
+    if drawn > hierarchy.cores:
+        yield UserError(
+            f"jobs are drawn for a machine of {drawn} processors",
+            where="workload.lublin.processors",
+            expected=f"at most the {hierarchy.cores} cores of platform {hierarchy.name}",
+        )
+    for kind in ("typeless",) if workload.lublin.types == "typeless" else ("batch", "interactive"):
+        try:
+            workload.lublin.bounds(kind)
+        except UserError as error:
+            yield _at(error, "workload.lublin")
+
+
+def _check_rule(scenario: HeteroScenario, rule: RuleSettings, where: str) -> Iterable[UserError]:
+    target = rule.target or rule.name
+    if is_file_target(target):  # what a scheduler of the user's own needs, it says itself
+        return
+    if scenario.platform.pstates.managed:
+        yield UserError(
+            f"the cores' pstates are set by the scheduler, and rule {rule.name} sets none",
+            where="platform.pstates.managed",
+            expected="false; else its jobs would never end",
+        )
+    if target in NEED_WALLTIMES and scenario.workload.source != "batsim" and scenario.workload.batsim.walltime == "none":
+        yield UserError(
+            f"rule {rule.name} needs walltimes, and the jobs get none",
+            where="workload.batsim.walltime",
+            expected="requested or slowest_core",
+        )
+    try:
+        _make(target, rule)
+    except UserErrors as several:
+        yield from (_at(error, where) for error in several.errors)
+    except UserError as error:
+        yield _at(error, where)
+
+
+def _make(target: str, rule: RuleSettings) -> None:
+    """Make the scheduler once, to hear what it says of its options; where PyBatsim is missing, the job will say so."""
+    name, options = target, rule.params
+    if target == "pybatsim":
+        settings = validate(PyBatsimSettings, rule.params)
+        name, options = settings.scheduler, settings.options
+    if importlib.util.find_spec("batsim") is not None:
+        from schedlab.batsim.scheduler_loading import load_scheduler
+
+        load_scheduler(name, dict(options))
+
+
+def _at(error: UserError, key: str) -> UserError:
+    """An error of a part of the scenario at the key that holds it, which then gets the file's name."""
+    if not isinstance(error, UserError) or not hasattr(error, "what"):
+        return error
+    what = f"{error.where}: {error.what}" if error.where and error.where != "--scheduler" else error.what
+    return UserError(what, where=key, expected=error.expected, remedy=error.remedy)

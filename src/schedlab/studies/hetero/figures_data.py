@@ -1,0 +1,128 @@
+"""What the figures of this study are drawn from: the rows of one workload, the machine behind them, colours, and readable units."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from schedlab.config.contract import FigureSpec, Metric, StudyTables
+from schedlab.config.errors import UserError, did_you_mean
+from schedlab.figures import helpers, theme
+from schedlab.figures.theme import Style
+from schedlab.platforms.hierarchy import Hierarchy, read_hierarchy
+from schedlab.studies.hetero.problem import METRICS
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+BY_NAME = {metric.name: metric for metric in METRICS}
+LARGER_UNITS = {"s": ((3600.0, "h"), (60.0, "min")), "J": ((1e9, "GJ"), (1e6, "MJ"), (1e3, "kJ")), "J s": ((1e12, "TJ s"), (1e9, "GJ s"))}
+
+
+@dataclass(frozen=True)
+class Scaled:
+    """A quantity in a unit that suits its size: values are divided by `size`."""
+
+    size: float
+    label: str
+    unit: str
+
+    def text(self, value: float) -> str:
+        """Return a value (in the original unit) as text with the unit."""
+        number = helpers.number_text(value / self.size, "{:.3g}" if abs(value / self.size) < 1000 else "{:.0f}")
+        return f"{number} {self.unit}".rstrip(" -")
+
+
+def scaled(metric: Metric, largest: float) -> Scaled:
+    """Return the unit to show a metric in whose largest value is `largest`: the first that leaves a number of at least 1."""
+    found = next(((size, unit) for size, unit in LARGER_UNITS.get(metric.unit, ()) if largest >= size), (1.0, metric.unit))
+    label = metric.label or metric.name.replace("_", " ")
+    unit = "" if found[1] in ("-", "fraction") else found[1]
+    return Scaled(found[0], f"{label} ({unit})" if unit else label, unit)
+
+
+def scenarios(tables: StudyTables, spec: FigureSpec) -> list[str]:
+    """Return the scenarios that a figure shows, in its order; all where it names none."""
+    return list(spec.scenarios or sorted(tables.scenarios))
+
+
+def policies(tables: StudyTables, spec: FigureSpec, scenario: str) -> list[str]:
+    """Return the policies that a figure shows of a scenario: in its order, or, where it names none, from best to worst."""
+    rows = tables.summary[(tables.summary["scenario"] == scenario) & (tables.summary["split"] == "test")]
+    ranked = helpers.policy_order(rows, next(metric for metric in METRICS if metric.headline))
+    return [name for name in spec.policies if name in ranked] if spec.policies else ranked
+
+
+def looks(tables: StudyTables, names: Sequence[str]) -> dict[str, Style]:
+    """Return the styles of policies: as everywhere, except that rules among themselves have colours, by their order in the study."""
+    styles = theme.styles_of(tables.scores)
+    kinds = dict(zip(tables.scores["policy"], tables.scores["kind"], strict=True))
+    if any(kinds[name] != "rule" for name in names):
+        return styles
+    rules = sorted(name for name, kind in kinds.items() if kind == "rule")
+    return {name: Style(colour(number), styles[name].marker, theme.DASHES[number % len(theme.DASHES)]) for number, name in enumerate(rules)}
+
+
+def colour(number: int) -> str:
+    """Return a colour of the theme applied."""
+    import matplotlib as mpl
+
+    colours = mpl.rcParams["axes.prop_cycle"].by_key()["color"]
+    return colours[number % len(colours)]
+
+
+def parameter(spec: FigureSpec, name: str, default: Any) -> Any:
+    """Return a value of the figure's params. Raises UserError for one of another type than the default's."""
+    value = spec.params.get(name, default)
+    if type(value) is not type(default):
+        raise UserError(f"{name} is {value!r}", where=f"figure {spec.name}: params", expected=f"as in {default!r}")
+    return value
+
+
+def refuse_unknown(spec: FigureSpec, known: Sequence[str]) -> None:
+    """Raise UserError where the figure's params hold a key that its drawing does not read."""
+    for name in spec.params:
+        if name not in known:
+            raise UserError(f"unknown parameter '{name}'", where=f"figure {spec.name}: params", remedy=did_you_mean(name, known))
+
+
+def unit_shown(tables: StudyTables, spec: FigureSpec, scenario: str) -> str:
+    """Return the workload that a figure shows: params.unit, or the first of the test split. Raises UserError for an unknown one."""
+    rows = tables.scores[tables.scores["scenario"] == scenario]
+    known = sorted(set(rows["unit"]))
+    wanted = parameter(spec, "unit", "") or min(rows.loc[rows["split"] == "test", "unit"])
+    if wanted not in known:
+        raise UserError(f"there is no workload '{wanted}'", where=f"figure {spec.name}: params.unit", remedy=did_you_mean(wanted, known))
+    return wanted
+
+
+def detail(tables: StudyTables, table: str, scenario: str, unit: str, policy: str) -> pd.DataFrame:
+    """Return the rows of a detail table that one policy gave on one workload, its first seed's."""
+    rows = tables.details[table]
+    found = rows[(rows["scenario"] == scenario) & (rows["unit"] == unit) & (rows["policy"] == policy)]
+    return found[found["policy_seed"] == found["policy_seed"].min()]
+
+
+def resources(tables: StudyTables, scenario: str) -> Hierarchy:
+    """Return the resources of a scenario's platform."""
+    return read_hierarchy(tables.inputs[scenario]["resources"])
+
+
+def means_within(times: np.ndarray, values: np.ndarray, edges: np.ndarray) -> np.ndarray:
+    """Return the mean of a step function in each interval between `edges` (n + 1,): (n,).
+
+    times, values  (m,): each value holds from its time to the next; 0 before the first, the last one after it
+    """
+    lengths = np.diff(times, append=max(times[-1], edges[-1]))
+    integral = np.concatenate([[0.0], np.cumsum(lengths * values)])
+    at_edges = np.interp(edges, np.append(times, times[-1] + lengths[-1]), integral)
+    return np.diff(at_edges) / np.diff(edges)
+
+
+def split_means(summary: pd.DataFrame, metric: str, scenario: str) -> Mapping[str, float]:
+    """Return policy -> value of a metric on the test workloads of a scenario."""
+    rows = summary[(summary["metric"] == metric) & (summary["scenario"] == scenario) & (summary["split"] == "test")]
+    return dict(zip(rows["policy"], rows["value"], strict=True))

@@ -1,0 +1,153 @@
+"""The figure of scores: every scheduler in every metric, with its uncertainty, scenario beside scenario."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from schedlab.config.contract import Drawing, FigureSpec, Metric, StudyTables
+from schedlab.config.errors import UserError, did_you_mean
+from schedlab.figures import helpers, theme
+from schedlab.figures.theme import INK
+from schedlab.studies.hetero import figures_data as data
+from schedlab.studies.hetero.problem import METRICS
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from matplotlib.axes import Axes
+
+ROW_MM, COLUMNS = 4.8, 4
+WIDE = 20.0  # largest over smallest value from which an axis is logarithmic
+
+
+def draw_metrics(tables: StudyTables, spec: FigureSpec) -> Drawing:
+    """A panel a metric, a row a scheduler, a point with its interval for each scenario; from best to worst by the headline metric.
+
+    params  metrics: names, a panel each (all); a metric that is 0 everywhere has none, and the caption says so
+            against: a scheduler; then differences to it on the same workloads are shown, in percent of its mean
+    """
+    data.refuse_unknown(spec, ("metrics", "against"))
+    names = data.scenarios(tables, spec)
+    baseline = data.parameter(spec, "against", "")
+    rows = _against(tables, baseline, spec) if baseline else tables.summary
+    order = [name for name in data.policies(tables, spec, names[0]) if name != baseline]
+    rows = rows[rows["scenario"].isin(names) & (rows["split"] == "test") & rows["policy"].isin(order)]
+    chosen = [_known(name, spec) for name in data.parameter(spec, "metrics", [metric.name for metric in METRICS])]
+    nothing = {name for name, values in rows.groupby("metric")["value"] if not values.any()}
+    metrics = [metric for metric in chosen if metric.name in set(rows["metric"]) - nothing]
+    columns = min(COLUMNS, len(metrics))
+    lines = -(-len(metrics) // columns)
+    figure, panels = theme.new_figure(lines, columns, height_mm=16 + lines * (17 + ROW_MM * len(order)), sharey=True, squeeze=False)
+    for axes in panels.ravel()[len(metrics) :]:
+        axes.set_visible(False)
+    for axes, metric in zip(panels.ravel(), metrics, strict=False):
+        _metric_panel(axes, rows[rows["metric"] == metric.name], metric, order, names, bool(baseline))
+    explained = helpers.explain_uncertainty(figure, rows, more=_keys(names) if len(names) > 1 else ())
+    zero = [metric.label for metric in chosen if metric.name in nothing]
+    told = [_told(tables, names, order, metrics) if not baseline else _told_against(rows, names, metrics, baseline)]
+    told += [f"Zero for all: {', '.join(zero)}."] if zero and not baseline else []
+    return Drawing(figure, f"{spec.caption} {' '.join(told)} {_workloads(rows)} {explained}")
+
+
+def _known(name: str, spec: FigureSpec) -> Metric:
+    if name not in data.BY_NAME:
+        raise UserError(f"unknown metric '{name}'", where=f"figure {spec.name}: params.metrics", remedy=did_you_mean(name, data.BY_NAME))
+    return data.BY_NAME[name]
+
+
+def _against(tables: StudyTables, baseline: str, spec: FigureSpec) -> pd.DataFrame:
+    """The paired differences to a scheduler in percent of its mean, in the summary's columns; where its mean is 0 there is no row."""
+    rows = tables.comparisons[tables.comparisons["baseline"] == baseline].drop_duplicates(["scenario", "policy", "split", "metric"])
+    if rows.empty:
+        known = sorted(set(tables.comparisons["baseline"]))
+        where = f"figure {spec.name}: params.against"
+        raise UserError(f"nothing is compared with '{baseline}'", where=where, remedy=did_you_mean(baseline, known))
+    kept = ["scenario", "policy", "split", "metric", "value"]
+    reference = tables.summary.loc[tables.summary["policy"] == baseline, kept].rename(columns={"value": "reference"})
+    rows = rows.rename(columns={"difference": "value"}).merge(reference.drop(columns="policy"), on=["scenario", "split", "metric"])
+    rows = rows[rows["reference"] != 0]
+    parts = ["value", "ci_low", "ci_high", "range_low", "range_high"]
+    return rows.assign(**{name: 100 * rows[name] / rows["reference"].abs() for name in parts})
+
+
+def _metric_panel(axes: Axes, rows: pd.DataFrame, metric: Metric, order: Sequence[str], names: Sequence[str], difference: bool) -> None:
+    scale = data.Scaled(1.0, metric.label, "%") if difference else data.scaled(metric, float(rows["value"].max()))
+    offsets = np.linspace(-0.17, 0.17, len(names)) if len(names) > 1 else [0.0]
+    for number, (name, offset) in enumerate(zip(names, offsets, strict=True)):
+        found = {row["policy"]: row for _, row in rows[rows["scenario"] == name].iterrows()}
+        for height, policy in enumerate(order):
+            if policy in found:
+                _point(axes, found[policy], height + offset, scale.size, _look(number))
+    axes.set_yticks(range(len(order)), order)
+    axes.set_ylim(len(order) - 0.5, -0.5)
+    arrow = "\N{LEFTWARDS ARROW}" if metric.better == "lower" else "\N{RIGHTWARDS ARROW}"
+    unit = f"{scale.unit}   " if scale.unit else ""
+    axes.set(title=metric.label[:1].upper() + metric.label[1:], xlabel=f"{unit}{arrow} better")
+    axes.tick_params(axis="y", length=0)
+    axes.margins(x=0.08)
+    if difference:
+        axes.axvline(0, color=INK, linewidth=0.8, zorder=1)
+    _spread_axis(axes, rows["value"].to_numpy() / scale.size, difference)
+    axes.grid(True, axis="x")
+
+
+def _spread_axis(axes: Axes, values: np.ndarray, difference: bool) -> None:
+    """A logarithmic axis where values differ by orders of magnitude; else few ticks."""
+    if difference or values.min() <= 0 or values.max() < WIDE * values.min():
+        helpers.short_ticks(axes, 4)
+        return
+    from matplotlib.ticker import NullFormatter
+
+    axes.set_xscale("log")
+    axes.xaxis.set_minor_formatter(NullFormatter())
+
+
+def _point(axes: Axes, row: pd.Series, height: float, size: float, look: Mapping[str, Any]) -> None:
+    low, high, width = ("ci_low", "ci_high", 2.2) if np.isfinite(row["ci_low"]) else ("range_low", "range_high", 0.7)
+    axes.plot([row[low] / size, row[high] / size], [height] * 2, color=look["color"], linewidth=width, alpha=0.55, solid_capstyle="butt")
+    axes.plot([row["value"] / size], [height], linestyle="none", zorder=3, markeredgecolor="white", markeredgewidth=0.3, **look)
+
+
+def _look(number: int) -> dict[str, Any]:
+    return {"color": data.colour(number), "marker": theme.LEARNED_MARKERS[number % len(theme.LEARNED_MARKERS)], "markersize": 4}
+
+
+def _keys(names: Sequence[str]) -> list[Any]:
+    from matplotlib.lines import Line2D
+
+    return [Line2D([], [], linestyle="none", label=f"scenario {name}", **_look(number)) for number, name in enumerate(names)]
+
+
+def _told(tables: StudyTables, names: Sequence[str], order: Sequence[str], metrics: Sequence[Metric]) -> str:
+    """The best and the worst scheduler of each scenario in the first metric shown, and what the best one of the others costs in energy."""
+    metric, told = metrics[0], []
+    for name in names:
+        means = {policy: value for policy, value in data.split_means(tables.summary, metric.name, name).items() if policy in order}
+        ranked = sorted(means, key=lambda policy: (means[policy] if metric.better == "lower" else -means[policy], policy))
+        scale = data.scaled(metric, max(means.values()))
+        best, worst = (f"{policy} ({scale.text(means[policy])})" for policy in (ranked[0], ranked[-1]))
+        told.append(f"best in {name} is {best}, worst {worst}")
+    text = f"{metric.label.capitalize()}: {'; '.join(told)}."
+    if len(names) > 1 and len({*order} & data.split_means(tables.summary, metric.name, names[1]).keys()) > 1:
+        first, second = (data.split_means(tables.summary, metric.name, name) for name in names[:2])
+        ratios = sorted(first[policy] / second[policy] for policy in order if policy in first and second.get(policy))
+        text += f" {names[0]} over {names[1]}: {ratios[0]:.2g} to {ratios[-1]:.2g} times."
+    return text
+
+
+def _told_against(rows: pd.DataFrame, names: Sequence[str], metrics: Sequence[Metric], baseline: str) -> str:
+    """Which schedulers are better than the baseline beyond doubt in the first scenario, metric by metric."""
+    told = []
+    for metric in metrics:
+        some = rows[(rows["metric"] == metric.name) & (rows["scenario"] == names[0])]
+        sure = some[some["ci_high"] < 0] if metric.better == "lower" else some[some["ci_low"] > 0]
+        better = ", ".join(f"{row.policy} ({helpers.number_text(row.value, '{:+.0f}')} %)" for row in sure.itertuples())
+        told.append(f"{metric.label} {better or 'none'}")
+    return f"Better than {baseline} on {names[0]} with the whole interval: {'; '.join(told)}."
+
+
+def _workloads(rows: pd.DataFrame) -> str:
+    counts = sorted(set(rows["units"]))
+    return f"Means over {' to '.join(str(count) for count in dict.fromkeys((counts[0], counts[-1])))} test workloads."

@@ -1,0 +1,96 @@
+"""The prepare rules: the platform, and the workloads for it. Each reads its frozen part and writes its products."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from schedlab.config.contract import Part
+from schedlab.config.errors import UserError
+from schedlab.config.files import write_json
+from schedlab.config.freeze import read_part
+from schedlab.config.schema import validate
+from schedlab.platforms import generate
+from schedlab.platforms.hierarchy import read_hierarchy
+from schedlab.platforms.settings import PlatformSettings
+from schedlab.studies.hetero.archive import write_workloads
+from schedlab.studies.hetero.replicates import settings_of, units
+from schedlab.studies.hetero.settings import HeteroScenario, ReplicateSettings
+from schedlab.workloads.batsim_file import batsim_text
+from schedlab.workloads.prepare import make_batsim
+from schedlab.workloads.settings import WorkloadSettings
+
+TYPE_LIBRARIES = tuple(f"resources/platforms/types/{name}.json" for name in ("networks", "nodes", "processors"))
+PROBLEM = ("platform", "workload", "replicates", "simulator", "batsim", "energy", "network", "bounded_slowdown_threshold")
+
+
+def generate_platform(part: Path, xml: Path, resources: Path) -> None:
+    """Write the platform for the simulator (XML) and its resources as JSON."""
+    generate.generate_platform(validate(PlatformSettings, read_part(part)["platform"]), xml, resources)
+
+
+def trim_workload(part: Path, resources: Path, workloads: Path, report: Path) -> None:
+    """Write the workloads of all replicates (zip) and how each of them was made (JSON).
+
+    resources  the platform's, as generate_platform wrote them
+    Raises UserError where a trace has fewer jobs than its replicates take.
+    """
+    values = read_part(part)
+    workload = validate(WorkloadSettings, values["workload"])
+    replicates = validate(ReplicateSettings, values["replicates"])
+    hierarchy = read_hierarchy(resources)
+    texts, reports = {}, {}
+    for unit in units(workload, replicates):
+        settings = settings_of(workload, replicates, unit)
+        made, reports[unit.id] = make_batsim(settings, hierarchy)
+        _require_whole_piece(settings, reports[unit.id], replicates.total)
+        texts[unit.id] = batsim_text(made)
+    write_workloads(workloads, texts)
+    write_json(report, reports)
+
+
+def _require_whole_piece(settings: WorkloadSettings, report: Mapping[str, Any], replicates: int) -> None:
+    if settings.source != "swf" or settings.trim is None or settings.trim.count is None or settings.batsim.jobs is not None:
+        return
+    found = report["conversion"]["read"]
+    if found < settings.trim.count:
+        raise UserError(
+            f"the trace ends after {found} of {settings.trim.count} jobs",
+            where=f"workload {settings.name}",
+            expected=f"enough jobs for {replicates} replicates",
+            remedy="take fewer or shorter ones (replicates, trim.count)",
+        )
+
+
+def parts(scenario: HeteroScenario) -> dict[str, Part]:
+    """Return what each prepare rule reads of a scenario; scenarios of one platform and workload share the products."""
+    values = scenario.model_dump(mode="json")
+    platform = {"platform": values["platform"]}
+    workload = {**platform, "workload": values["workload"], "replicates": values["replicates"]}
+    of_platform = _platform_files(scenario.platform)
+    of_workload = (scenario.workload.file,) if scenario.workload.file else ()
+    return {
+        "generate_platform": Part(platform, shared=True, files=of_platform),
+        "trim_workload": Part(workload, shared=True, needs=("generate_platform",), files=(*of_platform, *of_workload)),
+    }
+
+
+def _platform_files(platform: PlatformSettings) -> tuple[str, ...]:
+    """Files that a described platform rests on; a synthetic one rests on none."""
+    if not platform.file:
+        return ()
+    own = tuple(path for path in (platform.libraries.networks, platform.libraries.nodes, platform.libraries.processors) if path)
+    shipped = not Path(platform.file).suffix
+    return (f"resources/platforms/{platform.file}.json" if shipped else platform.file, *TYPE_LIBRARIES, *own)
+
+
+def problem_values(scenario: HeteroScenario) -> dict[str, Any]:
+    """Return what decides how schedulers are scored, given platform and workloads."""
+    values = scenario.model_dump(mode="json")
+    return {key: values[key] for key in PROBLEM}
+
+
+def scenario_of(problem: Mapping[str, Any]) -> HeteroScenario:
+    """Return the typed scenario of a frozen problem part."""
+    return validate(HeteroScenario, {key: value for key, value in problem.items() if key != "upstream"})

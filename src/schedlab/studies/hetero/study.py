@@ -1,0 +1,72 @@
+"""The door of the hetero study."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from schedlab.config.contract import Problem, Requirement, Study
+from schedlab.studies.hetero import prepare
+from schedlab.studies.hetero.checks import check
+from schedlab.studies.hetero.problem import METRICS, HeteroProblem
+from schedlab.studies.hetero.rules import RULES, scheduler_rule
+from schedlab.studies.hetero.settings import RESULTS_VERSION, HeteroScale, HeteroScenario
+
+ARCHIVE = "the Parallel Workloads Archive, https://www.cs.huji.ac.il/labs/parallel/workload/"
+
+
+def requires(scenario: HeteroScenario) -> list[Requirement]:
+    """Return the files that must be there: a trace or workload, and the binary of a real Batsim where it is named by its path."""
+    needs = []
+    if scenario.workload.file:
+        source = ARCHIVE if scenario.workload.source == "swf" else "a workload file of Batsim, of your own"
+        needs.append(Requirement(f"the workload {scenario.workload.name}", Path(scenario.workload.file), source))
+    if scenario.simulator == "batsim" and "/" in scenario.batsim:
+        needs.append(Requirement("a real Batsim", Path(scenario.batsim), "https://batsim.readthedocs.io"))
+    return needs
+
+
+def inputs(scenario: HeteroScenario) -> dict[str, tuple[str, str]]:
+    """Return the prepared files: the platform, its resources, the workloads."""
+    del scenario
+    return {
+        "platform": ("generate_platform", "platform.xml"),
+        "resources": ("generate_platform", "resources.json"),
+        "workloads": ("trim_workload", "workloads.zip"),
+    }
+
+
+def load_problem(values: Mapping[str, Any], inputs: Mapping[str, Path]) -> Problem:
+    """Return one scenario with its platform and workloads."""
+    return HeteroProblem(prepare.scenario_of(values), inputs["platform"], inputs["workloads"])
+
+
+STUDY = Study(
+    name="hetero",
+    question="which job and which core next, on a heterogeneous cluster with memory-bandwidth conflicts?",
+    results_version=RESULTS_VERSION,
+    scenario=HeteroScenario,
+    scale=HeteroScale,
+    metrics=METRICS,
+    rules=RULES,
+    learners={},
+    learner_settings={},
+    figures={
+        "metrics": "schedlab.studies.hetero.figures_metrics:draw_metrics",
+        "gantt": "schedlab.studies.hetero.figures_schedule:draw_gantt",
+        "course": "schedlab.studies.hetero.figures_schedule:draw_course",
+    },
+    parts=prepare.parts,
+    problem_part=prepare.problem_values,
+    requires=requires,
+    inputs=inputs,
+    problem=load_problem,
+    details={
+        "jobs": "when and where each job ran",
+        "load": "waiting jobs and busy hosts over time",
+        "energy": "energy consumed so far over time",
+    },
+    check=check,
+    own_rule=scheduler_rule,
+)
