@@ -5,6 +5,8 @@ from __future__ import annotations
 import shutil
 from pathlib import Path
 
+import yaml
+
 SHIPPED = Path(__file__).resolve().parent.parent / "conf"
 SCENARIO = """defaults:
   - /model: tiny8
@@ -47,9 +49,10 @@ claims:
 def write_conf(folder: Path) -> Path:
     """Make conf/ in a folder and return it."""
     conf = folder / "conf"
-    for name in ("config.yaml", "study/adaptation.yaml", "scale/small.yaml", "scale/paper.yaml", "figure/theme.yaml"):
+    for name in ("config.yaml", "study/adaptation.yaml", "figure/theme.yaml"):
         (conf / name).parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(SHIPPED / name, conf / name)
+    write_scales(conf, "adaptation", "small", "paper")
     for group in ("model", "data", "gpu", "learner"):
         shutil.copytree(SHIPPED / group, conf / group)
     for name, adapt_at in (("tiny", 30.0), ("tiny_late", 40.0)):
@@ -60,6 +63,13 @@ def write_conf(folder: Path) -> Path:
     study.write_text(study.read_text().replace("baseline: best-constant", "baseline: constant-tiny"))
     _write(conf / "claims" / "adaptation.yaml", CLAIMS)
     return conf
+
+
+def write_scales(conf: Path, study: str, *names: str) -> None:
+    """Write shipped scales with the section of one study alone."""
+    for name in names:
+        values = yaml.safe_load((SHIPPED / f"scale/{name}.yaml").read_text())
+        _write(conf / f"scale/{name}.yaml", yaml.safe_dump({**values, "studies": {study: values["studies"][study]}}))
 
 
 def _write(file: Path, text: str) -> None:

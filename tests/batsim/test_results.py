@@ -23,8 +23,7 @@ ROWS = (
 )
 
 
-def cases(shared_data: Path) -> list[Path]:
-    return sorted(path.parent for path in (shared_data / "cases/batsim").glob("*/out_jobs.csv"))
+CASES = Path(__file__).parents[1] / "data/batsim"
 
 
 def summary(case: Path) -> dict[str, float]:
@@ -67,8 +66,8 @@ def test_a_missing_file_is_told(tmp_path):
         read_energy(tmp_path / "out")
 
 
-def test_recorded_runs_give_the_numbers_of_their_summaries(shared_data):
-    for case in cases(shared_data):
+def test_recorded_runs_give_the_numbers_of_their_summaries():
+    for case in sorted(path.parent for path in CASES.glob("*/out_jobs.csv")):
         told, jobs = summary(case), read_jobs(case / "out")
         assert len(jobs) == told["nb_jobs"], case.name
         metrics = job_metrics(jobs, int(told["nb_computing_machines"]), threshold=10.0)
@@ -79,9 +78,9 @@ def test_recorded_runs_give_the_numbers_of_their_summaries(shared_data):
         assert metrics["unsuccessful"] == pytest.approx(1 - told["success_rate"], abs=2e-6), case.name
 
 
-def test_the_load_of_recorded_runs_is_that_of_their_machine_states(shared_data):
+def test_the_load_of_recorded_runs_is_that_of_their_machine_states():
     for case in ("03_easy_backfill_walltimes", "07_hetero_cpu_only", "12_energy_cpu"):
-        folder = shared_data / "cases/batsim" / case
+        folder = CASES / case
         states = np.genfromtxt(folder / "out_machine_states.csv", delimiter=",", names=True)
         recorded = {float(row["time"]): int(row["nb_computing"]) for row in states}  # the last row of a date counts
         load = load_over_time(read_jobs(folder / "out"))
@@ -89,9 +88,9 @@ def test_the_load_of_recorded_runs_is_that_of_their_machine_states(shared_data):
         assert busy == recorded, case
 
 
-def test_energy_of_recorded_runs_ends_at_what_their_summaries_say(shared_data):
+def test_energy_of_recorded_runs_ends_at_what_their_summaries_say():
     for case in ("10_pstate_mid_run", "12_energy_cpu", "30_sleep_pstates", "40a_learning_high_gflops"):
-        folder = shared_data / "cases/batsim" / case
+        folder = CASES / case
         energy, jobs = read_energy(folder / "out"), read_jobs(folder / "out")
         assert energy["time"].is_monotonic_increasing and energy["energy"].is_monotonic_increasing
         at_end = np.interp(jobs["finish"].max(), energy["time"], energy["energy"])

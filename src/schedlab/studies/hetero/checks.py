@@ -5,14 +5,14 @@ from __future__ import annotations
 import importlib.util
 from collections.abc import Iterable
 
+from schedlab.batsim.scheduler_loading import OURS
 from schedlab.config.errors import UserError, UserErrors
-from schedlab.config.plugins import is_file_target
 from schedlab.config.schema import validate
 from schedlab.config.settings import RuleSettings
 from schedlab.platforms.generate import hierarchy_of
 from schedlab.platforms.hierarchy import Hierarchy
 from schedlab.studies.hetero.replicates import check_replicates
-from schedlab.studies.hetero.rules import NEED_WALLTIMES
+from schedlab.studies.hetero.rules import NEED_WALLTIMES, RULES
 from schedlab.studies.hetero.settings import HeteroScenario, PyBatsimSettings
 
 
@@ -30,8 +30,7 @@ def check(scenario: HeteroScenario) -> Iterable[UserError]:
     yield from check_replicates(scenario.workload, scenario.replicates)
     if scenario.energy and not scenario.platform.energy:
         yield UserError("energy is asked for", where="platform.energy", expected="true, as the hosts' powers must be written")
-    for number, rule in enumerate(scenario.rule_settings()):
-        yield from _check_rule(scenario, rule, f"rules.{number}")
+    yield from _check_rules(scenario)
 
 
 def _check_sizes(scenario: HeteroScenario, hierarchy: Hierarchy) -> Iterable[UserError]:
@@ -53,28 +52,35 @@ def _check_sizes(scenario: HeteroScenario, hierarchy: Hierarchy) -> Iterable[Use
             yield _at(error, "workload.lublin")
 
 
-def _check_rule(scenario: HeteroScenario, rule: RuleSettings, where: str) -> Iterable[UserError]:
-    target = rule.target or rule.name
-    if is_file_target(target):  # what a scheduler of the user's own needs, it says itself
-        return
-    if scenario.platform.pstates.managed:
+def _check_rules(scenario: HeteroScenario) -> Iterable[UserError]:
+    """What our schedulers need and the scenario does not give; options that a scheduler does not know.
+
+    A scheduler of the user's own says itself what it needs; an unknown one is told elsewhere.
+    """
+    rules = [(number, rule, rule.target or rule.name) for number, rule in enumerate(scenario.rule_settings())]
+    ours = [rule.name for _, rule, target in rules if target in OURS]
+    if ours and scenario.platform.pstates.managed:
         yield UserError(
-            f"the cores' pstates are set by the scheduler, and rule {rule.name} sets none",
+            f"the cores' pstates are set by the scheduler, and {', '.join(ours)} set none",
             where="platform.pstates.managed",
-            expected="false; else its jobs would never end",
+            expected="false; else their jobs would never end",
         )
-    if target in NEED_WALLTIMES and scenario.workload.source != "batsim" and scenario.workload.batsim.walltime == "none":
+    needy = [rule.name for _, rule, target in rules if target in NEED_WALLTIMES]
+    if needy and scenario.workload.source != "batsim" and scenario.workload.batsim.walltime == "none":
         yield UserError(
-            f"rule {rule.name} needs walltimes, and the jobs get none",
+            f"the jobs get no walltimes, which {', '.join(needy)} need",
             where="workload.batsim.walltime",
             expected="requested or slowest_core",
         )
-    try:
-        _make(target, rule)
-    except UserErrors as several:
-        yield from (_at(error, where) for error in several.errors)
-    except UserError as error:
-        yield _at(error, where)
+    for number, rule, target in rules:
+        if target not in RULES:
+            continue
+        try:
+            _make(target, rule)
+        except UserErrors as several:
+            yield from (_at(error, f"rules.{number}") for error in several.errors)
+        except UserError as error:
+            yield _at(error, f"rules.{number}")
 
 
 def _make(target: str, rule: RuleSettings) -> None:
@@ -91,7 +97,5 @@ def _make(target: str, rule: RuleSettings) -> None:
 
 def _at(error: UserError, key: str) -> UserError:
     """An error of a part of the scenario at the key that holds it, which then gets the file's name."""
-    if not isinstance(error, UserError) or not hasattr(error, "what"):
-        return error
     what = f"{error.where}: {error.what}" if error.where and error.where != "--scheduler" else error.what
     return UserError(what, where=key, expected=error.expected, remedy=error.remedy)

@@ -1,0 +1,121 @@
+"""`schedlab check` on the hetero study: each mistake is told with its file and key, and nothing runs."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+from small_hetero import OWN_SCHEDULER, write_hetero_conf
+
+from schedlab.cli.main import main
+from schedlab.config.errors import UserErrors
+from schedlab.config.experiment import load
+from schedlab.stages.studies import find_study
+
+
+@pytest.fixture
+def conf(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A configuration folder with the scenario `trio` alone; the working directory is another one."""
+    (tmp_path / "elsewhere").mkdir()
+    monkeypatch.chdir(tmp_path / "elsewhere")
+    monkeypatch.delenv("SCHEDLAB_DATA", raising=False)
+    return write_hetero_conf(tmp_path)
+
+
+def edit(file: Path, old: str, new: str) -> None:
+    text = file.read_text()
+    assert re.search(old, text), text
+    file.write_text(re.sub(old, new, text, count=1))
+
+
+def complaint(conf: Path, capsys: pytest.CaptureFixture) -> str:
+    assert main(["check", "--conf", str(conf)]) == 2
+    captured = capsys.readouterr()
+    assert captured.out == "" and "Traceback" not in captured.err
+    return captured.err
+
+
+def test_the_shipped_scenario_is_right(conf, capsys):
+    assert main(["check", "--conf", str(conf)]) == 0
+    assert "ok  scenario hetero/trio: 7 rules" in capsys.readouterr().out
+
+
+TRIO, BASE = "scenario/hetero/trio.yaml", "scenario/hetero/_base.yaml"
+
+
+@pytest.mark.parametrize(
+    ("file", "old", "new", "told"),
+    [
+        (BASE, "- filler", "- filer", "conf/scenario/hetero/_base.yaml: rules.2: unknown rule 'filer'; did you mean 'filler'?"),
+        (BASE, "priority: f1", "priority: f11", "rules.5: unknown priority 'f11' of EASY; did you mean 'f1'?"),
+        (BASE, "priority: f1", "prio: f1", "rules.5: unknown option 'prio' of Easy"),
+        (BASE, "- filler", "- {name: other, target: pybatsim}", "scheduler"),
+        (BASE, "- filler", "- {name: other, target: pybatsim, params: {scheduler: fillerShed}}", "did you mean 'fillerSched'"),
+        (BASE, "- filler", "- {name: mine, target: 'nowhere/mine.py:Mine'}", "no such file 'nowhere/mine.py'"),
+        (BASE, "/platform: trio", "/platform: tria", "did you mean 'trio'"),
+        (BASE, "processors: 48", "processors: 64", "workload.lublin.processors: jobs are drawn for a machine of 64 processors"),
+        (BASE, "processors: 48", "processors: 48, uhi: 9", "workload.lublin: Lublin-Feitelson model: umed"),
+        (BASE, "processors: 48", "procesors: 48", "did you mean 'processors'"),
+        ("platform/trio.yaml", "nodes: .*", "nodes: [4, 2]", "platform.yaml: synthetic|smallest and largest"),
+        ("platform/trio.yaml", "managed: false", "managed: true", "platform.pstates.managed: the cores' pstates are set by the scheduler"),
+        ("platform/trio.yaml", "name: trio", "name: trio\nenergy: false", "platform.energy: energy is asked for"),
+        ("platform/trio.yaml", "(?s)synthetic:.*", "file: gaja\n", "platform: platform: there is no platform 'gaja'; did you mean 'gaia'?"),
+        (
+            "workload/lublin.yaml",
+            "slowest_core",
+            "none",
+            "workload.batsim.walltime: the jobs get no walltimes, which easy, easy-sjf, easy-f1, conservative need",
+        ),
+        ("workload/lublin.yaml", "source: lublin", "source: swf\nfile: a.swf", "the length of a piece is not given"),
+        ("scale/smoke.yaml", "jobs: .*", "jobs: 0", "jobs"),
+    ],
+)
+def test_a_mistake_is_told_with_file_and_key(conf, capsys, file, old, new, told):
+    edit(conf / file, old, new)
+    err = complaint(conf, capsys)
+    assert any(text in err for text in told.split("|")), err
+
+
+def test_an_unknown_type_of_a_users_own_platform(conf, capsys, tmp_path):
+    mine = tmp_path / "mine.json"
+    mine.write_text(
+        '{"clusters": [{"id": "a", "nodes": [{"type": "gaia-2x6c-2.26GHz", "number": 1}], '
+        '"local_links": {"type": "InfiniBand QDR"}}], "global_links": {"type": "InfiniBand QDR"}}'
+    )
+    edit(conf / "platform/trio.yaml", "(?s)synthetic:.*", f"file: {mine}\npstates: {{managed: false}}\n")
+    err = complaint(conf, capsys)
+    assert "unknown node type 'gaia-2x6c-2.26GHz'" in err and "did you mean 'gaia-" in err
+    assert "platform/trio.yaml" in err or "trio.yaml: platform" in err
+
+
+def test_a_users_own_scheduler_may_set_pstates_and_need_no_walltimes(conf, tmp_path, capsys):
+    (tmp_path / "mine.py").write_text(OWN_SCHEDULER)
+    edit(conf / BASE, "(?s)rules:.*", f"rules: [{{name: mine, target: '{tmp_path}/mine.py:LastCoreFirst'}}]\n")
+    edit(conf / "platform/trio.yaml", "managed: false", "managed: true")
+    edit(conf / "workload/lublin.yaml", "slowest_core", "none")
+    assert main(["check", "--conf", str(conf)]) == 0
+    assert "hetero/trio: 1 rules" in capsys.readouterr().out
+
+
+def test_a_scenario_on_a_trace_says_what_it_needs(conf, capsys):
+    edit(conf / BASE, "- /workload: lublin", "- /workload: kth")
+    edit(conf / TRIO, "name: trio", "name: trio\nworkload: {trim: {count: 10}}")
+    assert main(["check", "--conf", str(conf)]) == 0
+    out = capsys.readouterr().out
+    assert "not run  hetero/trio: needs the workload kth at resources/data/traces/KTH-SP2-1996-2.1.swf.gz" in out
+    assert "Parallel Workloads Archive" in out
+
+
+def test_a_real_batsim_named_by_its_path_must_be_there(conf, capsys):
+    edit(conf / TRIO, "name: trio", "name: trio\nsimulator: batsim\nbatsim: /nowhere/batsim")
+    assert main(["check", "--conf", str(conf)]) == 0
+    assert "not run  hetero/trio: needs a real Batsim at /nowhere/batsim" in capsys.readouterr().out
+
+
+def test_several_mistakes_are_told_at_once(conf):
+    edit(conf / BASE, "- filler", "- filer")
+    edit(conf / BASE, "processors: 48", "processors: 64")
+    with pytest.raises(UserErrors) as caught:
+        load(conf, "smoke", find_study)
+    assert len(caught.value.errors) == 2
