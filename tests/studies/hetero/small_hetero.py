@@ -84,5 +84,5 @@ def write_hetero_conf(folder: Path) -> Path:
         shutil.copy(SHIPPED / name, conf / name)
     for group in ("platform", "workload"):
         shutil.copytree(SHIPPED / group, conf / group)
-    write_scales(conf, "hetero", "smoke")
+    write_scales(conf, "hetero", "smoke", "small")
     return conf

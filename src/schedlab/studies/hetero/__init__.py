@@ -1,1 +1,1 @@
-"""The study `hetero`: which job next, and on which core, of a heterogeneous cluster? (HDeepRM on Batsim)"""
+"""Which job and which core next, on a heterogeneous cluster with memory-bandwidth conflicts? (HDeepRM on Batsim)"""

@@ -5,15 +5,13 @@ from __future__ import annotations
 import importlib.util
 from collections.abc import Iterable
 
-from schedlab.batsim.scheduler_loading import OURS
+from schedlab.batsim.scheduler_loading import OURS, load_scheduler
 from schedlab.config.errors import UserError, UserErrors
-from schedlab.config.schema import validate
-from schedlab.config.settings import RuleSettings
 from schedlab.platforms.generate import hierarchy_of
 from schedlab.platforms.hierarchy import Hierarchy
 from schedlab.studies.hetero.replicates import check_replicates
-from schedlab.studies.hetero.rules import NEED_WALLTIMES, RULES
-from schedlab.studies.hetero.settings import HeteroScenario, PyBatsimSettings
+from schedlab.studies.hetero.rules import NEED_WALLTIMES
+from schedlab.studies.hetero.settings import HeteroScenario
 
 
 def check(scenario: HeteroScenario) -> Iterable[UserError]:
@@ -53,10 +51,7 @@ def _check_sizes(scenario: HeteroScenario, hierarchy: Hierarchy) -> Iterable[Use
 
 
 def _check_rules(scenario: HeteroScenario) -> Iterable[UserError]:
-    """What our schedulers need and the scenario does not give; options that a scheduler does not know.
-
-    A scheduler of the user's own says itself what it needs; an unknown one is told elsewhere.
-    """
+    """What our schedulers need and the scenario lacks, and schedulers that PyBatsim lacks; a user's own says itself what it needs."""
     rules = [(number, rule, rule.target or rule.name) for number, rule in enumerate(scenario.rule_settings())]
     ours = [rule.name for _, rule, target in rules if target in OURS]
     if ours and scenario.platform.pstates.managed:
@@ -73,26 +68,11 @@ def _check_rules(scenario: HeteroScenario) -> Iterable[UserError]:
             expected="requested or slowest_core",
         )
     for number, rule, target in rules:
-        if target not in RULES:
-            continue
-        try:
-            _make(target, rule)
-        except UserErrors as several:
-            yield from (_at(error, f"rules.{number}") for error in several.errors)
-        except UserError as error:
-            yield _at(error, f"rules.{number}")
-
-
-def _make(target: str, rule: RuleSettings) -> None:
-    """Make the scheduler once, to hear what it says of its options; where PyBatsim is missing, the job will say so."""
-    name, options = target, rule.params
-    if target == "pybatsim":
-        settings = validate(PyBatsimSettings, rule.params)
-        name, options = settings.scheduler, settings.options
-    if importlib.util.find_spec("batsim") is not None:
-        from schedlab.batsim.scheduler_loading import load_scheduler
-
-        load_scheduler(name, dict(options))
+        if target == "pybatsim" and importlib.util.find_spec("batsim") is not None:  # where it is missing, the job says so
+            try:
+                load_scheduler(rule.params["scheduler"], rule.params.get("options") or {})
+            except UserError as error:
+                yield _at(error, f"rules.{number}.params.scheduler")
 
 
 def _at(error: UserError, key: str) -> UserError:

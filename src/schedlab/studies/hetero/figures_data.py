@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 
 from schedlab.config.contract import FigureSpec, Metric, StudyTables
 from schedlab.config.errors import UserError, did_you_mean
+from schedlab.config.schema import Settings, validate
 from schedlab.figures import helpers, theme
 from schedlab.figures.theme import Style
 from schedlab.platforms.hierarchy import Hierarchy, read_hierarchy
@@ -18,6 +19,7 @@ from schedlab.studies.hetero.problem import METRICS
 if TYPE_CHECKING:
     import pandas as pd
 
+S = TypeVar("S", bound=Settings)
 BY_NAME = {metric.name: metric for metric in METRICS}
 LARGER_UNITS = {"s": ((3600.0, "h"), (60.0, "min")), "J": ((1e9, "GJ"), (1e6, "MJ"), (1e3, "kJ")), "J s": ((1e12, "TJ s"), (1e9, "GJ s"))}
 
@@ -49,9 +51,9 @@ def scenarios(tables: StudyTables, spec: FigureSpec) -> list[str]:
     return list(spec.scenarios or sorted(tables.scenarios))
 
 
-def policies(tables: StudyTables, spec: FigureSpec, scenario: str) -> list[str]:
-    """Return the policies that a figure shows of a scenario: in its order, or, where it names none, from best to worst."""
-    rows = tables.summary[(tables.summary["scenario"] == scenario) & (tables.summary["split"] == "test")]
+def policies(tables: StudyTables, spec: FigureSpec, shown: Sequence[str]) -> list[str]:
+    """Return the policies that a figure shows of some scenarios: in its order, or, where it names none, from best to worst."""
+    rows = tables.summary[tables.summary["scenario"].isin(shown) & (tables.summary["split"] == "test")]
     ranked = helpers.policy_order(rows, next(metric for metric in METRICS if metric.headline))
     return [name for name in spec.policies if name in ranked] if spec.policies else ranked
 
@@ -74,26 +76,16 @@ def colour(number: int) -> str:
     return colours[number % len(colours)]
 
 
-def parameter(spec: FigureSpec, name: str, default: Any) -> Any:
-    """Return a value of the figure's params. Raises UserError for one of another type than the default's."""
-    value = spec.params.get(name, default)
-    if type(value) is not type(default):
-        raise UserError(f"{name} is {value!r}", where=f"figure {spec.name}: params", expected=f"as in {default!r}")
-    return value
+def settings(spec: FigureSpec, kind: type[S]) -> S:
+    """Return the typed values of a figure. Raises UserErrors."""
+    return validate(kind, spec.params, lambda path: f"figure {spec.name}: params.{'.'.join(map(str, path))}")
 
 
-def refuse_unknown(spec: FigureSpec, known: Sequence[str]) -> None:
-    """Raise UserError where the figure's params hold a key that its drawing does not read."""
-    for name in spec.params:
-        if name not in known:
-            raise UserError(f"unknown parameter '{name}'", where=f"figure {spec.name}: params", remedy=did_you_mean(name, known))
-
-
-def unit_shown(tables: StudyTables, spec: FigureSpec, scenario: str) -> str:
-    """Return the workload that a figure shows: params.unit, or the first of the test split. Raises UserError for an unknown one."""
+def unit_shown(tables: StudyTables, spec: FigureSpec, scenario: str, unit: str) -> str:
+    """Return the workload that a figure shows: `unit`, or the first of the test split. Raises UserError for an unknown one."""
     rows = tables.scores[tables.scores["scenario"] == scenario]
     known = sorted(set(rows["unit"]))
-    wanted = parameter(spec, "unit", "") or min(rows.loc[rows["split"] == "test", "unit"])
+    wanted = unit or min(rows.loc[rows["split"] == "test", "unit"])
     if wanted not in known:
         raise UserError(f"there is no workload '{wanted}'", where=f"figure {spec.name}: params.unit", remedy=did_you_mean(wanted, known))
     return wanted

@@ -12,7 +12,7 @@ from schedlab.config.errors import UserError, did_you_mean
 from schedlab.figures import helpers, theme
 from schedlab.figures.theme import INK
 from schedlab.studies.hetero import figures_data as data
-from schedlab.studies.hetero.problem import METRICS
+from schedlab.studies.hetero.figure_settings import MetricsSettings
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -25,16 +25,15 @@ WIDE = 20.0  # largest over smallest value from which an axis is logarithmic
 def draw_metrics(tables: StudyTables, spec: FigureSpec) -> Drawing:
     """A panel a metric, a row a scheduler, a point with its interval for each scenario; from best to worst by the headline metric.
 
-    params  metrics: names, a panel each (all); a metric that is 0 everywhere has none, and the caption says so
-            against: a scheduler; then differences to it on the same workloads are shown, in percent of its mean
+    A metric that is 0 everywhere has no panel, and the caption says so. Settings: MetricsSettings.
     """
-    data.refuse_unknown(spec, ("metrics", "against"))
+    settings = data.settings(spec, MetricsSettings)
     names = data.scenarios(tables, spec)
-    baseline = data.parameter(spec, "against", "")
+    baseline = settings.against or ""
     rows = _against(tables, baseline, spec) if baseline else tables.summary
-    order = [name for name in data.policies(tables, spec, names[0]) if name != baseline]
+    order = [name for name in data.policies(tables, spec, names) if name != baseline]
     rows = rows[rows["scenario"].isin(names) & (rows["split"] == "test") & rows["policy"].isin(order)]
-    chosen = [_known(name, spec) for name in data.parameter(spec, "metrics", [metric.name for metric in METRICS])]
+    chosen = [data.BY_NAME[name] for name in settings.metrics or data.BY_NAME]
     nothing = {name for name, values in rows.groupby("metric")["value"] if not values.any()}
     metrics = [metric for metric in chosen if metric.name in set(rows["metric"]) - nothing]
     columns = min(COLUMNS, len(metrics))
@@ -49,12 +48,6 @@ def draw_metrics(tables: StudyTables, spec: FigureSpec) -> Drawing:
     told = [_told(tables, names, order, metrics) if not baseline else _told_against(rows, names, metrics, baseline)]
     told += [f"Zero for all: {', '.join(zero)}."] if zero and not baseline else []
     return Drawing(figure, f"{spec.caption} {' '.join(told)} {_workloads(rows)} {explained}")
-
-
-def _known(name: str, spec: FigureSpec) -> Metric:
-    if name not in data.BY_NAME:
-        raise UserError(f"unknown metric '{name}'", where=f"figure {spec.name}: params.metrics", remedy=did_you_mean(name, data.BY_NAME))
-    return data.BY_NAME[name]
 
 
 def _against(tables: StudyTables, baseline: str, spec: FigureSpec) -> pd.DataFrame:
@@ -121,7 +114,7 @@ def _keys(names: Sequence[str]) -> list[Any]:
 
 
 def _told(tables: StudyTables, names: Sequence[str], order: Sequence[str], metrics: Sequence[Metric]) -> str:
-    """The best and the worst scheduler of each scenario in the first metric shown, and what the best one of the others costs in energy."""
+    """The best and the worst scheduler of each scenario in the first metric shown."""
     metric, told = metrics[0], []
     for name in names:
         means = {policy: value for policy, value in data.split_means(tables.summary, metric.name, name).items() if policy in order}
@@ -129,12 +122,7 @@ def _told(tables: StudyTables, names: Sequence[str], order: Sequence[str], metri
         scale = data.scaled(metric, max(means.values()))
         best, worst = (f"{policy} ({scale.text(means[policy])})" for policy in (ranked[0], ranked[-1]))
         told.append(f"best in {name} is {best}, worst {worst}")
-    text = f"{metric.label.capitalize()}: {'; '.join(told)}."
-    if len(names) > 1 and len({*order} & data.split_means(tables.summary, metric.name, names[1]).keys()) > 1:
-        first, second = (data.split_means(tables.summary, metric.name, name) for name in names[:2])
-        ratios = sorted(first[policy] / second[policy] for policy in order if policy in first and second.get(policy))
-        text += f" {names[0]} over {names[1]}: {ratios[0]:.2g} to {ratios[-1]:.2g} times."
-    return text
+    return f"{metric.label.capitalize()}: {'; '.join(told)}."
 
 
 def _told_against(rows: pd.DataFrame, names: Sequence[str], metrics: Sequence[Metric], baseline: str) -> str:

@@ -12,6 +12,7 @@ from schedlab.config.contract import Drawing, FigureSpec, Metric, StudyTables
 from schedlab.figures import helpers, theme
 from schedlab.figures.theme import INK, Style
 from schedlab.studies.hetero import figures_data as data
+from schedlab.studies.hetero.figure_settings import CourseSettings, GanttSettings
 from schedlab.studies.hetero.prepare import scenario_of
 
 if TYPE_CHECKING:
@@ -29,14 +30,14 @@ DARKEST = 100.0  # bounded slowdown from which boxes are no darker
 def draw_gantt(tables: StudyTables, spec: FigureSpec) -> Drawing:
     """A panel a scheduler: cores from bottom to top, a box for each job and run of neighbouring cores, coloured by its bounded slowdown.
 
-    params  unit: the workload (the first test one); labels: write job numbers where they fit (false)
+    Settings: GanttSettings.
     """
     from matplotlib.cm import ScalarMappable
     from matplotlib.colors import LogNorm
 
-    data.refuse_unknown(spec, ("unit", "labels"))
+    settings = data.settings(spec, GanttSettings)
     name = data.scenarios(tables, spec)[0]
-    names, unit = data.policies(tables, spec, name), data.unit_shown(tables, spec, name)
+    names, unit = data.policies(tables, spec, [name]), data.unit_shown(tables, spec, name, settings.unit)
     threshold = scenario_of(tables.scenarios[name]).bounded_slowdown_threshold
     found = {policy: _with_slowdown(data.detail(tables, "jobs", name, unit, policy), threshold) for policy in names}
     machine = data.resources(tables, name)
@@ -46,7 +47,7 @@ def draw_gantt(tables: StudyTables, spec: FigureSpec) -> Drawing:
     figure, panels = theme.new_figure(len(names), 1, height_mm=22 + 34 * len(names), sharex=True, squeeze=False)
     for axes, (policy, jobs) in zip(panels[:, 0], found.items(), strict=True):
         _boxes(axes, jobs, scale.size, colours)
-        if data.parameter(spec, "labels", False):
+        if settings.labels:
             _numbers(axes, jobs, scale.size, colours)
         _clusters(axes, machine)
         axes.set_title(policy)
@@ -122,11 +123,11 @@ def _gantt_told(found: Mapping[str, pd.DataFrame], scale: data.Scaled) -> str:
 def draw_course(tables: StudyTables, spec: FigureSpec) -> Drawing:
     """Waiting jobs, utilisation (means over sixtieths of the time) and energy so far against time, a line a scheduler.
 
-    params  unit: the workload (the first test one)
+    Settings: CourseSettings.
     """
-    data.refuse_unknown(spec, ("unit",))
+    settings = data.settings(spec, CourseSettings)
     name = data.scenarios(tables, spec)[0]
-    names, unit = data.policies(tables, spec, name), data.unit_shown(tables, spec, name)
+    names, unit = data.policies(tables, spec, [name]), data.unit_shown(tables, spec, name, settings.unit)
     styles, cores = data.looks(tables, names), data.resources(tables, name).cores
     loads = {policy: data.detail(tables, "load", name, unit, policy) for policy in names}
     energies = {policy: data.detail(tables, "energy", name, unit, policy) for policy in names}

@@ -8,8 +8,8 @@ from typing import Any
 
 from schedlab.batsim.scheduler_loading import OURS
 from schedlab.config.contract import Problem, RuleMaker, Unit
-from schedlab.config.schema import validate
-from schedlab.studies.hetero.settings import PyBatsimSettings
+from schedlab.config.schema import Settings, validate
+from schedlab.studies.hetero.settings import EasySettings, PyBatsimSettings
 
 NEED_WALLTIMES = ("easy", "conservative")
 
@@ -43,3 +43,4 @@ def pybatsim(params: Mapping[str, Any], problem: Problem, seed: int) -> Schedule
 
 
 RULES: dict[str, RuleMaker] = {**{name: scheduler_rule(name) for name in OURS}, "pybatsim": pybatsim}
+RULE_SETTINGS: dict[str, type[Settings]] = {"easy": EasySettings, "pybatsim": PyBatsimSettings}

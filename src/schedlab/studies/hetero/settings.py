@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
+from schedlab.batsim.schedulers.priorities import PRIORITIES
 from schedlab.config.contract import Split
 from schedlab.config.schema import Settings, section, setting
 from schedlab.config.settings import ScenarioSettings
@@ -52,8 +53,14 @@ class HeteroScale(Settings):
     replicates: ReplicateSettings = section(ReplicateSettings, doc="workloads of each split")
 
 
+class EasySettings(Settings):
+    """The rule `easy`: EASY backfilling."""
+
+    priority: Literal[tuple(PRIORITIES)] = setting("fcfs", doc="order of the queue")
+
+
 class PyBatsimSettings(Settings):
-    """A scheduler of PyBatsim's own package."""
+    """The rule `pybatsim`: a scheduler of PyBatsim's own package."""
 
     scheduler: str = setting(doc="module of the package `schedulers`, such as easyBackfill")
     options: dict[str, Any] = setting({}, doc="the object that it gets as its options")

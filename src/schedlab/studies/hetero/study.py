@@ -9,9 +9,11 @@ from typing import Any
 from schedlab.config.contract import Problem, Requirement, Study
 from schedlab.studies.hetero import prepare
 from schedlab.studies.hetero.checks import check
+from schedlab.studies.hetero.figure_settings import FIGURE_SETTINGS
 from schedlab.studies.hetero.problem import METRICS, HeteroProblem
-from schedlab.studies.hetero.rules import RULES, scheduler_rule
+from schedlab.studies.hetero.rules import RULE_SETTINGS, RULES, scheduler_rule
 from schedlab.studies.hetero.settings import RESULTS_VERSION, HeteroScale, HeteroScenario
+from schedlab.studies.hetero.terms import TERMS
 
 ARCHIVE = "the Parallel Workloads Archive, https://www.cs.huji.ac.il/labs/parallel/workload/"
 
@@ -67,6 +69,9 @@ STUDY = Study(
         "load": "waiting jobs and busy hosts over time",
         "energy": "energy consumed so far over time",
     },
+    terms=TERMS,
+    rule_settings=RULE_SETTINGS,
+    figure_settings=FIGURE_SETTINGS,
     check=check,
     own_rule=scheduler_rule,
 )

@@ -1,0 +1,44 @@
+"""Typed values of the figures (`params` of conf/figure/hetero/*.yaml), by drawing."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from schedlab.config.schema import Settings, setting
+from schedlab.config.settings import PolicyName
+
+Score = Literal[
+    "mean_bounded_slowdown",
+    "mean_wait",
+    "mean_turnaround",
+    "makespan",
+    "utilisation",
+    "unsuccessful",
+    "energy",
+    "energy_delay_product",
+]
+
+
+class MetricsSettings(Settings):
+    """The figure `metrics`."""
+
+    metrics: tuple[Score, ...] = setting((), doc="scores, a panel each; empty: all that are not 0 everywhere")
+    against: PolicyName | None = setting(
+        None, doc="scheduler to which differences on the same workloads are shown, in percent of its mean; null: the scores themselves"
+    )
+
+
+class GanttSettings(Settings):
+    """The figure `gantt`."""
+
+    unit: str = setting("", doc="workload shown; empty: the first of the test split")
+    labels: bool = setting(False, doc="write the jobs' numbers where they fit")
+
+
+class CourseSettings(Settings):
+    """The figure `course`."""
+
+    unit: str = setting("", doc="workload shown; empty: the first of the test split")
+
+
+FIGURE_SETTINGS: dict[str, type[Settings]] = {"metrics": MetricsSettings, "gantt": GanttSettings, "course": CourseSettings}
