@@ -1,11 +1,10 @@
-"""A small configuration folder of the adaptation study: two tiny scenarios, two policies; the rest is as shipped."""
+"""Small configuration folders: two tiny scenarios and two policies of the study adaptation; the scenario `trio` of the study hetero."""
 
 from __future__ import annotations
 
+import re
 import shutil
 from pathlib import Path
-
-import yaml
 
 SHIPPED = Path(__file__).resolve().parent.parent / "conf"
 SCENARIO = """defaults:
@@ -46,6 +45,33 @@ claims:
 """
 
 
+OWN_SCHEDULER = '''
+from batsim.batsim import BatsimScheduler
+from procset import ProcSet
+
+
+class LastCoreFirst(BatsimScheduler):
+    """One job after the other, each on the cores with the highest numbers."""
+
+    def onSimulationBegins(self):
+        self.queue, self.running = [], False
+
+    def onJobSubmission(self, job):
+        self.queue.append(job)
+
+    def onJobCompletion(self, job):
+        self.running = False
+
+    def onNoMoreEvents(self):
+        if self.queue and not self.running:
+            job = self.queue.pop(0)
+            last = self.bs.nb_compute_resources - self.options.get("spare", 0)
+            job.allocation = ProcSet((last - job.requested_resources, last - 1))
+            self.bs.execute_jobs([job])
+            self.running = True
+'''
+
+
 def write_conf(folder: Path) -> Path:
     """Make conf/ in a folder and return it."""
     conf = folder / "conf"
@@ -65,11 +91,24 @@ def write_conf(folder: Path) -> Path:
     return conf
 
 
+def write_hetero_conf(folder: Path) -> Path:
+    """Make conf/ with the study hetero, its scenario `trio` and no figure in a folder and return it."""
+    conf = folder / "conf"
+    for name in ("config.yaml", "study/hetero.yaml", "figure/theme.yaml", "scenario/hetero/_base.yaml", "scenario/hetero/trio.yaml"):
+        (conf / name).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(SHIPPED / name, conf / name)
+    for group in ("platform", "workload"):
+        shutil.copytree(SHIPPED / group, conf / group)
+    write_scales(conf, "hetero", "smoke", "small")
+    return conf
+
+
 def write_scales(conf: Path, study: str, *names: str) -> None:
-    """Write shipped scales with the section of one study alone."""
+    """Write shipped scales with the section of one study alone, its lines as they are."""
     for name in names:
-        values = yaml.safe_load((SHIPPED / f"scale/{name}.yaml").read_text())
-        _write(conf / f"scale/{name}.yaml", yaml.safe_dump({**values, "studies": {study: values["studies"][study]}}))
+        head, _, studies = (SHIPPED / f"scale/{name}.yaml").read_text().partition("studies:\n")
+        sections = re.split(r"^(?=  \w)", studies, flags=re.M)
+        _write(conf / f"scale/{name}.yaml", f"{head}studies:\n" + "".join(text for text in sections if text.startswith(f"  {study}:")))
 
 
 def _write(file: Path, text: str) -> None:

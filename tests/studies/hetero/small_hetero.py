@@ -1,8 +1,7 @@
-"""A small configuration folder of the hetero study, small scenarios, and a scheduler of a user's own."""
+"""Small scenarios of the hetero study."""
 
 from __future__ import annotations
 
-import shutil
 from pathlib import Path
 from typing import Any
 
@@ -13,33 +12,7 @@ from schedlab.config.schema import validate
 from schedlab.studies.hetero import prepare
 from schedlab.studies.hetero.problem import HeteroProblem
 from schedlab.studies.hetero.settings import HeteroScenario
-from small_conf import SHIPPED, write_scales
-
-OWN_SCHEDULER = '''
-from batsim.batsim import BatsimScheduler
-from procset import ProcSet
-
-
-class LastCoreFirst(BatsimScheduler):
-    """One job after the other, each on the cores with the highest numbers."""
-
-    def onSimulationBegins(self):
-        self.queue, self.running = [], False
-
-    def onJobSubmission(self, job):
-        self.queue.append(job)
-
-    def onJobCompletion(self, job):
-        self.running = False
-
-    def onNoMoreEvents(self):
-        if self.queue and not self.running:
-            job = self.queue.pop(0)
-            last = self.bs.nb_compute_resources - self.options.get("spare", 0)
-            job.allocation = ProcSet((last - job.requested_resources, last - 1))
-            self.bs.execute_jobs([job])
-            self.running = True
-'''
+from small_conf import SHIPPED
 
 
 def part(name: str) -> dict[str, Any]:
@@ -74,15 +47,3 @@ def prepared(settings: HeteroScenario, folder: Path) -> HeteroProblem:
 def first(problem: HeteroProblem) -> Unit:
     """The first test workload."""
     return problem.units("test")[0]
-
-
-def write_hetero_conf(folder: Path) -> Path:
-    """Make conf/ with the study hetero, its scenario `trio` and no figure in a folder and return it."""
-    conf = folder / "conf"
-    for name in ("config.yaml", "study/hetero.yaml", "figure/theme.yaml", "scenario/hetero/_base.yaml", "scenario/hetero/trio.yaml"):
-        (conf / name).parent.mkdir(parents=True, exist_ok=True)
-        shutil.copy(SHIPPED / name, conf / name)
-    for group in ("platform", "workload"):
-        shutil.copytree(SHIPPED / group, conf / group)
-    write_scales(conf, "hetero", "smoke", "small")
-    return conf

@@ -6,12 +6,12 @@ import re
 from pathlib import Path
 
 import pytest
-from small_hetero import OWN_SCHEDULER, write_hetero_conf
 
 from schedlab.cli.main import main
 from schedlab.config.errors import UserErrors
 from schedlab.config.experiment import load
 from schedlab.stages.studies import find_study
+from small_conf import OWN_SCHEDULER, write_hetero_conf
 
 
 @pytest.fixture

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
-from small_hetero import OWN_SCHEDULER, first, part, prepared, scenario
+from small_hetero import first, part, prepared, scenario
 
 from schedlab.batsim.pybatsim_bus import SchedulerFailed
 from schedlab.config.contract import PolicySpec
@@ -15,6 +15,7 @@ from schedlab.config.errors import UserError
 from schedlab.stages.policies import make_rule
 from schedlab.studies.hetero.problem import HeteroProblem
 from schedlab.studies.hetero.study import STUDY
+from small_conf import OWN_SCHEDULER
 
 GFLOP = 1e9
 

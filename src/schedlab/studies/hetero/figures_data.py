@@ -59,13 +59,13 @@ def policies(tables: StudyTables, spec: FigureSpec, shown: Sequence[str]) -> lis
 
 
 def looks(tables: StudyTables, names: Sequence[str]) -> dict[str, Style]:
-    """Return the styles of policies: as everywhere, except that rules among themselves have colours, by their order in the study."""
+    """Return the styles of policies: as everywhere, except that rules among themselves have colours, in their order in the figure."""
     styles = theme.styles_of(tables.scores)
     kinds = dict(zip(tables.scores["policy"], tables.scores["kind"], strict=True))
     if any(kinds[name] != "rule" for name in names):
         return styles
-    rules = sorted(name for name, kind in kinds.items() if kind == "rule")
-    return {name: Style(colour(number), styles[name].marker, theme.DASHES[number % len(theme.DASHES)]) for number, name in enumerate(rules)}
+    dashes = theme.DASHES
+    return {name: Style(colour(number), styles[name].marker, dashes[number % len(dashes)]) for number, name in enumerate(names)}
 
 
 def colour(number: int) -> str:

@@ -36,6 +36,8 @@ def draw_metrics(tables: StudyTables, spec: FigureSpec) -> Drawing:
     chosen = [data.BY_NAME[name] for name in settings.metrics or data.BY_NAME]
     nothing = {name for name, values in rows.groupby("metric")["value"] if not values.any()}
     metrics = [metric for metric in chosen if metric.name in set(rows["metric"]) - nothing]
+    if not metrics:
+        raise UserError("every score that is to be shown is 0", where=f"figure {spec.name}: params.metrics", expected="others")
     columns = min(COLUMNS, len(metrics))
     lines = -(-len(metrics) // columns)
     figure, panels = theme.new_figure(lines, columns, height_mm=16 + lines * (17 + ROW_MM * len(order)), sharey=True, squeeze=False)

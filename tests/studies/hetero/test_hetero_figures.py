@@ -1,0 +1,202 @@
+"""The figures of the hetero study, drawn from the tables of a small run: what they show are the tables' values."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import yaml
+from small_hetero import part, prepared, scenario
+
+from schedlab.config.contract import Drawing, FigureSpec, StudyTables
+from schedlab.config.errors import UserError
+from schedlab.config.freeze import dump
+from schedlab.config.settings import ThemeSettings
+from schedlab.figures import theme
+from schedlab.stages.draw import drawing_function, read_tables
+from schedlab.stages.evaluate import evaluate
+from schedlab.stages.summarise import summarise
+from schedlab.studies.hetero import figures_data as data
+from schedlab.studies.hetero import prepare
+from schedlab.studies.hetero.study import STUDY
+
+RULES = ("fcfs", "filler", "easy")
+SPEED = {"like": {"clock_rate": [2.72, 2.72], "flops_per_cycle": [8], "power": [12.0, 12.0]}, "unlike": {"seed": 36}}
+
+
+def evaluated(name: str, folder: Path) -> tuple[dict[str, Any], dict[str, Path], Path, dict[str, list[Path]]]:
+    """Score three rules on five test workloads of a scenario: problem part, inputs, scores, details."""
+    machine = {"clusters": 3, "nodes": [2, 2], "processors": [2, 2], "cores": [4, 4], **SPEED[name]}
+    platform = {"name": name, "synthetic": machine, "pstates": {"managed": False}}
+    workload = part("workload/lublin.yaml")
+    workload["lublin"] |= {"processors": 48, "jobs": 30, "load": 1.5}  # so that jobs wait
+    settings = scenario(name=name, platform=platform, workload=workload, replicates={"validation": 1, "test": 5})
+    prepared(settings, folder)
+    problem = {"name": name, "mode": "default", "seed": 1, **prepare.problem_values(settings), "upstream": {}}
+    policies = [
+        {"name": rule, "kind": "rule", "mode": "default", "target": rule, "params": {}, "seeds": [0], "trained_on": ""} for rule in RULES
+    ]
+    values = {"study": "hetero", "results_version": 1, "seed": 1, "scenario": name, "problem": problem, "policies": policies}
+    (folder / "evaluate.yaml").write_text(dump(values))
+    inputs = {"platform": folder / "platform.xml", "resources": folder / "resources.json", "workloads": folder / "workloads.zip"}
+    evaluate(folder / "evaluate.yaml", inputs, {}, folder / "rules.parquet", folder / "details", folder / "provenance.json")
+    return problem, inputs, folder / "rules.parquet", {table: [folder / f"details/{table}.parquet"] for table in STUDY.details}
+
+
+@pytest.fixture(scope="module")
+def tables(tmp_path_factory: pytest.TempPathFactory) -> StudyTables:
+    folder = tmp_path_factory.mktemp("hetero")
+    made = {name: evaluated(name, folder / name) for name in SPEED}
+    statistics = {"statistic": "mean", "resamples": 200, "confidence": 0.95, "baseline": "easy"}
+    jobs = {name: {"rules": list(RULES)} for name in made}
+    part = {"study": "hetero", "results_version": 1, "seed": 1, "statistics": statistics, "scenarios": jobs, "policies": {}}
+    (folder / "summarise.yaml").write_text(yaml.safe_dump(part))
+    details = {table: [path for name in made for path in made[name][3][table]] for table in STUDY.details}
+    summarise(folder / "summarise.yaml", [made[name][2] for name in made], [], details, folder / "summary")
+    inputs = {name: made[name][1] for name in made}
+    return read_tables(STUDY, folder / "summary", {"scenarios": {name: made[name][0] for name in made}, "policies": {}}, inputs)
+
+
+@pytest.fixture(autouse=True)
+def themed() -> Iterator[None]:
+    with theme.applied(ThemeSettings()):
+        yield
+
+
+def draw(tables: StudyTables, kind: str, *scenarios: str, policies: tuple[str, ...] = (), **params: Any) -> Drawing:
+    spec = FigureSpec("figure", kind, "title", "Caption.", "", scenarios, policies, params)
+    drawing = drawing_function(STUDY, kind)(tables, spec)
+    drawing.figure.draw_without_rendering()
+    return drawing
+
+
+def value(tables: StudyTables, policy: str, metric: str, scenario: str = "unlike") -> float:
+    return data.split_means(tables.summary, metric, scenario)[policy]
+
+
+def test_every_metric_has_a_panel_unless_it_is_0_everywhere(tables):
+    drawing = draw(tables, "metrics", "unlike", "like")
+    titles = [axes.get_title(loc="left") for axes in drawing.figure.axes if axes.get_visible()]
+    assert len(titles) == len(STUDY.metrics) - 1 and "Jobs rejected or killed" not in titles
+    assert "Zero for all: jobs rejected or killed." in drawing.caption
+    assert "Means over 5 test workloads." in drawing.caption
+    order = [label.get_text() for label in drawing.figure.axes[0].get_yticklabels()]
+    assert set(order) == set(RULES)
+    slowdowns = [value(tables, policy, "mean_bounded_slowdown") for policy in RULES]
+    told = re.search(r"best in unlike is (\w+) \(([\d.e+]+)\), worst (\w+)", drawing.caption)
+    assert (told[1], told[3]) == (RULES[int(np.argmin(slowdowns))], RULES[int(np.argmax(slowdowns))])
+    assert float(told[2]) == pytest.approx(min(slowdowns), rel=0.01)
+
+
+def test_points_stand_at_the_values_of_the_summary_in_the_panels_unit(tables):
+    axes = draw(tables, "metrics", "unlike", policies=("easy", "fcfs"), metrics=["makespan"]).figure.axes[0]
+    shown = {round(float(line.get_ydata()[0])): float(line.get_xdata()[0]) for line in axes.get_lines() if len(line.get_xdata()) == 1}
+    size = {"h": 3600.0, "min": 60.0}[axes.get_xlabel().split()[0]]
+    wanted = {0: value(tables, "easy", "makespan") / size, 1: value(tables, "fcfs", "makespan") / size}
+    assert shown == pytest.approx(wanted)
+
+
+def test_differences_are_in_percent_of_the_baselines_mean(tables):
+    axes = draw(tables, "metrics", "unlike", metrics=["mean_wait"], against="easy", policies=("fcfs", "easy")).figure.axes[0]
+    shown = [float(line.get_xdata()[0]) for line in axes.get_lines() if len(line.get_xdata()) == 1]
+    wait = {policy: value(tables, policy, "mean_wait") for policy in RULES}
+    assert shown == pytest.approx([100 * (wait["fcfs"] - wait["easy"]) / wait["easy"]])
+    assert axes.get_xlabel().startswith("%")
+
+
+def test_nothing_is_compared_with_another_baseline(tables):
+    with pytest.raises(UserError, match="nothing is compared with 'conservative'"):
+        draw(tables, "metrics", "unlike", against="conservative")
+
+
+def test_the_gantt_chart_shows_every_job_on_its_cores(tables):
+    drawing = draw(tables, "gantt", "unlike", policies=RULES)
+    panels = [axes for axes in drawing.figure.axes if axes.get_title(loc="left") in RULES]
+    assert [axes.get_title(loc="left") for axes in panels] == list(RULES)
+    for axes, policy in zip(panels, RULES, strict=True):
+        jobs = data.detail(tables, "jobs", "unlike", "test-00", policy)
+        boxes = [path.get_extents() for path in axes.collections[0].get_paths()]
+        area = sum(box.width * box.height for box in boxes)
+        size = 3600.0 if "(h)" in panels[-1].get_xlabel() else 60.0
+        assert area * size == pytest.approx(float(((jobs["finish"] - jobs["start"]) * jobs["hosts"]).sum()))
+        assert axes.get_ylim() == (-0.5, 47.5)
+    assert sum("Gflop/s" in text.get_text() for text in panels[0].texts) == 3
+    assert "Workload test-00 of unlike. 30 jobs." in drawing.caption
+
+
+def test_the_gantt_chart_can_name_jobs_and_show_another_workload(tables):
+    plain, named = (draw(tables, "gantt", "unlike", policies=("easy",), unit="test-03", labels=labels) for labels in (False, True))
+    numbers = [len(drawing.figure.axes[0].texts) for drawing in (plain, named)]
+    assert numbers[1] > numbers[0]
+    assert "Workload test-03" in named.caption
+    with pytest.raises(UserError, match=r"there is no workload 'test-9'.*did you mean 'test-0"):
+        draw(tables, "gantt", "unlike", unit="test-9")
+
+
+def test_the_course_tells_the_longest_queue_the_utilisation_and_the_energy(tables):
+    drawing = draw(tables, "course", "unlike", policies=("fcfs", "easy"))
+    assert [axes.get_ylabel().split(" (")[0] for axes in drawing.figure.axes] == ["waiting jobs", "utilisation", "energy so far"]
+    scores = tables.scores[(tables.scores["unit"] == "test-00") & (tables.scores["scenario"] == "unlike")]
+    for policy in ("fcfs", "easy"):
+        of_policy = scores[scores["policy"] == policy].set_index("metric")["value"]
+        longest = int(data.detail(tables, "load", "unlike", "test-00", policy)["waiting"].max())
+        told = re.search(rf"{policy} (\d+) jobs, (\d+)%, ([\d.]+) (\w+)", drawing.caption)
+        assert int(told[1]) == longest
+        assert int(told[2]) / 100 == pytest.approx(of_policy["utilisation"], abs=0.006)
+        joules = float(told[3]) * {"kJ": 1e3, "MJ": 1e6, "GJ": 1e9}[told[4]]
+        assert joules == pytest.approx(of_policy["energy"], rel=0.01)
+
+
+def test_the_course_without_energy_has_two_panels(tables):
+    empty = tables.details["energy"].iloc[:0]
+    bare = StudyTables(**{**vars(tables), "details": {**tables.details, "energy": empty}})
+    assert len(draw(bare, "course", "unlike", policies=("easy",)).figure.axes) == 2
+
+
+def test_lines_of_rules_differ_in_colour_and_dashes(tables):
+    looks = data.looks(tables, RULES)
+    assert len({(look.colour, str(look.dashes)) for look in looks.values()}) == len({look.colour for look in looks.values()}) == 3
+
+
+def test_means_of_a_step_function_within_intervals():
+    times, values = np.array([1.0, 3.0, 4.0]), np.array([2.0, 6.0, 0.0])
+    assert data.means_within(times, values, np.array([0.0, 2.0, 4.0, 6.0])).tolist() == [1.0, 4.0, 0.0]
+    stream = np.random.default_rng(3)
+    times, values = np.sort(stream.uniform(0, 9, 20)), stream.uniform(0, 1, 20)
+    fine = np.linspace(0, 10, 100_001)
+    middle = (fine[1:] + fine[:-1]) / 2
+    at = np.where(middle < times[0], 0.0, values[np.maximum(np.searchsorted(times, middle, side="right") - 1, 0)])
+    means = data.means_within(times, values, np.linspace(0, 10, 11))
+    assert means == pytest.approx(at.reshape(10, -1).mean(1), abs=1e-3)
+
+
+def test_quantities_are_shown_in_units_of_their_size():
+    energy = data.BY_NAME["energy"]
+    assert data.scaled(energy, 2.5e6).text(2.5e6) == "2.5 MJ"
+    assert data.scaled(energy, 12.0).text(12.0) == "12 J"
+    assert data.scaled(data.BY_NAME["makespan"], 7200.0).label == "makespan (h)"
+    assert data.scaled(data.BY_NAME["utilisation"], 0.5).text(0.5) == "0.5"
+
+
+def test_a_wrong_value_of_a_figure_is_told():
+    spec = FigureSpec("gantt", "gantt", "t", "c", params={"lables": True})
+    with pytest.raises(UserError, match=r"params\.lables: unknown key 'lables'.*did you mean 'labels'"):
+        data.settings(spec, STUDY.figure_settings["gantt"])
+
+
+def test_the_shipped_figures_are_of_known_kinds(repository):
+    for file in (repository / "conf/figure/hetero").glob("*.yaml"):
+        values = yaml.safe_load(file.read_text())
+        assert values["kind"] in STUDY.figures and STUDY.figure_settings[values["kind"]](**values.get("params", {}))
+
+
+def test_the_scores_named_for_figures_are_the_studys():
+    from typing import get_args
+
+    from schedlab.studies.hetero.figure_settings import Score
+
+    assert set(get_args(Score)) == {metric.name for metric in STUDY.metrics}
