@@ -21,7 +21,7 @@ class WorkloadSettings(Settings):
 
     name: str = setting("workload", doc="name of the workload")
     source: Literal["lublin", "swf", "batsim"] = setting("lublin", doc="drawn from the model, a trace, or a workload file of Batsim")
-    file: str = setting("", doc="the trace or workload file (swf, batsim): absolute, or below SCHEDLAB_DATA, else resources/data")
+    file: str = setting("", doc="the trace or workload file (swf, batsim): absolute, or below SCHEDLAB_DATA, resources/data or here")
     seed: int = setting(0, doc="seed of all that is drawn", ge=0)
     lublin: LublinSettings = section(LublinSettings, doc="the model's settings (lublin)")
     cleaning: CleaningSettings = section(CleaningSettings, doc="cleaning of a trace (swf)")

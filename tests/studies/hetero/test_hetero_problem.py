@@ -133,3 +133,9 @@ def test_what_is_declared_is_what_is_given(tmp_path):
     outcome = rollout(prepared(scenario(), tmp_path), "fcfs")
     assert outcome.scores.keys() == {metric.name for metric in STUDY.metrics}
     assert outcome.details.keys() == STUDY.details.keys()
+
+
+def test_a_real_batsim_that_is_missing_is_told(tmp_path):
+    problem = prepared(scenario(simulator="batsim", batsim="batsim-that-is-not-there"), tmp_path)
+    with pytest.raises(UserError, match="batsim-that-is-not-there"):
+        rollout(problem, "fcfs")
