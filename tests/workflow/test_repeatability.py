@@ -17,9 +17,9 @@ def test_the_toy_passes_every_stage_with_no_edit_elsewhere(finished_toy):
     assert "Nothing to be done" in finished_toy.run("all", "--dry-run")
 
 
-def test_adaptation_and_the_toy_in_one_run_tell_their_progress(finished_smoke):
+def test_all_studies_in_one_run_tell_their_progress(finished_smoke):
     made = finished_smoke.hashes()
-    assert {name.split("/")[2] for name in made if name.endswith(".png")} == {"adaptation", "toy"}
+    assert {name.split("/")[2] for name in made if name.endswith(".png")} == {"adaptation", "hetero", "toy"}
     assert {"results/smoke/adaptation/early/inputs/table.parquet", "results/smoke/toy/near/evaluation/rules.parquet"} <= made.keys()
     log = next((finished_smoke.folder / "results/smoke/adaptation/early/logs").glob("simulate_adaptation*.log")).read_text()
     assert re.search(r"^early, job 0, replicate 0: all \d+ epochs, \d+ trained in [\d.]+ s, \d+ from the store$", log, flags=re.M)

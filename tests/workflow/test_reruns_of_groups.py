@@ -1,4 +1,4 @@
-"""What an edit of one key of each configuration group reruns, two studies side by side: all that reads it, and nothing else."""
+"""What an edit of one key of each configuration group reruns, three studies side by side: all that reads it, and nothing else."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ EARLY = {"simulate_adaptation early", "tabulate early", "evaluate early/rules"}
 FROM_THE_TRUNK = {"train_trunk", *EARLY, *LATE, "learn best-constant/0", *EXACT}
 TOY_END = {"summarise toy", "draw_toy", "index_figures"}
 TOY_LEARNED = {"learn hill/0", "evaluate near/hill", *TOY_END}
+SCHEDULED = {"evaluate trio/rules", "summarise hetero", "draw_hetero", "index_figures"}
 
 # the file below the checkout, old text, new text, the jobs that run again
 EDITS = {
@@ -35,9 +36,13 @@ EDITS = {
     "model: of no scenario": ("conf/model/convnet2.yaml", "out: 32", "out: 31", set()),
     "gpu": ("conf/gpu/priced.yaml", "base: 8.5", "base: 8.4", FROM_THE_TRUNK),
     "data": ("conf/data/digits.yaml", "split_seed: 1", "split_seed: 2", {"check_data", *FROM_THE_TRUNK}),
+    "platform": ("conf/platform/trio.yaml", "seed: 36", "seed: 37", {"generate_platform", "trim_workload", *SCHEDULED}),
+    "platform: of no scenario": ("conf/platform/hundred.yaml", "seed: 1", "seed: 2", set()),
+    "workload": ("conf/workload/lublin.yaml", "load: 0.9", "load: 0.8", {"trim_workload", *SCHEDULED}),
+    "scheduler": ("conf/scenario/hetero/_base.yaml", "priority: f1", "priority: wfp3", SCHEDULED),
     "learner": ("conf/learner/adaptation/exact.yaml", "time_code: sine_cosine", "time_code: sine", EXACT),
     "figure": ("conf/figure/adaptation/ranking.yaml", "title: Best", "title: The best", FIGURES),
-    "theme": ("conf/figure/theme.yaml", "dpi: 200", "dpi: 201", {*FIGURES, "draw_toy"}),
+    "theme": ("conf/figure/theme.yaml", "dpi: 200", "dpi: 201", {*FIGURES, "draw_toy", "draw_hetero"}),
     "claims": ("conf/claims/adaptation.yaml", "published: 0.7391", "published: 0.7392", set()),
     "own rule": ("own.py", "return 2.0", "return 2.5", {"evaluate near/rules", *TOY_END}),
     "own learner": ("climber.py", "    pass", "    patience = 1", TOY_LEARNED),
@@ -61,7 +66,7 @@ def test_an_edit_of_a_group_reruns_what_reads_it(smoke, group):
 def test_the_root_seed_reruns_all_that_is_random(smoke):
     smoke.edit("conf/config.yaml", "seed: 42", "seed: 43")
     jobs = smoke.jobs("all", *SMOKE)
-    assert jobs == {*FROM_THE_TRUNK, "evaluate near/rules", *TOY_LEARNED}
+    assert jobs == {*FROM_THE_TRUNK, "evaluate near/rules", *TOY_LEARNED, "trim_workload", *SCHEDULED}
 
 
 def test_a_users_own_class_that_is_gone_is_told_with_the_file_that_names_it(smoke):
