@@ -241,6 +241,60 @@ DAMAGED = {
         [f"conf/{SCENARIO}: decisions", "did you mean 'decisions'"],
     ),
 }
+TWICE = {  # file: a line of it (written twice), what is told beside the file
+    SCENARIO: ("budget: 70.0\n", "'budget' is written twice"),
+    POLICY: ("seeds: [0]\n", "'seeds' is written twice"),
+    SCALE: ("    replicates: 3\n", "'replicates' is written twice"),
+    VERSUS: ("kind: versus\n", "'kind' is written twice"),
+    "model/tiny8.yaml": ("head_relu: false\n", "'head_relu' is written twice"),
+    "data/digits.yaml": ("format: digits\n", "'format' is written twice"),
+    "gpu/priced.yaml": ("name: priced\n", "'name' is written twice"),
+    "study/adaptation.yaml": ("name: adaptation\n", "'name' is written twice"),
+    "learner/adaptation/exact.yaml": ("name: exact\n", "'name' is written twice"),
+    "figure/theme.yaml": ("palette: colorblind\n", "'palette' is written twice"),
+    "claims/adaptation.yaml": ("name: adaptation\n", "'name' is written twice"),
+    "config.yaml": ("seed: ", "'seed' is written twice"),
+}
+
+
+def twice(file: str, line: str) -> Edit:
+    """A line that stands twice in a file."""
+    return lambda conf: replaced(file, line, line + ("1\n" if not line.endswith("\n") else "") + line)(conf)
+
+
+KEYS = {f"key twice in {file}": (twice(file, line), [f"conf/{file}, line ", told]) for file, (line, told) in TWICE.items()}
+KEYS |= {
+    "key twice in a section": (
+        replaced(SCENARIO, "batch_size: 32", "batch_size: 32, batch_size: 32"),
+        [f"conf/{SCENARIO}, line 1", "twice"],
+    ),
+    "key twice in a list": (
+        replaced("model/tiny8.yaml", "kind: insertion_point", "kind: insertion_point, kind: conv"),
+        ["conf/model/tiny8.yaml, line ", "'kind' is written twice"],
+    ),
+    "number as a key": (replaced(SCENARIO, "budget:", "1: 2\nbudget:"), [f"conf/{SCENARIO}, line ", "'1' is no key"]),
+    "number as a key of a scale": (written(SCALE, "1: 2\n"), [f"conf/{SCALE}, line 1", "'1' is no key"]),
+    "list as a key": (replaced(SCENARIO, "budget:", "[a]: 2\nbudget:"), [f"conf/{SCENARIO}, line ", "is no key"]),
+    "date": (replaced(SCENARIO, "budget: 70.0", "budget: 2001-13-45"), [f"conf/{SCENARIO}: budget", "a number"]),
+    "date in a scale": (
+        replaced(SCALE, "budget: 240.0", "budget: 2001-10-05"),
+        [f"conf/{SCALE}: studies.adaptation.budget", "a number"],
+    ),
+    "tab after a colon": (replaced(SCENARIO, "budget: ", "budget:\t"), [f"conf/{SCENARIO}, line ", "not valid YAML"]),
+    "open entry of the defaults list": (
+        replaced(SCENARIO, "  - /model: tiny8\n", "  -\n"),
+        [f"conf/{SCENARIO}: defaults", "'/group: option'"],
+    ),
+    "two keys in an entry of the defaults list": (
+        replaced(SCENARIO, "  - /model: tiny8\n", "  - {/model: tiny8, /gpu: priced}\n"),
+        [f"conf/{SCENARIO}: defaults", "Too many keys"],
+    ),
+    "lists in lists without end": (
+        replaced(SCENARIO, "budget: 70.0", f"budget: {'[' * 2000}{']' * 2000}"),
+        [f"conf/{SCENARIO}, line ", "at most 50 levels"],
+    ),
+}
+MISTAKES = {**TYPOS, **LIMITS, **DAMAGED, **KEYS}
 
 
 @pytest.fixture
@@ -262,9 +316,9 @@ def test_the_folder_that_is_edited_has_no_mistake(conf: Path, capsys: pytest.Cap
     assert capsys.readouterr().err == ""
 
 
-@pytest.mark.parametrize("mistake", {**TYPOS, **LIMITS, **DAMAGED}, ids=lambda name: name.replace(" ", "-"))
+@pytest.mark.parametrize("mistake", MISTAKES, ids=lambda name: name.replace(" ", "-"))
 def test_a_mistake_is_told_once_with_file_and_key(mistake: str, conf: Path, capsys: pytest.CaptureFixture) -> None:
-    edit, words = {**TYPOS, **LIMITS, **DAMAGED}[mistake]
+    edit, words = MISTAKES[mistake]
     edit(conf)
     assert main(["check", "--conf", str(conf), "--scale", "small"]) == 2
     told = capsys.readouterr().err

@@ -13,8 +13,10 @@ from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Any
 
+import yaml
+
 from schedlab.config.errors import UserError, did_you_mean
-from schedlab.config.yaml_files import read_yaml, short_path
+from schedlab.config.yaml_files import read_yaml, short_path, yaml_error
 
 
 @dataclass(frozen=True)
@@ -61,9 +63,15 @@ class Compositions:
             self._overrides[group] = parser.parse_overrides([f"scale={scale}", f"+{group}@{place}=name"])
         at_scale, of_group = self._overrides[group]
         overrides = [at_scale, replace(of_group, _value=name)]
-        found = create_defaults_list(
-            repo=repository, config_name="config", overrides_list=overrides, prepend_hydra=False, skip_missing=False
-        )
+        try:
+            found = create_defaults_list(
+                repo=repository, config_name="config", overrides_list=overrides, prepend_hydra=False, skip_missing=False
+            )
+        except ValueError as error:  # so Hydra tells what is wrong with an entry of a defaults list
+            where = f"{short_path(self.folder / group / name)}.yaml: defaults"
+            raise UserError(
+                f"an entry cannot be read: {error}", where=where, expected="entries such as 'base' or '/group: option'"
+            ) from None
         whole = loader._compose_config_from_defaults_list(defaults=found.defaults, repo=repository)
         return whole, _sources(self.folder, dict(found.overrides.known_choices), group, place, name)
 
@@ -95,8 +103,14 @@ class Composer:
     @cached_property
     def _scale_values(self) -> Any:
         from omegaconf import OmegaConf
+        from omegaconf.errors import OmegaConfBaseException
 
-        return OmegaConf.create(read_yaml(self.folder / "scale" / f"{self.scale}.yaml"))
+        file = self.folder / "scale" / f"{self.scale}.yaml"
+        try:
+            return OmegaConf.create(read_yaml(file))
+        except OmegaConfBaseException as error:
+            what = f"the value cannot be read: {str(error).splitlines()[0]}"
+            raise UserError(what, where=f"{short_path(file)}: {error.full_key or ''}".rstrip(": ")) from None
 
     def compose(self, group: str, name: str) -> Composed:
         """Return the composed file conf/<group>/<name>.yaml. Raises UserError."""
@@ -116,10 +130,9 @@ class Composer:
             raise self._explain(file, error) from None
         except OmegaConfBaseException as error:
             raise _unresolved(error, place, Composed({}, sources), self._scale_values) from None
-        except (KeyError, TypeError, ValueError, AttributeError) as error:
-            raise UserError(
-                f"the file cannot be composed: {error}", where=short_path(file), expected="a mapping of keys to values"
-            ) from None
+        except yaml.YAMLError as error:  # Hydra's reader of YAML is the stricter one
+            mark = getattr(error, "problem_mark", None)
+            raise yaml_error(Path(mark.name) if mark and mark.name else file, error) from None
         if not isinstance(values, dict):
             raise UserError("the file holds no mapping", where=short_path(file), expected="keys and values")
         return Composed(values, sources)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import yaml
 
@@ -12,13 +12,29 @@ from schedlab.config.errors import UserError
 
 # Resolvers whose value depends on the machine, the clock or the process: a frozen configuration must not hold them.
 FORBIDDEN_RESOLVER = re.compile(r"\$\{(oc\.env|now|hydra|python_version)\b[^}]*\}")
+TEXT, MERGE, TIMESTAMP = "tag:yaml.org,2002:str", "tag:yaml.org,2002:merge", "tag:yaml.org,2002:timestamp"
+
+MOST_LEVELS = 50  # of lists and mappings within each other; Hydra's reader ends at some 300
+
+
+class _Loader(yaml.CSafeLoader):
+    """YAML as Hydra reads it: a date is text."""
+
+    yaml_implicit_resolvers: ClassVar = {
+        letter: [(tag, pattern) for tag, pattern in resolvers if tag != TIMESTAMP]
+        for letter, resolvers in yaml.CSafeLoader.yaml_implicit_resolvers.items()
+    }
 
 
 def read_yaml(file: Path) -> dict[str, Any]:
-    """Return the values of a file; UserError where it is no UTF-8 YAML mapping or uses a resolver that depends on the machine."""
+    """Return the values of a file. Raises UserError where it is no UTF-8 YAML mapping, where a key is no text or written twice in one
+    mapping (YAML readers keep the last), or where it uses a resolver that depends on the machine."""
     try:
         text = file.read_text(encoding="utf-8")
-        content = yaml.load(text, Loader=yaml.CSafeLoader)
+        loader = _Loader(text)
+        if (root := loader.get_single_node()) is not None:
+            _refuse_keys(file, root)
+        content = loader.construct_document(root) if root is not None else None
     except UnicodeDecodeError:
         raise UserError("the file is not UTF-8 text", where=short_path(file)) from None
     except yaml.YAMLError as error:
@@ -31,6 +47,38 @@ def read_yaml(file: Path) -> dict[str, Any]:
         what = f"'{found.group(0)}' depends on the machine"
         raise UserError(what, where=short_path(file), expected="a pinned value", remedy="write the value itself")
     return content or {}
+
+
+def _refuse_keys(file: Path, root: yaml.Node) -> None:
+    """Raise UserError for the first key, in the file's order, that is no text or stands twice in its mapping, and for too many levels."""
+    queue, seen = [(root, 0)], set()
+    while queue:
+        node, level = queue.pop()
+        if id(node) in seen:  # an alias
+            continue
+        seen.add(id(node))
+        if level > MOST_LEVELS:
+            where = f"{short_path(file)}, line {node.start_mark.line + 1}"
+            raise UserError("too many lists and mappings within each other", where=where, expected=f"at most {MOST_LEVELS} levels")
+        if isinstance(node, yaml.SequenceNode):
+            queue += [(entry, level + 1) for entry in reversed(node.value)]
+        elif isinstance(node, yaml.MappingNode):
+            _refuse_keys_of(file, node)
+            queue += [(value, level + 1) for _, value in reversed(node.value)]
+
+
+def _refuse_keys_of(file: Path, mapping: yaml.MappingNode) -> None:
+    first: dict[str, int] = {}
+    for key, _ in mapping.value:
+        line = key.start_mark.line + 1
+        where = f"{short_path(file)}, line {line}"
+        if not isinstance(key, yaml.ScalarNode) or key.tag not in (TEXT, MERGE):
+            given = f"'{key.value}'" if isinstance(key, yaml.ScalarNode) else "a list or mapping"
+            raise UserError(f"{given} is no key", where=where, expected="text", remedy="put it into quotation marks")
+        if key.value in first:
+            remedy = f"remove one of them; the first is in line {first[key.value]}"
+            raise UserError(f"the key '{key.value}' is written twice", where=where, remedy=remedy)
+        first[key.value] = line
 
 
 def yaml_error(file: Path, error: yaml.YAMLError) -> UserError:
