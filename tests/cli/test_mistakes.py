@@ -11,6 +11,7 @@ from schedlab.cli.main import main
 from small_conf import write_conf
 
 SCENARIO, POLICY, SCALE = "scenario/adaptation/tiny.yaml", "policy/adaptation/exact-tiny.yaml", "scale/small.yaml"
+MODEL = "model/tiny8.yaml"
 LEARNING, TRANSFER = "figure/adaptation/learning.yaml", "figure/adaptation/transfer.yaml"
 VERSUS, MOVES = "figure/adaptation/versus.yaml", "figure/adaptation/moves.yaml"
 RULES = "rules: [never, {name: always-1, target: always, params: {action: 1}}"
@@ -90,11 +91,24 @@ TYPOS = {
     ),
     "value of a learner under reference": (
         replaced(POLICY, "seeds:", "reference: {learner: {learning_rte: 0.1}}\nseeds:"),
-        [f"conf/{POLICY}: learner.learning_rte", "did you mean 'learning_rate'"],
+        [f"conf/{POLICY}: reference.learner.learning_rte", "did you mean 'learning_rate'"],
     ),
     "action of a rule under reference": (
         replaced(SCENARIO, "reference:\n", "reference:\n  rules: [{name: all, target: always, params: {action: 9}}]\n"),
-        [f"conf/{SCENARIO}: rules.0.params.action", "0 to 3"],
+        [f"conf/{SCENARIO}: reference.rules.0.params.action", "0 to 3"],
+    ),
+    "key under reference": (replaced(SCENARIO, "noop: reset", "nop: reset"), [f"conf/{SCENARIO}: reference.growth.nop", "mean 'noop'"]),
+    "value under reference": (
+        replaced(SCENARIO, "noop: reset", "noop: rest"),
+        [f"conf/{SCENARIO}: reference.growth.noop", "did you mean 'reset'"],
+    ),
+    "key under reference in mode reference": (
+        replaced(SCENARIO, "reference:\n", "mode: reference\nreference:\n  budgt: 60.0\n"),
+        [f"conf/{SCENARIO}: reference.budgt", "did you mean 'budget'"],
+    ),
+    "key of the scenario in mode reference": (
+        replaced(SCENARIO, "decisions: 2", "mode: reference\ndecisons: 2"),
+        [f"conf/{SCENARIO}: decisons", "did you mean 'decisions'"],
     ),
     "value of a figure": (replaced(LEARNING, "window", "widow"), [f"conf/{LEARNING}: params.widow", "did you mean 'window'"]),
     "type in a figure": (replaced(LEARNING, "50", "many"), [f"conf/{LEARNING}: params.window", '"many"', "integer"]),
@@ -175,6 +189,19 @@ TYPOS = {
     "required key of a phase": (replaced(POLICY, "steps:", "stps:"), [f"conf/{POLICY}: train_on.0.stps", "did you mean 'steps'"]),
     "required key of a rule": (replaced(SCENARIO, "{action: 1", "{actions: 1"), [f"conf/{SCENARIO}: rules.1", "did you mean 'action'"]),
 }
+SHARED = {  # mistakes in a model's file, on which both scenarios build
+    "key of a model": (replaced(MODEL, "head_relu:", "head_rel:"), [f"conf/{MODEL}: model.head_rel", "did you mean 'head_relu'"]),
+    "kernel of a model": (replaced(MODEL, "kernel: 3", "kernel: 4"), [f"conf/{MODEL}: model.blocks.0", "kernel 4 is even"]),
+    "shapes of a model": (
+        replaced(MODEL, "  - {kind: global_average_pool}\n", ""),
+        [f"conf/{MODEL}: model.blocks.3", "put a flatten or a global_average_pool in front of it"],
+    ),
+    "pool of a model": (replaced(MODEL, "avg_pool, kernel: 2", "avg_pool, kernel: 20"), [f"conf/{MODEL}: model.blocks.1", "does not fit"]),
+    "blocks of a model in a scenario": (
+        replaced(SCENARIO, "batch_size: 32}\n", "batch_size: 32}\nmodel: {blocks: [{kind: conv, out: 8, kernel: 4}]}\n"),
+        [f"conf/{SCENARIO}: model.blocks.0", "the last block is not linear"],
+    ),
+}
 LIMITS = {
     "replicates": (replaced(SCENARIO, "\nreplicates: 2", "\nreplicates: 1000000000"), [f"conf/{SCENARIO}: replicates", "1000"]),
     "replicates of a scale": (
@@ -235,7 +262,7 @@ DAMAGED = {
     "scale that is no YAML": (written(SCALE, "name: [small"), [SCALE, "not valid YAML"]),
     "scale that is a list": (written(SCALE, "[small]"), [SCALE, "no mapping"]),
     "root that is no YAML": (written("config.yaml", "seed: [1"), ["conf/config.yaml", "not valid YAML"]),
-    "file that is no text": (written("model/tiny8.yaml", b"\xff\xfe\x00"), ["conf/model/tiny8.yaml", "not UTF-8"]),
+    "file that is no text": (written(MODEL, b"\xff\xfe\x00"), ["conf/model/tiny8.yaml", "not UTF-8"]),
     "value that is nowhere": (
         replaced(SCENARIO, "decisions: 2", "decisions: ${scale.studies.adaptation.decicions}"),
         [f"conf/{SCENARIO}: decisions", "did you mean 'decisions'"],
@@ -246,7 +273,7 @@ TWICE = {  # file: a line of it (written twice), what is told beside the file
     POLICY: ("seeds: [0]\n", "'seeds' is written twice"),
     SCALE: ("    replicates: 3\n", "'replicates' is written twice"),
     VERSUS: ("kind: versus\n", "'kind' is written twice"),
-    "model/tiny8.yaml": ("head_relu: false\n", "'head_relu' is written twice"),
+    MODEL: ("head_relu: false\n", "'head_relu' is written twice"),
     "data/digits.yaml": ("format: digits\n", "'format' is written twice"),
     "gpu/priced.yaml": ("name: priced\n", "'name' is written twice"),
     "study/adaptation.yaml": ("name: adaptation\n", "'name' is written twice"),
@@ -269,7 +296,7 @@ KEYS |= {
         [f"conf/{SCENARIO}, line 1", "twice"],
     ),
     "key twice in a list": (
-        replaced("model/tiny8.yaml", "kind: insertion_point", "kind: insertion_point, kind: conv"),
+        replaced(MODEL, "kind: insertion_point", "kind: insertion_point, kind: conv"),
         ["conf/model/tiny8.yaml, line ", "'kind' is written twice"],
     ),
     "number as a key": (replaced(SCENARIO, "budget:", "1: 2\nbudget:"), [f"conf/{SCENARIO}, line ", "'1' is no key"]),
@@ -294,7 +321,7 @@ KEYS |= {
         [f"conf/{SCENARIO}, line ", "at most 50 levels"],
     ),
 }
-MISTAKES = {**TYPOS, **LIMITS, **DAMAGED, **KEYS}
+MISTAKES = {**TYPOS, **SHARED, **LIMITS, **DAMAGED, **KEYS}
 
 
 @pytest.fixture

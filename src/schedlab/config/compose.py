@@ -24,19 +24,27 @@ class Composed:
     """The resolved values of one file with everything it builds on, and the files they may come from.
 
     sources: (file, prefix of keys under which the file's content stands), the file itself first.
+    reference: a key is looked for under `reference` first, as in mode reference.
     """
 
     values: dict[str, Any]
     sources: tuple[tuple[Path, tuple[str, ...]], ...]
+    reference: bool = False
+
+    def in_mode(self, always: bool = False) -> tuple[dict[str, Any], Composed]:
+        """Return the values as `apply_mode` does, and what locates them."""
+        return apply_mode(self.values, always), replace(self, reference=always or self.values.get("mode") == "reference")
 
     def locate(self, path: tuple) -> str:
         """Return 'file: key' for a tuple of keys, naming the file that sets the key where one does."""
+        if self.reference and _sets(self.values.get("reference"), path):
+            path = ("reference", *path)
         key = ".".join(str(step) for step in path)
         for depth in range(len(path), 0, -1):
-            for under in (path[:depth], ("reference", *path[:depth])):
-                for file, prefix in self.sources:
-                    if under[: len(prefix)] == prefix and _holds(file, under[len(prefix) :]):
-                        return f"{short_path(file)}: {key}"
+            under = path[:depth]
+            for file, prefix in self.sources:
+                if under[: len(prefix)] == prefix and _holds(file, under[len(prefix) :]):
+                    return f"{short_path(file)}: {key}"
         return f"{short_path(self.sources[0][0])}: {key}" if key else short_path(self.sources[0][0])
 
 
@@ -210,6 +218,18 @@ def _own_and_bases(file: Path, before: tuple[Path, ...] = ()) -> list[Path]:
     found = [file.with_name(f"{name}.yaml") for name in named if isinstance(name, str) and name not in ("_self_", file.stem)]
     line = (*before, file)
     return [file, *(path for base in found if base.is_file() and base not in line for path in _own_and_bases(base, line))]
+
+
+def _sets(overlay: Any, path: tuple) -> bool:
+    """Tell whether the values under `reference` set the value at a path; a list that stands there replaces the other one whole."""
+    here, whole = overlay, False
+    for key in path:
+        try:
+            here = here[key]
+        except (KeyError, IndexError, TypeError):
+            return whole
+        whole = whole or isinstance(here, list)
+    return bool(path)
 
 
 def _holds(file: Path, keys: tuple) -> bool:

@@ -24,8 +24,14 @@ class UserError(Exception):
             sentences.append(f"expected {expected}")
         if remedy:
             sentences.append(remedy)
-        text = "; ".join(sentence.rstrip(".; ") for sentence in sentences)
-        super().__init__(text if text.endswith("?") else text + ".")
+        text = "; ".join(_without_end(sentence) for sentence in sentences)
+        super().__init__(text if text.endswith(("?", "...")) else text + ".")
+
+
+def _without_end(sentence: str) -> str:
+    """A sentence without its full stop; three dots stay."""
+    text = sentence.rstrip("; ")
+    return text if text.endswith("...") else text.rstrip(".; ")
 
 
 class UserErrors(UserError):
@@ -36,7 +42,7 @@ class UserErrors(UserError):
         Exception.__init__(self, "\n".join(str(error) for error in self.errors))
 
 
-MOST_NAMES = 40  # of a list in a message; a study may have thousands of scenarios
+MOST_NAMES = 12  # of a list in a message, some two lines of a terminal; a study may have thousands of scenarios
 
 
 def nearest(name: str, valid: Iterable[str]) -> str:

@@ -112,9 +112,12 @@ class Experiment:
 
     def inputs(self, study: str, scenario: str) -> dict[str, str]:
         """The scenario's inputs by name, as its problem loads them."""
-        places = self.scenario(study, scenario)["inputs"]
-        make = lambda: {name: self.product(study, scenario, part, file) for name, (part, file) in places.items()}  # noqa: E731
-        return self.once(("inputs", study, scenario), make)
+
+        def place() -> dict[str, str]:
+            places = self.scenario(study, scenario)["inputs"]
+            return {name: self.product(study, scenario, part, file) for name, (part, file) in places.items()}
+
+        return self.once(("inputs", study, scenario), place)
 
     def scenario(self, study: str, name: str) -> dict[str, Any]:
         """Record of a scenario. Raises UserError for an unknown one and for one whose data is not on the machine."""
@@ -227,9 +230,9 @@ def _studies(conf: records.ConfigurationFolder, find_study: records.FindStudy) -
     door = _Doors(loaded, find_study)
     for name in list(loaded):
         code = loaded[name].code = records.study_code(loaded[name].settings)
-        make = lambda name=name: door(name).results_version  # noqa: E731
+        key = f"results_version/{name}:{conf.ground}{code}"
         try:
-            loaded[name].results_version = conf.cache.get(f"results_version/{name}:{conf.ground}{code}", make)
+            loaded[name].results_version = conf.cache.get(key, lambda name=name: door(name).results_version)
         except UserError as error:  # its module cannot be imported
             conf.errors.append(error)
             del loaded[name]

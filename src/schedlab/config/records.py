@@ -11,12 +11,13 @@ import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from functools import partial
 from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Any
 
 import schedlab
-from schedlab.config.compose import Composed, Composer, Compositions, apply_mode
+from schedlab.config.compose import Composed, Composer, Compositions
 from schedlab.config.contract import Study
 from schedlab.config.errors import UserError, UserErrors, did_you_mean
 from schedlab.config.files import write_text
@@ -131,8 +132,7 @@ class ConfigurationFolder:
     def scale_values(self, doors: Callable[[], Mapping[str, Study]]) -> dict[str, Any]:
         """Return the values of the scale, cached or typed by the studies' doors. Raises UserErrors: files are composed with them."""
         with self._alone():
-            make = lambda: scale_settings(self.folder, self.scale, doors(), self.layout.studies)  # noqa: E731
-            return self.cache.get(f"scale:{self.ground}", make)
+            return self.cache.get(f"scale:{self.ground}", lambda: scale_settings(self.folder, self.scale, doors(), self.layout.studies))
 
     @contextmanager
     def _alone(self) -> Iterator[None]:
@@ -172,14 +172,20 @@ def typed(kind: type[Settings], composed: Composed, name: str) -> Any:
         )
     typed_values = None
     try:
-        typed_values = validate(kind, apply_mode(values), composed.locate)
+        typed_values = _in_mode(kind, composed)[0]
         if values.get("reference"):
-            validate(kind, apply_mode(values, always=True), composed.locate)
+            _in_mode(kind, composed, always=True)
     except UserErrors as several:
         errors.extend(several.errors)
     if errors:
         raise UserErrors(errors)
     return typed_values
+
+
+def _in_mode(kind: type[Settings], composed: Composed, always: bool = False) -> tuple[Any, Composed]:
+    """The typed settings of a file in its own mode (always: in mode reference), and what locates a mistake in them."""
+    values, located = composed.in_mode(always)
+    return validate(kind, values, located.locate), located
 
 
 def study_record(composed: Composed, name: str) -> dict[str, Any]:
@@ -251,11 +257,11 @@ def checked_scenario(composed: Composed, name: str, study: Study) -> Any:
     """Return the typed scenario of a file after all checks of its rules and its study, also those of mode reference. Raises UserErrors."""
     scenario: Any = typed(study.scenario, composed, name)
     assert isinstance(scenario, ScenarioSettings)
-    reference = composed.values.get("reference")
-    for given in (scenario, *([validate(study.scenario, apply_mode(composed.values, always=True))] if reference else [])):
-        if errors := [*_rule_mistakes(given, composed, study)]:
+    for always in (False, True) if composed.values.get("reference") else (False,):
+        given, located = _in_mode(study.scenario, composed, always)
+        if errors := [*_rule_mistakes(given, located, study)]:
             raise UserErrors(errors)
-        with _placed(composed):
+        with _placed(located):
             if errors := list(study.check(given) if study.check else ()):
                 raise UserErrors(errors)
     return scenario
@@ -293,9 +299,9 @@ def _with_file(error: UserError, composed: Composed) -> UserError:
 def policy_record(composed: Composed, name: str, study: Study) -> dict[str, Any]:
     """Return the record of a learned policy, its learner's values typed by the study (a user's own class: as they stand)."""
     policy: PolicySettings = typed(PolicySettings, composed, name)
-    target, learner = _learner(policy, composed, study)
+    target, learner = _learner(*_in_mode(PolicySettings, composed), study)
     if composed.values.get("reference"):
-        _learner(validate(PolicySettings, apply_mode(composed.values, always=True)), composed, study)
+        _learner(*_in_mode(PolicySettings, composed, always=True), study)
     return {
         "name": policy.name,
         "kind": policy.kind,
@@ -322,14 +328,16 @@ def _learner(policy: PolicySettings, composed: Composed, study: Study) -> tuple[
     kind = study.learner_settings[target]
     typed_learner = validate(kind, learner, lambda path: composed.locate(("learner", *path)))
     for number, phase in enumerate(policy.train_on):
-        place = lambda path, own=phase.params, number=number: (  # noqa: E731
-            composed.locate(("train_on", number, "params", *path) if path and path[0] in own else ("learner", *path))
-        )
-        validate(kind, {**learner, **phase.params}, place)
+        validate(kind, {**learner, **phase.params}, partial(_locate_in_phase, composed, number, phase.params))
     with _placed(composed):
         if errors := list(study.check_policy(policy, typed_learner) if study.check_policy else ()):
             raise UserErrors(errors)
     return target, json.loads(typed_learner.model_dump_json())
+
+
+def _locate_in_phase(composed: Composed, number: int, own: Mapping[str, Any], path: tuple) -> str:
+    """Where a value that a phase learns with stands: among the phase's own, or under `learner`."""
+    return composed.locate(("train_on", number, "params", *path) if path and path[0] in own else ("learner", *path))
 
 
 def figure_record(composed: Composed, name: str, study: Study) -> dict[str, Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
@@ -73,7 +74,13 @@ def requires(scenario: AdaptationScenario) -> list[Requirement]:
 
 def check(scenario: AdaptationScenario) -> Iterable[UserError]:
     """Yield mistakes that types cannot see: a model whose shapes do not fit, actions without a block, rules' actions, replicates."""
-    start = architecture(scenario.model)
+    try:
+        start = architecture(scenario.model)
+    except UserError as error:  # at the block's key, so that the message names the model's file, once for all its scenarios
+        block = re.search(r"blocks\.\d+", error.where)
+        where = f"model.{block.group()}" if block else "model.blocks"
+        yield UserError(error.what, where=where, expected=error.expected, remedy=error.remedy)
+        return
     try:
         setup = setup_of(scenario, start)
         for action in setup.actions:
