@@ -39,6 +39,42 @@ def test_a_line_for_each_scenario_policy_and_ledger(conf: Path, capsys: pytest.C
     assert list(Path.cwd().iterdir()) == []
 
 
+BATCHES = [f"data_batch_{number}" for number in range(1, 6)]
+
+
+@pytest.mark.parametrize(
+    ("there", "missing"),
+    [
+        ([], [*BATCHES, "test_batch"]),
+        (["notes.txt"], [*BATCHES, "test_batch"]),
+        ([*BATCHES[:3], *BATCHES[4:], "test_batch"], ["data_batch_4"]),
+        ([f"cifar-10-batches-py/{name}" for name in BATCHES], ["cifar-10-batches-py/test_batch"]),
+        ([f"{name}.bin" for name in BATCHES], ["test_batch.bin"]),
+        ([*(f"{name}.gz" for name in BATCHES), "test_batch"], []),
+    ],
+    ids=lambda names: str(len(names)),
+)
+def test_a_folder_of_data_counts_only_whole(
+    conf: Path, capsys: pytest.CaptureFixture, monkeypatch: pytest.MonkeyPatch, there: list[str], missing: list[str]
+) -> None:
+    monkeypatch.delenv("SCHEDLAB_DATA", raising=False)
+    scenario = conf / "scenario" / "adaptation" / "tiny_late.yaml"
+    scenario.write_text(scenario.read_text().replace("/data: digits", "/data: cifar10"))
+    folder = Path("resources", "data", "cifar10")
+    for name in ("read me", *there):
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).touch()
+    assert main(["check", "--conf", str(conf), "--scale", "small"]) == 0
+    told = [line for line in capsys.readouterr().out.splitlines() if "tiny_late" in line]
+    if not missing:
+        assert told == ["ok  scenario adaptation/tiny_late: 4 rules, 2 policies  [small]"]
+    else:
+        where = (
+            f"needs the data set cifar10 at {folder}, where {', '.join(missing)} {'is' if len(missing) == 1 else 'are'} missing (unpack "
+        )
+        assert [line.split(where)[0] for line in told] == ["--  not run  adaptation/tiny_late: "]
+
+
 @pytest.mark.parametrize(
     ("file", "old", "new", "told"),
     [

@@ -157,11 +157,15 @@ class Part:
 
 @dataclass(frozen=True)
 class Requirement:
-    """Data that must be on the machine before a scenario can run, and where to get it; relative paths as in data_paths.find_data."""
+    """Data that must be on the machine before a scenario can run, and where to get it; relative paths as in data_paths.find_data.
+
+    files: for a folder, the sets of files of which one must be whole, named from the folder on (plain or gzip); none: any file or folder.
+    """
 
     name: str
     path: Path
     source: str
+    files: tuple[tuple[str, ...], ...] = ()
 
 
 @dataclass(frozen=True)

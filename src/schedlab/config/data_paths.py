@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterable
 from pathlib import Path
 
 DATA_VARIABLE = "SCHEDLAB_DATA"
@@ -17,3 +18,15 @@ def find_data(name: Path | str) -> Path:
     shared = os.environ.get(DATA_VARIABLE)
     places = [Path(shared) / path] if shared else []
     return next((place for place in (*places, LOCAL_DATA / path, path) if place.exists()), LOCAL_DATA / path)
+
+
+def plain_or_gzip(file: Path) -> Path | None:
+    """Return the file or, where it is not there, its compressed twin `<name>.gz`; None where neither is there."""
+    return next((path for path in (file, file.with_name(f"{file.name}.gz")) if path.is_file()), None)
+
+
+def missing_files(folder: Path, sets: Iterable[Iterable[str]]) -> list[str]:
+    """Return what a folder lacks of the set of files that it is nearest to; nothing where one set is whole, or where there is none."""
+    names = [list(files) for files in sets]
+    lacking = [[name for name in files if plain_or_gzip(folder / name) is None] for files in names]
+    return min(zip(lacking, names, strict=True), key=lambda pair: len(pair[0]) / len(pair[1]), default=([], []))[0]

@@ -14,7 +14,7 @@ from schedlab.config import records
 from schedlab.config.compose import Compositions
 from schedlab.config.contract import Study
 from schedlab.config.cross_checks import cross_checks
-from schedlab.config.data_paths import find_data
+from schedlab.config.data_paths import find_data, missing_files
 from schedlab.config.errors import UserError, UserErrors, did_you_mean
 from schedlab.config.hashes import content_hash, file_hash
 from schedlab.config.yaml_files import option_names
@@ -207,8 +207,16 @@ def scenario_records(folder: Path | str, scale: str, find_study: records.FindStu
 
 def missing_data(record: Mapping[str, Any]) -> list[str]:
     """Return what a scenario needs and this machine lacks, with where it should lie and where to get it."""
-    needs = [(need, find_data(need["path"])) for need in record["requires"]]
-    return [f"{need['name']} at {path} ({need['source']})" for need, path in needs if not path.exists()]
+    told = []
+    for need in record["requires"]:
+        path = find_data(need["path"])
+        if not path.exists():
+            told.append(f"{need['name']} at {path} ({need['source']})")
+        elif missing := missing_files(path, need["files"]):
+            told.append(
+                f"{need['name']} at {path}, where {', '.join(missing)} {'is' if len(missing) == 1 else 'are'} missing ({need['source']})"
+            )
+    return told
 
 
 class _Doors:

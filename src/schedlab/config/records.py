@@ -11,6 +11,7 @@ import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import asdict
 from functools import partial
 from importlib.metadata import entry_points
 from pathlib import Path
@@ -249,7 +250,7 @@ def scenario_record(composed: Composed, name: str, study: Study) -> dict[str, An
         },
         "problem": dict(study.problem_part(scenario)),
         "inputs": {key: list(place) for key, place in study.inputs(scenario).items()},
-        "requires": [{"name": need.name, "path": need.path.as_posix(), "source": need.source} for need in study.requires(scenario)],
+        "requires": [json.loads(json.dumps(asdict(need), default=Path.as_posix)) for need in study.requires(scenario)],
     }
 
 

@@ -12,7 +12,7 @@ from typing import Any, Literal
 import numpy as np
 from pydantic import model_validator
 
-from schedlab.config.data_paths import DATA_VARIABLE, LOCAL_DATA, find_data
+from schedlab.config.data_paths import DATA_VARIABLE, LOCAL_DATA, find_data, plain_or_gzip
 from schedlab.config.errors import UserError
 from schedlab.config.files import atomic_path
 from schedlab.config.hashes import file_hash
@@ -152,10 +152,19 @@ def root_folder(data: DataSettings) -> Path:
     return find_data(data.root)
 
 
+def file_sets(form: Format) -> tuple[tuple[str, ...], ...]:
+    """Return the sets of files, named from the folder of the data set on, each of which is the whole data set."""
+    return tuple(tuple((Path(folder) / name).as_posix() for name in layout.names) for layout, folder in _places(form))
+
+
+def _places(form: Format) -> list[tuple[Layout, str]]:
+    return [(layout, folder) for layout in LAYOUTS[form] for folder in layout.folders]
+
+
 def missing_files(data: DataSettings) -> list[str]:
     """Return the names of the files that are not there: none where one layout is whole, else those of the nearest layout."""
     layout, folder = _nearest(data)
-    return [name for name in layout.names if _file(folder, name) is None]
+    return [name for name in layout.names if plain_or_gzip(folder / name) is None]
 
 
 def load(data: DataSettings) -> DataSet:
@@ -215,19 +224,14 @@ def read(path: Path | str) -> DataSet:
         raise UserError(f"not a prepared data set ({error})", where=str(path), remedy="delete the file and prepare it again") from None
 
 
-def _file(folder: Path, name: str) -> Path | None:
-    """Return the path of a file, plain or gzip; None where neither is there."""
-    return next((path for path in (folder / name, folder / f"{name}.gz") if path.is_file()), None)
-
-
 def _paths(folder: Path, names: tuple[str, ...]) -> list[Path]:
-    return [path for name in names if (path := _file(folder, name))]
+    return [path for name in names if (path := plain_or_gzip(folder / name))]
 
 
 def _nearest(data: DataSettings) -> tuple[Layout, Path]:
     root = root_folder(data)
-    places = [(layout, root / folder) for layout in LAYOUTS[data.format] for folder in layout.folders]
-    return min(places, key=lambda place: sum(_file(place[1], name) is None for name in place[0].names) / len(place[0].names))
+    places = [(layout, root / folder) for layout, folder in _places(data.format)]
+    return min(places, key=lambda place: sum(plain_or_gzip(place[1] / name) is None for name in place[0].names) / len(place[0].names))
 
 
 def _whole_layout(data: DataSettings) -> tuple[Layout, Path]:

@@ -14,7 +14,7 @@ from schedlab.config.schema import Settings, setting
 from schedlab.config.settings import LONGEST, MOST, PolicySettings, Seeds
 from schedlab.studies.adaptation import prepare
 from schedlab.studies.adaptation.architecture import architecture
-from schedlab.studies.adaptation.data import SOURCES
+from schedlab.studies.adaptation.data import SOURCES, file_sets
 from schedlab.studies.adaptation.encoders import read_vocabulary
 from schedlab.studies.adaptation.figure_settings import FIGURE_SETTINGS
 from schedlab.studies.adaptation.learner_settings import LEARNER_SETTINGS, NetworkSettings
@@ -68,7 +68,8 @@ def requires(scenario: AdaptationScenario) -> list[Requirement]:
     if scenario.table.source == "published":
         return [Requirement("the published simulations", Path(scenario.table.file), PUBLISHED_SOURCE)]
     if scenario.data.root:
-        return [Requirement(f"the data set {scenario.data.name}", Path(scenario.data.root), SOURCES[scenario.data.format])]
+        form = scenario.data.format
+        return [Requirement(f"the data set {scenario.data.name}", Path(scenario.data.root), SOURCES[form], file_sets(form))]
     return []
 
 
