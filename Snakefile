@@ -1,5 +1,5 @@
 # Regenerates every figure: `snakemake --cores all`, or `snakemake --cores all adaptation` for one study.
-# What there is to run is read from conf/ (see workflow/rules/common.smk); the rules below are the same for every study.
+# What there is to run is read from conf/ (see workflow/rules/experiment.smk); the rules below are the same for every study.
 from snakemake.utils import min_version
 
 min_version("9.0")
@@ -11,6 +11,7 @@ report: "workflow/report/workflow.rst"
 container: "docker://mambaorg/micromamba:2"
 
 
+include: "workflow/rules/experiment.smk"
 include: "workflow/rules/common.smk"
 
 

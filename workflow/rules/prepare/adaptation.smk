@@ -34,7 +34,7 @@ rule train_trunk:
         "../../scripts/train_trunk.py"
 
 
-# One rule for each span of replicates that a job simulates; each replicate has a file of its own, whatever the spans.
+# Stands for one rule `simulate_adaptation`: a rule each span of replicates, since a rule has one number of outputs (docs/architecture.md).
 for (first, last), spanned in adaptation_spans().items():
 
     rule:
