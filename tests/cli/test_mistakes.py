@@ -307,6 +307,14 @@ KEYS |= {
         replaced(SCALE, "budget: 240.0", "budget: 2001-10-05"),
         [f"conf/{SCALE}: studies.adaptation.budget", "a number"],
     ),
+    "number as a name": (replaced(SCENARIO, "name: tiny\n", "name: 3\n"), [f"conf/{SCENARIO}: name", "expected text"]),
+    "name under reference": (
+        replaced(SCENARIO, "reference:\n", "reference:\n  name: other\n"),
+        [f"conf/{SCENARIO}: reference.name", "the name is 'other'"],
+    ),
+    "binary value": (replaced(SCENARIO, "70.0", "!!binary aGVsbG8="), [f"conf/{SCENARIO}, line ", "'!!binary' is no kind of value"]),
+    "set in a scale": (replaced(SCALE, "240.0", "!!set {a, b}"), [f"conf/{SCALE}, line ", "'!!set' is no kind of value"]),
+    "value that holds itself": (replaced(SCENARIO, "70.0", "&a [*a]"), [f"conf/{SCENARIO}, line ", "holds itself"]),
     "tab after a colon": (replaced(SCENARIO, "budget: ", "budget:\t"), [f"conf/{SCENARIO}, line ", "not valid YAML"]),
     "open entry of the defaults list": (
         replaced(SCENARIO, "  - /model: tiny8\n", "  -\n"),

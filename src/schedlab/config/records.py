@@ -160,27 +160,26 @@ class ConfigurationFolder:
 
 def typed(kind: type[Settings], composed: Composed, name: str) -> Any:
     """Return the typed settings of a composed file in its own mode, with the file's name checked. Raises UserErrors."""
-    errors: list[UserError] = []
-    values = composed.values
-    if "name" in kind.model_fields and values.get("name", name) != name:
-        errors.append(
-            UserError(
-                f"the name is '{values['name']}'",
-                where=composed.locate(("name",)),
-                expected=f"the file's name '{name}'",
-                remedy="rename either",
-            )
-        )
+    errors = [*_name_mistakes(kind, composed, name)]
     typed_values = None
     try:
         typed_values = _in_mode(kind, composed)[0]
-        if values.get("reference"):
+        if composed.values.get("reference"):
             _in_mode(kind, composed, always=True)
     except UserErrors as several:
         errors.extend(several.errors)
     if errors:
         raise UserErrors(errors)
     return typed_values
+
+
+def _name_mistakes(kind: type[Settings], composed: Composed, name: str) -> Iterable[UserError]:
+    """A name other than the file's, also one under `reference`."""
+    values, located = composed.in_mode(always=True)
+    given = values.get("name")
+    if "name" in kind.model_fields and isinstance(given, str) and given != name:
+        expected = f"the file's name '{name}'"
+        yield UserError(f"the name is '{given}'", where=located.locate(("name",)), expected=expected, remedy="rename either")
 
 
 def _in_mode(kind: type[Settings], composed: Composed, always: bool = False) -> tuple[Any, Composed]:

@@ -14,6 +14,7 @@ from schedlab.config.errors import UserError
 FORBIDDEN_RESOLVER = re.compile(r"\$\{(oc\.env|now|hydra|python_version)\b[^}]*\}")
 TEXT, MERGE, TIMESTAMP = "tag:yaml.org,2002:str", "tag:yaml.org,2002:merge", "tag:yaml.org,2002:timestamp"
 
+ODD_TAGS = {f"tag:yaml.org,2002:{name}" for name in ("binary", "omap", "pairs", "set", "timestamp")}  # no JSON value
 MOST_LEVELS = 50  # of lists and mappings within each other; Hydra's reader ends at some 300
 
 
@@ -27,13 +28,16 @@ class _Loader(yaml.CSafeLoader):
 
 
 def read_yaml(file: Path) -> dict[str, Any]:
-    """Return the values of a file. Raises UserError where it is no UTF-8 YAML mapping, where a key is no text or written twice in one
-    mapping (YAML readers keep the last), or where it uses a resolver that depends on the machine."""
+    """Return the values of a file, which JSON could hold too.
+
+    Raises UserError where it is no UTF-8 YAML mapping, where a key is no text or written twice in one mapping (YAML readers keep the
+    last), where a value is of another kind, and where it uses a resolver that depends on the machine.
+    """
     try:
         text = file.read_text(encoding="utf-8")
         loader = _Loader(text)
         if (root := loader.get_single_node()) is not None:
-            _refuse_keys(file, root)
+            _refuse_odd(file, root, (), set())
         content = loader.construct_document(root) if root is not None else None
     except UnicodeDecodeError:
         raise UserError("the file is not UTF-8 text", where=short_path(file)) from None
@@ -49,25 +53,27 @@ def read_yaml(file: Path) -> dict[str, Any]:
     return content or {}
 
 
-def _refuse_keys(file: Path, root: yaml.Node) -> None:
-    """Raise UserError for the first key, in the file's order, that is no text or stands twice in its mapping, and for too many levels."""
-    queue, seen = [(root, 0)], set()
-    while queue:
-        node, level = queue.pop()
-        if id(node) in seen:  # an alias
-            continue
-        seen.add(id(node))
-        if level > MOST_LEVELS:
-            where = f"{short_path(file)}, line {node.start_mark.line + 1}"
-            raise UserError("too many lists and mappings within each other", where=where, expected=f"at most {MOST_LEVELS} levels")
-        if isinstance(node, yaml.SequenceNode):
-            queue += [(entry, level + 1) for entry in reversed(node.value)]
-        elif isinstance(node, yaml.MappingNode):
-            _refuse_keys_of(file, node)
-            queue += [(value, level + 1) for _, value in reversed(node.value)]
+def _refuse_odd(file: Path, node: yaml.Node, above: tuple[yaml.Node, ...], seen: set[yaml.Node]) -> None:
+    """Raise UserError for the first node, in the file's order, that no configuration can hold, or whose keys are no text or stand twice."""
+    where = f"{short_path(file)}, line {node.start_mark.line + 1}"
+    if node in above:
+        raise UserError("the value holds itself", where=where, remedy="write the value itself in place of the alias")
+    if len(above) > MOST_LEVELS:
+        raise UserError("too many lists and mappings within each other", where=where, expected=f"at most {MOST_LEVELS} levels")
+    if node in seen:  # an alias
+        return
+    seen.add(node)
+    if node.tag in ODD_TAGS:
+        tag = node.tag.replace("tag:yaml.org,2002:", "!!")
+        raise UserError(f"'{tag}' is no kind of value", where=where, expected="text, a number, true, false, null, a list or a mapping")
+    if isinstance(node, yaml.MappingNode):
+        _refuse_keys(file, node)
+    inside = [value for _, value in node.value] if isinstance(node, yaml.MappingNode) else node.value
+    for inner in inside if isinstance(node, yaml.CollectionNode) else ():
+        _refuse_odd(file, inner, (*above, node), seen)
 
 
-def _refuse_keys_of(file: Path, mapping: yaml.MappingNode) -> None:
+def _refuse_keys(file: Path, mapping: yaml.MappingNode) -> None:
     first: dict[str, int] = {}
     for key, _ in mapping.value:
         line = key.start_mark.line + 1
