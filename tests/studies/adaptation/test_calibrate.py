@@ -1,4 +1,4 @@
-"""Calibration with an injected measurement, and one real epoch without a look at its seconds."""
+"""Calibration with an injected measurement, and real epochs without a look at its seconds."""
 
 from __future__ import annotations
 
@@ -97,14 +97,24 @@ def test_a_written_timing_reads_back_and_covers_its_model(tiny8, tmp_path):
 def tiny_data() -> DataSet:
     rng = np.random.default_rng(0)
     splits = []
-    for count in (96, 10, 10):
+    for count in (960, 320, 10):
         splits += [rng.random((count, 1, 8, 8), dtype=np.float32), rng.integers(0, 10, count)]
     return DataSet("tiny", 10, *splits)
 
 
+def _calibrated(device: str, base: Architecture, data: DataSet, attempts: int) -> TimingSettings:
+    """A timing measured here and now; a machine with other work may give seconds that are refused, and is asked again."""
+    settings = CalibrateSettings(epochs=6 - attempts, warm_up=1)
+    try:
+        return calibrate(base, epoch_measure(data, device), "here", device, data=data.name, settings=settings)
+    except UserError as error:
+        if attempts == 1 or "idle machine" not in str(error):
+            raise
+        return _calibrated(device, base, data, attempts - 1)
+
+
 def _calibrates_on(device: str, base: Architecture, data: DataSet) -> None:
-    measure = epoch_measure(data, device)
-    timing = calibrate(base, measure, "here", device, data=data.name, settings=CalibrateSettings(epochs=1, warm_up=1))
+    timing = _calibrated(device, base, data, attempts=5)
     assert Timing(timing).epoch_seconds(base).total > 0
     assert len(timing.models["tiny8"].exact) == 5
 
