@@ -21,7 +21,7 @@ from schedlab.config.errors import UserError
 from schedlab.config.hashes import content_hash
 from schedlab.config.seeds import derive_seed, generator
 from schedlab.studies.adaptation import course as courses
-from schedlab.studies.adaptation.architecture import Architecture, architecture
+from schedlab.studies.adaptation.architecture import Architecture, architecture, require_fit
 from schedlab.studies.adaptation.course import Choose, Course, Node, Position, Run, Step
 from schedlab.studies.adaptation.data import DataSet
 from schedlab.studies.adaptation.models import build
@@ -62,8 +62,13 @@ class Job:
 
     @cached_property
     def start(self) -> Architecture:
-        """The network at the start. Raises UserError where it does not fit the data."""
-        return _fitting(architecture(self.scenario.model), self.dataset, self.scenario)
+        """The network at the start. Raises UserError where it does not fit the data, or the data have nothing to judge it by."""
+        start, dataset, where = architecture(self.scenario.model), self.dataset, f"scenario {self.scenario.name}"
+        require_fit(start, dataset.name, dataset.input_shape, dataset.classes, f"{where}: model")
+        if not len(dataset.validation_labels) + len(dataset.test_labels):
+            remedy = "give it a validation_size or test_size"
+            raise UserError(f"data set {dataset.name} has nothing to evaluate on", where=f"{where}: data", remedy=remedy)
+        return start
 
     @cached_property
     def timing(self) -> Timing:
@@ -276,25 +281,6 @@ def _chooser(choose: str | Choose, course: Course) -> Choose:
     if len(choose) != course.decisions or set(choose) - set(valid):
         raise UserError(f"'{choose}' is no sequence here", expected=f"{course.decisions} digits from 0 to {valid[-1]}")
     return lambda _architecture, decision, _seconds, _actions: valid.index(choose[decision])
-
-
-def _fitting(start: Architecture, dataset: DataSet, scenario: AdaptationScenario) -> Architecture:
-    where = f"scenario {scenario.name}"
-    if start.input != tuple(dataset.input_shape):
-        raise UserError(
-            f"model {start.model} takes images {start.input}, data set {dataset.name} has {tuple(dataset.input_shape)}",
-            where=where,
-            remedy="choose a model for this data set",
-        )
-    if start.classes != dataset.classes:
-        raise UserError(
-            f"model {start.model} has {start.classes} logits, data set {dataset.name} {dataset.classes} classes",
-            where=where,
-            remedy="set `out` of the model's last block to the number of classes",
-        )
-    if not len(dataset.validation_labels) + len(dataset.test_labels):
-        raise UserError(f"data set {dataset.name} has nothing to evaluate on", where=where, remedy="give it a validation_size or test_size")
-    return start
 
 
 def rows_of(

@@ -174,13 +174,13 @@ class Timing:
                     return _epoch(entry.train_s, entry.eval_s)
         return _epoch(timing.train.seconds(insertions), timing.evaluation.seconds(insertions))
 
-    def check_batch_size(self, batch_size: int) -> None:
+    def check_batch_size(self, batch_size: int, where: str = "") -> None:
         """Raise UserError where a training batch size is not the one of the measurement."""
         if self.settings.batch_size not in (None, batch_size):
             raise UserError(
                 f"the training batch size is {batch_size}",
-                where=f"{self.where}: batch_size",
-                expected=f"{self.settings.batch_size}, with which this timing was measured",
+                where=where or f"{self.where}: batch_size",
+                expected=f"{self.settings.batch_size}, with which the timing {self.name} was measured",
                 remedy=_remedy("this batch size"),
             )
 
