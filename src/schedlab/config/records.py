@@ -293,7 +293,7 @@ def _with_file(error: UserError, composed: Composed) -> UserError:
 def policy_record(composed: Composed, name: str, study: Study) -> dict[str, Any]:
     """Return the record of a learned policy, its learner's values typed by the study (a user's own class: as they stand)."""
     policy: PolicySettings = typed(PolicySettings, composed, name)
-    target, learner = _learner(policy, composed, study)
+    target, learner, files = _learner(policy, composed, study)
     if composed.values.get("reference"):
         _learner(validate(PolicySettings, apply_mode(composed.values, always=True)), composed, study)
     return {
@@ -302,6 +302,7 @@ def policy_record(composed: Composed, name: str, study: Study) -> dict[str, Any]
         "mode": policy.mode,
         "target": target,
         "params": learner,
+        "files": files,
         "seeds": list(policy.seeds),
         "train_on": json.loads(policy.model_dump_json())["train_on"],
         "parent": policy.parent,
@@ -310,12 +311,12 @@ def policy_record(composed: Composed, name: str, study: Study) -> dict[str, Any]
     }
 
 
-def _learner(policy: PolicySettings, composed: Composed, study: Study) -> tuple[str, dict[str, Any]]:
-    """The target of a policy's learner and its typed values, after the checks of every phase. Raises UserErrors."""
+def _learner(policy: PolicySettings, composed: Composed, study: Study) -> tuple[str, dict[str, Any], list[str]]:
+    """The target of a policy's learner, its typed values, the files that it reads; after the checks of every phase. Raises UserErrors."""
     learner = dict(policy.learner)
     target = str(learner.pop("_target_", "") or learner.pop("name", ""))
     if is_file_target(target):
-        return target, learner
+        return target, learner, []
     if target not in study.learners:
         where = composed.locate(("learner", "name"))
         raise UserErrors([UserError(f"unknown learner '{target}'", where=where, remedy=did_you_mean(target, study.learners))])
@@ -329,7 +330,7 @@ def _learner(policy: PolicySettings, composed: Composed, study: Study) -> tuple[
     with _placed(composed):
         if errors := list(study.check_policy(policy, typed_learner) if study.check_policy else ()):
             raise UserErrors(errors)
-    return target, json.loads(typed_learner.model_dump_json())
+    return target, json.loads(typed_learner.model_dump_json()), list(study.policy_files(typed_learner) if study.policy_files else ())
 
 
 def figure_record(composed: Composed, name: str, study: Study) -> dict[str, Any]:

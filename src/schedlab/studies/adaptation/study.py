@@ -105,6 +105,11 @@ def _check_rules(scenario: AdaptationScenario, actions: int) -> Iterable[UserErr
                 yield UserError(f"'{given}' names an action that is not there", where=where, expected=f"actions from {numbers}")
 
 
+def policy_files(learner: Settings) -> list[str]:
+    """Return the files that learning reads beside the tables: the vocabulary, where layers are words of one."""
+    return [learner.vocabulary] if isinstance(learner, NetworkSettings) and learner.encoder == "vocab" else []
+
+
 def check_policy(policy: PolicySettings, learner: Settings) -> Iterable[UserError]:
     """Yield what types cannot see in a policy: a phase that would change the network itself, a vocabulary that is not there."""
     if not isinstance(learner, NetworkSettings):
@@ -246,5 +251,6 @@ STUDY = Study(
     figure_settings=FIGURE_SETTINGS,
     check=check,
     check_policy=check_policy,
+    policy_files=policy_files,
     commands=_commands,
 )
