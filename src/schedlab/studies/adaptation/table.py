@@ -141,10 +141,10 @@ def view(table: pd.DataFrame, metric: str, where: str = "table", tree: DecisionT
     """
     import pandas as pd
 
-    _need(table, ("sequence", metric), where)
+    need_columns(table, ("sequence", metric), where)
     tree = tree or tree_of(table, where)
     times = [f"time_left_{decision + 1}" for decision in range(tree.decisions)]
-    _need(table, times, where)
+    need_columns(table, times, where)
     table = table.assign(**{name: 0 for name in UNIT if name not in table})
     units = sorted({(int(job), int(replicate)) for job, replicate in zip(table["job"], table["replicate"], strict=True)})
     _check_complete(table, tree, units, where)
@@ -174,7 +174,8 @@ def _at_prefixes(ordered: pd.DataFrame, name: str, tree: DecisionTree, units: in
     return columns[:, rows, [len(prefix) for prefix in tree.prefixes]]
 
 
-def _need(table: pd.DataFrame, columns: Sequence[str], where: str) -> None:
+def need_columns(table: pd.DataFrame, columns: Sequence[str], where: str) -> None:
+    """Raise UserError where a table lacks a column."""
     for column in columns:
         if column not in table:
             raise UserError(f"column '{column}' is missing", where=where, remedy=did_you_mean(column, map(str, table.columns)))
@@ -258,7 +259,7 @@ def import_published(path: Path | str, experiment: str | None = None) -> pd.Data
 
     published = _read_csv(Path(path), sequence="seq")
     times = sorted(name for name in published if name.startswith("timeleft"))
-    _need(published, (*PUBLISHED, "train_epoch_s_mean", "eval_s_mean", "timeleft1_s"), str(path))
+    need_columns(published, (*PUBLISHED, "train_epoch_s_mean", "eval_s_mean", "timeleft1_s"), str(path))
     if experiment is not None:
         known = list(dict.fromkeys(published["experiment"]))
         if experiment not in known:
@@ -286,7 +287,7 @@ def read_simulations(path: Path | str) -> pd.DataFrame:
         if "seq" in header and "sequence" not in header:
             return import_published(path)
         table = _read_csv(path, sequence="sequence")
-    _need(table, ("sequence",), str(path))
+    need_columns(table, ("sequence",), str(path))
     return table.assign(sequence=table["sequence"].astype(str))
 
 
