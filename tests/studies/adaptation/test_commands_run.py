@@ -347,6 +347,23 @@ def test_a_trained_network_predicts_what_its_run_reported(run, tmp_path: Path, e
     assert told["parameters"] == trained["outcome"]["parameters"]
 
 
+@pytest.mark.parametrize("value", [np.nan, np.inf])
+@pytest.mark.parametrize("ending", ["npz", "h5"])
+def test_weights_that_are_no_numbers_are_refused_by_name(run, tmp_path: Path, ending: str, value: float) -> None:
+    good, bad = tmp_path / f"good.{ending}", tmp_path / f"bad.{ending}"
+    run("run", "--scenario", "tiny", "--sequence", "33", "--weights", good)
+    network = read_network(good)
+    name = next(iter(network.state))
+    spoilt = network.state[name].copy()
+    spoilt.flat[0] = value
+    write_network(bad, SavedNetwork(network.architecture, {**network.state, name: spoilt}, network.layout, network.about))
+    for arguments in (("predict", bad), ("weights", "convert", bad, tmp_path / "out.npz")):
+        status, document, log = run(*arguments)
+        assert (status, document) == (2, {})
+        assert log.count("error: ") == 1 and f"{bad}: {name} holds values that are no finite numbers" in log
+    assert not (tmp_path / "out.npz").exists()
+
+
 def test_the_table_of_predictions(run, tmp_path: Path) -> None:
     weights, output = tmp_path / "trained.npz", tmp_path / "predictions.csv"
     run("run", "--scenario", "tiny", "--sequence", "33", "--weights", weights)
