@@ -17,9 +17,10 @@ if TYPE_CHECKING:
 def ranking(table: pd.DataFrame, metric: str = "test_accuracy", where: str = "table") -> dict[str, dict[str, Any]]:
     """Return experiment -> its ranking by a metric's mean over units (jobs and replicates).
 
-    Keys: best, best_sequence, mean, worst, worst_sequence, none and none_rank (no adaptation), sequences, units, noise (standard deviation
-    of one result), reliability (variance due to the sequence) and metric. An experiment is what the column `experiment` names, else
-    a scenario. Equal results share the better rank. Raises UserError for tables that are not complete.
+    Keys: best, best_sequence, mean, worst, worst_sequence, none_sequence, none and none_rank (no adaptation: the highest digit
+    throughout), sequences, units, noise (standard deviation of one result), reliability (variance due to the sequence) and metric.
+    An experiment is what the column `experiment` names, else a scenario.
+    Equal results share the better rank. Raises UserError for tables that are not complete.
     """
     if metric not in METRICS:
         raise UserError(f"unknown metric '{metric}'", where="--metric", remedy=did_you_mean(metric, METRICS))
@@ -29,7 +30,7 @@ def ranking(table: pd.DataFrame, metric: str = "test_accuracy", where: str = "ta
 
 
 def _ranking(rows: pd.DataFrame, metric: str, where: str) -> dict[str, Any]:
-    seen = view(rows, metric, where)
+    seen = view(rows, metric, where, timed=False)
     reward = seen.reward.mean(0)
     value = seen.metrics[metric].mean(0)
     none = seen.tree.index(seen.tree.nothing)
@@ -42,6 +43,7 @@ def _ranking(rows: pd.DataFrame, metric: str, where: str) -> dict[str, Any]:
         "mean": float(value.mean()),
         "worst": float(value[worst]),
         "worst_sequence": seen.tree.sequences[worst],
+        "none_sequence": seen.tree.nothing,
         "none": float(value[none]),
         "none_rank": int(seen.ranks(reward)[none]),
         "sequences": len(value),
