@@ -28,7 +28,7 @@ from schedlab.studies.adaptation.models import build
 from schedlab.studies.adaptation.settings import RESULTS_VERSION, AdaptationScenario
 from schedlab.studies.adaptation.store import NodeStore
 from schedlab.studies.adaptation.table import DIGITS, METRICS
-from schedlab.studies.adaptation.timing import Clock, Timing, require_one_epoch
+from schedlab.studies.adaptation.timing import Timing, require_one_epoch
 from schedlab.studies.adaptation.training import (
     SoftTargets,
     TrainState,
@@ -81,8 +81,8 @@ class Job:
     @cached_property
     def trunk(self) -> Run:
         """The run without adaptation to the end of the budget. Raises UserError where not one epoch fits."""
-        clock = Clock(self.scenario.budget)
-        require_one_epoch(clock, self.timing.epoch_seconds(self.start), f"scenario {self.scenario.name}: budget")
+        charge = self.timing.epoch_seconds(self.start)
+        require_one_epoch(self.scenario.budget, 0.0, charge, f"scenario {self.scenario.name}: budget")
         return courses.trunk_run(self.scenario, self.start, self.timing)
 
     @cached_property

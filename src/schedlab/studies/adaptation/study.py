@@ -23,7 +23,7 @@ from schedlab.studies.adaptation.rules import RULE_SETTINGS, RULES
 from schedlab.studies.adaptation.settings import LONGEST_JOB, MOST_DECISIONS, RESULTS_VERSION, AdaptationScenario
 from schedlab.studies.adaptation.table import DIGITS
 from schedlab.studies.adaptation.terms import TERMS
-from schedlab.studies.adaptation.timing import Clock, Timing, require_one_epoch
+from schedlab.studies.adaptation.timing import Timing, require_one_epoch
 
 PUBLISHED_SOURCE = "the published system's simulations, as one CSV; set SCHEDLAB_DATA to the folder that holds it"
 
@@ -154,7 +154,7 @@ def _check_course(scenario: AdaptationScenario, start: Architecture) -> None:
     train, validation, test = split_sizes(scenario.data)
     timing = Timing(scenario.timing, train or 1, validation + (test or 1))
     timing.check_batch_size(scenario.training.batch_size, "training.batch_size")
-    require_one_epoch(Clock(scenario.budget, scenario.adapt_at), timing.epoch_seconds(start), "budget")
+    require_one_epoch(scenario.budget, scenario.adapt_at, timing.epoch_seconds(start), "budget")
     plan = replace(course.adaptation_course(scenario, start, timing), decisions=1)
     course.all_runs(plan, course.adaptation_start(scenario, start, timing))
 
