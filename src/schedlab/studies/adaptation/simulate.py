@@ -20,9 +20,21 @@ import torch
 from schedlab.config.errors import UserError
 from schedlab.config.hashes import content_hash
 from schedlab.config.seeds import derive_seed, generator
-from schedlab.studies.adaptation import course as courses
 from schedlab.studies.adaptation.architecture import Architecture, architecture, require_fit
-from schedlab.studies.adaptation.course import Choose, Course, Node, Position, Run, Step
+from schedlab.studies.adaptation.course import (
+    Choose,
+    Course,
+    Node,
+    Position,
+    Run,
+    Step,
+    adaptation_course,
+    adaptation_start,
+    all_runs,
+    one_run,
+    parse_action,
+    trunk_run,
+)
 from schedlab.studies.adaptation.data import DataSet
 from schedlab.studies.adaptation.models import build
 from schedlab.studies.adaptation.settings import RESULTS_VERSION, AdaptationScenario
@@ -83,17 +95,17 @@ class Job:
         """The run without adaptation to the end of the budget. Raises UserError where not one epoch fits."""
         charge = self.timing.epoch_seconds(self.start)
         require_one_epoch(self.scenario.budget, 0.0, charge, f"scenario {self.scenario.name}: budget")
-        return courses.trunk_run(self.scenario, self.start, self.timing)
+        return trunk_run(self.scenario, self.start, self.timing)
 
     @cached_property
     def course(self) -> Course:
         """The rules of its runs from the adaptation point on."""
-        return courses.adaptation_course(self.scenario, self.start, self.timing)
+        return adaptation_course(self.scenario, self.start, self.timing)
 
     @cached_property
     def adaptation_point(self) -> Position:
         """Where its runs part from the trunk."""
-        return courses.adaptation_start(self.scenario, self.start, self.timing)
+        return adaptation_start(self.scenario, self.start, self.timing)
 
     @cached_property
     def lead(self) -> tuple[Step, ...]:
@@ -149,7 +161,7 @@ class TorchTrainer:
             if event == "down":
                 state = shrink_back(state, recall(step.kept).network)
             elif event != "up":
-                state = grow(state, *courses.parse_action(event), growth, data.images, derive_seed(root, "growth", *place))
+                state = grow(state, *parse_action(event), growth, data.images, derive_seed(root, "growth", *place))
         if step.restart:
             restart(state, growth, self._settings)
         soft = None
@@ -194,7 +206,7 @@ def simulate_replicate(
     validation accuracy. Trains the trunk where the store lacks it. Raises UserError for values that do not fit together.
     """
     whole = Job(scenario, job, dataset)
-    runs = courses.all_runs(whole.course, whole.adaptation_point)
+    runs = all_runs(whole.course, whole.adaptation_point)
     frontier = scenario.decisions * scenario.decision_every
     trunk_metrics = _complete_trunk(whole, Path(store), progress)
     continues = replicate == 0 and scenario.growth.noop == "continue"
@@ -223,7 +235,7 @@ def run_sequence(
     watch is called after each epoch; the state is the run's own and changes with the next one.
     """
     whole = Job(scenario, job, dataset)
-    run = courses.one_run(whole.course, whole.adaptation_point, _chooser(choose, whole.course))
+    run = one_run(whole.course, whole.adaptation_point, _chooser(choose, whole.course))
     evaluated = {step.node for step in Evaluation(scenario.reward.window, scenario.curves).shown(run)}
     if scenario.curves:
         evaluated |= {step.node for step in whole.lead[-2:]}  # for the slope at the first decision

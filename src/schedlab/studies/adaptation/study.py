@@ -12,8 +12,9 @@ from schedlab.config.errors import UserError
 from schedlab.config.files import read_table
 from schedlab.config.schema import Settings, setting
 from schedlab.config.settings import LONGEST, MOST, PolicySettings, Seeds
-from schedlab.studies.adaptation import course, prepare
+from schedlab.studies.adaptation import prepare
 from schedlab.studies.adaptation.architecture import Architecture, architecture, require_fit
+from schedlab.studies.adaptation.course import adaptation_course, adaptation_start, all_runs
 from schedlab.studies.adaptation.data import FORMS, SOURCES, mistakes, split_sizes
 from schedlab.studies.adaptation.encoders import read_vocabulary
 from schedlab.studies.adaptation.figure_settings import FIGURE_SETTINGS
@@ -155,8 +156,8 @@ def _check_course(scenario: AdaptationScenario, start: Architecture) -> None:
     timing = Timing(scenario.timing, train or 1, validation + (test or 1))
     timing.check_batch_size(scenario.training.batch_size, "training.batch_size")
     require_one_epoch(scenario.budget, scenario.adapt_at, timing.epoch_seconds(start), "budget")
-    plan = replace(course.adaptation_course(scenario, start, timing), decisions=1)
-    course.all_runs(plan, course.adaptation_start(scenario, start, timing))
+    plan = replace(adaptation_course(scenario, start, timing), decisions=1)
+    all_runs(plan, adaptation_start(scenario, start, timing))
 
 
 def inputs(scenario: AdaptationScenario) -> dict[str, tuple[str, str]]:
