@@ -267,6 +267,34 @@ DAMAGED = {
         replaced(SCENARIO, "decisions: 2", "decisions: ${scale.studies.adaptation.decicions}"),
         [f"conf/{SCENARIO}: decisions", "did you mean 'decisions'"],
     ),
+    "model for other data": (
+        replaced(SCENARIO, "/model: tiny8", "/model: convnet2"),
+        [f"conf/{SCENARIO}: model", "takes images (3, 32, 32)", "(1, 8, 8) of 10 classes"],
+    ),
+    "widening without a price": (
+        replaced(SCENARIO, "decisions: 2", "decisions: 2\nactions: [deepen-0, widen-0]"),
+        [f"conf/{SCENARIO}", "no price for wider blocks", "gpu: flops"],
+    ),
+    "batch size of a timing": (
+        replaced(SCENARIO, "training: {batch_size: 32}", "training: {batch_size: 32}\ntiming: {batch_size: 64}"),
+        [f"conf/{SCENARIO}: training.batch_size", "32", "64"],
+    ),
+    "training pictures beyond the data": (
+        replaced(SCENARIO, "train_size: 96", "train_size: 2000"),
+        [f"conf/{SCENARIO}: data", "2000 training", "1797"],
+    ),
+    "scaling of other channels": (
+        replaced(SCENARIO, "train_size: 96", "mean: [0.5, 0.5, 0.5], std: [1.0, 1.0, 1.0], train_size: 96"),
+        [f"conf/{SCENARIO}: data", "mean and std have 3 values", "expected 1 or 1"],
+    ),
+    "nothing to judge by": (
+        replaced(SCENARIO, "validation_size: 40", "validation_size: 0"),
+        [f"conf/{SCENARIO}: reward.split", "no validation images"],
+    ),
+    "growth that leaves no time": (
+        replaced(SCENARIO, "adapt_at: 30.0", "adapt_at: 58.0"),
+        [f"conf/{SCENARIO}: adapt_at", "sequence 0 has no time"],
+    ),
 }
 TWICE = {  # file: a line of it (written twice), what is told beside the file
     SCENARIO: ("budget: 70.0\n", "'budget' is written twice"),

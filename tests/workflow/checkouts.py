@@ -20,7 +20,7 @@ PUBLISHED = (
     "published*",
     "exact-published*",
     "constant-published*",
-    "convnet2_*",
+    "convnet?_cifar10_*",
     "defect_*",
 )  # the published system's many files only slow the composition
 
@@ -156,6 +156,8 @@ def smoke_checkout(repository: Path, folder: Path) -> Checkout:
     for policy, trained_on in (("exact-all", "[early, late]"), ("best-constant", "[early]")):
         file = folder / f"conf/policy/adaptation/{policy}.yaml"
         file.write_text(re.sub(r"(?<=scenarios: )\[[^]]*\]", trained_on, file.read_text()))
+    shutil.copy(folder / "resources/vocabularies/layers.json", folder / "words.json")
+    checkout.edit("conf/policy/adaptation/exact-all.yaml", "seeds:", "learner: {encoder: vocab, vocabulary: words.json}\nseeds:")
     for name in ("conf/scenario/toy/far.yaml", "conf/policy/toy/hill_further.yaml"):
         (folder / name).unlink()
     checkout.edit("conf/figure/toy/costs.yaml", "[near, far]", "[near]")

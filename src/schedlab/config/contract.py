@@ -222,7 +222,8 @@ class Study:
     parts, requires, inputs, problem take the typed scenario; inputs: name -> (part, file name in that part's folder).
     terms: words of its figures, rules' names among them -> what they mean, for the glossary of the index.
     check(scenario) and check_policy(policy, learner's values) may yield or raise UserErrors for what types cannot say; a `where` that is
-    a key gets its file in front. commands adds the study's sub-commands to a parser.
+    a key gets its file in front. policy_files(learner's values): files that learning reads (as data_paths.find_resource finds them), whose
+    content then counts like the configuration. commands adds the study's sub-commands to a parser.
     own_rule(FILE.py:CLASS) gives the maker of a user's own rule where that is something else than a class with `reset` and `act`.
     """
 
@@ -247,5 +248,6 @@ class Study:
     figure_settings: Mapping[str, type[Settings]] = field(default_factory=dict)
     check: Callable[[Any], Iterable[UserError]] | None = None
     check_policy: Callable[[PolicySettings, Any], Iterable[UserError]] | None = None
+    policy_files: Callable[[Any], Sequence[str]] | None = None
     commands: Callable[[argparse._SubParsersAction], None] | None = None
     own_rule: Callable[[str], RuleMaker] | None = None

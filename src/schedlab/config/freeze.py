@@ -13,13 +13,14 @@ from typing import Any
 
 import yaml
 
+from schedlab.config.data_paths import find_resource
 from schedlab.config.errors import UserError
 from schedlab.config.experiment import Experiment
 from schedlab.config.files import write_text_if_changed
 from schedlab.config.hashes import content_hash
 from schedlab.config.plugins import is_file_target, target_file
 
-UNFROZEN = ("scales", "where", "names")  # of a record: what only the checks read
+UNFROZEN = ("scales", "where", "names", "files")  # of a record: what only the checks read, and files, whose digests are frozen
 HEADER = "# Frozen by schedlab from conf/; made again whenever the configuration changes. Edit conf/, not this file.\n"
 
 
@@ -135,6 +136,8 @@ def learn_part(experiment: Experiment, study: str, policy: str) -> dict[str, Any
         part["parent_hash"] = learn_hash(experiment, study, record["parent"])
     if code := _own_code(experiment, record["target"]):
         part["code"] = code
+    if record["files"]:
+        part["files"] = {name: experiment.digest(str(find_resource(name).absolute())) for name in record["files"]}
     return part
 
 

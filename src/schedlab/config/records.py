@@ -299,7 +299,7 @@ def _with_file(error: UserError, composed: Composed) -> UserError:
 def policy_record(composed: Composed, name: str, study: Study) -> dict[str, Any]:
     """Return the record of a learned policy, its learner's values typed by the study (a user's own class: as they stand)."""
     policy: PolicySettings = typed(PolicySettings, composed, name)
-    target, learner = _learner(*_in_mode(PolicySettings, composed), study)
+    target, learner, files = _learner(*_in_mode(PolicySettings, composed), study)
     if composed.values.get("reference"):
         _learner(*_in_mode(PolicySettings, composed, always=True), study)
     return {
@@ -308,6 +308,7 @@ def policy_record(composed: Composed, name: str, study: Study) -> dict[str, Any]
         "mode": policy.mode,
         "target": target,
         "params": learner,
+        "files": files,
         "seeds": list(policy.seeds),
         "train_on": json.loads(policy.model_dump_json())["train_on"],
         "parent": policy.parent,
@@ -316,12 +317,12 @@ def policy_record(composed: Composed, name: str, study: Study) -> dict[str, Any]
     }
 
 
-def _learner(policy: PolicySettings, composed: Composed, study: Study) -> tuple[str, dict[str, Any]]:
-    """The target of a policy's learner and its typed values, after the checks of every phase. Raises UserErrors."""
+def _learner(policy: PolicySettings, composed: Composed, study: Study) -> tuple[str, dict[str, Any], list[str]]:
+    """The target of a policy's learner, its typed values, the files that it reads; after the checks of every phase. Raises UserErrors."""
     learner = dict(policy.learner)
     target = str(learner.pop("_target_", "") or learner.pop("name", ""))
     if is_file_target(target):
-        return target, learner
+        return target, learner, []
     if target not in study.learners:
         where = composed.locate(("learner", "name"))
         raise UserErrors([UserError(f"unknown learner '{target}'", where=where, remedy=did_you_mean(target, study.learners))])
@@ -332,7 +333,7 @@ def _learner(policy: PolicySettings, composed: Composed, study: Study) -> tuple[
     with _placed(composed):
         if errors := list(study.check_policy(policy, typed_learner) if study.check_policy else ()):
             raise UserErrors(errors)
-    return target, json.loads(typed_learner.model_dump_json())
+    return target, json.loads(typed_learner.model_dump_json()), list(study.policy_files(typed_learner) if study.policy_files else ())
 
 
 def _locate_in_phase(composed: Composed, number: int, own: Mapping[str, Any], path: tuple) -> str:

@@ -71,7 +71,7 @@ def test_calibrate_s_mistakes(conf: Path, capsys: pytest.CaptureFixture) -> None
         ((*CALIBRATE, "--out", "other.yaml", "--epochs", "0"), "--epochs"),
         ((*CALIBRATE, "--out", "other.yaml", "--model", "tiny9"), "did you mean 'tiny8'"),
         ((*CALIBRATE, "--out", "other.yaml", "--data", "digit"), "did you mean 'digits'"),
-        ((*CALIBRATE, "--out", "other.yaml", "--model", "convnet2"), "takes pictures"),
+        ((*CALIBRATE, "--out", "other.yaml", "--model", "convnet2"), "takes images"),
     ):
         assert main([*arguments]) == 2
         captured = capsys.readouterr()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import json
 import math
+import shutil
 from itertools import accumulate, cycle
 from pathlib import Path
 from types import SimpleNamespace
@@ -16,11 +17,16 @@ import yaml
 
 from schedlab.cli.main import main
 from schedlab.config import experiment, freeze
-from schedlab.config.files import read_table
+from schedlab.config.contract import Unit
+from schedlab.config.errors import UserError
+from schedlab.config.files import read_table, write_table
 from schedlab.stages.learn import learn
 from schedlab.stages.studies import find_study
 from schedlab.studies.adaptation import commands_run, prepare
+from schedlab.studies.adaptation.acting import RunProblem
+from schedlab.studies.adaptation.architecture import architecture
 from schedlab.studies.adaptation.network_file import LAYOUTS, SavedNetwork, architecture_of, read_network, write_network
+from schedlab.studies.adaptation.problem import setup_of
 from small_conf import write_conf
 
 RESULTS = Path("results/small/adaptation")
@@ -245,6 +251,61 @@ def test_another_outcome_in_the_table_is_told(run, here: Path) -> None:
     assert run("run", "--scenario", "tiny_late", "--sequence", "33", "--check")[0] == 1
 
 
+def damage(kind: str, table: Path) -> None:
+    if kind == "cut off":
+        table.write_bytes(table.read_bytes()[:500])
+    else:
+        write_table(table, read_table(table).rename(columns={"replicate": "repeat"}))
+
+
+@pytest.mark.parametrize(("kind", "told"), [("cut off", "cannot be read"), ("other columns", "column 'replicate' is missing")])
+def test_a_damaged_table_costs_the_comparison_only(run, here: Path, kind: str, told: str) -> None:
+    results, weights = here / f"damaged-{kind}", here / f"{kind}.npz"
+    shutil.copytree(here / "results", results)
+    table = results / "small/adaptation/tiny/inputs/table.parquet"
+    damage(kind, table)
+    status, document, log = run("run", "--scenario", "tiny", "--sequence", "33", "--results", results, "--weights", weights)
+    assert (status, document["table"], document["weights"]) == (2, None, str(weights))
+    assert told in log and str(table) in log and "Traceback" not in log
+    assert run("predict", weights)[1]["log_loss"] == document["epochs"][-1]["test_loss"]
+    status, document, log = run("run", "--scenario", "tiny", "--policy", "exhaustive", "--results", results)  # it reads the table itself
+    assert (status, document) == (2, {})
+    assert "error: " in log and "Traceback" not in log
+
+
+def test_a_folder_that_cannot_take_the_weights_is_told_before_training(run, here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (here / "file").write_text("")
+    (here / "folder.npz").mkdir()
+    monkeypatch.setattr(commands_run, "_train", None)  # it would fail if it were reached
+    for target in ("file/out.npz", "folder.npz"):
+        status, document, log = run("run", "--scenario", "tiny", "--sequence", "33", "--weights", target)
+        assert (status, document) == (2, {})
+        assert f"{target}: the weights cannot be written there" in log
+
+
+def test_a_policy_in_a_run_reads_the_table_only_where_it_asks_for_it(here: Path) -> None:
+    values = experiment.load(here / "conf", "small", find_study).scenario("adaptation", "tiny")["problem"]
+    scenario = prepare.scenario_of({"name": "tiny", "seed": 0, **values})
+    start = architecture(scenario.model)
+    problem = RunProblem("tiny", setup_of(scenario, start), start, here / "none.parquet")
+    assert problem.tree.decisions == 2
+    assert not hasattr(problem, "nothing_of_the_kind")
+    unit = Unit("job-0/replicate-0", "replicate", "test", "job-0", 0)
+    readers = (
+        lambda: problem.view,
+        lambda: problem.states,
+        lambda: problem.units("test"),
+        lambda: problem.rows("test"),
+        lambda: problem.row(unit),
+        lambda: problem.decisions(0),
+        lambda: problem.env(unit, 0),
+        lambda: problem.rollout(None, unit),
+    )
+    for read in readers:
+        with pytest.raises(UserError, match="reads the simulation table"):
+            read()
+
+
 @pytest.mark.parametrize(
     ("arguments", "told"),
     [
@@ -262,6 +323,7 @@ def test_another_outcome_in_the_table_is_told(run, here: Path) -> None:
         (("--scenario", "tiny", "--policy", "never", "--scale", "smal"), "no scale"),
         (("--scenario", "tiny", "--policy", "never", "--conf", "nowhere"), "nowhere/config.yaml"),
         (("--scenario", "tiny", "--policy", "never", "--replicate", "-1"), "negative"),
+        (("--scenario", "tiny", "--policy", "never", "--seed", "-1"), "negative"),
     ],
 )
 def test_mistakes_are_one_paragraph(run, arguments: tuple[str, ...], told: str) -> None:
@@ -283,6 +345,23 @@ def test_a_trained_network_predicts_what_its_run_reported(run, tmp_path: Path, e
         assert (told["accuracy"], told["log_loss"]) == (last[f"{split}_accuracy"], last[f"{split}_loss"])
     assert told["insertions"] == [0, 1, 1]
     assert told["parameters"] == trained["outcome"]["parameters"]
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf])
+@pytest.mark.parametrize("ending", ["npz", "h5"])
+def test_weights_that_are_no_numbers_are_refused_by_name(run, tmp_path: Path, ending: str, value: float) -> None:
+    good, bad = tmp_path / f"good.{ending}", tmp_path / f"bad.{ending}"
+    run("run", "--scenario", "tiny", "--sequence", "33", "--weights", good)
+    network = read_network(good)
+    name = next(iter(network.state))
+    spoilt = network.state[name].copy()
+    spoilt.flat[0] = value
+    write_network(bad, SavedNetwork(network.architecture, {**network.state, name: spoilt}, network.layout, network.about))
+    for arguments in (("predict", bad), ("weights", "convert", bad, tmp_path / "out.npz")):
+        status, document, log = run(*arguments)
+        assert (status, document) == (2, {})
+        assert log.count("error: ") == 1 and f"{bad}: {name} holds values that are no finite numbers" in log
+    assert not (tmp_path / "out.npz").exists()
 
 
 def test_the_table_of_predictions(run, tmp_path: Path) -> None:

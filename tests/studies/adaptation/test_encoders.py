@@ -7,10 +7,14 @@ import numpy as np
 import pytest
 from small_tables import MODELS, model
 
+from schedlab.cli.main import main
+from schedlab.config import data_paths
 from schedlab.config.errors import UserError
+from schedlab.studies.adaptation.commands_vocab import of_models
 from schedlab.studies.adaptation.decisions import Decision, GrowthAction, architectures
 from schedlab.studies.adaptation.encoders import (
     LAYER_FEATURES,
+    SHIPPED_VOCABULARY,
     Encoding,
     Vocabulary,
     describe,
@@ -21,7 +25,6 @@ from schedlab.studies.adaptation.encoders import (
 )
 from schedlab.studies.adaptation.problem import deepening_actions
 from schedlab.studies.adaptation.table import DecisionTree
-from schedlab.studies.adaptation.vocabulary_command import of_models
 
 ALL_MODELS = sorted(path.stem for path in MODELS.glob("*.yaml"))
 
@@ -81,6 +84,40 @@ def test_a_vocabulary_comes_back_from_its_file(tmp_path: Path) -> None:
     known = Vocabulary(("b", "a"), seed=7)
     known.write(tmp_path / "v.json")
     assert read_vocabulary(tmp_path / "v.json") == known
+
+
+def test_the_shipped_vocabulary_is_the_checkout_s_from_any_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    elsewhere = tmp_path / "elsewhere"
+    Vocabulary(("mine",)).write(elsewhere / SHIPPED_VOCABULARY)
+    Vocabulary(("own",)).write(elsewhere / "resources/vocabularies/own.json")
+    here = read_vocabulary()
+    monkeypatch.chdir(elsewhere)
+    assert read_vocabulary() == here
+    assert read_vocabulary("resources/vocabularies/own.json").layers == ("own",)
+
+
+def test_extending_from_another_directory_appends_to_the_shipped_vocabulary(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture
+) -> None:
+    shipped, elsewhere = tmp_path / "checkout" / SHIPPED_VOCABULARY, tmp_path / "elsewhere"
+    Vocabulary(("first", "second")).write(shipped)
+    elsewhere.mkdir()
+    monkeypatch.setattr(data_paths, "CHECKOUT", tmp_path / "checkout")
+    monkeypatch.chdir(elsewhere)
+    assert main(["adaptation", "vocab", "--extend", str(MODELS / "tiny8.yaml")]) == 0
+    assert capsys.readouterr().out.splitlines()[1:3] == ["1 first", "2 second"]
+    assert read_vocabulary(shipped).layers[:2] == ("first", "second") and len(read_vocabulary(shipped).layers) > 2
+    assert list(elsewhere.iterdir()) == []
+    shipped.write_text("{")
+    assert main(["adaptation", "vocab", "--extend", str(MODELS / "tiny8.yaml")]) == 2
+    assert str(shipped) in capsys.readouterr().err
+    assert shipped.read_text() == "{"
+
+
+def test_a_model_that_cannot_be_read_is_named_by_its_file(tmp_path: Path, capsys: pytest.CaptureFixture) -> None:
+    (tmp_path / "mine.yaml").write_text((MODELS / "tiny8.yaml").read_text().replace("channels", "chanels"))
+    assert main(["adaptation", "vocab", "--file", str(tmp_path / "v.json"), "--extend", str(tmp_path / "mine.yaml")]) == 2
+    assert f"{tmp_path / 'mine.yaml'}: input.chanels" in capsys.readouterr().err
 
 
 def test_features_tell_kind_channels_kernel_padding_and_position() -> None:

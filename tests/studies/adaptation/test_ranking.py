@@ -9,8 +9,9 @@ import pytest
 
 from schedlab.config.errors import UserError
 from schedlab.config.files import write_table
+from schedlab.studies.adaptation.commands_rank import add_rank_command
 from schedlab.studies.adaptation.example import example_table
-from schedlab.studies.adaptation.ranking import add_rank_command, ranking
+from schedlab.studies.adaptation.ranking import ranking
 from schedlab.studies.adaptation.table import read_simulations, view
 
 # Best, its sequence, mean, worst, no adaptation and its rank, as the published system's authors have them (to four digits).
@@ -83,3 +84,59 @@ def test_wrong_tables_and_metrics_are_told(tmp_path: Path) -> None:
     with pytest.raises(UserError, match="nowhere"):
         arguments = command(str(tmp_path / "nowhere.csv"))
         arguments.run(arguments)
+
+
+def record(lines: list[str], header: str = "experiment,seq,test_acc_final") -> str:
+    return "\n".join([header, *lines]) + "\n"
+
+
+def rows_of(digits: str) -> list[str]:
+    """A record of two decisions; the sequence with the highest digits is best."""
+    return [f"e,{one}{two},0.{5 + int(one)}{int(two)}" for one in digits for two in digits]
+
+
+def ranked(file: Path, text: str, capsys: pytest.CaptureFixture) -> dict:
+    file.write_text(text)
+    arguments = command(str(file))
+    assert arguments.run(arguments) == 0
+    return json.loads(capsys.readouterr().out)
+
+
+def test_a_record_needs_no_more_than_experiment_sequence_and_accuracy(tmp_path: Path, capsys: pytest.CaptureFixture) -> None:
+    found = ranked(tmp_path / "t.csv", record(rows_of("0123")), capsys)["e"]
+    assert (found["best_sequence"], found["none_sequence"], found["none_rank"], found["worst_sequence"]) == ("33", "33", 1, "00")
+
+
+@pytest.mark.parametrize(
+    ("header", "between"),
+    [
+        ('"experiment","seq","test_acc_final"', ","),
+        ("experiment, seq, test_acc_final", ", "),
+        ("\ufeffexperiment,seq ,test_acc_final", ","),
+        ('"experiment", "seq", "test_acc_final"', ", "),
+    ],
+)
+def test_quotes_spaces_and_marks_in_a_record_change_nothing(
+    tmp_path: Path, capsys: pytest.CaptureFixture, header: str, between: str
+) -> None:
+    plain = ranked(tmp_path / "plain.csv", record(rows_of("0123")), capsys)
+    assert ranked(tmp_path / "other.csv", record([line.replace(",", between) for line in rows_of("0123")], header), capsys) == plain
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        (record([]), "has no rows"),
+        (record([], "sequence,test_accuracy"), "has no rows"),
+        (record(rows_of("012")), r"t\.csv, e: seq: no sequence does nothing \(digit 3\)"),
+        (record(rows_of("0123"), "experiment,seq,test_acc"), "column 'test_acc_final' is missing; did you mean 'test_acc'"),
+        (record(rows_of("0123")[:-1]), "1 of 16 sequences are missing, the first '33'"),
+        (record([*rows_of("0123")[:-1], "e,33,none"]), "no finite value"),
+    ],
+)
+def test_a_record_that_cannot_be_ranked_is_told_with_its_file(tmp_path: Path, text: str, told: str) -> None:
+    (tmp_path / "t.csv").write_text(text)
+    arguments = command(str(tmp_path / "t.csv"))
+    with pytest.raises(UserError, match=told) as caught:
+        arguments.run(arguments)
+    assert "t.csv" in str(caught.value)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import cache
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -11,8 +12,10 @@ import pytest
 from small_scenarios import PUBLISHED_GROWTH, plan
 from small_scenarios import scenario as small_scenario
 
+from schedlab.cli.main import main
 from schedlab.config.claims import agree, read_claims
 from schedlab.config.compose import Composer, apply_mode
+from schedlab.config.data_paths import DATA_VARIABLE
 from schedlab.config.schema import validate
 from schedlab.config.settings import PolicySettings
 from schedlab.config.yaml_files import option_names
@@ -129,13 +132,25 @@ def test_the_default_scenarios_take_the_published_defects_in_reference_mode() ->
 
 
 def test_training_as_published_differs_from_the_record_in_its_source_alone() -> None:
-    for place in ("early", "middle", "late"):
-        recorded, trained = (scenario(name.format(place), "reference") for name in ("published_{}_convnet2", "convnet2_cifar10_{}"))
+    for place, model in product(POINTS, EXPERIMENT):
+        recorded, trained = (scenario(name, "reference") for name in (f"published_{place}_{model}", f"{model}_cifar10_{place}"))
         assert (recorded.table.source, trained.table.source) == ("published", "simulate")
         same = trained.model_copy(update={key: getattr(recorded, key) for key in ("name", "table", "scales", "policies", "reference")})
         assert same == recorded
         assert [need.name for need in requires(recorded)] == ["the published simulations"]
         assert [need.name for need in requires(trained)] == ["the data set cifar10"]
+        assert (trained.mode, trained.scales) == ("reference", ("paper",))
+
+
+def test_without_cifar10_the_trained_jobs_are_listed_as_not_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture
+) -> None:
+    monkeypatch.setenv(DATA_VARIABLE, str(tmp_path))
+    monkeypatch.chdir(tmp_path)
+    assert main(["check", "--conf", str(CONF), "--scale", "paper"]) == 0
+    told = capsys.readouterr().out
+    for place, model in product(POINTS, EXPERIMENT):
+        assert f"not run  adaptation/{model}_cifar10_{place}: needs the data set cifar10" in told
 
 
 def test_the_published_runs() -> None:

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from schedlab.config.errors import UserError
-from schedlab.studies.adaptation.reliability import noise_from_tail, rank_of, reliability, top_probability
+from schedlab.studies.adaptation.reliability import noise_from_tail, reliability, top_probability
 
 
 def simulated(stream: np.random.Generator, replicates: int, spread: float, noise: float) -> tuple[np.ndarray, np.ndarray]:
@@ -57,18 +57,6 @@ def test_without_noise_the_ranking_is_certain_and_without_signal_it_says_nothing
     assert top_probability(results, 3, seed=0).tolist() == [0] * 7 + [1] * 3
     assert top_probability(np.zeros((2, 10)), 3, seed=0) == pytest.approx(np.full(10, 0.3), abs=0.05)
     assert (top_probability(results, 10, seed=0) == 1).all()
-
-
-def test_a_rank_carries_its_noise() -> None:
-    _, results = simulated(np.random.default_rng(3), 4, 0.01, 0.02)
-    best = int(results.mean(0).argmax())
-    rank = rank_of(results, best, k=5, seed=0)
-    assert (rank.rank, rank.of, rank.k) == (1, 64, 5)
-    assert rank.noise == pytest.approx(0.02, rel=0.15)
-    assert 0.2 < rank.in_top_k < 0.95
-    alone = rank_of(results[:1], best, k=5, seed=0)
-    assert alone.noise is None and np.isnan(alone.in_top_k)
-    assert rank_of(results[:1], best, k=5, seed=0, noise=0.02).in_top_k < rank.in_top_k + 0.5
 
 
 def test_the_noise_of_flat_tails_is_found_from_their_last_three_values() -> None:

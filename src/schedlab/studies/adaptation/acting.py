@@ -7,15 +7,15 @@ that steps the environment) gets it where the workflow has made it.
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from schedlab.config.contract import Unit
+from schedlab.config.contract import Outcome, Split, Unit
 from schedlab.config.errors import UserError, did_you_mean
 from schedlab.config.plugins import is_file_target, load_class
 from schedlab.config.seeds import derive_seed, generator
@@ -26,7 +26,10 @@ from schedlab.studies.adaptation.decisions import Decision, certain
 from schedlab.studies.adaptation.problem import AdaptationProblem, ProblemSetup, setup_of
 from schedlab.studies.adaptation.rules import RULES
 from schedlab.studies.adaptation.settings import AdaptationScenario
-from schedlab.studies.adaptation.table import DecisionTree
+from schedlab.studies.adaptation.table import DecisionTree, TableView, read_simulations
+
+if TYPE_CHECKING:
+    from schedlab.studies.adaptation.env import AdaptationEnv
 
 _LEARNER_OF_KIND = {"adaptation-network": "exact", "adaptation-sequence": "constant", "adaptation-nearest": "nearest"}
 Rates = Callable[[Decision, tuple[int, ...]], np.ndarray]  # a decision and the actions so far -> probability of each action
@@ -34,7 +37,10 @@ Rates = Callable[[Decision, tuple[int, ...]], np.ndarray]  # a decision and the 
 
 @dataclass(frozen=True)
 class RunProblem:
-    """A scenario as a policy sees it: name, setup, tree of decisions; all else is the problem over its table, read when asked for."""
+    """A scenario as a policy sees it: name, setup and tree of decisions at once; all else is read of its table when asked for.
+
+    Those raise UserError where the table is missing, damaged, or another scenario's.
+    """
 
     name: str
     setup: ProblemSetup
@@ -47,7 +53,8 @@ class RunProblem:
         return self.setup.tree
 
     @cached_property
-    def _whole(self) -> AdaptationProblem:
+    def over_table(self) -> AdaptationProblem:
+        """The problem over the scenario's simulation table."""
         if not self.table.is_file():
             raise UserError(
                 f"the policy reads the simulation table of scenario {self.name}, which is not there",
@@ -55,14 +62,41 @@ class RunProblem:
                 expected="the table that the workflow makes",
                 remedy="run snakemake for this scenario, or name the folder of its results with --results",
             )
-        from schedlab.config.files import read_table
+        return AdaptationProblem(self.name, read_simulations(self.table), self.start, self.setup)
 
-        return AdaptationProblem(self.name, read_table(self.table), self.start, self.setup)
+    @property
+    def view(self) -> TableView:
+        """The table as arrays."""
+        return self.over_table.view
 
-    def __getattr__(self, name: str) -> Any:
-        if name.startswith("_"):
-            raise AttributeError(name)
-        return getattr(self._whole, name)
+    @property
+    def states(self) -> tuple[Architecture, ...]:
+        """The architecture in which each prefix of the tree finds the network."""
+        return self.over_table.states
+
+    def units(self, split: Split) -> Sequence[Unit]:
+        """Return the replicates of a split."""
+        return self.over_table.units(split)
+
+    def rows(self, split: Split) -> tuple[int, ...]:
+        """Return the positions in the view of the units of a split."""
+        return self.over_table.rows(split)
+
+    def row(self, unit: Unit) -> int:
+        """Return a unit's position in the view."""
+        return self.over_table.row(unit)
+
+    def decisions(self, row: int) -> tuple[Decision, ...]:
+        """Return the decision that each prefix of the tree poses in one unit."""
+        return self.over_table.decisions(row)
+
+    def env(self, unit: Unit, seed: int) -> AdaptationEnv:
+        """Return the Gymnasium environment of one unit."""
+        return self.over_table.env(unit, seed)
+
+    def rollout(self, policy: Any, unit: Unit) -> Outcome:
+        """Return a policy's scores on one unit."""
+        return self.over_table.rollout(policy, unit)
 
 
 @dataclass

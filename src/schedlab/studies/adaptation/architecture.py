@@ -255,6 +255,17 @@ def architecture(model: ModelSettings) -> Architecture:
     return Architecture(model.name, image, tuple(layers))
 
 
+def require_fit(architecture: Architecture, data: str, shape: Shape, classes: int, where: str = "") -> None:
+    """Raise UserError where a network does not take the images (channels, height, width) and classes of a data set."""
+    if architecture.input != tuple(shape) or architecture.classes != classes:
+        raise UserError(
+            f"the model {architecture.model} takes images {architecture.input} of {architecture.classes} classes",
+            where=where,
+            expected=f"images {tuple(shape)} of {classes} classes, as the data set {data} has",
+            remedy="choose a model for this data set, or the data set that the model is for",
+        )
+
+
 def _layers(block: BlockSettings, shape: Shape, name: str, number: int | None) -> list[Layer]:
     """The layers of one block that fits its input shape."""
     if block.kind in WEIGHTED:

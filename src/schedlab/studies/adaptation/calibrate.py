@@ -125,6 +125,7 @@ def epoch_measure(data: DataSet, device: str, settings: CalibrateSettings | None
     device is not there, and, when called, where the architecture does not take the pictures.
     """
     from schedlab.studies.adaptation import models, training
+    from schedlab.studies.adaptation.architecture import require_fit
     from schedlab.studies.adaptation.settings import TrainingSettings
 
     place = find_device(device)
@@ -135,12 +136,7 @@ def epoch_measure(data: DataSet, device: str, settings: CalibrateSettings | None
     states: dict[str, training.TrainState] = {}
 
     def measure(architecture: Architecture) -> tuple[float, float]:
-        if architecture.input != data.input_shape or architecture.classes < data.classes:
-            raise UserError(
-                f"the model {architecture.model} takes pictures {architecture.input} and gives {architecture.classes} classes",
-                expected=f"{data.input_shape} and {data.classes} classes, as the data set {data.name} has",
-                remedy="choose another model or data set",
-            )
+        require_fit(architecture, data.name, data.input_shape, data.classes)
         if architecture.key not in states:
             states[architecture.key] = training.TrainState(models.build(architecture, 0).to(place), options.learning_rate)
         state = states[architecture.key]

@@ -7,10 +7,10 @@ import argparse
 from schedlab.studies.adaptation.commands_calibrate import add_calibrate_command
 from schedlab.studies.adaptation.commands_import import add_import_command
 from schedlab.studies.adaptation.commands_predict import add_predict_command
+from schedlab.studies.adaptation.commands_rank import add_rank_command
 from schedlab.studies.adaptation.commands_run import add_run_command
+from schedlab.studies.adaptation.commands_vocab import add_vocab_command
 from schedlab.studies.adaptation.commands_weights import add_weights_command
-from schedlab.studies.adaptation.ranking import add_rank_command
-from schedlab.studies.adaptation.vocabulary_command import add_vocab_command
 
 
 def add_commands(commands: argparse._SubParsersAction) -> None:

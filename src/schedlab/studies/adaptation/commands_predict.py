@@ -37,6 +37,7 @@ def add_predict_command(commands: argparse._SubParsersAction) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Classify, print the JSON document, and write the table of images where that is asked for."""
     from schedlab.studies.adaptation import data as datasets
+    from schedlab.studies.adaptation.architecture import require_fit
     from schedlab.studies.adaptation.network_file import read_network
 
     network = read_network(arguments.weights)
@@ -46,13 +47,7 @@ def run(arguments: argparse.Namespace) -> int:
     if not len(labels):
         raise UserError(f"data set {settings.name} has no {arguments.split} images", where="--split", remedy="choose another split")
     built = network.architecture
-    if built.input != tuple(dataset.input_shape) or built.classes != dataset.classes:
-        raise UserError(
-            f"the network takes images {built.input} of {built.classes} classes",
-            where=str(arguments.weights),
-            expected=f"{tuple(dataset.input_shape)} and {dataset.classes}, as data set {settings.name} has",
-            remedy="name the data set that it was trained on (--data)",
-        )
+    require_fit(built, settings.name, dataset.input_shape, dataset.classes, str(arguments.weights))
     probabilities, log_loss = classify(network, images, labels, arguments.device)
     predicted = probabilities.argmax(1)
     correct = int((predicted == labels).sum())

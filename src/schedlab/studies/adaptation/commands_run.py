@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from schedlab.config.errors import UserError
 from schedlab.studies.adaptation.commands_conf import STUDY_NAME, add_conf, load_scenario
-from schedlab.studies.adaptation.table import METRICS, DecisionTree
+from schedlab.studies.adaptation.table import METRICS, UNIT, DecisionTree, need_columns, read_simulations
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -67,21 +67,24 @@ def run(arguments: argparse.Namespace) -> int:
     configured = load_scenario(arguments.conf, arguments.scale, arguments.scenario)
     scenario = _changed(configured, arguments)
     job = scenario.jobs[0] if arguments.job is None else arguments.job
-    if min(job, arguments.replicate) < 0:
-        raise UserError("a negative number", where="--job, --replicate", expected="0, 1, 2, ...")
+    if min(arguments.seed, job, arguments.replicate) < 0:
+        raise UserError("a negative number", where="--seed, --job, --replicate", expected="0, 1, 2, ...")
     chooser = make_chooser(scenario, arguments, (job, arguments.replicate), table_file(arguments))
     watcher = _Watcher(scenario)
     rows = _train(scenario, (job, arguments.replicate), chooser, datasets.load(scenario.data), watcher, arguments.clock)
     document = _document(arguments, scenario, chooser, rows)
     same = scenario.model_copy(update={"curves": configured.curves}) == configured  # looking more often alters nothing
     held = {name: value for name, value in document["outcome"].items() if configured.curves or not name.startswith("slope_")}
-    table = compare(table_file(arguments), scenario, held) if same and arguments.clock == "pinned" else None
     if arguments.weights:
         about = {"scenario": scenario.name, "sequence": document["sequence"], "data": scenario.data.model_dump(mode="json")}
         _write_weights(arguments.weights, watcher.state, layout, about)
         document["weights"] = str(arguments.weights)
-    document["table"] = table
-    print(json.dumps(document, indent=2, allow_nan=False) if arguments.json else "\n".join(_summary(document)))
+    document["table"] = None
+    try:
+        document["table"] = compare(table_file(arguments), scenario, held) if same and arguments.clock == "pinned" else None
+    finally:  # a damaged table costs the comparison only
+        print(json.dumps(document, indent=2, allow_nan=False) if arguments.json else "\n".join(_summary(document)), flush=True)
+    table = document["table"]
     if table is not None and not table["equal"]:
         log.warning("the table %s holds another outcome: it was made with other values, or on another machine's library", table["file"])
     return int(arguments.check and not (table and table["equal"]))
@@ -105,13 +108,15 @@ def outcome(scenario: AdaptationScenario, rows: pd.DataFrame) -> dict[str, Any]:
 
 
 def compare(file: Path, scenario: AdaptationScenario, entry: Mapping[str, Any]) -> dict[str, Any] | None:
-    """Return whether a simulation table holds the same entry, bit for bit, and what differs; None: there is nothing to compare with."""
+    """Return whether a simulation table holds the same entry, bit for bit, and what differs; None: there is nothing to compare with.
+
+    Raises UserError for a file that is no simulation table.
+    """
     if scenario.table.source == "published" or not file.is_file():
         return None
-    from schedlab.config.files import read_table
-
-    table = read_table(file)
-    key = {name: entry[name] for name in ("job", "replicate", "sequence")}
+    table = read_simulations(file)
+    key = {name: entry[name] for name in (*UNIT, "sequence")}
+    need_columns(table, list(key), str(file))
     found = table[(table[list(key)] == list(key.values())).all(axis=1)]
     if found.empty:
         return {"file": str(file), "equal": False, "differences": {"entry": [None, key]}}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import zipfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any, Literal
@@ -138,6 +138,45 @@ SOURCES = {
 }
 
 
+@dataclass(frozen=True)
+class Form:
+    """What a format's pictures are, whatever its files hold: channels, height and width, and the number of classes."""
+
+    shape: tuple[int, int, int]
+    classes: int
+
+
+FORMS = {
+    "digits": Form((1, 8, 8), 10),
+    "cifar10": Form(readers.CIFAR_SHAPE, 10),
+    "cifar100": Form(readers.CIFAR_SHAPE, 100),
+    "mnist": Form((1, 28, 28), 10),
+    "fashion_mnist": Form((1, 28, 28), 10),
+}
+
+
+def mistakes(data: DataSettings) -> Iterator[UserError]:
+    """Yield what can be told without the files: a scaling for other channels, sizes beyond the pictures that there should be."""
+    for check in (_check_scaling, split_sizes):
+        try:
+            check(data)
+        except UserError as error:
+            yield error
+
+
+def split_sizes(data: DataSettings) -> tuple[int | None, int, int | None]:
+    """Return the sizes of train, validation and test as the settings tell them; None: as many as the files hold, which is not said.
+
+    Raises UserError for sizes beyond the pictures that there should be (expected_train, expected_test).
+    """
+    train, test = data.train_size, data.test_size
+    if data.expected_train is not None:
+        train = _train_size(data, data.expected_train)
+    if LAYOUTS[data.format][0].test and data.expected_test is not None:
+        test = _test_size(data, data.expected_test)
+    return train, data.validation_size, test
+
+
 def root_folder(data: DataSettings) -> Path:
     """Return the folder in which the files are looked for.
 
@@ -173,20 +212,21 @@ def load(data: DataSettings) -> DataSet:
     train = _read_part(data, layout, folder, "train")
     if layout.test:
         test = _read_part(data, layout, folder, "test")
-        train_rows, validation_rows, _ = _cut(data, len(train.labels), 0)
-        test_rows = np.arange(len(test.labels))[: _fitting(data, "test_size", data.test_size or len(test.labels), len(test.labels))]
+        test_rows = np.arange(_test_size(data, len(test.labels)))
+        train_rows, validation_rows, _ = _cut(data, len(train.labels))
     else:
         test = train
-        train_rows, validation_rows, test_rows = _cut(data, len(train.labels), data.test_size or 0)
-    if train.images.shape[1:] != test.images.shape[1:]:
-        raise UserError(
-            f"training pictures have the shape {train.images.shape[1:]}, test pictures {test.images.shape[1:]}",
-            where=f"{data.name}: {folder}",
-        )
+        train_rows, validation_rows, test_rows = _cut(data, len(train.labels))
+    form = FORMS[data.format]
+    for part, samples in (("training", train), ("test", test)):
+        if samples.images.shape[1:] != form.shape:
+            what = f"the {part} pictures have the shape {samples.images.shape[1:]}"
+            raise UserError(what, where=f"{data.name}: {folder}", expected=f"{form.shape}, as {data.format} has")
+    _check_scaling(data)
     arrays: list[np.ndarray] = []
     for samples, rows in ((train, train_rows), (train, validation_rows), (test, test_rows)):
         arrays += [_scaled(data, samples.images[rows]), samples.labels[rows]]
-    return DataSet(data.name, 100 if data.format == "cifar100" else 10, *arrays)
+    return DataSet(data.name, form.classes, *arrays)
 
 
 def check(data: DataSettings) -> dict[str, Any]:
@@ -261,8 +301,21 @@ def _read_part(data: DataSettings, layout: Layout, folder: Path, part: Literal["
     return samples
 
 
-def _cut(data: DataSettings, available: int, test: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def _cut(data: DataSettings, available: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Return the rows of train, validation and test: the first, the next to last, and the last of the seeded order."""
+    train, test = _train_size(data, available), _cut_off_for_test(data)
+    order = generator(data.split_seed, "split", data.format).permutation(available)
+    return order[:train], order[available - data.validation_size - test : available - test], order[available - test :]
+
+
+def _cut_off_for_test(data: DataSettings) -> int:
+    """How many of the training files' pictures become test pictures: only where there are no test files."""
+    return 0 if LAYOUTS[data.format][0].test else data.test_size or 0
+
+
+def _train_size(data: DataSettings, available: int) -> int:
+    """The training pictures out of those of the training files. Raises UserError where they do not suffice."""
+    test = _cut_off_for_test(data)
     held_out = data.validation_size + test
     train = data.train_size or available - held_out
     if train < 1 or train + held_out > available:
@@ -272,20 +325,24 @@ def _cut(data: DataSettings, available: int, test: int) -> tuple[np.ndarray, np.
             expected=f"at most the {available} that there are",
             remedy="lower train_size, validation_size or test_size",
         )
-    order = generator(data.split_seed, "split", data.format).permutation(available)
-    return order[:train], order[available - held_out : available - test], order[available - test :]
+    return train
 
 
-def _fitting(data: DataSettings, key: str, wanted: int, available: int) -> int:
-    if wanted > available:
-        raise UserError(f"{key} is {wanted}", where=f"data {data.name}", expected=f"at most the {available} pictures that there are")
-    return wanted
+def _test_size(data: DataSettings, available: int) -> int:
+    """The test pictures out of those of the test files. Raises UserError where they do not suffice."""
+    if (data.test_size or 0) > available:
+        expected = f"at most the {available} pictures that there are"
+        raise UserError(f"test_size is {data.test_size}", where=f"data {data.name}", expected=expected)
+    return data.test_size or available
+
+
+def _check_scaling(data: DataSettings) -> None:
+    channels = FORMS[data.format].shape[0]
+    if len(data.mean) not in (1, channels):
+        raise UserError(f"mean and std have {len(data.mean)} values", where=f"data {data.name}", expected=f"1 or {channels}")
 
 
 def _scaled(data: DataSettings, images: np.ndarray) -> np.ndarray:
-    channels = images.shape[1]
-    if len(data.mean) not in (1, channels):
-        raise UserError(f"mean and std have {len(data.mean)} values", where=f"data {data.name}", expected=f"1 or {channels}")
     mean, std = (np.asarray(values, np.float32).reshape(1, -1, 1, 1) for values in (data.mean, data.std))
     scaled = images.astype(np.float32)
     scaled /= 16 if data.format == "digits" else 255

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal, Protocol
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
@@ -48,24 +48,12 @@ class Decision:
     slope: float | None = None
 
 
-class TablePolicy(Protocol):
-    """A policy of this study: `decide` gives the probability of each action; `stochastic` ones are scored by their exact expectation.
-
-    One that reads `decision.slope` says so with `reads_slope = True`: a real run then asks it while it trains.
-    `reset` starts a unit; a policy that is not stochastic may count its decisions since then.
-    """
-
-    stochastic: bool
-
-    def reset(self, unit: Unit) -> None: ...
-
-    def decide(self, decision: Decision) -> np.ndarray: ...
-
-    def act(self, observation: Any, mask: Any) -> Any: ...
-
-
 class ActByDeciding:
-    """Gives `act` to policies that have `decide`: the most probable action, the first of equals."""
+    """Gives `act` to policies that have `decide`: the most probable action, the first of equals.
+
+    `stochastic` ones are scored by the exact expectation of `decide` over all sequences. One that reads `decision.slope` says so with
+    `reads_slope = True`: a real run then asks it while it trains. One that is not stochastic may count its decisions since `reset`.
+    """
 
     stochastic = False
 

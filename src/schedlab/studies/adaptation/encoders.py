@@ -9,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
+from schedlab.config.data_paths import find_resource
 from schedlab.config.errors import UserError
 from schedlab.config.files import write_json
 from schedlab.config.seeds import generator
@@ -82,15 +83,14 @@ def vocabulary_of(values: object, where: str) -> Vocabulary:
 
 
 def read_vocabulary(path: Path | str = SHIPPED_VOCABULARY) -> Vocabulary:
-    """Read a vocabulary; a relative path is looked up in the working directory, then in the repository. Raises UserError."""
-    tried = [Path(path), Path(__file__).parents[4] / path]
-    file = next((candidate for candidate in tried if candidate.is_file()), None)
-    if file is None:
-        raise UserError("there is no such vocabulary", where=str(path), remedy=f"use {SHIPPED_VOCABULARY}, or make one with `vocab`")
+    """Read a vocabulary from where `find_resource` finds it. Raises UserError."""
+    file = find_resource(path)
+    if not file.is_file():
+        raise UserError("there is no such vocabulary", where=str(file), remedy=f"use {SHIPPED_VOCABULARY}, or make one with `vocab`")
     try:
-        return vocabulary_of(json.loads(file.read_text(encoding="utf-8")), str(path))
-    except (json.JSONDecodeError, UnicodeDecodeError) as error:
-        raise UserError(f"the vocabulary cannot be read: {error}", where=str(path), expected="JSON") from None
+        return vocabulary_of(json.loads(file.read_text(encoding="utf-8")), str(file))
+    except (OSError, json.JSONDecodeError, UnicodeDecodeError) as error:
+        raise UserError(f"the vocabulary cannot be read: {error}", where=str(file), expected="JSON") from None
 
 
 def reachable(original: Architecture, depth: int = 1) -> list[Architecture]:

@@ -52,7 +52,8 @@ def write_network(path: Path | str, network: SavedNetwork) -> None:
 def read_network(path: Path | str, architecture: Architecture | None = None) -> SavedNetwork:
     """Read a network. A file that does not tell its architecture (another program's, in TensorFlow's layouts) needs one given.
 
-    Raises UserError where the file is damaged, tells no architecture and none is given, or holds other tensors than the architecture.
+    Raises UserError where the file is damaged, tells no architecture and none is given, or holds other tensors than the architecture
+    or numbers that are not finite.
     """
     arrays, meta = weights.load_with_meta(path)
     if meta is None or meta.get("kind") != _KIND:
@@ -75,9 +76,12 @@ def read_network(path: Path | str, architecture: Architecture | None = None) -> 
     if layout == "torch":  # checked by the way there and back, which alters no bit
         arrays = weights.to_tensorflow(architecture, {name.replace("/", "."): array for name, array in arrays.items()})
     about = meta.get("about")
-    return SavedNetwork(
-        architecture, weights.from_tensorflow(architecture, arrays, str(path)), layout, about if isinstance(about, dict) else {}
-    )
+    state = weights.from_tensorflow(architecture, arrays, str(path))
+    for name, tensor in state.items():
+        if not np.isfinite(tensor).all():
+            remedy = "train it again, with a lower learning rate; its training has diverged, or the file is damaged"
+            raise UserError(f"{name} holds values that are no finite numbers", where=str(path), remedy=remedy)
+    return SavedNetwork(architecture, state, layout, about if isinstance(about, dict) else {})
 
 
 def architecture_of(values: object, where: str) -> Architecture:

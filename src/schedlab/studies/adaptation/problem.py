@@ -93,7 +93,7 @@ def deepening_actions(original: Architecture, bn: bool | None = None) -> tuple[G
 
 
 @dataclass
-class _Course:
+class _Answers:
     """What a policy said in the states it was asked about, in order, and with what probability it then acts: (states, actions)."""
 
     said: np.ndarray
@@ -101,7 +101,7 @@ class _Course:
     reached: list[int]
 
     @classmethod
-    def empty(cls, tree: DecisionTree) -> _Course:
+    def empty(cls, tree: DecisionTree) -> _Answers:
         shape = (len(tree.prefixes), tree.actions)
         return cls(np.zeros(shape), np.zeros(shape), [])
 
@@ -204,38 +204,38 @@ class AdaptationProblem:
         """
         row = self.row(unit)
         policy.reset(unit)
-        course = self._ask(policy, row) if hasattr(policy, "decide") else self._step(policy, unit)
-        weights = sequence_probabilities(self.tree, course.taken)
+        answers = self._ask(policy, row) if hasattr(policy, "decide") else self._step(policy, unit)
+        weights = sequence_probabilities(self.tree, answers.taken)
         details = {
-            "decisions": self._decisions_table(row, course),
+            "decisions": self._decisions_table(row, answers),
             "sequences": self._sequences_table(row, weights, self._of_parent(policy, row)),
         }
         return Outcome(self._scores(row, weights), details=details)
 
-    def _ask(self, policy: Any, row: int) -> _Course:
-        course = _Course.empty(self.tree)
+    def _ask(self, policy: Any, row: int) -> _Answers:
+        answers = _Answers.empty(self.tree)
         decisions = self.decisions(row)
         if policy.stochastic:
             for state, decision in enumerate(decisions):
-                course.add(state, self._checked(policy.decide(decision)), greedy=False)
-            return course
+                answers.add(state, self._checked(policy.decide(decision)), greedy=False)
+            return answers
         prefix = ""
         for _ in range(self.tree.decisions):
             state = self.tree.prefixes.index(prefix)
-            course.add(state, self._checked(policy.decide(decisions[state])), greedy=True)
-            prefix += DIGITS[int(np.argmax(course.said[state]))]
-        return course
+            answers.add(state, self._checked(policy.decide(decisions[state])), greedy=True)
+            prefix += DIGITS[int(np.argmax(answers.said[state]))]
+        return answers
 
-    def _step(self, policy: Any, unit: Unit) -> _Course:
-        course = _Course.empty(self.tree)
+    def _step(self, policy: Any, unit: Unit) -> _Answers:
+        answers = _Answers.empty(self.tree)
         env = self.env(unit, unit.seed)
         observation, _ = env.reset(seed=unit.seed)
         done = False
         while not done:
             state, action = env.state, int(policy.act(observation, env.action_masks()))
             observation, _, done, _, _ = env.step(action)
-            course.add(state, certain(action, self.tree.actions), greedy=True)
-        return course
+            answers.add(state, certain(action, self.tree.actions), greedy=True)
+        return answers
 
     def _checked(self, probabilities: np.ndarray) -> np.ndarray:
         if np.shape(probabilities) != (self.tree.actions,):
@@ -274,12 +274,12 @@ class AdaptationProblem:
             scores |= {"noise": quality[0], "top_probability": float(weights @ quality[1])}
         return scores
 
-    def _decisions_table(self, row: int, course: _Course) -> pd.DataFrame:
+    def _decisions_table(self, row: int, answers: _Answers) -> pd.DataFrame:
         import pandas as pd
 
         rows = []
-        for state in course.reached:
-            prefix, said = self.tree.prefixes[state], course.said[state]
+        for state in answers.reached:
+            prefix, said = self.tree.prefixes[state], answers.said[state]
             entry = {"decision": len(prefix), "prefix": prefix, "time_left": float(self.view.time_left[row, state])}
             entry["action"] = int(np.argmax(said))
             rows.append(entry | {f"probability_{action}": float(value) for action, value in enumerate(said)})

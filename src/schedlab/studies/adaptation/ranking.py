@@ -1,14 +1,12 @@
-"""Rankings of the sequences of a simulation table, by experiment; the command `schedlab adaptation rank`."""
+"""Rankings of the sequences of a simulation table, by experiment."""
 
 from __future__ import annotations
 
-import argparse
-import json
 from typing import TYPE_CHECKING, Any
 
 from schedlab.config.errors import UserError, did_you_mean
 from schedlab.studies.adaptation.reliability import noise_from_tail, reliability
-from schedlab.studies.adaptation.table import METRICS, TableView, read_simulations, view
+from schedlab.studies.adaptation.table import METRICS, TableView, view
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -17,9 +15,10 @@ if TYPE_CHECKING:
 def ranking(table: pd.DataFrame, metric: str = "test_accuracy", where: str = "table") -> dict[str, dict[str, Any]]:
     """Return experiment -> its ranking by a metric's mean over units (jobs and replicates).
 
-    Keys: best, best_sequence, mean, worst, worst_sequence, none and none_rank (no adaptation), sequences, units, noise (standard deviation
-    of one result), reliability (variance due to the sequence) and metric. An experiment is what the column `experiment` names, else
-    a scenario. Equal results share the better rank. Raises UserError for tables that are not complete.
+    Keys: best, best_sequence, mean, worst, worst_sequence, none_sequence, none and none_rank (no adaptation: the highest digit
+    throughout), sequences, units, noise (standard deviation of one result), reliability (variance due to the sequence) and metric.
+    An experiment is what the column `experiment` names, else a scenario.
+    Equal results share the better rank. Raises UserError for tables that are not complete.
     """
     if metric not in METRICS:
         raise UserError(f"unknown metric '{metric}'", where="--metric", remedy=did_you_mean(metric, METRICS))
@@ -29,7 +28,7 @@ def ranking(table: pd.DataFrame, metric: str = "test_accuracy", where: str = "ta
 
 
 def _ranking(rows: pd.DataFrame, metric: str, where: str) -> dict[str, Any]:
-    seen = view(rows, metric, where)
+    seen = view(rows, metric, where, timed=False)
     reward = seen.reward.mean(0)
     value = seen.metrics[metric].mean(0)
     none = seen.tree.index(seen.tree.nothing)
@@ -42,6 +41,7 @@ def _ranking(rows: pd.DataFrame, metric: str, where: str) -> dict[str, Any]:
         "mean": float(value.mean()),
         "worst": float(value[worst]),
         "worst_sequence": seen.tree.sequences[worst],
+        "none_sequence": seen.tree.nothing,
         "none": float(value[none]),
         "none_rank": int(seen.ranks(reward)[none]),
         "sequences": len(value),
@@ -66,18 +66,3 @@ def _noise(rows: pd.DataFrame, seen: TableView, metric: str) -> tuple[float | No
     if metric == "test_accuracy" and "test_accuracy_last3" in rows:
         return noise_from_tail(rows["test_accuracy"].to_numpy(), rows["test_accuracy_last3"].to_numpy()), None
     return None, None
-
-
-def add_rank_command(commands: argparse._SubParsersAction) -> None:
-    """Add `rank TABLE` to a parser's sub-commands; its `run(arguments)` prints one JSON document and returns the exit status."""
-    parser = commands.add_parser("rank", help="rank the sequences of a simulation table", description=ranking.__doc__.splitlines()[0])
-    parser.add_argument("table", metavar="TABLE", help="the published CSV, or a table of ours (CSV or Parquet)")
-    parser.add_argument("--metric", default="test_accuracy", help=f"one of {', '.join(METRICS)} (default: test_accuracy)")
-    parser.set_defaults(run=run_rank)
-
-
-def run_rank(arguments: argparse.Namespace) -> int:
-    """Print the ranking of the table named on the command line as JSON."""
-    table = read_simulations(arguments.table)
-    print(json.dumps(ranking(table, arguments.metric, str(arguments.table)), indent=2))
-    return 0

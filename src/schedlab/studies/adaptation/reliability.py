@@ -83,24 +83,3 @@ def noise_from_tail(last: np.ndarray, mean_of_three: np.ndarray) -> float:
     Where a run no longer rises, last - mean has 2/3 of the variance of one value; for records with a single replicate.
     """
     return float(np.sqrt(1.5 * np.var(np.asarray(last) - np.asarray(mean_of_three), ddof=1)))
-
-
-@dataclass(frozen=True)
-class Rank:
-    """A rank that carries its noise: `rank` of `of` by the mean result, and the chance to be truly among the `k` best."""
-
-    rank: int
-    of: int
-    k: int
-    in_top_k: float
-    noise: float | None
-
-
-def rank_of(results: np.ndarray, chosen: int, k: int, seed: int, noise: float | None = None) -> Rank:
-    """Return the rank of sequence number `chosen` by its mean over results (replicates, sequences), never without its noise."""
-    results = np.asarray(results, dtype=float)
-    mean = results.mean(0)
-    if noise is None and len(results) > 1:
-        noise = reliability(results).sd_residual
-    chance = float("nan") if noise is None else float(top_probability(results, k, seed, noise)[chosen])
-    return Rank(int(1 + (mean > mean[chosen]).sum()), len(mean), k, chance, noise)

@@ -20,15 +20,27 @@ import torch
 from schedlab.config.errors import UserError
 from schedlab.config.hashes import content_hash
 from schedlab.config.seeds import derive_seed, generator
-from schedlab.studies.adaptation import course as courses
-from schedlab.studies.adaptation.architecture import Architecture, architecture
-from schedlab.studies.adaptation.course import Choose, Course, Node, Position, Run, Step
+from schedlab.studies.adaptation.architecture import Architecture, architecture, require_fit
+from schedlab.studies.adaptation.course import (
+    Choose,
+    Course,
+    Node,
+    Position,
+    Run,
+    Step,
+    adaptation_course,
+    adaptation_start,
+    all_runs,
+    one_run,
+    parse_action,
+    trunk_run,
+)
 from schedlab.studies.adaptation.data import DataSet
 from schedlab.studies.adaptation.models import build
 from schedlab.studies.adaptation.settings import RESULTS_VERSION, AdaptationScenario
 from schedlab.studies.adaptation.store import NodeStore
 from schedlab.studies.adaptation.table import DIGITS, METRICS
-from schedlab.studies.adaptation.timing import Clock, Timing, require_one_epoch
+from schedlab.studies.adaptation.timing import Timing, require_one_epoch
 from schedlab.studies.adaptation.training import (
     SoftTargets,
     TrainState,
@@ -62,8 +74,13 @@ class Job:
 
     @cached_property
     def start(self) -> Architecture:
-        """The network at the start. Raises UserError where it does not fit the data."""
-        return _fitting(architecture(self.scenario.model), self.dataset, self.scenario)
+        """The network at the start. Raises UserError where it does not fit the data, or the data have nothing to judge it by."""
+        start, dataset, where = architecture(self.scenario.model), self.dataset, f"scenario {self.scenario.name}"
+        require_fit(start, dataset.name, dataset.input_shape, dataset.classes, f"{where}: model")
+        if not len(dataset.validation_labels) + len(dataset.test_labels):
+            remedy = "give it a validation_size or test_size"
+            raise UserError(f"data set {dataset.name} has nothing to evaluate on", where=f"{where}: data", remedy=remedy)
+        return start
 
     @cached_property
     def timing(self) -> Timing:
@@ -76,19 +93,19 @@ class Job:
     @cached_property
     def trunk(self) -> Run:
         """The run without adaptation to the end of the budget. Raises UserError where not one epoch fits."""
-        clock = Clock(self.scenario.budget)
-        require_one_epoch(clock, self.timing.epoch_seconds(self.start), f"scenario {self.scenario.name}: budget")
-        return courses.trunk_run(self.scenario, self.start, self.timing)
+        charge = self.timing.epoch_seconds(self.start)
+        require_one_epoch(self.scenario.budget, 0.0, charge, f"scenario {self.scenario.name}: budget")
+        return trunk_run(self.scenario, self.start, self.timing)
 
     @cached_property
     def course(self) -> Course:
         """The rules of its runs from the adaptation point on."""
-        return courses.adaptation_course(self.scenario, self.start, self.timing)
+        return adaptation_course(self.scenario, self.start, self.timing)
 
     @cached_property
     def adaptation_point(self) -> Position:
         """Where its runs part from the trunk."""
-        return courses.adaptation_start(self.scenario, self.start, self.timing)
+        return adaptation_start(self.scenario, self.start, self.timing)
 
     @cached_property
     def lead(self) -> tuple[Step, ...]:
@@ -144,7 +161,7 @@ class TorchTrainer:
             if event == "down":
                 state = shrink_back(state, recall(step.kept).network)
             elif event != "up":
-                state = grow(state, *courses.parse_action(event), growth, data.images, derive_seed(root, "growth", *place))
+                state = grow(state, *parse_action(event), growth, data.images, derive_seed(root, "growth", *place))
         if step.restart:
             restart(state, growth, self._settings)
         soft = None
@@ -189,7 +206,7 @@ def simulate_replicate(
     validation accuracy. Trains the trunk where the store lacks it. Raises UserError for values that do not fit together.
     """
     whole = Job(scenario, job, dataset)
-    runs = courses.all_runs(whole.course, whole.adaptation_point)
+    runs = all_runs(whole.course, whole.adaptation_point)
     frontier = scenario.decisions * scenario.decision_every
     trunk_metrics = _complete_trunk(whole, Path(store), progress)
     continues = replicate == 0 and scenario.growth.noop == "continue"
@@ -218,7 +235,7 @@ def run_sequence(
     watch is called after each epoch; the state is the run's own and changes with the next one.
     """
     whole = Job(scenario, job, dataset)
-    run = courses.one_run(whole.course, whole.adaptation_point, _chooser(choose, whole.course))
+    run = one_run(whole.course, whole.adaptation_point, _chooser(choose, whole.course))
     evaluated = {step.node for step in Evaluation(scenario.reward.window, scenario.curves).shown(run)}
     if scenario.curves:
         evaluated |= {step.node for step in whole.lead[-2:]}  # for the slope at the first decision
@@ -276,25 +293,6 @@ def _chooser(choose: str | Choose, course: Course) -> Choose:
     if len(choose) != course.decisions or set(choose) - set(valid):
         raise UserError(f"'{choose}' is no sequence here", expected=f"{course.decisions} digits from 0 to {valid[-1]}")
     return lambda _architecture, decision, _seconds, _actions: valid.index(choose[decision])
-
-
-def _fitting(start: Architecture, dataset: DataSet, scenario: AdaptationScenario) -> Architecture:
-    where = f"scenario {scenario.name}"
-    if start.input != tuple(dataset.input_shape):
-        raise UserError(
-            f"model {start.model} takes images {start.input}, data set {dataset.name} has {tuple(dataset.input_shape)}",
-            where=where,
-            remedy="choose a model for this data set",
-        )
-    if start.classes != dataset.classes:
-        raise UserError(
-            f"model {start.model} has {start.classes} logits, data set {dataset.name} {dataset.classes} classes",
-            where=where,
-            remedy="set `out` of the model's last block to the number of classes",
-        )
-    if not len(dataset.validation_labels) + len(dataset.test_labels):
-        raise UserError(f"data set {dataset.name} has nothing to evaluate on", where=where, remedy="give it a validation_size or test_size")
-    return start
 
 
 def rows_of(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,8 +14,9 @@ from schedlab.config.files import read_table
 from schedlab.config.schema import Settings, setting
 from schedlab.config.settings import LONGEST, MOST, PolicySettings, Seeds
 from schedlab.studies.adaptation import prepare
-from schedlab.studies.adaptation.architecture import architecture
-from schedlab.studies.adaptation.data import SOURCES, file_sets
+from schedlab.studies.adaptation.architecture import Architecture, architecture, require_fit
+from schedlab.studies.adaptation.course import adaptation_course, adaptation_start, all_runs
+from schedlab.studies.adaptation.data import FORMS, SOURCES, file_sets, mistakes, split_sizes
 from schedlab.studies.adaptation.encoders import read_vocabulary
 from schedlab.studies.adaptation.figure_settings import FIGURE_SETTINGS
 from schedlab.studies.adaptation.learner_settings import LEARNER_SETTINGS, NetworkSettings
@@ -23,6 +25,7 @@ from schedlab.studies.adaptation.rules import RULE_SETTINGS, RULES
 from schedlab.studies.adaptation.settings import LONGEST_JOB, MOST_DECISIONS, RESULTS_VERSION, AdaptationScenario
 from schedlab.studies.adaptation.table import DIGITS
 from schedlab.studies.adaptation.terms import TERMS
+from schedlab.studies.adaptation.timing import Timing, require_one_epoch
 
 PUBLISHED_SOURCE = "the published system's simulations, as one CSV; set SCHEDLAB_DATA to the folder that holds it"
 
@@ -111,6 +114,11 @@ def _check_rules(scenario: AdaptationScenario, actions: int) -> Iterable[UserErr
                 yield UserError(f"'{given}' names an action that is not there", where=where, expected=f"actions from {numbers}")
 
 
+def policy_files(learner: Settings) -> list[str]:
+    """Return the files that learning reads beside the tables: the vocabulary, where layers are words of one."""
+    return [learner.vocabulary] if isinstance(learner, NetworkSettings) and learner.encoder == "vocab" else []
+
+
 def check_policy(policy: PolicySettings, learner: Settings) -> Iterable[UserError]:
     """Yield what types cannot see in a policy: a phase that would change the network itself, a vocabulary that is not there."""
     if not isinstance(learner, NetworkSettings):
@@ -126,17 +134,38 @@ def check_policy(policy: PolicySettings, learner: Settings) -> Iterable[UserErro
             yield UserError(f"{error.where}: {error.what}", where="learner.vocabulary", expected=error.expected, remedy=error.remedy)
 
 
-def _check_simulation(scenario: AdaptationScenario, start: Any) -> Iterable[UserError]:
-    from schedlab.studies.adaptation.timing import Clock, Timing, require_one_epoch
-
+def _check_simulation(scenario: AdaptationScenario, start: Architecture) -> Iterable[UserError]:
     if scenario.replicates > 1 and scenario.test_replicates >= scenario.replicates:
         yield UserError(
             f"{scenario.test_replicates} of {scenario.replicates} replicates are kept for testing",
             where="test_replicates",
             expected="at least one to learn on",
         )
-    charge = Timing(scenario.timing, 1, 1).epoch_seconds(start)
-    require_one_epoch(Clock(scenario.budget, scenario.adapt_at), charge, "budget")
+    form, wrong = FORMS[scenario.data.format], list(mistakes(scenario.data))
+    checks = [("model", lambda: require_fit(start, scenario.data.name, form.shape, form.classes))]
+    if not wrong:
+        checks.append(("timing", lambda: _check_course(scenario, start)))
+    yield from (UserError(error.what, where="data", expected=error.expected, remedy=error.remedy) for error in wrong)
+    if scenario.reward.split == "validation" and not scenario.data.validation_size:
+        remedy = "give it a validation_size, or set reward: {split: test}"
+        yield UserError(f"the data set {scenario.data.name} has no validation images to judge by", where="reward.split", remedy=remedy)
+    for key, check in checks:
+        try:
+            check()
+        except UserError as error:
+            where = error.where.removeprefix(f"scenario {scenario.name}: ")
+            where = where if where.partition(".")[0] in AdaptationScenario.model_fields else key
+            yield UserError(error.what, where=where, expected=error.expected, remedy=error.remedy)
+
+
+def _check_course(scenario: AdaptationScenario, start: Architecture) -> None:
+    """Raise UserError where the timing is for another job, or an action leaves no time for its first epoch."""
+    train, validation, test = split_sizes(scenario.data)
+    timing = Timing(scenario.timing, train or 1, validation + (test or 1))
+    timing.check_batch_size(scenario.training.batch_size, "training.batch_size")
+    require_one_epoch(scenario.budget, scenario.adapt_at, timing.epoch_seconds(start), "budget")
+    plan = replace(adaptation_course(scenario, start, timing), decisions=1)
+    all_runs(plan, adaptation_start(scenario, start, timing))
 
 
 def inputs(scenario: AdaptationScenario) -> dict[str, tuple[str, str]]:
@@ -231,5 +260,6 @@ STUDY = Study(
     figure_settings=FIGURE_SETTINGS,
     check=check,
     check_policy=check_policy,
+    policy_files=policy_files,
     commands=_commands,
 )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 
 DIGITS = "0123456789abcdefghijklmnopqrstuvwxyz"  # one for each action; their order is that of the actions
 UNIT = ("job", "replicate")
+PUBLISHED_NOTHING = "3"  # the published system's digit for doing nothing: it has three growth actions, always
 METRICS = ("train_loss", "train_accuracy", "validation_loss", "validation_accuracy", "test_loss", "test_accuracy")
 PUBLISHED = {  # columns of the published record -> ours
     "experiment": "experiment",
@@ -134,23 +136,26 @@ def tree_of(table: pd.DataFrame, where: str = "table") -> DecisionTree:
     return DecisionTree(max(actions, 2), decisions)
 
 
-def view(table: pd.DataFrame, metric: str, where: str = "table", tree: DecisionTree | None = None) -> TableView:
+def view(table: pd.DataFrame, metric: str, where: str = "table", tree: DecisionTree | None = None, timed: bool = True) -> TableView:
     """Return the dense view of one scenario's rows; the reward is `metric`, or its negative where that is a loss.
 
+    timed: the table must tell the time left at each decision; else a table that does not has nan for it.
     Raises UserError for missing columns, missing or doubled sequences, values that are not finite, and a tree other than expected.
     """
     import pandas as pd
 
-    _need(table, ("sequence", metric), where)
+    need_columns(table, ("sequence", metric), where)
     tree = tree or tree_of(table, where)
     times = [f"time_left_{decision + 1}" for decision in range(tree.decisions)]
-    _need(table, times, where)
-    table = table.assign(**{name: 0 for name in UNIT if name not in table})
+    if timed:
+        need_columns(table, times, where)
+    missing = {name: 0 for name in UNIT if name not in table} | {name: math.nan for name in times if name not in table}
+    table = table.assign(**missing)
     units = sorted({(int(job), int(replicate)) for job, replicate in zip(table["job"], table["replicate"], strict=True)})
     _check_complete(table, tree, units, where)
     whole = pd.MultiIndex.from_tuples([(*unit, sequence) for unit in units for sequence in tree.sequences])
     ordered = table.set_index([*UNIT, "sequence"]).loc[whole]
-    _check_finite(ordered, (metric, *times), where)
+    _check_finite(ordered, (metric, *times) if timed else (metric,), where)
     shape = (len(units), len(tree.sequences))
     metrics = {name: ordered[name].to_numpy(dtype=float).reshape(shape) for name in METRICS if name in ordered}
     values = ordered[metric].to_numpy(dtype=float).reshape(shape)
@@ -174,7 +179,8 @@ def _at_prefixes(ordered: pd.DataFrame, name: str, tree: DecisionTree, units: in
     return columns[:, rows, [len(prefix) for prefix in tree.prefixes]]
 
 
-def _need(table: pd.DataFrame, columns: Sequence[str], where: str) -> None:
+def need_columns(table: pd.DataFrame, columns: Sequence[str], where: str) -> None:
+    """Raise UserError where a table lacks a column."""
     for column in columns:
         if column not in table:
             raise UserError(f"column '{column}' is missing", where=where, remedy=did_you_mean(column, map(str, table.columns)))
@@ -248,28 +254,39 @@ def simulation_table(epochs: pd.DataFrame, tree: DecisionTree, window: int = 1, 
     return table
 
 
-def import_published(path: Path | str, experiment: str | None = None) -> pd.DataFrame:
+def import_published(path: Path | str, experiment: str | None = None, whole: bool = True) -> pd.DataFrame:
     """Return the published record as our table, all experiments or one; its metrics are those of the last finished epoch.
 
     There is one job and one replicate, no validation set and no loss. `seconds_charged` is the number of epochs times their mean seconds.
-    Raises UserError for a missing file or column and for an unknown experiment.
+    whole: all columns of the record are needed; else experiment, seq and test_acc_final, and the others where they are there.
+    Raises UserError for a missing file or column, an unknown experiment, and one in which no sequence ever does nothing.
     """
     import pandas as pd
 
     published = _read_csv(Path(path), sequence="seq")
     times = sorted(name for name in published if name.startswith("timeleft"))
-    _need(published, (*PUBLISHED, "train_epoch_s_mean", "eval_s_mean", "timeleft1_s"), str(path))
+    seconds = ("train_epoch_s_mean", "eval_s_mean")
+    need_columns(published, (*PUBLISHED, *seconds, "timeleft1_s") if whole else ("experiment", "seq", "test_acc_final"), str(path))
+    for name, rows in published.groupby("experiment", sort=False):
+        if not rows["seq"].str.contains(PUBLISHED_NOTHING).any():
+            raise UserError(
+                f"no sequence does nothing (digit {PUBLISHED_NOTHING}), so there is nothing to compare growth with",
+                where=f"{path}, {name}: seq",
+                expected=f"all sequences of digits 0 to {PUBLISHED_NOTHING}",
+                remedy="take the whole file",
+            )
     if experiment is not None:
         known = list(dict.fromkeys(published["experiment"]))
         if experiment not in known:
             raise UserError(f"unknown experiment '{experiment}'", where=str(path), remedy=did_you_mean(experiment, known))
         published = published[published["experiment"] == experiment]
-    table = pd.DataFrame({ours: published[theirs] for theirs, ours in PUBLISHED.items()}).reset_index(drop=True)
-    table["model"] = table["model"].str.lower()
+    table = pd.DataFrame({ours: published[theirs] for theirs, ours in PUBLISHED.items() if theirs in published}).reset_index(drop=True)
+    if "model" in table:
+        table["model"] = table["model"].str.lower()
     for number, name in enumerate(times):
         table[f"time_left_{number + 1}"] = published[name].to_numpy()
-    epoch_seconds = published["train_epoch_s_mean"] + published["eval_s_mean"]
-    table["seconds_charged"] = (published["epochs"] * epoch_seconds).to_numpy()
+    if {"epochs", *seconds} <= set(published):
+        table["seconds_charged"] = (published["epochs"] * (published[seconds[0]] + published[seconds[1]])).to_numpy()
     if "test_acc_mean_last3" in published:
         table["test_accuracy_last3"] = published["test_acc_mean_last3"].to_numpy()
     return table.assign(timing="gv100gl", job=0, replicate=0)
@@ -282,17 +299,23 @@ def read_simulations(path: Path | str) -> pd.DataFrame:
         table = _read_parquet(path)
     else:
         with _open(path, errors="replace") as file:
-            header = file.readline().strip().split(",")
+            header = [name.strip() for name in next(csv.reader(file, skipinitialspace=True), [])]
         if "seq" in header and "sequence" not in header:
-            return import_published(path)
+            return import_published(path, whole=False)
         table = _read_csv(path, sequence="sequence")
-    _need(table, ("sequence",), str(path))
-    return table.assign(sequence=table["sequence"].astype(str))
+    need_columns(table, ("sequence",), str(path))
+    if table.empty:
+        raise _without_rows(path)
+    return table.assign(sequence=table["sequence"].astype(str).str.strip())
+
+
+def _without_rows(path: Path) -> UserError:
+    return UserError("the table has no rows", where=str(path), expected="a row for each sequence", remedy="take the whole file")
 
 
 def _open(path: Path, errors: str = "strict") -> TextIO:
     try:
-        return path.open(encoding="utf-8", errors=errors)
+        return path.open(encoding="utf-8-sig", errors=errors, newline="")
     except OSError as error:
         raise UserError(f"the table cannot be read: {error.strerror}", where=str(path), expected="a CSV or Parquet file") from None
 
@@ -302,18 +325,24 @@ def _read_csv(path: Path, sequence: str) -> pd.DataFrame:
 
     with _open(path) as file:
         try:
-            _check_fields(path, file)
+            header = _check_fields(path, file)
             file.seek(0)
-            return pd.read_csv(file, dtype={sequence: str})
-        except (ValueError, UnicodeDecodeError) as error:  # pandas' own errors of parsing are ValueErrors
+            table = pd.read_csv(file, header=0, names=header or None, dtype={sequence: str}, skipinitialspace=True)
+        except (ValueError, csv.Error) as error:  # pandas' own errors of parsing are ValueErrors
             reason = str(error).splitlines()[0]
             raise UserError(f"the table cannot be read: {reason}", where=str(path), expected="comma-separated values") from None
+    if table.empty:
+        raise _without_rows(path)
+    return table
 
 
-def _check_fields(path: Path, file: TextIO) -> None:
-    """Refuse a line that is cut off or has too much, which pandas fills up with missing values or tells in its own words."""
-    lines = csv.reader(file)
-    header = next(lines, [])
+def _check_fields(path: Path, file: TextIO) -> list[str]:
+    """Return the names of the columns.
+
+    Refuses a line that is cut off or has too much, which pandas fills up with missing values or tells in its own words.
+    """
+    lines = csv.reader(file, skipinitialspace=True)
+    header = [name.strip() for name in next(lines, [])]
     for line in lines:
         if line and len(line) != len(header):
             raise UserError(
@@ -322,6 +351,7 @@ def _check_fields(path: Path, file: TextIO) -> None:
                 expected=f"{len(header)}, as the first line names",
                 remedy="take the whole file; this one may be cut off",
             )
+    return header
 
 
 def _read_parquet(path: Path) -> pd.DataFrame:

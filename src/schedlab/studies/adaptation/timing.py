@@ -1,4 +1,4 @@
-"""What an epoch costs: pinned epoch seconds of a GPU, and the clock that charges them to a training budget.
+"""What an epoch costs: pinned epoch seconds of a GPU, which `course` charges to a training budget.
 
 The budget is charged from a timing, never from the machine, so that a result does not depend on the load of the machine.
 """
@@ -6,13 +6,12 @@ The budget is charged from a timing, never from the machine, so that a result do
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from pydantic import model_validator
 
 from schedlab.config.errors import UserError
-from schedlab.config.hashes import content_hash
 from schedlab.config.schema import Settings, setting
 from schedlab.config.settings import NAME
 
@@ -21,7 +20,6 @@ if TYPE_CHECKING:
 
 ANY_MODEL = "any"  # key under `models` that covers every model that is not named, with the same number of blocks
 MICROSECONDS = 1_000_000
-_DOCUMENTARY = {"name", "gpu", "source"}  # keys that change no number
 
 
 class LinearCost(Settings):
@@ -150,18 +148,6 @@ class Timing:
         """True where wider layers cost more; a linear timing knows the price of inserted layers only."""
         return self.settings.kind == "flops"
 
-    @property
-    def hash(self) -> str:
-        """Hash of all that determines a charge; name, GPU and source do not."""
-        values = self.settings.model_dump(mode="json", exclude=_DOCUMENTARY)
-        for model in values["models"].values():
-            del model["residual"]
-            if not self.settings.use_exact:
-                del model["exact"]
-        if self.settings.kind == "flops":
-            values |= {"train_samples": self.train_samples, "evaluation_samples": self.evaluation_samples}
-        return content_hash(values)
-
     def epoch_seconds(self, architecture: Architecture) -> EpochSeconds:
         """Return the charge of one epoch of an architecture. Raises UserError where the timing does not cover it."""
         if self.settings.flops is not None:
@@ -174,13 +160,13 @@ class Timing:
                     return _epoch(entry.train_s, entry.eval_s)
         return _epoch(timing.train.seconds(insertions), timing.evaluation.seconds(insertions))
 
-    def check_batch_size(self, batch_size: int) -> None:
+    def check_batch_size(self, batch_size: int, where: str = "") -> None:
         """Raise UserError where a training batch size is not the one of the measurement."""
         if self.settings.batch_size not in (None, batch_size):
             raise UserError(
                 f"the training batch size is {batch_size}",
-                where=f"{self.where}: batch_size",
-                expected=f"{self.settings.batch_size}, with which this timing was measured",
+                where=where or f"{self.where}: batch_size",
+                expected=f"{self.settings.batch_size}, with which the timing {self.name} was measured",
                 remedy=_remedy("this batch size"),
             )
 
@@ -230,80 +216,15 @@ def microseconds(seconds: float) -> int:
     return round(seconds * MICROSECONDS)
 
 
-@dataclass(frozen=True)
-class Clock:
-    """A training budget of which `start` seconds had passed before and `spent_us` microseconds have been charged since.
-
-    Immutable: `charge` returns the clock after the charge, so that branches of a tree of runs share their past.
-    """
-
-    budget: float
-    start: float = 0.0
-    spent_us: int = 0
-
-    @property
-    def remaining_us(self) -> int:
-        """Microseconds left, never below zero."""
-        return max(microseconds(self.budget) - microseconds(self.start) - self.spent_us, 0)
-
-    @property
-    def remaining(self) -> float:
-        """Seconds left."""
-        return self.remaining_us / MICROSECONDS
-
-    @property
-    def elapsed(self) -> float:
-        """Seconds of the budget that have passed, those before the start included."""
-        return (microseconds(self.start) + self.spent_us) / MICROSECONDS
-
-    def fits(self, seconds: float) -> bool:
-        """Return whether a charge fits into what is left; a charge of exactly what is left does."""
-        return microseconds(seconds) <= self.remaining_us
-
-    def charge(self, seconds: float) -> Clock:
-        """Return the clock after a charge. Raises ValueError for one that does not fit."""
-        if not self.fits(seconds):
-            raise ValueError(f"a charge of {seconds} s does not fit into {self.remaining} s")
-        return replace(self, spent_us=self.spent_us + microseconds(seconds))
-
-
-def require_one_epoch(clock: Clock, epoch: EpochSeconds, where: str = "") -> None:
-    """Raise UserError where not even one epoch fits into what the clock has left."""
-    if not clock.fits(epoch.total):
+def require_one_epoch(budget: float, start: float, epoch: EpochSeconds, where: str = "") -> None:
+    """Raise UserError where not even one epoch fits between `start` and the end of the budget (seconds)."""
+    if microseconds(epoch.total) > microseconds(budget) - microseconds(start):
         raise UserError(
-            f"the budget of {clock.budget:g} s has {clock.remaining:g} s left and one epoch takes {epoch.total:g} s",
+            f"the budget of {budget:g} s has {max(budget - start, 0):g} s left and one epoch takes {epoch.total:g} s",
             where=where,
             expected=f"at least {epoch.total:g} s left",
             remedy="raise the budget, start earlier, or choose a faster timing",
         )
-
-
-class EpochPlan(NamedTuple):
-    """What a run can afford: its epochs, and the seconds left at each decision that it reaches."""
-
-    epochs: int
-    time_left: tuple[float, ...]
-
-
-def epochs_that_fit(timing: Timing, clock: Clock, architectures: Sequence[Architecture], decision_every: int = 1) -> EpochPlan:
-    """Return the epochs that a run affords from the clock's state on, an epoch being run iff its full charge fits.
-
-    architectures  what is trained after the first, second, ... decision; at least one; the last one to the end
-    decision_every  epochs from one decision to the next; the first stands at the start of the first epoch
-    A decision whose epoch does not fit is still asked, the decisions after it are not.
-    """
-    epochs, time_left = 0, []
-    for number, architecture in enumerate(architectures):
-        time_left.append(clock.remaining)
-        charge = microseconds(timing.epoch_seconds(architecture).total)
-        affordable = clock.remaining_us // charge
-        last = number == len(architectures) - 1
-        run = affordable if last else min(affordable, decision_every)
-        epochs += run
-        clock = clock.charge(run * charge / MICROSECONDS)
-        if not last and run < decision_every:
-            break
-    return EpochPlan(epochs, tuple(time_left))
 
 
 def _epoch(train: float, evaluation: float) -> EpochSeconds:

@@ -9,8 +9,10 @@ from __future__ import annotations
 
 import hashlib
 import json
+import tempfile
 import zipfile
 from collections.abc import Mapping
+from errno import EISDIR
 from pathlib import Path
 from typing import Any
 
@@ -123,8 +125,16 @@ def load_with_meta(path: Path | str) -> tuple[dict[str, np.ndarray], dict[str, A
 
 
 def check_path(path: Path | str) -> None:
-    """Raise UserError for a path whose ending is no kind of weights file, before anything is computed for it."""
+    """Raise UserError for a path whose ending is no kind of weights file, or that cannot be written, before anything is computed for it."""
     _format(path)
+    try:
+        if Path(path).is_dir():
+            raise IsADirectoryError(EISDIR, "it is a folder")
+        Path(path).parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=Path(path).parent):
+            pass
+    except OSError as error:
+        raise UserError(f"the weights cannot be written there: {error.strerror}", where=str(path), remedy="name another file") from None
 
 
 def _table(architecture: Architecture) -> dict[str, tuple[str, Shape, str, Shape | None]]:

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import argparse
+import logging
 from collections.abc import Iterator
 from pathlib import Path
 
 import yaml
 
+from schedlab.config.data_paths import find_resource
 from schedlab.config.errors import UserError
 from schedlab.config.schema import validate
 from schedlab.studies.adaptation.architecture import Architecture, ModelSettings, architecture
 from schedlab.studies.adaptation.encoders import SHIPPED_VOCABULARY, Vocabulary, reachable, read_vocabulary
+
+log = logging.getLogger(__name__)
 
 
 def add_vocab_command(commands: argparse._SubParsersAction) -> None:
@@ -19,19 +23,27 @@ def add_vocab_command(commands: argparse._SubParsersAction) -> None:
     parser = commands.add_parser("vocab", help="print or extend the vocabulary of layers", description=__doc__)
     parser.add_argument("--file", default=SHIPPED_VOCABULARY, help=f"the vocabulary (default: {SHIPPED_VOCABULARY})")
     parser.add_argument("--extend", nargs="+", metavar="MODEL.yaml", help="append the layers that these models reach by deepening")
-    parser.set_defaults(run=run_vocab)
+    parser.set_defaults(run=run)
 
 
-def run_vocab(arguments: argparse.Namespace) -> int:
+def run(arguments: argparse.Namespace) -> int:
     """Print id and description of each layer, after extending the file where that is asked for."""
     if arguments.extend:
-        old = read_vocabulary(arguments.file) if Path(arguments.file).exists() else Vocabulary(())
-        new = old.extended(of_models(arguments.extend))
-        new.write(arguments.file)
+        _extend(arguments.file, arguments.extend)
     words = read_vocabulary(arguments.file)
     for number, text in enumerate(("(any other layer)", *words.layers)):
         print(number, text)
     return 0
+
+
+def _extend(name: str, models: list[str]) -> None:
+    """Append the layers of models to a vocabulary; a file of the user's that is not there is begun, the shipped one must be there."""
+    file = find_resource(name)
+    new = name != SHIPPED_VOCABULARY and not file.exists()
+    if new:
+        log.warning("%s is new: its ids are its own", file)
+    old = Vocabulary(()) if new else read_vocabulary(file)
+    old.extended(of_models(models)).write(file)
 
 
 def of_models(files: list[str]) -> Iterator[Architecture]:
@@ -44,4 +56,5 @@ def of_models(files: list[str]) -> Iterator[Architecture]:
         if not isinstance(values, dict):
             raise UserError("the file holds no mapping", where=file, expected="a model file as in conf/model/")
         for head_relu in (True, False):
-            yield from reachable(architecture(validate(ModelSettings, {**values, "head_relu": head_relu})))
+            place = lambda path, file=file: f"{file}: {'.'.join(map(str, path))}"  # noqa: E731
+            yield from reachable(architecture(validate(ModelSettings, {**values, "head_relu": head_relu}, place)))
