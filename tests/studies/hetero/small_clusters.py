@@ -6,7 +6,7 @@ from typing import Any
 
 from schedlab.platforms.settings import PlatformSettings
 from schedlab.studies.hetero.environment_settings import DecisionSettings
-from schedlab.studies.hetero.episode import Cluster, Episode, Jobs, make_cluster, make_jobs
+from schedlab.studies.hetero.episode import Cluster, Episode, make_cluster, make_jobs
 from schedlab.workloads.batsim_file import BatsimWorkload
 
 
@@ -32,11 +32,6 @@ def workload(jobs: list[dict[str, Any]], nb_res: int = 4) -> BatsimWorkload:
 def cluster(name: str = "learning", **settings: Any) -> Cluster:
     """A shipped platform."""
     return make_cluster(PlatformSettings(name=name, file=name, **settings))
-
-
-def learning_jobs() -> Jobs:
-    """Two like jobs whose bandwidths do not go together on one processor."""
-    return make_jobs(workload([{}, {}]))
 
 
 def episode(jobs: list[dict[str, Any]], where: Cluster | None = None, seed: int = 0, **settings: Any) -> Episode:

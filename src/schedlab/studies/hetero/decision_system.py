@@ -47,7 +47,7 @@ class DecisionSystem:
             self.model, settings.observation, limits, settings.queue_sensitivity, clipped=not legacy.unclipped_observation
         )
         self.queue, self.load = JobQueue(), Load()
-        self.rejected = self.forced = 0
+        self.rejected = self.replaced = 0
         self.due = self.over = False
         self.reward: float | None = None
         self._pairs = [_pair(name, legacy.high_cores_packs) for name in settings.selection]
@@ -98,7 +98,7 @@ class DecisionSystem:
             raise UserError(f"action {action}", where="decision", expected=f"one of 0 to {settings.actions - 1}")
         void = action == len(self._pairs)
         if void and self._stuck() and self._voids >= settings.void_limit:
-            action, void, self.forced = 0, False, self.forced + 1
+            action, void, self.replaced = 0, False, self.replaced + 1
         if not void:
             self._start_jobs(*self._pairs[action])
         self._refresh()

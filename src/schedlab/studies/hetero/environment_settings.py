@@ -28,7 +28,9 @@ class LegacySettings(Settings):
         False, doc="pstates are not sent at the begin: Batsim counts full power for cores that no job ever comes near"
     )
     remaining_in_gigaflop: bool = setting(False, doc="done work is counted in Gflop and asked work in flop: the rest never moves")
-    late_reward: bool = setting(False, doc="an action is rewarded by the state at the next message; the last one gets nothing")
+    late_reward: bool = setting(
+        False, doc="an action is rewarded by the state at the next message, which later events have changed already"
+    )
     last_action_is_void: bool = setting(False, doc="the last action counts as void in the flow of control though void is not offered")
     void_asks_again: bool = setting(False, doc="after the last submission a void is followed by a decision at once, whatever still runs")
     keep_infeasible: bool = setting(False, doc="jobs that never fit are not rejected: they block the queue for ever")
