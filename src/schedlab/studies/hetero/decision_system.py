@@ -32,6 +32,17 @@ class Orders:
     pstates: list[tuple[int, list[int]]] = field(default_factory=list)
 
 
+@dataclass
+class History:
+    """What was decided: date (s), action, jobs that waited and reward of each decision; a reward comes with the next decision or
+    with the end."""
+
+    times: list[float] = field(default_factory=list)
+    actions: list[int] = field(default_factory=list)
+    waiting: list[int] = field(default_factory=list)
+    rewards: list[float] = field(default_factory=list)
+
+
 class DecisionSystem:
     """The state of one run.
 
@@ -47,6 +58,7 @@ class DecisionSystem:
             self.model, settings.observation, limits, settings.queue_sensitivity, clipped=not legacy.unclipped_observation
         )
         self.queue, self.load = JobQueue(), Load()
+        self.history = History()
         self.rejected = self.replaced = 0
         self.due = self.over = False
         self.reward: float | None = None
@@ -79,6 +91,8 @@ class DecisionSystem:
         if self._awaiting_reward:
             self.reward, self._awaiting_reward = (0.0 if self.over else self._value), False
         self.due = bool(len(self.queue)) and (self._changed or self._ask_again())
+        if self.over:
+            self._note_reward()
 
     def observe(self) -> np.ndarray:
         """Return the observation, (size,) float32; once for each decision, as it tells how the queue grew since the last one."""
@@ -96,6 +110,10 @@ class DecisionSystem:
         settings = self.settings
         if not 0 <= action < settings.actions:
             raise UserError(f"action {action}", where="decision", expected=f"one of 0 to {settings.actions - 1}")
+        self._note_reward()
+        self.history.times.append(self.model.now)
+        self.history.actions.append(action)
+        self.history.waiting.append(len(self.queue))
         void = action == len(self._pairs)
         if void and self._stuck() and self._voids >= settings.void_limit:
             action, void, self.replaced = 0, False, self.replaced + 1
@@ -135,6 +153,10 @@ class DecisionSystem:
             self.model.take(job, cores)
             self.queue.remove(job)
             self._orders.start.append((job.id, np.sort(self._host_of[cores]).tolist()))
+
+    def _note_reward(self) -> None:
+        if self.reward is not None:
+            self.history.rewards.append(self.reward)
 
     def _refresh(self) -> None:
         processors = self.model.refresh()

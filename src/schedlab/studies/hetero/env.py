@@ -67,7 +67,7 @@ class HeteroEnv(gym.Env[np.ndarray, int]):
         self.episode.decide(int(action))
         going_on = self.episode.advance()
         ending = {} if going_on else {"scores": self.episode.scores()}
-        return self.episode.observe(), self.episode.history.rewards[-1], not going_on, False, self._info() | ending
+        return self.episode.observe(), self.episode.system.reward, not going_on, False, self._info() | ending
 
     def action_masks(self) -> np.ndarray:
         """Return True for each action that is valid now."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -16,7 +16,7 @@ from schedlab.platforms.batsim_xml import Platform, parse_platform
 from schedlab.platforms.generate import hierarchy_of, platform_xml
 from schedlab.platforms.hierarchy import Hierarchy
 from schedlab.platforms.settings import PlatformSettings
-from schedlab.studies.hetero.decision_system import DecisionSystem, Orders, intervals
+from schedlab.studies.hetero.decision_system import DecisionSystem, History, Orders, intervals
 from schedlab.studies.hetero.environment_settings import DecisionSettings
 from schedlab.workloads.batsim_file import BatsimWorkload, batsim_text, job_limits
 
@@ -48,27 +48,16 @@ def make_jobs(workload: BatsimWorkload, limits: Mapping[str, float] | None = Non
     return Jobs(parse_workload(batsim_text(workload), "w0", "workload"), limits or job_limits(workload))
 
 
-@dataclass
-class History:
-    """What was decided: date (s), action and reward of each decision, with the jobs that waited."""
-
-    times: list[float] = field(default_factory=list)
-    actions: list[int] = field(default_factory=list)
-    rewards: list[float] = field(default_factory=list)
-    waiting: list[int] = field(default_factory=list)
-
-
 class Episode:
     """`advance` goes on to the next decision, `decide` makes it, in turn until `advance` returns False.
 
-    outputs  files of Batsim, where wanted; the caller closes them        history  decisions; each reward is there after `advance`
+    outputs  files of Batsim, where wanted; the caller closes them
     Raises SimulationDeadlock and ProtocolError as the simulator does, UserError for jobs and platforms that do not go together.
     """
 
     def __init__(self, cluster: Cluster, jobs: Jobs, settings: DecisionSettings, seed: int, outputs: Outputs | None = None) -> None:
         self.system = DecisionSystem(cluster.hierarchy, jobs.limits, settings, seed)
         self.simulation = Simulation(cluster.platform, [jobs.workload], Options(energy=True), outputs)
-        self.history = History()
         self.now = 0.0
 
     def advance(self) -> bool:
@@ -81,22 +70,22 @@ class Episode:
             self.system.take(message)
             if not self.system.due:
                 self._answer()
-        if self.history.actions:
-            self.history.rewards.append(self.system.reward)
         return self.system.due
 
     def decide(self, action: int) -> None:
         """Carry out an action; where another one is due at the same date, the simulator waits for it."""
-        self.history.times.append(self.now)
-        self.history.waiting.append(len(self.system.queue))
         self.system.act(action)
-        self.history.actions.append(action)
         if not self.system.due:
             self._answer()
 
     def observe(self) -> np.ndarray:
         """Return the observation of the decision that is due."""
         return self.system.observe()
+
+    @property
+    def history(self) -> History:
+        """The decisions so far."""
+        return self.system.history
 
     def overuse(self) -> dict[str, Any]:
         """Return the content of overutilizations.json so far."""
