@@ -62,7 +62,7 @@ class PowerStates:
         if at_once:
             for number in at_once:
                 machines.pstates[number] = pstate
-                self._meter.change_pstate(number, pstate, now)
+            self._meter.change_pstate(at_once, pstate, now)
             self._execution.change_speeds(at_once, [machines.hosts[number].speeds[pstate] for number in at_once])
         if not ends:
             self._finish((hosts, pstate))
