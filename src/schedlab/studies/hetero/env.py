@@ -47,6 +47,11 @@ class HeteroEnv(gym.Env[np.ndarray, int]):
         self.observation_space = gym.spaces.Box(0.0, highest, (self.episode.system.observer.size,), np.float32)
         self.action_space = gym.spaces.Discrete(self.settings.actions)
 
+    @property
+    def action_names(self) -> tuple[str, ...]:
+        """What each action is called."""
+        return (*self.settings.selection, "void") if self.settings.void else self.settings.selection
+
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[np.ndarray, dict[str, Any]]:
         """Begin an episode; the first reset uses the seed of the construction. Random policies draw from the episode's own seed."""
         super().reset(seed=self._seed if seed is None else seed)
