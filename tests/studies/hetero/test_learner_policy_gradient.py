@@ -161,7 +161,7 @@ def test_policies_of_other_sizes_are_refused(tmp_path):
 def test_scenarios_of_different_sizes_are_not_learned_together(tmp_path):
     spec = PolicySpec("agent", "learned", "policy_gradient", train_on=(Phase(("one", "two"), 8),))
     paths = LearnPaths(None, tmp_path / "policy.zip", tmp_path)
-    with pytest.raises(UserError, match="scenario two: .* expected 21 and 5, as in scenario one"):
+    with pytest.raises(UserError, match=r"scenario two: .* expected 21 and 5, as in scenario one"):
         learner.PolicyGradientLearner().learn({"one": thesis(), "two": small()}, spec, 0, paths, lambda **point: None)
 
 
