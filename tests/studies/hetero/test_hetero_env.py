@@ -9,6 +9,7 @@ from gymnasium.utils.env_checker import check_env
 from small_clusters import cluster, workload
 
 from schedlab.config.errors import UserError
+from schedlab.learning.seeding import use_one_thread
 from schedlab.studies.hetero.env import ENVIRONMENT, HeteroEnv, make
 from schedlab.studies.hetero.environment_settings import DecisionSettings
 from schedlab.studies.hetero.episode import make_jobs
@@ -70,6 +71,17 @@ def test_learning_case(action, makespan, reward):
     _, got, over, _, info = env.step(action)
     assert over and got == pytest.approx(reward)
     assert info["scores"]["makespan"] == pytest.approx(makespan, abs=1e-6)
+
+
+def test_ppo_learns_the_learning_case():
+    stable_baselines = pytest.importorskip("stable_baselines3")
+    use_one_thread()
+    env = make(settings=DecisionSettings(selection=SELECTION, void=False, objective="makespan", observation="minimal"), seed=0)
+    values = {"n_steps": 128, "learning_rate": 1e-3, "policy_kwargs": {"net_arch": [16, 16]}, "device": "cpu"}
+    agent = stable_baselines.PPO("MlpPolicy", env, seed=0, **values).learn(4096)
+    observation = env.reset(seed=0)[0]
+    drawn = [SELECTION[int(agent.predict(observation)[0])] for _ in range(400)]
+    assert sum(pair.endswith("high_mem_bw") for pair in drawn) > 0.95 * len(drawn)
 
 
 def test_workload_is_named_or_drawn():
