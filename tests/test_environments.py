@@ -10,6 +10,7 @@ import pytest
 WAYS = {
     "usual imports": "import gymnasium, schedlab; gymnasium.make('schedlab/Adaptation-v0').reset(seed=0)",
     "no import": "import gymnasium; gymnasium.make('schedlab.environments:schedlab/Adaptation-v0').reset(seed=0)",
+    "another study": "import gymnasium, schedlab; gymnasium.make('schedlab/Hetero-v0').reset(seed=0)",
     "package alone": "import sys, schedlab; assert 'gymnasium' not in sys.modules and 'torch' not in sys.modules",
     "without torch": (
         "import sys; sys.modules['torch'] = None; import gymnasium, schedlab; gymnasium.make('schedlab/Adaptation-v0').reset(seed=0)"

@@ -6,7 +6,10 @@ imported, `gymnasium.make("schedlab.environments:schedlab/Adaptation-v0")` works
 
 import gymnasium
 
-ENVIRONMENTS = {"schedlab/Adaptation-v0": "schedlab.studies.adaptation.env:make"}
+ENVIRONMENTS = {
+    "schedlab/Adaptation-v0": "schedlab.studies.adaptation.env:make",
+    "schedlab/Hetero-v0": "schedlab.studies.hetero.env:make",
+}
 
 for _name, _entry_point in ENVIRONMENTS.items():
     if _name not in gymnasium.registry:

@@ -11,6 +11,8 @@ import numpy as np
 from schedlab.config.errors import UserError
 from schedlab.platforms.batsim_xml import Host
 
+POWER_PROPERTIES = ("wattage_per_state", "watt_per_state")  # the second is what files before SimGrid 3.28 have
+
 
 class EnergyMeter:
     """Energy in J of numbered hosts. A host without load takes its idle power, with load l > 0 `epsilon + l * (full - epsilon)` W.
@@ -21,16 +23,21 @@ class EnergyMeter:
     """
 
     def __init__(self, hosts: Sequence[Host], where: str) -> None:
-        self._powers = [_powers(host, where) for host in hosts]
-        self._flops = [tuple(speed * host.cores for speed in host.speeds) for host in hosts]
+        count, states = len(hosts), max((len(host.speeds) for host in hosts), default=1)
+        self._states = np.zeros((count, states, 4))  # idle, epsilon, full - epsilon (W), flop/s of all cores
+        known: dict[tuple[str | None, str | None, int], np.ndarray] = {}
+        for number, host in enumerate(hosts):
+            key = (*(host.properties.get(name) for name in POWER_PROPERTIES), len(host.speeds))
+            if key not in known:
+                known[key] = np.array([(idle, epsilon, full - epsilon) for idle, epsilon, full in _powers(host, where)])
+            self._states[number, : len(host.speeds), :3] = known[key]
+            self._states[number, : len(host.speeds), 3] = [speed * host.cores for speed in host.speeds]
         self._cores = [host.cores for host in hosts]
-        count = len(hosts)
         self._idle, self._epsilon, self._range, self._full_flops = (np.zeros(count) for _ in range(4))
         self._used, self._power, self._energy = (np.zeros(count) for _ in range(3))
         self._since = np.zeros(count)
-        for number, host in enumerate(hosts):
-            self._take_state(number, host.pstate)
-        self._power[:] = [powers[0][0] for powers in self._powers]
+        self._take_state(np.arange(count), np.array([host.pstate for host in hosts], np.int64))
+        self._power[:] = self._states[:, 0, 0]
         self._unseen = np.array([number for number, host in enumerate(hosts) if host.pstate != 0], np.int64)
 
     def use(self, hosts: Any, flops: Any, now: float) -> None:
@@ -40,12 +47,12 @@ class EnergyMeter:
         self._used[hosts] = flops
         self._update(hosts)
 
-    def change_pstate(self, host: int, pstate: int, now: float) -> None:
-        """Put a host into a pstate; what it computes goes on until `use` says otherwise."""
-        self._see(host, now)
-        self._account(host, now)
-        self._take_state(host, pstate)
-        self._update(host)
+    def change_pstate(self, hosts: Any, pstate: int, now: float) -> None:
+        """Put hosts into a pstate; what they compute goes on until `use` says otherwise."""
+        self._see(hosts, now)
+        self._account(hosts, now)
+        self._take_state(hosts, pstate)
+        self._update(hosts)
 
     def occupy_one_core(self, host: int, now: float) -> None:
         """Let one core of a host be at work, as the transition between two pstates does."""
@@ -79,10 +86,10 @@ class EnergyMeter:
             self._account(first_seen, now)
             self._update(first_seen)
 
-    def _take_state(self, host: int, pstate: int) -> None:
-        idle, epsilon, full = self._powers[host][pstate]
-        self._idle[host], self._epsilon[host], self._range[host] = idle, epsilon, full - epsilon
-        self._full_flops[host] = self._flops[host][pstate]
+    def _take_state(self, hosts: Any, pstate: Any) -> None:
+        columns = (self._idle, self._epsilon, self._range, self._full_flops)
+        for column, values in zip(columns, self._states[hosts, pstate].T, strict=True):
+            column[hosts] = values
 
     def _account(self, hosts: Any, now: float) -> None:
         self._energy[hosts] += self._power[hosts] * (now - self._since[hosts])
@@ -94,8 +101,8 @@ class EnergyMeter:
 
 
 def _powers(host: Host, where: str) -> list[tuple[float, float, float]]:
-    """Read (idle, epsilon, full) in W of each pstate; older files name the property `watt_per_state`."""
-    text = host.properties.get("wattage_per_state", host.properties.get("watt_per_state"))
+    """Read (idle, epsilon, full) in W of each pstate."""
+    text = next((host.properties[name] for name in POWER_PROPERTIES if name in host.properties), None)
     here = f"{where}: host '{host.name}', wattage_per_state"
     expected = "idle:epsilon:full or idle:full in W for each pstate, separated by commas"
     if text is None:

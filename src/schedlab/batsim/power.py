@@ -19,10 +19,15 @@ class PowerStates:
         self._agenda, self._machines, self._meter, self._execution, self._records = agenda, machines, meter, execution, records
         self.done: Callable[[ResourceSet, int], None] = lambda hosts, pstate: None
         self.pending = 0
+        # where no host can sleep, a request needs no look at each of them: any pstate that all hosts have is fine, and is reached at once
+        self._never_asleep = not any(machines.sleep_states)
+        self._common_pstates = min((len(host.speeds) for host in machines.hosts), default=0)
 
     def refusal(self, hosts: ResourceSet, pstate: int) -> str:
         """Say why a request cannot be carried out; empty where it can."""
         machines = self._machines
+        if self._never_asleep and 0 <= pstate < self._common_pstates:
+            return ""
         for number in hosts:
             speeds, sleep_states = machines.hosts[number].speeds, machines.sleep_states[number]
             virtual = {state for sleep in sleep_states.values() for state in (sleep.falling_asleep, sleep.waking_up)}
@@ -42,11 +47,11 @@ class PowerStates:
     def request(self, hosts: ResourceSet, pstate: int) -> None:
         """Begin to put hosts into a pstate that `refusal` has nothing against."""
         machines, now = self._machines, self._agenda.now
-        to_sleep = any(pstate in machines.sleep_states[number] for number in hosts)
+        to_sleep = not self._never_asleep and any(pstate in machines.sleep_states[number] for number in hosts)
         self._records.switch_requested(hosts, to_sleep)
-        at_once: list[int] = []
+        at_once: list[int] = list(hosts) if self._never_asleep else []
         ends: dict[float, list[int]] = {}
-        for number in hosts:
+        for number in () if self._never_asleep else hosts:
             sleep_states = machines.sleep_states[number]
             if pstate in sleep_states:
                 passing = sleep_states[pstate].falling_asleep
@@ -62,7 +67,7 @@ class PowerStates:
         if at_once:
             for number in at_once:
                 machines.pstates[number] = pstate
-                self._meter.change_pstate(number, pstate, now)
+            self._meter.change_pstate(at_once, pstate, now)
             self._execution.change_speeds(at_once, [machines.hosts[number].speeds[pstate] for number in at_once])
         if not ends:
             self._finish((hosts, pstate))

@@ -1,0 +1,273 @@
+"""HDeepRM's learning agents on the environment: REINFORCE (Williams 1992) and advantage actor-critic, whole episodes at a time.
+
+Source: specification of the study hetero, section 6. Published: one episode a gradient step, returns standardised within the episode,
+torch not seeded, an actor-critic that could not run. Here returns are standardised over the episodes of a step, which is a baseline too,
+so that episodes of one decision teach something; every draw hangs from the seed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+import torch
+
+from schedlab.config.contract import Curve, LearnPaths, PolicySpec, Problem, Unit
+from schedlab.config.errors import UserError
+from schedlab.config.hashes import content_hash
+from schedlab.config.schema import Settings, setting, validate
+from schedlab.config.seeds import derive_seed, generator
+from schedlab.learning.adam import Adam
+from schedlab.learning.checkpoints import load_module, module_arrays, read_checkpoint, write_checkpoint
+from schedlab.learning.reinforce import entropy
+from schedlab.learning.seeding import use_one_thread
+from schedlab.studies.hetero.agent_networks import AgentNetwork, build_network, log_probabilities
+from schedlab.studies.hetero.env import HeteroEnv
+
+_KIND, _PROGRESS = "hetero-policy-gradient", "hetero-policy-gradient-progress"
+
+
+class PolicyGradientSettings(Settings):
+    """How an agent of HDeepRM learns."""
+
+    critic: bool = setting(False, doc="advantage actor-critic; without it REINFORCE")
+    hidden: int = setting(16, doc="units of every hidden layer: more can tell more states apart and need more episodes", ge=1)
+    learning_rate: float = setting(0.005, doc="of Adam: larger learns faster, and settles on a bad action sooner", gt=0)
+    gamma: float = setting(0.99, doc="discount of a reward for each decision that lies between", ge=0, le=1)
+    episodes_per_update: int = setting(8, doc="episodes of a gradient step (published: 1)", ge=1)
+    standardise: Literal["update", "episode", "none"] = setting(
+        "update", doc="over which decisions returns get mean 0 and deviation 1 (published: those of an episode, if more than one)"
+    )
+    entropy: float = setting(0.0, doc="weight of the policy's entropy, which keeps it from settling", unit="1/nat", ge=0)
+    acting: Literal["greedy", "sample"] = setting("greedy", doc="how the learned policy acts (published: sample)")
+    record_every: int = setting(1, doc="updates between two points of the curves", ge=1)
+    save_every: int = setting(50, doc="updates between two states that an interrupted job can go on from", ge=1)
+
+
+PUBLISHED: dict[str, Any] = {"episodes_per_update": 1, "standardise": "episode", "acting": "sample"}
+
+
+@dataclass
+class EpisodeRecord:
+    """What an agent saw, could do, did and got: a row or entry a decision."""
+
+    observations: list[np.ndarray] = field(default_factory=list)
+    masks: list[np.ndarray] = field(default_factory=list)
+    actions: list[int] = field(default_factory=list)
+    rewards: list[float] = field(default_factory=list)
+
+
+def sample_episode(env: HeteroEnv, network: AgentNetwork, seed: int, number: int) -> EpisodeRecord:
+    """Run an episode by sampled actions; episode `number` of a seed is always the same for the same parameters."""
+    record, over = EpisodeRecord(), False
+    rng = generator(seed, "policy-sample", number)
+    observation, _ = env.reset(seed=derive_seed(seed, "episode", number))
+    while not over:
+        mask = env.action_masks()
+        action = _draw(_probabilities(network, observation, mask), rng)
+        record.observations.append(observation)
+        record.masks.append(mask)
+        record.actions.append(action)
+        observation, reward, over, _, _ = env.step(action)
+        record.rewards.append(reward)
+    return record
+
+
+def discounted(rewards: Sequence[float], gamma: float) -> np.ndarray:
+    """Return G_t = r_t + gamma G_(t+1), (decisions,) float64."""
+    found, ahead = np.zeros(len(rewards)), 0.0
+    for place in range(len(rewards) - 1, -1, -1):
+        ahead = found[place] = rewards[place] + gamma * ahead
+    return found
+
+
+def standardised(values: np.ndarray) -> np.ndarray:
+    """Return values less their mean, by their unbiased standard deviation (plus float32's epsilon); a single value as it is."""
+    if len(values) < 2:
+        return values
+    return (values - values.mean()) / (values.std(ddof=1) + np.finfo(np.float32).eps)
+
+
+def loss_of(network: AgentNetwork, records: Sequence[EpisodeRecord], settings: PolicyGradientSettings) -> torch.Tensor:
+    """Return the loss of the episodes of an update, summed over decisions as published, by the number of episodes."""
+    each = [discounted(record.rewards, settings.gamma) for record in records]
+    if settings.standardise == "episode":
+        each = [standardised(returns) for returns in each]
+    joined = np.concatenate(each)
+    if settings.standardise == "update":
+        joined = standardised(joined)
+    returns = torch.from_numpy(joined.astype(np.float32))
+    observations = torch.from_numpy(np.stack([row for record in records for row in record.observations]))
+    masks = torch.from_numpy(np.stack([row for record in records for row in record.masks]))
+    actions = torch.tensor([action for record in records for action in record.actions])
+    logits, values = network(observations)
+    logs = log_probabilities(logits, masks)
+    advantages = returns if values is None else returns - values.detach()
+    loss = -(logs.gather(1, actions[:, None])[:, 0] * advantages).sum()
+    if values is not None:
+        loss = loss + torch.nn.functional.smooth_l1_loss(values, returns, reduction="sum")
+    if settings.entropy:
+        loss = loss - settings.entropy * entropy(logs).sum()
+    return loss / len(records)
+
+
+class AgentPolicy:
+    """A learned policy: the most probable action, or a draw from a generator that begins anew with each unit."""
+
+    def __init__(self, network: AgentNetwork, acting: str) -> None:
+        self.network, self._acting = network, acting
+        self._rng = generator(0, "policy-act")
+
+    def reset(self, unit: Unit) -> None:
+        """Begin a unit."""
+        self._rng = generator(unit.seed, "policy-act")
+
+    def act(self, observation: np.ndarray, mask: np.ndarray) -> int:
+        """Return an action that the mask (actions,) allows."""
+        chances = _probabilities(self.network, observation, mask)
+        return int(chances.argmax()) if self._acting == "greedy" else _draw(chances, self._rng)
+
+    def probabilities(self, observation: np.ndarray, mask: np.ndarray) -> np.ndarray:
+        """Return the probability of each action, (actions,) float64."""
+        return _probabilities(self.network, observation, mask)
+
+
+class PolicyGradientLearner:
+    """Learns on the training units of the problems' environments in turn; a phase's steps are episodes. Resumes bit for bit."""
+
+    def learn(self, problems: Mapping[str, Problem], spec: PolicySpec, seed: int, paths: LearnPaths, curve: Curve) -> None:
+        """Learn phase after phase, each with a fresh Adam, and write the final parameters.
+
+        Raises UserError where a scenario has no environment or no training unit, and where its sizes differ from those learned so far.
+        """
+        use_one_thread()
+        settings = validate(PolicyGradientSettings, spec.params)
+        envs = {scenario: _environments(scenario, problem) for scenario, problem in problems.items()}
+        shapes = {scenario: _shape(some[0]) for scenario, some in envs.items()}
+        first, shape = next(iter(shapes.items()))
+        for scenario, found in shapes.items():
+            if found != shape:
+                what = f"{found[0]} numbers are observed and {found[1]} actions offered"
+                raise UserError(what, where=f"scenario {scenario}", expected=f"{shape[0]} and {shape[1]}, as in scenario {first}")
+        network = build_network(*shape, settings.hidden, settings.critic, seed)
+        if paths.start is not None:
+            load_module(network, read_checkpoint(paths.start, _KIND).group("network"), paths.start)
+        run = _Run(network, settings, envs, spec, seed, paths.progress / "policy_gradient.zip")
+        run.learn()
+        for point in run.points:
+            curve(**point)
+        meta = {"kind": _KIND, "observation": shape[0], "actions": shape[1]}
+        meta |= {"hidden": settings.hidden, "critic": settings.critic, "acting": settings.acting}
+        write_checkpoint(paths.checkpoint, meta, {f"network/{name}": array for name, array in module_arrays(network).items()})
+
+    def load(self, checkpoint: Path, problem: Problem) -> AgentPolicy:
+        """Return the learned policy. Raises UserError where it was learned for other observations or actions."""
+        kept = read_checkpoint(checkpoint, _KIND)
+        env = _environments("of the policy", problem, ("test", "validation", "train"))[0]
+        network = build_network(*_shape(env), kept.meta["hidden"], kept.meta["critic"], 0)
+        load_module(network, kept.group("network"), checkpoint)
+        return AgentPolicy(network, kept.meta["acting"])
+
+
+class _Run:
+    """One learning job. `points` are those of its curves so far, as keywords."""
+
+    def __init__(
+        self,
+        network: AgentNetwork,
+        settings: PolicyGradientSettings,
+        envs: Mapping[str, Sequence[HeteroEnv]],
+        spec: PolicySpec,
+        seed: int,
+        progress: Path,
+    ) -> None:
+        self.network, self.settings, self.envs, self.spec, self.seed, self.progress = network, settings, envs, spec, seed, progress
+        self.points: list[dict[str, Any]] = []
+        self.phase = self.update = 0
+        self.digest = content_hash({"params": settings.model_dump(), "phases": [str(phase) for phase in spec.train_on], "seed": seed})
+        self.optimizer = Adam(network.parameters(), settings.learning_rate)
+
+    def learn(self) -> None:
+        """Go on from where an interrupted job of the same values was, to the end of the last phase."""
+        self._resume()
+        for number in range(self.phase, len(self.spec.train_on)):
+            phase = self.spec.train_on[number]
+            updates = -(-phase.steps // self.settings.episodes_per_update)
+            while self.update < updates:
+                self._step(number, phase.scenarios, min(self.settings.episodes_per_update, phase.steps - self._episode()))
+                if self.update % self.settings.save_every == 0:
+                    self._save()
+            self.phase, self.update = number + 1, 0
+            self.optimizer = Adam(self.network.parameters(), self.settings.learning_rate)
+
+    def _episode(self) -> int:
+        return self.update * self.settings.episodes_per_update
+
+    def _step(self, phase: int, scenarios: Sequence[str], count: int) -> None:
+        choices = [(scenario, env) for scenario in scenarios for env in self.envs[scenario]]
+        numbers = range(self._episode(), self._episode() + count)
+        chosen = [choices[number % len(choices)] for number in numbers]
+        seed = derive_seed(self.seed, "phase", phase)
+        records = [sample_episode(env, self.network, seed, number) for (_, env), number in zip(chosen, numbers, strict=True)]
+        loss = loss_of(self.network, records, self.settings)
+        self.optimizer.zero_grad()
+        loss.backward()
+        self.optimizer.step()
+        self.update += 1
+        if (self.update - 1) % self.settings.record_every == 0:
+            for scenario in dict.fromkeys(name for name, _ in chosen):
+                mine = [record for (name, _), record in zip(chosen, records, strict=True) if name == scenario]
+                self._record(phase, scenario, mine, float(loss.detach()))
+
+    def _record(self, phase: int, scenario: str, records: Sequence[EpisodeRecord], loss: float) -> None:
+        """Note the mean return, the loss, and how the first decision of the first episode would be taken now."""
+        place = {"step": self._episode(), "episode": self._episode(), "update": self.update, "phase": phase, "scenario": scenario}
+        values = {"return": float(np.mean([sum(record.rewards) for record in records])), "loss": loss}
+        chances = _probabilities(self.network, records[0].observations[0], records[0].masks[0])
+        names = self.envs[scenario][0].action_names
+        values |= {f"probability {name}": float(chance) for name, chance in zip(names, chances, strict=True)}
+        self.points += [{"metric": metric, "value": value, **place} for metric, value in values.items()]
+
+    def _save(self) -> None:
+        meta = {"kind": _PROGRESS, "digest": self.digest, "phase": self.phase, "update": self.update, "points": self.points}
+        arrays = {f"network/{name}": array for name, array in module_arrays(self.network).items()}
+        arrays |= {f"optimizer/{name}": array for name, array in self.optimizer.arrays().items()}
+        write_checkpoint(self.progress, meta, arrays)
+
+    def _resume(self) -> None:
+        if not self.progress.exists():
+            return
+        try:
+            kept = read_checkpoint(self.progress, _PROGRESS)
+        except UserError:
+            return  # damaged: learn from the start
+        if kept.meta["digest"] == self.digest:
+            load_module(self.network, kept.group("network"), self.progress)
+            self.optimizer.load(kept.group("optimizer"))
+            self.phase, self.update, self.points = kept.meta["phase"], kept.meta["update"], list(kept.meta["points"])
+
+
+@torch.no_grad()
+def _probabilities(network: AgentNetwork, observation: np.ndarray, mask: np.ndarray) -> np.ndarray:
+    logits = network(torch.from_numpy(observation)[None])[0]
+    return log_probabilities(logits, torch.from_numpy(mask)[None])[0].double().exp().numpy()
+
+
+def _draw(chances: np.ndarray, rng: np.random.Generator) -> int:
+    reached = np.flatnonzero(rng.random() * chances.sum() < chances.cumsum())
+    return int(reached[0])
+
+
+def _shape(env: HeteroEnv) -> tuple[int, int]:
+    return env.observation_space.shape[0], int(env.action_space.n)
+
+
+def _environments(scenario: str, problem: Problem, splits: Sequence[str] = ("train",)) -> list[HeteroEnv]:
+    units = [unit for split in splits for unit in problem.units(split)]
+    envs = [env for unit in units if (env := problem.env(unit, unit.seed)) is not None]
+    if not envs:
+        raise UserError("no environment to learn on", where=f"scenario {scenario}", expected="at least one unit of the split train")
+    return envs

@@ -1,0 +1,270 @@
+"""The resource model of a heterogeneous cluster: memory of nodes, memory bandwidth of processors, pstates of cores, progress of jobs.
+
+Rule (specification of the study hetero, section 3). Each core of a job takes the job's memory from its node, a hard limit, and the job's
+bandwidth from its processor, which may be over-subscribed: then all busy cores of that processor run in pstate 1. A free core is in
+pstate 2 where another core of its processor is busy, else in pstate 3. A job is as fast as its slowest core.
+
+Memory and bandwidth are kept as whole numbers (kB, kB/s), so that what is taken and given back in any order adds up exactly.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from schedlab.platforms.hierarchy import Hierarchy
+
+KB_PER_MB, KB_PER_GB = 1_000, 1_000_000
+GIGA = 1e9
+FULL_SPEED, OVERSUBSCRIBED, NEIGHBOUR_BUSY, IDLE = range(4)
+
+
+@dataclass(slots=True)
+class JobRequest:
+    """What a job asks for: `cores` with `memory` kB and `bandwidth` kB/s each; `time` in s and `flops` for each core as it was asked for.
+
+    order  rank among all submitted jobs
+    """
+
+    id: str
+    order: int
+    submitted: float
+    time: float
+    cores: int
+    memory: int
+    bandwidth: int
+    flops: float
+
+
+@dataclass(slots=True)
+class Placement:
+    """A running job: its cores in the order in which they were taken, its cores by processor, its place among running jobs."""
+
+    job: JobRequest
+    cores: np.ndarray
+    by_processor: dict[int, list[int]]
+    slot: int
+
+
+@dataclass
+class Overuse:
+    """When resources did not suffice (dates in s): a job found too few free cores, or too little memory; spans [start, duration] in which
+    a processor's memory bandwidth was over-subscribed."""
+
+    core: list[float] = field(default_factory=list)
+    memory: list[float] = field(default_factory=list)
+    bandwidth: dict[int, list[list[float]]] = field(default_factory=dict)
+    open: dict[int, float] = field(default_factory=dict)
+
+    def close(self, processor: int, now: float) -> None:
+        """End a span."""
+        begin = self.open.pop(processor)
+        self.bandwidth.setdefault(processor, []).append([begin, now - begin])
+
+    def values(self, processors: int, now: float) -> dict[str, Any]:
+        """Return the content of overutilizations.json at a date; spans that still last end there."""
+        procs = {
+            str(number): {
+                "state": number in self.open,
+                "values": self.bandwidth.get(number, []) + ([[self.open[number], now - self.open[number]]] if number in self.open else []),
+            }
+            for number in range(processors)
+        }
+        return {"core": self.core, "mem": self.memory, "mem_bw": {"nb_procs": processors, "procs": procs}}
+
+
+class ResourceModel:
+    """The state of all cores. `take` and `give_back` note what changed; `refresh` brings pstates, speeds and powers up to date.
+
+    free_memory     kB by node, ints                free_bandwidth   kB/s by processor, ints, below 0 where over-subscribed
+    free_cores      by processor, ascending lists   free_in_node     free cores by node      free_in_all    free cores of the platform
+    busy            busy cores by processor         pstate           (cores,) int8           served         (cores,) slot of the job, 0 free
+    """
+
+    def __init__(self, hierarchy: Hierarchy, flops_scale: float = 1.0) -> None:
+        processors = list(hierarchy.processors())
+        nodes = list(hierarchy.nodes())
+        self.hierarchy = hierarchy
+        self.node_of = [node.id for node in nodes for _ in node.processors]
+        self.processors_of = [[processor.id for processor in node.processors] for node in nodes]
+        self.processor_of = hierarchy.processor_of_core.tolist()
+        self.memory = [round(node.memory * KB_PER_MB) for node in nodes]
+        self.bandwidth = [round(processor.mem_bw * KB_PER_GB) for processor in processors]
+        self.size = np.array([processor.cores for processor in processors])
+        self.gflops_per_core = np.array([processor.gflops_per_core for processor in processors])
+        self.power_per_core = np.array([processor.power_per_core for processor in processors])
+        self.speed_share = np.array([state.speed for state in hierarchy.states])
+        self.power_share = np.array([state.model_power for state in hierarchy.states])
+        self._cores_of = [np.arange(processor.first_core, processor.first_core + processor.cores) for processor in processors]
+        self._processor_of = hierarchy.processor_of_core
+        self._flops_scale = flops_scale
+        self._kinds = Counter((int(sum(self.size[inside])), size) for inside, size in zip(self.processors_of, self.memory, strict=True))
+        self._rooms: dict[int, int] = {}
+        self.reset()
+
+    def reset(self) -> None:
+        """Free everything, at date 0."""
+        processors = len(self.bandwidth)
+        self.now = 0.0
+        self.free_memory, self.free_bandwidth = list(self.memory), list(self.bandwidth)
+        self.free_cores = [cores.tolist() for cores in self._cores_of]
+        self.free_in_node = [sum(len(self.free_cores[number]) for number in inside) for inside in self.processors_of]
+        self.free_in_all = self.hierarchy.cores
+        self.busy = [0] * processors
+        self.pstate = np.full(self.hierarchy.cores, IDLE, np.int8)
+        self.served = np.zeros(self.hierarchy.cores, np.int32)
+        self.running: dict[str, Placement] = {}
+        self.overuse = Overuse()
+        self._busy_state = np.full(processors, FULL_SPEED, np.int8)
+        self._free_state = np.full(processors, IDLE, np.int8)
+        self._speed = self.gflops_per_core.copy()  # of a busy core, by processor
+        self._gflops = np.zeros(processors)
+        self._watts = self.power_per_core * self.size * self.power_share[IDLE]
+        self._touched: dict[int, None] = {}
+        self._started: list[Placement] = []
+        # by slot of a running job; slot 0 stands for "no job"
+        self._slots: list[Placement | None] = [None]
+        self._unused: list[int] = []
+        self._flops, self._done, self._rate = np.ones(1), np.ones(1), np.zeros(1)
+
+    @property
+    def busy_cores(self) -> int:
+        """Cores that run a job."""
+        return self.hierarchy.cores - self.free_in_all
+
+    @property
+    def gflops(self) -> float:
+        """Sum of the cores' current speeds, Gflop/s; a free core counts 0."""
+        return float(self._gflops.sum())
+
+    @property
+    def power(self) -> float:
+        """Sum of the cores' current powers, W."""
+        return float(self._watts.sum())
+
+    def remaining(self) -> np.ndarray:
+        """Return the share of its flop that each running job has still to do, by slot; 0 at slot 0. In [0, 1]: a job may need more than
+        was asked for."""
+        return np.clip(1.0 - self._done / self._flops, 0.0, 1.0)
+
+    def room_for(self, memory: int) -> int:
+        """Return the cores that a job can have on the free platform when each of them needs `memory` kB of its node."""
+        if memory not in self._rooms:
+            fitting = [min(cores, size // memory if memory else cores) * count for (cores, size), count in self._kinds.items()]
+            self._rooms[memory] = sum(fitting)
+        return self._rooms[memory]
+
+    def lacks(self, job: JobRequest) -> str:
+        """Return what keeps a job from starting: 'core', 'memory', or nothing."""
+        if job.cores > self.free_in_all:
+            return "core"
+        if not job.memory:
+            return ""
+        missing = job.cores
+        for free, memory in zip(self.free_in_node, self.free_memory, strict=True):
+            if free:
+                missing -= min(free, memory // job.memory)
+                if missing <= 0:
+                    return ""
+        return "memory"
+
+    def advance(self, now: float) -> None:
+        """Let time pass; what changes after this changes at `now`."""
+        if now > self.now:
+            self._done += self._rate * ((now - self.now) * GIGA * self._flops_scale)
+            self.now = now
+
+    def take(self, job: JobRequest, cores: Sequence[int]) -> None:
+        """Start a job on free cores whose nodes have the memory."""
+        by_processor: dict[int, list[int]] = {}
+        for core in cores:
+            by_processor.setdefault(self.processor_of[core], []).append(core)
+        placement = Placement(job, np.array(cores), by_processor, self._slot())
+        for processor, taken in by_processor.items():
+            count, free = len(taken), self.free_cores[processor]
+            chosen = set(taken)
+            self.free_cores[processor] = [core for core in free if core not in chosen]
+            self._book(processor, count, job)
+        self.served[placement.cores] = placement.slot
+        self._flops[placement.slot], self._done[placement.slot] = max(job.flops, 1.0), 0.0
+        self._slots[placement.slot] = placement
+        self.running[job.id] = placement
+        self._started.append(placement)
+
+    def give_back(self, job_id: str) -> JobRequest:
+        """End a running job; return what it had asked for."""
+        placement = self.running.pop(job_id)
+        for processor, taken in placement.by_processor.items():
+            self.free_cores[processor] = sorted(self.free_cores[processor] + taken)
+            self._book(processor, -len(taken), placement.job)
+        self.served[placement.cores] = 0
+        slot = placement.slot
+        self._slots[slot] = None
+        self._flops[slot], self._done[slot], self._rate[slot] = 1.0, 1.0, 0.0
+        self._unused.append(slot)
+        return placement.job
+
+    def refresh(self) -> np.ndarray:
+        """Bring pstates, speeds, powers and rates up to date; return the processors on which cores were taken or given back."""
+        if not self._touched:
+            return np.empty(0, np.int64)
+        processors = np.array(list(self._touched))
+        self._touched = {}
+        cores = self.cores_of(processors)
+        busy = np.array([self.busy[number] for number in processors])
+        over = np.array([self.free_bandwidth[number] < 0 for number in processors])
+        before = self._busy_state[processors]
+        self._busy_state[processors] = np.where(over, OVERSUBSCRIBED, FULL_SPEED)
+        self._free_state[processors] = np.where(busy > 0, NEIGHBOUR_BUSY, IDLE)
+        owner = self._processor_of[cores]
+        self.pstate[cores] = np.where(self.served[cores] > 0, self._busy_state[owner], self._free_state[owner])
+        self._speed[processors] = self.gflops_per_core[processors] * self.speed_share[self._busy_state[processors]]
+        self._gflops[processors] = busy * self._speed[processors]
+        shares = busy * self.power_share[self._busy_state[processors]]
+        shares = shares + (self.size[processors] - busy) * self.power_share[self._free_state[processors]]
+        self._watts[processors] = self.power_per_core[processors] * shares
+        self._set_rates(processors[before != self._busy_state[processors]])
+        return processors
+
+    def cores_of(self, processors: np.ndarray) -> np.ndarray:
+        """Return the numbers of all cores of some processors."""
+        return np.concatenate([self._cores_of[number] for number in processors]) if len(processors) else np.empty(0, np.int64)
+
+    def _book(self, processor: int, count: int, job: JobRequest) -> None:
+        """Take a job's share of `count` cores, or give it back where the number is negative."""
+        node = self.node_of[processor]
+        self.free_memory[node] -= count * job.memory
+        self.free_bandwidth[processor] -= count * job.bandwidth
+        self.busy[processor] += count
+        self.free_in_node[node] -= count
+        self.free_in_all -= count
+        self._touched[processor] = None
+
+    def _set_rates(self, flipped: np.ndarray) -> None:
+        """Give each new job, and each job on a processor that became over-subscribed or ceased to be, the speed of its slowest core."""
+        for number in flipped.tolist():
+            if self._busy_state[number] == OVERSUBSCRIBED:
+                self.overuse.open[number] = self.now
+            else:
+                self.overuse.close(number, self.now)
+        affected = {placement.slot for placement in self._started} | set(self.served[self.cores_of(flipped)].tolist())
+        self._started = []
+        for slot in affected:
+            placement = self._slots[slot]
+            if placement is not None:
+                self._rate[slot] = self._speed[list(placement.by_processor)].min()
+
+    def _slot(self) -> int:
+        if self._unused:
+            return self._unused.pop()
+        self._slots.append(None)
+        if len(self._slots) > len(self._rate):
+            more = len(self._rate)
+            self._flops = np.append(self._flops, np.ones(more))
+            self._done = np.append(self._done, np.ones(more))
+            self._rate = np.append(self._rate, np.zeros(more))
+        return len(self._slots) - 1

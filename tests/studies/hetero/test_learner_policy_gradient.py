@@ -1,0 +1,172 @@
+"""REINFORCE and actor-critic: returns by hand, the learning case, and the same bytes however a job is cut."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from small_clusters import cluster, workload
+
+from schedlab.config.contract import LearnPaths, Phase, PolicySpec, Unit
+from schedlab.config.errors import UserError
+from schedlab.studies.hetero import learner_policy_gradient as learner
+from schedlab.studies.hetero.agent_networks import build_network, log_probabilities
+from schedlab.studies.hetero.env import HeteroEnv
+from schedlab.studies.hetero.environment_settings import DecisionSettings
+from schedlab.studies.hetero.episode import make_jobs
+from schedlab.studies.hetero.example import SELECTION, learning_case
+
+THESIS = DecisionSettings(selection=SELECTION, void=False, objective="makespan", observation="minimal")
+JOBS = [{"res": 1 + number % 3, "subtime": number // 2, "bw": 4 * (number % 6), "mem": 1000} for number in range(10)]
+
+
+class OneUnit:
+    """A problem of one workload."""
+
+    def __init__(self, place, jobs, settings: DecisionSettings) -> None:
+        self.place, self.jobs, self.settings = place, jobs, settings
+
+    def units(self, split):
+        return [Unit("a", "workload", split, "a", 0)]
+
+    def env(self, unit, seed):
+        assert unit.id == "a"
+        return HeteroEnv(self.place, (self.jobs,), self.settings, seed)
+
+
+def thesis() -> OneUnit:
+    return OneUnit(*learning_case(), THESIS)
+
+
+def small(**settings) -> OneUnit:
+    return OneUnit(cluster(), make_jobs(workload(JOBS)), DecisionSettings(observation="small", **settings))
+
+
+def learn(problem, folder: Path, steps: int, seed: int = 0, start: Path | None = None, **params):
+    """Learn; return the checkpoint and the points of the curves."""
+    spec = PolicySpec("agent", "learned", "policy_gradient", params, train_on=(Phase(("one",), steps),))
+    paths, points = LearnPaths(start, folder / "policy.zip", folder), []
+    learner.PolicyGradientLearner().learn({"one": problem}, spec, seed, paths, lambda **point: points.append(point))
+    return paths.checkpoint, points
+
+
+def test_returns_by_hand():
+    assert learner.discounted([1.0, 2.0, 4.0], 0.5).tolist() == [3.0, 4.0, 4.0]
+    assert learner.standardised(np.array([1.0, 3.0])) == pytest.approx([-(0.5**0.5), 0.5**0.5])
+    assert learner.standardised(np.array([7.0])).tolist() == [7.0]
+    assert learner.standardised(np.array([7.0, 7.0])).tolist() == [0.0, 0.0]
+
+
+def test_network_has_the_published_layers():
+    plain = [tuple(parameter.shape) for parameter in build_network(21, 5, 16, False, 0).parameters() if parameter.ndim == 2]
+    assert plain == [(16, 21), (16, 16), (16, 16), (16, 16), (5, 16)]
+    both = [tuple(parameter.shape) for parameter in build_network(21, 5, 16, True, 0).parameters() if parameter.ndim == 2]
+    assert both == [*plain, (16, 16), (16, 16), (16, 16), (1, 16)]
+
+
+def test_masked_actions_have_no_chance():
+    logs = log_probabilities(torch.zeros(1, 3), torch.tensor([[True, False, True]]))
+    assert logs.exp().tolist() == [[0.5, 0.0, 0.5]]
+
+
+@pytest.mark.parametrize("critic", [False, True])
+def test_gradient_is_that_of_the_stated_loss(critic):
+    settings = learner.PolicyGradientSettings(critic=critic, gamma=0.9, standardise="episode", entropy=0.1)
+    network = build_network(3, 2, 4, critic, 0)
+    rng = np.random.default_rng(0)
+    records = []
+    for length in (1, 3):
+        rows = [rng.random(3).astype(np.float32) for _ in range(length)]
+        records.append(learner.EpisodeRecord(rows, [np.array([True, True])] * length, [1, 0, 1][:length], [2.0, -1.0, 0.5][:length]))
+    expected = torch.zeros(())
+    for record in records:
+        returns = learner.standardised(learner.discounted(record.rewards, 0.9))
+        for row, action, gain in zip(record.observations, record.actions, returns, strict=True):
+            logits, value = network(torch.from_numpy(row)[None])
+            logs = logits.log_softmax(-1)[0]
+            advantage = gain - (value.item() if critic else 0.0)
+            expected = expected - logs[action] * advantage + 0.1 * (logs.exp() * logs).sum()
+            if critic:
+                off = value[0] - gain
+                expected = expected + (0.5 * off**2 if abs(off) < 1 else abs(off) - 0.5)
+    parameters = list(network.parameters())
+    wanted = torch.autograd.grad(expected / 2, parameters)
+    found = torch.autograd.grad(learner.loss_of(network, records, settings), parameters)
+    for mine, theirs in zip(found, wanted, strict=True):
+        assert torch.allclose(mine, theirs, atol=1e-5)
+
+
+@pytest.mark.parametrize("critic", [False, True])
+def test_learning_case_is_learned(critic, tmp_path):
+    checkpoint, points = learn(thesis(), tmp_path, 1600, critic=critic)
+    policy = learner.PolicyGradientLearner().load(checkpoint, thesis())
+    env = thesis().env(Unit("a", "workload", "test", "a", 0), 0)
+    observation, _ = env.reset(seed=1)
+    chances = dict(zip(env.action_names, policy.probabilities(observation, env.action_masks()), strict=True))
+    assert sum(chance for name, chance in chances.items() if name.endswith("high_mem_bw")) > 0.95
+    assert env.step(policy.act(observation, env.action_masks()))[4]["scores"]["makespan"] == pytest.approx(5.25, abs=1e-6)
+    last = [point for point in points if point["metric"] == "return"][-1]
+    assert last["value"] > 8.0 and last["episode"] == 1600
+
+
+def test_same_seed_same_bytes_and_an_interrupted_job_goes_on(tmp_path, monkeypatch):
+    params = {"episodes_per_update": 3, "save_every": 1, "critic": True}
+    folders = [tmp_path / name for name in ("one", "two", "other")]
+    whole, again, other = (learn(small(), folder, 12, seed, **params) for folder, seed in zip(folders, (1, 1, 2), strict=True))
+    assert whole[0].read_bytes() == again[0].read_bytes() != other[0].read_bytes()
+    assert whole[1] == again[1]
+
+    calls, really = [], learner.loss_of
+
+    def interrupted(*arguments):
+        calls.append(1)
+        if len(calls) == 3:
+            raise KeyboardInterrupt
+        return really(*arguments)
+
+    monkeypatch.setattr(learner, "loss_of", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        learn(small(), tmp_path / "cut", 12, 1, **params)
+    checkpoint, points = learn(small(), tmp_path / "cut", 12, 1, **params)
+    assert len(calls) == 2 + 1 + 2
+    assert checkpoint.read_bytes() == whole[0].read_bytes() and points == whole[1]
+
+
+def test_a_parent_is_where_learning_starts(tmp_path):
+    parent, _ = learn(thesis(), tmp_path / "parent", 1600)
+    child, points = learn(thesis(), tmp_path / "child", 8, start=parent, learning_rate=1e-9)
+    assert next(point["value"] for point in points if point["metric"] == "probability shortest-high_gflops") < 0.05
+    assert child.exists()
+
+
+def test_sampling_begins_anew_with_each_unit(tmp_path):
+    checkpoint, _ = learn(thesis(), tmp_path, 8, acting="sample")
+    policy = learner.PolicyGradientLearner().load(checkpoint, thesis())
+    observation, mask = np.zeros(21, np.float32), np.ones(5, bool)
+    drawn = []
+    for seed in (0, 0, 1):
+        policy.reset(Unit("a", "workload", "test", "a", seed))
+        drawn.append([policy.act(observation, mask) for _ in range(30)])
+    assert drawn[0] == drawn[1] != drawn[2]
+
+
+def test_policies_of_other_sizes_are_refused(tmp_path):
+    checkpoint, _ = learn(thesis(), tmp_path, 8)
+    with pytest.raises(UserError, match="shape"):
+        learner.PolicyGradientLearner().load(checkpoint, small())
+
+
+def test_scenarios_of_different_sizes_are_not_learned_together(tmp_path):
+    spec = PolicySpec("agent", "learned", "policy_gradient", train_on=(Phase(("one", "two"), 8),))
+    paths = LearnPaths(None, tmp_path / "policy.zip", tmp_path)
+    with pytest.raises(UserError, match=r"scenario two: .* expected 21 and 5, as in scenario one"):
+        learner.PolicyGradientLearner().learn({"one": thesis(), "two": small()}, spec, 0, paths, lambda **point: None)
+
+
+def test_problems_without_training_units_are_refused(tmp_path):
+    problem = thesis()
+    problem.units = lambda split: []
+    with pytest.raises(UserError, match="no environment to learn on"):
+        learn(problem, tmp_path, 8)

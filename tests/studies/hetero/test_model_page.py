@@ -1,0 +1,36 @@
+"""docs/hetero_model.md: its example runs, and its tables miss nothing."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from small_clusters import workload
+
+from schedlab.studies.hetero.core_policies import CORE_POLICIES, MORE_CORE_POLICIES
+from schedlab.studies.hetero.environment_settings import LegacySettings
+from schedlab.studies.hetero.job_queue import JOB_POLICIES
+from schedlab.studies.hetero.objectives import OBJECTIVES
+from schedlab.workloads.batsim_file import write_batsim
+
+
+@pytest.fixture
+def page(repository) -> str:
+    """The text of the page."""
+    return (repository / "docs/hetero_model.md").read_text()
+
+
+def test_the_example_runs(page, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    write_batsim("workload.json", workload([{}, {"res": 12}], nb_res=2280))
+    code = re.search(r"```python\n(.*?)```", page, flags=re.S).group(1).replace("schedlab/Hetero", "schedlab.environments:schedlab/Hetero")
+    names: dict = {}
+    exec(code, names)
+    observation, _ = names["env"].reset()
+    assert observation.shape == (516,)
+    assert names["env"].step(0)[2]
+
+
+@pytest.mark.parametrize("name", [*LegacySettings.model_fields, *OBJECTIVES, *JOB_POLICIES, *CORE_POLICIES, *MORE_CORE_POLICIES])
+def test_tables_name_everything(page, name):
+    assert f"`{name}`" in page
