@@ -51,7 +51,7 @@ def blocking_starts(columns, order, running, backfill):
             _event(queue, columns, order, running)
 
 
-@njit(cache=True, error_model="numpy")
+@njit(inline="always")
 def _begin(queue, columns, running, job):
     queue.waits[job] = False
     queue.counts[WAITING] -= 1
@@ -128,7 +128,7 @@ def _shadow(columns, running, job):
     return expected[running.by_request[place]]
 
 
-@njit(cache=True, error_model="numpy")
+@njit(inline="always")
 def _event(queue, columns, order, running):
     """Draw one arrival or one release; an arrival comes first where both happen at one time."""
     arrived = queue.counts[ARRIVED]
@@ -141,7 +141,7 @@ def _event(queue, columns, order, running):
         release(running, columns)
 
 
-@njit(cache=True, error_model="numpy")
+@njit(inline="always")
 def _arrive(queue, columns, order):
     job = queue.counts[ARRIVED]
     queue.clock[0] = max(queue.clock[0], columns.submit[job])
@@ -175,7 +175,7 @@ def _choose(queue, columns, order):
     return best
 
 
-@njit(cache=True, error_model="numpy")
+@njit(inline="always")
 def _push(queue, rank):
     heap, place = queue.heap, queue.counts[HEAPED]
     queue.counts[HEAPED] += 1
@@ -185,7 +185,7 @@ def _push(queue, rank):
     heap[place] = rank
 
 
-@njit(cache=True, error_model="numpy")
+@njit(inline="always")
 def _pop(queue):
     heap = queue.heap
     least = heap[0]

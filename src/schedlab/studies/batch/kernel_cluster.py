@@ -84,7 +84,7 @@ def running_of(columns: Columns, prefill: Prefill, machine: Machine, *, track: b
     return running
 
 
-@njit(cache=True, error_model="numpy")
+@njit(inline="always")
 def insert(order, size, key, job):
     """Put a job into order[:size], which is sorted by key; after those of the same key."""
     low, high = 0, size
@@ -99,7 +99,7 @@ def insert(order, size, key, job):
     order[low] = job
 
 
-@njit(cache=True, error_model="numpy")
+@njit(inline="always")
 def _remove(order, size, job):
     place = 0
     while order[place] != job:
@@ -108,7 +108,7 @@ def _remove(order, size, job):
         order[later] = order[later + 1]
 
 
-@njit(cache=True, error_model="numpy")
+@njit(inline="always")
 def occupy(running, columns, job, start):
     """Start a job that fits."""
     running.start[job] = start
@@ -128,7 +128,7 @@ def occupy(running, columns, job, start):
             node += 1
 
 
-@njit(cache=True, error_model="numpy")
+@njit(inline="always")
 def release(running, columns):
     """End the running job of the earliest end, the first of several."""
     job = running.by_end[0]
@@ -141,7 +141,7 @@ def release(running, columns):
             running.owner[running.held[place]] = -1
 
 
-@njit(cache=True, error_model="numpy")
+@njit(inline="always")
 def score(columns, order, job, clock):
     """The score of a waiting job where it depends on the clock (rules.Priority.at)."""
     ratio = (clock - columns.submit[job]) / order.scale[job]

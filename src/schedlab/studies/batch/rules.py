@@ -44,10 +44,15 @@ class Priority:
 
 def priority(rule: str, jobs: Jobs) -> Priority:
     """Return the scores that a rule gives to jobs. Raises UserError for a name that is none."""
-    if rule not in RULES:
-        raise UserError(f"there is no rule '{rule}'", where="policy", remedy=did_you_mean(rule, RULES))
+    require_rule(rule)
     with np.errstate(divide="ignore", over="ignore"):
         return RULES[rule](jobs)
+
+
+def require_rule(rule: str, where: str = "policy") -> None:
+    """Raise UserError for a name that is no rule's."""
+    if rule not in RULES:
+        raise UserError(f"there is no rule '{rule}'", where=where, remedy=did_you_mean(rule, RULES))
 
 
 def _fixed(score: Callable[[Jobs], np.ndarray]) -> Callable[[Jobs], Priority]:
