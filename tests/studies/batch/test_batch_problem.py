@@ -68,3 +68,7 @@ def test_mistakes_of_a_scenario():
     made = scenario(windows={"length": 200})
     with pytest.raises(UserError, match="the test part of 400 jobs holds no window of 200"):
         BatchProblem(made, make_trace(made.workload)[0])
+
+
+def test_every_rule_has_its_words():
+    assert STUDY.rules.keys() <= STUDY.terms.keys()

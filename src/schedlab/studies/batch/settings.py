@@ -38,4 +38,5 @@ class BatchScale(Settings):
     """Sizes that the scenarios of this study take from conf/scale/."""
 
     jobs: int = setting(10000, doc="jobs of a drawn workload", unit="jobs", ge=1)
+    length: int = setting(256, doc="jobs of a window", unit="jobs", ge=1)
     windows: int = setting(MOST, doc="most windows of each part", unit="windows", ge=1)

@@ -13,6 +13,7 @@ from schedlab.config.plugins import is_file_target
 from schedlab.config.schema import validate
 from schedlab.studies.batch.problem import METRICS, RULE_MAKERS, BatchProblem
 from schedlab.studies.batch.settings import RESULTS_VERSION, BatchScale, BatchScenario
+from schedlab.studies.batch.terms import TERMS
 from schedlab.workloads.settings import WorkloadSettings
 from schedlab.workloads.swf import read_swf
 
@@ -86,6 +87,7 @@ STUDY = Study(
     inputs=lambda _: {"trace": ("make_trace", "trace.swf.gz")},
     problem=load_problem,
     details={"jobs": "when each job started, how long it waited, and its slowdown"},
+    terms=TERMS,
     check=check,
     commands=_commands,
 )
