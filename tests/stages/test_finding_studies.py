@@ -57,7 +57,7 @@ def test_mistakes_are_told(toy: Toy, monkeypatch: pytest.MonkeyPatch, settings: 
 @pytest.mark.usefixtures("toy")
 def test_a_sixth_study_is_among_the_commands(capsys: pytest.CaptureFixture) -> None:
     """Its name and first sentence come from its own files, and neither it nor torch is imported for that."""
-    assert set(studies.summaries()) == {"adaptation", "hetero", "toy"}
+    assert set(studies.summaries()) == {*studies._shipped(), "toy"}
     with pytest.raises(SystemExit):
         main(["--help"])
     told = " ".join(capsys.readouterr().out.split())

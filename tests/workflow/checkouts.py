@@ -145,9 +145,19 @@ def shipped_checkout(repository: Path, folder: Path) -> Checkout:
     return checkout
 
 
+def without_batch(checkout: Checkout) -> None:
+    """Take the study batch out of a configuration; test_batch_run runs it alone, with its compiled kernels kept."""
+    conf = checkout.folder / "conf"
+    shutil.rmtree(conf / "scenario/batch")
+    (conf / "study/batch.yaml").unlink()
+    for file in (conf / "scale").glob("*.yaml"):
+        file.write_text(re.sub(r"^  batch:\n(    .*\n)+", "", file.read_text(), flags=re.M))
+
+
 def smoke_checkout(repository: Path, folder: Path) -> Checkout:
     """The shipped configuration cut to two scenarios and two policies at scale smoke, and the toy beside it with the user's own classes."""
     checkout = shipped_checkout(repository, folder)
+    without_batch(checkout)
     shutil.copytree(repository / "tests/toy_study/conf", folder / "conf", dirs_exist_ok=True)
     base = folder / "conf/scenario/adaptation/_base.yaml"
     base.write_text(re.sub(r"(?<=^policies:\n)(  - .*\n)+", "  - best-constant\n  - exact-all\n", base.read_text(), flags=re.M))

@@ -1,0 +1,1 @@
+"""Batch queues of HPC clusters: in which order should the jobs run?"""

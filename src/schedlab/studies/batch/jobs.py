@@ -1,0 +1,146 @@
+"""The jobs and the machine of the batch study, and windows of jobs that are simulated apart."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields, replace
+
+import numpy as np
+
+from schedlab.config.errors import UserError
+from schedlab.workloads.trace import Trace, job_processors
+
+
+@dataclass(frozen=True)
+class Machine:
+    """A cluster of equal nodes; `source` says in messages where its size comes from."""
+
+    nodes: int
+    processors: int
+    source: str = "machine"
+
+
+@dataclass(frozen=True)
+class Jobs:
+    """Jobs in the order of submission; every array is (n,).
+
+    job_id, user   int64, as in the trace
+    submit, run, requested   float64, s; requested <= 0: the trace does not say
+    procs, nodes   int64: processors, and the whole nodes that they take
+    """
+
+    job_id: np.ndarray
+    submit: np.ndarray
+    run: np.ndarray
+    requested: np.ndarray
+    procs: np.ndarray
+    nodes: np.ndarray
+    user: np.ndarray
+
+    def __len__(self) -> int:
+        return len(self.job_id)
+
+    def take(self, places: slice | np.ndarray) -> Jobs:
+        """Return some of the jobs, in the order of `places`."""
+        return Jobs(*(getattr(self, field.name)[places] for field in fields(self)))
+
+    def killed_at_request(self) -> Jobs:
+        """Return the jobs with none running longer than it asked for (where it asked)."""
+        return replace(self, run=np.where(self.requested > 0, np.minimum(self.run, self.requested), self.run))
+
+
+def machine_of(trace: Trace) -> Machine:
+    """Return the machine that the header of a trace describes. Raises UserError where it does not, or contradicts itself."""
+    processors = trace.machine_size()
+    nodes = trace.nodes or processors
+    if nodes > processors:
+        expected = "at least one processor a node"
+        raise UserError(f"{nodes} nodes (MaxNodes) have {processors} processors (MaxProcs)", where=trace.source, expected=expected)
+    return Machine(nodes, processors, trace.source)
+
+
+def jobs_of(trace: Trace, machine: Machine) -> tuple[Jobs, int]:
+    """Return the jobs of a cleaned trace by (submit, job number), and how many of them the trace has out of order of submission.
+
+    A job takes as many whole nodes as its processors need.
+    """
+    frame = trace.jobs
+    late = int((frame["submit"].to_numpy() < np.maximum.accumulate(frame["submit"].to_numpy())).sum()) if len(frame) else 0
+    frame = frame.sort_values(["submit", "job_id"], kind="stable")
+    procs = job_processors(frame).astype(np.int64)
+    columns = {
+        "job_id": frame["job_id"].to_numpy(np.int64),
+        "submit": frame["submit"].to_numpy(float),
+        "run": frame["run"].to_numpy(float),
+        "requested": frame["time_requested"].to_numpy(float),
+        "procs": procs,
+        "nodes": -(-procs * machine.nodes // machine.processors),
+        "user": frame["user"].to_numpy(np.int64),
+    }
+    return Jobs(**columns), late
+
+
+def window(jobs: Jobs, machine: Machine, start: int = 0, count: int | None = None) -> Jobs:
+    """Return jobs start .. start + count - 1, counted from 0 (count None: to the last one), fit for a simulation on the machine.
+
+    Raises UserError where the window is empty or passes the end, or a job of it can never run.
+    """
+    where = f"{machine.source}: window"
+    if not len(jobs):
+        raise UserError("no job is left", where=machine.source, expected="at least one job", remedy="look at the counts of the cleaning")
+    if not 0 <= start < len(jobs):
+        raise UserError(f"start {start} lies outside the {len(jobs)} jobs", where=where, expected=f"a number from 0 to {len(jobs) - 1}")
+    count = len(jobs) - start if count is None else count
+    if not 0 < count <= len(jobs) - start:
+        what = f"{count} jobs from job {start} on, of {len(jobs)} that there are"
+        raise UserError(what, where=where, expected=f"a number of jobs from 1 to {len(jobs) - start}")
+    chosen = jobs.take(slice(start, start + count))
+    require_runnable(chosen, machine)
+    return chosen
+
+
+def require_runnable(jobs: Jobs, machine: Machine) -> None:
+    """Raise UserError where a job has no processors, more than the machine, or no run time."""
+    size = f"1 to {machine.processors} processors"
+    cases = (
+        (jobs.procs < 1, "asks for {procs} processors", size, "drop such jobs (cleaning default, or no_processors: drop)"),
+        (jobs.nodes > machine.nodes, "asks for {procs} processors", size, "drop or clip such jobs (cleaning default, or too_large: clip)"),
+        (
+            ~(jobs.run > 0),
+            "has a run time of {run:g} s",
+            "a run time above 0",
+            "clean the trace (cleaning default or rlscheduler)",
+        ),
+    )
+    for wrong, what, expected, remedy in cases:
+        if wrong.any():
+            first = int(np.argmax(wrong))
+            told = what.format(procs=jobs.procs[first], run=jobs.run[first])
+            others = f" (and {int(wrong.sum()) - 1} more)" if wrong.sum() > 1 else ""
+            raise UserError(f"job {jobs.job_id[first]} {told}{others}", where=machine.source, expected=expected, remedy=remedy)
+
+
+@dataclass(frozen=True)
+class Prefill:
+    """Jobs that already run when a window begins, and when each started (k,) s."""
+
+    jobs: Jobs
+    start: np.ndarray
+
+
+def prefill(jobs: Jobs, machine: Machine, start: int, count: int, rng: np.random.Generator) -> Prefill:
+    """Return what fills the machine before the window of `count` jobs from `start` on.
+
+    The preceding jobs, latest first, until one does not fit, at most count + U[0, count) of them; each runs as long as it requested
+    (its run time where it requested nothing) and started a whole number of seconds before, drawn from U[0, that time).
+    """
+    most = count + int(rng.integers(count))
+    free, places = machine.nodes, []
+    for place in range(start - 1, max(start - 1 - most, -1), -1):
+        if not 0 < jobs.nodes[place] <= free:
+            break
+        free -= jobs.nodes[place]
+        places.append(place)
+    chosen = jobs.take(np.array(places, dtype=np.int64))
+    length = np.where(chosen.requested > 0, chosen.requested, np.maximum(chosen.run, 1.0))
+    began = jobs.submit[start] - np.floor(rng.uniform(0.0, length))
+    return Prefill(replace(chosen, run=length, requested=length), began)

@@ -1,0 +1,204 @@
+"""Compiled form of plain.BlockingSimulation under a rule: the chosen job blocks everything, with or without the published backfilling."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numba import njit
+
+from schedlab.studies.batch.kernel_cluster import COUNT, FREE, occupy, release, score
+
+
+class _Queue(NamedTuple):
+    """heap: ranks of waiting jobs, started ones among them; listed: jobs in order of submission, started ones among them.
+
+    counts   arrived, waiting, length of heap, length of listed
+    """
+
+    heap: np.ndarray
+    listed: np.ndarray
+    waits: np.ndarray
+    counts: np.ndarray
+    clock: np.ndarray
+
+
+ARRIVED, WAITING, HEAPED, LISTED = 0, 1, 2, 3
+
+
+@njit(cache=True, error_model="numpy")
+def blocking_starts(columns, order, running, backfill):
+    """Fill running.start with the start time of each job when the waiting job of the lowest score is always chosen."""
+    count = len(columns.submit)
+    queue = _Queue(
+        np.empty(count, dtype=np.int64),
+        np.empty(count, dtype=np.int64),
+        np.zeros(count, dtype=np.bool_),
+        np.zeros(4, dtype=np.int64),
+        np.array([columns.submit[0]]),
+    )
+    _arrive(queue, columns, order)
+    while queue.counts[WAITING]:
+        job = _choose(queue, columns, order)
+        if columns.nodes[job] > running.size[FREE]:
+            if backfill:
+                _drain(queue, columns, order, running, job)
+            else:
+                while columns.nodes[job] > running.size[FREE]:
+                    _event(queue, columns, order, running)
+        _begin(queue, columns, running, job)
+        while not queue.counts[WAITING] and queue.counts[ARRIVED] < count:
+            _event(queue, columns, order, running)
+
+
+@njit(inline="always")
+def _begin(queue, columns, running, job):
+    queue.waits[job] = False
+    queue.counts[WAITING] -= 1
+    occupy(running, columns, job, queue.clock[0])
+
+
+@njit(cache=True, error_model="numpy")
+def _drain(queue, columns, order, running, job):
+    shadow = _shadow(columns, running, job)
+    _order_ties(queue, columns, order)
+    while columns.nodes[job] > running.size[FREE]:
+        if queue.clock[0] < shadow:
+            _fill(queue, columns, running, shadow)
+        _event(queue, columns, order, running)
+
+
+@njit(cache=True, error_model="numpy")
+def _order_ties(queue, columns, order):
+    """Put listed jobs of one submit time in the order of their scores: the published rule sorts the queue that is then gone through."""
+    kept = 0
+    for place in range(queue.counts[LISTED]):
+        job = queue.listed[place]
+        if not queue.waits[job]:
+            continue
+        to = kept
+        kept += 1
+        while to > 0 and columns.submit[queue.listed[to - 1]] == columns.submit[job] and _before(queue, columns, order, job, to - 1):
+            queue.listed[to] = queue.listed[to - 1]
+            to -= 1
+        queue.listed[to] = job
+    queue.counts[LISTED] = kept
+
+
+@njit(cache=True, error_model="numpy")
+def _before(queue, columns, order, job, place):
+    """Tell whether the rule prefers a job to the one at a place of the list."""
+    other = queue.listed[place]
+    if order.power == 0:
+        return order.rank[job] < order.rank[other]
+    ours, theirs = score(columns, order, job, queue.clock[0]), score(columns, order, other, queue.clock[0])
+    return ours < theirs or (ours == theirs and job < other)
+
+
+@njit(cache=True, error_model="numpy")
+def _fill(queue, columns, running, shadow):
+    """Start what fits and ends before the shadow time as requested, in order of submission; close the gaps of the list."""
+    kept, clock = 0, queue.clock[0]
+    for place in range(queue.counts[LISTED]):
+        job = queue.listed[place]
+        if not queue.waits[job]:
+            continue
+        if columns.nodes[job] <= running.size[FREE] and clock + columns.requested[job] < shadow:
+            _begin(queue, columns, running, job)
+        else:
+            queue.listed[kept] = job
+            kept += 1
+    queue.counts[LISTED] = kept
+
+
+@njit(cache=True, error_model="numpy")
+def _shadow(columns, running, job):
+    """When the job would fit if all ended as requested. Jobs of equal ends take the order of their requests, as in the published one."""
+    by_end, expected, count = running.by_end, running.expected, running.size[COUNT]
+    for place in range(1, count):
+        other, to = by_end[place], place
+        while to > 0 and running.end[by_end[to - 1]] == running.end[other] and expected[by_end[to - 1]] > expected[other]:
+            by_end[to] = by_end[to - 1]
+            to -= 1
+        by_end[to] = other
+    free, place = running.size[FREE], -1
+    while free < columns.nodes[job]:
+        place += 1
+        free += columns.nodes[running.by_request[place]]
+    return expected[running.by_request[place]]
+
+
+@njit(inline="always")
+def _event(queue, columns, order, running):
+    """Draw one arrival or one release; an arrival comes first where both happen at one time."""
+    arrived = queue.counts[ARRIVED]
+    arrival = columns.submit[arrived] if arrived < len(columns.submit) else np.inf
+    earliest = running.end[running.by_end[0]] if running.size[COUNT] else np.inf
+    if arrived < len(columns.submit) and arrival <= earliest:
+        _arrive(queue, columns, order)
+    else:
+        queue.clock[0] = max(queue.clock[0], earliest)
+        release(running, columns)
+
+
+@njit(inline="always")
+def _arrive(queue, columns, order):
+    job = queue.counts[ARRIVED]
+    queue.clock[0] = max(queue.clock[0], columns.submit[job])
+    queue.waits[job] = True
+    queue.listed[queue.counts[LISTED]] = job
+    for place in (ARRIVED, WAITING, LISTED):
+        queue.counts[place] += 1
+    if order.power == 0:
+        _push(queue, order.rank[job])
+
+
+@njit(cache=True, error_model="numpy")
+def _choose(queue, columns, order):
+    """The waiting job of the lowest score, the first of several."""
+    if order.power == 0:
+        while True:
+            job = order.job_at[_pop(queue)]
+            if queue.waits[job]:
+                return job
+    best, lowest, kept = -1, np.inf, 0
+    for place in range(queue.counts[LISTED]):
+        job = queue.listed[place]
+        if not queue.waits[job]:
+            continue
+        queue.listed[kept] = job
+        kept += 1
+        found = score(columns, order, job, queue.clock[0])
+        if best < 0 or found < lowest or (found == lowest and job < best):
+            best, lowest = job, found
+    queue.counts[LISTED] = kept
+    return best
+
+
+@njit(inline="always")
+def _push(queue, rank):
+    heap, place = queue.heap, queue.counts[HEAPED]
+    queue.counts[HEAPED] += 1
+    while place > 0 and heap[(place - 1) // 2] > rank:
+        heap[place] = heap[(place - 1) // 2]
+        place = (place - 1) // 2
+    heap[place] = rank
+
+
+@njit(inline="always")
+def _pop(queue):
+    heap = queue.heap
+    least = heap[0]
+    queue.counts[HEAPED] -= 1
+    size = queue.counts[HEAPED]
+    last, place = heap[size], 0
+    while 2 * place + 1 < size:
+        child = 2 * place + 1
+        if child + 1 < size and heap[child + 1] < heap[child]:
+            child += 1
+        if heap[child] >= last:
+            break
+        heap[place] = heap[child]
+        place = child
+    heap[place] = last
+    return least

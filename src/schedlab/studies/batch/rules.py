@@ -1,0 +1,116 @@
+"""Priority rules: the job of the lowest score comes first, ties by submit time, then job number.
+
+Sources: Carastan-Santos and de Camargo, "Obtaining dynamic scheduling policies with simulation and machine learning", SC17 (F1 to F4);
+Tang et al., "Fault-aware, utility-based job scheduling on Blue Gene/P systems", CLUSTER 2009 (WFP3, UNICEP).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from schedlab.config.errors import UserError, did_you_mean
+from schedlab.studies.batch.jobs import Jobs
+
+UNKNOWN_REQUEST = 0.1  # s; stands for a requested time <= 0 where a rule divides by it or takes its logarithm
+TINY = 1e-15  # the published UNICEP adds it to the wait and inside the logarithm
+
+
+@dataclass(frozen=True)
+class Priority:
+    """The score of every job: `score`, or, where it depends on the clock t, -((t - submit) / scale) ** power * weight. Arrays (n,)."""
+
+    submit: np.ndarray
+    score: np.ndarray | None
+    scale: np.ndarray
+    weight: np.ndarray
+    power: int
+
+    def at(self, job: int, clock: float) -> float:
+        """Return the score of one job at a time; the plain statement of what the kernels compute."""
+        if self.score is not None:
+            return float(self.score[job])
+        ratio = (clock - self.submit[job]) / self.scale[job]
+        return float(-(ratio * ratio * ratio if self.power == 3 else ratio) * self.weight[job])
+
+    def ranks(self) -> np.ndarray:
+        """Return the place of each job (n,) int64 in the order of a score that does not change; ties in the order of the jobs."""
+        rank = np.empty(len(self.submit), dtype=np.int64)
+        rank[np.argsort(self.score, kind="stable")] = np.arange(len(rank))
+        return rank
+
+
+def priority(rule: str, jobs: Jobs) -> Priority:
+    """Return the scores that a rule gives to jobs. Raises UserError for a name that is none."""
+    require_rule(rule)
+    with np.errstate(divide="ignore", over="ignore"):
+        return RULES[rule](jobs)
+
+
+def require_rule(rule: str, where: str = "policy") -> None:
+    """Raise UserError for a name that is no rule's."""
+    if rule not in RULES:
+        raise UserError(f"there is no rule '{rule}'", where=where, remedy=did_you_mean(rule, RULES))
+
+
+def _fixed(score: Callable[[Jobs], np.ndarray]) -> Callable[[Jobs], Priority]:
+    return lambda jobs: Priority(jobs.submit, np.asarray(score(jobs), dtype=float), _ones(jobs), _ones(jobs), 0)
+
+
+def _ones(jobs: Jobs) -> np.ndarray:
+    return np.ones(len(jobs))
+
+
+def _positive(values: np.ndarray) -> np.ndarray:
+    return np.where(values > 0, values, UNKNOWN_REQUEST)
+
+
+def _request(jobs: Jobs) -> np.ndarray:
+    return np.maximum(jobs.requested, 0.0)
+
+
+def _log_submit(jobs: Jobs) -> np.ndarray:
+    return np.log10(np.maximum(jobs.submit, 0.0))  # minus infinity at 0: such a job comes first
+
+
+def _f1(jobs: Jobs) -> np.ndarray:
+    return np.log10(_positive(jobs.requested)) * jobs.procs + 870.0 * np.log10(_positive(jobs.submit))
+
+
+def _wfp3(jobs: Jobs) -> Priority:
+    return Priority(jobs.submit, None, _positive(jobs.requested), jobs.procs.astype(float), 3)
+
+
+def _unicep(jobs: Jobs) -> Priority:
+    return Priority(jobs.submit, None, np.log2(np.maximum(jobs.procs, 2)) * _positive(jobs.requested), _ones(jobs), 1)
+
+
+def _legacy_request(jobs: Jobs) -> np.ndarray:
+    return np.where(jobs.requested == 0, UNKNOWN_REQUEST, jobs.requested)
+
+
+def _wfp3_legacy(jobs: Jobs) -> np.ndarray:
+    return -(((-1.0 - jobs.submit) / _legacy_request(jobs)) ** 3) * jobs.procs
+
+
+def _unicep_legacy(jobs: Jobs) -> np.ndarray:
+    return -((-1.0 - jobs.submit) + TINY) / (np.log2(jobs.procs + TINY) * _legacy_request(jobs))
+
+
+RULES: dict[str, Callable[[Jobs], Priority]] = {
+    "fcfs": _fixed(lambda jobs: jobs.submit),
+    "sjf": _fixed(lambda jobs: jobs.requested),
+    "ljf": _fixed(lambda jobs: -jobs.requested),
+    "smallest": _fixed(lambda jobs: jobs.procs),
+    "largest": _fixed(lambda jobs: -jobs.procs),
+    "f1": _fixed(_f1),
+    "f2": _fixed(lambda jobs: np.sqrt(_request(jobs)) * jobs.procs + 25600.0 * _log_submit(jobs)),
+    "f3": _fixed(lambda jobs: _request(jobs) * jobs.procs + 6860000.0 * _log_submit(jobs)),
+    "f4": _fixed(lambda jobs: _request(jobs) * np.sqrt(jobs.procs) + 530000.0 * _log_submit(jobs)),
+    "wfp3": _wfp3,
+    "unicep": _unicep,
+    "wfp3_legacy": _fixed(_wfp3_legacy),  # the wait of a job not yet started counted as -1 - submit: both run upside down
+    "unicep_legacy": _fixed(_unicep_legacy),
+}

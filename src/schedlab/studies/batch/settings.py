@@ -1,0 +1,42 @@
+"""The typed scenario of the batch study: a workload, the windows cut from it, and the rules of the simulation."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from schedlab.config.schema import Settings, section, setting
+from schedlab.config.settings import MOST, ScenarioSettings
+from schedlab.workloads.settings import WorkloadSettings
+
+RESULTS_VERSION = 1  # raise it when the code of this study changes its results
+
+
+class WindowSettings(Settings):
+    """Windows of consecutive jobs, simulated apart. The workload is cut by position into training, validation and test part; windows
+    of a part follow each other, so that no two windows share a job and none passes the border of its part.
+    """
+
+    length: int = setting(256, doc="jobs of a window", unit="jobs", ge=1)
+    train_share: float = setting(0.5, doc="share of the jobs that policies learn on, from the first job on", unit="fraction", ge=0, lt=1)
+    validation_share: float = setting(0.1, doc="share after that, on which the best rule is chosen", unit="fraction", ge=0, lt=1)
+    most: int = setting(MOST, doc="most windows of each part, the first ones", unit="windows", ge=1)
+
+
+class BatchScenario(ScenarioSettings):
+    """A cluster and its batch queue."""
+
+    workload: WorkloadSettings = setting(doc="the jobs and the machine")
+    windows: WindowSettings = section(WindowSettings, doc="what is simulated apart")
+    backfill: Literal["none", "legacy", "easy", "conservative"] = setting(
+        "none", doc="none: the chosen job blocks everything; legacy: the published simulator's; easy, conservative: the textbook's"
+    )
+    kill: bool = setting(False, doc="jobs end at their requested time")
+    warm_start: bool = setting(False, doc="a window begins on a machine that runs the jobs before it")
+
+
+class BatchScale(Settings):
+    """Sizes that the scenarios of this study take from conf/scale/."""
+
+    jobs: int = setting(10000, doc="jobs of a drawn workload", unit="jobs", ge=1)
+    length: int = setting(256, doc="jobs of a window", unit="jobs", ge=1)
+    windows: int = setting(MOST, doc="most windows of each part", unit="windows", ge=1)

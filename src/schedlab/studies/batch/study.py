@@ -1,0 +1,93 @@
+"""The door of the batch study."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+from schedlab.config.contract import Part, Problem, Requirement, Study
+from schedlab.config.errors import UserError
+from schedlab.config.freeze import read_part
+from schedlab.config.plugins import is_file_target
+from schedlab.config.schema import validate
+from schedlab.studies.batch.problem import METRICS, RULE_MAKERS, BatchProblem
+from schedlab.studies.batch.settings import RESULTS_VERSION, BatchScale, BatchScenario
+from schedlab.studies.batch.terms import TERMS
+from schedlab.workloads.settings import WorkloadSettings
+from schedlab.workloads.swf import read_swf
+
+ARCHIVE = "the Parallel Workloads Archive, https://www.cs.huji.ac.il/labs/parallel/workload/"
+PROBLEM = ("workload", "windows", "backfill", "kill", "warm_start")
+
+
+def make_trace(part: Path, trace: Path, report: Path) -> None:
+    """Write the trace of a frozen part (SWF, gzip) and how it was made (JSON). Raises UserError."""
+    from schedlab.workloads.prepare import trim_workload
+
+    trim_workload(validate(WorkloadSettings, read_part(part)["workload"]), trace, report)
+
+
+def parts(scenario: BatchScenario) -> dict[str, Part]:
+    """Return what the prepare rule reads; scenarios of one workload share the trace."""
+    files = (scenario.workload.file,) if scenario.workload.file else ()
+    return {"make_trace": Part({"workload": scenario.workload.model_dump(mode="json")}, shared=True, files=files)}
+
+
+def requires(scenario: BatchScenario) -> list[Requirement]:
+    """Return the trace that must be there, where jobs are not drawn."""
+    return [Requirement(f"the trace {scenario.workload.name}", Path(scenario.workload.file), ARCHIVE)] if scenario.workload.file else []
+
+
+def check(scenario: BatchScenario) -> Iterable[UserError]:
+    """Yield mistakes that types cannot see: no trace, parts that leave nothing to test on, rules from files."""
+    windows = scenario.windows
+    if scenario.workload.source == "batsim":
+        yield UserError("a workload file of Batsim is no trace", where="workload.source", expected="lublin or swf")
+    if windows.train_share + windows.validation_share >= 1:
+        yield UserError("training and validation part leave nothing to test on", where="windows.train_share", expected="a sum below 1")
+    for index, rule in enumerate(scenario.rule_settings()):
+        if is_file_target(rule.target):
+            expected = "a rule of the study: " + ", ".join(RULE_MAKERS)
+            yield UserError("a rule of one's own cannot decide here", where=f"rules.{index}.target", expected=expected)
+
+
+def problem_values(scenario: BatchScenario) -> dict[str, Any]:
+    """Return what decides how rules are scored, given the trace."""
+    values = scenario.model_dump(mode="json")
+    return {key: values[key] for key in PROBLEM}
+
+
+def load_problem(values: Mapping[str, Any], inputs: Mapping[str, Path]) -> Problem:
+    """Return one scenario with its trace."""
+    scenario = validate(BatchScenario, {key: value for key, value in values.items() if key != "upstream"})
+    return BatchProblem(scenario, read_swf(inputs["trace"]))
+
+
+def _commands(commands: Any) -> None:
+    from schedlab.studies.batch.commands import add_commands
+
+    add_commands(commands)
+
+
+STUDY = Study(
+    name="batch",
+    question="in which order should an HPC batch queue run?",
+    results_version=RESULTS_VERSION,
+    scenario=BatchScenario,
+    scale=BatchScale,
+    metrics=METRICS,
+    rules=RULE_MAKERS,
+    learners={},
+    learner_settings={},
+    figures={},
+    parts=parts,
+    problem_part=problem_values,
+    requires=requires,
+    inputs=lambda _: {"trace": ("make_trace", "trace.swf.gz")},
+    problem=load_problem,
+    details={"jobs": "when each job started, how long it waited, and its slowdown"},
+    terms=TERMS,
+    check=check,
+    commands=_commands,
+)

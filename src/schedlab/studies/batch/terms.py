@@ -1,0 +1,19 @@
+"""The words of the batch study's tables, for the glossary of the index."""
+
+TERMS = {
+    "bounded slowdown": "time from submission to end over run time, where a job shorter than 10 s counts as one of 10 s; at least 1",
+    "window": "consecutive jobs, simulated apart",
+    "fcfs": "first come, first served",
+    "sjf": "the job of the shortest requested time first",
+    "ljf": "the job of the longest requested time first",
+    "smallest": "the job of the fewest processors first",
+    "largest": "the job of the most processors first",
+    "f1": "log10(requested time) * processors + 870 * log10(submit time), lowest first; found by simulation and regression",
+    "f2": "sqrt(requested time) * processors + 25600 * log10(submit time), lowest first",
+    "f3": "requested time * processors + 6860000 * log10(submit time), lowest first",
+    "f4": "requested time * sqrt(processors) + 530000 * log10(submit time), lowest first",
+    "wfp3": "(wait / requested time)^3 * processors, highest first",
+    "unicep": "wait / (log2(processors) * requested time), highest first",
+    "wfp3_legacy": "wfp3 as published, with a wait of -1 - submit time: upside down",
+    "unicep_legacy": "unicep as published, with a wait of -1 - submit time: upside down",
+}

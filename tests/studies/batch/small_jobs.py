@@ -1,0 +1,32 @@
+"""Small windows of jobs, drawn so that ties of every kind are common."""
+
+from __future__ import annotations
+
+import numpy as np
+from hypothesis import strategies as st
+
+from schedlab.studies.batch.jobs import Jobs, Machine
+
+
+def jobs_from(rows: list[tuple[float, float, float, int]], machine: Machine | None = None) -> Jobs:
+    """Jobs of (submit, run, requested, processors), numbered from 1, one user for each three."""
+    machine = machine or Machine(8, 8)
+    submit, run, requested, procs = (np.array(column, dtype=float) for column in zip(*rows, strict=True))
+    procs = procs.astype(np.int64)
+    ids = np.arange(1, len(rows) + 1)
+    return Jobs(ids, submit, run, requested, procs, -(-procs * machine.nodes // machine.processors), ids % 3)
+
+
+@st.composite
+def windows(draw: st.DrawFn, most: int = 24) -> tuple[Jobs, Machine]:
+    """A window of jobs in order of submission and the machine; some run longer than they requested, some request nothing."""
+    machine = draw(st.sampled_from([Machine(8, 8), Machine(5, 10), Machine(3, 12)]))
+    row = st.tuples(
+        st.integers(0, 4),
+        st.integers(1, 6),
+        st.integers(-1, 8).filter(bool),
+        st.integers(1, machine.processors),
+    )
+    rows = draw(st.lists(row, min_size=1, max_size=most))
+    submit = np.cumsum([gap if gap < 4 else 0 for gap, *_ in rows])
+    return jobs_from([(when, *rest) for when, (_, *rest) in zip(submit.tolist(), rows, strict=True)], machine), machine

@@ -1,0 +1,128 @@
+"""`schedlab batch evaluate`: the recorded windows, the files that it writes, and what it refuses."""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import json
+from pathlib import Path
+
+import pytest
+from reference import DATA, MEASURES, TRACES, packed, rows
+
+from schedlab.cli.main import main
+
+LINE = "{id} {submit} -1 {run} {procs} -1 -1 {procs} {requested} -1 1 {user} -1 -1 -1 -1 -1 -1\n"
+HEADER = "; MaxNodes: 8\n; MaxProcs: 8\n"
+
+
+def write(path: Path, *jobs: tuple[int, ...], header: str = HEADER) -> Path:
+    """A trace of jobs (submit, run, requested, processors), numbered from 1."""
+    text = header + "".join(
+        LINE.format(id=number, submit=submit, run=run, requested=requested, procs=procs, user=number % 2)
+        for number, (submit, run, requested, procs) in enumerate(jobs, 1)
+    )
+    path.write_bytes(gzip.compress(text.encode()) if path.suffix == ".gz" else text.encode())
+    return path
+
+
+def evaluate(capsys: pytest.CaptureFixture[str], *arguments: object) -> dict:
+    assert main(["batch", "evaluate", *map(str, arguments)]) == 0
+    return json.loads(capsys.readouterr().out)
+
+
+def refused(capsys: pytest.CaptureFixture[str], *arguments: object) -> str:
+    assert main(["batch", "evaluate", *map(str, arguments)]) == 2
+    out, err = capsys.readouterr()
+    assert out == "" and "Traceback" not in err
+    return err
+
+
+@pytest.mark.parametrize("trace", TRACES)
+def test_the_recorded_windows(trace, capsys, tmp_path):
+    recorded = [row for row in rows(DATA / "results.csv") if row["trace"] == trace and row["n"] == "256" and row["rule"] in ("f1", "wfp3")]
+    assert recorded
+    for row in recorded:
+        out = tmp_path / "starts.csv"
+        backfill = ("none", "legacy")[int(row["backfill"])]
+        where = ("--trace", DATA / f"{trace}.swf.gz", "--start", row["start"], "--jobs", row["n"], "--cleaning", "rlscheduler")
+        found = evaluate(capsys, *where, "--policy", row["rule"], "--backfill", backfill, "--starts", out)
+        for name in MEASURES:
+            assert found[name] == pytest.approx(float(row[name]), rel=1e-9)
+        expected = packed(DATA / "starts.json.gz")[trace][row["start"]][row["n"]]
+        with out.open() as file:
+            written = list(csv.reader(file))
+        assert written[0] == ["job_id", "start"]
+        assert [int(job) for job, _ in written[1:]] == expected["job_ids"]
+        assert [int(start) for _, start in written[1:]] == expected[f"{row['rule']}_bf{row['backfill']}"]
+
+
+def test_plain_and_packed_traces_give_one_document(capsys, tmp_path):
+    jobs = [(0, 10, 10, 6), (1, 100, 100, 8), (2, 5, 5, 2)]
+    documents = []
+    for name in ("a.swf", "a.swf.gz"):
+        documents.append(evaluate(capsys, "--trace", write(tmp_path / name, *jobs), "--policy", "fcfs", "--backfill", "easy"))
+        documents[-1].pop("trace")
+    assert documents[0] == documents[1]
+    assert documents[0]["avg_wait"] == pytest.approx((0 + 9 + 0) / 3)
+    assert documents[0]["machine"] == {"nodes": 8, "processors": 8}
+
+
+def test_cleaning_is_counted(capsys, tmp_path):
+    jobs = [(5, 10, 10, 6), (1, 0, 100, 8), (2, 5, -1, 2), (3, 5, 5, 9), (4, -1, -1, 2)]
+    trace = write(tmp_path / "a.swf", *jobs)
+    found = evaluate(capsys, "--trace", trace, "--policy", "sjf", "--starts", tmp_path / "out.csv")
+    assert found["jobs"] == 2
+    counts = {rule: entry["jobs"] for rule, entry in found["cleaning"]["rules"].items() if entry["jobs"]}
+    assert counts == {"too_large": 1, "no_time": 1, "missing_request": 1, "zero_run": 1}
+    assert found["cleaning"]["out_of_order"] == 0  # the cleaning has sorted them
+    assert (tmp_path / "out.csv").read_text() == "job_id,start\n3,2\n1,5\n"
+    document = evaluate(capsys, "--trace", write(tmp_path / "b.swf", *jobs[:1], *jobs[2:3]), "--policy", "sjf", "--cleaning", "rlscheduler")
+    assert document["cleaning"]["out_of_order"] == 1
+
+
+def test_a_header_with_text_behind_the_number(capsys, tmp_path):
+    header = "; MaxNodes: 4 (batch partition; 12 total)\n;MaxProcs :  8 in all\n"
+    found = evaluate(capsys, "--trace", write(tmp_path / "a.swf", (0, 5, 5, 3), header=header), "--policy", "fcfs")
+    assert found["machine"] == {"nodes": 4, "processors": 8}
+
+
+def test_kill_and_warm_start(capsys, tmp_path):
+    jobs = [(0, 1000, 1000, 4), (1, 10, 4, 8), (2, 3, 3, 8)]
+    trace = write(tmp_path / "a.swf", *jobs)
+    killed = evaluate(capsys, "--trace", trace, "--policy", "fcfs", "--start", 1, "--kill")
+    assert killed["avg_wait"] == 1.5
+    warm = ("--trace", trace, "--policy", "fcfs", "--start", 1, "--warm-start", "--seed", 3)
+    found = evaluate(capsys, *warm)
+    assert found["warm_start"] == {"jobs": 1, "seed": 3}
+    assert found["avg_wait"] > killed["avg_wait"]
+    assert evaluate(capsys, *warm) == found
+
+
+def test_refusals(capsys, tmp_path):
+    trace = write(tmp_path / "a.swf", (0, 10, 10, 6), (1, 5, 5, 8))
+    assert "did you mean 'wfp3'" in refused(capsys, "--trace", trace, "--policy", "wfp")
+    assert "no such file" in refused(capsys, "--trace", tmp_path / "none.swf", "--policy", "fcfs")
+    past = refused(capsys, "--trace", trace, "--policy", "fcfs", "--start", 2)
+    assert "start 2 lies outside the 2 jobs" in past and "from 0 to 1" in past
+    assert "start -1 lies outside" in refused(capsys, "--trace", trace, "--policy", "fcfs", "--start", -1)
+    assert "from 1 to 1" in refused(capsys, "--trace", trace, "--policy", "fcfs", "--start", 1, "--jobs", 2)
+    assert "0 jobs from job 0" in refused(capsys, "--trace", trace, "--policy", "fcfs", "--jobs", 0)
+    bare = write(tmp_path / "bare.swf", (0, 10, 10, 6), header="")
+    assert "--processors" in refused(capsys, "--trace", bare, "--policy", "fcfs")
+    assert evaluate(capsys, "--trace", bare, "--policy", "fcfs", "--processors", 8)["util_makespan"] == 0.75
+    large = write(tmp_path / "large.swf", (0, 10, 10, 9), (0, 10, 10, 10))
+    told = refused(capsys, "--trace", large, "--policy", "fcfs", "--cleaning", "rlscheduler")
+    assert "job 1 asks for 9 processors (and 1 more)" in told and "1 to 8 processors" in told
+    assert "no job is left" in refused(capsys, "--trace", large, "--policy", "fcfs")
+    empty = write(tmp_path / "empty.swf")
+    assert "no job is left" in refused(capsys, "--trace", empty, "--policy", "fcfs")
+    crossed = write(tmp_path / "crossed.swf", (0, 10, 10, 1), header="; MaxNodes: 9\n; MaxProcs: 8\n")
+    assert "9 nodes (MaxNodes) have 8 processors" in refused(capsys, "--trace", crossed, "--policy", "fcfs")
+
+
+def test_options_of_no_meaning_end_with_status_2(capsys):
+    with pytest.raises(SystemExit) as stopped:
+        main(["batch", "evaluate", "--trace", "a.swf", "--policy", "fcfs", "--backfill", "eazy"])
+    assert stopped.value.code == 2
+    assert "conservative" in capsys.readouterr().err

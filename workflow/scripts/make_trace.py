@@ -1,0 +1,12 @@
+"""Draw or read the trace of a scenario, clean and cut it."""
+
+from schedlab.config.job_log import job_log, one_thread
+
+one_thread()
+with job_log(snakemake.log[0]):  # noqa: F821
+    from pathlib import Path
+
+    from schedlab.studies.batch.study import make_trace
+
+    job = snakemake  # noqa: F821
+    make_trace(Path(job.input.config), Path(job.output.trace), Path(job.output.report))
