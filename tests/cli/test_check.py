@@ -59,7 +59,9 @@ def test_a_folder_of_data_counts_only_whole(
 ) -> None:
     monkeypatch.delenv("SCHEDLAB_DATA", raising=False)
     scenario = conf / "scenario" / "adaptation" / "tiny_late.yaml"
-    scenario.write_text(scenario.read_text().replace("/data: digits", "/data: cifar10"))
+    scenario.write_text(scenario.read_text().replace("/data: digits", "/data: cifar10").replace("/model: tiny8", "/model: coloured"))
+    model = (conf / "model" / "tiny8.yaml").read_text()
+    (conf / "model" / "coloured.yaml").write_text(model.replace("channels: 1, height: 8, width: 8", "channels: 3, height: 32, width: 32"))
     folder = Path("resources", "data", "cifar10")
     for name in ("read me", *there):
         (folder / name).parent.mkdir(parents=True, exist_ok=True)

@@ -12,6 +12,7 @@ os.environ.update(PYTHONPATH=os.pathsep.join(filter(None, [SOURCE, os.getenv("PY
 from schedlab.config import experiment, freeze, run_lock
 from schedlab.config.data_paths import find_data
 from schedlab.config.errors import UserError, did_you_mean
+from schedlab.config.files import remove_leftovers
 from schedlab.figures.index import write_index
 from schedlab.stages.studies import find_study
 
@@ -46,8 +47,9 @@ def freeze_experiment():
 
 
 def begin_run():
-    """Hold the directory until this process ends, and freeze again, in case another run came and went in between."""
+    """Hold the directory until this process ends, clean up behind a killed run, and freeze again: another may have come and gone."""
     run_lock.hold(RUN_LOCK)
+    remove_leftovers(EXPERIMENT.results, EXPERIMENT.plots)
     freeze.write_parts(EXPERIMENT)
 
 

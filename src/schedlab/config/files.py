@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -11,6 +12,9 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     import pandas as pd
+
+
+_TEMPORARY = re.compile(r"\..*?(\.[^.]*|)\.[a-z0-9_]{8}\1")  # .NAME.RANDOM and the suffix of NAME again
 
 
 @contextmanager
@@ -27,6 +31,13 @@ def atomic_path(path: Path | str) -> Iterator[Path]:
         temporary.replace(path)
     finally:
         temporary.unlink(missing_ok=True)
+
+
+def remove_leftovers(*folders: Path | str) -> None:
+    """Remove the temporary files that killed processes left below some folders; nothing may be writing there."""
+    for path in sorted(path for folder in folders for path in Path(folder).rglob(".*")):
+        if _TEMPORARY.fullmatch(path.name) and path.is_file():
+            path.unlink(missing_ok=True)
 
 
 def write_bytes(path: Path | str, data: bytes) -> None:

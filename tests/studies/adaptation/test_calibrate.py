@@ -134,7 +134,7 @@ def test_calibrates_on_a_gpu(tiny8, tiny_data):
 def test_model_that_does_not_take_the_data_is_the_users_error(repository, tiny_data):
     pytest.importorskip("torch")
     values = yaml.safe_load((repository / "conf" / "model" / "convnet2.yaml").read_text())
-    with pytest.raises(UserError, match="convnet2 takes pictures"):
+    with pytest.raises(UserError, match="convnet2 takes images"):
         epoch_measure(tiny_data, "cpu")(architecture(validate(ModelSettings, values)))
 
 
