@@ -100,6 +100,12 @@ def test_backfills_only_what_ends_before_the_shadow_time() -> None:
     assert simulate(jobs_from([*rows[:2], rows[3]]), machine, "fcfs", "easy").start.tolist() == [0, 10, 2]  # but not after it
 
 
+def test_a_job_of_unknown_request_may_start_at_the_shadow_time() -> None:
+    jobs, machine = jobs_from([(0, 4, 3, 3), (0, 1, 1, 6), (3, 1, -1, 1)]), Machine(8, 8)
+    found = simulate(jobs, machine, "f1", "legacy").start.tolist()
+    assert found == plain_starts(jobs, machine, "f1", "legacy") == [0, 4, 3]  # 3 - 1 is before 3
+
+
 def test_kills_at_the_requested_time_where_asked() -> None:
     jobs, machine = jobs_from([(0, 10, 4, 8), (0, 3, -1, 8)]), Machine(8, 8)
     kept = simulate(jobs, machine, "fcfs")

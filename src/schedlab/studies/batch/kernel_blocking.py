@@ -37,12 +37,13 @@ def blocking_starts(columns, order, running, backfill):
         np.zeros(4, dtype=np.int64),
         np.array([columns.submit[0]]),
     )
+    least = min(columns.requested.min(), 0.0)  # a request may be unknown, which the published rule counts as -1 s
     _arrive(queue, columns, order)
     while queue.counts[WAITING]:
         job = _choose(queue, columns, order)
         if columns.nodes[job] > running.size[FREE]:
             if backfill:
-                _drain(queue, columns, order, running, job)
+                _drain(queue, columns, order, running, job, least)
             else:
                 while columns.nodes[job] > running.size[FREE]:
                     _event(queue, columns, order, running)
@@ -59,11 +60,11 @@ def _begin(queue, columns, running, job):
 
 
 @njit(cache=True, error_model="numpy")
-def _drain(queue, columns, order, running, job):
+def _drain(queue, columns, order, running, job, least):
     shadow = _shadow(columns, running, job)
     _order_ties(queue, columns, order)
     while columns.nodes[job] > running.size[FREE]:
-        if queue.clock[0] < shadow:
+        if queue.clock[0] + least < shadow:  # else nobody can end before it
             _fill(queue, columns, running, shadow)
         _event(queue, columns, order, running)
 
