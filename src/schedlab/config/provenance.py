@@ -39,7 +39,7 @@ def environment() -> dict[str, Any]:
         "schedlab": {"version": schedlab.__version__, "source": source_hash(), **_git_state()},
         "packages": package_versions(),
         "python": platform.python_version(),
-        "machine": {"processor": _processor(), "cores": os.cpu_count(), "platform": platform.platform()},
+        "machine": {"processor": processor_name(), "cores": os.cpu_count(), "platform": platform.platform()},
     }
 
 
@@ -103,7 +103,8 @@ def _git(folder: Path, *arguments: str) -> str | None:
 
 
 @cache
-def _processor() -> str:
+def processor_name() -> str:
+    """Return the model of the processor as the operating system tells it; "" where it does not."""
     try:
         text = Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace")
     except OSError:

@@ -14,7 +14,6 @@ from schedlab.studies.adaptation.calibrate import (
     architectures_to_measure,
     calibrate,
     epoch_measure,
-    find_device,
     fit,
     write_timing,
 )
@@ -136,10 +135,3 @@ def test_model_that_does_not_take_the_data_is_the_users_error(repository, tiny_d
     values = yaml.safe_load((repository / "conf" / "model" / "convnet2.yaml").read_text())
     with pytest.raises(UserError, match="convnet2 takes images"):
         epoch_measure(tiny_data, "cpu")(architecture(validate(ModelSettings, values)))
-
-
-@pytest.mark.parametrize("name", ["toaster", "cuda:99"])
-def test_a_device_that_is_not_there_is_the_users_error(name):
-    pytest.importorskip("torch")
-    with pytest.raises(UserError, match="--device"):
-        find_device(name)

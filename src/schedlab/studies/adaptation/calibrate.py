@@ -17,6 +17,7 @@ from schedlab.config.errors import UserError
 from schedlab.config.files import write_text
 from schedlab.config.schema import Settings, setting, validate
 from schedlab.config.seeds import generator
+from schedlab.learning.devices import find_device, wait_for
 from schedlab.studies.adaptation.timing import EpochSeconds, TimingSettings, own_macs
 
 if TYPE_CHECKING:
@@ -146,33 +147,6 @@ def epoch_measure(data: DataSet, device: str, settings: CalibrateSettings | None
     return measure
 
 
-def find_device(name: str) -> torch.device:
-    """Return a torch device by its name. Raises UserError where this machine has none of that name."""
-    import torch
-
-    try:
-        device = torch.device(name)
-    except RuntimeError:
-        raise UserError(f"'{name}' is no device", where="--device", expected="cpu or cuda") from None
-    if device.type == "cuda" and not torch.cuda.is_available():
-        raise UserError("this machine has no CUDA device that torch can use", where="--device", expected="cpu", remedy="run on a GPU node")
-    if device.type == "cuda" and (device.index or 0) >= torch.cuda.device_count():
-        raise UserError(f"there is no device {name}", where="--device", expected=f"an index below {torch.cuda.device_count()}")
-    return device
-
-
-def device_name(device: str) -> str:
-    """Return a device in words: the GPU's name, or the processor's."""
-    import platform
-
-    import torch
-
-    place = find_device(device)
-    if place.type == "cuda":
-        return torch.cuda.get_device_name(place)
-    return f"{_processor() or platform.machine()}, one thread"
-
-
 def _medians(architectures: list[Architecture], measure: Measure, settings: CalibrateSettings) -> list[EpochSeconds]:
     measured: list[list[tuple[float, float]]] = [[] for _ in architectures]
     for epoch in range(settings.warm_up + settings.epochs):
@@ -185,19 +159,8 @@ def _medians(architectures: list[Architecture], measure: Measure, settings: Cali
 
 def _seconds(place: torch.device, work: Callable[[], object]) -> float:
     """Return the wall seconds of some work, that of the GPU included."""
-    import torch
-
-    wait = (lambda: torch.cuda.synchronize(place)) if place.type == "cuda" else (lambda: None)
-    wait()
+    wait_for(place)
     begin = time.perf_counter()
     work()
-    wait()
+    wait_for(place)
     return time.perf_counter() - begin
-
-
-def _processor() -> str:
-    try:
-        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
-    except OSError:
-        return ""
-    return next((line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")), "")

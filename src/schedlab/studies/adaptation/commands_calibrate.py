@@ -43,6 +43,7 @@ def add_calibrate_command(commands: argparse._SubParsersAction) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Measure, write the timing, print what was measured."""
     from schedlab.config.schema import validate
+    from schedlab.learning.devices import device_name, find_device
     from schedlab.studies.adaptation import calibrate
     from schedlab.studies.adaptation import data as datasets
     from schedlab.studies.adaptation.architecture import ModelSettings, architecture
@@ -52,10 +53,11 @@ def run(arguments: argparse.Namespace) -> int:
     settings = validate(calibrate.CalibrateSettings, options, lambda path: "--" + str(path[0]).replace("_", "-"))
     model = load_option(arguments.conf, "model", arguments.model, ModelSettings, {"head_relu": True} if arguments.head_relu else None)
     data = load_option(arguments.conf, "data", arguments.data, datasets.DataSettings)
-    calibrate.find_device(arguments.device)
+    device = find_device(arguments.device)
     base, dataset = architecture(model), datasets.load(data)
     measure = _told(calibrate.epoch_measure(dataset, arguments.device, settings), settings.warm_up + settings.epochs, base)
-    timing = calibrate.calibrate(base, measure, arguments.name, calibrate.device_name(arguments.device), data.name, settings)
+    gpu = device_name(device) + (", one thread" if device.type == "cpu" else "")
+    timing = calibrate.calibrate(base, measure, arguments.name, gpu, data.name, settings)
     calibrate.write_timing(out, timing)
     print(json.dumps({"file": str(out), **report(timing)}, indent=2))
     return 0

@@ -78,7 +78,7 @@ def classify(network: SavedNetwork, images: np.ndarray, labels: np.ndarray, devi
     import torch
     import torch.nn.functional as F
 
-    from schedlab.studies.adaptation.calibrate import find_device
+    from schedlab.learning.devices import find_device
     from schedlab.studies.adaptation.models import Network
     from schedlab.studies.adaptation.training import EVALUATION_BATCH, prepare_torch
 

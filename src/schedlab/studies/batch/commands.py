@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from schedlab.config.errors import UserError
+from schedlab.studies.batch.commands_speed import add_speed_command
 
 if TYPE_CHECKING:
     from schedlab.studies.batch.simulate import Schedule
@@ -17,7 +18,7 @@ log = logging.getLogger("schedlab.batch")
 
 
 def add_commands(commands: argparse._SubParsersAction) -> None:
-    """Add `evaluate`, which sets `run` to a function (arguments) -> exit status."""
+    """Add `evaluate` and `speed`, which set `run` to a function (arguments) -> exit status."""
     about = "run a window of a trace under a rule and print all measures as one JSON document"
     parser = commands.add_parser("evaluate", help=about, description=about)
     parser.add_argument("--trace", required=True, metavar="FILE", help="trace in the Standard Workload Format, plain or gzip")
@@ -34,6 +35,7 @@ def add_commands(commands: argparse._SubParsersAction) -> None:
     parser.add_argument("--seed", type=int, default=0, help="seed of the warm start (default: 0)")
     parser.add_argument("--starts", type=Path, metavar="OUT.csv", help="write job_id,start of each job")
     parser.set_defaults(run=_evaluate)
+    add_speed_command(commands)
 
 
 def _evaluate(arguments: argparse.Namespace) -> int:

@@ -1,0 +1,48 @@
+"""The devices that torch computes on: found by name, told in words, waited for."""
+
+from __future__ import annotations
+
+import platform
+from typing import TYPE_CHECKING
+
+from schedlab.config.errors import UserError
+from schedlab.config.provenance import processor_name
+
+if TYPE_CHECKING:
+    import torch
+
+
+def find_device(name: str) -> torch.device:
+    """Return a torch device by its name: cpu, cuda, cuda:1, mps. Raises UserError where this machine has none of that name."""
+    import torch
+
+    try:
+        device = torch.device(name)
+    except RuntimeError:
+        raise UserError(f"'{name}' is no device", where="--device", expected="cpu, cuda or mps") from None
+    if device.type == "mps" and not torch.backends.mps.is_available():
+        raise UserError("this machine has no Metal device that torch can use", where="--device", expected="cpu")
+    if device.type == "cuda" and not torch.cuda.is_available():
+        raise UserError("this machine has no CUDA device that torch can use", where="--device", expected="cpu", remedy="run on a GPU node")
+    if device.type == "cuda" and (device.index or 0) >= torch.cuda.device_count():
+        raise UserError(f"there is no device {name}", where="--device", expected=f"an index below {torch.cuda.device_count()}")
+    return device
+
+
+def device_name(device: torch.device) -> str:
+    """Return a device in words: the GPU's name, or the processor's."""
+    import torch
+
+    if device.type == "cuda":
+        return torch.cuda.get_device_name(device)
+    return processor_name() or platform.machine()
+
+
+def wait_for(device: torch.device) -> None:
+    """Return when all that was asked of a device is done; what it was asked, it does later than the call."""
+    import torch
+
+    if device.type == "cuda":
+        torch.cuda.synchronize(device)
+    elif device.type == "mps":
+        torch.mps.synchronize()

@@ -1,0 +1,102 @@
+"""The device speed test: what it learns does not depend on being timed, and its command records what it measured."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import gymnasium
+import numpy as np
+import pytest
+
+torch = pytest.importorskip("torch")
+
+from schedlab.cli.main import main  # noqa: E402
+from schedlab.studies.batch.device_speed import DISCOUNT, SLOWNESS, Ddpg, SpeedSettings, _learning, _take, learn, rates  # noqa: E402
+
+CPU = torch.device("cpu")
+SHORT = ["--steps", "3", "--warm-up", "1", "--repeats", "2", "--batch-sizes", "4,8", "--threads", "1"]
+
+
+def ddpg(batch_size: int = 8) -> Ddpg:
+    return Ddpg(SpeedSettings(batch_size=batch_size), gymnasium.make("Pendulum-v1"), CPU, 100)
+
+
+def test_every_repeat_has_a_rate_and_threads_are_as_before() -> None:
+    before = torch.get_num_threads()
+    measured = rates(SpeedSettings(batch_size=4, steps=3, warm_up=2, repeats=4), CPU)
+    assert len(measured) == 4
+    assert all(rate > 0 for rate in measured)
+    assert torch.get_num_threads() == before
+
+
+def test_the_same_seed_learns_the_same() -> None:
+    states = []
+    for _ in range(2):
+        steps, learner = _learning(SpeedSettings(batch_size=4), CPU, 30)
+        _take(steps, 12)
+        states.append([parameter.detach().clone() for parameter in learner.actor.parameters()])
+    assert all(torch.equal(one, other) for one, other in zip(*states, strict=True))
+
+
+def test_an_update_follows_the_published_rule() -> None:
+    learner = ddpg()
+    rng = np.random.default_rng(1)
+    for number in range(20):
+        observation, following = rng.normal(size=(2, 3)).astype(np.float32)
+        learner.remember(observation, np.float32([0.1 * number]), -1.0, following, float(number % 2))
+    rows = torch.from_numpy(learner.memory[:20])
+    target = rows[:, 4:5] + DISCOUNT * rows[:, 8:9] * learner.slow_critic(torch.cat([rows[:, 5:8], learner.slow_actor(rows[:, 5:8])], 1))
+    target = target.detach()
+    error = [(learner.critic(rows[:, :4]) - target).pow(2).mean().item()]
+    slow = next(learner.slow_critic.parameters()).detach().clone()
+    learner.update()
+    fast = next(learner.critic.parameters()).detach()
+    torch.testing.assert_close(next(learner.slow_critic.parameters()), slow + SLOWNESS * (fast - slow))
+    for _ in range(30):
+        learner.update()
+    error.append((learner.critic(rows[:, :4]) - target).pow(2).mean().item())
+    assert error[1] < 0.5 * error[0]
+
+
+def test_actions_stay_in_range_and_are_noisy_only_where_asked() -> None:
+    learner = ddpg()
+    observation = np.float32([1, 0, 0])
+    assert np.array_equal(learner.act(observation, explore=False), learner.act(observation, explore=False))
+    noisy = np.array([learner.act(observation, explore=True) for _ in range(50)])
+    assert noisy.std() > 0.02
+    assert np.abs(noisy).max() <= 2.0
+
+
+def test_learning_ends_at_the_goal_or_at_the_most_steps() -> None:
+    settings = SpeedSettings(batch_size=4)
+    short = learn(settings, CPU, most=6, goal=0.0)
+    assert (short.solved, short.steps) == (False, 6)
+    assert short.mean_return < 0
+    assert learn(settings, CPU, most=6, goal=-1e9).solved
+
+
+def test_the_command_prints_and_records(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    out = tmp_path / "record.json"
+    assert main(["batch", "speed", *SHORT, "--name", "one", "--out", str(out)]) == 0
+    document = json.loads(capsys.readouterr().out)
+    assert json.loads(out.read_text()) == document
+    assert [(row["threads"], row["batch_size"], len(row["steps_per_s"])) for row in document["measured"]] == [(1, 4, 2), (1, 8, 2)]
+    assert {"name", "device", "packages", "machine", "date", "seed"} <= set(document)
+    assert main(["batch", "speed", *SHORT, "--out", str(out)]) == 2
+    assert "is there already" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [
+        (["--threads", "1,b"], "--threads: '1,b' is no list of numbers"),
+        (["--threads", "0"], "--threads: 'threads' is 0"),
+        (["--batch-sizes", "0"], "--batch-sizes: 'batch_size' is 0"),
+        (["--warm-up", "-1"], "--warm-up: 'warm_up' is -1"),
+        (["--device", "toaster"], "--device: 'toaster' is no device"),
+    ],
+)
+def test_wrong_options_are_told(options: list[str], told: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["batch", "speed", *options]) == 2
+    assert told in capsys.readouterr().err
