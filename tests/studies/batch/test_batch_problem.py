@@ -31,6 +31,23 @@ def test_windows_of_the_parts_share_no_job(problem):
     assert len({unit.block for unit in units}) == len({unit.seed for unit in units}) == len(units)
 
 
+def test_published_windows_are_for_testing_alone_and_those_that_overlap_are_one_block():
+    made = scenario(windows={"length": 32, "starts": [300, 10, 40, 60]})
+    each = BatchProblem(made, make_trace(made.workload)[0])
+    assert [len(each.units(split)) for split in ("train", "validation")] == [0, 0]
+    units = each.units("test")
+    assert [unit.id for unit in units] == ["test-000010", "test-000040", "test-000060", "test-000300"]
+    assert [unit.block for unit in units] == ["test-000010"] * 3 + ["test-000300"]
+    assert {unit.kind for unit in units} == {"published window"}
+
+
+@pytest.mark.parametrize(("starts", "told"), [([369], "starts up to 368"), ([3, 3], "starts that differ"), ([-1], "starts")])
+def test_published_windows_that_cannot_be(starts, told):
+    with pytest.raises(UserError, match=told):
+        made = scenario(windows={"length": 32, "starts": starts})
+        BatchProblem(made, make_trace(made.workload)[0])
+
+
 def test_every_rule_scores_every_measure(problem):
     unit = problem.units("test")[0]
     found = {name: problem.rollout(make({}, problem, 0), unit) for name, make in STUDY.rules.items()}

@@ -9,14 +9,13 @@ from typing import Any
 import numpy as np
 
 from schedlab.config.contract import Metric, Outcome, RuleMaker, Split, Unit
-from schedlab.config.errors import UserError
 from schedlab.config.schema import NoSettings, validate
-from schedlab.config.seeds import derive_seed
 from schedlab.studies.batch.jobs import jobs_of, machine_of, prefill, window
 from schedlab.studies.batch.metrics import job_table, measures
 from schedlab.studies.batch.rules import RULES, require_rule
-from schedlab.studies.batch.settings import BatchScenario, WindowSettings
+from schedlab.studies.batch.settings import BatchScenario
 from schedlab.studies.batch.simulate import simulate
+from schedlab.studies.batch.windows import first_job, require_test_windows, window_units
 from schedlab.workloads.trace import Trace
 
 METRICS = (
@@ -34,7 +33,6 @@ METRICS = (
     Metric("user_bsld_max", "-", "lower", label="mean bounded slowdown of the worst-off user"),
     Metric("jain_users", "-", "higher", label="fairness over users"),
 )
-SPLITS: tuple[Split, ...] = ("train", "validation", "test")
 
 
 @dataclass(frozen=True)
@@ -68,19 +66,11 @@ class BatchProblem:
     def __init__(self, scenario: BatchScenario, trace: Trace) -> None:
         self.scenario, self.machine = scenario, machine_of(trace)
         self.jobs, _ = jobs_of(trace, self.machine)
-        self._starts = {split: window_starts(len(self.jobs), scenario.windows, split) for split in SPLITS}
-        if not self._starts["test"]:
-            raise UserError(
-                f"the test part of {len(self.jobs)} jobs holds no window of {scenario.windows.length}",
-                where=f"scenario {scenario.name}: windows.length",
-                expected="a shorter window, or more jobs",
-            )
+        require_test_windows(len(self.jobs), scenario.windows, scenario.name)
 
     def units(self, split: Split) -> Sequence[Unit]:
-        """Return the windows of a part; no two share a job, so each is a block of its own."""
-        names = {start: f"{split}-{start:06d}" for start in self._starts[split]}
-        seed = self.scenario.seed
-        return [Unit(name, "window", split, name, derive_seed(seed, "batch", "window", start)) for start, name in names.items()]
+        """Return the windows of a part."""
+        return window_units(len(self.jobs), self.scenario.windows, split, self.scenario.seed)
 
     def env(self, unit: Unit, seed: int) -> None:
         """There is nothing to step yet: rules run whole windows."""
@@ -89,7 +79,7 @@ class BatchProblem:
     def rollout(self, policy: RulePolicy, unit: Unit) -> Outcome:
         """Run a window under a rule. A measure that has no denominator is left out."""
         policy.reset(unit)
-        scenario, start = self.scenario, int(unit.id.rpartition("-")[2])
+        scenario, start = self.scenario, first_job(unit)
         chosen = window(self.jobs, self.machine, start, scenario.windows.length)
         before = None
         if scenario.warm_start:
@@ -99,10 +89,3 @@ class BatchProblem:
         found = {**measures(schedule, self.machine), "log_bsld": float(np.log(table["bsld"]).mean())}
         scores = {metric.name: found[metric.name] for metric in METRICS if found[metric.name] is not None}
         return Outcome(scores, details={"jobs": table})
-
-
-def window_starts(count: int, windows: WindowSettings, split: Split) -> tuple[int, ...]:
-    """Return where the windows of a part begin, of `count` jobs."""
-    borders = np.floor(count * np.cumsum([0.0, windows.train_share, windows.validation_share])).astype(int)
-    first, end = dict(zip(SPLITS, zip(borders, [*borders[1:], count], strict=True), strict=True))[split]
-    return tuple(range(int(first), int(end) - windows.length + 1, windows.length))[: windows.most]

@@ -2,24 +2,35 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Annotated, Literal
+
+from pydantic import Field, model_validator
 
 from schedlab.config.schema import Settings, section, setting
 from schedlab.config.settings import MOST, ScenarioSettings
 from schedlab.workloads.settings import WorkloadSettings
 
+Start = Annotated[int, Field(ge=0)]
 RESULTS_VERSION = 1  # raise it when the code of this study changes its results
 
 
 class WindowSettings(Settings):
     """Windows of consecutive jobs, simulated apart. The workload is cut by position into training, validation and test part; windows
-    of a part follow each other, so that no two windows share a job and none passes the border of its part.
+    of a part follow each other, so that no two windows share a job and none passes the border of its part. Given starts are those of a
+    published protocol: all of them are test windows, they may overlap each other and what a policy learned from.
     """
 
     length: int = setting(256, doc="jobs of a window", unit="jobs", ge=1)
     train_share: float = setting(0.5, doc="share of the jobs that policies learn on, from the first job on", unit="fraction", ge=0, lt=1)
     validation_share: float = setting(0.1, doc="share after that, on which the best rule is chosen", unit="fraction", ge=0, lt=1)
     most: int = setting(MOST, doc="most windows of each part, the first ones", unit="windows", ge=1)
+    starts: tuple[Start, ...] = setting((), doc="first jobs of a published protocol's windows, counted from 0; empty: cut by position")
+
+    @model_validator(mode="after")
+    def _starts_differ(self) -> WindowSettings:
+        if len(set(self.starts)) < len(self.starts):
+            raise ValueError("starts that differ; a window that is counted twice weighs twice")
+        return self
 
 
 class BatchScenario(ScenarioSettings):

@@ -1,0 +1,66 @@
+"""Which windows of a workload are simulated: cut by position so that none share a job, or the starts of a published protocol."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from schedlab.config.contract import Split, Unit
+from schedlab.config.errors import UserError
+from schedlab.config.seeds import derive_seed
+from schedlab.studies.batch.settings import WindowSettings
+
+SPLITS: tuple[Split, ...] = ("train", "validation", "test")
+
+
+def window_units(count: int, windows: WindowSettings, split: Split, seed: int) -> list[Unit]:
+    """Return the windows of a part of `count` jobs; the number in a unit's id is its first job.
+
+    Windows of a published protocol are all of the test part. Those that share jobs, directly or over others, are one block: results on
+    them are not independent.
+    """
+    if windows.starts:
+        starts, kind = (sorted(windows.starts) if split == "test" else []), "published window"
+    else:
+        starts, kind = window_starts(count, windows, split), "window"
+    blocks = _blocks(starts, windows.length)
+    return [
+        Unit(f"{split}-{start:06d}", kind, split, f"{split}-{block:06d}", derive_seed(seed, "batch", "window", start))
+        for start, block in zip(starts, blocks, strict=True)
+    ]
+
+
+def first_job(unit: Unit) -> int:
+    """Return the place of a window's first job among the jobs that the cleaning kept."""
+    return int(unit.id.rpartition("-")[2])
+
+
+def require_test_windows(count: int, windows: WindowSettings, scenario: str) -> None:
+    """Raise UserError where a workload of `count` jobs is too short for what is asked of it."""
+    if windows.starts and max(windows.starts) + windows.length > count:
+        raise UserError(
+            f"a window of {windows.length} jobs from job {max(windows.starts)} on passes the end of {count} jobs",
+            where=f"scenario {scenario}: windows.starts",
+            expected=f"starts up to {count - windows.length}",
+        )
+    if not windows.starts and not window_starts(count, windows, "test"):
+        raise UserError(
+            f"the test part of {count} jobs holds no window of {windows.length}",
+            where=f"scenario {scenario}: windows.length",
+            expected="a shorter window, or more jobs",
+        )
+
+
+def window_starts(count: int, windows: WindowSettings, split: Split) -> list[int]:
+    """Return where the windows of a part begin, of `count` jobs cut by position."""
+    borders = np.floor(count * np.cumsum([0.0, windows.train_share, windows.validation_share])).astype(int)
+    first, end = dict(zip(SPLITS, zip(borders, [*borders[1:], count], strict=True), strict=True))[split]
+    return list(range(int(first), int(end) - windows.length + 1, windows.length))[: windows.most]
+
+
+def _blocks(starts: list[int], length: int) -> list[int]:
+    """The first start of each window's block; starts ascend."""
+    blocks: list[int] = []
+    for number, start in enumerate(starts):
+        joined = number > 0 and start < starts[number - 1] + length
+        blocks.append(blocks[-1] if joined else start)
+    return blocks
