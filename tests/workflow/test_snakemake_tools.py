@@ -38,5 +38,6 @@ def test_the_working_directory_may_be_another(repository, tmp_path):
     checkout = shipped_checkout(repository, tmp_path / "checkout")
     elsewhere = tmp_path / "else where"
     jobs = checkout.jobs("adaptation", "--config", "scale=smoke", "--directory", str(elsewhere))
-    assert {"evaluate early/rules", "draw_adaptation", "index_figures"} <= jobs
+    assert {"evaluate early/rules", "draw_adaptation"} <= jobs
+    assert not any("hetero" in job or "batch" in job for job in jobs)  # one study asks for no other
     assert (elsewhere / "results/smoke/adaptation/config/draw.yaml").is_file() and not (checkout.folder / "results").exists()

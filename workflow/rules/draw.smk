@@ -34,7 +34,6 @@ for drawn_study in EXPERIMENT.studies:
             drawn_study
         input:
             study_targets(drawn_study),
-            plots("INDEX.md"),
 
 
 rule index_figures:

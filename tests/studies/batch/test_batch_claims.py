@@ -1,0 +1,48 @@
+"""The ledger's values of ours are what the scenarios of the published protocols give, and each status says what the values say."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+import yaml
+from reference import load
+
+from schedlab.config.claims import agree, read_claims
+from schedlab.studies.batch.jobs import window
+from schedlab.studies.batch.metrics import measures
+from schedlab.studies.batch.simulate import simulate
+
+CONF = Path(__file__).parents[3] / "conf"
+SCENARIOS = sorted(path.stem for path in (CONF / "scenario/batch").glob("published_*.yaml"))
+PUBLISHED_NAMES = {"wfp3": "wfp3_legacy", "unicep": "unicep_legacy"}
+TABLE_STARTS = yaml.safe_load((CONF / "scenario/batch/_published_table.yaml").read_text())["windows"]["starts"]
+LEDGER = read_claims(CONF, "batch")["batch"].claims
+
+
+@pytest.mark.parametrize("scenario", SCENARIOS)
+def test_values_of_ours_are_what_the_scenario_gives(scenario: str, shared_data: Path) -> None:
+    own = yaml.safe_load((CONF / f"scenario/batch/{scenario}.yaml").read_text())
+    windows = {"length": 1024, "starts": TABLE_STARTS} | own.get("windows", {})
+    jobs, machine = load(shared_data / own["workload"]["file"])
+    chosen = [window(jobs, machine, start, windows["length"]) for start in windows["starts"]]
+    weights = [1, 4] if scenario.startswith("published_test_sdsc_sp2") else [1] * len(chosen)  # it counted the last window four times
+    claims = [claim for claim in LEDGER if f"/{scenario}/" in claim.command]
+    for claim in claims:
+        rule, measure = claim.id.rpartition("-")[2], "util_to_last_start" if claim.id.startswith("util") else "avg_bsld"
+        for ours, name in ((claim.ours_reference, PUBLISHED_NAMES.get(rule, rule)), (claim.ours_repaired, rule)):
+            if ours is not None:
+                found = [measures(simulate(each, machine, name, own.get("backfill", "none")), machine)[measure] for each in chosen]
+                assert np.average(found, weights=weights) == pytest.approx(ours, abs=0.005 if len(weights) < 10 else 0.00005), claim.id
+    assert len(claims) == {"published_test_sdsc_sp2_backfill": 0}.get(scenario, 4 if "_test_" in scenario else 10)
+
+
+def test_the_status_says_what_the_values_say() -> None:
+    for claim in LEDGER:
+        if claim.status == "reproduced":
+            assert agree(claim.published, claim.ours_reference, claim.tolerance), claim.id
+        if claim.status == "repaired":
+            assert claim.ours_repaired is not None and not agree(claim.published, claim.ours_repaired, claim.tolerance), claim.id
+        if claim.status == "open":
+            assert claim.ours_reference is None and claim.ours_repaired is None, claim.id
