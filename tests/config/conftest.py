@@ -37,6 +37,12 @@ class GuessSettings(Settings):
     rate: float = setting(0.1, doc="step", gt=0)
 
 
+class LineFigure(Settings):
+    """A drawing's values."""
+
+    record: str = setting("", doc="file that the drawing reads")
+
+
 def line_study() -> Study:
     """The door of the study `line`."""
     return Study(
@@ -58,6 +64,8 @@ def line_study() -> Study:
         requires=lambda s: [Requirement("points", Path(s.data), "the moon")] if s.data else [],
         inputs=lambda s: {"points": ("make_points", "points.parquet")},
         problem=lambda values, inputs: None,
+        figure_settings={"line": LineFigure},
+        figure_files=lambda f: [f.record] if f.record else [],
     )
 
 

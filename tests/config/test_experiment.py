@@ -154,6 +154,19 @@ def test_a_scenario_without_its_data_is_set_aside_with_the_reason(conf, load, tm
     assert found.part_values("line", "late", "make_points")["files"] != before
 
 
+def test_a_file_that_a_drawing_reads_counts_like_the_configuration(conf, load, tmp_path):
+    record = tmp_path / "record.json"
+    edit(conf, "figure/line/line.yaml", "caption: It rises.", f"caption: It rises.\nparams: {{record: {record}}}")
+    with pytest.raises(UserError, match=r"line.yaml: params.*there is no file '.*record.json'"):
+        load()
+    hashes = []
+    for text in ("1", "22"):
+        record.write_text(text)
+        (figure,) = freeze.draw_part(load(), "line")["figures"]
+        hashes.append(figure["files"][str(record)])
+    assert hashes[0] != hashes[1]
+
+
 def test_the_cache_spares_composition_and_forgets_nothing(conf, load, monkeypatch):
     first = load()
     composed = []

@@ -224,6 +224,7 @@ class Study:
     check(scenario) and check_policy(policy, learner's values) may yield or raise UserErrors for what types cannot say; a `where` that is
     a key gets its file in front. policy_files(learner's values): files that learning reads (as data_paths.find_resource finds them), whose
     content then counts like the configuration. commands adds the study's sub-commands to a parser.
+    figure_files(figure's values): files that a drawing reads beside the tables, such as recorded measurements; counted in the same way.
     own_rule(FILE.py:CLASS) gives the maker of a user's own rule where that is something else than a class with `reset` and `act`.
     """
 
@@ -249,5 +250,6 @@ class Study:
     check: Callable[[Any], Iterable[UserError]] | None = None
     check_policy: Callable[[PolicySettings, Any], Iterable[UserError]] | None = None
     policy_files: Callable[[Any], Sequence[str]] | None = None
+    figure_files: Callable[[Any], Sequence[str]] | None = None
     commands: Callable[[argparse._SubParsersAction], None] | None = None
     own_rule: Callable[[str], RuleMaker] | None = None

@@ -200,9 +200,13 @@ def summarise_part(experiment: Experiment, study: str) -> dict[str, Any]:
 def draw_part(experiment: Experiment, study: str) -> dict[str, Any]:
     """What the figures of a study read: their own values, the theme, and what each scenario and policy is."""
     records = experiment.studies[study]
-    figures = [{key: value for key, value in record.items() if key not in UNFROZEN} for record in records.figures.values()]
-    for figure in figures:
-        figure["scenarios"] = records.shown_in(figure)
+    figures = []
+    for record in records.figures.values():
+        figure = {key: value for key, value in record.items() if key not in UNFROZEN}
+        figure["scenarios"] = records.shown_in(record)
+        if record["files"]:
+            figure["files"] = {name: experiment.digest(str(find_resource(name).absolute())) for name in record["files"]}
+        figures.append(figure)
     return {
         **_identity(experiment, study),
         "scale": experiment.scale,

@@ -20,6 +20,7 @@ from typing import Any
 import schedlab
 from schedlab.config.compose import Composed, Composer, Compositions
 from schedlab.config.contract import Study
+from schedlab.config.data_paths import find_resource
 from schedlab.config.errors import UserError, UserErrors, did_you_mean
 from schedlab.config.files import write_text
 from schedlab.config.hashes import content_hash, file_hash
@@ -351,7 +352,11 @@ def figure_record(composed: Composed, name: str, study: Study) -> dict[str, Any]
     params = validate(kind, figure.params, lambda path: composed.locate(("params", *path)))
     names = [[composed.locate(("params", *path)), what, given] for path, what, given in names_within(params)]
     where = {key: composed.locate((key,)) for key in ("scenarios", "policies")}
-    return {**json.loads(figure.model_dump_json()), "names": names, "where": where}
+    files = list(study.figure_files(params) if study.figure_files else ())
+    if missing := next((name for name in files if not find_resource(name).is_file()), None):
+        where_params = composed.locate(("params",))
+        raise UserErrors([UserError(f"there is no file '{missing}'", where=where_params, expected="a recorded measurement")])
+    return {**json.loads(figure.model_dump_json()), "files": files, "names": names, "where": where}
 
 
 def theme_record(composed: Composed, name: str) -> dict[str, Any]:

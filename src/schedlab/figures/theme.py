@@ -100,6 +100,14 @@ def rc(settings: ThemeSettings) -> dict[str, Any]:
     }
 
 
+def colour(number: int) -> str:
+    """Return a colour of the theme applied, from 0 on; after the last comes the first again."""
+    import matplotlib as mpl
+
+    colours = mpl.rcParams["axes.prop_cycle"].by_key()["color"]
+    return colours[number % len(colours)]
+
+
 def new_figure(
     rows: int = 1, columns: int = 1, *, width: float = 1.0, height_mm: float | None = None, **subplots: Any
 ) -> tuple[Figure, Any]:

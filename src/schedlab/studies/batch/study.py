@@ -11,6 +11,7 @@ from schedlab.config.errors import UserError
 from schedlab.config.freeze import read_part
 from schedlab.config.plugins import is_file_target
 from schedlab.config.schema import validate
+from schedlab.studies.batch.figure_settings import FIGURE_SETTINGS, figure_files
 from schedlab.studies.batch.problem import METRICS, RULE_MAKERS, BatchProblem
 from schedlab.studies.batch.settings import RESULTS_VERSION, BatchScale, BatchScenario
 from schedlab.studies.batch.terms import TERMS
@@ -80,7 +81,7 @@ STUDY = Study(
     rules=RULE_MAKERS,
     learners={},
     learner_settings={},
-    figures={},
+    figures={"device_speed": "schedlab.studies.batch.figures_speed:draw_device_speed"},
     parts=parts,
     problem_part=problem_values,
     requires=requires,
@@ -88,6 +89,8 @@ STUDY = Study(
     problem=load_problem,
     details={"jobs": "when each job started, how long it waited, and its slowdown"},
     terms=TERMS,
+    figure_settings=FIGURE_SETTINGS,
+    figure_files=figure_files,
     check=check,
     commands=_commands,
 )

@@ -1,0 +1,42 @@
+"""Figures of the batch study: what is drawn, and what cannot be."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from schedlab.config.contract import FigureSpec
+from schedlab.config.errors import UserError
+from schedlab.studies.batch.figures_speed import draw_device_speed
+
+
+def speeds(**params) -> FigureSpec:
+    return FigureSpec("device_speed", "device_speed", "Speed", "Steps a second.", params=params)
+
+
+@pytest.fixture
+def record(tmp_path: Path) -> Path:
+    rows = [{"device": "cpu", "threads": n, "batch_size": 64, "steps_per_s": [100.0, 120.0 / n], "median": 110.0 / n} for n in (1, 2)]
+    path = tmp_path / "record.json"
+    path.write_text(json.dumps({"name": "desk", "measured": rows}))
+    return path
+
+
+def test_published_and_recorded_speeds_are_bars(record: Path) -> None:
+    drawing = draw_device_speed(None, speeds(published={"Cirrus CPU": 34}, records=[str(record)]))
+    (axes,) = drawing.figure.axes
+    labels = [label.get_text() for label in axes.get_yticklabels()]
+    assert labels == ["Cirrus CPU (published)", "desk, 1 thread, batches of 64", "desk, 2 threads, batches of 64"]
+    assert [bar.get_width() for bar in axes.patches] == [34, 110, 55]
+    assert drawing.caption.endswith("The fastest here: desk, 1 thread, batches of 64, 110 steps a second.")
+
+
+@pytest.mark.parametrize("text", ["", "[]", '{"name": "x", "measured": [{}]}'])
+def test_what_is_no_record_is_told(record: Path, text: str) -> None:
+    record.write_text(text)
+    with pytest.raises(UserError, match=r"record\.json: no record of device speeds"):
+        draw_device_speed(None, speeds(records=[str(record)]))
+    with pytest.raises(UserError, match="no rate to show"):
+        draw_device_speed(None, speeds())
