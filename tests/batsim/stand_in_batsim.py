@@ -2,7 +2,8 @@
 """Stands in for a `batsim` binary: takes its arguments, speaks a recorded conversation over ZeroMQ, writes its output files.
 
 Environment: STAND_IN_CASE a folder of a recorded case; STAND_IN_VERSION what --version prints; STAND_IN_CALL a file for the arguments and
-the process id; STAND_IN_MODE: silent, garbage, dies, deadlock, fails_at_end, no_files, with_child (a child that ignores SIGTERM).
+the process id; STAND_IN_MODE: silent, garbage, odd_events, dies, deadlock, fails_at_end, no_files,
+with_child (a child that ignores SIGTERM).
 """
 
 import argparse
@@ -57,7 +58,8 @@ for number, message in enumerate(said):
     if number == 4 and MODE == "deadlock":
         print("[1.0] Deadlock detected", file=sys.stderr)
         sys.exit(1)
-    socket.send(b"\x00\x01binary" if MODE == "garbage" else json.dumps(message).encode())
+    odd = {"garbage": b"\x00\x01binary", "odd_events": b'{"now": 0, "events": [{"type": "JOB_SUBMITTED", "data": {}}]}'}
+    socket.send(odd.get(MODE) or json.dumps(message).encode())
     json.loads(socket.recv())
 if MODE != "no_files":
     for file in sorted(case.glob("out_*.csv")):

@@ -7,7 +7,7 @@ from typing import Any
 
 import pandas as pd
 import pytest
-from small_runs import Message, platform, run, starting, workload
+from small_runs import Decide, Message, platform, run, starting, workload
 
 from schedlab.batsim.errors import ProtocolError
 from schedlab.batsim.options import Options
@@ -139,11 +139,38 @@ def test_outputs_appear_only_at_the_end(tmp_path: Path) -> None:
         assert {path.name for path in folder.iterdir()} == (names if complete else set())
 
 
+def test_the_summary_has_its_name_last(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    replace = Path.replace
+
+    def fail_for_jobs(path: Path, target: Path) -> Path:
+        if str(target).endswith("_jobs.csv"):
+            raise OSError("no more")
+        return replace(path, target)
+
+    monkeypatch.setattr(Path, "replace", fail_for_jobs)
+    with pytest.raises(OSError, match="no more"), Outputs(tmp_path / "out") as outputs:
+        finish(Simulation(platform(), [workload([], {})], Options(), outputs), starting({}))
+    assert "out_schedule.csv" not in {path.name for path in tmp_path.iterdir()}
+
+
+def finish(simulation: Simulation, decide: Decide) -> None:
+    while (message := simulation.next_message()) is not None:
+        simulation.answer({"now": message["now"], "events": decide(message)})
+
+
+def test_odd_names_stay_within_their_cells(tmp_path: Path) -> None:
+    name, identifier = 'a,"b"\n', "1,2"
+    with Outputs(tmp_path / "out") as outputs:
+        jobs = workload([{"id": identifier, "profile": name}, {"id": "\ud800", "profile": name}], {name: CPU["p"]})
+        finish(Simulation(platform(), [jobs], Options(), outputs), starting({"w0!1,2": "0", "w0!\ud800": "1"}))
+    table = pd.read_csv(tmp_path / "out_jobs.csv")
+    assert table["profile"].tolist() == [name, name]
+    assert table["job_id"].tolist() == [identifier, "\\ud800"]
+
+
 def test_the_metadata_of_a_job_are_quoted(tmp_path: Path) -> None:
     text = 'a "quoted", {odd} text'
     with Outputs(tmp_path / "out") as outputs:
-        simulation = Simulation(platform(), [workload([{"profile": "p"}], CPU)], Options(), outputs)
         decide = starting({"w0!0": "0"}, {1.0: [("SET_JOB_METADATA", {"job_id": "w0!0", "metadata": text})]})
-        while (message := simulation.next_message()) is not None:
-            simulation.answer({"now": message["now"], "events": decide(message)})
+        finish(Simulation(platform(), [workload([{"profile": "p"}], CPU)], Options(), outputs), decide)
     assert pd.read_csv(tmp_path / "out_jobs.csv")["metadata"].tolist() == [text]

@@ -126,6 +126,7 @@ def test_a_version_of_the_protocol_is_taken(stand_in, tmp_path, monkeypatch, ver
         ("silent", BatsimFailed, "said nothing for 1 s"),
         ("dies", BatsimFailed, r"(?s)ended with signal SIGABRT in the middle.*Batsim's last words"),
         ("garbage", BatsimFailed, "speaks another protocol: not a JSON message"),
+        ("odd_events", BatsimFailed, "speaks another protocol: .*JOB_SUBMITTED"),
         ("deadlock", SimulationDeadlock, "jobs wait"),
         ("fails_at_end", BatsimFailed, "ended with status 3 after the simulation"),
         ("no_files", BatsimFailed, "wrote no output file"),

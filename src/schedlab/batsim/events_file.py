@@ -27,7 +27,7 @@ def read_events(path: Path | str, nb_machines: int) -> list[ExternalEvent]:
     """Read a file of external events, in order of their dates; UserError naming the line."""
     path = Path(path)
     events = []
-    for index, line in enumerate(read_text(path, "a file of one JSON object a line").splitlines(), start=1):
+    for index, line in enumerate(read_text(path, "a file of one JSON object a line").split("\n"), start=1):
         if line.strip():
             events.append(_event(line, f"{path}: line {index}", nb_machines))
     return sorted(events, key=lambda event: event.timestamp)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections import deque
 from typing import Any
 
@@ -80,7 +81,7 @@ class LiveJob:
         job = self.job
         workload, _, number = job.id.partition(SEPARATOR)
         metadata = self.metadata.replace('"', '""')
-        head = f"{number},{workload},{job.profile.name},{self.submission:.6f},{job.resources},{job.walltime:.6f}"
+        head = f"{_cell(number)},{_cell(workload)},{_cell(job.profile.name)},{self.submission:.6f},{job.resources},{job.walltime:.6f}"
         if self.state == REJECTED:
             return f'{head},0,REJECTED,,,,,,,,,"{metadata}"\n'
         start, state = self.start, self.state
@@ -90,3 +91,11 @@ class LiveJob:
             f"{head},{1 if state == SUCCESS else 0},{state},{start:.6f},{runtime:.6f},{start + runtime:.6f},{waiting:.6f},"
             f'{turnaround:.6f},{turnaround / runtime:.6f},{self.alloc},{self.energy:.6f},"{metadata}"\n'
         )
+
+
+def _cell(text: str) -> str:
+    """A text as a cell of CSV."""
+    return text if _PLAIN(text) else '"' + text.replace('"', '""') + '"'
+
+
+_PLAIN = re.compile(r'[^,"\r\n]*').fullmatch

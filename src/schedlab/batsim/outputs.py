@@ -11,11 +11,11 @@ from schedlab.config.files import atomic_path
 
 JOBS_HEADER = (
     "job_id,workload_name,profile,submission_time,requested_number_of_resources,requested_time,success,final_state,starting_time,"
-    "execution_time,finish_time,waiting_time,turnaround_time,stretch,allocated_resources,consumed_energy,metadata"
+    "execution_time,finish_time,waiting_time,turnaround_time,stretch,allocated_resources,consumed_energy,metadata\n"
 )
-MACHINE_STATES_HEADER = "time,nb_sleeping,nb_switching_on,nb_switching_off,nb_idle,nb_computing"
-PSTATE_CHANGES_HEADER = "time,machine_id,new_pstate"
-CONSUMED_ENERGY_HEADER = "time,energy,event_type,wattmin,epower"
+MACHINE_STATES_HEADER = "time,nb_sleeping,nb_switching_on,nb_switching_off,nb_idle,nb_computing\n"
+PSTATE_CHANGES_HEADER = "time,machine_id,new_pstate\n"
+CONSUMED_ENERGY_HEADER = "time,energy,event_type,wattmin,epower\n"
 
 
 class Outputs:
@@ -26,14 +26,13 @@ class Outputs:
     """
 
     def __init__(self, prefix: Path | str) -> None:
-        self._prefix = Path(prefix)
+        self._prefix = prefix
         self._stack = ExitStack()
         self._files: dict[str, TextIO] = {}
-        self._energy = False
 
     def open(self, energy: bool) -> None:
         """Begin the files; called by the simulation."""
-        self._energy = energy
+        self._begin("schedule", "")  # first in, last out: the summary gets its name when all others have theirs
         self._begin("jobs", JOBS_HEADER)
         self._begin("machine_states", MACHINE_STATES_HEADER)
         if energy:
@@ -63,8 +62,9 @@ class Outputs:
     def commit(self, schedule: dict[str, str]) -> None:
         """Write the summary and give every file its final name."""
         names = sorted(schedule)
-        self._begin("schedule", ",".join(names))
-        self._files["schedule"].write(",".join(schedule[name] for name in names) + "\n")
+        self._files["schedule"].write(",".join(names) + "\n" + ",".join(schedule[name] for name in names) + "\n")
+        for file in self._files.values():
+            file.close()  # a full disk shows before any file has its name
         self._stack.close()
         self._files.clear()
 
@@ -81,8 +81,8 @@ class Outputs:
         self.discard()
 
     def _begin(self, name: str, header: str) -> None:
-        path = self._prefix.with_name(f"{self._prefix.name}_{name}.csv")
-        temporary = self._stack.enter_context(atomic_path(path))
-        file = self._stack.enter_context(temporary.open("w", encoding="utf-8", newline=""))
-        file.write(header + "\n")
+        temporary = self._stack.enter_context(atomic_path(f"{self._prefix}_{name}.csv"))
+        # half a surrogate pair is legal in JSON but is no UTF-8
+        file = self._stack.enter_context(temporary.open("w", encoding="utf-8", errors="backslashreplace", newline=""))
+        file.write(header)
         self._files[name] = file

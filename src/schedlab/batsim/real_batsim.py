@@ -60,15 +60,15 @@ class RealBatsim:
         for workload in workloads:
             self._arguments += ["-w", str(Path(workload).resolve())]
         self._arguments += command_line_options(options)
-        self._prefix, self._seconds = Path(prefix).absolute(), seconds
+        self._stem, self._seconds = Path(f"{prefix}_").absolute(), seconds  # of file names: PREFIX may be a folder
         self._waiting: dict[str, None] = {}  # in the order of arrival
         self._ends = False
 
     def __enter__(self) -> RealBatsim:
         check_version(self._binary)
-        self._prefix.parent.mkdir(parents=True, exist_ok=True)
+        self._stem.parent.mkdir(parents=True, exist_ok=True)
         with ExitStack() as cleaning:
-            self._folder = Path(tempfile.mkdtemp(prefix=f".{self._prefix.name}.", dir=self._prefix.parent))
+            self._folder = Path(tempfile.mkdtemp(prefix=".batsim.", dir=self._stem.parent))
             cleaning.callback(shutil.rmtree, self._folder, ignore_errors=True)
             self._socket = cleaning.enter_context(JsonSocket("REP", "tcp://127.0.0.1:*", bind=True))
             self._process = self._start([*self._arguments, "-e", str(self._folder / "out"), "-s", self._socket.endpoint])
@@ -102,6 +102,8 @@ class RealBatsim:
             raise BatsimFailed(self._with_tail(f"batsim said nothing for {self._seconds:g} s")) from None
         except ProtocolError as error:
             raise BatsimFailed(f"{self._binary} speaks another protocol: {error}; Batsim 3.1 to 4.2 is needed") from None
+        if not all(_is_event(event) for event in message["events"]):
+            raise BatsimFailed(f"{self._binary} speaks another protocol: {str(message)[:200]}; Batsim 3.1 to 4.2 is needed")
         for event in message["events"]:
             if event["type"] == "JOB_SUBMITTED":
                 self._waiting[event["data"]["job_id"]] = None
@@ -126,7 +128,7 @@ class RealBatsim:
         if not files:
             raise BatsimFailed(self._with_tail("batsim ended well but wrote no output file"))
         for file in files:
-            file.replace(self._prefix.parent / (self._prefix.name + file.name.removeprefix("out")))
+            file.replace(f"{self._stem}{file.name.removeprefix('out_')}")
 
     def _check_alive(self) -> None:
         status = self._process.poll()
@@ -214,6 +216,12 @@ def check_version(binary: str) -> None:
             expected="Batsim 3.1 to 4.2",
             remedy="install one of these, or use --backend embedded",
         )
+
+
+def _is_event(event: Any) -> bool:
+    if not isinstance(event, dict) or not isinstance(event.get("type"), str) or not isinstance(event.get("data"), dict):
+        return False
+    return event["type"] != "JOB_SUBMITTED" or isinstance(event["data"].get("job_id"), str)
 
 
 def _status(status: int) -> str:
