@@ -226,6 +226,11 @@ def test_registration_can_go_on_after_its_end() -> None:
     assert run(starting({"w0!0": "0-1", "w0!1": "2"}, more), TWO, DELAYS, dynamic_jobs=True).messages[-1]["now"] == 5.0
 
 
+def test_registration_cannot_go_on_where_there_was_none() -> None:
+    with pytest.raises(ProtocolError, match="set the option dynamic_jobs"):
+        run(starting({}, {0: [("NOTIFY", {"type": "continue_registration"})]}), [], {})
+
+
 def test_the_scheduler_can_run_jobs_by_itself() -> None:
     """SUBMITTED -> RUNNING -> a final state, SUBMITTED -> REJECTED: as documented, where Batsim 4.2.1 aborts."""
     state = [("CHANGE_JOB_STATE", {"job_id": f"w0!{job}", "job_state": state}) for job, state in ((0, "RUNNING"), (1, "REJECTED"))]
@@ -251,9 +256,10 @@ def test_external_events(tmp_path: Path) -> None:
     events = [
         {"type": "machine_unavailable", "resources": "0-1", "timestamp": 2},
         {"type": "machine_available", "resources": "0", "timestamp": 8},
-        {"type": "fire", "timestamp": 8, "where": {"room": 4}},
+        {"type": "fire", "timestamp": 8, "where": {"room": "4\u2028"}},
     ]
-    (tmp_path / "events.txt").write_text("\n".join(map(json.dumps, reversed(events))) + "\n\n")
+    lines = [json.dumps(event, ensure_ascii=False) for event in reversed(events)]
+    (tmp_path / "events.txt").write_text("\n".join(lines) + "\n\n", encoding="utf-8")
     options = {"events_file": tmp_path / "events.txt"}
     decide = starting({"w0!0": "0-1", "w0!1": "2"})
     done = run(decide, TWO, DELAYS, forward_unknown_events=True, **options)

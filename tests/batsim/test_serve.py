@@ -6,11 +6,13 @@ import json
 import threading
 
 import batsim.batsim
+import numpy as np
 import pytest
 import zmq
 from recorded import Replay
 from tiny_simulator import TinySimulator
 
+from schedlab.batsim.backend import message_text
 from schedlab.batsim.errors import ProtocolError
 from schedlab.batsim.json_socket import JsonSocket, check_endpoint
 from schedlab.batsim.pybatsim_bus import SchedulerFailed
@@ -62,6 +64,13 @@ def execute_at_once(endpoint, messages):
         decisions = [{"timestamp": message["now"], "type": "EXECUTE_JOB", "data": {"job_id": job, "alloc": "0"}} for job in jobs]
         rep.send_string(json.dumps({"now": message["now"], "events": decisions}))
     rep.close()
+
+
+def test_numpy_numbers_can_be_sent_and_what_json_cannot_hold_is_told():
+    assert message_text({"now": np.float64(1.5), "events": [np.int64(3)]}) == '{"now":1.5,"events":[3]}'
+    for odd in ({1}, float("nan"), float("inf")):
+        with pytest.raises(ProtocolError, match="cannot be sent"):
+            message_text({"now": 0.0, "events": [odd]})
 
 
 def test_a_scheduler_that_never_comes_is_told_after_the_limit():

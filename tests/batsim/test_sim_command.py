@@ -158,13 +158,16 @@ def test_a_scheduler_file_that_hangs_while_it_is_loaded_is_stopped(tmp_path, cap
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--options", "{"], "--options: no JSON"),
+        (["--options", "{"], "--options: is no valid JSON"),
+        (["--options", "[" * 100_000], "--options: is no valid JSON"),
+        (["--options", '{"priority": NaN}'], "NaN is no number of JSON"),
         (["--options", "[]"], "--options: no JSON object"),
         (["--options", '{"priority": "sjf"}'], "unknown option 'priority' of Fcfs"),
         (["--scheduler", "esy"], "did you mean 'easy'"),
         (["--events", "nosuch.txt"], "nosuch.txt"),
         (["--master-host", "boss"], "boss"),
         (["--backend", "batsim", "--batsim", "no-such-binary"], "no program 'no-such-binary'"),
+        (["--messages", "/"], "/: is a folder"),
     ],
 )
 def test_wrong_input_is_told_with_status_2(tmp_path, capsys, arguments, message):
@@ -173,6 +176,52 @@ def test_wrong_input_is_told_with_status_2(tmp_path, capsys, arguments, message)
     assert message in captured.err
     assert "Traceback" not in captured.err
     assert files(tmp_path) == []
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--mmax", "-3"], "'-3' is no number of hosts"),
+        (["--mmax", "all"], "'all' is no number of hosts"),
+        (["--scheduler-limit", "nan"], "'nan' is no number of seconds from 0 to 1e+06"),
+        (["--scheduler-limit", "1e300"], "'1e300' is no number of seconds"),
+        (["--simulator-limit", "soon"], "'soon' is no number of seconds"),
+    ],
+)
+def test_impossible_numbers_on_the_command_line_are_told(tmp_path, capsys, arguments, message):
+    with pytest.raises(SystemExit) as left:
+        run_delays(tmp_path, *arguments)
+    assert left.value.code == 2
+    assert message in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    "text", ["raise SystemExit(0)", SCHEDULER.replace("ACTION", "pass") + "    def __init__(self, options):\n        raise SystemExit(0)\n"]
+)
+def test_a_scheduler_that_leaves_while_it_is_made_is_told(tmp_path, capsys, text):
+    (tmp_path / "mine.py").write_text(text)
+    assert run_delays(tmp_path, scheduler=tmp_path / "mine.py") == 2
+    assert "SystemExit: 0" in capsys.readouterr().err
+    assert files(tmp_path) == ["mine.py"]
+
+
+@pytest.mark.parametrize("backend", ["embedded", "batsim"])
+def test_a_prefix_may_be_a_folder(tmp_path, monkeypatch, backend):
+    binary = stand_in(tmp_path, monkeypatch)
+    monkeypatch.chdir(tmp_path / "bin")
+    choice = ["--backend", backend, "--batsim", str(binary), "--export", "sub/"]
+    assert run_delays(tmp_path, *choice, scheduler="easyBackfill") == 0
+    assert {"_jobs.csv", "_machine_states.csv", "_schedule.csv"} <= set(files(tmp_path / "bin" / "sub"))
+    assert files(tmp_path) == ["bin"]
+
+
+def test_what_json_cannot_hold_is_told_where_the_conversation_is_recorded(tmp_path, capsys):
+    call = "self.bs._events_to_send.append({'timestamp': self.bs.time(), 'type': 'REJECT_JOB', 'data': {'job_id': {1}}})"
+    scheduler = own_scheduler(tmp_path, call)
+    assert run_delays(tmp_path, "--messages", str(tmp_path / "m.jsonl"), scheduler=scheduler) == 1
+    error = capsys.readouterr().err
+    assert "set {1} cannot be written as JSON" in error
+    assert "Traceback" not in error
 
 
 def test_the_same_call_runs_a_real_batsim(tmp_path, monkeypatch, capsys):

@@ -8,6 +8,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Protocol, TextIO
 
+from schedlab.batsim.errors import ProtocolError
+from schedlab.config.errors import UserError
+
 
 class Backend(Protocol):
     """One side of the conversation of Batsim's protocol: it speaks first, and each message is answered exactly once."""
@@ -41,7 +44,7 @@ class RecordedConversation:
         self._backend.answer(message)
 
     def _write(self, direction: str, message: dict[str, Any]) -> None:
-        self._file.write(json.dumps({"dir": direction, "msg": message}, separators=(",", ":"), default=_plain) + "\n")
+        self._file.write(f'{{"dir":"{direction}","msg":{message_text(message)}}}\n')
 
 
 @contextmanager
@@ -54,11 +57,21 @@ def recorded(backend: Backend, path: Path | str | None) -> Iterator[Backend]:
         yield backend
         return
     path = Path(path)
+    if path.is_dir():
+        raise UserError("is a folder", where=str(path), expected="a file for the conversation")
     path.parent.mkdir(parents=True, exist_ok=True)
     partial = path.with_name(path.name + ".partial")
     with partial.open("w", encoding="utf-8") as file:
         yield RecordedConversation(backend, file)
     partial.replace(path)
+
+
+def message_text(message: dict[str, Any]) -> str:
+    """Return a message as JSON; ProtocolError where it holds something that JSON has no form for."""
+    try:
+        return json.dumps(message, separators=(",", ":"), default=_plain, allow_nan=False)
+    except (TypeError, ValueError, RecursionError) as error:
+        raise ProtocolError(f"cannot be sent: {error or 'nested too deeply'}", message, expected="what JSON can hold") from None
 
 
 def _plain(value: Any) -> Any:

@@ -181,11 +181,14 @@ class Decisions:
         if simulation.options.acknowledge_dynamic_jobs:
             simulation.acknowledge(live)
 
-    def _check_registration(self, event: dict[str, Any]) -> None:
+    def _check_dynamic_jobs(self, event: dict[str, Any]) -> None:
         if not self._simulation.options.dynamic_jobs:
             raise ProtocolError(
                 "registers something", event, expected="a simulation with dynamic jobs", remedy="set the option dynamic_jobs"
             )
+
+    def _check_registration(self, event: dict[str, Any]) -> None:
+        self._check_dynamic_jobs(event)
         if self._simulation.registration_finished:
             raise ProtocolError("comes after registration_finished", event, expected="continue_registration before it")
 
@@ -194,6 +197,8 @@ class Decisions:
         kind = data.get("type")
         if not isinstance(kind, str) or kind not in kinds:
             raise ProtocolError(f"notifies of {kind!r:.60}", event, expected=" or ".join(kinds))
+        if kind == "continue_registration":
+            self._check_dynamic_jobs(event)
         self._simulation.registration_finished = kinds[kind]
 
     def _set_metadata(self, data: dict[str, Any], event: dict[str, Any]) -> None:

@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
+from schedlab.batsim.backend import message_text
 from schedlab.batsim.errors import ProtocolError
 from schedlab.config.errors import UserError
 
@@ -58,11 +59,11 @@ class JsonSocket:
     def send(self, message: dict[str, Any], seconds: float | None) -> None:
         """Send a message. A connected end queues it where the other side is not there yet; a bound one waits for the other side.
 
-        Raises NoAnswer where it waits for longer than `seconds` (None: for ever).
+        Raises NoAnswer where it waits for longer than `seconds` (None: for ever), ProtocolError for what JSON cannot hold.
         """
         if not self._socket.poll(None if seconds is None else int(seconds * 1000), self._zmq.POLLOUT):
             raise NoAnswer
-        self._socket.send(json.dumps(message, separators=(",", ":")).encode())
+        self._socket.send(message_text(message).encode())
 
     def receive(self, seconds: float | None, look: Callable[[], None] = lambda: None) -> dict[str, Any]:
         """Wait for a message.

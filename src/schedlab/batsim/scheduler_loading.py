@@ -45,7 +45,7 @@ def load_scheduler(name: str, options: dict[str, Any] | None = None, prefix: str
         return _instance(found, {} if options is None else options, prefix)
     except (UserError, MemoryError):
         raise
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         raise UserError(
             f"the scheduler cannot be made: {type(error).__name__}: {error}", where=name, remedy="check the options and the class"
         ) from error

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import contextlib
-import json
 import logging
 import signal
 import sys
@@ -20,6 +19,7 @@ if TYPE_CHECKING:
     from schedlab.batsim.running import Inputs
 
 log = logging.getLogger(__name__)
+MOST_SECONDS = 1e6  # of a limit; clocks of the operating system end somewhere above
 SUMMARY = (
     ("jobs", "nb_jobs"),
     ("finished", "nb_jobs_finished"),
@@ -45,7 +45,7 @@ def add_sim_commands(groups: argparse._SubParsersAction) -> None:
     run.add_argument("--options", default="{}", metavar="JSON", help="the scheduler's options, a JSON object")
     run.add_argument("--backend", choices=("embedded", "batsim"), default="embedded", help="simulator inside (default) or a real Batsim")
     run.add_argument("--batsim", default="batsim", metavar="FILE", help="the binary for --backend batsim (default: batsim on PATH)")
-    run.add_argument("--simulator-limit", type=_seconds, default=60.0, metavar="S", help="for each message of a real Batsim; 0: none")
+    run.add_argument("--simulator-limit", type=_limit, default=60.0, metavar="S", help="for each message of a real Batsim; 0: none")
     run.add_argument("--traceback", action="store_true", help="where the scheduler raises an error, show the calls that led to it")
     run.set_defaults(run=_run)
 
@@ -72,14 +72,14 @@ def _add_inputs(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--profile-reuse", action="store_true", help="keep profiles whose last job ended, for later dynamic jobs")
     parser.add_argument("--forward-profiles", action="store_true", help="send the profile with each submission")
     parser.add_argument("--compute-sharing", action="store_true", help="several jobs may run on one host")
-    parser.add_argument("--mmax", type=int, default=0, metavar="N", help="use the first N compute hosts only")
+    parser.add_argument("--mmax", type=_hosts, default=0, metavar="N", help="use the first N compute hosts only; 0: all (default)")
     parser.add_argument("--mmax-workload", action="store_true", help="use as many compute hosts as the workloads' largest nb_res")
     parser.add_argument(
         "--master-host", default="master_host", metavar="NAME", help="the host that computes nothing (default: %(default)s)"
     )
     parser.add_argument("--network", choices=("simulate", "ignore"), default="simulate", help="ignore: communications take no time")
     parser.add_argument("--control-latency", action="store_true", help="completions reach the scheduler after the network's latency")
-    parser.add_argument("--scheduler-limit", type=_seconds, default=60.0, metavar="S", help="for each answer, in s; 0: none (default: 60)")
+    parser.add_argument("--scheduler-limit", type=_limit, default=60.0, metavar="S", help="for each answer, in s; 0: none (default: 60)")
 
 
 def _run(arguments: argparse.Namespace) -> int:
@@ -178,18 +178,27 @@ def _inputs(arguments: argparse.Namespace) -> Inputs:
 
 
 def _scheduler_options(text: str) -> dict[str, Any]:
-    try:
-        options = json.loads(text)
-    except ValueError as error:
-        raise UserError(f"no JSON: {error}", where="--options", expected='an object such as \'{"priority": "sjf"}\'') from error
+    from schedlab.batsim.json_input import parse_json
+
+    expected = 'an object such as \'{"priority": "sjf"}\''
+    options = parse_json(text, "--options", expected)
     if not isinstance(options, dict):
-        raise UserError("no JSON object", where="--options", expected='an object such as \'{"priority": "sjf"}\'')
+        raise UserError("no JSON object", where="--options", expected=expected)
     return options
 
 
-def _seconds(text: str) -> float | None:
+def _limit(text: str) -> float | None:
     """A limit on the command line: seconds, 0 for none."""
-    seconds = float(text)
-    if not 0 <= seconds < float("inf"):
-        raise ValueError
+    try:
+        seconds = float(text)
+    except ValueError:
+        seconds = -1.0
+    if not 0 <= seconds <= MOST_SECONDS:
+        raise argparse.ArgumentTypeError(f"'{text}' is no number of seconds from 0 to {MOST_SECONDS:g}")
     return seconds or None
+
+
+def _hosts(text: str) -> int:
+    if not (text.isascii() and text.isdigit() and len(text) < 10):
+        raise argparse.ArgumentTypeError(f"'{text}' is no number of hosts")
+    return int(text)

@@ -95,7 +95,7 @@ def load_module(path: Path) -> ModuleType:
     sys.modules[name] = module  # before it runs: dataclasses look their module up
     try:
         spec.loader.exec_module(module)
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         del sys.modules[name]
         raise UserError(
             f"the file does not run: {type(error).__name__}: {error}", where=_where(path, error), remedy="mend the file"
@@ -103,7 +103,7 @@ def load_module(path: Path) -> ModuleType:
     return module
 
 
-def _where(path: Path, error: Exception) -> str:
+def _where(path: Path, error: BaseException) -> str:
     """Give file and line of the deepest frame (or the syntax error) that lies in the file itself."""
     line = error.lineno if isinstance(error, SyntaxError) else None
     trace = error.__traceback__
