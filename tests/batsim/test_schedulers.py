@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import itertools
+from unittest import mock
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from plain_availability import PlainAvailability
 from tiny_simulator import TinySimulator
 
 from schedlab.batsim.errors import SimulationDeadlock
 from schedlab.batsim.pybatsim_bus import PyBatsimRun, run_pybatsim
 from schedlab.batsim.scheduler_loading import OURS, load_scheduler
+from schedlab.batsim.schedulers import conservative
 from schedlab.batsim.schedulers.host_set import HostSet
 from schedlab.config.errors import UserError
 
@@ -202,6 +206,28 @@ def test_conservative_moves_no_reservation_later_and_no_start_behind_its_reserva
             assert all(now_planned[name] <= date for name, date in reserved.items())
             reserved = now_planned
     assert len(simulation.ends) == len(jobs)
+
+
+def with_plain_plan(jobs, events=(), hosts=HOSTS):
+    with mock.patch.object(conservative, "Availability", PlainAvailability):
+        return simulate("conservative", jobs, events=events, hosts=hosts)
+
+
+@given(jobs=whole, events=machine_events)
+@settings(max_examples=150, deadline=None)
+def test_the_compiled_plan_of_conservative_gives_the_schedule_of_the_plain_one(jobs, events):
+    assert simulate("conservative", jobs, events=events).starts == with_plain_plan(jobs, events).starts
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_the_compiled_plan_is_the_plain_one_where_many_jobs_wait(seed):
+    random = np.random.default_rng(seed)
+    walltimes = random.exponential(100, 45) + 1
+    columns = random.exponential(5, 45).cumsum(), random.integers(1, 13, 45), walltimes, walltimes * random.uniform(0.05, 1, 45)
+    jobs = list(zip(*(column.tolist() for column in columns), strict=True))
+    ours, plain = simulate("conservative", jobs, hosts=16), with_plain_plan(jobs, hosts=16)
+    assert ours.starts == plain.starts
+    assert max(ours.starts[i] - jobs[i][0] for i in ours.starts) > 1000, "the queue is deep"
 
 
 def test_conservative_differs_from_easy_where_a_later_job_would_delay_the_second():

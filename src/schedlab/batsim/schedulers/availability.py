@@ -1,0 +1,195 @@
+"""How many hosts are free from now on, and reservations in it: compiled, as each event asks it of every waiting job."""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+
+SPARE = 8  # steps for which there is room at first; it doubles where that is not enough
+
+
+class Availability:
+    """How many hosts are free from now on: a step function of time, and reservations of hosts for a stretch of it.
+
+    Between `times[i]` and `times[i + 1]`, `free[i]` hosts are free; the last step has no end. Dates and durations in s.
+    """
+
+    def __init__(self, now: float, hosts: int) -> None:
+        self._times, self._free = np.empty(SPARE), np.empty(SPARE, np.int64)
+        self._times[0], self._free[0] = now, hosts
+        self._count = 1
+
+    def advance(self, now: float) -> None:
+        """Forget what lies before `now`."""
+        past = int(self._times[: self._count].searchsorted(now, side="right")) - 1
+        if past > 0:
+            left = self._count - past
+            for column in (self._times, self._free):
+                column[:left] = column[past : self._count]
+            self._count = left
+        self._times[0] = now
+
+    def reserve(self, hosts: int, duration: float) -> float:
+        """Take hosts at the first date from which they are free for the whole duration; returns it, infinity where there is none."""
+        begin = float(_earliest(self._times, self._free, self._count, hosts, duration, np.inf, -np.inf, np.inf))
+        if begin < np.inf:
+            self.occupy(begin, begin + duration, hosts)
+        return begin
+
+    def occupy(self, begin: float, end: float, hosts: int) -> None:
+        """Take hosts for a stretch of time; a negative number gives them back."""
+        self._times, self._free = _with_room(self._times, self._free, self._count)
+        self._count = _occupy(self._times, self._free, self._count, begin, end, hosts)
+
+    def bring_forward(self, opened: list[tuple[float, float]], hosts: np.ndarray, durations: np.ndarray, starts: np.ndarray) -> None:
+        """Move reservations to earlier dates after hosts were given back in the stretches `opened`, until none can move.
+
+        `hosts`, `durations` and `starts` describe the reservations (infinite start: none), shape (jobs,); `starts` is changed in place.
+        The stretches are taken one after the other, and for each the reservations in their order: one is taken out and made anew at
+        the first date possible (its old place is free, so it cannot become later), and where it moves its old place is another
+        stretch, the last. Only a reservation that fits into the stretch, and begins after it does, can move because of it.
+        """
+        self._times, self._free, self._count = _bring_forward(
+            self._times, self._free, self._count, np.array(opened), hosts, durations, starts
+        )
+
+
+@njit(cache=True)
+def _earliest(times, free, count, hosts, duration, before, low, high):
+    """Return the first date from which hosts are free for a duration; `before` where there is none before that.
+
+    Where `before` is finite, hosts are taken from then on for the same duration: by the reservation that would be moved.
+    Hosts were given back between `low` and `high` only, so that nothing that ends by `low` or begins at `high` is new.
+    """
+    step = _step_at(times, count, low - duration)
+    begin = times[step]
+    while step < count and times[step] < before:
+        if free[step] < hosts:
+            if begin + duration <= times[step]:
+                return begin
+            begin = times[step + 1] if step + 1 < count else np.inf
+            if begin >= high:
+                return before
+        step += 1
+    while step < count and times[step] < begin + duration:
+        if free[step] < (0 if times[step] < before + duration else hosts):
+            return before
+        step += 1
+    return min(begin, before)
+
+
+@njit(cache=True)
+def _with_room(times, free, count):
+    """Return the columns with room for the four steps that a move may add."""
+    if count + 4 <= len(times):
+        return times, free
+    more_times, more_free = np.empty(2 * len(times)), np.empty(2 * len(times), np.int64)
+    more_times[:count], more_free[:count] = times[:count], free[:count]
+    return more_times, more_free
+
+
+@njit(cache=True)
+def _occupy(times, free, count, begin, end, hosts):
+    """Take hosts for a stretch of time; returns the new number of steps, of which no two neighbours are equal."""
+    first, count = _step(times, free, count, begin)
+    last, count = _step(times, free, count, end)
+    free[first:last] -= hosts
+    count = _join(times, free, count, last)
+    return _join(times, free, count, first)
+
+
+@njit(cache=True)
+def _step(times, free, count, date):
+    """Return the step that begins at a date, made where there is none, and the number of steps."""
+    if date <= times[0]:
+        return 0, count
+    at = _step_at(times, count, date)
+    if times[at] != date:
+        at += 1
+        for step in range(count, at, -1):
+            times[step], free[step] = times[step - 1], free[step - 1]
+        times[at], free[at] = date, free[at - 1]
+        count += 1
+    return at, count
+
+
+@njit(cache=True)
+def _step_at(times, count, date):
+    """Return the last step that begins by a date; the first where there is none."""
+    first, last = 0, count - 1
+    while first < last:
+        middle = (first + last + 1) // 2
+        if times[middle] <= date:
+            first = middle
+        else:
+            last = middle - 1
+    return first
+
+
+@njit(cache=True)
+def _join(times, free, count, at):
+    """Drop a step at which nothing changes; returns the number of steps."""
+    if at == 0 or at >= count or free[at] != free[at - 1]:
+        return count
+    for step in range(at, count - 1):
+        times[step], free[step] = times[step + 1], free[step + 1]
+    return count - 1
+
+
+@njit(cache=True)
+def _most_free(times, free, count, begin, end):
+    """Return the largest number of hosts that is free at any moment of a stretch of time."""
+    step = _step_at(times, count, begin)
+    most = 0
+    while step < count and times[step] < end:
+        most = max(most, free[step])
+        step += 1
+    return most
+
+
+@njit(cache=True)
+def _bring_forward(times, free, count, opened, hosts, durations, starts):
+    """As `Availability.bring_forward`; returns the columns and the number of steps.
+
+    A reservation that was looked at can move only because of stretches that were opened since then: `known` says how many there were.
+    `hull` gives the first begin and the last end of each stretch and all after it.
+    """
+    last = len(opened)
+    stretches, hull = opened.copy(), np.empty_like(opened)
+    for at in range(last):
+        _extend_hull(hull, at, opened[at, 0], opened[at, 1])
+    known = np.zeros(len(starts), np.int64)
+    at = 0
+    while at < last:
+        begin, end = stretches[at]
+        room = _most_free(times, free, count, begin, end)
+        for job in range(len(starts)):
+            start, duration = starts[job], durations[job]
+            if known[job] == last or hosts[job] > room or not begin < start < np.inf:
+                continue
+            low, high = hull[max(at, known[job])]
+            known[job] = last
+            earlier = _earliest(times, free, count, hosts[job], duration, start, low, high)
+            if earlier == start:
+                continue
+            times, free = _with_room(times, free, count)
+            count = _occupy(times, free, count, start, start + duration, -int(hosts[job]))
+            count = _occupy(times, free, count, earlier, earlier + duration, int(hosts[job]))
+            starts[job] = earlier
+            if last == len(stretches):
+                stretches, hull = np.concatenate((stretches, stretches)), np.concatenate((hull, hull))
+            stretches[last] = start, start + duration
+            _extend_hull(hull, last, start, start + duration)
+            last += 1
+            room = _most_free(times, free, count, begin, end)
+        at += 1
+    return times, free, count
+
+
+@njit(cache=True)
+def _extend_hull(hull, last, begin, end):
+    hull[last] = begin, end
+    for at in range(last - 1, -1, -1):
+        if hull[at, 0] <= begin and hull[at, 1] >= end:
+            break
+        hull[at] = min(hull[at, 0], begin), max(hull[at, 1], end)
