@@ -1,13 +1,17 @@
-"""Simulated jobs per second and peak memory of the embedded simulator: python benchmarks/simulator.py [CASE ...]
+"""Simulated jobs per second and peak memory of the embedded simulator.
+
+    python benchmarks/simulator.py [CASE ...]
 
 Each case runs in a process of its own and prints a line of a table. `jobs/s` counts wall-clock time from the first message to the last
 answer, reading of the inputs excluded; `memory` is the peak of resident memory above that after the imports.
 The workloads are made here from fixed seeds: arrivals at random, sizes and runtimes log-uniform, walltimes one to three times the runtime,
-so that the hosts would be busy for `LOAD` of the time.
+so that the hosts would be busy for `LOAD` of the time. Those of `lublin` cases come from the model of Lublin and Feitelson at that load:
+many arrive at some times of the day, and walltimes are up to five times the runtime.
 """
 
 from __future__ import annotations
 
+import argparse
 import json
 import resource
 import subprocess
@@ -21,24 +25,29 @@ import numpy as np
 
 LOAD = 0.9
 SPEED = 1e9  # flop/s of a host
-CASES = {
-    **{f"{kind}-{hosts}-{scheduler}": None for kind in ("delay", "cpu") for hosts in (128, 2280) for scheduler in ("fcfs", "easy")},
-    "communication": None,
-    "million": None,
-    "million-core": None,
-}
+CASES = (
+    *(f"{kind}-{hosts}-{scheduler}" for kind in ("delay", "cpu") for hosts in (128, 2280) for scheduler in ("fcfs", "easy")),
+    *(f"lublin-{hosts}-{scheduler}" for hosts in (128, 2280) for scheduler in ("easy", "conservative")),
+    "communication",
+    "million",
+    "million-core",
+)
 
 
 def main() -> None:
     """Run the cases named on the command line, by default all."""
-    names = sys.argv[1:] or list(CASES)
-    if len(names) == 2 and names[0] == "--here":
-        print(json.dumps(measure(names[1])))
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0], epilog="cases: " + ", ".join(CASES))
+    parser.add_argument("cases", nargs="*", metavar="CASE", help="default: all")
+    parser.add_argument("--here", action="store_true", help="one case in this process, as JSON")
+    arguments = parser.parse_args()
+    names = arguments.cases or CASES
+    if unknown := [name for name in names if name not in CASES]:
+        parser.error(f"no case '{unknown[0]}'; there are: {', '.join(CASES)}")
+    if arguments.here:
+        print(json.dumps(measure(names[0])))
         return
     print(f"{'case':22} {'jobs':>9} {'seconds':>8} {'jobs/s':>8} {'memory MB':>10} {'bytes/job':>10}", flush=True)
     for name in names:
-        if name not in CASES:
-            sys.exit(f"no case '{name}'; there are: {', '.join(CASES)}")
         done = subprocess.run([sys.executable, __file__, "--here", name], stdout=subprocess.PIPE, text=True, check=True)
         row = json.loads(done.stdout)
         jobs, seconds, memory, per_job = row["jobs"], row["seconds"], row["memory"] / 1e6, row["growth"] / row["jobs"]
@@ -86,7 +95,10 @@ def inputs(name: str, folder: Path) -> tuple[int, int, str | None]:
         return 1_000_000, 128, None if name == "million-core" else "fcfs"
     kind, hosts, scheduler = name.split("-")
     write_platform(folder / "p.xml", int(hosts))
-    write_workload(folder / "w.json", 10_000, int(hosts), kind)
+    if kind == "lublin":
+        write_lublin(folder / "w.json", 10_000, int(hosts))
+    else:
+        write_workload(folder / "w.json", 10_000, int(hosts), kind)
     return 10_000, int(hosts), scheduler
 
 
@@ -125,6 +137,23 @@ def write_workload(path: Path, count: int, hosts: int, kind: str) -> None:
         {"id": number, "subtime": submission, "res": size, "walltime": walltime, "profile": str(profile)}
         for number, (submission, size, walltime, profile) in enumerate(zip(*columns, strict=True))
     ]
+    path.write_text(json.dumps({"nb_res": hosts, "jobs": jobs, "profiles": profiles}))
+
+
+def write_lublin(path: Path, count: int, hosts: int) -> None:
+    """Write delay jobs of the Lublin-Feitelson model; a job gets a second more than it asks for."""
+    from schedlab.workloads.estimates import EstimateSettings
+    from schedlab.workloads.lublin import LublinSettings, lublin
+
+    settings = LublinSettings(jobs=count, processors=hosts, load=LOAD, estimates=EstimateSettings(model="factor"))
+    trace = lublin(settings, seed=1).jobs
+    runtimes = trace["run"].clip(lower=1.0)
+    columns = (trace["submit"].tolist(), trace["procs_allocated"].tolist(), (trace["time_requested"] + 1).tolist(), runtimes.tolist())
+    jobs = [
+        {"id": number, "subtime": submission, "res": size, "walltime": walltime, "profile": f"{runtime:g}"}
+        for number, (submission, size, walltime, runtime) in enumerate(zip(*columns, strict=True))
+    ]
+    profiles = {f"{runtime:g}": {"type": "delay", "delay": runtime} for runtime in sorted(set(runtimes))}
     path.write_text(json.dumps({"nb_res": hosts, "jobs": jobs, "profiles": profiles}))
 
 
