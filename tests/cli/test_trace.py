@@ -111,6 +111,10 @@ def test_platforms(shipped, capsys):  # noqa: ARG001
         (("trace", "clean", "nameless.swf", "o.swf"), "MaxProcs"),
         (("trace", "trim", "good.swf", "o.swf", "--load", "0.5"), "needs count"),
         (("trace", "trim", "good.swf", "o.swf", "--users", "99"), "no job is left"),
+        (("trace", "trim", "good.swf", "o.swf", "--scale-load", "0"), "expected a number above 0"),
+        (("trace", "trim", "good.swf", "o.swf", "--scale-load", "nan"), "expected a number above 0"),
+        (("trace", "trim", "late.swf", "o.swf", "--start", "5"), "which is no date"),
+        (("trace", "clean", "late.swf", "o.swf", "--shift"), "which is no date"),
         (("trace", "lublin", "o.swf", "--jobs", "0"), "--jobs"),
         (("trace", "lublin", "o.swf", "--estimates", "wrong"), "--estimates"),
         (("trace", "to-batsim", "good.swf", "o.json", "--platform", "gaja"), "did you mean 'gaia'"),
@@ -125,6 +129,7 @@ def test_mistakes_end_with_status_2_one_paragraph_and_no_file(tmp_path, monkeypa
     job = "1 0 -1 60 1 -1 -1 1 100 -1 1 1 -1 -1 -1 -1 -1 -1\n"
     Path("good.swf").write_text(f"; MaxProcs: 4\n{job}")
     Path("nameless.swf").write_text(job)
+    Path("late.swf").write_text(f"; MaxProcs: 4\n; StartTime: Fri Dec 31 23:59:59 9999\n{job.replace(' 0 ', ' 10000000000 ', 1)}")
     Path("bad.swf").write_text(f"{job}1 2 3\n")
     Path("cut.swf.gz").write_bytes(gzip.compress(job.encode() * 100)[:-6])
     before = sorted(tmp_path.iterdir())

@@ -197,6 +197,11 @@ def test_sizes_that_leave_no_room_are_refused():
         lublin(LublinSettings(processors=32, umed=4.5, uhi=4.0), 1)
 
 
+def test_a_load_that_no_trace_can_hold_is_refused():
+    with pytest.raises(UserError, match="beyond 2\\^53 s"):
+        lublin(LublinSettings(jobs=10, load=1e-300), 1)
+
+
 def test_the_shared_sample_agrees_with_the_model(shared_data):
     from schedlab.workloads.swf import read_swf
 

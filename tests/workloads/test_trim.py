@@ -86,6 +86,13 @@ def test_what_cannot_be_cut_is_told():
         trim(trace(*JOBS, comments=()), TrimSettings(count=2, load=0.5))
     with pytest.raises(UserError, match="not defined"):
         scale_load(trace({"submit": 1}), 0.5)
+    for load in (0.0, -1.0, float("nan"), float("inf")):
+        with pytest.raises(UserError, match="expected a number above 0"):
+            scale_load(trace(*JOBS), load)
+    with pytest.raises(UserError, match="beyond 2\\^53 s"):
+        scale_load(trace(*JOBS), 1e-300)
+    with pytest.raises(UserError, match="9999-12-31, which is no date"):
+        trim(trace({"submit": 1e10}, comments=(" StartTime: Fri Dec 31 23:59:59 9999",)), TrimSettings())
     with pytest.raises(UserErrors, match="needs count"):
         validate(TrimSettings, {"load": 0.5})
     with pytest.raises(UserErrors, match="later than start"):

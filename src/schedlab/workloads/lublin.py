@@ -17,7 +17,7 @@ from schedlab.config.errors import UserError
 from schedlab.config.schema import Settings, section, setting
 from schedlab.config.seeds import generator
 from schedlab.workloads.estimates import EstimateSettings, estimates
-from schedlab.workloads.trace import COLUMNS, MISSING, Trace
+from schedlab.workloads.trace import COLUMNS, MISSING, Trace, whole_seconds
 
 BUCKETS, BUCKET_SECONDS = 48, 1800  # a day in half hours
 MAX_LOG_RUN, MAX_LOG_GAP = 12.0, 13.0  # draws above are drawn again
@@ -148,7 +148,7 @@ def lublin(settings: LublinSettings, seed: int) -> Trace:
         if not work or not span:
             raise UserError(f"a load of {settings.load:g} cannot be reached", where="Lublin-Feitelson model", remedy="draw more jobs")
         factor = work / (settings.processors * span * settings.load)
-        submit = np.rint(submit * factor)
+        submit = whole_seconds(submit * factor, "Lublin-Feitelson model")
         comments.append(f" Note: arrival times multiplied by {factor:.6g} for a load of {settings.load:g}")
     values = dict.fromkeys(COLUMNS, np.full(settings.jobs, MISSING))
     values |= {"job_id": np.arange(1, settings.jobs + 1), "submit": submit, "run": run, "procs_allocated": size}

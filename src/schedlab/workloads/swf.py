@@ -19,12 +19,11 @@ import pandas as pd
 
 from schedlab.config.errors import UserError
 from schedlab.config.files import write_bytes
-from schedlab.workloads.trace import COLUMNS, INTEGER, Trace
+from schedlab.workloads.trace import COLUMNS, INTEGER, LARGEST, Trace
 
 BLOCK_BYTES = 1 << 23
 LONGEST_LINE = 1 << 16
 GZIP_MAGIC = b"\x1f\x8b"
-LARGEST = 2.0**53  # above, a float no longer holds every whole number
 NAMES = tuple(COLUMNS)
 _NUMBER = re.compile(rb"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
 _PARTITION = NAMES.index("partition")

@@ -37,6 +37,7 @@ COLUMNS = {
     "think_time": NUMBER,  # s
 }
 MISSING = -1
+LARGEST = 2.0**53  # above, a float no longer holds every whole number
 _FIELD = re.compile(r"\s*([A-Za-z][\w ().-]*?)\s*:\s*(.*?)\s*")
 _COUNT = re.compile(r"(\d{1,3}(?:,\d{3})+|\d+)")
 _MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
@@ -115,7 +116,10 @@ class Trace:
         return replace(self, jobs=jobs.reset_index(drop=True), comments=(*self.comments, *(f" Note: {note}" for note in notes)))
 
     def from_first_submit(self) -> Trace:
-        """Return the trace with submit times counted from the first one, and the header's start moved along with them."""
+        """Return the trace with submit times counted from the first one, and the header's start moved along with them.
+
+        Raises UserError where that start would lie after the year 9999.
+        """
         if not len(self.jobs) or not (first := float(self.jobs["submit"].min())):
             return self
         jobs = self.jobs.assign(submit=self.jobs["submit"] - first)
@@ -123,7 +127,11 @@ class Trace:
         if (unix := self.count("UnixStartTime")) is not None:
             changes["unixstarttime"] = f" UnixStartTime: {unix + int(first)}"
         if self.starts_at is not None:
-            started = self.starts_at + timedelta(seconds=int(first))
+            try:
+                started = self.starts_at + timedelta(seconds=int(first))
+            except OverflowError:
+                what = f"the first job comes {first:g} s after {self.starts_at:%Y-%m-%d}, which is no date"
+                raise UserError(what, where=self.source, remedy="mend StartTime in the header, or keep the submit times") from None
             day = f"{_WEEKDAYS[started.weekday()]} {_MONTHS[started.month - 1]} {started.day:02d}"
             changes["starttime"] = f" StartTime: {day} {started:%H:%M:%S} {started.year}"
         comments = tuple(changes.get(_key(line), line) for line in self.comments)
@@ -145,6 +153,13 @@ def _key(line: str) -> str:
 def job_processors(jobs: pd.DataFrame) -> np.ndarray:
     """Return the processors of each job (n,) int64: the larger of allocated and requested, because either may be missing."""
     return np.maximum(jobs["procs_allocated"].to_numpy(), jobs["procs_requested"].to_numpy())
+
+
+def whole_seconds(times: np.ndarray, where: str) -> np.ndarray:
+    """Return submit times (n,) rounded to whole s. Raises UserError for times that a trace cannot hold."""
+    if len(times) and not np.abs(times).max() <= LARGEST:
+        raise UserError("submit times beyond 2^53 s", where=where, expected="a load that the jobs can have", remedy="ask for a larger load")
+    return np.rint(times)
 
 
 def offered_load(trace: Trace) -> float | None:

@@ -7,7 +7,7 @@ from pydantic import model_validator
 
 from schedlab.config.errors import UserError
 from schedlab.config.schema import Settings, setting
-from schedlab.workloads.trace import Trace, job_processors, offered_load
+from schedlab.workloads.trace import Trace, job_processors, offered_load, whole_seconds
 
 
 class TrimSettings(Settings):
@@ -75,11 +75,13 @@ def nearest_load(trace: Trace, count: int, load: float) -> int:
 def scale_load(trace: Trace, load: float) -> Trace:
     """Return the trace with all submit times, counted from the first, multiplied by one factor so that its offered load is `load`.
 
-    Times are rounded to whole seconds. Raises UserError where the load is not defined.
+    Times are rounded to whole seconds. Raises UserError where the load is not defined, or not above 0.
     """
+    if not 0 < load < np.inf:
+        raise UserError(f"a load of {load:g}", where=trace.source, expected="a number above 0")
     now = offered_load(trace) if trace.machine_size() else None
     if not now:
         raise UserError("the load of the trace is not defined", where=trace.source, expected="jobs with work, submitted at several times")
     first = trace.jobs["submit"].min()
-    submit = first + np.rint((trace.jobs["submit"] - first) * (now / load))
+    submit = first + whole_seconds((trace.jobs["submit"] - first) * (now / load), trace.source)
     return trace.with_jobs(trace.jobs.assign(submit=submit), f"arrival times multiplied by {now / load:.6g} for a load of {load:g}")
