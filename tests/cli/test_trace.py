@@ -44,6 +44,7 @@ def test_clean(shipped, capsys):
     whole, cleaned = read_swf(shipped), read_swf("out.swf.gz")
     assert len(cleaned.jobs) == 1492
     assert cleaned.comments[:-1] == whole.comments
+    assert run(capsys, "trace", "clean", shipped, "b.swf", "--set", "profile=none").startswith("1500 of 1500 jobs kept\n")
     text = run(capsys, "trace", "clean", shipped, "killed.swf", "--set", "overrun=kill", "--shift")
     killed = read_swf("killed.swf")
     assert (killed.jobs["run"] <= killed.jobs["time_requested"]).all()
@@ -95,6 +96,8 @@ def test_platforms(shipped, capsys):  # noqa: ARG001
     )
     run(capsys, "platform", "generate", "learning", "c.xml", "--compat")
     assert 'routing="None"' in Path("c.xml").read_text()
+    run(capsys, "platform", "generate", "learning", "c.xml", "--compat", "--set", "pstates.idle_power=0.1", "--resources", "c.json")
+    assert [(state.power, state.model_power) for state in read_hierarchy("c.json").states[2:]] == [(0.25, 0.15), (0.1, 0.1)]
     drawn = ("--set", "synthetic.nodes=[2,2]", "--set", "synthetic.clusters=3", "--set", "pstates.idle_power=0.5")
     assert "3 clusters, 6 nodes" in run(capsys, "platform", "generate", "synthetic", "s.xml", *drawn)
 
@@ -119,6 +122,7 @@ def test_platforms(shipped, capsys):  # noqa: ARG001
         (("trace", "lublin", "o.swf", "--estimates", "wrong"), "--estimates"),
         (("trace", "to-batsim", "good.swf", "o.json", "--platform", "gaja"), "did you mean 'gaia'"),
         (("trace", "to-batsim", "good.swf", "o.json", "--platform", "gaia"), "missing_memory"),
+        (("trace", "to-batsim", "good.swf", "o.json", "--platform", "gaia", "--missing-memory=-5"), "values of 0 or more"),
         (("platform", "generate", "none.json", "o.xml"), "none.json: there is no such file"),
         (("platform", "generate", "gaia", "o.xml", "--set", "nams=bare"), "did you mean 'names'"),
         (("platform", "generate", "gaia", "o.xml", "--nodes", "none.json"), "none.json"),

@@ -173,6 +173,7 @@ def test_a_synthetic_platform_keeps_its_ranges_and_hangs_on_its_seed():
         ({"file": "gaia", "synthetic": {}}, "either file or synthetic"),
         ({"synthetic": {"nodes": [3, 2]}}, "nodes: smallest and largest"),
         ({"synthetic": {"cores": [0, 2]}}, "cores: smallest and largest"),
+        ({"synthetic": {"clusters": 10_000, "nodes": [1, 1_000_000]}}, "at most 1000000"),
         ({"synthetic": {"memory": [-1.0]}}, "values above 0"),
         ({"synthetic": {"latency": "1 week"}}, "latency"),
         ({"file": "gaia", "pstates": {"oversubscribed_speed": 0.0}}, "oversubscribed_speed"),

@@ -181,6 +181,7 @@ def test_estimates_are_never_too_short():
     [
         ({"jobs": 0}, "jobs"),
         ({"load": -1.0}, "load"),
+        ({"users": 10**9}, "users"),
         ({"estimates": {"factor": 0.5}}, "factor"),
         ({"estimates": {"menu": [5, 4]}}, "rising"),
     ],

@@ -47,6 +47,7 @@ def _describe(arguments: argparse.Namespace) -> int:
 
 
 def _generate(arguments: argparse.Namespace) -> int:
+    from schedlab.config.schema import merged
     from schedlab.platforms.generate import generate_platform, name_of
     from schedlab.platforms.settings import REFERENCE, PlatformSettings
 
@@ -54,7 +55,7 @@ def _generate(arguments: argparse.Namespace) -> int:
     libraries = {name: getattr(arguments, name) for name in ("networks", "nodes", "processors") if getattr(arguments, name)}
     values |= {"libraries": libraries} if libraries else {}
     values |= {"synthetic": {}} if arguments.platform == "synthetic" else {"file": arguments.platform}
-    settings = typed_options(PlatformSettings, {**values, **key_values(arguments.changes, "--set")})
+    settings = typed_options(PlatformSettings, merged(values, key_values(arguments.changes, "--set")))
     hierarchy = generate_platform(settings, arguments.output, arguments.resources)
     totals = hierarchy.totals()
     print(f"{totals['name']}: {totals['clusters']} clusters, {totals['nodes']} nodes, {totals['cores']} cores")

@@ -144,8 +144,9 @@ def _clean(arguments: argparse.Namespace) -> int:
     from schedlab.workloads.clean import CleaningSettings, clean
     from schedlab.workloads.swf import write_swf
 
-    rules = key_values(arguments.rules, "--set")
-    cleaning = typed_options(CleaningSettings, {**rules, "profile": arguments.profile, "shift": arguments.shift})
+    options = {"profile": arguments.profile, "shift": arguments.shift}
+    given = {name: value for name, value in options.items() if value is not None}
+    cleaning = typed_options(CleaningSettings, key_values(arguments.rules, "--set") | given)
     cleaned, report = clean(_read(arguments), cleaning)
     write_swf(arguments.output, cleaned)
     if arguments.report:

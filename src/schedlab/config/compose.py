@@ -16,6 +16,7 @@ from typing import Any
 import yaml
 
 from schedlab.config.errors import UserError, did_you_mean
+from schedlab.config.schema import merged
 from schedlab.config.yaml_files import read_yaml, short_path, yaml_error
 
 
@@ -189,15 +190,7 @@ def apply_mode(values: Mapping[str, Any], always: bool = False) -> dict[str, Any
     if not always and values.get("mode") != "reference":
         return dict(values)
     overlay = values.get("reference") or {}
-    return _merge(dict(values), overlay) if isinstance(overlay, Mapping) else dict(values)
-
-
-def _merge(base: dict[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
-    merged = dict(base)
-    for key, value in over.items():
-        both = isinstance(value, Mapping) and isinstance(merged.get(key), Mapping)
-        merged[key] = _merge(dict(merged[key]), value) if both else value
-    return merged
+    return merged(values, overlay) if isinstance(overlay, Mapping) else dict(values)
 
 
 def _sources(folder: Path, choices: dict[str, Any], group: str, place: str, name: str) -> tuple[tuple[Path, tuple[str, ...]], ...]:

@@ -52,6 +52,15 @@ def validate(kind: type[S], values: Mapping[str, Any], locate: Any = None) -> S:
         raise UserErrors(_describe(kind, item, where) for item in _told_once(kind, error.errors(), values)) from None
 
 
+def merged(base: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
+    """Return nested values with others laid over them, key by key; what is no mapping is replaced whole."""
+    found = dict(base)
+    for key, value in over.items():
+        both = isinstance(value, Mapping) and isinstance(found.get(key), Mapping)
+        found[key] = merged(found[key], value) if both else value
+    return found
+
+
 class NoSettings(Settings):
     """A learner, rule or figure without values of its own."""
 

@@ -7,7 +7,7 @@ from typing import Any, Literal
 from pydantic import model_validator
 
 from schedlab.config.schema import Settings, section, setting
-from schedlab.platforms.description import BANDWIDTH, LATENCY, LibraryFiles
+from schedlab.platforms.description import BANDWIDTH, LATENCY, MAX_CORES, LibraryFiles
 from schedlab.platforms.hierarchy import PowerState
 
 FREE_FLOPS = 0.001  # flop/s of a core that no job runs on: nothing can be computed by mistake, and SimGrid refuses 0
@@ -76,6 +76,8 @@ class SyntheticSettings(Settings):
             low, high = getattr(self, name)
             if not 0 < low <= high <= 1e6:
                 raise ValueError(f"{name}: smallest and largest, above 0, rising")
+        if self.clusters * max(self.nodes[1], self.kinds) > MAX_CORES:
+            raise ValueError(f"clusters times nodes (or kinds): at most {MAX_CORES}")
         if min(*self.flops_per_cycle, *self.memory) <= 0:
             raise ValueError("flops_per_cycle and memory: values above 0")
         return self

@@ -113,7 +113,7 @@ class LublinSettings(Settings):
     umed: float | None = setting(None, doc="log2 of the end of the first stage of sizes; null: 2.5 (batch 2) below uhi", gt=0)
     uhi: float | None = setting(None, doc="log2 of the largest size; null: of the machine (interactive 1.5 below)", gt=0)
     estimates: EstimateSettings = section(EstimateSettings, doc="requested times, which the model does not have")
-    users: int = setting(0, doc="users among whom jobs are spread, low numbers more often; 0: none, as in the model", ge=0)
+    users: int = setting(0, doc="users among whom jobs are spread, low numbers more often; 0: none, as in the model", ge=0, le=1_000_000)
 
     def bounds(self, kind: str) -> tuple[float, float]:
         """Return (umed, uhi) of a type of jobs. Raises UserError where they leave no room for a size."""

@@ -12,6 +12,7 @@ from typing import Any, Literal
 
 import numpy as np
 import pandas as pd
+from pydantic import field_validator
 
 from schedlab.config.errors import UserError
 from schedlab.config.schema import Settings, setting
@@ -57,6 +58,13 @@ class BatsimSettings(Settings):
     legacy_profile_sharing: bool = setting(False, doc="published: jobs of like requests share the first one's run time")
     legacy_submit_shift: bool = setting(False, doc="published: a first submit time of 0 counts as not set")
     legacy_zero_limits: bool = setting(False, doc="published: job limits may be 0, by which observations are divided")
+
+    @field_validator("memory_bandwidth", "missing_memory")
+    @classmethod
+    def _demands(cls, value: tuple[float, ...]) -> tuple[float, ...]:
+        if min(value, default=0) < 0:
+            raise ValueError("values of 0 or more")
+        return value
 
 
 @dataclass(frozen=True)
