@@ -123,6 +123,8 @@ def test_platforms(shipped, capsys):  # noqa: ARG001
         (("trace", "to-batsim", "good.swf", "o.json", "--platform", "gaja"), "did you mean 'gaia'"),
         (("trace", "to-batsim", "good.swf", "o.json", "--platform", "gaia"), "missing_memory"),
         (("trace", "to-batsim", "good.swf", "o.json", "--platform", "gaia", "--missing-memory=-5"), "values of 0 or more"),
+        (("trace", "clean", "good.swf", "folder"), "folder: Is a directory; expected a path where a file can lie"),
+        (("trace", "lublin", "good.swf/o.swf", "--jobs", "5"), "good.swf/o.swf: "),
         (("platform", "generate", "none.json", "o.xml"), "none.json: there is no such file"),
         (("platform", "generate", "gaia", "o.xml", "--set", "nams=bare"), "did you mean 'names'"),
         (("platform", "generate", "gaia", "o.xml", "--nodes", "none.json"), "none.json"),
@@ -136,13 +138,14 @@ def test_mistakes_end_with_status_2_one_paragraph_and_no_file(tmp_path, monkeypa
     Path("late.swf").write_text(f"; MaxProcs: 4\n; StartTime: Fri Dec 31 23:59:59 9999\n{job.replace(' 0 ', ' 10000000000 ', 1)}")
     Path("bad.swf").write_text(f"{job}1 2 3\n")
     Path("cut.swf.gz").write_bytes(gzip.compress(job.encode() * 100)[:-6])
-    before = sorted(tmp_path.iterdir())
+    Path("folder").mkdir()
+    before = sorted(tmp_path.rglob("*"))
     assert main(arguments) == 2
     shown = capsys.readouterr()
     assert shown.out == ""
     assert shown.err.startswith("error: ")
     assert told in shown.err
-    assert sorted(tmp_path.iterdir()) == before
+    assert sorted(tmp_path.rglob("*")) == before
 
 
 @pytest.mark.parametrize("arguments", [("--processors", "0"), ("--processors", "many")])

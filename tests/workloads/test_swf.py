@@ -49,6 +49,7 @@ def test_columns_are_named_and_typed(tmp_path):
         (";MaxProcs : 64", 64, 64),
         ("; Max Nodes:16\n;   MaxProcs:   32  ", 16, 32),
         ("; MAXPROCS: 1,152 cores", 1152, 1152),
+        ("\ufeff; MaxProcs: 8", 8, 8),
         ("; MaxProcs: -1\n; MaxNodes: 9", 9, 9),
         ("; Note: MaxProcs unknown", None, None),
         ("", None, None),
@@ -107,6 +108,7 @@ def test_forms_of_a_file_that_are_read(tmp_path, text):
         (f"{JOB}\n{JOB}\n".encode() + b"\xff\xfe\n", "line 3: byte 0xff is not UTF-8"),
         (b"; caf\xe9\n" + JOB.encode(), "line 1: byte 0xe9 is not UTF-8"),
         (b"\x00" * 100, "line 1"),
+        (JOB.replace("60", "\x1b[2J"), r"column 4 \(run\) is '\?\[2J'"),
         ("7 " * 50_000, "line 1: a line of more than"),
     ],
 )

@@ -147,7 +147,10 @@ def test_a_job_that_can_never_run_is_skipped_clipped_or_refused_and_was_kept():
 def test_more_resources_than_the_platform_has_are_refused_and_were_not_checked():
     with pytest.raises(UserError, match="nb_res is 5; expected at most 4, the cores of platform learning"):
         convert(WELL, nb_res=5)
-    assert convert(WELL, nb_res=3)[0].nb_res == 3
+    large = {**WELL, "procs_requested": 4}
+    fewer, report = convert(WELL, large, nb_res=3)
+    assert (fewer.nb_res, [job["res"] for job in fewer.jobs], report.reasons["too_large"]) == (3, [2], 1)
+    assert [job["res"] for job in convert(WELL, large, nb_res=3, infeasible="clip")[0].jobs] == [2, 3]
     assert convert(WELL, nb_res=5, infeasible="keep")[0].nb_res == 5
 
 

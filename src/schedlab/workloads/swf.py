@@ -6,6 +6,7 @@ where that finds anything unusual, the block is read again line by line, which i
 
 from __future__ import annotations
 
+import codecs
 import csv
 import gzip
 import io
@@ -63,6 +64,8 @@ def _blocks(path: Path) -> Iterator[bytes]:
             packed = raw.peek(2)[:2] == GZIP_MAGIC
             with gzip.open(raw, "rb") if packed else raw as file:
                 while data := file.read(BLOCK_BYTES):
+                    if line == 1 and not rest:
+                        data = data.removeprefix(codecs.BOM_UTF8)
                     whole, newline, rest_after = (rest + data).rpartition(b"\n")
                     if whole or newline:
                         yield whole + newline
@@ -163,7 +166,7 @@ def _value(field: bytes, place: int, path: str, number: int) -> float:
     if place == _PARTITION and not whole:
         return 0.0  # some logs have a name there
     if not abs(value) <= LARGEST or (COLUMNS[name] is INTEGER and not whole):
-        shown = _decoded(field[:40], path, number)
+        shown = "".join(sign if sign.isprintable() else "?" for sign in _decoded(field[:40], path, number))
         expected = "a whole number" if COLUMNS[name] is INTEGER else "a number"
         raise UserError(f"column {place + 1} ({name}) is '{shown}'", where=f"{path}: line {number}", expected=expected)
     return value

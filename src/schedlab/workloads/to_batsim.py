@@ -141,16 +141,21 @@ def _chosen(trace: Trace, hierarchy: Hierarchy, settings: BatsimSettings, seed: 
     places = np.flatnonzero(taken)[: settings.jobs]
     read = int(places[-1]) + 1 if settings.jobs and len(places) == settings.jobs else len(jobs)
     if settings.infeasible == "refuse" and too_large[places].any():
-        _refuse(jobs.iloc[places[too_large[places]][0]], hierarchy, trace.source)
+        _refuse(jobs.iloc[places[too_large[places]][0]], hierarchy, settings, trace.source)
     counts = {reason: int(met[:read].sum()) for reason, met in reasons.items()}
     return jobs.iloc[places], ConversionReport(read, len(places), counts)
 
 
-def _refuse(job: pd.Series, hierarchy: Hierarchy, where: str) -> None:
+def _room(hierarchy: Hierarchy, memory: float, settings: BatsimSettings) -> int:
+    """The cores of so much memory (MB) each that a job can have at once: of the platform, as far as the file names them."""
+    return min(hierarchy.room_for(memory), settings.nb_res or hierarchy.cores)
+
+
+def _refuse(job: pd.Series, hierarchy: Hierarchy, settings: BatsimSettings, where: str) -> None:
     raise UserError(
         f"job {int(job['job_id'])} asks for {int(job['res'])} cores with {int(job['memory'])} MB each",
         where=where,
-        expected=f"at most {hierarchy.room_for(job['memory'])} such cores, which platform {hierarchy.name} has",
+        expected=f"at most {_room(hierarchy, job['memory'], settings)} such cores, which platform {hierarchy.name} has",
         remedy="skip or clip such jobs (infeasible)",
     )
 
@@ -162,13 +167,13 @@ def _below(values: pd.Series, settings: BatsimSettings) -> np.ndarray:
 
 def _feasible(jobs: pd.DataFrame, asked: np.ndarray, hierarchy: Hierarchy, settings: BatsimSettings) -> tuple[pd.DataFrame, np.ndarray]:
     """The jobs, clipped where that is wanted, and which of those asked about the empty platform cannot run."""
-    room = {memory: hierarchy.room_for(memory) for memory in jobs["memory"][asked].unique().tolist()}
+    room = {memory: _room(hierarchy, memory, settings) for memory in jobs["memory"][asked].unique().tolist()}
     largest = max(node.memory for node in hierarchy.nodes())
     too_large = asked & (jobs["res"].to_numpy() > jobs["memory"].map(room).fillna(0).to_numpy())
     if settings.infeasible != "clip":
         return jobs, too_large
     memory = np.where(too_large, np.minimum(jobs["memory"], int(largest)), jobs["memory"])
-    fits = np.array([hierarchy.room_for(value) for value in memory[too_large].tolist()], dtype=np.int64)
+    fits = np.array([_room(hierarchy, value, settings) for value in memory[too_large].tolist()], dtype=np.int64)
     res = jobs["res"].to_numpy().copy()
     res[too_large] = np.minimum(res[too_large], fits)
     return jobs.assign(memory=memory, res=res), too_large
