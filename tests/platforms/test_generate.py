@@ -25,6 +25,24 @@ PUBLISHED = {
     "ricc": (1, 1024, 2048, 8192, 11.72, 145920, "10.0Gbps"),
     "mixed": (32, 641, 1548, 10002, 16.4223, 121142.7, "1.0Gbps"),
 }
+# number of nodes, processors as (cores, GHz, GB/s, W, flop/cycle), memory in GB (the same section)
+NODES = {
+    "learning": [(1, [(2, 1.0, 32, 80, 4), (2, 1.1, 32, 100, 4)], 32)],
+    "das2": [(72, [(2, 1.0, 32, 29, 1)], 1)],
+    "gaia": [
+        (60, 2 * [(6, 2.26, 32, 45, 4)], 48),
+        (2, 2 * [(6, 2.26, 32, 45, 4)], 96),
+        (10, 2 * [(6, 2.26, 32, 45, 4)], 96),
+        (1, 16 * [(10, 2.0, 51.2, 97.5, 4)], 1024),
+        (1, 4 * [(8, 2.4, 51.2, 71.25, 8)], 1024),
+        (5, 2 * [(8, 2.2, 51.2, 71.25, 8)], 64),
+        (72, 2 * [(6, 2.93, 32, 71.25, 4)], 48),
+        (1, 8 * [(15, 2.5, 85, 97.5, 8)], 3072),
+        (1, 16 * [(10, 2.4, 59.7, 71.25, 8)], 4096),
+    ],
+    "pik": [(320, 2 * [(4, 3.0, 32, 60, 4)], 32)],
+    "ricc": [(1024, 2 * [(4, 2.93, 32, 71.25, 4)], 12)],
+}
 
 
 def shipped(name: str, **changes) -> PlatformSettings:
@@ -52,6 +70,20 @@ def test_the_shipped_platforms_have_the_published_totals(name):
     assert totals["reference_speed_gflops"] == pytest.approx(speed, abs=5e-5)
     assert totals["power_w"] == pytest.approx(power, abs=0.05)
     assert (totals["local_links"], totals["global_links"]) == ([bandwidth], bandwidth)
+
+
+@pytest.mark.parametrize("name", NODES)
+def test_the_nodes_of_the_shipped_platforms_are_the_published_ones_in_their_order(name):
+    expected = [
+        (memory * 1000, [(cores, clock * flops, bandwidth, power / cores) for cores, clock, bandwidth, power, flops in processors])
+        for number, processors, memory in NODES[name]
+        for _ in range(number)
+    ]
+    found = [
+        (node.memory, [(one.cores, one.gflops_per_core, one.mem_bw, one.power_per_core) for one in node.processors])
+        for node in hierarchy_of(shipped(name)).nodes()
+    ]
+    assert found == expected
 
 
 def test_every_shipped_platform_is_in_the_table():
