@@ -13,12 +13,12 @@ from schedlab.config.errors import UserError, UserErrors
 from schedlab.config.schema import validate
 from schedlab.config.settings import ThemeSettings
 from schedlab.figures import theme
-from schedlab.platforms.generate import generate_platform, hierarchy_of
+from schedlab.platforms.generate import hierarchy_of
 from schedlab.platforms.settings import PlatformSettings
-from schedlab.workloads.batsim_file import BatsimWorkload, read_batsim, write_batsim
+from schedlab.workloads.batsim_file import BatsimWorkload, write_batsim
 from schedlab.workloads.lublin import LublinSettings, lublin
 from schedlab.workloads.pictures import draw_trace
-from schedlab.workloads.prepare import make_batsim, make_trace, trim_workload, write_batsim_workload
+from schedlab.workloads.prepare import make_batsim, make_trace, write_trace
 from schedlab.workloads.settings import WorkloadSettings
 from schedlab.workloads.swf import read_swf
 from schedlab.workloads.trace import offered_load
@@ -49,21 +49,22 @@ def test_every_step_is_taken_in_order(repository):
 
 
 def test_the_files_are_whole_and_the_same_each_time(tmp_path):
-    generate_platform(PlatformSettings(name="gaia", file="gaia"), tmp_path / "platform.xml", tmp_path / "resources.json")
-    settings = workload(
-        lublin={"jobs": 200, "processors": 256}, trim={"count": 100}, seed=3, batsim={"missing_memory": [500, 2000], "jobs": 50}
-    )
+    settings = workload(lublin={"jobs": 200, "processors": 256}, trim={"count": 100}, seed=3)
     for name in ("a", "b"):
         folder = tmp_path / name
-        trim_workload(settings, folder / "trace.swf.gz", folder / "report.json")
-        resources = tmp_path / "resources.json"
-        write_batsim_workload(settings, resources, folder / "workload.json", folder / "limits.json", folder / "made.json")
+        write_trace(settings, folder / "trace.swf.gz", folder / "report.json")
     for path in (tmp_path / "a").iterdir():
         assert path.read_bytes() == (tmp_path / "b" / path.name).read_bytes()
     assert len(read_swf(tmp_path / "a/trace.swf.gz").jobs) == 100
-    assert len(read_batsim(tmp_path / "a/workload.json").jobs) == 50
-    assert json.loads((tmp_path / "a/made.json").read_text())["conversion"]["written"] == 50
-    assert json.loads((tmp_path / "a/limits.json").read_text())["max_core"] > 1
+    assert json.loads((tmp_path / "a/report.json").read_text())["statistics"]["jobs"] == 100
+
+
+def test_the_batsim_workload_is_made_from_the_trace_and_the_same_each_time():
+    settings = workload(lublin={"jobs": 200, "processors": 256}, trim={"count": 100}, batsim={"missing_memory": [500, 2000], "jobs": 50})
+    gaia = hierarchy_of(PlatformSettings(name="gaia", file="gaia"))
+    made, report = make_batsim(settings, gaia)
+    assert (len(made.jobs), report["statistics"]["jobs"], report["conversion"]["written"]) == (50, 100, 50)
+    assert make_batsim(settings, gaia) == (made, report)
 
 
 def test_a_workload_file_of_batsim_is_taken_as_it_is(tmp_path):
@@ -96,7 +97,7 @@ def test_impossible_settings_are_refused(values, told):
 def test_a_trace_that_is_cut_off_leaves_no_file(tmp_path):
     (tmp_path / "cut.swf.gz").write_bytes(gzip.compress(b"1 2 3\n" * 100)[:-5])
     with pytest.raises(UserError, match=r"cut\.swf\.gz"):
-        trim_workload(workload(source="swf", file=str(tmp_path / "cut.swf.gz")), tmp_path / "trace.swf", tmp_path / "report.json")
+        write_trace(workload(source="swf", file=str(tmp_path / "cut.swf.gz")), tmp_path / "trace.swf", tmp_path / "report.json")
     assert [path.name for path in tmp_path.iterdir()] == ["cut.swf.gz"]
 
 

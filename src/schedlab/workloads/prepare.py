@@ -11,8 +11,8 @@ from schedlab.config.data_paths import find_data
 from schedlab.config.errors import UserError
 from schedlab.config.files import write_json
 from schedlab.config.seeds import generator
-from schedlab.platforms.hierarchy import Hierarchy, read_hierarchy
-from schedlab.workloads.batsim_file import BatsimWorkload, job_limits, read_batsim, write_batsim
+from schedlab.platforms.hierarchy import Hierarchy
+from schedlab.workloads.batsim_file import BatsimWorkload, read_batsim
 from schedlab.workloads.clean import clean
 from schedlab.workloads.estimates import estimates
 from schedlab.workloads.lublin import lublin
@@ -62,18 +62,8 @@ def make_batsim(settings: WorkloadSettings, hierarchy: Hierarchy) -> tuple[Batsi
     return workload, report | {"conversion": conversion.values()}
 
 
-def trim_workload(settings: WorkloadSettings, trace: Path | str, report: Path | str) -> None:
+def write_trace(settings: WorkloadSettings, trace: Path | str, report: Path | str) -> None:
     """Write the trace of a workload (SWF, gzip where the name ends in .gz) and the report of how it was made (JSON). Raises UserError."""
     made, done = make_trace(settings)
     write_swf(trace, made)
     write_json(report, done)
-
-
-def write_batsim_workload(
-    settings: WorkloadSettings, hierarchy: Path | str, workload: Path | str, limits: Path | str, report: Path | str
-) -> None:
-    """Write the Batsim workload for a platform (its hierarchy as JSON), its job limits and the report. Raises UserError."""
-    made, done = make_batsim(settings, read_hierarchy(hierarchy))
-    write_json(limits, job_limits(made, legacy_zero_limits=settings.batsim.legacy_zero_limits))
-    write_json(report, done)
-    write_batsim(workload, made)

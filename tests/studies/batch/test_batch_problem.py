@@ -9,7 +9,7 @@ from schedlab.config.schema import validate
 from schedlab.studies.batch.problem import METRICS, BatchProblem
 from schedlab.studies.batch.settings import BatchScenario
 from schedlab.studies.batch.study import STUDY, load_problem, problem_values
-from schedlab.workloads.prepare import make_trace, trim_workload
+from schedlab.workloads.prepare import make_trace, write_trace
 
 WORKLOAD = {"name": "drawn", "source": "lublin", "lublin": {"jobs": 400, "processors": 32, "load": 1.5}}
 
@@ -70,7 +70,7 @@ def test_a_warm_start_keeps_jobs_waiting(problem):
 
 def test_the_problem_comes_back_from_its_frozen_part(problem, tmp_path):
     made = scenario()
-    trim_workload(made.workload, tmp_path / "trace.swf.gz", tmp_path / "report.json")
+    write_trace(made.workload, tmp_path / "trace.swf.gz", tmp_path / "report.json")
     values = {"name": "drawn", "mode": "default", "seed": 1, **problem_values(made), "upstream": {"make_trace": "0"}}
     again = load_problem(values, {"trace": tmp_path / "trace.swf.gz"})
     unit = problem.units("test")[1]

@@ -24,9 +24,9 @@ PROBLEM = ("workload", "windows", "backfill", "kill", "warm_start")
 
 def make_trace(part: Path, trace: Path, report: Path) -> None:
     """Write the trace of a frozen part (SWF, gzip) and how it was made (JSON). Raises UserError."""
-    from schedlab.workloads.prepare import trim_workload
+    from schedlab.workloads.prepare import write_trace
 
-    trim_workload(validate(WorkloadSettings, read_part(part)["workload"]), trace, report)
+    write_trace(validate(WorkloadSettings, read_part(part)["workload"]), trace, report)
 
 
 def parts(scenario: BatchScenario) -> dict[str, Part]:
