@@ -92,7 +92,8 @@ def test_mistakes_are_told_with_file_and_key(tmp_path, change, told):
 @pytest.mark.parametrize(
     ("text", "told"),
     [
-        ("{", "line 1, column 2"),
+        ("{", "platform.json: column 2"),
+        ('{\n"clusters" 5}', "platform.json: line 2, column 12"),
         ("[1]", "is no mapping"),
         ('{"a": NaN}', "NaN"),
         ('{"a": 1, "a": 2}', "'a' twice"),

@@ -6,9 +6,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from schedlab.batsim.json_input import number, parse_json, read_text, text_value
+from schedlab.batsim.json_input import number, text_value
 from schedlab.batsim.resource_set import EMPTY, ResourceSet, parse_resources
 from schedlab.config.errors import UserError
+from schedlab.config.json_files import parse_json, read_text
 
 MACHINE_EVENTS = ("machine_unavailable", "machine_available")
 

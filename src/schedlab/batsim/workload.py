@@ -7,9 +7,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from schedlab.batsim.json_input import number, parse_json, read_text, text_value, whole_number
+from schedlab.batsim.json_input import number, text_value, whole_number
 from schedlab.batsim.profiles import Composed, Homogeneous, Profile, link_profiles, parse_profile, used_profiles
 from schedlab.config.errors import UserError, did_you_mean
+from schedlab.config.json_files import parse_json, read_text
 
 SEPARATOR = "!"
 

@@ -13,6 +13,11 @@ MAX_BYTES = 1 << 30
 
 def read_json(path: Path | str, what: str) -> Any:
     """Return the value in a JSON file; `what` says in messages what it should hold. Raises UserError; NaN and infinities are refused."""
+    return parse_json(read_text(path, what), str(path), what)
+
+
+def read_text(path: Path | str, what: str) -> str:
+    """Return a file's UTF-8 text; `what` says in messages what it should hold. Raises UserError."""
     path = Path(path)
     try:
         data = path.read_bytes() if path.stat().st_size <= MAX_BYTES else None
@@ -23,15 +28,22 @@ def read_json(path: Path | str, what: str) -> Any:
     if data is None:
         raise UserError("is larger than 1 GiB", where=str(path), expected=what)
     try:
-        return json.loads(data.decode("utf-8-sig"), parse_constant=_refuse, parse_float=_finite, object_pairs_hook=_once)
+        return data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         raise UserError(f"byte 0x{data[error.start]:02x} is not UTF-8", where=str(path), expected=what) from None
+
+
+def parse_json(text: str, where: str, what: str) -> Any:
+    """Return the value of a JSON text; `where` and `what` as messages name it. Raises UserError, also for NaN, infinities, double keys."""
+    try:
+        return json.loads(text, parse_constant=_refuse, parse_float=_finite, object_pairs_hook=_once)
     except json.JSONDecodeError as error:
-        raise UserError(f"is no JSON: {error.msg}", where=f"{path}: line {error.lineno}, column {error.colno}", expected=what) from None
+        place = f"line {error.lineno}, column {error.colno}" if "\n" in text else f"column {error.colno}"
+        raise UserError(f"is no JSON: {error.msg}", where=f"{where}: {place}", expected=what) from None
     except ValueError as error:
-        raise UserError(f"{error}", where=str(path), expected=what) from None
+        raise UserError(f"{error}", where=where, expected=what) from None
     except RecursionError:
-        raise UserError("is nested too deeply", where=str(path), expected=what) from None
+        raise UserError("is nested too deeply", where=where, expected=what) from None
 
 
 def _refuse(name: str) -> Any:
