@@ -207,6 +207,7 @@ GOOD = {"nb_res": 4, "jobs": [{"id": 0, "subtime": 0, "res": 1, "profile": "p"}]
         (lambda value: value.update(jobs={}), "jobs are no list"),
         (lambda value: value.update(profiles=[]), "profiles are no mapping"),
         (lambda value: value["jobs"][0].update(subtime=-1), r"jobs\[0\]: subtime is -1"),
+        (lambda value: value["jobs"][0].update(subtime=10**400), r"jobs\[0\]: subtime is 1000"),
         (lambda value: value["jobs"][0].update(res=1.5), "res is 1.5"),
         (lambda value: value["jobs"][0].update(profile="q"), "profile 'q' is not there"),
         (lambda value: value["jobs"][0].update(id=None), "id is None"),

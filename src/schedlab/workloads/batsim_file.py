@@ -12,6 +12,7 @@ from schedlab.config.errors import UserError
 from schedlab.config.files import write_text
 from schedlab.config.hashes import canonical_json
 from schedlab.config.json_files import read_json
+from schedlab.workloads.trace import LARGEST
 
 LEVEL = 99  # percentile of the job limits
 
@@ -80,11 +81,11 @@ def _check_job(job: Any, profiles: dict[str, Any], where: str) -> None:
 
 
 def _is_number(value: Any) -> bool:
-    return isinstance(value, (int, float)) and not isinstance(value, bool)
+    return isinstance(value, (int, float)) and not isinstance(value, bool) and abs(value) <= LARGEST
 
 
 def _is_count(value: Any) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool) and value >= 0
+    return isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= LARGEST
 
 
 def set_work(workload: BatsimWorkload, reference_speed: float) -> BatsimWorkload:
