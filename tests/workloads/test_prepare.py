@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -99,6 +100,17 @@ def test_a_trace_that_is_cut_off_leaves_no_file(tmp_path):
     with pytest.raises(UserError, match=r"cut\.swf\.gz"):
         write_trace(workload(source="swf", file=str(tmp_path / "cut.swf.gz")), tmp_path / "trace.swf", tmp_path / "report.json")
     assert [path.name for path in tmp_path.iterdir()] == ["cut.swf.gz"]
+
+
+def test_labels_of_a_narrow_range_do_not_overlap():
+    jobs = trace(*({"submit": 10 * number, "run": 60 + number} for number in range(5)))
+    with theme.applied(ThemeSettings()):
+        axes = draw_trace(jobs).figure.axes[3]
+        axes.figure.draw_without_rendering()
+        labels = [label for label in axes.get_xticklabels(which="both") if label.get_text()]
+        boxes = sorted((label.get_window_extent() for label in labels), key=lambda box: box.x0)
+    assert len(boxes) >= 2
+    assert all(left.x1 < right.x0 for left, right in pairwise(boxes))
 
 
 def test_the_picture_shows_what_the_trace_holds():

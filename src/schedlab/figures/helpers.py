@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
+LETTERS_IN_A_ROW = 110  # of a legend below a figure of the theme's width, with room for the handles
+
 
 def axis_label(metric: Metric) -> str:
     """Return 'Label (unit)', without the unit where there is none."""
@@ -80,7 +82,8 @@ def explain_uncertainty(figure: Figure, rows: pd.DataFrame, level: float = 0.95,
     handles = [Line2D([], [], color=MUTED, linewidth=2.2, alpha=0.7, label=bar)] if given.any() else []
     handles += [Line2D([], [], color=MUTED, linewidth=0.7, marker="|", markersize=4, label=line)] if not given.all() else []
     handles += more
-    figure.legend(handles=handles, loc="outside lower center", ncols=min(2, len(handles)))
+    wide = sum(len(handle.get_label()) + 8 for handle in handles) > LETTERS_IN_A_ROW
+    figure.legend(handles=handles, loc="outside lower center", ncols=min(2, len(handles)) if wide else len(handles))
     texts = [f"Bars: {bar}."] if given.any() else []
     return " ".join(texts + ([f"Thin lines: {line}."] if not given.all() else []))
 

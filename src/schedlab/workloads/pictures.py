@@ -31,9 +31,9 @@ def draw_trace(trace: Trace) -> Drawing:
     panels[0, 0].set(title="a  arrivals by hour", xlabel="hour of the day", ylabel="jobs (%)")
     _weekdays(panels[0, 1], weekdays)
     gaps = np.diff(np.sort(trace.jobs["submit"].to_numpy()))
-    _log_histogram(panels[0, 2], gaps[gaps > 0], "c  gaps between arrivals", "gap (s)")
+    _log_histogram(panels[0, 2], gaps[gaps > 0], "c  gaps between arrivals", "gap (s)", "gaps (%)")
     runs = trace.jobs["run"].to_numpy()
-    _log_histogram(panels[1, 0], runs[runs > 0], "d  run times", "run time (s)")
+    _log_histogram(panels[1, 0], runs[runs > 0], "d  run times", "run time (s)", "jobs (%)")
     _sizes(panels[1, 1], job_processors(trace.jobs))
     _load(panels[1, 2], trace)
     return Drawing(figure, _caption(trace))
@@ -55,8 +55,8 @@ def _weekdays(axes: Axes, weekdays: np.ndarray | None) -> None:
     axes.set_ylabel("jobs (%)")
 
 
-def _log_histogram(axes: Axes, values: np.ndarray, title: str, label: str) -> None:
-    axes.set(title=title, xlabel=label, ylabel="jobs (%)")
+def _log_histogram(axes: Axes, values: np.ndarray, title: str, label: str, counted: str) -> None:
+    axes.set(title=title, xlabel=label, ylabel=counted)
     if not len(values):
         return
     low, high = max(values.min(), 1e-3), values.max()
@@ -64,6 +64,8 @@ def _log_histogram(axes: Axes, values: np.ndarray, title: str, label: str) -> No
     axes.hist(np.clip(values, low, None), bins=bins, weights=np.full(len(values), 100 / len(values)))
     axes.axvline(np.median(values), color="black", linewidth=0.8, linestyle="--")
     axes.set_xscale("log")
+    if high < 10 * low:  # whole decades, as labels within one would overlap
+        axes.set_xlim(10.0 ** np.floor(np.log10(low)), 10.0 ** (np.floor(np.log10(high)) + 1))
 
 
 def _sizes(axes: Axes, processors: np.ndarray) -> None:

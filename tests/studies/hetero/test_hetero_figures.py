@@ -92,6 +92,14 @@ def test_every_metric_has_a_panel_unless_it_is_0_everywhere(tables):
     assert float(told[2]) == pytest.approx(min(slowdowns), rel=0.01)
 
 
+def test_a_scenario_looks_alike_in_every_figure(tables):
+    looks = []
+    for names in (("like", "unlike"), ("unlike", "like")):
+        found = draw(tables, "metrics", *names).figure.legends[0].legend_handles
+        looks.append({handle.get_label(): (handle.get_color(), handle.get_marker()) for handle in found})
+    assert looks[0] == looks[1] and looks[0]["scenario like"] != looks[0]["scenario unlike"]
+
+
 def test_points_stand_at_the_values_of_the_summary_in_the_panels_unit(tables):
     axes = draw(tables, "metrics", "unlike", policies=("easy", "fcfs"), metrics=["makespan"]).figure.axes[0]
     shown = {round(float(line.get_ydata()[0])): float(line.get_xdata()[0]) for line in axes.get_lines() if len(line.get_xdata()) == 1}
@@ -144,11 +152,16 @@ def test_the_course_tells_the_longest_queue_the_utilisation_and_the_energy(table
     for policy in ("fcfs", "easy"):
         of_policy = scores[scores["policy"] == policy].set_index("metric")["value"]
         longest = int(data.detail(tables, "load", "unlike", "test-00", policy)["waiting"].max())
-        told = re.search(rf"{policy} (\d+) jobs, (\d+)%, ([\d.]+) (\w+)", drawing.caption)
+        told = re.search(rf"{policy} (\d+) jobs, (\d+) %, ([\d.]+) (\w+)", drawing.caption)
         assert int(told[1]) == longest
         assert int(told[2]) / 100 == pytest.approx(of_policy["utilisation"], abs=0.006)
         joules = float(told[3]) * {"kJ": 1e3, "MJ": 1e6, "GJ": 1e9}[told[4]]
         assert joules == pytest.approx(of_policy["energy"], rel=0.01)
+    drawn = list(drawing.figure.axes[1].patches)
+    size = {"h": 3600.0, "min": 60.0}[re.search(r"\((\w+)\)", drawing.figure.axes[-1].get_xlabel())[1]]
+    for policy, steps in zip(("fcfs", "easy"), drawn, strict=True):
+        times = data.detail(tables, "load", "unlike", "test-00", policy)["time"]
+        assert steps.get_data().edges[-1] * size == pytest.approx(times.iloc[-1] - times.iloc[0])
 
 
 def test_the_course_without_energy_has_two_panels(tables):

@@ -70,11 +70,11 @@ def _against(tables: StudyTables, baseline: str, spec: FigureSpec) -> pd.DataFra
 def _metric_panel(axes: Axes, rows: pd.DataFrame, metric: Metric, order: Sequence[str], names: Sequence[str], difference: bool) -> None:
     scale = data.Scaled(1.0, metric.label, "%") if difference else data.scaled(metric, float(rows["value"].max()))
     offsets = np.linspace(-0.17, 0.17, len(names)) if len(names) > 1 else [0.0]
-    for number, (name, offset) in enumerate(zip(names, offsets, strict=True)):
+    for name, offset in zip(names, offsets, strict=True):
         found = {row["policy"]: row for _, row in rows[rows["scenario"] == name].iterrows()}
         for height, policy in enumerate(order):
             if policy in found:
-                _point(axes, found[policy], height + offset, scale.size, _look(number))
+                _point(axes, found[policy], height + offset, scale.size, _look(name, names))
     axes.set_yticks(range(len(order)), order)
     axes.set_ylim(len(order) - 0.5, -0.5)
     arrow = "\N{LEFTWARDS ARROW}" if metric.better == "lower" else "\N{RIGHTWARDS ARROW}"
@@ -96,6 +96,7 @@ def _spread_axis(axes: Axes, values: np.ndarray, difference: bool) -> None:
     from matplotlib.ticker import NullFormatter
 
     axes.set_xscale("log")
+    axes.xaxis.set_major_formatter("{x:g}")
     axes.xaxis.set_minor_formatter(NullFormatter())
 
 
@@ -105,14 +106,16 @@ def _point(axes: Axes, row: pd.Series, height: float, size: float, look: Mapping
     axes.plot([row["value"] / size], [height], linestyle="none", zorder=3, markeredgecolor="white", markeredgewidth=0.3, **look)
 
 
-def _look(number: int) -> dict[str, Any]:
+def _look(name: str, names: Sequence[str]) -> dict[str, Any]:
+    """The look of a scenario: the same in every figure of the same scenarios, in whatever order they stand."""
+    number = sorted(names).index(name)
     return {"color": data.colour(number), "marker": theme.LEARNED_MARKERS[number % len(theme.LEARNED_MARKERS)], "markersize": 4}
 
 
 def _keys(names: Sequence[str]) -> list[Any]:
     from matplotlib.lines import Line2D
 
-    return [Line2D([], [], linestyle="none", label=f"scenario {name}", **_look(number)) for number, name in enumerate(names)]
+    return [Line2D([], [], linestyle="none", label=f"scenario {name}", **_look(name, names)) for name in names]
 
 
 def _told(tables: StudyTables, names: Sequence[str], order: Sequence[str], metrics: Sequence[Metric]) -> str:

@@ -115,7 +115,8 @@ def _clusters(axes: Axes, machine: Hierarchy) -> None:
 
 
 def _gantt_told(found: Mapping[str, pd.DataFrame], scale: data.Scaled) -> str:
-    told = [f"{policy} {scale.text(_span(jobs))} ({jobs['slowdown'].mean():.3g})" for policy, jobs in found.items()]
+    slowdown = data.scaled(data.BY_NAME["mean_bounded_slowdown"], 1.0)
+    told = [f"{policy} {scale.text(_span(jobs))} ({slowdown.text(jobs['slowdown'].mean())})" for policy, jobs in found.items()]
     jobs = next(iter(found.values()))
     return f"{len(jobs)} jobs. Makespan and mean bounded slowdown: {', '.join(told)}."
 
@@ -156,7 +157,8 @@ def _queue_line(axes: Axes, load: pd.DataFrame, first: float, size: float, style
 
 
 def _use_line(axes: Axes, load: pd.DataFrame, cores: int, edges: np.ndarray, first: float, size: float, style: Style) -> None:
-    edges = edges[: int(np.searchsorted(edges, load["time"].iloc[-1])) + 1]
+    end = load["time"].iloc[-1]
+    edges = np.append(edges[edges < end], end)  # the last interval ends with the last job
     means = data.means_within(load["time"].to_numpy(), load["busy_hosts"].to_numpy() / cores, edges)
     axes.stairs(means, (edges - first) / size, baseline=None, color=style.colour, linestyle=style.dashes, linewidth=1.2)
 
@@ -174,7 +176,7 @@ def _course_told(loads: Mapping[str, pd.DataFrame], energies: Mapping[str, pd.Da
     for policy, load in loads.items():
         times = load["time"].to_numpy()
         use = data.means_within(times, load["busy_hosts"].to_numpy() / cores, times[[0, -1]])[0]
-        text = f"{policy} {int(load['waiting'].max())} jobs, {use:.0%}"
+        text = f"{policy} {int(load['waiting'].max())} jobs, {100 * use:.0f} %"
         if len(energies[policy]):
             energy = float(energies[policy]["energy"].max())
             text += f", {data.scaled(data.BY_NAME['energy'], energy).text(energy)}"
