@@ -96,7 +96,7 @@ def test_platforms(shipped, capsys):  # noqa: ARG001
     )
     run(capsys, "platform", "generate", "learning", "c.xml", "--compat")
     assert 'routing="None"' in Path("c.xml").read_text()
-    run(capsys, "platform", "generate", "learning", "c.xml", "--compat", "--set", "pstates.idle_power=0.1", "--resources", "c.json")
+    run(capsys, "platform", "generate", "learning", "c.xml", "--compat", "--set", "pstates.idle_power=1e-1", "--resources", "c.json")
     assert [(state.power, state.model_power) for state in read_hierarchy("c.json").states[2:]] == [(0.25, 0.15), (0.1, 0.1)]
     drawn = ("--set", "synthetic.nodes=[2,2]", "--set", "synthetic.clusters=3", "--set", "pstates.idle_power=0.5")
     assert "3 clusters, 6 nodes" in run(capsys, "platform", "generate", "synthetic", "s.xml", *drawn)
@@ -127,6 +127,9 @@ def test_platforms(shipped, capsys):  # noqa: ARG001
         (("trace", "lublin", "good.swf/o.swf", "--jobs", "5"), "good.swf/o.swf: "),
         (("platform", "generate", "none.json", "o.xml"), "none.json: there is no such file"),
         (("platform", "generate", "gaia", "o.xml", "--set", "nams=bare"), "did you mean 'names'"),
+        (("platform", "generate", "gaia", "o.xml", "--set", "names=[bare"), "--set names: '[bare' cannot be read"),
+        (("platform", "generate", "gaia", "o.xml", "--set", "names=!!binary aGk="), "'!!binary' is no kind of value"),
+        (("platform", "generate", "gaia", "o.xml", "--set", "names=&a [*a]"), "the value holds itself"),
         (("platform", "generate", "gaia", "o.xml", "--nodes", "none.json"), "none.json"),
     ],
 )

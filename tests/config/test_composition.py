@@ -10,7 +10,7 @@ from hydra.core.global_hydra import GlobalHydra
 from omegaconf import OmegaConf
 
 from schedlab.config.compose import Composer, Compositions
-from schedlab.config.yaml_files import option_names
+from schedlab.config.yaml_files import option_names, read_yaml
 
 CONF = Path(__file__).resolve().parents[2] / "conf"
 GROUPS = ("study", "scenario/adaptation", "policy/adaptation", "figure/adaptation")
@@ -33,6 +33,31 @@ def test_the_values_are_those_of_hydra_at_every_scale(group: str, name: str, sca
     assert composed.values == expected
     assert composed.sources[0] == (CONF / group / f"{name}.yaml", ())
     assert not GlobalHydra.instance().is_initialized()
+
+
+def test_numbers_are_those_of_hydra(tmp_path: Path) -> None:
+    file = tmp_path / "numbers.yaml"
+    texts = (
+        "1e-3",
+        "1E5",
+        "1.5e3",
+        "-2e+4",
+        "1.e5",
+        "1.0e-4",
+        "1_000",
+        "1e5_0",
+        ".5e3",
+        "1e",
+        "e3",
+        "1e3x",
+        "'1e5'",
+        "0o17",
+        "2024-01-01",
+        "on",
+    )
+    file.write_text("".join(f"key{number}: {text}\n" for number, text in enumerate(texts)))
+    assert read_yaml(file) == OmegaConf.to_container(OmegaConf.load(file))
+    assert read_yaml(file)["key0"] == 0.001
 
 
 def test_a_key_is_traced_to_the_file_that_sets_it(made: Compositions) -> None:

@@ -34,7 +34,7 @@ def whole_numbers(text: str) -> list[int]:
 
 def key_values(settings: list[str], option: str) -> dict[str, object]:
     """Return nested values of 'key=value' and 'key.key=value', each value as YAML reads it. Raises UserError."""
-    import yaml
+    from schedlab.config.yaml_files import read_value
 
     found: dict[str, object] = {}
     for text in settings:
@@ -47,8 +47,5 @@ def key_values(settings: list[str], option: str) -> dict[str, object]:
             place = place.setdefault(part, {})
             if not isinstance(place, dict):
                 raise UserError(f"'{part}' is set twice", where=option, expected="each key once")
-        try:
-            place[last] = yaml.load(value, Loader=yaml.CSafeLoader)
-        except yaml.YAMLError:
-            raise UserError(f"'{value}' cannot be read", where=f"{option} {key}", expected="a value as in YAML") from None
+        place[last] = read_value(value, f"{option} {key}")
     return found

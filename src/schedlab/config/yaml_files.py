@@ -12,19 +12,38 @@ from schedlab.config.errors import UserError
 
 # Resolvers whose value depends on the machine, the clock or the process: a frozen configuration must not hold them.
 FORBIDDEN_RESOLVER = re.compile(r"\$\{(oc\.env|now|hydra|python_version)\b[^}]*\}")
-TEXT, MERGE, TIMESTAMP = "tag:yaml.org,2002:str", "tag:yaml.org,2002:merge", "tag:yaml.org,2002:timestamp"
+TEXT, FLOAT, MERGE, TIMESTAMP = "tag:yaml.org,2002:str", "tag:yaml.org,2002:float", "tag:yaml.org,2002:merge", "tag:yaml.org,2002:timestamp"
 
 ODD_TAGS = {f"tag:yaml.org,2002:{name}" for name in ("binary", "omap", "pairs", "set", "timestamp")}  # no JSON value
 MOST_LEVELS = 50  # of lists and mappings within each other; Hydra's reader ends at some 300
 
 
 class _Loader(yaml.CSafeLoader):
-    """YAML as Hydra reads it: a date is text."""
+    """YAML as Hydra reads it: a date is text, and 1e-3 a number."""
 
     yaml_implicit_resolvers: ClassVar = {
         letter: [(tag, pattern) for tag, pattern in resolvers if tag != TIMESTAMP]
         for letter, resolvers in yaml.CSafeLoader.yaml_implicit_resolvers.items()
     }
+
+
+_Loader.add_implicit_resolver(FLOAT, re.compile(r"[-+]?[0-9][0-9_]*(\.[0-9_]*)?[eE][-+]?[0-9]+$"), list("-+0123456789"))
+
+
+def read_value(text: str, where: str) -> Any:
+    """Return the value of a text, as in a file; `where` names it in messages. Raises UserError as `read_yaml`."""
+    try:
+        return _content(text, Path(where))
+    except yaml.YAMLError:
+        raise UserError(f"'{text}' cannot be read", where=where, expected="a value as in YAML") from None
+
+
+def _content(text: str, file: Path) -> Any:
+    loader = _Loader(text)
+    if (root := loader.get_single_node()) is None:
+        return None
+    _refuse_odd(file, root, (), set())
+    return loader.construct_document(root)
 
 
 def read_yaml(file: Path) -> dict[str, Any]:
@@ -35,10 +54,7 @@ def read_yaml(file: Path) -> dict[str, Any]:
     """
     try:
         text = file.read_text(encoding="utf-8")
-        loader = _Loader(text)
-        if (root := loader.get_single_node()) is not None:
-            _refuse_odd(file, root, (), set())
-        content = loader.construct_document(root) if root is not None else None
+        content = _content(text, file)
     except UnicodeDecodeError:
         raise UserError("the file is not UTF-8 text", where=short_path(file)) from None
     except yaml.YAMLError as error:
