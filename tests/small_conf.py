@@ -79,7 +79,7 @@ def write_conf(folder: Path) -> Path:
         (conf / name).parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(SHIPPED / name, conf / name)
     write_scales(conf, "adaptation", "small", "paper")
-    for group in ("model", "data", "gpu", "learner"):
+    for group in ("model", "data", "gpu", "learner/adaptation"):
         shutil.copytree(SHIPPED / group, conf / group)
     for name, adapt_at in (("tiny", 30.0), ("tiny_late", 40.0)):
         _write(conf / "scenario" / "adaptation" / f"{name}.yaml", SCENARIO.format(name=name, adapt_at=adapt_at))

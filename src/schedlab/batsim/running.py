@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import csv
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -74,18 +74,20 @@ def simulate(
     binary: str = "batsim",
     messages: Path | str | None = None,
     limits: Limits | None = None,
+    between: Callable[[Backend], Backend] = lambda opened: opened,
 ) -> dict[str, float]:
     """Run a scheduler on a back end to the end, write the output files, and return the row of PREFIX_schedule.csv.
 
     scheduler   name or FILE.py[:CLASS], see load_scheduler
     messages    file for the conversation, see `recorded`
+    between     puts something between scheduler and back end that hears and changes what they say
 
     Raises UserError for wrong inputs; SchedulerFailed, ProtocolError, SimulationDeadlock, BatsimFailed where the work fails.
     """
     limits = limits or Limits()
     made = _load_in_time(limits.scheduler, scheduler, scheduler_options, inputs.prefix)
     with open_backend(backend, inputs, binary=binary, seconds=limits.simulator) as opened, recorded(opened, messages) as conversation:
-        run_pybatsim(conversation, made, message_limit=limits.scheduler)
+        run_pybatsim(between(conversation), made, message_limit=limits.scheduler)
     return read_summary(inputs.prefix)
 
 

@@ -40,7 +40,7 @@ def load_scheduler(name: str, options: dict[str, Any] | None = None, prefix: str
     Raises UserError where nothing of that name can be found or it does not accept the options.
     """
     import_pybatsim()
-    found = _find(name)
+    found = find_scheduler(name)
     try:
         return _instance(found, {} if options is None else options, prefix)
     except (UserError, MemoryError):
@@ -58,7 +58,8 @@ def pybatsim_schedulers() -> list[str]:
     return sorted(name for name in names if name not in ("common_pyss_adaptator", "intervalContainer"))
 
 
-def _find(name: str) -> type | FunctionType:
+def find_scheduler(name: str) -> type | FunctionType:
+    """Return the class or function of a name as `load_scheduler` takes it. Raises UserError where nothing of that name can be found."""
     if name in OURS:
         return getattr(importlib.import_module(f"schedlab.batsim.schedulers.{name}"), OURS[name])
     if ".py" in name:

@@ -136,6 +136,11 @@ class Hierarchy:
         """Mean full speed over all cores, Gflop/s."""
         return float(self.gflops.mean())
 
+    @property
+    def slowest_gflops(self) -> float:
+        """Speed of the slowest core in its slowest pstate that computes, Gflop/s."""
+        return float(self.gflops.min()) * min(state.speed for state in self.states if state.speed > 0)
+
     def room_for(self, memory: float) -> int:
         """Return the cores that a job can have at once on the empty platform when each of them needs `memory` MB of its node."""
         return sum(count * (min(cores, int(size // memory)) if memory > 0 else cores) for (cores, size), count in self._node_sizes.items())

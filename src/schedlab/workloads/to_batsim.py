@@ -45,7 +45,7 @@ class BatsimSettings(Settings):
         "drawn", doc="run time on a core of mean speed: a drawn share of the requested time, the requested time, or that of the trace"
     )
     walltime: Literal["none", "requested", "slowest_core"] = setting(
-        "none", doc="none: no job is killed; requested: at its requested time; slowest_core: at what that takes there, rounded up"
+        "none", doc="none: no job is killed; requested: at its requested time; slowest_core: at what that takes there at worst, rounded up"
     )
     memory_bandwidth: tuple[float, ...] = setting(MEMORY_BANDWIDTHS, doc="demand of each core of a job, one of", unit="GB/s", min_length=1)
     missing_memory: tuple[int, ...] = setting(
@@ -97,7 +97,7 @@ def to_batsim(trace: Trace, hierarchy: Hierarchy, settings: BatsimSettings, seed
         )
     factors, bandwidths = _draws(len(jobs), settings, seed)
     speed = hierarchy.reference_speed
-    slowdown = {"requested": 1.0, "slowest_core": speed / float(hierarchy.gflops.min())}.get(settings.walltime)
+    slowdown = {"requested": 1.0, "slowest_core": speed / hierarchy.slowest_gflops}.get(settings.walltime)
     written: list[dict[str, Any]] = []
     profiles: dict[str, dict[str, Any]] = {}
     shifts = _shifts(jobs["submit"].to_numpy(), settings.legacy_submit_shift)

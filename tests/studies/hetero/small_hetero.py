@@ -28,6 +28,13 @@ def scenario(**changes: Any) -> HeteroScenario:
     return validate(HeteroScenario, {**values, **changes})
 
 
+def managed_scenario(jobs: int = 30, **changes: Any) -> HeteroScenario:
+    """The shipped platform `contended`, whose pstates follow from what runs, under drawn jobs, with changes."""
+    workload = part("workload/lublin.yaml")
+    workload["lublin"] |= {"processors": 48, "jobs": jobs}
+    return scenario(**{"platform": part("platform/contended.yaml"), "workload": workload, **changes})
+
+
 def frozen(values: dict[str, Any], path: Path) -> Path:
     """Write the values of a part as the workflow does."""
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -41,7 +48,7 @@ def prepared(settings: HeteroScenario, folder: Path) -> HeteroProblem:
     platform, resources, workloads = (folder / name for name in ("platform.xml", "resources.json", "workloads.zip"))
     prepare.generate_platform(frozen(dict(parts["generate_platform"].values), folder / "platform.yaml"), platform, resources)
     prepare.trim_workload(frozen(dict(parts["trim_workload"].values), folder / "w.yaml"), resources, workloads, folder / "report.json")
-    return HeteroProblem(settings, platform, workloads)
+    return HeteroProblem(settings, platform, resources, workloads)
 
 
 def first(problem: HeteroProblem) -> Unit:

@@ -58,7 +58,21 @@ TRIO, BASE = "scenario/hetero/trio.yaml", "scenario/hetero/_base.yaml"
         (BASE, "processors: 48", "processors: 48, uhi: 9", "workload.lublin: Lublin-Feitelson model: umed"),
         (BASE, "processors: 48", "procesors: 48", "did you mean 'processors'"),
         ("platform/trio.yaml", "nodes: .*", "nodes: [4, 2]", "platform.yaml: synthetic|smallest and largest"),
-        ("platform/trio.yaml", "managed: false", "managed: true", "platform.pstates.managed: the cores' pstates are set by the scheduler"),
+        (BASE, "- filler", "- first-high_gflop", "unknown rule 'first-high_gflop'; did you mean 'first-high_gflops'?"),
+        (BASE, "- filler", "- first-high_gflops", "platform.pstates.managed: first-high_gflops manage the cores' pstates"),
+        (
+            BASE,
+            "- filler",
+            "- {name: other, target: filler, params: {cores: low_power}}",
+            "rules.2.params.cores: cores are chosen",
+        ),
+        (BASE, "- filler", "- {name: other, target: filler, params: {cores: low_powr}}", "rules.2.params.cores"),
+        (BASE, "- filler", "- {name: best_fixed_pair, params: {split: train}}", "no workload of the split train to choose on"),
+        (BASE, "- filler", "- {name: best_fixed_pair, params: {metric: speed}}", "rules.2.params.metric"),
+        (BASE, "replicates:", "decisions: {queue_sensitivity: 0}\nreplicates:", "decisions.queue_sensitivity"),
+        (BASE, "replicates:", "decisions: {objective: makespam}\nreplicates:", "decisions.objective"),
+        (BASE, "replicates:", "decisions: {selection: [first-high_gflop]}\nreplicates:", "did you mean 'high_gflops'?"),
+        (BASE, "replicates:", "decisions: {legacy: {late_rewards: true}}\nreplicates:", "did you mean 'late_reward'?"),
         ("platform/trio.yaml", "name: trio", "name: trio\nenergy: false", "platform.energy: energy is asked for"),
         ("platform/trio.yaml", "(?s)synthetic:.*", "file: gaja\n", "platform: platform: there is no platform 'gaja'; did you mean 'gaia'?"),
         (
@@ -114,7 +128,7 @@ def test_a_real_batsim_named_by_its_path_must_be_there(conf, capsys):
 
 
 def test_several_mistakes_are_told_at_once(conf):
-    edit(conf / "platform/trio.yaml", "managed: false", "managed: true")
+    edit(conf / BASE, "- filler", "- shortest-high_mem_bw")
     edit(conf / BASE, "processors: 48", "processors: 64")
     with pytest.raises(UserErrors) as caught:
         load(conf, "smoke", find_study)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
-from small_hetero import first, part, prepared, scenario
+from small_hetero import first, managed_scenario, part, prepared, scenario
 
 from schedlab.batsim.pybatsim_bus import SchedulerFailed
 from schedlab.config.contract import PolicySpec
@@ -18,6 +18,17 @@ from schedlab.studies.hetero.study import STUDY
 from small_conf import OWN_SCHEDULER
 
 GFLOP = 1e9
+
+
+class FirstAction:
+    """A policy that always takes the first action."""
+
+    def reset(self, unit):
+        self.unit = unit
+
+    def act(self, observation, mask):
+        assert observation.ndim == 1 and mask[0]
+        return 0
 
 
 def job(number: int, submit: float, cores: int, walltime: float, profile: str = "work") -> dict:
@@ -130,9 +141,14 @@ def test_jobs_are_not_killed_for_running_on_a_slow_core(tmp_path):
 
 
 def test_what_is_declared_is_what_is_given(tmp_path):
-    outcome = rollout(prepared(scenario(), tmp_path), "fcfs")
+    problem = prepared(managed_scenario(), tmp_path)
+
+    outcome = problem.rollout(FirstAction(), first(problem))
     assert outcome.scores.keys() == {metric.name for metric in STUDY.metrics}
     assert outcome.details.keys() == STUDY.details.keys()
+    without = rollout(prepared(scenario(), tmp_path / "plain"), "fcfs")
+    assert outcome.scores.keys() - without.scores.keys() == {"oversubscription", "infeasible"}
+    assert outcome.details.keys() - without.details.keys() == {"overuse", "decisions"}
 
 
 def test_a_real_batsim_that_is_missing_is_told(tmp_path):

@@ -10,7 +10,7 @@ from schedlab.config.errors import UserError, UserErrors
 from schedlab.platforms.generate import hierarchy_of
 from schedlab.platforms.hierarchy import Hierarchy
 from schedlab.studies.hetero.replicates import check_replicates
-from schedlab.studies.hetero.rules import NEED_WALLTIMES
+from schedlab.studies.hetero.rules import BEST_FIXED_PAIR, NEED_WALLTIMES, PAIRS
 from schedlab.studies.hetero.settings import HeteroScenario
 
 
@@ -29,6 +29,7 @@ def check(scenario: HeteroScenario) -> Iterable[UserError]:
     if scenario.energy and not scenario.platform.energy:
         yield UserError("energy is asked for", where="platform.energy", expected="true, as the hosts' powers must be written")
     yield from _check_rules(scenario)
+    yield from _check_decisions(scenario)
 
 
 def _check_sizes(scenario: HeteroScenario, hierarchy: Hierarchy) -> Iterable[UserError]:
@@ -53,13 +54,6 @@ def _check_sizes(scenario: HeteroScenario, hierarchy: Hierarchy) -> Iterable[Use
 def _check_rules(scenario: HeteroScenario) -> Iterable[UserError]:
     """What our schedulers need and the scenario lacks, and schedulers that PyBatsim lacks; a user's own says itself what it needs."""
     rules = [(number, rule, rule.target or rule.name) for number, rule in enumerate(scenario.rule_settings())]
-    ours = [rule.name for _, rule, target in rules if target in OURS]
-    if ours and scenario.platform.pstates.managed:
-        yield UserError(
-            f"the cores' pstates are set by the scheduler, and {', '.join(ours)} set none",
-            where="platform.pstates.managed",
-            expected="false; else their jobs would never end",
-        )
     needy = [rule.name for _, rule, target in rules if target in NEED_WALLTIMES]
     if needy and scenario.workload.source != "batsim" and scenario.workload.batsim.walltime == "none":
         yield UserError(
@@ -73,6 +67,31 @@ def _check_rules(scenario: HeteroScenario) -> Iterable[UserError]:
                 load_scheduler(rule.params["scheduler"], rule.params.get("options") or {})
             except UserError as error:
                 yield _at(error, f"rules.{number}.params.scheduler")
+
+
+def _check_decisions(scenario: HeteroScenario) -> Iterable[UserError]:
+    """What the decision system needs, and the choice of cores beneath schedulers."""
+    rules = [(number, rule, rule.target or rule.name) for number, rule in enumerate(scenario.rule_settings())]
+    deciding = [rule.name for _, rule, target in rules if target in (BEST_FIXED_PAIR, *PAIRS)] + list(scenario.policies)
+    pstates, key = scenario.platform.pstates, "platform.pstates.managed"
+    if not pstates.managed:
+        if deciding:
+            named = ", ".join(deciding[:3]) + (f" and {len(deciding) - 3} more" if len(deciding) > 3 else "")
+            yield UserError(f"{named} manage the cores' pstates, and there are none", where=key, expected="true")
+        for number, rule, target in rules:
+            if target in OURS and rule.params.get("cores", "lowest") != "lowest":
+                yield UserError("cores are chosen on managed pstates only", where=f"rules.{number}.params.cores", expected=f"{key}: true")
+    elif not scenario.platform.energy:
+        yield UserError("pstates need the powers of the hosts", where="platform.energy", expected="true")
+    for number, rule, target in rules:
+        if target == BEST_FIXED_PAIR:
+            split, where = rule.params.get("split", "validation"), f"rules.{number}.params.split"
+            if not getattr(scenario.replicates, split, 1):
+                yield UserError(f"no workload of the split {split} to choose on", where=where, expected=f"replicates.{split}: 1 or more")
+            if not scenario.energy and str(rule.params.get("metric", "")).startswith("energy"):
+                yield UserError(
+                    "energy is not scored here", where=f"rules.{number}.params.metric", expected="energy: true, or another metric"
+                )
 
 
 def _at(error: UserError, key: str) -> UserError:

@@ -44,6 +44,11 @@ def pack_cores(model: ResourceModel, job: JobRequest, _: np.random.Generator) ->
     return _in_order(model, job, sorted(range(len(model.busy)), key=lambda number: -model.busy[number]))
 
 
+def lowest(model: ResourceModel, job: JobRequest, _: np.random.Generator) -> list[int]:
+    """Cores of the lowest numbers, as schedulers take them that know nothing of cores."""
+    return _in_order(model, job, range(len(model.busy)))
+
+
 def high_cores(model: ResourceModel, job: JobRequest, _: np.random.Generator) -> list[int]:
     """Processors with the most free cores first."""
     return _by_level(model, job, model.free_cores, model.node_of, [len(cores) for cores in model.free_cores], 1)
@@ -69,7 +74,7 @@ CORE_POLICIES: dict[str, Choice] = {
     "high_mem_bw": high_mem_bw,
     "low_power": low_power,
 }
-MORE_CORE_POLICIES: dict[str, Choice] = {"pack_cores": pack_cores}
+MORE_CORE_POLICIES: dict[str, Choice] = {"pack_cores": pack_cores, "lowest": lowest}
 
 
 def statement(model: ResourceModel, job: JobRequest, policy: str) -> list[int]:
@@ -82,6 +87,7 @@ def statement(model: ResourceModel, job: JobRequest, policy: str) -> list[int]:
         "high_gflops": lambda processor: -model.gflops_per_core[processor],
         "low_power": lambda processor: model.power_per_core[processor],
         "pack_cores": lambda processor: free[processor] - model.size[processor],
+        "lowest": lambda processor: processor,
         "high_cores": lambda processor: -free[processor],
         "high_mem_bw": lambda processor: -bandwidth[processor],
         "high_mem": lambda processor: -memory[model.node_of[processor]],

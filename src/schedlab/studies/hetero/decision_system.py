@@ -66,7 +66,7 @@ class DecisionSystem:
         self._objective = OBJECTIVES[settings.objective]
         self._rng = generator(seed, "hetero", "random policies")
         self._profiles: dict[str, Any] = {}
-        self._host_of = np.empty(0, np.int64)
+        self._host_of = self._core_of = np.empty(0, np.int64)
         self._static_over = self._changed = self._void_taken = False
         self._submitted = self._voids = 0
         self._value = 0.0  # of the objective, between messages
@@ -85,7 +85,7 @@ class DecisionSystem:
             handle = self._handlers.get(event["type"])
             if handle:
                 handle(self, event["data"])
-        self._refresh()
+        self.refresh()
         if self._changed:
             self._voids = 0
         if self._awaiting_reward:
@@ -119,7 +119,7 @@ class DecisionSystem:
             action, void, self.replaced = 0, False, self.replaced + 1
         if not void:
             self._start_jobs(*self._pairs[action])
-        self._refresh()
+        self.refresh()
         self._changed = False
         self._void_taken = void or (settings.legacy.last_action_is_void and action == settings.actions - 1)
         self._voids = self._voids + 1 if self._void_taken else 0
@@ -141,6 +141,30 @@ class DecisionSystem:
                     orders.pstates.append((pstate, np.sort(self._host_of[cores[state == pstate]]).tolist()))
         return orders
 
+    def start(self, job: JobRequest, cores: Sequence[int]) -> None:
+        """Start a waiting job on cores that are free and whose nodes have the memory; `refresh` follows after the last one."""
+        self.model.take(job, cores)
+        self.queue.remove(job)
+        self._orders.start.append((job.id, np.sort(self._host_of[cores]).tolist()))
+
+    def refresh(self) -> None:
+        """Bring pstates, the objective's value and what is observed up to date."""
+        processors = self.model.refresh()
+        self.observer.touch(processors)
+        self._to_send.update(dict.fromkeys(processors.tolist()))
+        self._value = self._objective(self.model, self.load)
+
+    def forget(self, job: JobRequest) -> None:
+        """Take out a waiting job that somebody else rejects."""
+        self.queue.remove(job)
+        self.load.leave(job)
+
+    def cores_of_hosts(self, hosts: Sequence[int]) -> list[int]:
+        """Return the cores that stand behind Batsim's hosts."""
+        if not len(self._core_of):
+            self._core_of = np.argsort(self._host_of)
+        return self._core_of[hosts].tolist()
+
     def _start_jobs(self, job_policy: str, choose: Choice) -> None:
         """Start jobs in the policy's order until one does not fit."""
         while len(self.queue):
@@ -149,20 +173,11 @@ class DecisionSystem:
             if lacking:
                 getattr(self.model.overuse, lacking).append(self.model.now)
                 return
-            cores = choose(self.model, job, self._rng)
-            self.model.take(job, cores)
-            self.queue.remove(job)
-            self._orders.start.append((job.id, np.sort(self._host_of[cores]).tolist()))
+            self.start(job, choose(self.model, job, self._rng))
 
     def _note_reward(self) -> None:
         if self.reward is not None:
             self.history.rewards.append(self.reward)
-
-    def _refresh(self) -> None:
-        processors = self.model.refresh()
-        self.observer.touch(processors)
-        self._to_send.update(dict.fromkeys(processors.tolist()))
-        self._value = self._objective(self.model, self.load)
 
     def _stuck(self) -> bool:
         """Whether nothing can happen any more unless a job is started."""

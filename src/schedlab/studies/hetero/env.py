@@ -50,7 +50,7 @@ class HeteroEnv(gym.Env[np.ndarray, int]):
     @property
     def action_names(self) -> tuple[str, ...]:
         """What each action is called."""
-        return (*self.settings.selection, "void") if self.settings.void else self.settings.selection
+        return self.settings.names
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[np.ndarray, dict[str, Any]]:
         """Begin an episode; the first reset uses the seed of the construction. Random policies draw from the episode's own seed."""

@@ -13,6 +13,7 @@ from schedlab.studies.hetero.job_queue import JOB_POLICIES
 from schedlab.studies.hetero.objectives import OBJECTIVES
 
 PAIR_SEPARATOR = "-"
+KNOWN_CORE_POLICIES = {**CORE_POLICIES, **MORE_CORE_POLICIES}
 ALL_PAIRS = tuple(f"{job}{PAIR_SEPARATOR}{core}" for job in JOB_POLICIES for core in CORE_POLICIES)
 
 
@@ -60,8 +61,8 @@ class DecisionSettings(Settings):
             job, _, core = pair.partition(PAIR_SEPARATOR)
             if job not in JOB_POLICIES:
                 raise ValueError(f"selection.{number}: '{pair}' has no job policy; {did_you_mean(job, JOB_POLICIES)}")
-            if core not in (known := {**CORE_POLICIES, **MORE_CORE_POLICIES}):
-                raise ValueError(f"selection.{number}: '{pair}' has no core policy; {did_you_mean(core, known)}")
+            if core not in KNOWN_CORE_POLICIES:
+                raise ValueError(f"selection.{number}: '{pair}' has no core policy; {did_you_mean(core, KNOWN_CORE_POLICIES)}")
         if len(set(self.selection)) < len(self.selection):
             raise ValueError("selection: each pair once")
         return self
@@ -70,3 +71,8 @@ class DecisionSettings(Settings):
     def actions(self) -> int:
         """Number of actions."""
         return len(self.selection) + self.void
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """What each action is called."""
+        return (*self.selection, "void") if self.void else self.selection

@@ -16,6 +16,8 @@ Score = Literal[
     "unsuccessful",
     "energy",
     "energy_delay_product",
+    "oversubscription",
+    "infeasible",
 ]
 
 

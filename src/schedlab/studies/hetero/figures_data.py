@@ -14,7 +14,7 @@ from schedlab.config.schema import Settings, validate
 from schedlab.figures import helpers, theme
 from schedlab.figures.theme import Style
 from schedlab.platforms.hierarchy import Hierarchy, read_hierarchy
-from schedlab.studies.hetero.problem import METRICS
+from schedlab.studies.hetero.outcomes import METRICS
 
 if TYPE_CHECKING:
     import pandas as pd

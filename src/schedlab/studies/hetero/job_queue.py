@@ -40,6 +40,10 @@ class JobQueue:
         for column, entries in self._sorted.items():
             del entries[bisect_left(entries, (getattr(job, column), job.order))]
 
+    def named(self, job_id: str) -> JobRequest | None:
+        """Return the waiting job of an identifier, None where it does not wait."""
+        return next((job for job in self._jobs.values() if job.id == job_id), None)
+
     def first(self, policy: str, rng: np.random.Generator) -> JobRequest:
         """Return the job that a policy puts first; `random` draws one anew each time."""
         if policy == "random":

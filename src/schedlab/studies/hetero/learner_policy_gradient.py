@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 import torch
@@ -18,7 +18,7 @@ import torch
 from schedlab.config.contract import Curve, LearnPaths, PolicySpec, Problem, Unit
 from schedlab.config.errors import UserError
 from schedlab.config.hashes import content_hash
-from schedlab.config.schema import Settings, setting, validate
+from schedlab.config.schema import validate
 from schedlab.config.seeds import derive_seed, generator
 from schedlab.learning.adam import Adam
 from schedlab.learning.checkpoints import load_module, module_arrays, read_checkpoint, write_checkpoint
@@ -26,28 +26,10 @@ from schedlab.learning.reinforce import entropy
 from schedlab.learning.seeding import use_one_thread
 from schedlab.studies.hetero.agent_networks import AgentNetwork, build_network, log_probabilities
 from schedlab.studies.hetero.env import HeteroEnv
+from schedlab.studies.hetero.learner_settings import PUBLISHED, PolicyGradientSettings
 
+__all__ = ["PUBLISHED", "AgentPolicy", "PolicyGradientLearner", "PolicyGradientSettings"]
 _KIND, _PROGRESS = "hetero-policy-gradient", "hetero-policy-gradient-progress"
-
-
-class PolicyGradientSettings(Settings):
-    """How an agent of HDeepRM learns."""
-
-    critic: bool = setting(False, doc="advantage actor-critic; without it REINFORCE")
-    hidden: int = setting(16, doc="units of every hidden layer: more can tell more states apart and need more episodes", ge=1)
-    learning_rate: float = setting(0.005, doc="of Adam: larger learns faster, and settles on a bad action sooner", gt=0)
-    gamma: float = setting(0.99, doc="discount of a reward for each decision that lies between", ge=0, le=1)
-    episodes_per_update: int = setting(8, doc="episodes of a gradient step (published: 1)", ge=1)
-    standardise: Literal["update", "episode", "none"] = setting(
-        "update", doc="over which decisions returns get mean 0 and deviation 1 (published: those of an episode, if more than one)"
-    )
-    entropy: float = setting(0.0, doc="weight of the policy's entropy, which keeps it from settling", unit="1/nat", ge=0)
-    acting: Literal["greedy", "sample"] = setting("greedy", doc="how the learned policy acts (published: sample)")
-    record_every: int = setting(1, doc="updates between two points of the curves", ge=1)
-    save_every: int = setting(50, doc="updates between two states that an interrupted job can go on from", ge=1)
-
-
-PUBLISHED: dict[str, Any] = {"episodes_per_update": 1, "standardise": "episode", "acting": "sample"}
 
 
 @dataclass
@@ -136,7 +118,13 @@ class AgentPolicy:
 
 
 class PolicyGradientLearner:
-    """Learns on the training units of the problems' environments in turn; a phase's steps are episodes. Resumes bit for bit."""
+    """Learns on the training units of the problems' environments in turn; a phase's steps are episodes. Resumes bit for bit.
+
+    kind  typed values of the learner: ActorCriticSettings has a critic by default
+    """
+
+    def __init__(self, kind: type[PolicyGradientSettings] = PolicyGradientSettings) -> None:
+        self._kind = kind
 
     def learn(self, problems: Mapping[str, Problem], spec: PolicySpec, seed: int, paths: LearnPaths, curve: Curve) -> None:
         """Learn phase after phase, each with a fresh Adam, and write the final parameters.
@@ -144,7 +132,7 @@ class PolicyGradientLearner:
         Raises UserError where a scenario has no environment or no training unit, and where its sizes differ from those learned so far.
         """
         use_one_thread()
-        settings = validate(PolicyGradientSettings, spec.params)
+        settings = validate(self._kind, spec.params)
         envs = {scenario: _environments(scenario, problem) for scenario, problem in problems.items()}
         shapes = {scenario: _shape(some[0]) for scenario, some in envs.items()}
         first, shape = next(iter(shapes.items()))

@@ -22,7 +22,7 @@ from schedlab.workloads.prepare import make_batsim
 from schedlab.workloads.settings import WorkloadSettings
 
 TYPE_LIBRARIES = tuple(f"resources/platforms/types/{name}.json" for name in ("networks", "nodes", "processors"))
-PROBLEM = ("platform", "workload", "replicates", "simulator", "batsim", "energy", "network", "bounded_slowdown_threshold")
+PROBLEM = ("platform", "workload", "replicates", "decisions", "simulator", "batsim", "energy", "network", "bounded_slowdown_threshold")
 
 
 def generate_platform(part: Path, xml: Path, resources: Path) -> None:

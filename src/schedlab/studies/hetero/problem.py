@@ -1,71 +1,162 @@
-"""One scenario with its platform and workloads: each replicate is simulated under a scheduler and scored."""
+"""One scenario with its platform and workloads: each replicate is run under a policy and scored."""
 
 from __future__ import annotations
 
 import tempfile
 from collections.abc import Mapping, Sequence
+from functools import cached_property
 from pathlib import Path
+from typing import Any
 
+from schedlab.batsim.backend import Backend
 from schedlab.batsim.options import Options
-from schedlab.batsim.results import read_energy, read_jobs
-from schedlab.batsim.running import Inputs, simulate
-from schedlab.config.contract import Metric, Outcome, Split, Unit
-from schedlab.evaluation.job_metrics import JOB_METRICS, job_metrics, load_over_time
+from schedlab.batsim.outputs import Outputs
+from schedlab.batsim.running import Inputs, open_backend, simulate
+from schedlab.batsim.workload import parse_workload
+from schedlab.config.contract import Outcome, Split, Unit
+from schedlab.config.seeds import derive_seed
+from schedlab.platforms.batsim_xml import read_platform
+from schedlab.platforms.hierarchy import read_hierarchy
 from schedlab.studies.hetero.archive import extract_workload
+from schedlab.studies.hetero.decision_system import DecisionSystem
+from schedlab.studies.hetero.env import HeteroEnv
+from schedlab.studies.hetero.environment_settings import DecisionSettings
+from schedlab.studies.hetero.episode import Cluster, Episode, Jobs
+from schedlab.studies.hetero.managed_cores import ManagedCores
+from schedlab.studies.hetero.outcomes import METRICS, decisions_table, outcome
 from schedlab.studies.hetero.replicates import units
-from schedlab.studies.hetero.rules import SchedulerRule
+from schedlab.studies.hetero.rules import PairRule, SchedulerRule
 from schedlab.studies.hetero.settings import HeteroScenario
+from schedlab.workloads.batsim_file import BatsimWorkload, batsim_text, job_limits, read_batsim
 
-METRICS = (
-    *JOB_METRICS,
-    Metric("energy", "J", "lower", label="energy"),
-    Metric("energy_delay_product", "J s", "lower", label="energy-delay product"),
-)
+NO_LIMITS = {"max_time": 1.0, "max_core": 1.0, "max_mem": 1.0, "max_mem_bw": 1.0}  # of observations, where nobody looks
 
 
 class HeteroProblem:
     """Implements the contract's Problem. Units are the replicates of the workload.
 
-    platform   XML of the platform        workloads   archive of the replicates' workload files
+    platform   XML of the platform        resources  the same as JSON        workloads   archive of the replicates' workload files
     """
 
-    def __init__(self, scenario: HeteroScenario, platform: Path, workloads: Path) -> None:
-        self.scenario, self._platform, self._workloads = scenario, Path(platform), Path(workloads)
+    metrics = METRICS
+
+    def __init__(self, scenario: HeteroScenario, platform: Path, resources: Path, workloads: Path) -> None:
+        self.scenario, self._platform, self._resources = scenario, Path(platform), Path(resources)
+        self._workloads = Path(workloads)
+        self._read: dict[str, BatsimWorkload] = {}
+        self._jobs: dict[str, Jobs] = {}
+        self._scores: dict[tuple[str, int, str], Mapping[str, float]] = {}
 
     def units(self, split: Split) -> Sequence[Unit]:
         """Return the replicates of a split."""
         return [unit for unit in units(self.scenario.workload, self.scenario.replicates) if unit.split == split]
 
-    def env(self, unit: Unit, seed: int) -> None:
-        """There is nothing to step: schedulers decide in conversation with the simulator."""
-        del unit, seed
+    @cached_property
+    def cluster(self) -> Cluster:
+        """The platform as the resource model and as the simulator know it."""
+        return Cluster(read_hierarchy(self._resources), read_platform(self._platform))
 
-    def rollout(self, policy: SchedulerRule, unit: Unit) -> Outcome:
-        """Simulate a replicate under a scheduler from the first submission to the last end.
+    def jobs(self, unit: Unit) -> Jobs:
+        """Return the jobs of a unit. Observations are scaled alike for all units: by the training workloads, where there are any
+        (as published: by the unit's own). Raises UserError for profiles without memory and memory bandwidth."""
+        if unit.id not in self._jobs:
+            read = self._workload(unit)
+            self._jobs[unit.id] = Jobs(parse_workload(batsim_text(read), "w0", f"workload {unit.id}"), self._limits(unit))
+        return self._jobs[unit.id]
 
-        The energy is that of all hosts; the energy-delay product is energy times makespan.
+    def env(self, unit: Unit, seed: int) -> HeteroEnv | None:
+        """Return the environment on one unit; None where the platform has no pstates to manage."""
+        if not self.scenario.platform.pstates.managed:
+            return None
+        return HeteroEnv(self.cluster, (self.jobs(unit),), self.scenario.decisions, seed)
+
+    def rollout(self, policy: Any, unit: Unit) -> Outcome:
+        """Run a replicate under a policy from the first submission to the last end.
+
+        A scheduler decides in conversation with the simulator, on a managed platform upon the resource model; a pair or a learned policy
+        is asked for actions. The energy is that of all cores; the energy-delay product is energy times makespan.
         Raises SchedulerFailed, ProtocolError, SimulationDeadlock, BatsimFailed where the simulation fails.
         """
         policy.reset(unit)
-        scenario = self.scenario
         with tempfile.TemporaryDirectory(prefix="schedlab-") as folder:
-            workload = extract_workload(self._workloads, unit.id, folder)
-            prefix = f"{folder}/out"
-            options = Options(energy=scenario.energy, network=scenario.network)
-            inputs = Inputs(self._platform, (workload,), prefix, options)
-            row = simulate(inputs, policy.scheduler, dict(policy.options), backend=scenario.simulator, binary=scenario.batsim)
-            jobs = read_jobs(prefix)
-            energy = read_energy(prefix) if scenario.energy else None
-        scores = job_metrics(jobs, int(row["nb_computing_machines"]), scenario.bounded_slowdown_threshold)
-        details = {"jobs": jobs, "load": load_over_time(jobs)}
-        if energy is not None:
-            scores |= _energy_scores(row, scores)
-            details["energy"] = energy
-        return Outcome(scores, details=details)
+            if isinstance(policy, SchedulerRule):
+                return self._schedule(policy, unit, folder)
+            made = self._decide(policy, unit, folder)
+        if isinstance(policy, PairRule):
+            self._scores[policy.pair, policy.seed, unit.id] = made.scores
+        return made
+
+    def score(self, policy: PairRule, unit: Unit, metric: str) -> float:
+        """Return what a pair reaches on a unit; the same question is simulated once."""
+        key = (policy.pair, policy.seed, unit.id)
+        scores = self._scores[key] if key in self._scores else self.rollout(policy, unit).scores
+        return scores[metric]
+
+    def _schedule(self, policy: SchedulerRule, unit: Unit, folder: str) -> Outcome:
+        """Run a scheduler."""
+        scenario, inputs = self.scenario, self._inputs(unit, folder)
+        system, between = None, _unchanged
+        if scenario.platform.pstates.managed:
+            system = self._system(DecisionSettings(observation="minimal", legacy=scenario.decisions.legacy), NO_LIMITS, unit, policy.seed)
+
+            def between(backend: Backend) -> Backend:
+                return ManagedCores(backend, system, policy.cores, derive_seed(unit.seed, policy.seed))
+
+        kind, binary, options = scenario.simulator, scenario.batsim, dict(policy.options)
+        simulate(inputs, policy.scheduler, options, backend=kind, binary=binary, between=between)
+        return outcome(inputs.prefix, scenario.bounded_slowdown_threshold, scenario.energy, system)
+
+    def _decide(self, policy: Any, unit: Unit, folder: str) -> Outcome:
+        """Run a policy of the decision system."""
+        settings = policy.decisions(self.scenario.decisions) if isinstance(policy, PairRule) else self.scenario.decisions
+        inputs, seed = self._inputs(unit, folder), getattr(policy, "seed", 0)
+        if self.scenario.simulator == "embedded":
+            with Outputs(inputs.prefix) as outputs:
+                episode = Episode(self.cluster, self.jobs(unit), settings, derive_seed(unit.seed, "episode", seed), outputs)
+                while episode.advance():
+                    episode.decide(_action(policy, episode.system))
+            system = episode.system
+        else:
+            system = self._system(settings, self.jobs(unit).limits, unit, seed)
+            self._on_batsim(policy, system, inputs)
+        made = outcome(inputs.prefix, self.scenario.bounded_slowdown_threshold, self.scenario.energy, system)
+        if settings.actions > 1:
+            made.details["decisions"] = decisions_table(system, settings.names)
+        return made
+
+    def _on_batsim(self, policy: Any, system: DecisionSystem, inputs: Inputs) -> None:
+        from schedlab.batsim.pybatsim_bus import run_pybatsim
+        from schedlab.studies.hetero.pybatsim_scheduler import DecisionScheduler
+
+        with open_backend("batsim", inputs, binary=self.scenario.batsim) as backend:
+            run_pybatsim(backend, DecisionScheduler(system, lambda state: _action(policy, state)))
+
+    def _system(self, settings: DecisionSettings, limits: Any, unit: Unit, seed: int) -> DecisionSystem:
+        return DecisionSystem(self.cluster.hierarchy, limits, settings, derive_seed(unit.seed, "episode", seed))
+
+    def _inputs(self, unit: Unit, folder: str) -> Inputs:
+        options = Options(energy=self.scenario.energy or self.scenario.platform.pstates.managed, network=self.scenario.network)
+        return Inputs(self._platform, (extract_workload(self._workloads, unit.id, folder),), f"{folder}/out", options)
+
+    def _workload(self, unit: Unit) -> BatsimWorkload:
+        if unit.id not in self._read:
+            with tempfile.TemporaryDirectory(prefix="schedlab-") as folder:
+                self._read[unit.id] = read_batsim(extract_workload(self._workloads, unit.id, folder))
+        return self._read[unit.id]
+
+    def _limits(self, unit: Unit) -> dict[str, float]:
+        learned_on = () if self.scenario.mode == "reference" else self.units("train")
+        read = [self._workload(each) for each in learned_on or (unit,)]
+        jobs = [{**job, "profile": f"{number} {job['profile']}"} for number, one in enumerate(read) for job in one.jobs]
+        profiles = {f"{number} {name}": profile for number, one in enumerate(read) for name, profile in one.profiles.items()}
+        whole = BatsimWorkload(read[0].nb_res, jobs, profiles)
+        return job_limits(whole, legacy_zero_limits=self.scenario.workload.batsim.legacy_zero_limits)
 
 
-def _energy_scores(row: Mapping[str, float], scores: Mapping[str, float]) -> dict[str, float]:
-    if "makespan" not in scores:
-        return {}
-    energy = row["consumed_joules"]
-    return {"energy": energy, "energy_delay_product": energy * scores["makespan"]}
+def _unchanged(backend: Backend) -> Backend:
+    return backend
+
+
+def _action(policy: Any, system: DecisionSystem) -> int:
+    """Ask a policy; a fixed pair needs to see nothing."""
+    return 0 if isinstance(policy, PairRule) else int(policy.act(system.observe(), system.masks()))

@@ -11,19 +11,24 @@ from schedlab.studies.hetero.settings import SPLITS, ReplicateSettings
 from schedlab.workloads.settings import WorkloadSettings
 from schedlab.workloads.trim import TrimSettings
 
+OVERLAPPING = "published, overlapping"  # learned on and tested on, as in the published system
 KINDS = {"lublin": "drawn workload", "swf": "piece of a trace", "batsim": "workload file"}
 
 
 def units(workload: WorkloadSettings, replicates: ReplicateSettings) -> tuple[Unit, ...]:
     """Return the replicates of all splits in order. No two share a job, so each is a block of its own.
 
+    Those of a workload file are all the same workload, and so one block.
     The seed of a replicate hangs from the workload's, its split and its number alone: more replicates change none that was there.
     """
     made = []
+    same = workload.source == "batsim"
+    kind = OVERLAPPING if same and replicates.total > 1 else KINDS[workload.source]
     for split in SPLITS:
         for number in range(getattr(replicates, split)):
             name = f"{split}-{number:02d}"
-            made.append(Unit(name, KINDS[workload.source], split, name, derive_seed(workload.seed, "workload", split, number)))
+            block = "workload" if same else name
+            made.append(Unit(name, kind, split, block, derive_seed(workload.seed, "workload", split, number)))
     return tuple(made)
 
 
@@ -42,9 +47,9 @@ def check_replicates(workload: WorkloadSettings, replicates: ReplicateSettings) 
     if replicates.total == 1:
         return
     if workload.source == "batsim":
-        yield UserError(
-            f"{replicates.total} replicates of one workload file", where="replicates", expected="train 0, validation 0 and test 1"
-        )
+        if max(replicates.train, replicates.validation, replicates.test) > 1:
+            what = f"{replicates.total} replicates of one workload file"
+            yield UserError(what, where="replicates", expected="at most one of each split, all the same workload")
     elif workload.source == "swf":
         trim = workload.trim or TrimSettings()
         if trim.count is None:

@@ -1,46 +1,131 @@
-"""Rules: schedulers that speak Batsim's protocol. Ours, those of PyBatsim's package, and a user's own."""
+"""Rules: schedulers that speak Batsim's protocol (ours, PyBatsim's, a user's own), policy pairs, and the best pair found by trying."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from schedlab.batsim.scheduler_loading import OURS
-from schedlab.config.contract import Problem, RuleMaker, Unit
-from schedlab.config.schema import Settings, validate
-from schedlab.studies.hetero.settings import EasySettings, PyBatsimSettings
+from schedlab.batsim.scheduler_loading import OURS, find_scheduler
+from schedlab.config.contract import RuleMaker, Unit
+from schedlab.config.errors import UserError
+from schedlab.config.schema import NoSettings, Settings, validate
+from schedlab.studies.hetero.environment_settings import KNOWN_CORE_POLICIES, PAIR_SEPARATOR, DecisionSettings
+from schedlab.studies.hetero.job_queue import JOB_POLICIES
+from schedlab.studies.hetero.managed_cores import OWN_CHOICE
+from schedlab.studies.hetero.settings import BestFixedPairSettings, EasySettings, PyBatsimSettings, SchedulerSettings
+
+if TYPE_CHECKING:
+    from schedlab.studies.hetero.problem import HeteroProblem
 
 NEED_WALLTIMES = ("easy", "conservative")
+PAIRS = tuple(f"{job}{PAIR_SEPARATOR}{core}" for job in JOB_POLICIES for core in KNOWN_CORE_POLICIES)
+BEST_FIXED_PAIR = "best_fixed_pair"
 
 
 @dataclass(frozen=True)
 class SchedulerRule:
-    """A scheduler by name (or FILE.py:CLASS) with its options; it decides in conversation with the simulator, so nothing asks it to act."""
+    """A scheduler by name (or FILE.py:CLASS) with its options; it decides in conversation with the simulator, so nothing asks it to act.
+
+    cores  core policy by which its jobs get their cores on managed pstates, or OWN_CHOICE
+    """
 
     scheduler: str
     options: Mapping[str, Any] = field(default_factory=dict)
+    cores: str = OWN_CHOICE
+    seed: int = 0
 
     def reset(self, unit: Unit) -> None:
         """Keep nothing from one workload to the next: each simulation makes the scheduler anew."""
 
 
-def scheduler_rule(scheduler: str) -> RuleMaker:
-    """Return the maker of the rule that runs a scheduler of ours or of the user's; `params` are the scheduler's options."""
+@dataclass(frozen=True)
+class PairRule:
+    """Plays one policy pair at every decision (what HDeepRM calls a CLASSIC agent)."""
 
-    def make(params: Mapping[str, Any], problem: Problem, seed: int) -> SchedulerRule:
-        del problem, seed
-        return SchedulerRule(scheduler, dict(params))
+    pair: str
+    seed: int = 0
+
+    def reset(self, unit: Unit) -> None:
+        """Keep nothing from one workload to the next: random policies draw from a generator of each run."""
+
+    def decisions(self, offered: DecisionSettings) -> DecisionSettings:
+        """Return the settings of a run: those offered, with the pair as the one action."""
+        return offered.model_copy(update={"selection": (self.pair,), "void": False})
+
+
+def scheduler_rule(scheduler: str) -> RuleMaker:
+    """Return the maker of the rule that runs a scheduler of ours; `params` are its options and its core policy."""
+
+    def make(params: Mapping[str, Any], problem: HeteroProblem, seed: int) -> SchedulerRule:
+        del problem
+        options = validate(RULE_SETTINGS[scheduler], params).model_dump()
+        return SchedulerRule(scheduler, options, options.pop("cores"), seed)
 
     return make
 
 
-def pybatsim(params: Mapping[str, Any], problem: Problem, seed: int) -> SchedulerRule:
+def pybatsim(params: Mapping[str, Any], problem: HeteroProblem, seed: int) -> SchedulerRule:
     """Return the rule that runs a scheduler of PyBatsim's own package."""
-    del problem, seed
+    del problem
     settings = validate(PyBatsimSettings, params)
-    return SchedulerRule(settings.scheduler, settings.options)
+    return SchedulerRule(settings.scheduler, settings.options, settings.cores, seed)
 
 
-RULES: dict[str, RuleMaker] = {**{name: scheduler_rule(name) for name in OURS}, "pybatsim": pybatsim}
-RULE_SETTINGS: dict[str, type[Settings]] = {"easy": EasySettings, "pybatsim": PyBatsimSettings}
+def pair_rule(pair: str) -> RuleMaker:
+    """Return the maker of the rule that plays one pair."""
+
+    def make(params: Mapping[str, Any], problem: HeteroProblem, seed: int) -> PairRule:
+        del problem
+        validate(NoSettings, params)
+        return PairRule(pair, seed)
+
+    return make
+
+
+def best_fixed_pair(params: Mapping[str, Any], problem: HeteroProblem, seed: int) -> PairRule:
+    """Return the pair of the scenario's actions with the best mean of a metric over the workloads of a split.
+
+    With a budget of episodes all pairs run the first workload, then all the second, and so on until it is spent; means are over the
+    workloads that every pair ran, or, where it is spent within the first, over that one. Ties: the earlier action.
+    Raises UserError where the split has no workload.
+    """
+    settings = validate(BestFixedPairSettings, params)
+    pairs, units = problem.scenario.decisions.selection, problem.units(settings.split)
+    if not units:
+        raise UserError(
+            f"no workload of the split {settings.split}",
+            where=f"rule {BEST_FIXED_PAIR}",
+            expected=f"replicates.{settings.split}: 1 or more",
+        )
+    budget = len(pairs) * len(units) if settings.episodes is None else settings.episodes
+    tried = pairs[:budget]
+    whole = max(min(budget // len(pairs), len(units)), 1)
+    better = -1.0 if next(metric.better for metric in problem.metrics if metric.name == settings.metric) == "higher" else 1.0
+    scores = {pair: [problem.score(PairRule(pair, seed), unit, settings.metric) for unit in units[:whole]] for pair in tried}
+    return PairRule(min(tried, key=lambda pair: better * sum(scores[pair])), seed)
+
+
+def own_rule(target: str) -> RuleMaker:
+    """Return the maker of a user's own rule: a scheduler, whose options are `params`, or a class with `act` for the decision system."""
+
+    def make(params: Mapping[str, Any], problem: HeteroProblem, seed: int) -> Any:
+        found = find_scheduler(target)
+        return found(params, problem, seed) if hasattr(found, "act") else SchedulerRule(target, dict(params), seed=seed)
+
+    return make
+
+
+RULES: dict[str, RuleMaker] = {
+    **{name: scheduler_rule(name) for name in OURS},
+    "pybatsim": pybatsim,
+    BEST_FIXED_PAIR: best_fixed_pair,
+    **{pair: pair_rule(pair) for pair in PAIRS},
+}
+RULE_SETTINGS: dict[str, type[Settings]] = {
+    **dict.fromkeys(OURS, SchedulerSettings),
+    "easy": EasySettings,
+    "pybatsim": PyBatsimSettings,
+    BEST_FIXED_PAIR: BestFixedPairSettings,
+    **dict.fromkeys(PAIRS, NoSettings),
+}

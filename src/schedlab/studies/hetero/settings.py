@@ -5,12 +5,18 @@ from __future__ import annotations
 from typing import Any, Literal
 
 from schedlab.batsim.schedulers.priorities import PRIORITIES
-from schedlab.config.contract import Split
+from schedlab.config.contract import Metric, Split
 from schedlab.config.schema import Settings, section, setting
-from schedlab.config.settings import ScenarioSettings
+from schedlab.config.settings import LONGEST, MOST, ScenarioSettings, Seeds
+from schedlab.evaluation.job_metrics import JOB_METRICS
 from schedlab.platforms.settings import PlatformSettings
+from schedlab.studies.hetero.environment_settings import KNOWN_CORE_POLICIES, DecisionSettings
 from schedlab.workloads.settings import WorkloadSettings
 
+ENERGY_METRICS = (
+    Metric("energy", "J", "lower", label="energy"),
+    Metric("energy_delay_product", "J s", "lower", label="energy-delay product"),
+)
 RESULTS_VERSION = 1  # raise it when the code of this study changes its results
 SPLITS: tuple[Split, ...] = ("train", "validation", "test")
 
@@ -18,12 +24,13 @@ SPLITS: tuple[Split, ...] = ("train", "validation", "test")
 class ReplicateSettings(Settings):
     """How many workloads are scored apart: draws of the model with seeds of their own, or consecutive pieces of a trace that share no job.
 
-    Pieces are cut in the order of the keys, so that policies are tested on what came later than what they learned from.
+    Pieces are cut in the order of the keys, so that policies are tested on what came later than what they learned from. A workload file
+    is one workload: where a split beside the test takes it too, policies are tested on what they learned on, as in the published system.
     """
 
-    train: int = setting(0, doc="workloads that policies learn on", ge=0)
-    validation: int = setting(0, doc="workloads that the best rule is chosen on", ge=0)
-    test: int = setting(1, doc="workloads that nothing is learned or chosen on", ge=1)
+    train: int = setting(0, doc="workloads that policies learn on", ge=0, le=MOST)
+    validation: int = setting(0, doc="workloads that the best rule is chosen on", ge=0, le=MOST)
+    test: int = setting(1, doc="workloads that nothing is learned or chosen on", ge=1, le=MOST)
 
     @property
     def total(self) -> int:
@@ -37,6 +44,7 @@ class HeteroScenario(ScenarioSettings):
     platform: PlatformSettings = setting(doc="the cluster")
     workload: WorkloadSettings = setting(doc="the jobs")
     replicates: ReplicateSettings = section(ReplicateSettings, doc="workloads of each split")
+    decisions: DecisionSettings = section(DecisionSettings, doc="what policies of the decision system decide, see and are rewarded for")
     simulator: Literal["embedded", "batsim"] = setting("embedded", doc="the simulator inside, or a real Batsim")
     batsim: str = setting("batsim", doc="binary of the real Batsim: a name on the PATH, or a file")
     energy: bool = setting(True, doc="account for energy; without it, energy and energy-delay product are not scored")
@@ -51,9 +59,24 @@ class HeteroScale(Settings):
 
     jobs: int = setting(100, doc="jobs of a workload", unit="jobs", ge=1)
     replicates: ReplicateSettings = section(ReplicateSettings, doc="workloads of each split")
+    thesis_replicates: int = setting(1, doc="test workloads of the thesis' scenarios", ge=1, le=MOST)
+    learning_jobs: int = setting(50, doc="jobs of a workload of the scenarios that policies learn on", unit="jobs", ge=1)
+    learning_replicates: ReplicateSettings = section(ReplicateSettings, doc="workloads of each split of these scenarios")
+    case_episodes: int = setting(1600, doc="episodes that a policy learns on in the thesis' case of two jobs", ge=1, le=LONGEST)
+    episodes: int = setting(200, doc="episodes that a policy learns on, and that the search for a fixed pair takes", ge=1, le=LONGEST)
+    seeds: Seeds = setting((0, 1, 2), doc="repetitions of learned policies", min_length=1)
 
 
-class EasySettings(Settings):
+CoreChoice = Literal[tuple(KNOWN_CORE_POLICIES)]
+
+
+class SchedulerSettings(Settings):
+    """A scheduler of ours. It says when a job starts; on managed pstates the cores are chosen beneath it."""
+
+    cores: CoreChoice = setting("lowest", doc="core policy by which its jobs get their cores (with platform.pstates.managed)")
+
+
+class EasySettings(SchedulerSettings):
     """The rule `easy`: EASY backfilling."""
 
     priority: Literal[tuple(PRIORITIES)] = setting("fcfs", doc="order of the queue")
@@ -62,5 +85,20 @@ class EasySettings(Settings):
 class PyBatsimSettings(Settings):
     """The rule `pybatsim`: a scheduler of PyBatsim's own package."""
 
+    cores: Literal["own", *KNOWN_CORE_POLICIES] = setting(
+        "own", doc="core policy by which its jobs get their cores (with platform.pstates.managed); own: it names them itself"
+    )
     scheduler: str = setting(doc="module of the package `schedulers`, such as easyBackfill")
     options: dict[str, Any] = setting({}, doc="the object that it gets as its options")
+
+
+class BestFixedPairSettings(Settings):
+    """The rule `best_fixed_pair`: the pair of the scenario's actions that did best on other workloads, whatever the state."""
+
+    metric: Literal[tuple(metric.name for metric in (*JOB_METRICS, *ENERGY_METRICS))] = setting(
+        "mean_bounded_slowdown", doc="by whose mean the best pair is chosen"
+    )
+    split: Literal["train", "validation"] = setting("validation", doc="workloads that it is chosen on")
+    episodes: int | None = setting(
+        None, doc="most episodes of the search, workload after workload; null: each pair on each workload", ge=1, le=LONGEST
+    )

@@ -6,12 +6,14 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from schedlab.config.contract import Problem, Requirement, Study
+from schedlab.config.contract import Learner, Problem, Requirement, Study
 from schedlab.studies.hetero import prepare
 from schedlab.studies.hetero.checks import check
 from schedlab.studies.hetero.figure_settings import FIGURE_SETTINGS
-from schedlab.studies.hetero.problem import METRICS, HeteroProblem
-from schedlab.studies.hetero.rules import RULE_SETTINGS, RULES, scheduler_rule
+from schedlab.studies.hetero.learner_settings import LEARNER_SETTINGS, ActorCriticSettings, PolicyGradientSettings
+from schedlab.studies.hetero.outcomes import DETAILS, METRICS
+from schedlab.studies.hetero.problem import HeteroProblem
+from schedlab.studies.hetero.rules import RULE_SETTINGS, RULES, own_rule
 from schedlab.studies.hetero.settings import RESULTS_VERSION, HeteroScale, HeteroScenario
 from schedlab.studies.hetero.terms import TERMS
 
@@ -41,7 +43,19 @@ def inputs(scenario: HeteroScenario) -> dict[str, tuple[str, str]]:
 
 def load_problem(values: Mapping[str, Any], inputs: Mapping[str, Path]) -> Problem:
     """Return one scenario with its platform and workloads."""
-    return HeteroProblem(prepare.scenario_of(values), inputs["platform"], inputs["workloads"])
+    return HeteroProblem(prepare.scenario_of(values), inputs["platform"], inputs["resources"], inputs["workloads"])
+
+
+def _reinforce() -> Learner:
+    from schedlab.studies.hetero.learner_policy_gradient import PolicyGradientLearner
+
+    return PolicyGradientLearner(PolicyGradientSettings)
+
+
+def _actor_critic() -> Learner:
+    from schedlab.studies.hetero.learner_policy_gradient import PolicyGradientLearner
+
+    return PolicyGradientLearner(ActorCriticSettings)
 
 
 STUDY = Study(
@@ -52,8 +66,8 @@ STUDY = Study(
     scale=HeteroScale,
     metrics=METRICS,
     rules=RULES,
-    learners={},
-    learner_settings={},
+    learners={"reinforce": _reinforce, "actor_critic": _actor_critic},
+    learner_settings=LEARNER_SETTINGS,
     figures={
         "metrics": "schedlab.studies.hetero.figures_metrics:draw_metrics",
         "gantt": "schedlab.studies.hetero.figures_schedule:draw_gantt",
@@ -64,14 +78,10 @@ STUDY = Study(
     requires=requires,
     inputs=inputs,
     problem=load_problem,
-    details={
-        "jobs": "when and where each job ran",
-        "load": "waiting jobs and busy hosts over time",
-        "energy": "energy consumed so far over time",
-    },
+    details=DETAILS,
     terms=TERMS,
     rule_settings=RULE_SETTINGS,
     figure_settings=FIGURE_SETTINGS,
     check=check,
-    own_rule=scheduler_rule,
+    own_rule=own_rule,
 )

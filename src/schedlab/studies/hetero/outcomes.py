@@ -1,0 +1,74 @@
+"""What a run is scored by, whoever decided: one definition of the metrics and detail tables for schedulers, pairs and learned policies."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from schedlab.batsim.results import read_energy, read_jobs
+from schedlab.batsim.running import read_summary
+from schedlab.config.contract import Metric, Outcome
+from schedlab.evaluation.job_metrics import JOB_METRICS, job_metrics, load_over_time
+from schedlab.studies.hetero.decision_system import DecisionSystem
+from schedlab.studies.hetero.settings import ENERGY_METRICS
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+METRICS = (
+    *JOB_METRICS,
+    *ENERGY_METRICS,
+    Metric("oversubscription", "fraction", "lower", label="cores' time under over-subscribed memory bandwidth"),
+    Metric("infeasible", "jobs", "lower", label="jobs that the platform can never run"),
+)
+DETAILS = {
+    "jobs": "when and where each job ran",
+    "load": "waiting jobs and busy hosts over time",
+    "energy": "energy consumed so far over time",
+    "overuse": "spans in which a processor's memory bandwidth was over-subscribed",
+    "decisions": "each decision of a policy that chooses: when, what, how many jobs waited, its reward",
+}
+
+
+def outcome(prefix: str, threshold: float, energy: bool, system: DecisionSystem | None) -> Outcome:
+    """Return the scores and details of a run.
+
+    prefix     of Batsim's output files
+    threshold  of the bounded slowdown, s
+    system     the resource model beneath, None where there was none
+    """
+    jobs, totals = read_jobs(prefix), read_summary(prefix)
+    hosts = int(totals["nb_computing_machines"])
+    scores, details = job_metrics(jobs, hosts, threshold), {"jobs": jobs, "load": load_over_time(jobs)}
+    if energy:
+        details["energy"] = read_energy(prefix)
+        if "makespan" in scores:
+            scores["energy"] = totals["consumed_joules"]
+            scores["energy_delay_product"] = totals["consumed_joules"] * scores["makespan"]
+    if system is not None:
+        spans = details["overuse"] = overuse_spans(system)
+        scores["infeasible"] = float(system.rejected)
+        if scores.get("makespan", 0.0) > 0:
+            size = system.model.size[spans["processor"].to_numpy(np.int64)]
+            scores["oversubscription"] = float((spans["duration"] * size).sum() / (hosts * scores["makespan"]))
+    return Outcome(scores, details=details)
+
+
+def overuse_spans(system: DecisionSystem) -> pd.DataFrame:
+    """Return the spans of over-subscribed bandwidth: columns processor, start and duration (s), sorted."""
+    import pandas as pd
+
+    spans = [(number, *span) for number, found in sorted(system.model.overuse.bandwidth.items()) for span in found]
+    table = pd.DataFrame(spans, columns=["processor", "start", "duration"])
+    return table.astype({"processor": "int64", "start": "float64", "duration": "float64"})
+
+
+def decisions_table(system: DecisionSystem, names: Sequence[str]) -> pd.DataFrame:
+    """Return the decisions of a run: columns time (s), action (by name), waiting (jobs), reward."""
+    import pandas as pd
+
+    history = system.history
+    columns = {"time": history.times, "action": [names[action] for action in history.actions]}
+    return pd.DataFrame(columns | {"waiting": history.waiting, "reward": history.rewards})
