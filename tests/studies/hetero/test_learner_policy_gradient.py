@@ -59,6 +59,31 @@ def test_returns_by_hand():
     assert learner.standardised(np.array([7.0, 7.0])).tolist() == [0.0, 0.0]
 
 
+def test_returns_against_those_of_the_same_workload_by_hand():
+    def record(times, rewards):
+        return learner.EpisodeRecord(times=times, rewards=rewards)
+
+    records = [record([0.0, 2.0], [1.0, 3.0]), record([0.0, 4.0], [2.0, 6.0])]
+    returns = [learner.discounted(one.rewards, 1.0) for one in records]  # 4, 3 and 8, 6
+    against = learner.against_each_other(records, returns)
+    # the second episode's return is 7 at the date 2, half way; the first has nothing left at 4
+    assert [values.tolist() for values in against] == [[4 - 6, 3 - 5], [8 - 6, 6 - 3]]
+    assert learner.against_each_other(records[:1], returns[:1])[0].tolist() == [0.0, 0.0]
+
+
+def test_curves_tell_what_was_done_and_how_probable_it_is(tmp_path):
+    _, points = learn(small(), tmp_path, 16, standardise="workload", gamma=1.0)
+    by_update = {}
+    for point in points:
+        by_update.setdefault(point["update"], {})[point["metric"]] = point["value"]
+    assert by_update.keys() == {1, 2}
+    names = small().env(Unit("a", "workload", "train", "a", 0), 0).action_names
+    for values in by_update.values():
+        assert values.keys() == {"return", "loss", *(f"{what} {name}" for what in ("probability", "share") for name in names)}
+        for what in ("probability", "share"):
+            assert sum(values[f"{what} {name}"] for name in names) == pytest.approx(1)
+
+
 def test_network_has_the_published_layers():
     plain = [tuple(parameter.shape) for parameter in build_network(21, 5, 16, False, 0).parameters() if parameter.ndim == 2]
     assert plain == [(16, 21), (16, 16), (16, 16), (16, 16), (5, 16)]
@@ -79,7 +104,8 @@ def test_gradient_is_that_of_the_stated_loss(critic):
     records = []
     for length in (1, 3):
         rows = [rng.random(3).astype(np.float32) for _ in range(length)]
-        records.append(learner.EpisodeRecord(rows, [np.array([True, True])] * length, [1, 0, 1][:length], [2.0, -1.0, 0.5][:length]))
+        times = [0.0, 1.0, 4.0][:length]
+        records.append(learner.EpisodeRecord(rows, [np.array([True, True])] * length, [1, 0, 1][:length], times, [2.0, -1.0, 0.5][:length]))
     expected = torch.zeros(())
     for record in records:
         returns = learner.standardised(learner.discounted(record.rewards, 0.9))

@@ -34,11 +34,12 @@ _KIND, _PROGRESS = "hetero-policy-gradient", "hetero-policy-gradient-progress"
 
 @dataclass
 class EpisodeRecord:
-    """What an agent saw, could do, did and got: a row or entry a decision."""
+    """What an agent saw, could do, did, when (s), and got: a row or entry a decision."""
 
     observations: list[np.ndarray] = field(default_factory=list)
     masks: list[np.ndarray] = field(default_factory=list)
     actions: list[int] = field(default_factory=list)
+    times: list[float] = field(default_factory=list)
     rewards: list[float] = field(default_factory=list)
 
 
@@ -46,14 +47,15 @@ def sample_episode(env: HeteroEnv, network: AgentNetwork, seed: int, number: int
     """Run an episode by sampled actions; episode `number` of a seed is always the same for the same parameters."""
     record, over = EpisodeRecord(), False
     rng = generator(seed, "policy-sample", number)
-    observation, _ = env.reset(seed=derive_seed(seed, "episode", number))
+    observation, info = env.reset(seed=derive_seed(seed, "episode", number))
     while not over:
         mask = env.action_masks()
         action = _draw(_probabilities(network, observation, mask), rng)
         record.observations.append(observation)
         record.masks.append(mask)
         record.actions.append(action)
-        observation, reward, over, _, _ = env.step(action)
+        record.times.append(info["time"])
+        observation, reward, over, _, info = env.step(action)
         record.rewards.append(reward)
     return record
 
@@ -73,18 +75,32 @@ def standardised(values: np.ndarray) -> np.ndarray:
     return (values - values.mean()) / (values.std(ddof=1) + np.finfo(np.float32).eps)
 
 
+def against_each_other(records: Sequence[EpisodeRecord], returns: Sequence[np.ndarray]) -> list[np.ndarray]:
+    """Return each return less the mean return of all episodes from the same date on, which is interpolated between their decisions.
+
+    For episodes of one workload: what comes from the workload and not from the actions cancels. Source: the input-dependent baseline of
+    H. Mao et al., "Learning scheduling algorithms for data processing clusters", SIGCOMM 2019, section 5.3.
+    """
+    made = []
+    for record, own in zip(records, returns, strict=True):
+        at = np.array(record.times)
+        others = [np.interp(at, other.times, theirs, right=0.0) for other, theirs in zip(records, returns, strict=True)]
+        made.append(own - np.mean(others, axis=0))
+    return made
+
+
 def loss_of(network: AgentNetwork, records: Sequence[EpisodeRecord], settings: PolicyGradientSettings) -> torch.Tensor:
     """Return the loss of the episodes of an update, summed over decisions as published, by the number of episodes."""
     each = [discounted(record.rewards, settings.gamma) for record in records]
     if settings.standardise == "episode":
         each = [standardised(returns) for returns in each]
+    if settings.standardise == "workload":
+        each = against_each_other(records, each)
     joined = np.concatenate(each)
-    if settings.standardise == "update":
+    if settings.standardise in ("update", "workload"):
         joined = standardised(joined)
     returns = torch.from_numpy(joined.astype(np.float32))
-    observations = torch.from_numpy(np.stack([row for record in records for row in record.observations]))
-    masks = torch.from_numpy(np.stack([row for record in records for row in record.masks]))
-    actions = torch.tensor([action for record in records for action in record.actions])
+    observations, masks, actions = _joined(records)
     logits, values = network(observations)
     logs = log_probabilities(logits, masks)
     advantages = returns if values is None else returns - values.detach()
@@ -197,7 +213,8 @@ class _Run:
     def _step(self, phase: int, scenarios: Sequence[str], count: int) -> None:
         choices = [(scenario, env) for scenario in scenarios for env in self.envs[scenario]]
         numbers = range(self._episode(), self._episode() + count)
-        chosen = [choices[number % len(choices)] for number in numbers]
+        turn = [self.update] * count if self.settings.standardise == "workload" else numbers
+        chosen = [choices[number % len(choices)] for number in turn]
         seed = derive_seed(self.seed, "phase", phase)
         records = [sample_episode(env, self.network, seed, number) for (_, env), number in zip(chosen, numbers, strict=True)]
         loss = loss_of(self.network, records, self.settings)
@@ -211,12 +228,16 @@ class _Run:
                 self._record(phase, scenario, mine, float(loss.detach()))
 
     def _record(self, phase: int, scenario: str, records: Sequence[EpisodeRecord], loss: float) -> None:
-        """Note the mean return, the loss, and how the first decision of the first episode would be taken now."""
+        """Note mean return and loss, how often each action was taken, and how probable it is now in the states that were met."""
         place = {"step": self._episode(), "episode": self._episode(), "update": self.update, "phase": phase, "scenario": scenario}
         values = {"return": float(np.mean([sum(record.rewards) for record in records])), "loss": loss}
-        chances = _probabilities(self.network, records[0].observations[0], records[0].masks[0])
         names = self.envs[scenario][0].action_names
-        values |= {f"probability {name}": float(chance) for name, chance in zip(names, chances, strict=True)}
+        observations, masks, actions = _joined(records)
+        with torch.no_grad():
+            chances = log_probabilities(self.network(observations)[0], masks).double().exp().mean(0).tolist()
+        shares = (torch.bincount(actions, minlength=len(names)).double() / len(actions)).tolist()
+        values |= {f"probability {name}": chance for name, chance in zip(names, chances, strict=True)}
+        values |= {f"share {name}": share for name, share in zip(names, shares, strict=True)}
         self.points += [{"metric": metric, "value": value, **place} for metric, value in values.items()]
 
     def _save(self) -> None:
@@ -236,6 +257,13 @@ class _Run:
             load_module(self.network, kept.group("network"), self.progress)
             self.optimizer.load(kept.group("optimizer"))
             self.phase, self.update, self.points = kept.meta["phase"], kept.meta["update"], list(kept.meta["points"])
+
+
+def _joined(records: Sequence[EpisodeRecord]) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+    """Observations (decisions, size), masks (decisions, actions) and actions (decisions,) of all episodes in a row."""
+    observations = torch.from_numpy(np.stack([row for record in records for row in record.observations]))
+    masks = torch.from_numpy(np.stack([row for record in records for row in record.masks]))
+    return observations, masks, torch.tensor([action for record in records for action in record.actions])
 
 
 @torch.no_grad()

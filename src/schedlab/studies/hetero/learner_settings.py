@@ -15,8 +15,10 @@ class PolicyGradientSettings(Settings):
     learning_rate: float = setting(0.005, doc="of Adam: larger learns faster, and settles on a bad action sooner", gt=0)
     gamma: float = setting(0.99, doc="discount of a reward for each decision that lies between", ge=0, le=1)
     episodes_per_update: int = setting(8, doc="episodes of a gradient step (published: 1)", ge=1)
-    standardise: Literal["update", "episode", "none"] = setting(
-        "update", doc="over which decisions returns get mean 0 and deviation 1 (published: those of an episode, if more than one)"
+    standardise: Literal["update", "episode", "workload", "none"] = setting(
+        "update",
+        doc="returns get mean 0 and deviation 1 over an update, or over an episode of more than one decision (published); workload: an "
+        "update's episodes are of one workload, and a return counts against their mean at the same date",
     )
     entropy: float = setting(0.0, doc="weight of the policy's entropy, which keeps it from settling", unit="1/nat", ge=0)
     acting: Literal["greedy", "sample"] = setting("greedy", doc="how the learned policy acts (published: sample)")
