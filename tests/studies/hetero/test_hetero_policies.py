@@ -65,16 +65,10 @@ def entry(name: str, kind: str = "rule", target: str = "", **params) -> dict:
 
 
 def test_the_shipped_workload_is_the_thesis_and_its_actions_too(tmp_path):
-    scenario, _ = learning(tmp_path)
+    scenario, problem = learning(tmp_path)
     assert Path(scenario.workload.file).read_text() == batsim_text(learning_workload(4.2))
     assert scenario.decisions.selection == SELECTION
-    assert [unit.kind for split in ("train", "test") for unit in _problem(scenario, tmp_path).units(split)] == [
-        "published, overlapping"
-    ] * 2
-
-
-def _problem(scenario: HeteroScenario, folder: Path) -> HeteroProblem:
-    return HeteroProblem(scenario, *inputs(folder).values())
+    assert [unit.kind for split in ("train", "test") for unit in problem.units(split)] == ["published, overlapping"] * 2
 
 
 def test_learning_case_through_the_stages_learn_and_evaluate(tmp_path):
@@ -108,7 +102,7 @@ def test_learning_case_through_the_stages_learn_and_evaluate(tmp_path):
         assert found.loc[best, "energy"] == pytest.approx(563.182, abs=1e-3)
     decisions = pd.read_parquet(folder / "details/decisions.parquet")
     assert set(decisions["policy"]) == set(LEARNER_SETTINGS) and decisions["action"].str.endswith("high_mem_bw").all()
-    spans = pd.read_parquet(folder / "details/overuse.parquet").set_index(["policy", "split"]).loc[("shortest-low_power", "test")]
+    spans = pd.read_parquet(folder / "details/overuse.parquet").query("policy == 'shortest-low_power' and split == 'test'")
     assert spans["duration"].tolist() == [pytest.approx(7.0, abs=1e-5)]
 
 
