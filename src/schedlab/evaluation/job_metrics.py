@@ -28,6 +28,11 @@ JOB_METRICS = (
 )
 
 
+def bounded_slowdown(turnaround: np.ndarray, run: np.ndarray, threshold: float) -> np.ndarray:
+    """Return max(1, turnaround / max(run, threshold)) of jobs, all in s: a job that ran shorter counts as one of the threshold."""
+    return np.maximum(turnaround / np.maximum(run, threshold), 1.0)
+
+
 def job_metrics(jobs: pd.DataFrame, hosts: int, threshold: float) -> dict[str, float]:
     """Return the metrics of JOB_METRICS by name; where no job ran, only `unsuccessful`.
 
@@ -43,7 +48,7 @@ def job_metrics(jobs: pd.DataFrame, hosts: int, threshold: float) -> dict[str, f
     run, turnaround = ran["finish"] - ran["start"], ran["finish"] - ran["submit"]
     makespan = float(ran["finish"].max() - jobs["submit"].min())
     metrics |= {
-        "mean_bounded_slowdown": float(np.maximum(turnaround / np.maximum(run, threshold), 1.0).mean()),
+        "mean_bounded_slowdown": float(bounded_slowdown(turnaround, run, threshold).mean()),
         "mean_wait": float((ran["start"] - ran["submit"]).mean()),
         "mean_turnaround": float(turnaround.mean()),
         "makespan": makespan,

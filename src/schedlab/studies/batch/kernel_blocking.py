@@ -10,10 +10,14 @@ from numba import njit
 from schedlab.studies.batch.kernel_cluster import COUNT, FREE, occupy, release, score
 
 
-class _Queue(NamedTuple):
-    """heap: ranks of waiting jobs, started ones among them; listed: jobs in order of submission, started ones among them.
+class Queue(NamedTuple):
+    """Waiting jobs and the clock.
 
-    counts   arrived, waiting, length of heap, length of listed
+    heap     ranks of waiting jobs, started ones among them (left alone where something else than a rule chooses)
+    listed   jobs in order of submission, started ones among them
+    waits    (n,) whether a job waits
+    counts   (5,): arrived, waiting, length of listed, length of heap, arrivals that the heap has taken in
+    clock    (1,) s
     """
 
     heap: np.ndarray
@@ -23,37 +27,42 @@ class _Queue(NamedTuple):
     clock: np.ndarray
 
 
-ARRIVED, WAITING, HEAPED, LISTED = 0, 1, 2, 3
+ARRIVED, WAITING, LISTED, HEAPED, TAKEN = 0, 1, 2, 3, 4
 
 
 @njit(cache=True, error_model="numpy")
 def blocking_starts(columns, order, running, backfill):
     """Fill running.start with the start time of each job when the waiting job of the lowest score is always chosen."""
     count = len(columns.submit)
-    queue = _Queue(
-        np.empty(count, dtype=np.int64),
+    queue = Queue(
+        np.empty(count if order.power == 0 else 0, dtype=np.int64),
         np.empty(count, dtype=np.int64),
         np.zeros(count, dtype=np.bool_),
-        np.zeros(4, dtype=np.int64),
+        np.zeros(5, dtype=np.int64),
         np.array([columns.submit[0]]),
     )
     least = min(columns.requested.min(), 0.0)  # a request may be unknown, which the published rule counts as -1 s
-    _arrive(queue, columns, order)
+    arrive(queue, columns)
     while queue.counts[WAITING]:
-        job = _choose(queue, columns, order)
-        if columns.nodes[job] > running.size[FREE]:
-            if backfill:
-                _drain(queue, columns, order, running, job, least)
-            else:
-                while columns.nodes[job] > running.size[FREE]:
-                    _event(queue, columns, order, running)
-        _begin(queue, columns, running, job)
-        while not queue.counts[WAITING] and queue.counts[ARRIVED] < count:
-            _event(queue, columns, order, running)
+        choose(queue, columns, order, running, _lowest(queue, columns, order), least, backfill)
 
 
 @njit(inline="always")
-def _begin(queue, columns, running, job):
+def choose(queue, columns, order, running, job, least, backfill):
+    """Start a waiting job as soon as it fits and go on to the next decision, as plain.BlockingSimulation.choose."""
+    if columns.nodes[job] > running.size[FREE]:
+        if backfill:
+            _drain(queue, columns, order, running, job, least)
+        else:
+            while columns.nodes[job] > running.size[FREE]:
+                event(queue, columns, running)
+    begin(queue, columns, running, job)
+    while not queue.counts[WAITING] and queue.counts[ARRIVED] < len(columns.submit):
+        event(queue, columns, running)
+
+
+@njit(inline="always")
+def begin(queue, columns, running, job):
     queue.waits[job] = False
     queue.counts[WAITING] -= 1
     occupy(running, columns, job, queue.clock[0])
@@ -66,7 +75,7 @@ def _drain(queue, columns, order, running, job, least):
     while columns.nodes[job] > running.size[FREE]:
         if queue.clock[0] + least < shadow:  # else nobody can end before it
             _fill(queue, columns, running, shadow)
-        _event(queue, columns, order, running)
+        event(queue, columns, running)
 
 
 @njit(cache=True, error_model="numpy")
@@ -105,7 +114,7 @@ def _fill(queue, columns, running, shadow):
         if not queue.waits[job]:
             continue
         if columns.nodes[job] <= running.size[FREE] and clock + columns.requested[job] < shadow:
-            _begin(queue, columns, running, job)
+            begin(queue, columns, running, job)
         else:
             queue.listed[kept] = job
             kept += 1
@@ -130,34 +139,35 @@ def _shadow(columns, running, job):
 
 
 @njit(inline="always")
-def _event(queue, columns, order, running):
+def event(queue, columns, running):
     """Draw one arrival or one release; an arrival comes first where both happen at one time."""
     arrived = queue.counts[ARRIVED]
     arrival = columns.submit[arrived] if arrived < len(columns.submit) else np.inf
     earliest = running.end[running.by_end[0]] if running.size[COUNT] else np.inf
     if arrived < len(columns.submit) and arrival <= earliest:
-        _arrive(queue, columns, order)
+        arrive(queue, columns)
     else:
         queue.clock[0] = max(queue.clock[0], earliest)
         release(running, columns)
 
 
 @njit(inline="always")
-def _arrive(queue, columns, order):
+def arrive(queue, columns):
     job = queue.counts[ARRIVED]
     queue.clock[0] = max(queue.clock[0], columns.submit[job])
     queue.waits[job] = True
     queue.listed[queue.counts[LISTED]] = job
     for place in (ARRIVED, WAITING, LISTED):
         queue.counts[place] += 1
-    if order.power == 0:
-        _push(queue, order.rank[job])
 
 
 @njit(cache=True, error_model="numpy")
-def _choose(queue, columns, order):
+def _lowest(queue, columns, order):
     """The waiting job of the lowest score, the first of several."""
     if order.power == 0:
+        while queue.counts[TAKEN] < queue.counts[ARRIVED]:
+            _push(queue, order.rank[queue.counts[TAKEN]])
+            queue.counts[TAKEN] += 1
         while True:
             job = order.job_at[_pop(queue)]
             if queue.waits[job]:

@@ -35,7 +35,8 @@ class Running(NamedTuple):
 
     by_end, by_request   running jobs by end and by start + requested time, ties in order of their start
     start, end, expected (n + k,) s; expected is start + requested
-    size                 (2,): running jobs, free nodes
+    begun (n + k,)       jobs in the order in which they started, those of a prefill first
+    size                 (3,): running jobs, free nodes, jobs begun
     owner (nodes,)       the job on each node, -1: none; empty where nodes are not told apart
     held, first          the nodes of job j: held[first[j] : first[j] + nodes[j]]
     """
@@ -45,13 +46,14 @@ class Running(NamedTuple):
     start: np.ndarray
     end: np.ndarray
     expected: np.ndarray
+    begun: np.ndarray
     size: np.ndarray
     owner: np.ndarray
     held: np.ndarray
     first: np.ndarray
 
 
-COUNT, FREE = 0, 1
+COUNT, FREE, BEGUN = 0, 1, 2
 
 
 def columns_of(jobs: Jobs, prefill: Prefill) -> Columns:
@@ -74,7 +76,8 @@ def running_of(columns: Columns, prefill: Prefill, machine: Machine, *, track: b
     running = Running(
         *(np.empty(size, dtype=np.int64) for _ in range(2)),
         *(np.full(size, np.nan) for _ in range(3)),
-        np.array([0, machine.nodes], dtype=np.int64),
+        np.empty(size, dtype=np.int64),
+        np.array([0, machine.nodes, 0], dtype=np.int64),
         np.full(machine.nodes if track else 0, -1, dtype=np.int64),
         np.empty(int(columns.nodes.sum()) if track else 0, dtype=np.int64),
         np.cumsum(columns.nodes) - columns.nodes,
@@ -116,6 +119,8 @@ def occupy(running, columns, job, start):
     running.expected[job] = start + columns.requested[job]
     insert(running.by_end, running.size[COUNT], running.end, job)
     insert(running.by_request, running.size[COUNT], running.expected, job)
+    running.begun[running.size[BEGUN]] = job
+    running.size[BEGUN] += 1
     running.size[COUNT] += 1
     running.size[FREE] -= columns.nodes[job]
     if len(running.owner):

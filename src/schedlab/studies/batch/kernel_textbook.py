@@ -5,14 +5,17 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from schedlab.studies.batch.kernel_cluster import COUNT, FREE, occupy, release, score
+from schedlab.studies.batch.kernel_cluster import COUNT, FREE, insert, occupy, release, score
 
 
 @njit(cache=True, error_model="numpy")
 def textbook_starts(columns, order, running, conservative):
     """Fill running.start with the start time of each job."""
     count = len(columns.submit)
-    queue = np.empty(count, dtype=np.int64)
+    queue = np.empty(count, dtype=np.int64)  # by rank, or, where scores depend on the clock, in order of submission
+    scores = np.empty(count if order.power else 0)
+    room = plan_room(count, len(columns.nodes)) if conservative else 0
+    times, free = np.empty(room), np.empty(room, dtype=np.int64)
     waiting, arrived, clock = 0, 0, columns.submit[0]
     while waiting or arrived < count:
         if arrived:
@@ -21,47 +24,60 @@ def textbook_starts(columns, order, running, conservative):
         while running.size[COUNT] and running.end[running.by_end[0]] <= clock:
             release(running, columns)
         while arrived < count and columns.submit[arrived] <= clock:
-            _join(queue, waiting, order, arrived)
+            if order.power:
+                queue[waiting] = arrived
+            else:
+                insert(queue, waiting, order.rank, arrived)
             waiting += 1
             arrived += 1
-        if order.power:
-            _sort(queue, waiting, columns, order, clock)
+        if _smallest(queue, waiting, columns) > running.size[FREE]:
+            continue  # no job can start, and nothing else of a pass is kept
         if conservative:
-            waiting = _conservative_pass(queue, waiting, columns, running, clock)
+            if order.power:
+                _sort(queue, waiting, columns, order, clock, scores)
+            waiting = _conservative_pass(queue, waiting, columns, running, clock, times, free)
+            if order.power:
+                queue[:waiting].sort()
+        elif order.power:
+            waiting = _scored_easy_pass(queue, waiting, columns, order, running, clock, scores)
         else:
             waiting = _easy_pass(queue, waiting, columns, running, clock)
 
 
 @njit(cache=True, error_model="numpy")
-def _join(queue, size, order, job):
-    """Put an arrival into the queue: by its rank, or at the end where the queue is sorted at each pass."""
-    low = size
-    if order.power == 0:
-        low, high = 0, size
-        while low < high:
-            middle = (low + high) // 2
-            if order.rank[queue[middle]] < order.rank[job]:
-                low = middle + 1
-            else:
-                high = middle
-        for place in range(size, low, -1):
-            queue[place] = queue[place - 1]
-    queue[low] = job
+def _smallest(queue, size, columns):
+    """Nodes of the smallest waiting job."""
+    least = np.iinfo(np.int64).max
+    for place in range(size):
+        least = min(least, columns.nodes[queue[place]])
+    return least
 
 
 @njit(cache=True, error_model="numpy")
-def _sort(queue, size, columns, order, clock):
-    """Order the queue by the scores of this time, ties by the order of submission."""
-    jobs = np.sort(queue[:size])
-    scores = np.empty(size)
+def _sort(queue, size, columns, order, clock, scores):
+    """Order a queue in order of submission by the scores of this time."""
     for place in range(size):
-        scores[place] = score(columns, order, jobs[place], clock)
-    queue[:size] = jobs[np.argsort(scores, kind="mergesort")]
+        scores[place] = score(columns, order, queue[place], clock)
+    queue[:size] = queue[:size][np.argsort(scores[:size], kind="mergesort")]
+
+
+@njit(inline="always")
+def may_backfill(columns, running, job, clock, shadow, extra):
+    """Tell whether EASY may start a job beside the head: it fits, and ends by the shadow time or leaves the head its nodes."""
+    nodes = columns.nodes[job]
+    return nodes <= running.size[FREE] and (clock + columns.requested[job] <= shadow or nodes <= extra)
+
+
+@njit(inline="always")
+def backfill(columns, running, job, clock, shadow, extra):
+    """Start a job beside the head; return the nodes that the head still leaves."""
+    occupy(running, columns, job, clock)
+    return extra if clock + columns.requested[job] <= shadow else extra - columns.nodes[job]
 
 
 @njit(cache=True, error_model="numpy")
 def _easy_pass(queue, size, columns, running, clock):
-    """Start what EASY starts now; return how many jobs still wait."""
+    """Start what EASY starts now, from a queue in its order; return how many jobs still wait."""
     begun = 0
     while begun < size and columns.nodes[queue[begun]] <= running.size[FREE]:
         occupy(running, columns, queue[begun], clock)
@@ -74,24 +90,57 @@ def _easy_pass(queue, size, columns, running, clock):
             queue[kept] = queue[place]
             kept += 1
         return kept
-    shadow, extra = _reservation(columns, running, queue[begun], clock)
+    shadow, extra = reservation(columns, running, queue[begun], clock)
     for place in range(begun, size):
         job = queue[place]
-        if place > begun and columns.nodes[job] <= running.size[FREE]:
-            if clock + columns.requested[job] <= shadow:
-                occupy(running, columns, job, clock)
-                continue
-            if columns.nodes[job] <= extra:
-                extra -= columns.nodes[job]
-                occupy(running, columns, job, clock)
-                continue
-        queue[kept] = job
-        kept += 1
+        if place > begun and may_backfill(columns, running, job, clock, shadow, extra):
+            extra = backfill(columns, running, job, clock, shadow, extra)
+        else:
+            queue[kept] = job
+            kept += 1
     return kept
 
 
 @njit(cache=True, error_model="numpy")
-def _reservation(columns, running, head, clock):
+def _scored_easy_pass(queue, size, columns, order, running, clock, scores):
+    """The same from a queue in order of submission and scores of this time; a full sort of a deep queue would take most of the time."""
+    for place in range(size):
+        scores[place] = score(columns, order, queue[place], clock)
+    head = -1
+    while True:
+        best = -1
+        for place in range(size):
+            if queue[place] >= 0 and (best < 0 or scores[place] < scores[best]):
+                best = place
+        if best < 0:
+            return 0
+        if columns.nodes[queue[best]] > running.size[FREE]:
+            head = best
+            break
+        occupy(running, columns, queue[best], clock)
+        queue[best] = -1
+    shadow, extra = reservation(columns, running, queue[head], clock)
+    places = np.empty(size, dtype=np.int64)
+    found = 0
+    for place in range(size):
+        if queue[place] >= 0 and place != head and may_backfill(columns, running, queue[place], clock, shadow, extra):
+            places[found] = place
+            found += 1
+    for index in np.argsort(scores[places[:found]], kind="mergesort"):
+        place = places[index]
+        if may_backfill(columns, running, queue[place], clock, shadow, extra):
+            extra = backfill(columns, running, queue[place], clock, shadow, extra)
+            queue[place] = -1
+    kept = 0
+    for place in range(size):
+        if queue[place] >= 0:
+            queue[kept] = queue[place]
+            kept += 1
+    return kept
+
+
+@njit(cache=True, error_model="numpy")
+def reservation(columns, running, head, clock):
     """(shadow time, nodes that the head leaves free then); a job that has used up its request counts as ending in one second."""
     free, place, shadow = running.size[FREE], 0, clock
     while place < running.size[COUNT]:
@@ -106,18 +155,18 @@ def _reservation(columns, running, head, clock):
 
 
 @njit(cache=True, error_model="numpy")
-def _conservative_pass(queue, size, columns, running, clock):
+def _conservative_pass(queue, size, columns, running, clock, times, free):
     """Plan every job in order of the queue, start those whose place is now; return how many jobs still wait."""
     least = np.empty(size + 1, dtype=np.int64)  # smallest job from each place of the queue on
     least[size] = np.iinfo(np.int64).max
     for place in range(size - 1, -1, -1):
         least[place] = min(least[place + 1], columns.nodes[queue[place]])
-    times, free, steps = _profile(columns, running, clock, 2 * size)
+    steps = profile(columns, running, clock, times, free)
     kept = 0
     for place in range(size):
         job = queue[place]
         if free[0] >= least[place]:  # else no further job can start now, and nothing else of the plan is kept
-            begin, steps = _reserve(times, free, steps, columns.nodes[job], max(columns.requested[job], 1.0))
+            begin, steps = reserve(times, free, steps, columns.nodes[job], max(columns.requested[job], 1.0))
             if begin == clock:
                 occupy(running, columns, job, clock)
                 continue
@@ -126,24 +175,28 @@ def _conservative_pass(queue, size, columns, running, clock):
     return kept
 
 
+@njit(inline="always")
+def plan_room(waiting, running):
+    """Steps that a plan of so many waiting jobs needs at most; each reservation may add two."""
+    return running + 1 + 2 * waiting
+
+
 @njit(cache=True, error_model="numpy")
-def _profile(columns, running, clock, room):
-    """(times, free nodes from each time on, number of steps) if all running jobs end as expected, with room for more steps."""
-    count = running.size[COUNT]
-    times, free = np.empty(count + 1 + room), np.empty(count + 1 + room, dtype=np.int64)
+def profile(columns, running, clock, times, free):
+    """Write the free nodes from each time on, if all running jobs end as expected; return the number of steps."""
     times[0], free[0], steps = clock, running.size[FREE], 1
-    for place in range(count):
+    for place in range(running.size[COUNT]):
         job = running.by_request[place]
         expected = max(running.expected[job], clock + 1.0)
         if expected > times[steps - 1]:
             times[steps], free[steps] = expected, free[steps - 1]
             steps += 1
         free[steps - 1] += columns.nodes[job]
-    return times, free, steps
+    return steps
 
 
 @njit(cache=True, error_model="numpy")
-def _reserve(times, free, steps, nodes, length):
+def reserve(times, free, steps, nodes, length):
     """Reserve nodes at the earliest time at which they are free for a length; return (that time, number of steps)."""
     first = 0
     while True:

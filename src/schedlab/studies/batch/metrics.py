@@ -1,7 +1,4 @@
-"""Measures of a schedule: waits, slowdowns, utilisation, and how they fall on users and on kinds of jobs.
-
-Source of the bounded slowdown: Feitelson, "Metrics for parallel job scheduling and their convergence", JSSPP 2001.
-"""
+"""Measures of a schedule: waits, slowdowns, utilisation, and how they fall on users and on kinds of jobs."""
 
 from __future__ import annotations
 
@@ -10,6 +7,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from schedlab.evaluation.job_metrics import bounded_slowdown
 from schedlab.studies.batch.jobs import Machine
 from schedlab.studies.batch.simulate import Schedule
 
@@ -32,15 +30,10 @@ def job_table(schedule: Schedule) -> pd.DataFrame:
             "start": schedule.start,
             "wait": wait,
             "turnaround": turnaround,
-            "bsld": bounded_slowdown(wait, jobs.run),
+            "bsld": bounded_slowdown(turnaround, jobs.run, SHORT),
             "slowdown": turnaround / jobs.run,
         }
     )
-
-
-def bounded_slowdown(wait: np.ndarray, run: np.ndarray) -> np.ndarray:
-    """Return max(1, (wait + run) / max(run, 10 s))."""
-    return np.maximum(1.0, (wait + run) / np.maximum(run, SHORT))
 
 
 def measures(schedule: Schedule, machine: Machine) -> dict[str, Any]:
