@@ -8,9 +8,12 @@ import gymnasium
 
 ENVIRONMENTS = {
     "schedlab/Adaptation-v0": "schedlab.studies.adaptation.env:make",
+    "schedlab/Batch-v0": "schedlab.studies.batch.env:make",
+    "schedlab/BatchWeights-v0": "schedlab.studies.batch.env_weights:make",
     "schedlab/Hetero-v0": "schedlab.studies.hetero.env:make",
 }
+VECTOR_FORMS = {"schedlab/Batch-v0": "schedlab.studies.batch.env_vector:make"}  # what gymnasium.make_vec makes
 
 for _name, _entry_point in ENVIRONMENTS.items():
     if _name not in gymnasium.registry:
-        gymnasium.register(_name, entry_point=_entry_point)
+        gymnasium.register(_name, entry_point=_entry_point, vector_entry_point=VECTOR_FORMS.get(_name))

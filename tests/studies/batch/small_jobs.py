@@ -9,12 +9,13 @@ from schedlab.studies.batch.jobs import Jobs, Machine
 
 
 def jobs_from(rows: list[tuple[float, float, float, int]], machine: Machine | None = None) -> Jobs:
-    """Jobs of (submit, run, requested, processors), numbered from 1, one user for each three."""
+    """Jobs of (submit, run, requested, processors), numbered from 1, users, groups and so on in turn, some missing."""
     machine = machine or Machine(8, 8)
     submit, run, requested, procs = (np.array(column, dtype=float) for column in zip(*rows, strict=True))
     procs = procs.astype(np.int64)
     ids = np.arange(1, len(rows) + 1)
-    return Jobs(ids, submit, run, requested, procs, -(-procs * machine.nodes // machine.processors), ids % 3)
+    nodes = -(-procs * machine.nodes // machine.processors)
+    return Jobs(ids, submit, run, requested, procs, nodes, ids % 3, ids % 2, ids % 4 - 1, ids % 5 * 100.0 - 100.0)
 
 
 @st.composite

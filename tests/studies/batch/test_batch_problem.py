@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
 from schedlab.config.errors import UserError
 from schedlab.config.schema import validate
+from schedlab.studies.batch.environment_settings import EnvironmentSettings
 from schedlab.studies.batch.problem import METRICS, BatchProblem
 from schedlab.studies.batch.settings import BatchScenario
 from schedlab.studies.batch.study import STUDY, load_problem, problem_values
@@ -78,10 +80,90 @@ def test_the_problem_comes_back_from_its_frozen_part(problem, tmp_path):
     assert again.rollout(policy, unit).scores == problem.rollout(policy, unit).scores
 
 
+class Shortest:
+    """Chooses the job of the shortest request, as sjf does."""
+
+    def reset(self, unit):
+        self.unit = unit
+
+    def act(self, observation, mask):
+        rows = observation[: 128 * 11].reshape(128, 11)
+        return int(np.argmin(np.where(mask, rows[:, 0], np.inf)))
+
+
+@pytest.mark.parametrize("values", [{}, {"backfill": "easy", "warm_start": True}, {"backfill": "conservative", "kill": True}])
+def test_a_policy_that_decides_job_by_job_is_scored_like_the_rule(values):
+    made = scenario(**values)
+    problem = BatchProblem(made, make_trace(made.workload)[0])
+    for unit in problem.units("test")[:2]:
+        rule = problem.rollout(STUDY.rules["sjf"]({}, problem, 0), unit)
+        stepped = problem.rollout(Shortest(), unit)
+        assert stepped.scores == rule.scores
+        assert stepped.details["jobs"].equals(rule.details["jobs"])
+
+
+def test_the_environment_of_a_unit_is_its_window(problem):
+    unit = problem.units("test")[1]
+    env = problem.env(unit, 0)
+    _, info = env.reset()
+    assert (info["start"], info["jobs"]) == (272, 32)
+    done, policy = False, Shortest()
+    while not done:
+        _, reward, done, _, _ = env.step(policy.act(env.stepper.observations[0], env.action_masks()))
+    assert reward == pytest.approx(-problem.rollout(policy, unit).scores["avg_bsld"])
+
+
+def test_a_warm_environment_repeats_what_ran_before():
+    made = scenario(warm_start=True)
+    problem = BatchProblem(made, make_trace(made.workload)[0])
+    env = problem.env(problem.units("test")[0], 0)
+    assert env.reset()[0].tobytes() == env.reset()[0].tobytes()
+    assert env.stepper.info(0)["running"] > 0
+
+
+def test_windows_to_learn_on_lie_in_the_training_part(problem):
+    task = problem.task()
+    assert (min(task.starts), max(task.starts) + task.lengths[1]) == problem.part("train") == (0, 200)
+
+
+def test_what_the_published_layouts_divide_by():
+    made = scenario(environment={"layout": "rlscheduler"})
+    trace = make_trace(made.workload)[0]
+    problem = BatchProblem(made, trace)
+    assert problem.task().scales.run == problem.jobs.run[:200].max() < problem.jobs.run.max()
+    whole = scenario(environment={"layout": "rlscheduler", "scales": "whole"})
+    assert BatchProblem(whole, trace).task().scales.run == problem.jobs.run.max()
+    names = ("run", "last_submit", "procs", "memory_requested", "user", "group", "executable", "job_id")
+    assert BatchProblem(whole, trace, dict.fromkeys(names, 1e9)).task().scales.run == 1e9
+
+
+def test_a_policy_may_say_what_it_sees_and_must_choose_a_job(problem):
+    class Last(Shortest):
+        environment = EnvironmentSettings(layout="rlscheduler")
+
+        def act(self, observation, mask):
+            assert (observation.shape, mask.shape) == ((1024,), (128,))
+            return 127
+
+    with pytest.raises(UserError, match="row 127 holds no job"):
+        problem.rollout(Last(), problem.units("test")[0])
+
+
+def test_a_policy_that_leaves_jobs_waiting_has_no_score(problem):
+    class Idle(Shortest):
+        environment = EnvironmentSettings(layout="dissertation", noop_ends=True)
+
+        def act(self, observation, mask):
+            return int(mask.size + observation.size * 0 - 1)
+
+    with pytest.raises(UserError, match="32 jobs never started"):
+        problem.rollout(Idle(), problem.units("test")[0])
+
+
 def test_mistakes_of_a_scenario():
-    own = {"name": "mine", "target": "own.py:Mine"}
-    found = list(STUDY.check(scenario(windows={"train_share": 0.6, "validation_share": 0.5}, rules=["fcfs", own])))
-    assert [error.where for error in found] == ["windows.train_share", "rules.1.target"]
+    wrong = {"baseline": "sfj", "layout": "rlscheduler", "oracle_runtime": True}
+    found = list(STUDY.check(scenario(windows={"train_share": 0.6, "validation_share": 0.5}, environment=wrong)))
+    assert [error.where for error in found] == ["windows.train_share", "environment.baseline", "environment.oracle_runtime"]
     made = scenario(windows={"length": 200})
     with pytest.raises(UserError, match="the test part of 400 jobs holds no window of 200"):
         BatchProblem(made, make_trace(made.workload)[0])

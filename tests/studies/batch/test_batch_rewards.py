@@ -4,20 +4,21 @@ from __future__ import annotations
 
 from math import exp, log
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from schedlab.config.errors import UserError
-from schedlab.studies.batch.rewards import REWARDS, RunningScore, job_score, reward
+from schedlab.studies.batch.rewards import LARGEST_EXPONENT, MEASURES, REWARDS, USERS, average, job_score, reward, user_average
 
 
-def steps(kind: str, scores: list[float], **values: float) -> list[float]:
-    running, found = RunningScore(len(scores)), []
-    for score in scores:
-        running.add(score)
-        found.append(reward(kind, running, score, **values))
-    return found
+def steps(kind: str, scores: list[float], scale: float = 100.0, baseline: float = 0.0) -> list[float]:
+    count = len(scores)
+    averages = [sum(scores[: place + 1]) / (place + 1) for place in range(count)]
+    return [
+        reward(REWARDS.index(kind), now, score / count, place == count - 1, True, scale, baseline)
+        for place, (now, score) in enumerate(zip(averages, scores, strict=True))
+    ]
 
 
 def test_rewards_of_three_jobs() -> None:
@@ -34,22 +35,34 @@ def test_differences_sum_to_the_episodic_reward(scores: list[float]) -> None:
 
 
 def test_sigmoid_neither_overflows_nor_pays_for_a_row_without_a_job() -> None:
-    running = RunningScore(3)
-    assert reward("sigmoid", running) == 0.5  # nothing has started: waiting earns most, as published
-    assert reward("sigmoid", running, real=False) == -1e-6
-    running.add(1e9)
-    assert 0 < reward("sigmoid", running, scale=1.0) < 1e-300
+    sigmoid = REWARDS.index("sigmoid")
+    assert reward(sigmoid, 0.0, 0.0, False, True, 100.0, 0.0) == 0.5  # nothing has started: waiting earns most, as published
+    assert reward(sigmoid, 0.0, 0.0, False, False, 100.0, 0.0) == -1e-6
+    assert 0 < reward(sigmoid, 1e9, 0.0, False, True, 1.0, 0.0) == 1 / (1 + exp(LARGEST_EXPONENT)) < 1e-300
 
 
 def test_scores_of_a_job() -> None:
-    found = {name: job_score(name, 30.0, 5.0, 4) for name in ("bsld", "log_bsld", "slowdown", "wait", "turnaround", "utilisation")}
-    assert found == {"bsld": 3.5, "log_bsld": log(3.5), "slowdown": 7.0, "wait": 30.0, "turnaround": 35.0, "utilisation": -20.0}
-    assert job_score("bsld", 0.0, 5.0, 4) == 1.0
+    found = {name: job_score(number, 30.0, 5.0) for number, name in enumerate(MEASURES)}
+    assert found == {
+        "bsld": 3.5,
+        "log_bsld": log(3.5),
+        "slowdown": 7.0,
+        "wait": 30.0,
+        "turnaround": 35.0,
+        "utilisation": 0.0,
+        "bsld_and_utilisation": 3.5,
+    }
+    assert job_score(MEASURES.index("bsld"), 0.0, 5.0) == 1.0
 
 
-def test_unknown_names_are_told() -> None:
-    with pytest.raises(UserError, match="did you mean 'sigmoid'"):
-        reward("sigmod", RunningScore(1))
-    with pytest.raises(UserError, match="did you mean 'slowdown'"):
-        job_score("slowdwn", 0.0, 1.0, 1)
-    assert len(REWARDS) == 5
+def test_utilisation_enters_negated() -> None:
+    assert average(MEASURES.index("utilisation"), 0.0, 30.0, 40.0) == -0.75
+    assert average(MEASURES.index("bsld_and_utilisation"), 2.0, 30.0, 40.0) == 1.25
+    assert average(MEASURES.index("utilisation"), 0.0, 30.0, 0.0) == 0.0  # all started at once: nothing was offered yet
+    assert average(MEASURES.index("bsld"), 2.0, 30.0, 40.0) == 2.0
+
+
+def test_averages_over_users_leave_out_those_without_a_started_job() -> None:
+    total, started = np.array([6.0, 0.0, 2.0]), np.array([2, 0, 1])
+    assert {name: user_average(USERS.index(name), total, started) for name in USERS[1:]} == {"mean": 2.5, "max": 3.0, "min": 2.0}
+    assert user_average(USERS.index("mean"), total, np.zeros(3, dtype=int)) == 0.0

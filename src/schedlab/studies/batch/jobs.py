@@ -23,7 +23,8 @@ class Machine:
 class Jobs:
     """Jobs in the order of submission; every array is (n,).
 
-    job_id, user   int64, as in the trace
+    job_id, user, group, executable   int64, as in the trace, -1: missing
+    memory         float64, requested KB a processor; -1: missing
     submit, run, requested   float64, s; requested <= 0: the trace does not say
     procs, nodes   int64: processors, and the whole nodes that they take
     """
@@ -35,6 +36,9 @@ class Jobs:
     procs: np.ndarray
     nodes: np.ndarray
     user: np.ndarray
+    group: np.ndarray
+    executable: np.ndarray
+    memory: np.ndarray
 
     def __len__(self) -> int:
         return len(self.job_id)
@@ -74,7 +78,8 @@ def jobs_of(trace: Trace, machine: Machine) -> tuple[Jobs, int]:
         "requested": frame["time_requested"].to_numpy(float),
         "procs": procs,
         "nodes": -(-procs * machine.nodes // machine.processors),
-        "user": frame["user"].to_numpy(np.int64),
+        **{name: frame[name].to_numpy(np.int64) for name in ("user", "group", "executable")},
+        "memory": frame["memory_requested"].to_numpy(float),
     }
     return Jobs(**columns), late
 

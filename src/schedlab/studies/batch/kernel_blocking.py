@@ -63,6 +63,7 @@ def choose(queue, columns, order, running, job, least, backfill):
 
 @njit(inline="always")
 def begin(queue, columns, running, job):
+    """Start a waiting job that fits."""
     queue.waits[job] = False
     queue.counts[WAITING] -= 1
     occupy(running, columns, job, queue.clock[0])
@@ -153,6 +154,7 @@ def event(queue, columns, running):
 
 @njit(inline="always")
 def arrive(queue, columns):
+    """Let the next job arrive."""
     job = queue.counts[ARRIVED]
     queue.clock[0] = max(queue.clock[0], columns.submit[job])
     queue.waits[job] = True

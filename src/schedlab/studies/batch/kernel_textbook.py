@@ -62,10 +62,9 @@ def _sort(queue, size, columns, order, clock, scores):
 
 
 @njit(inline="always")
-def may_backfill(columns, running, job, clock, shadow, extra):
+def may_backfill(nodes, requested, clock, free, shadow, extra):
     """Tell whether EASY may start a job beside the head: it fits, and ends by the shadow time or leaves the head its nodes."""
-    nodes = columns.nodes[job]
-    return nodes <= running.size[FREE] and (clock + columns.requested[job] <= shadow or nodes <= extra)
+    return nodes <= free and (clock + requested <= shadow or nodes <= extra)
 
 
 @njit(inline="always")
@@ -93,7 +92,7 @@ def _easy_pass(queue, size, columns, running, clock):
     shadow, extra = reservation(columns, running, queue[begun], clock)
     for place in range(begun, size):
         job = queue[place]
-        if place > begun and may_backfill(columns, running, job, clock, shadow, extra):
+        if place > begun and may_backfill(columns.nodes[job], columns.requested[job], clock, running.size[FREE], shadow, extra):
             extra = backfill(columns, running, job, clock, shadow, extra)
         else:
             queue[kept] = job
@@ -123,13 +122,17 @@ def _scored_easy_pass(queue, size, columns, order, running, clock, scores):
     places = np.empty(size, dtype=np.int64)
     found = 0
     for place in range(size):
-        if queue[place] >= 0 and place != head and may_backfill(columns, running, queue[place], clock, shadow, extra):
+        if queue[place] < 0 or place == head:
+            continue
+        job = queue[place]
+        if may_backfill(columns.nodes[job], columns.requested[job], clock, running.size[FREE], shadow, extra):
             places[found] = place
             found += 1
     for index in np.argsort(scores[places[:found]], kind="mergesort"):
         place = places[index]
-        if may_backfill(columns, running, queue[place], clock, shadow, extra):
-            extra = backfill(columns, running, queue[place], clock, shadow, extra)
+        job = queue[place]
+        if may_backfill(columns.nodes[job], columns.requested[job], clock, running.size[FREE], shadow, extra):
+            extra = backfill(columns, running, job, clock, shadow, extra)
             queue[place] = -1
     kept = 0
     for place in range(size):

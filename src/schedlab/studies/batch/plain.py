@@ -90,6 +90,22 @@ class BlockingSimulation(_Cluster):
             self._event()
         return [*started, job]
 
+    @property
+    def may_wait(self) -> bool:
+        """Tell whether time would go on without a job being chosen."""
+        return bool(self.running) or self.arrived < self.count
+
+    def wait(self, seconds: float) -> None:
+        """Choose no job for so long; where a job arrives or ends before, or none is left to arrive, only until the next event."""
+        later = self.clock + seconds
+        if self.arrived == self.count:
+            self.clock = later
+            self._event()
+        elif later < min([self.submit[self.arrived], *map(self.end, self.running)]):
+            self.clock = later
+        else:
+            self._event()
+
     def _drain(self, job: int) -> list[int]:
         """Wait until a job fits; return what was backfilled."""
         shadow = self._shadow(job) if self.backfill else -math.inf

@@ -4,19 +4,26 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from schedlab.config.contract import Metric, Outcome, RuleMaker, Split, Unit
+from schedlab.config.contract import Metric, Outcome, Policy, RuleMaker, Split, Unit
+from schedlab.config.errors import UserError
 from schedlab.config.schema import NoSettings, validate
+from schedlab.studies.batch.environment_settings import EnvironmentSettings
 from schedlab.studies.batch.jobs import jobs_of, machine_of, prefill, window
+from schedlab.studies.batch.layouts import Scales
 from schedlab.studies.batch.metrics import job_table, measures
 from schedlab.studies.batch.rules import RULES, require_rule
 from schedlab.studies.batch.settings import BatchScenario
-from schedlab.studies.batch.simulate import simulate
-from schedlab.studies.batch.windows import first_job, require_test_windows, window_units
+from schedlab.studies.batch.simulate import Schedule, simulate
+from schedlab.studies.batch.stepping import Drawn, Stepper, Task
+from schedlab.studies.batch.windows import first_job, part_of, require_test_windows, window_units
 from schedlab.workloads.trace import Trace
+
+if TYPE_CHECKING:
+    from schedlab.studies.batch.env import BatchEnv
 
 METRICS = (
     Metric("avg_bsld", "-", "lower", headline=True, label="mean bounded slowdown"),
@@ -61,31 +68,91 @@ RULE_MAKERS = {name: rule_maker(name) for name in RULES}
 
 
 class BatchProblem:
-    """Implements the contract's Problem. Units are windows of the workload."""
+    """Implements the contract's Problem. Units are windows of the workload.
 
-    def __init__(self, scenario: BatchScenario, trace: Trace) -> None:
+    maxima  the largest values of the whole trace as read (a cleaning's report), which the published layouts divide by; None: of the jobs
+    """
+
+    def __init__(self, scenario: BatchScenario, trace: Trace, maxima: Mapping[str, float] | None = None) -> None:
         self.scenario, self.machine = scenario, machine_of(trace)
         self.jobs, _ = jobs_of(trace, self.machine)
         require_test_windows(len(self.jobs), scenario.windows, scenario.name)
+        self._maxima = maxima
+        self._steppers: dict[EnvironmentSettings, Stepper] = {}
 
     def units(self, split: Split) -> Sequence[Unit]:
         """Return the windows of a part."""
         return window_units(len(self.jobs), self.scenario.windows, split, self.scenario.seed)
 
-    def env(self, unit: Unit, seed: int) -> None:
-        """There is nothing to step yet: rules run whole windows."""
-        del unit, seed
+    def env(self, unit: Unit, seed: int) -> BatchEnv:
+        """Return the environment of one window, in the scenario's settings."""
+        from schedlab.studies.batch.env import BatchEnv  # Gymnasium takes a while to import, and rules do without
 
-    def rollout(self, policy: RulePolicy, unit: Unit) -> Outcome:
-        """Run a window under a rule. A measure that has no denominator is left out."""
+        start = first_job(unit)
+        return BatchEnv(self.task(range(start, start + 1), window_seed=unit.seed), seed)
+
+    def part(self, split: Split) -> tuple[int, int]:
+        """Return (first job, end) of a part of the workload."""
+        return part_of(len(self.jobs), self.scenario.windows, split)
+
+    def task(
+        self, starts: Sequence[int] | None = None, settings: EnvironmentSettings | None = None, window_seed: int | None = None
+    ) -> Task:
+        """Return what environments and learners draw windows from.
+
+        starts    first jobs of windows; None: wherever a window lies within the training part
+        settings  what is seen and rewarded; None: as the scenario says
+        """
+        scenario, settings = self.scenario, settings or self.scenario.environment
+        length, (first, end) = scenario.windows.length, self.part("train")
+        if starts is None:
+            starts = range(first, end - length + 1)
+        lengths = (length, length)
+        scales = self._scales(settings)
+        where = (self.jobs, self.machine, starts, lengths, scenario.backfill, scenario.kill, scenario.warm_start)
+        return Task(*where, scales=scales, settings=settings, seed=window_seed)
+
+    def rollout(self, policy: Policy, unit: Unit) -> Outcome:
+        """Run a window under a policy: a rule at once, another job by job. A measure that has no denominator is left out.
+
+        What a policy sees is as its attribute `environment` says (EnvironmentSettings), where it has one, else as the scenario does.
+        Raises UserError where it chooses a row without a job.
+        """
         policy.reset(unit)
+        schedule = self._rule_schedule(policy.rule, unit) if isinstance(policy, RulePolicy) else self._stepped_schedule(policy, unit)
+        table = job_table(schedule)
+        found = {**measures(schedule, self.machine), "log_bsld": float(np.log(table["bsld"]).mean())}
+        scores = {metric.name: found[metric.name] for metric in METRICS if found[metric.name] is not None}
+        return Outcome(scores, details={"jobs": table})
+
+    def _rule_schedule(self, rule: str, unit: Unit) -> Schedule:
         scenario, start = self.scenario, first_job(unit)
         chosen = window(self.jobs, self.machine, start, scenario.windows.length)
         before = None
         if scenario.warm_start:
             before = prefill(self.jobs, self.machine, start, len(chosen), np.random.default_rng(unit.seed))
-        schedule = simulate(chosen, self.machine, policy.rule, scenario.backfill, kill=scenario.kill, prefill=before)
-        table = job_table(schedule)
-        found = {**measures(schedule, self.machine), "log_bsld": float(np.log(table["bsld"]).mean())}
-        scores = {metric.name: found[metric.name] for metric in METRICS if found[metric.name] is not None}
-        return Outcome(scores, details={"jobs": table})
+        return simulate(chosen, self.machine, rule, scenario.backfill, kill=scenario.kill, prefill=before)
+
+    def _stepped_schedule(self, policy: Policy, unit: Unit) -> Schedule:
+        stepper = self._stepper(getattr(policy, "environment", self.scenario.environment))
+        stepper.open(0, Drawn(first_job(unit), self.scenario.windows.length, np.random.default_rng(unit.seed)))
+        while not stepper.ended[0]:
+            action = policy.act(stepper.observations[0].copy(), stepper.masks[0].copy())
+            stepper.step(np.array([action]))
+        schedule = stepper.schedule(0)
+        if np.isnan(schedule.start).any():
+            waiting = int(np.isnan(schedule.start).sum())
+            raise UserError(f"{waiting} jobs never started", where=f"window {unit.id}", remedy="leave environment.noop_ends off")
+        return schedule
+
+    def _stepper(self, settings: EnvironmentSettings) -> Stepper:
+        if settings not in self._steppers:
+            strict = {"empty_row": "error"} if settings.on_empty_row == "replace" else {}
+            task = self.task(range(len(self.jobs) - self.scenario.windows.length + 1), settings.model_copy(update=strict))
+            self._steppers[settings] = Stepper(task, 1)
+        return self._steppers[settings]
+
+    def _scales(self, settings: EnvironmentSettings) -> Scales:
+        if settings.scales == "whole":
+            return Scales.published(self._maxima) if self._maxima else Scales.of(self.jobs)
+        return Scales.of(self.jobs.take(slice(*self.part("train"))))

@@ -8,6 +8,7 @@ from pydantic import Field, model_validator
 
 from schedlab.config.schema import Settings, section, setting
 from schedlab.config.settings import MOST, ScenarioSettings
+from schedlab.studies.batch.environment_settings import EnvironmentSettings
 from schedlab.workloads.settings import WorkloadSettings
 
 Start = Annotated[int, Field(ge=0)]
@@ -43,6 +44,7 @@ class BatchScenario(ScenarioSettings):
     )
     kill: bool = setting(False, doc="jobs end at their requested time")
     warm_start: bool = setting(False, doc="a window begins on a machine that runs the jobs before it")
+    environment: EnvironmentSettings = section(EnvironmentSettings, doc="what policies that decide job by job see and are rewarded with")
 
 
 class BatchScale(Settings):

@@ -7,19 +7,20 @@ from pathlib import Path
 from typing import Any
 
 from schedlab.config.contract import Part, Problem, Requirement, Study
-from schedlab.config.errors import UserError
+from schedlab.config.errors import UserError, did_you_mean
 from schedlab.config.freeze import read_part
-from schedlab.config.plugins import is_file_target
+from schedlab.config.json_files import read_json
 from schedlab.config.schema import validate
 from schedlab.studies.batch.figure_settings import FIGURE_SETTINGS, figure_files
 from schedlab.studies.batch.problem import METRICS, RULE_MAKERS, BatchProblem
+from schedlab.studies.batch.rules import RULES
 from schedlab.studies.batch.settings import RESULTS_VERSION, BatchScale, BatchScenario
 from schedlab.studies.batch.terms import TERMS
 from schedlab.workloads.settings import WorkloadSettings
 from schedlab.workloads.swf import read_swf
 
 ARCHIVE = "the Parallel Workloads Archive, https://www.cs.huji.ac.il/labs/parallel/workload/"
-PROBLEM = ("workload", "windows", "backfill", "kill", "warm_start")
+PROBLEM = ("workload", "windows", "backfill", "kill", "warm_start", "environment")
 
 
 def make_trace(part: Path, trace: Path, report: Path) -> None:
@@ -41,16 +42,17 @@ def requires(scenario: BatchScenario) -> list[Requirement]:
 
 
 def check(scenario: BatchScenario) -> Iterable[UserError]:
-    """Yield mistakes that types cannot see: no trace, parts that leave nothing to test on, rules from files."""
+    """Yield mistakes that types cannot see: no trace, parts that leave nothing to test on, a rule that is none."""
     windows = scenario.windows
     if scenario.workload.source == "batsim":
         yield UserError("a workload file of Batsim is no trace", where="workload.source", expected="lublin or swf")
     if windows.train_share + windows.validation_share >= 1:
         yield UserError("training and validation part leave nothing to test on", where="windows.train_share", expected="a sum below 1")
-    for index, rule in enumerate(scenario.rule_settings()):
-        if is_file_target(rule.target):
-            expected = "a rule of the study: " + ", ".join(RULE_MAKERS)
-            yield UserError("a rule of one's own cannot decide here", where=f"rules.{index}.target", expected=expected)
+    baseline = scenario.environment.baseline
+    if baseline not in RULES:
+        yield UserError(f"there is no rule '{baseline}'", where="environment.baseline", remedy=did_you_mean(baseline, RULES))
+    if scenario.environment.oracle_runtime and scenario.environment.layout == "rlscheduler":
+        yield UserError("real run times have no column", where="environment.oracle_runtime", expected="false in the layout rlscheduler")
 
 
 def problem_values(scenario: BatchScenario) -> dict[str, Any]:
@@ -62,7 +64,8 @@ def problem_values(scenario: BatchScenario) -> dict[str, Any]:
 def load_problem(values: Mapping[str, Any], inputs: Mapping[str, Path]) -> Problem:
     """Return one scenario with its trace."""
     scenario = validate(BatchScenario, {key: value for key, value in values.items() if key != "upstream"})
-    return BatchProblem(scenario, read_swf(inputs["trace"]))
+    report = read_json(inputs["report"], "the report of a workload") if "report" in inputs else {}
+    return BatchProblem(scenario, read_swf(inputs["trace"]), report.get("cleaning", {}).get("maxima"))
 
 
 def _commands(commands: Any) -> None:
@@ -85,7 +88,7 @@ STUDY = Study(
     parts=parts,
     problem_part=problem_values,
     requires=requires,
-    inputs=lambda _: {"trace": ("make_trace", "trace.swf.gz")},
+    inputs=lambda _: {"trace": ("make_trace", "trace.swf.gz"), "report": ("make_trace", "report.json")},
     problem=load_problem,
     details={"jobs": "when each job started, how long it waited, and its slowdown"},
     terms=TERMS,

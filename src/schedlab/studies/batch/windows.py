@@ -50,11 +50,17 @@ def require_test_windows(count: int, windows: WindowSettings, scenario: str) -> 
         )
 
 
-def window_starts(count: int, windows: WindowSettings, split: Split) -> list[int]:
-    """Return where the windows of a part begin, of `count` jobs cut by position."""
+def part_of(count: int, windows: WindowSettings, split: Split) -> tuple[int, int]:
+    """Return (first job, end) of a part of `count` jobs cut by position."""
     borders = np.floor(count * np.cumsum([0.0, windows.train_share, windows.validation_share])).astype(int)
     first, end = dict(zip(SPLITS, zip(borders, [*borders[1:], count], strict=True), strict=True))[split]
-    return list(range(int(first), int(end) - windows.length + 1, windows.length))[: windows.most]
+    return int(first), int(end)
+
+
+def window_starts(count: int, windows: WindowSettings, split: Split) -> list[int]:
+    """Return where the windows of a part begin, of `count` jobs cut by position."""
+    first, end = part_of(count, windows, split)
+    return list(range(first, end - windows.length + 1, windows.length))[: windows.most]
 
 
 def _blocks(starts: list[int], length: int) -> list[int]:

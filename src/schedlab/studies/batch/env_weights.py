@@ -1,0 +1,54 @@
+"""The continuous variant of the environment: an action is the weights of a linear priority, for DDPG and for search."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+
+from schedlab.config.errors import UserError
+from schedlab.studies.batch.env import BatchEnv
+from schedlab.studies.batch.environment_settings import EnvironmentSettings
+from schedlab.studies.batch.layouts import COLUMNS
+from schedlab.studies.batch.stepping import Task
+
+ENVIRONMENT = "schedlab/BatchWeights-v0"
+WEIGHTED = COLUMNS["features"][:-1]  # all but whether the row holds a job
+
+
+class BatchWeightsEnv(BatchEnv):
+    """Give a weight to each feature of a job; the job of the highest weighted sum is chosen, the first of several.
+
+    As BatchEnv in the layout features, but for the action: float32 vector of the weights of WEIGHTED, from -1 to 1.
+    """
+
+    def __init__(self, task: Task, seed: int | None = None, render_mode: str | None = None) -> None:
+        if task.settings.layout != "features":
+            raise UserError(f"the layout {task.settings.layout} has no features to weigh", where="environment.layout", expected="features")
+        super().__init__(task, seed, render_mode)
+        self.action_space = gym.spaces.Box(-1.0, 1.0, (len(WEIGHTED),), np.float32)
+
+    def step(self, action: np.ndarray) -> tuple[np.ndarray, float, bool, bool, dict[str, Any]]:
+        """Choose the job that the weights prefer, and go on to the next decision or to the end of the window."""
+        weights = np.asarray(action, dtype=np.float32)
+        if weights.shape != self.action_space.shape or not np.isfinite(weights).all():
+            raise ValueError(f"action {action} is not {len(WEIGHTED)} finite weights")
+        rows, _ = self.layout.split(self.stepper.observations[0])
+        return super().step(best_row(rows, int(self.stepper.episodes.found[0]), weights))
+
+
+def best_row(rows: np.ndarray, found: int, weights: np.ndarray) -> int:
+    """Return the row of the highest weighted sum of the first `found` rows (128, columns); 0 where there is none."""
+    return int(np.argmax(rows[:found, : len(weights)] @ weights)) if found else 0
+
+
+def make(
+    task: Task | None = None, seed: int | None = None, render_mode: str | None = None, settings: EnvironmentSettings | None = None
+) -> BatchWeightsEnv:
+    """Return the environment of a task; without one, of the example with these settings (`example.example_task`)."""
+    if task is None:
+        from schedlab.studies.batch.example import example_task
+
+        task = example_task(settings)
+    return BatchWeightsEnv(task, seed, render_mode)

@@ -1,0 +1,64 @@
+"""What a policy that decides job by job sees, may do, and is rewarded with."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from schedlab.config.schema import Settings, setting
+from schedlab.studies.batch.rewards import Measure, Reward, Users
+
+ROWS = 128  # jobs that a policy sees, as published
+NOOP_SECONDS = {"rlscheduler": 360.0, "dissertation": 60.0}  # what the published ones wait
+VISIBLE = {
+    "mixed": ("fcfs", "sjf", "smallest", "f1"),
+    "rlscheduler": ("sjf", "smallest"),
+    "dissertation": ("f1", "f2", "sjf", "smallest", "random"),
+}  # of a queue of more jobs: the best of each of these rules in turn
+
+
+class EnvironmentSettings(Settings):
+    """What a policy that decides job by job sees, may do, and is rewarded with."""
+
+    layout: Literal["features", "rlscheduler", "dissertation"] = setting(
+        "features", doc="numbers of a job and of the machine: ours, RLScheduler's, or those of the dissertation that builds on it"
+    )
+    scales: Literal["training", "whole"] = setting(
+        "training", doc="jobs whose largest values the published layouts divide by; whole: all of the trace as read (as published)"
+    )
+    oracle_runtime: bool = setting(False, doc="show real run times, which a scheduler does not know (not in the layout rlscheduler)")
+    quantiles: int = setting(5, doc="points in time at which the layout features tells the free nodes to come", ge=1, le=64)
+    visible: Literal["layout", "mixed", "rlscheduler", "dissertation"] = setting(
+        "layout", doc="which jobs of a queue of more than 128 are seen; layout: those of the layout's author, mixed for the layout features"
+    )
+    noop: bool | None = setting(None, doc="offer to wait in the row behind the last job; null: in the layout dissertation")
+    noop_seconds: float | None = setting(None, doc="how long that is; null: 360 in the layout rlscheduler, else 60", unit="s", gt=0)
+    noop_ends: bool = setting(
+        False, doc="published defect: to wait where nothing runs or is to come ends the window, even with jobs still waiting"
+    )
+    empty_row: Literal["layout", "replace", "noop", "error"] = setting(
+        "layout",
+        doc="a chosen row that holds no job is replaced by the first that may be chosen (and counted), waits, or is an error; "
+        "layout: waits in the layout dissertation, else is replaced",
+    )
+    reward: Reward = setting("episodic", doc="reward, see studies/batch/rewards.py")
+    measure: Measure = setting("bsld", doc="what is rewarded")
+    users: Users = setting("none", doc="take the measure of each user, and the mean, max or min of the users")
+    sigmoid_scale: float = setting(100.0, doc="k of the reward sigmoid", gt=0)
+    baseline: str = setting("sjf", doc="rule to improve on, for the reward improvement")
+    track_nodes: bool = setting(False, doc="give every job concrete nodes (always in the layout dissertation)")
+
+    @property
+    def visible_rules(self) -> tuple[str, ...]:
+        """Return the rules that a long queue is cut by."""
+        return VISIBLE[("mixed" if self.layout == "features" else self.layout) if self.visible == "layout" else self.visible]
+
+    @property
+    def waiting_seconds(self) -> float:
+        """Return how long a no-op waits; 0: it is not offered."""
+        offered = self.layout == "dissertation" if self.noop is None else self.noop
+        return (self.noop_seconds or NOOP_SECONDS.get(self.layout, 60.0)) if offered else 0.0
+
+    @property
+    def on_empty_row(self) -> str:
+        """Return what choosing a row without a job does: replace, noop or error."""
+        return ("noop" if self.layout == "dissertation" else "replace") if self.empty_row == "layout" else self.empty_row

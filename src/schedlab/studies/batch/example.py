@@ -1,0 +1,30 @@
+"""A small made-up task, for trying the environments out."""
+
+from __future__ import annotations
+
+from functools import cache
+
+from schedlab.studies.batch.environment_settings import EnvironmentSettings
+from schedlab.studies.batch.jobs import Jobs, Machine, jobs_of, machine_of
+from schedlab.studies.batch.simulate import Backfill
+from schedlab.studies.batch.stepping import Task
+
+LENGTH = 256  # jobs of a window, as published
+
+
+def example_task(settings: EnvironmentSettings | None = None, backfill: Backfill = "none", length: int = LENGTH) -> Task:
+    """Return windows of the first half of 4000 drawn jobs on a machine of 128 processors."""
+    jobs, machine = _workload()
+    half = jobs.take(slice(0, len(jobs) // 2))
+    return Task(half, machine, range(len(half) - length + 1), (length, length), backfill, settings=settings or EnvironmentSettings())
+
+
+@cache
+def _workload() -> tuple[Jobs, Machine]:
+    from schedlab.workloads.prepare import make_trace
+    from schedlab.workloads.settings import WorkloadSettings
+
+    values = {"name": "example", "source": "lublin", "lublin": {"jobs": 4000, "processors": 128, "load": 0.9}}
+    trace = make_trace(WorkloadSettings.model_validate(values))[0]
+    machine = machine_of(trace)
+    return jobs_of(trace, machine)[0], machine

@@ -1,0 +1,149 @@
+"""The layouts of an observation: 128 rows of jobs, then what is told of the machine, as one float32 vector.
+
+Sources: RLScheduler (Zhang et al., SC20) for `rlscheduler`; W. Zhang's dissertation (Edinburgh, 2023) for `dissertation`. The columns of
+`features` are those of the linear priority, and whether the row holds a job.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from schedlab.config.errors import UserError
+from schedlab.studies.batch.environment_settings import ROWS, EnvironmentSettings
+from schedlab.studies.batch.jobs import Jobs, Machine
+from schedlab.studies.batch.rules import UNKNOWN_REQUEST
+
+FEATURES, RLSCHEDULER, DISSERTATION = 0, 1, 2
+BOUND = 64.0  # no number of the layout features is larger
+COLUMNS = {
+    "features": (
+        "log_request",
+        "log_procs",
+        "share",
+        "share_log_request",
+        "share_root_request",
+        "log_wait",
+        "log_wait_ratio",
+        "wait_days",
+        "fits",
+        "log_delay",
+        "job",
+    ),
+    "rlscheduler": ("wait", "request", "procs", "memory", "user", "group", "executable", "fits"),
+    "dissertation": ("submit", "wait", "request", "run", "procs", "memory", "user", "group", "fits", "job"),
+}
+CEILING = {"features": BOUND, "rlscheduler": 1.0 - 1e-5, "dissertation": 1.0 - 1e-6}
+
+
+@dataclass(frozen=True)
+class Scales:
+    """What the published layouts divide by: the largest value of some jobs, 0 where none is above; times in s."""
+
+    run: float = 0.0
+    submit: float = 0.0
+    procs: float = 0.0
+    memory: float = 0.0
+    user: float = 0.0
+    group: float = 0.0
+    executable: float = 0.0
+    job_id: float = 0.0
+
+    @staticmethod
+    def of(jobs: Jobs) -> Scales:
+        """Return the largest values of jobs."""
+        names = ("run", "submit", "procs", "memory", "user", "group", "executable", "job_id")
+        return Scales(**{name: max(float(getattr(jobs, name).max(initial=0)), 0.0) for name in names})
+
+    @staticmethod
+    def published(maxima: Mapping[str, float]) -> Scales:
+        """Return what the originals divide by: the maxima of a cleaning's report, over all jobs as read."""
+        keys = {"submit": "last_submit", "memory": "memory_requested"}
+        names = ("run", "submit", "procs", "memory", "user", "group", "executable", "job_id")
+        return Scales(**{name: float(maxima[keys.get(name, name)]) for name in names})
+
+
+@dataclass(frozen=True)
+class Layout:
+    """Which numbers an observation holds, in which order.
+
+    columns  names of the numbers of a row        cluster  numbers of the machine behind the rows
+    """
+
+    name: str
+    columns: tuple[str, ...]
+    cluster: int
+    rows: int = ROWS
+
+    @property
+    def size(self) -> int:
+        """Length of an observation."""
+        return self.rows * len(self.columns) + self.cluster
+
+    @property
+    def code(self) -> int:
+        """Number of the layout in compiled code."""
+        return tuple(COLUMNS).index(self.name)
+
+    @property
+    def low(self) -> float:
+        """Least number of an observation."""
+        return {"features": -1.0, "rlscheduler": -1.0, "dissertation": -1.0}[self.name]
+
+    @property
+    def high(self) -> float:
+        """Largest number of an observation."""
+        return BOUND if self.name == "features" else 1.0
+
+    def split(self, observation: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return views on (rows, machine) of observations (..., size): (..., 128, columns) and (..., cluster)."""
+        border = self.rows * len(self.columns)
+        rows = observation[..., :border].reshape(*observation.shape[:-1], self.rows, len(self.columns))
+        return rows, observation[..., border:]
+
+
+def layout_of(settings: EnvironmentSettings, machine: Machine) -> Layout:
+    """Return the layout of an environment. Raises UserError where real run times are to be shown and have no place."""
+    name, columns = settings.layout, COLUMNS[settings.layout]
+    if settings.oracle_runtime and name == "rlscheduler":
+        raise UserError("real run times have no column", where="environment.oracle_runtime", expected="false in the layout rlscheduler")
+    if settings.oracle_runtime and name == "features":
+        columns = (*columns, "log_run")
+    cluster = {"features": 1 + 2 * settings.quantiles, "rlscheduler": 0, "dissertation": machine.nodes}[name]
+    return Layout(name, columns, cluster)
+
+
+def fixed_columns(layout: Layout, jobs: Jobs, machine: Machine, scales: Scales, *, oracle: bool) -> np.ndarray:
+    """Return the numbers of jobs that do not change while they wait, (n, k) float64, in the order in which kernel_observe reads them."""
+    if layout.name == "features":
+        request = np.where(jobs.requested > 0, jobs.requested, UNKNOWN_REQUEST)
+        share, log_request = jobs.procs / machine.processors, np.log(request)
+        found = [
+            log_request / 10.0,
+            np.log(jobs.procs) / 5.0,
+            share,
+            share * log_request / 10.0,
+            share * np.sqrt(request) / 100.0,
+            *([np.log(np.maximum(jobs.run, UNKNOWN_REQUEST)) / 10.0] if oracle else []),
+        ]
+        return np.clip(np.stack(found, axis=1), -1.0, BOUND)
+    top = CEILING[layout.name]
+    request, procs = _part(jobs.requested, scales.run, top), _part(jobs.procs, scales.procs, top)
+    names = ("memory", "user", "group") + (("executable",) if layout.name == "rlscheduler" else ())
+    numbers = [_named(getattr(jobs, name), getattr(scales, name), top) for name in names]
+    if layout.name == "rlscheduler":
+        return np.stack([request, procs, *numbers], axis=1)
+    run = _part(jobs.run, scales.run, top) if oracle else request
+    return np.stack([_part(jobs.submit, scales.submit, top), request, run, procs, *numbers], axis=1)
+
+
+def _part(values: np.ndarray, largest: float, top: float) -> np.ndarray:
+    """Values over the largest, at most `top` (and at least -1: the space is bounded)."""
+    return np.clip(values / largest if largest > 0 else np.zeros(len(values)), -1.0, top)
+
+
+def _named(values: np.ndarray, largest: float, top: float) -> np.ndarray:
+    """The same, but 1 where the trace does not say."""
+    return np.where(values == -1, 1.0, _part(values, largest, top))

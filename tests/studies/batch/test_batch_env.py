@@ -1,0 +1,217 @@
+"""The environments: checks of Gymnasium and Stable-Baselines3, rewards, seeds, and one form against the others."""
+
+from __future__ import annotations
+
+import warnings
+
+import gymnasium as gym
+import numpy as np
+import pytest
+from gymnasium.utils.env_checker import check_env
+from gymnasium.vector import AutoresetMode
+from stable_baselines3.common.env_checker import check_env as check_for_stable_baselines
+
+import schedlab.environments
+from schedlab.config.errors import UserError
+from schedlab.studies.batch import env, env_vector, env_weights
+from schedlab.studies.batch.environment_settings import EnvironmentSettings
+from schedlab.studies.batch.example import example_task
+from schedlab.studies.batch.metrics import job_table, measures
+from schedlab.studies.batch.simulate import BACKFILLS, simulate
+from schedlab.studies.batch.stepping import score_of
+
+LAYOUTS = {
+    "features": {},
+    "rlscheduler": {"layout": "rlscheduler", "noop": True},
+    "dissertation": {"layout": "dissertation", "oracle_runtime": True},
+}
+
+
+def task(backfill="none", length=40, **values):
+    return example_task(EnvironmentSettings(**values), backfill, length)
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_it_passes_the_checks_of_gymnasium_and_stable_baselines(layout) -> None:
+    made = env.make(settings=EnvironmentSettings(**LAYOUTS[layout]))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        check_env(gym.make(env.ENVIRONMENT, settings=made.task.settings).unwrapped)
+        check_for_stable_baselines(made)
+        if layout == "features":
+            check_env(gym.make(env_weights.ENVIRONMENT).unwrapped)
+            check_for_stable_baselines(env_weights.make())
+
+
+def episode(made: gym.Env, seed: int, choose=lambda mask, rng: int(rng.choice(np.flatnonzero(mask)))):
+    """(observations, rewards, last info) of one episode of random valid rows."""
+    rng, (observation, info) = np.random.default_rng(seed), made.reset(seed=seed)
+    observations, rewards, done = [observation], [], False
+    while not done:
+        assert made.observation_space.contains(observation)
+        observation, reward, done, _, info = made.step(choose(made.action_masks(), rng))
+        observations.append(observation)
+        rewards.append(reward)
+    return np.stack(observations), rewards, info
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize("backfill", BACKFILLS)
+def test_the_same_seed_gives_the_same_bytes(layout, backfill) -> None:
+    found = [episode(env.BatchEnv(task(backfill, **LAYOUTS[layout])), seed) for seed in (1, 1, 2)]
+    assert found[0][0].tobytes() == found[1][0].tobytes() != found[2][0].tobytes()
+    assert found[0][1:] == found[1][1:]
+
+
+@pytest.mark.parametrize("measure", ["bsld", "log_bsld", "slowdown", "wait", "turnaround", "utilisation", "bsld_and_utilisation"])
+@pytest.mark.parametrize("users", ["none", "max"])
+def test_rewards_are_those_of_the_schedule(measure, users) -> None:
+    made = env.BatchEnv(task(measure=measure, users=users))
+    _, rewards, info = episode(made, 3)
+    schedule = made.stepper.schedule(0)
+    assert rewards[:-1] == [0.0] * (len(rewards) - 1)
+    assert rewards[-1] == -info["score"] == pytest.approx(-score_of(schedule, made.task.machine, made.task.settings), rel=1e-12)
+    found = measures(schedule, made.task.machine)
+    named = {"bsld": found["avg_bsld"], "wait": found["avg_wait"], "utilisation": -found["util_to_last_start"]}
+    if users == "none" and measure in named:
+        assert info["score"] == pytest.approx(named[measure], rel=1e-12)
+    if users == "max" and measure == "bsld":
+        assert info["score"] == pytest.approx(found["user_bsld_max"], rel=1e-12)
+    _, differences, _ = episode(env.BatchEnv(task(measure=measure, users=users, reward="difference")), 3)
+    assert sum(differences) == pytest.approx(rewards[-1], rel=1e-9)
+
+
+def test_rewards_at_each_step() -> None:
+    _, direct, _ = episode(env.BatchEnv(task(reward="direct")), 3)
+    made = env.BatchEnv(task(reward="sigmoid", sigmoid_scale=50.0))
+    _, sigmoid, _ = episode(made, 3)
+    table = job_table(made.stepper.schedule(0)).sort_values("start", kind="stable")
+    averages = (table["bsld"].cumsum() / np.arange(1, len(table) + 1)).to_numpy()
+    order = made.stepper.windows.begun[0, :40]
+    averages = np.cumsum(table.loc[order, "bsld"].to_numpy()) / np.arange(1, 41)
+    np.testing.assert_allclose(direct, [*-averages[:-1], 0.0], rtol=1e-12)
+    np.testing.assert_allclose(sigmoid, [*(1 / (1 + np.exp(averages[:-1] / 50))), -1e-6], rtol=1e-12)
+
+
+def test_improvement_is_over_the_rule_on_the_same_window() -> None:
+    made = env.BatchEnv(task(reward="improvement", baseline="f1"))
+    _, rewards, info = episode(made, 3)
+    schedule = made.stepper.schedule(0)
+    rule = simulate(schedule.jobs, made.task.machine, "f1")
+    assert rewards[-1] == pytest.approx(job_table(rule)["bsld"].mean() - info["score"], rel=1e-12)
+
+
+def test_a_row_without_a_job() -> None:
+    made = env.BatchEnv(task())
+    made.reset(seed=0)
+    assert not made.action_masks()[127]
+    assert made.step(127)[4]["replaced"] == 1
+    strict = env.BatchEnv(task(empty_row="error"))
+    strict.reset(seed=0)
+    with pytest.raises(UserError, match=r"row 127 holds no job that may be chosen.*\n?.*one of the rows 0"):
+        strict.step(127)
+    with pytest.raises(ValueError, match="row 128 is not one of 0 to 127"):
+        strict.step(128)
+    waiting = env.BatchEnv(task(layout="dissertation"))
+    waiting.reset(seed=0)
+    before = waiting.stepper.windows.clock[0, 0]
+    *_, info = waiting.step(127)
+    assert (info["replaced"], info["started"]) == (0, 0)
+    assert info["time"] > before
+
+
+def test_a_finished_episode_asks_for_a_reset() -> None:
+    made = env.BatchEnv(task(length=2))
+    episode(made, 0)
+    with pytest.raises(RuntimeError, match="call reset"):
+        made.step(0)
+
+
+@pytest.mark.parametrize(("layout", "backfill"), [("features", "easy"), ("rlscheduler", "none"), ("dissertation", "legacy")])
+def test_the_vector_form_does_what_single_ones_do(layout, backfill) -> None:
+    shared = task(backfill, length=30, reward="difference", **LAYOUTS[layout])
+    vector, single = env_vector.BatchVectorEnv(shared, 3), [env.BatchEnv(shared) for _ in range(3)]
+    observations, _ = vector.reset(seed=5)
+    for place, one in enumerate(single):
+        np.testing.assert_array_equal(observations[place], one.reset(seed=5 + place)[0])
+    rng, ends = np.random.default_rng(0), 0
+    for _ in range(150):
+        masks = vector.action_masks()
+        assert (masks == [one.action_masks() for one in single]).all()
+        actions = np.array([rng.choice(np.flatnonzero(mask)) for mask in masks])
+        observations, rewards, ended, truncated, infos = vector.step(actions)
+        assert not truncated.any()
+        for place, one in enumerate(single):
+            observation, reward, done, _, info = one.step(actions[place])
+            assert (rewards[place], ended[place]) == (reward, done)
+            if done:
+                ends += 1
+                np.testing.assert_array_equal(infos["final_obs"][place], observation)
+                assert {key: infos["final_info"][key][place] for key in info} == info
+                observation, info = one.reset()
+            np.testing.assert_array_equal(observations[place], observation)
+            assert infos["time"][place] == info["time"]
+    assert ends > 3
+
+
+def test_other_ways_of_going_on_after_an_end() -> None:
+    following = env_vector.BatchVectorEnv(task(length=2), 2, seed=1, autoreset_mode="NextStep")
+    following.reset()
+    for ended, rewarded in ((False, False), (True, True), (False, False), (False, False), (True, True)):
+        _, rewards, over, _, infos = following.step(np.zeros(2, dtype=int))
+        assert over.tolist() == [ended] * 2
+        assert (rewards != 0).tolist() == [rewarded] * 2
+    disabled = env_vector.BatchVectorEnv(task(length=2), 2, seed=1, autoreset_mode=AutoresetMode.DISABLED)
+    disabled.reset()
+    disabled.step(np.zeros(2, dtype=int))
+    disabled.step(np.zeros(2, dtype=int))
+    with pytest.raises(RuntimeError, match=r"\[0, 1\] have ended"):
+        disabled.step(np.zeros(2, dtype=int))
+    _, infos = disabled.reset(options={"reset_mask": np.array([True, False])})
+    assert disabled.stepper.ended.tolist() == [False, True]
+    assert infos["_start"].tolist() == [True, False]
+
+
+def test_it_is_made_by_name() -> None:
+    assert schedlab.environments.ENVIRONMENTS.keys() >= {env.ENVIRONMENT, env_weights.ENVIRONMENT}
+    vector = gym.make_vec(env.ENVIRONMENT, num_envs=2, vectorization_mode="vector_entry_point", task=task(length=5))
+    assert isinstance(vector.unwrapped, env_vector.BatchVectorEnv)
+    assert vector.reset(seed=1)[0].shape == (2, vector.unwrapped.layout.size)
+
+
+def test_weights_choose_the_row_of_the_highest_sum() -> None:
+    made, plain = env_weights.BatchWeightsEnv(task()), env.BatchEnv(task())
+    weights = np.zeros(10, dtype=np.float32)
+    weights[0] = -1.0  # shortest request first
+    observation, _ = made.reset(seed=4)
+    plain.reset(seed=4)
+    done = False
+    while not done:
+        rows, _ = made.layout.split(observation)
+        best = int(np.argmin(np.where(made.action_masks(), rows[:, 0], np.inf)))
+        observation, reward, done, _, _ = made.step(weights)
+        assert plain.step(best)[1] == reward
+    expected = simulate(made.stepper.schedule(0).jobs, made.task.machine, "sjf")
+    np.testing.assert_array_equal(made.stepper.schedule(0).start, expected.start)
+    made.reset(seed=4)
+    with pytest.raises(ValueError, match="is not 10 finite weights"):
+        made.step(np.full(10, np.nan))
+    with pytest.raises(UserError, match="has no features to weigh"):
+        env_weights.BatchWeightsEnv(task(layout="rlscheduler"))
+
+
+def test_impossible_tasks_are_told() -> None:
+    from dataclasses import replace
+
+    good = task()
+    for values, words in (
+        ({"starts": ()}, "no window to draw from"),
+        ({"lengths": (0, 5)}, "windows of 0 to 5 jobs"),
+        ({"starts": (1990,)}, "40 jobs from job 1990 on"),
+        ({"backfill": "eazy"}, "no backfilling 'eazy'"),
+        ({"settings": EnvironmentSettings(baseline="sfj")}, "did you mean 'sjf'"),
+    ):
+        with pytest.raises(UserError, match=words):
+            replace(good, **values)
+    with pytest.raises(UserError, match="0 environments"):
+        env_vector.BatchVectorEnv(good, 0)
