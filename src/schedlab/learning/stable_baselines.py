@@ -1,0 +1,127 @@
+"""Learners from Stable-Baselines3 and sb3-contrib on the environments of any study: PPO (with masks or without), A2C, DQN, DDPG.
+
+A study registers `partial(StableBaselinesLearner, "ppo")` beside `ALGORITHM_SETTINGS["ppo"]`. Torch and Stable-Baselines3 are imported when
+something is learned or loaded, not before.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from schedlab.config.contract import Curve, LearnPaths, PolicySpec, Problem, Split
+from schedlab.config.errors import UserError
+from schedlab.config.schema import validate
+from schedlab.learning.checkpoints import load_module, read_checkpoint, write_checkpoint
+from schedlab.learning.seeding import use_one_thread
+from schedlab.learning.stable_baselines_settings import ALGORITHM_SETTINGS, FIXED, StockSettings
+
+if TYPE_CHECKING:
+    import gymnasium as gym
+
+    from schedlab.learning.stable_baselines_policy import MakePolicy, StockPolicy
+
+KIND = "stable-baselines"
+ANY_SPLIT: tuple[Split, ...] = ("test", "validation", "train")
+
+
+class StableBaselinesLearner:
+    """Learns with a stock algorithm on the training units of problems; a phase's steps are decisions. Resumes bit for bit.
+
+    algorithm     ppo, maskable_ppo, a2c, dqn or ddpg
+    settings      typed values where a study adds its own (a class on the algorithm's; those added stay the same in all phases)
+    make_policy   the hook for a study's own network: (settings, observation space, action space) -> a policy class of Stable-Baselines3
+                  and the keywords that it is made with; None: fully connected layers. Asked when learning and when loading.
+    """
+
+    def __init__(self, algorithm: str, settings: type[StockSettings] | None = None, make_policy: MakePolicy | None = None) -> None:
+        self.algorithm, self.settings, self._make_policy = algorithm, settings or ALGORITHM_SETTINGS[algorithm], make_policy
+
+    def learn(self, problems: Mapping[str, Problem], spec: PolicySpec, seed: int, paths: LearnPaths, curve: Curve) -> None:
+        """Learn phase after phase, each with a fresh optimiser (and buffer), and write the parameters that are kept.
+
+        Raises UserError where the algorithm cannot choose the actions, a mask is missing, scenarios do not fit one another, a scenario has
+        nothing to step or nothing to validate on, a phase changes the policy itself, and where learning diverges.
+        """
+        from schedlab.learning.stable_baselines_policy import check_actions
+        from schedlab.learning.stable_baselines_run import Job, Run
+
+        use_one_thread()
+        where = f"{spec.name}.yaml: learner"
+        settings = [self._phase_settings(spec, number) for number in range(len(spec.train_on))]
+        envs = {scenario: first_environment(scenario, problem, ("train",)) for scenario, problem in problems.items()}
+        for scenario, env in envs.items():
+            masked = env.has_wrapper_attr("action_masks")
+            check_actions(self.algorithm, env.action_space, masked, f"{where}.name", scenario)
+        spaces = _common_spaces(envs)
+        start = read_checkpoint(paths.start, KIND).group("policy") if paths.start is not None else {}
+        job = Job(self.algorithm, self.make_policy, settings, problems, spec, seed, spaces, curve, paths, start)
+        parameters, kept = Run(job).learn()
+        whole = validate(self.settings, spec.params)
+        meta = {"kind": KIND, "algorithm": self.algorithm, "settings": whole.model_dump(mode="json"), "kept_step": kept, **_told(spaces)}
+        write_checkpoint(paths.checkpoint, meta, {f"policy/{name}": array for name, array in parameters.items()})
+
+    def load(self, checkpoint: Path, problem: Problem) -> StockPolicy:
+        """Return the learned policy. Raises UserError where it was learned by another algorithm or for other observations or actions."""
+        from schedlab.learning.stable_baselines_policy import StockPolicy, build_policy, policy_parts
+
+        use_one_thread()
+        kept = read_checkpoint(checkpoint, KIND)
+        if kept.meta["algorithm"] != self.algorithm:
+            raise UserError(f"the policy was learned with {kept.meta['algorithm']}", where=str(checkpoint), expected=self.algorithm)
+        settings = validate(self.settings, kept.meta["settings"], lambda path: f"{checkpoint}: settings.{'.'.join(map(str, path))}")
+        env = first_environment("of the policy", problem, ANY_SPLIT)
+        spaces = (env.observation_space, env.action_space)
+        for name, here in _told(spaces).items():
+            if kept.meta[name] != here:
+                raise UserError(f"the policy was learned for other {name}: {kept.meta[name]}", where=str(checkpoint), expected=here)
+        policy = build_policy(policy_parts(self.algorithm, self.make_policy, settings, spaces), spaces)
+        load_module(policy, kept.group("policy"), checkpoint)
+        return StockPolicy(self.algorithm, policy, getattr(settings, "acting", "greedy"))
+
+    @property
+    def make_policy(self) -> MakePolicy:
+        """The study's hook, or fully connected layers."""
+        if self._make_policy is not None:
+            return self._make_policy
+        from schedlab.learning.stable_baselines_policy import layered_policy
+
+        return layered_policy
+
+    def _phase_settings(self, spec: PolicySpec, number: int) -> StockSettings:
+        """The values of a phase; UserError where it would change the policy itself."""
+        own = self.settings.model_fields.keys() - ALGORITHM_SETTINGS[self.algorithm].model_fields.keys()
+        params = spec.train_on[number].params
+        for key in sorted(params.keys() & (FIXED | own)):
+            where, remedy = f"{spec.name}.yaml: train_on.{number}.params.{key}", "set it for the whole policy, under learner"
+            raise UserError(f"'{key}' cannot change between phases", where=where, remedy=remedy)
+        return validate(self.settings, {**spec.params, **params}, lambda path: f"{spec.name}.yaml: learner.{'.'.join(map(str, path))}")
+
+
+def first_environment(scenario: str, problem: Problem, splits: tuple[Split, ...]) -> gym.Env:
+    """Return an environment of a problem; UserError where it has no unit of the splits or nothing to step."""
+    unit = next((unit for split in splits for unit in problem.units(split)), None)
+    if unit is None:
+        raise UserError("nothing to learn on", where=f"scenario {scenario}", expected="at least one unit of the split train")
+    env = problem.env(unit, unit.seed)
+    if env is None:
+        raise UserError("the scenario has no environment", where=f"scenario {scenario}", expected="something to step for a stock learner")
+    return env
+
+
+def _common_spaces(envs: Mapping[str, gym.Env]) -> tuple[gym.Space, gym.Space]:
+    first, env = next(iter(envs.items()))
+    spaces = (env.observation_space, env.action_space)
+    for scenario, other in envs.items():
+        found = _told((other.observation_space, other.action_space))
+        for name, here in _told(spaces).items():
+            if found[name] != here:
+                raise UserError(f"{name}: {found[name]}", where=f"scenario {scenario}", expected=f"{here}, as in scenario {first}")
+    return spaces
+
+
+def _told(spaces: tuple[gym.Space, gym.Space]) -> dict[str, Any]:
+    from schedlab.learning.stable_baselines_policy import told
+
+    return {"observations": told(spaces[0]), "actions": told(spaces[1], bounds=True)}

@@ -1,0 +1,114 @@
+"""The training units of a phase as Gymnasium environments that run one episode after the other, in an order that hangs from the seed.
+
+An environment cannot be stored, so an interrupted episode is stored as what made it: its unit, its seed and the actions taken. A Gymnasium
+environment that is reset with a seed repeats an episode bit for bit; taking up an episode takes its actions again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+
+from schedlab.config.contract import Problem, Unit
+from schedlab.config.seeds import derive_seed, generator
+
+
+@dataclass(frozen=True)
+class Finished:
+    """An episode that ended: the sum of its rewards, unscaled, and its decisions."""
+
+    scenario: str
+    total: float
+    length: int
+
+
+@dataclass
+class EpisodeStream:
+    """The episodes of a phase by number, and the environments that run them.
+
+    Each round takes every unit once, in an order of its own. An environment is made when its unit is first met, and kept.
+    `finished`: episodes that ended since this list was last emptied; `ended`: how many ended in all.
+    """
+
+    problems: Mapping[str, Problem]
+    scenarios: Sequence[str]
+    seed: int
+    following: int = 0
+    ended: int = 0
+    finished: list[Finished] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.choices = [(scenario, unit) for scenario in self.scenarios for unit in self.problems[scenario].units("train")]
+        self._idle: dict[tuple[str, str], list[gym.Env]] = {}
+        self._round: tuple[int, np.ndarray] = (-1, np.zeros(0, int))
+
+    def next_number(self) -> int:
+        """Return the number of the episode to begin next."""
+        self.following += 1
+        return self.following - 1
+
+    def unit_of(self, number: int) -> tuple[str, Unit]:
+        """Return scenario and unit of an episode."""
+        turn, place = divmod(number, len(self.choices))
+        if self._round[0] != turn:
+            self._round = (turn, generator(self.seed, "unit-order", turn).permutation(len(self.choices)))
+        return self.choices[self._round[1][place]]
+
+    def borrow(self, scenario: str, unit: Unit) -> gym.Env:
+        """Return an environment of the unit that no one else uses."""
+        idle = self._idle.setdefault((scenario, unit.id), [])
+        return idle.pop() if idle else self.problems[scenario].env(unit, derive_seed(self.seed, "environment", unit.id))
+
+    def give_back(self, scenario: str, unit: Unit, env: gym.Env) -> None:
+        """Keep an environment for the unit's next episode."""
+        self._idle[scenario, unit.id].append(env)
+
+
+class StreamEnv(gym.Env):
+    """Runs the episodes of a stream that it draws at each reset; seeds given from outside do not count. Info is empty."""
+
+    def __init__(self, stream: EpisodeStream, reward_scale: float, observation_space: gym.Space, action_space: gym.Space) -> None:
+        self.stream, self.reward_scale = stream, reward_scale
+        self.observation_space, self.action_space = observation_space, action_space
+        self.number, self.actions, self.total = -1, [], 0.0
+        self._place: tuple[str, Unit] | None = None
+
+    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
+        """Begin the stream's next episode."""
+        del seed, options
+        return self._begin(self.stream.next_number()), {}
+
+    def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
+        """Take an action in the episode."""
+        self.actions.append(np.array(action))
+        observation, reward, terminated, truncated, _ = self.env.step(action)
+        self.total += float(reward)
+        if terminated or truncated:
+            self.stream.finished.append(Finished(self._place[0], self.total, len(self.actions)))
+            self.stream.ended += 1
+        return observation, float(reward) * self.reward_scale, terminated, truncated, {}
+
+    def action_masks(self) -> np.ndarray:
+        """Return True for each action that is valid now."""
+        return np.asarray(self.env.get_wrapper_attr("action_masks")(), bool)
+
+    def take_up(self, number: int, actions: np.ndarray) -> Any:
+        """Bring the episode `number` to where these actions led, and return what is observed there."""
+        observation = self._begin(number)
+        for action in actions:
+            self.actions.append(np.array(action))
+            observation, reward, _, _, _ = self.env.step(action)
+            self.total += float(reward)
+        return observation
+
+    def _begin(self, number: int) -> Any:
+        if self._place is not None:
+            self.stream.give_back(*self._place, self.env)
+        self.number, self.actions, self.total = number, [], 0.0
+        self._place = self.stream.unit_of(number)
+        self.env = self.stream.borrow(*self._place)
+        return self.env.reset(seed=derive_seed(self.stream.seed, "episode", number))[0]

@@ -1,0 +1,127 @@
+"""What a job of Stable-Baselines3 is made of between two updates, as plain values and arrays: nothing is pickled, no clock is read."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+import torch
+from stable_baselines3.common.base_class import BaseAlgorithm
+
+from schedlab.config.seeds import derive_seed
+from schedlab.learning.checkpoints import Checkpoint, load_module, module_arrays
+from schedlab.learning.seeding import torch_stream
+from schedlab.learning.stable_baselines_envs import StreamEnv
+
+COUNTERS = ("num_timesteps", "_n_updates", "_n_calls", "_episode_num", "_current_progress_remaining", "exploration_rate")
+BUFFER = ("observations", "next_observations", "actions", "rewards", "dones", "timeouts")
+
+
+@contextmanager
+def global_streams(seed: int) -> Iterator[None]:
+    """Within the block the generators that Stable-Baselines3 draws from (NumPy's and torch's global ones) hang from the seed."""
+    before = np.random.get_state()  # noqa: NPY002  (theirs)
+    with torch_stream(seed, "stable-baselines"):
+        np.random.set_state(np.random.MT19937(derive_seed(seed, "stable-baselines", "numpy")).state)  # noqa: NPY002
+        try:
+            yield
+        finally:
+            np.random.set_state(before)  # noqa: NPY002
+
+
+def take_state(model: BaseAlgorithm) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+    """Return (values, arrays) of an algorithm that stands between two updates, its environments (StreamEnv) included."""
+    kind, keys, position, has_gauss, cached = np.random.get_state()  # noqa: NPY002
+    meta: dict[str, Any] = {
+        "counters": {name: getattr(model, name) for name in COUNTERS if hasattr(model, name)},
+        "numpy": [kind, int(position), int(has_gauss), float(cached)],
+        "exploration": model.action_space.np_random.bit_generator.state,
+        "episodes": [env.number for env in _environments(model)],
+    }
+    arrays = {f"policy/{name}": array for name, array in module_arrays(model.policy).items()}
+    for name, optimizer in _optimizers(model).items():
+        arrays |= {f"{name}/{key}": array for key, array in _optimizer_arrays(optimizer).items()}
+    arrays |= {"random/numpy": keys, "random/torch": torch.get_rng_state().numpy().copy()}
+    arrays |= {"episode_starts": model._last_episode_starts}
+    arrays |= _named("observation", model._last_obs)
+    arrays |= {f"actions/{number}": np.array(env.actions) for number, env in enumerate(_environments(model))}
+    if buffer := getattr(model, "replay_buffer", None):
+        meta["buffer"] = [buffer.pos, buffer.full]
+        used = buffer.buffer_size if buffer.full else buffer.pos
+        for name in BUFFER:
+            arrays |= {key: array[:used] for key, array in _named(f"buffer/{name}", getattr(buffer, name)).items()}
+    return meta, arrays
+
+
+def put_state(model: BaseAlgorithm, kept: Checkpoint, meta: Mapping[str, Any]) -> None:
+    """Put a state back, all but the random streams, and take its open episodes up.
+
+    Raises RuntimeError where an environment does not lead to the same observation again.
+    """
+    load_module(model.policy, kept.group("policy"), kept.path)
+    for name, optimizer in _optimizers(model).items():
+        _load_optimizer(optimizer, kept.group(name))
+    for name, value in meta["counters"].items():
+        setattr(model, name, value)
+    model.action_space.np_random.bit_generator.state = meta["exploration"]
+    model._last_episode_starts = kept.arrays["episode_starts"]
+    model._last_obs = _unnamed("observation", kept)
+    for number, (env, episode) in enumerate(zip(_environments(model), meta["episodes"], strict=True)):
+        _require_equal(env.take_up(episode, kept.arrays[f"actions/{number}"]), model._last_obs, number, env)
+    if buffer := getattr(model, "replay_buffer", None):
+        buffer.pos, buffer.full = meta["buffer"]
+        for name in BUFFER:
+            _fill(getattr(buffer, name), _unnamed(f"buffer/{name}", kept))
+
+
+def put_streams(kept: Checkpoint, meta: Mapping[str, Any]) -> None:
+    """Put the random streams back: the last thing before learning goes on."""
+    kind, position, has_gauss, cached = meta["numpy"]
+    np.random.set_state((kind, kept.arrays["random/numpy"], position, has_gauss, cached))  # noqa: NPY002
+    torch.set_rng_state(torch.from_numpy(np.array(kept.arrays["random/torch"])))
+
+
+def _environments(model: BaseAlgorithm) -> list[StreamEnv]:
+    return model.get_env().envs
+
+
+def _optimizers(model: BaseAlgorithm) -> dict[str, torch.optim.Optimizer]:
+    names = [name for name in model._get_torch_save_params()[0] if name.endswith("optimizer")]
+    return {name: operator.attrgetter(name)(model) for name in names}
+
+
+def _optimizer_arrays(optimizer: torch.optim.Optimizer) -> dict[str, np.ndarray]:
+    state = optimizer.state_dict()["state"]
+    return {f"{index}/{name}": tensor.numpy().copy() for index, entry in state.items() for name, tensor in entry.items()}
+
+
+def _load_optimizer(optimizer: torch.optim.Optimizer, arrays: Mapping[str, np.ndarray]) -> None:
+    whole = optimizer.state_dict()
+    for key, array in arrays.items():
+        index, _, name = key.partition("/")
+        whole["state"].setdefault(int(index), {})[name] = torch.from_numpy(np.array(array))
+    optimizer.load_state_dict(whole)
+
+
+def _named(name: str, value: np.ndarray | Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+    """An array, or arrays by name, under one name."""
+    return {f"{name}/{key}": array for key, array in value.items()} if isinstance(value, Mapping) else {name: value}
+
+
+def _unnamed(name: str, kept: Checkpoint) -> np.ndarray | dict[str, np.ndarray]:
+    return kept.arrays[name] if name in kept.arrays else kept.group(name)
+
+
+def _fill(target: np.ndarray | Mapping[str, np.ndarray], source: np.ndarray | Mapping[str, np.ndarray]) -> None:
+    for key in target if isinstance(target, Mapping) else [...]:
+        target[key][: len(source[key])] = source[key]
+
+
+def _require_equal(found: Any, wanted: Any, number: int, env: StreamEnv) -> None:
+    pairs = [(found[key], wanted[key]) for key in wanted] if isinstance(wanted, Mapping) else [(found, wanted)]
+    if not all(np.array_equal(here, there[number]) for here, there in pairs):
+        scenario, unit = env.stream.unit_of(env.number)
+        raise RuntimeError(f"scenario {scenario}, unit {unit.id}: the environment does not repeat an episode from its seed and actions")

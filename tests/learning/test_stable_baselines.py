@@ -1,0 +1,407 @@
+"""Stock learners on toy problems: each learns, the same seed gives the same bytes however a job is cut, and mistakes are told."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import warnings
+from functools import partial
+
+import gymnasium as gym
+import numpy as np
+import pytest
+import torch
+from sb3_contrib.common.maskable.policies import MaskableActorCriticPolicy
+from toy_problems import Balance, InDict, MaskedBandit, NoMask, Several, Target, learn, mean_return
+
+from schedlab.config.contract import Phase
+from schedlab.config.errors import UserError
+from schedlab.config.schema import setting, validate
+from schedlab.learning.checkpoints import read_checkpoint
+from schedlab.learning.stable_baselines import StableBaselinesLearner
+from schedlab.learning.stable_baselines_envs import EpisodeStream
+from schedlab.learning.stable_baselines_settings import ALGORITHM_SETTINGS, MaskablePPOSettings, PPOSettings
+
+QUICK = {"learning_rate": 3e-3, "net_arch": [16]}
+LEARNED = {  # algorithm -> environment, steps, values, return that a policy without learning stays far below
+    "ppo": (Balance, 6000, {"n_steps": 256, "environments": 2}, 18.0),
+    "maskable_ppo": (MaskedBandit, 2048, {"n_steps": 128}, 4.9),
+    "a2c": (MaskedBandit, 3000, {"n_steps": 16, "environments": 4}, 4.5),
+    "dqn": (MaskedBandit, 2000, {"target_update_interval": 100, "exploration_fraction": 0.5, "gamma": 0.0}, 4.5),
+    "ddpg": (Target, 1200, {"gamma": 0.0, "batch_size": 64}, -0.2),
+}
+SHORT = {  # algorithm -> environment and values of a job of some updates
+    "ppo": (Balance, {"n_steps": 16, "batch_size": 16, "n_epochs": 2, "environments": 2, "learning_rate_schedule": "linear"}),
+    "maskable_ppo": (MaskedBandit, {"n_steps": 32, "batch_size": 16, "n_epochs": 2, "target_kl": 0.05}),
+    "a2c": (Target, {"n_steps": 4, "environments": 3, "record_every": 10}),
+    "dqn": (
+        partial(InDict, MaskedBandit()),
+        {
+            "environments": 2,
+            "buffer_size": 60,
+            "learning_starts": 20,
+            "target_update_interval": 16,
+            "exploration_fraction": 0.7,
+            "record_every": 10,
+        },
+    ),
+    "ddpg": (Target, {"buffer_size": 90, "learning_starts": 20, "batch_size": 8, "n_steps": 2, "record_every": 10}),
+}
+KERNEL = {"n_steps": 128, "learning_rate": 3e-3, "n_epochs": 10}
+
+
+def make(environment) -> gym.Env:
+    """A fresh environment of a class, or of a wrapper around one."""
+    return environment() if isinstance(environment, type) else InDict(MaskedBandit())
+
+
+def short(algorithm: str, folder, *phases, problem=None, **more):
+    environment, values = SHORT[algorithm]
+    problem = problem or Several(partial(make, environment))
+    return learn(StableBaselinesLearner(algorithm), problem, folder, *(phases or (160,)), **{**QUICK, **values, "save_every": 1, **more})
+
+
+@pytest.mark.parametrize("algorithm", LEARNED)
+def test_every_algorithm_learns(algorithm, tmp_path):
+    environment, steps, values, wanted = LEARNED[algorithm]
+    learner, problem = StableBaselinesLearner(algorithm), Several(environment, 20)
+    untrained, _ = learn(learner, problem, tmp_path / "untrained", 1, **{**QUICK, **values, "learning_rate": 1e-9})
+    checkpoint, points = learn(learner, problem, tmp_path, steps, **QUICK, **values)
+    assert mean_return(learner.load(checkpoint, problem), problem) > wanted
+    assert mean_return(learner.load(untrained, problem), problem) < wanted
+    returns = [value for (metric, _), value in points.items() if metric == "return"]
+    assert returns[-1] > returns[0]
+
+
+class Cut(gym.Wrapper):
+    """Counts the decisions of all environments of a problem and stops the job at one of them."""
+
+    def __init__(self, env: gym.Env, counter: list[int], at: int) -> None:
+        super().__init__(env)
+        self.counter, self.at = counter, at
+
+    def step(self, action):
+        self.counter[0] += 1
+        if self.counter[0] == self.at:
+            raise KeyboardInterrupt
+        return super().step(action)
+
+
+@pytest.mark.parametrize("algorithm", SHORT)
+def test_same_seed_same_bytes_and_an_interrupted_job_goes_on(algorithm, tmp_path):
+    validation = {"validate_every": 40, "validation_units": 2}
+    phases = Phase(("one",), 100), Phase(("one",), 60, {"gamma": 0.5})
+
+    def job(folder, seed, at=0):
+        counter = [0]
+        problem = Several(lambda: Cut(make(SHORT[algorithm][0]), counter, at))
+        return *short(algorithm, tmp_path / folder, *phases, seed=seed, problem=problem, **validation), counter[0]
+
+    whole, again, other = job("whole", 1), job("again", 1), job("other", 2)
+    assert whole[0].read_bytes() == again[0].read_bytes() != other[0].read_bytes()
+    assert whole[1] == again[1]
+    for places in ((70,), (33, 90), (whole[2] - 5, 7)):
+        folder, seen = f"cut-{places[0]}", {}
+        for at in (*places, 0):
+            checkpoint, points, decisions = job(folder, 1, at)
+            assert (checkpoint is None) == bool(at)
+            assert all(seen.get(place, value) == value for place, value in points.items())
+            seen |= points
+        assert decisions < whole[2]  # it did not begin anew
+        assert checkpoint.read_bytes() == whole[0].read_bytes()
+        assert seen == whole[1]
+
+
+def test_progress_of_another_job_or_damaged_is_not_taken_up(tmp_path):
+    whole, _ = short("dqn", tmp_path / "whole", seed=1)
+    short("dqn", tmp_path / "cut", seed=2)
+    checkpoint, _ = short("dqn", tmp_path / "cut", seed=1)
+    assert checkpoint.read_bytes() == whole.read_bytes()
+    (tmp_path / "cut/progress/stable_baselines.zip").write_bytes(b"half a zi")
+    checkpoint, _ = short("dqn", tmp_path / "cut", seed=1)
+    assert checkpoint.read_bytes() == whole.read_bytes()
+
+
+def test_global_streams_are_left_as_they_were(tmp_path):
+    before = np.random.get_state(), torch.get_rng_state()  # noqa: NPY002
+    short("ddpg", tmp_path)
+    after = np.random.get_state(), torch.get_rng_state()  # noqa: NPY002
+    assert np.array_equal(before[0][1], after[0][1]) and before[0][2:] == after[0][2:]
+    assert torch.equal(before[1], after[1])
+
+
+def test_nothing_is_written_beside_the_job_and_nothing_is_printed(tmp_path, monkeypatch, capfd):
+    (tmp_path / "temporary").mkdir()
+    monkeypatch.setenv("TMPDIR", str(tmp_path / "temporary"))
+    monkeypatch.setattr("tempfile.tempdir", None)
+    monkeypatch.chdir(tmp_path)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for algorithm in SHORT:
+            short(algorithm, tmp_path / "job" / algorithm)
+    assert capfd.readouterr() == ("", "")
+    assert {path.name for path in tmp_path.iterdir()} == {"temporary", "job"}
+    assert not list((tmp_path / "temporary").iterdir())
+
+
+def test_heavy_packages_are_not_imported_before_something_is_learned():
+    code = (
+        "import sys, schedlab.learning.stable_baselines as s; s.StableBaselinesLearner('ppo'); "
+        "print(sorted({'torch', 'stable_baselines3', 'sb3_contrib'} & set(sys.modules)))"
+    )
+    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.strip() == "[]"
+
+
+def test_every_round_takes_each_unit_once_in_an_order_of_the_seed():
+    problems = {name: Several(Target, 5) for name in ("a", "b")}
+    streams = [EpisodeStream(problems, ("a", "b"), seed) for seed in (1, 1, 2)]
+    orders = [[(scenario, unit.id) for scenario, unit in map(stream.unit_of, range(30))] for stream in streams]
+    assert orders[0] == orders[1] != orders[2]
+    for turn in range(3):
+        assert len(set(orders[0][10 * turn : 10 * turn + 10])) == 10
+    assert orders[0][:10] != orders[0][10:20]
+
+
+def test_environments_are_made_once_a_unit_and_lie_in_training_units(tmp_path):
+    problem = Several(MaskedBandit, 6)
+    learn(StableBaselinesLearner("maskable_ppo"), problem, tmp_path, 256, **QUICK, n_steps=32, environments=2)
+    made = [name for name, _ in problem.made]
+    assert set(made) == {f"train-{number}" for number in range(6)}
+    assert len(made) <= 1 + 6 + 2  # for the spaces; one a unit; where a round ends, two may run the same unit
+
+
+def test_masked_learning_never_takes_a_forbidden_action_and_unmasked_does(tmp_path):
+    for algorithm, forbidden in (("maskable_ppo", False), ("ppo", True)):
+        problem = Several(MaskedBandit)
+        learn(StableBaselinesLearner(algorithm), problem, tmp_path / algorithm, 256, **QUICK, n_steps=64)
+        assert bool(sum(env.forbidden for _, env in problem.made)) is forbidden
+
+
+@pytest.mark.parametrize("algorithm", ["ppo", "maskable_ppo", "a2c", "dqn"])
+def test_learned_policies_keep_to_masks(algorithm, tmp_path):
+    learner, problem = StableBaselinesLearner(algorithm), Several(MaskedBandit)
+    checkpoint, _ = learn(learner, problem, tmp_path, 64, **({"n_steps": 32, "batch_size": 32} if "ppo" in algorithm else {}))
+    policy = learner.load(checkpoint, problem)
+    observation = np.array([0, 1, 0, 0], np.float32)
+    best = policy.act(observation, np.ones(4, bool))
+    mask = np.arange(4) != best
+    assert policy.act(observation, mask) != best
+    chances = policy.probabilities(observation, mask)
+    assert chances[best] == 0 and chances.sum() == pytest.approx(1)
+
+
+def test_sampling_begins_anew_with_each_unit(tmp_path):
+    learner, problem = StableBaselinesLearner("maskable_ppo"), Several(MaskedBandit)
+    checkpoint, _ = learn(learner, problem, tmp_path, 32, n_steps=32, batch_size=32, acting="sample")
+    policy, units, drawn = learner.load(checkpoint, problem), problem.units("test"), []
+    for unit in (units[0], units[0], units[1]):
+        policy.reset(unit)
+        drawn.append([policy.act(np.zeros(4, np.float32), np.ones(4, bool)) for _ in range(40)])
+    assert drawn[0] == drawn[1] != drawn[2]
+    assert policy.stochastic and len(set(drawn[0])) == 4
+
+
+def test_sampled_vectors_scatter_around_the_greedy_one(tmp_path):
+    actions = {}
+    for acting in ("greedy", "sample"):
+        learner, problem = StableBaselinesLearner("ppo"), Several(Target)
+        checkpoint, _ = learn(learner, problem, tmp_path / acting, 1024, **QUICK, n_steps=256, acting=acting)
+        policy = learner.load(checkpoint, problem)
+        policy.reset(problem.units("test")[0])
+        actions[acting] = np.array([policy.act(np.array([0.1], np.float32), None) for _ in range(200)])
+    assert np.ptp(actions["greedy"]) == 0 < actions["sample"].std()
+    assert actions["sample"].mean() == pytest.approx(actions["greedy"].mean(), abs=0.3)
+    assert np.abs(actions["sample"]).max() <= 2.0
+
+
+def test_a_parent_is_where_learning_starts(tmp_path):
+    learner, problem = StableBaselinesLearner("dqn"), Several(MaskedBandit)
+    values = {**QUICK, "target_update_interval": 100, "exploration_fraction": 0.5, "gamma": 0.0}
+    parent, _ = learn(learner, problem, tmp_path / "parent", 2000, **values)
+    child, _ = learn(learner, problem, tmp_path / "child", 40, start=parent, **values)
+    orphan, _ = learn(learner, problem, tmp_path / "orphan", 40, **values)
+    assert mean_return(learner.load(child, problem), problem) == 5.0 > mean_return(learner.load(orphan, problem), problem)
+
+
+class Misleading(Several):
+    """What is learned in training is wrong in validation."""
+
+    def env(self, unit, seed):
+        del seed
+        return MaskedBandit(shift=int(unit.split == "train"))
+
+
+def test_the_best_parameters_on_validation_units_are_kept(tmp_path):
+    learner, problem = StableBaselinesLearner("maskable_ppo"), Misleading(MaskedBandit, 10)
+    values = {"n_steps": 64, "net_arch": [16], "learning_rate": 0.01}
+    parent, _ = learn(learner, Several(MaskedBandit, 10), tmp_path / "parent", 1024, **values)
+    last, _ = learn(learner, problem, tmp_path / "last", 512, start=parent, **values)
+    kept, points = learn(learner, problem, tmp_path / "kept", 512, start=parent, **values, validate_every=128)
+    scores = {dict(place)["step"]: value for (metric, place), value in points.items() if dict(place).get("split") == "validation"}
+    assert list(scores) == [128, 256, 384, 512]
+    best = read_checkpoint(kept).meta["kept_step"]
+    assert best == max(scores, key=scores.get) and scores[best] > scores[512]
+    assert mean_return(learner.load(kept, problem), problem, "validation") == pytest.approx(scores[best])
+    assert mean_return(learner.load(last, problem), problem, "validation") == pytest.approx(scores[512])
+
+
+def test_phases_change_values_and_scenarios(tmp_path):
+    problems = {"straight": Several(MaskedBandit), "shifted": Several(partial(MaskedBandit, 1))}
+    learner = StableBaselinesLearner("maskable_ppo")
+    phases = Phase(("straight",), 1024), Phase(("shifted",), 2048, {"learning_rate": 0.01})
+    checkpoint, points = learn(learner, problems, tmp_path, *phases, **QUICK, n_steps=128)
+    policy = learner.load(checkpoint, problems["shifted"])
+    assert mean_return(policy, problems["shifted"]) > 4.5 > mean_return(policy, problems["straight"])
+    rates = {(dict(place)["phase"], round(value, 6)) for (metric, place), value in points.items() if metric == "learning_rate"}
+    assert rates == {(0, 0.003), (1, 0.01)}
+    seen = {(dict(place)["phase"], dict(place)["scenario"]) for (metric, place), _ in points.items() if metric == "return"}
+    assert seen == {(0, "straight"), (1, "shifted")}
+
+
+def test_rewards_are_scaled_while_learning_and_shown_as_they_are(tmp_path):
+    points = [short("maskable_ppo", tmp_path / str(scale), reward_scale=scale)[1] for scale in (1.0, 1000.0)]
+    first = [next(value for (metric, _), value in each.items() if metric == "return") for each in points]
+    losses = [next(value for (metric, _), value in each.items() if metric == "value_loss") for each in points]
+    assert first[0] == first[1] and losses[1] > 1e4 * losses[0]
+
+
+class KernelSettings(MaskablePPOSettings):
+    """A study's own values of its network."""
+
+    kernel: int = setting(8, doc="units of the layer that reads one row", ge=1)
+
+
+class KernelPolicy(MaskableActorCriticPolicy):
+    """Scores each of the four numbers that are seen by one and the same small network."""
+
+    def __init__(self, *spaces_and_schedule, kernel: int, **keywords) -> None:
+        self.kernel = kernel
+        super().__init__(*spaces_and_schedule, net_arch=[], **keywords)
+
+    def _build(self, lr_schedule) -> None:
+        super()._build(lr_schedule)
+        self.action_net = torch.nn.Sequential(
+            torch.nn.Unflatten(1, (4, 1)),
+            torch.nn.Linear(1, self.kernel),
+            torch.nn.Tanh(),
+            torch.nn.Linear(self.kernel, 1),
+            torch.nn.Flatten(),
+        )
+        self.optimizer = self.optimizer_class(self.parameters(), lr=lr_schedule(1), **self.optimizer_kwargs)
+
+
+def kernel_policy(settings: KernelSettings, observation_space, action_space):
+    assert observation_space.shape == (4,) and action_space.n == 4
+    return KernelPolicy, {"kernel": settings.kernel}
+
+
+def test_a_study_brings_its_own_network_and_values(tmp_path):
+    learner, problem = StableBaselinesLearner("maskable_ppo", KernelSettings, kernel_policy), Several(MaskedBandit)
+    checkpoint, _ = learn(learner, problem, tmp_path, 2048, **KERNEL, kernel=5)
+    policy = learner.load(checkpoint, problem)
+    assert mean_return(policy, problem) > 4.9
+    assert policy.policy.action_net[1].weight.shape == (5, 1)
+    phases = Phase(("one",), 64), Phase(("one",), 64, {"kernel": 6})
+    with pytest.raises(UserError, match=r"toy.yaml: train_on.1.params.kernel: 'kernel' cannot change between phases"):
+        learn(learner, problem, tmp_path / "changed", *phases, **KERNEL)
+
+
+ERRORS = [
+    ("maskable_ppo", Several(lambda: NoMask(MaskedBandit())), r"toy.yaml: learner.name: scenario 'one' tells no action masks"),
+    ("dqn", Several(Target), r"toy.yaml: learner.name: dqn cannot choose 1 values of float32 of scenario 'one'; expected numbered"),
+    ("maskable_ppo", Several(Target), r"toy.yaml: learner.name: scenario 'one' tells no action masks"),
+    ("ddpg", Several(Balance), r"toy.yaml: learner.name: ddpg cannot choose one of 2 numbers of scenario 'one'; expected .* vectors"),
+    ("ppo", {"one": Several(Balance), "two": Several(MaskedBandit)}, r"scenario two: observations: 4 values.* expected 2 values"),
+    ("ppo", Several(Balance, 0), r"scenario one: nothing to learn on"),
+    ("ppo", Several(lambda: None), r"scenario one: the scenario has no environment"),
+]
+
+
+@pytest.mark.parametrize(("algorithm", "problem", "message"), ERRORS)
+def test_what_does_not_fit_is_told(algorithm, problem, message, tmp_path):
+    with pytest.raises(UserError, match=message):
+        learn(StableBaselinesLearner(algorithm), problem, tmp_path, 64)
+
+
+@pytest.mark.parametrize("key", ["net_arch", "acting"])
+def test_a_phase_does_not_change_the_policy_itself(key, tmp_path):
+    values = {"net_arch": [4], "acting": "sample"}
+    with pytest.raises(UserError, match=rf"toy.yaml: train_on.0.params.{key}: .* cannot change between phases"):
+        learn(StableBaselinesLearner("ppo"), Several(Balance), tmp_path, Phase(("one",), 64, {key: values[key]}))
+
+
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")  # NumPy's, of sums that overflow
+@pytest.mark.parametrize("algorithm", ["ppo", "a2c"])
+def test_learning_that_diverges_is_told(algorithm, tmp_path):
+    with pytest.raises(UserError, match=r"toy.yaml: learner.learning_rate: the parameters are not finite"):
+        short(algorithm, tmp_path, problem=Several(Diverging), learning_rate=10.0, reward_scale=1e9, max_grad_norm=1e9)
+
+
+class Diverging(Balance):
+    """Rewards beyond what float32 can square."""
+
+    def step(self, action):
+        observation, _, terminated, truncated, info = super().step(action)
+        return observation, 1e30, terminated, truncated, info
+
+
+def test_validation_needs_units(tmp_path):
+    problem = Several(Balance)
+    problem.units = lambda split: Several.units(problem, split) if split == "train" else []
+    with pytest.raises(UserError, match=r"toy.yaml: learner.validate_every: scenario 'one' has no validation units"):
+        short("ppo", tmp_path, problem=problem, validate_every=32)
+
+
+def test_policies_of_other_algorithms_and_sizes_are_refused(tmp_path):
+    learner = StableBaselinesLearner("ppo")
+    checkpoint, _ = learn(learner, Several(Balance), tmp_path, 32, n_steps=32, batch_size=32)
+    with pytest.raises(UserError, match=r"policy.zip: the policy was learned for other observations: 2 values.* expected 4 values"):
+        learner.load(checkpoint, Several(MaskedBandit))
+    with pytest.raises(UserError, match=r"policy.zip: the policy was learned with ppo; expected dqn"):
+        StableBaselinesLearner("dqn").load(checkpoint, Several(Balance))
+    with pytest.raises(UserError, match=r"policy.zip: .*shape"):
+        learn(learner, Several(Balance), tmp_path / "child", 32, start=checkpoint, n_steps=32, batch_size=32, net_arch=[3])
+
+
+def test_an_environment_that_does_not_repeat_is_named(tmp_path):
+    counter = [0]
+    problem = Several(lambda: Cut(MaskedBandit(), counter, 50))
+    assert short("dqn", tmp_path, problem=problem)[0] is None
+    with pytest.raises(RuntimeError, match=r"scenario one, unit train-\d: the environment does not repeat"):
+        short("dqn", tmp_path, problem=Several(Unrepeatable))
+
+
+class Unrepeatable(MaskedBandit):
+    """Draws from a generator that no seed reaches."""
+
+    def _deal(self) -> np.ndarray:
+        return np.random.default_rng().random(4).astype(np.float32) + 0 * super()._deal()
+
+
+@pytest.mark.parametrize(
+    ("algorithm", "values", "message"),
+    [
+        ("ppo", {"n_steps": 100}, "batch_size: 64 does not divide n_steps x environments = 100 x 1"),
+        ("a2c", {"n_steps": 1, "normalize_advantage": True}, "a rollout of one decision has no deviation"),
+        ("dqn", {"environments": 8, "target_update_interval": 4}, "target_update_interval: 4 is less than the 8 environments"),
+        ("dqn", {"gradient_steps": 0}, "gradient_steps: 0 learns nothing"),
+        ("ddpg", {"environments": 8, "buffer_size": 4}, "buffer_size: 4 is less than one decision"),
+        ("ppo", {"net_arch": [0]}, r"entry 0 of 'net_arch' is 0"),
+        ("ppo", {"learning_rate": 0.0}, "greater than 0"),
+    ],
+)
+def test_values_that_cannot_be_are_refused(algorithm, values, message):
+    with pytest.raises(UserError, match=message):
+        validate(ALGORITHM_SETTINGS[algorithm], values)
+
+
+def test_every_value_reaches_its_algorithm():
+    """No setting without effect: each is a keyword of the algorithm, of the policy, or of the job."""
+    from schedlab.learning.stable_baselines_run import KEYWORDS
+
+    job = {"reward_scale", "environments", "validate_every", "validation_units", "record_every", "save_every", "acting"}
+    other = {"learning_rate", "learning_rate_schedule", "net_arch", "activation", "critic_net_arch", "ortho_init", "action_noise"}
+    other |= {"clip_range", "clip_range_schedule"}
+    for algorithm, settings in ALGORITHM_SETTINGS.items():
+        assert settings.model_fields.keys() - job - other == set(KEYWORDS[algorithm])
+    assert PPOSettings().model_dump().keys() == MaskablePPOSettings().model_dump().keys()
