@@ -265,6 +265,25 @@ def test_rewards_are_scaled_while_learning_and_shown_as_they_are(tmp_path):
     assert first[0] == first[1] and losses[1] > 1e4 * losses[0]
 
 
+class Named(MaskedBandit):
+    """Its actions have names."""
+
+    action_names = ("north", "east", "south", "west")
+
+
+@pytest.mark.parametrize("algorithm", ["ppo", "dqn"])
+def test_curves_show_the_first_decision_where_actions_have_names(algorithm, tmp_path):
+    values = {"n_steps": 64} if algorithm == "ppo" else {"learning_starts": 10}
+    learner, problem = StableBaselinesLearner(algorithm), Several(Named)
+    checkpoint, points = learn(learner, problem, tmp_path, 128, **values, record_every=64)
+    env = Named()
+    observation, _ = env.reset(seed=problem.units("train")[0].seed)
+    now = learner.load(checkpoint, problem).probabilities(observation, env.action_masks())
+    last = [value for (metric, place), value in points.items() if metric.startswith("probability") and dict(place)["step"] == 128]
+    assert last == pytest.approx(now, abs=1e-6) and sum(last) == pytest.approx(1)
+    assert len([metric for metric, _ in points if metric == "probability north"]) == 2
+
+
 class KernelSettings(MaskablePPOSettings):
     """A study's own values of its network."""
 

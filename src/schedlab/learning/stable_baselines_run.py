@@ -169,6 +169,7 @@ class Watch(BaseCallback):
         self.best: dict[str, np.ndarray] = {}
         self.best_score, self.best_step = -math.inf, 0
         self.envs: dict[tuple[str, str], gym.Env] = {}
+        self.begins: dict[str, tuple[Any, Any]] = {}
         if kept is not None:
             at = kept.meta["at"]
             self.step, self.update, self.recorded, self.validated, self.saved = at["watch"]
@@ -180,6 +181,7 @@ class Watch(BaseCallback):
     def _on_training_start(self) -> None:
         if self.kept is not None:
             put_streams(self.kept, self.kept.meta["at"]["model"])
+            self.kept = None
 
     def _on_rollout_start(self) -> None:
         self._between(over=False)
@@ -230,7 +232,22 @@ class Watch(BaseCallback):
             if name in METRICS and math.isfinite(value):
                 metric, factor = METRICS[name]
                 self.run.job.curve(metric, factor * float(value), **self._place())
+        self._record_preferences()
         self.recorded = self.step
+
+    def _record_preferences(self) -> None:
+        """Give out how the first decision of each scenario's first unit would be taken now, where its environment names the actions."""
+        policy = StockPolicy(self.run.job.algorithm, self.model.policy)
+        for scenario in self.run.job.spec.train_on[self.phase].scenarios:
+            unit = self.run.job.problems[scenario].units("train")[0]
+            env = self._env(scenario, unit)
+            if env.has_wrapper_attr("action_names"):
+                if scenario not in self.begins:
+                    observation, _ = env.reset(seed=unit.seed)
+                    self.begins[scenario] = observation, _mask(env)
+                chances = policy.probabilities(*self.begins[scenario])
+                for name, chance in zip(env.get_wrapper_attr("action_names"), chances, strict=True):
+                    self.run.job.curve(f"probability {name}", float(chance), **self._place(scenario))
 
     def _validate(self) -> None:
         """Score the policy on validation units as it will act once learned; keep its parameters where it is better than before."""
@@ -254,17 +271,20 @@ class Watch(BaseCallback):
 
     def _total(self, policy: StockPolicy, scenario: str, unit: Unit) -> float:
         """Sum of the rewards of an episode of the unit."""
-        if (scenario, unit.id) not in self.envs:
-            self.envs[scenario, unit.id] = self.run.job.problems[scenario].env(unit, unit.seed)
-        env = self.envs[scenario, unit.id]
+        env = self._env(scenario, unit)
         policy.reset(unit)
         observation, _ = env.reset(seed=unit.seed)
-        masks = env.get_wrapper_attr("action_masks") if env.has_wrapper_attr("action_masks") else lambda: None
         total, over = 0.0, False
         while not over:
-            observation, reward, terminated, truncated, _ = env.step(policy.act(observation, masks()))
+            observation, reward, terminated, truncated, _ = env.step(policy.act(observation, _mask(env)))
             total, over = total + float(reward), terminated or truncated
         return total
+
+    def _env(self, scenario: str, unit: Unit) -> gym.Env:
+        """An environment of the unit that no learning goes on in."""
+        if (scenario, unit.id) not in self.envs:
+            self.envs[scenario, unit.id] = self.run.job.problems[scenario].env(unit, unit.seed)
+        return self.envs[scenario, unit.id]
 
     def _save(self) -> None:
         self.saved = self.step
@@ -277,6 +297,10 @@ class Watch(BaseCallback):
             "best": [self.best_score if self.best else 0.0, self.best_step],
         }
         self.run.save(self.phase, at, arrays | {f"best/{name}": array for name, array in self.best.items()})
+
+
+def _mask(env: gym.Env) -> np.ndarray | None:
+    return env.get_wrapper_attr("action_masks")() if env.has_wrapper_attr("action_masks") else None
 
 
 def _schedule(value: float, form: str) -> Any:

@@ -26,7 +26,7 @@ class StockSettings(Settings):
     gamma: float = setting(0.99, doc="discount of a reward for each decision that lies between", ge=0, le=1)
     net_arch: Layers = setting((64, 64), doc="hidden layers; without any the network is linear", unit="units")
     activation: Literal["tanh", "relu", "leaky_relu", "elu", "silu"] = setting("tanh", doc="after every hidden layer")
-    reward_scale: float = setting(1.0, doc="factor on rewards while learning; curves show them without it", gt=0, le=1e9)
+    reward_scale: float = setting(1.0, doc="factor on rewards while learning; curves show them without it", gt=0, le=LONGEST)
     environments: int = setting(1, doc="episodes that one process runs side by side", ge=1, le=MOST)
     validate_every: int = setting(
         0,
@@ -53,7 +53,7 @@ class OnPolicySettings(StockSettings):
     gae_lambda: float = setting(0.95, doc="weight of long returns in advantages (Schulman et al. 2016)", ge=0, le=1)
     ent_coef: float = setting(0.0, doc="weight of the policy's entropy in the loss", unit="1/nat", ge=0, le=1000)
     vf_coef: float = setting(0.5, doc="weight of the critic in the loss", ge=0, le=1000)
-    max_grad_norm: float = setting(0.5, doc="gradients are cut to this norm", gt=0, le=1e9)
+    max_grad_norm: float = setting(0.5, doc="gradients are cut to this norm", gt=0, le=LONGEST)
     normalize_advantage: bool = setting(True, doc="advantages of a gradient step get mean 0 and deviation 1")
     critic_net_arch: Layers | None = setting(None, doc="hidden layers of the critic; null: as `net_arch`", unit="units")
     ortho_init: bool = setting(True, doc="orthogonal first parameters, the last layer's small")
@@ -73,7 +73,7 @@ class PPOSettings(OnPolicySettings):
     n_epochs: int = setting(10, doc="passes over a rollout", ge=1, le=MOST)
     clip_range: float = setting(0.2, doc="change of an action's probability, as a share, beyond which it is not pushed", gt=0, le=1000)
     clip_range_schedule: Schedule = setting("constant", doc="`linear`: down to 0 at the end of the phase")
-    clip_range_vf: float | None = setting(None, doc="change of the critic beyond which it is not pushed; null: none", gt=0, le=1e9)
+    clip_range_vf: float | None = setting(None, doc="change of the critic beyond which it is not pushed; null: none", gt=0, le=LONGEST)
     target_kl: float | None = setting(
         None, doc="passes over a rollout end where the policy has moved by 1.5 times this; null: never", unit="nat", gt=0, le=1000
     )
@@ -136,7 +136,7 @@ class DQNSettings(OffPolicySettings):
     exploration_initial_eps: float = setting(1.0, doc="share of random actions at the start of a phase", ge=0, le=1)
     exploration_final_eps: float = setting(0.05, doc="share of random actions it falls to", ge=0, le=1)
     exploration_fraction: float = setting(0.1, doc="share of the phase over which it falls", gt=0, le=1)
-    max_grad_norm: float = setting(10.0, doc="gradients are cut to this norm", gt=0, le=1e9)
+    max_grad_norm: float = setting(10.0, doc="gradients are cut to this norm", gt=0, le=LONGEST)
 
     @model_validator(mode="after")
     def _check_target(self) -> DQNSettings:
