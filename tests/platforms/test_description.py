@@ -92,12 +92,12 @@ def test_mistakes_are_told_with_file_and_key(tmp_path, change, told):
 @pytest.mark.parametrize(
     ("text", "told"),
     [
-        ("{", "platform.json: column 2"),
-        ('{\n"clusters" 5}', "platform.json: line 2, column 12"),
+        ("{", "platform.json: is no valid JSON: .*line 1, column 2"),
+        ('{\n"clusters" 5}', "line 2, column 12"),
         ("[1]", "is no mapping"),
-        ('{"a": NaN}', "NaN"),
+        ('{"a": NaN}', "NaN is no number of JSON"),
         ('{"a": 1, "a": 2}', "'a' twice"),
-        ("[" * 100_000, "deep|no JSON"),
+        ("[" * 100_000, "deep|no valid JSON"),
     ],
 )
 def test_what_is_no_description(tmp_path, text, told):

@@ -178,7 +178,7 @@ def _inputs(arguments: argparse.Namespace) -> Inputs:
 
 
 def _scheduler_options(text: str) -> dict[str, Any]:
-    from schedlab.batsim.json_input import parse_json
+    from schedlab.config.json_files import parse_json
 
     expected = 'an object such as \'{"priority": "sjf"}\''
     options = parse_json(text, "--options", expected)

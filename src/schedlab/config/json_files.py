@@ -38,16 +38,15 @@ def parse_json(text: str, where: str, what: str) -> Any:
     try:
         return json.loads(text, parse_constant=_refuse, parse_float=_finite, object_pairs_hook=_once)
     except json.JSONDecodeError as error:
-        place = f"line {error.lineno}, column {error.colno}" if "\n" in text else f"column {error.colno}"
-        raise UserError(f"is no JSON: {error.msg}", where=f"{where}: {place}", expected=what) from None
+        raise UserError(f"is no valid JSON: {error.msg}, line {error.lineno}, column {error.colno}", where=where, expected=what) from None
     except ValueError as error:
         raise UserError(f"{error}", where=where, expected=what) from None
     except RecursionError:
-        raise UserError("is nested too deeply", where=where, expected=what) from None
+        raise UserError("is no valid JSON: nested too deeply", where=where, expected=what) from None
 
 
 def _refuse(name: str) -> Any:
-    raise ValueError(f"holds {name}, which is no number")
+    raise ValueError(f"{name} is no number of JSON")
 
 
 def _finite(text: str) -> float:
