@@ -201,6 +201,24 @@ def test_a_profile_is_dropped_with_its_last_job_unless_reused() -> None:
     assert run(starting({}, more), [], {}, dynamic_jobs=True, profile_reuse=True).times() == {"dyn!1": (1, 3), "dyn!2": (5, 7)}
 
 
+def test_a_sequence_with_a_dropped_part_holds_no_other_profile_up() -> None:
+    def decide(message: dict[str, Any]) -> list[dict[str, Any]]:
+        events = starting({"w0!0": "0", "w0!late": "0"})(message)
+        if any(said["type"] == "JOB_COMPLETED" and said["data"]["job_id"] == "w0!0" for said in message["events"]):
+            job = {"id": "w0!late", "profile": wanted, "res": 1}
+            register = [("REGISTER_JOB", {"job_id": "w0!late", "job": job}), ("NOTIFY", {"type": "registration_finished"})]
+            events += [event(message, kind, data) for kind, data in register]
+        return events
+
+    profiles = {"a": {"type": "delay", "delay": 1}, "b": {"type": "delay", "delay": 2}, "ab": {"type": "composed", "seq": ["a", "b"]}}
+    options = {"dynamic_jobs": True, "acknowledge_dynamic_jobs": True}
+    wanted = "b"
+    assert run(decide, [{"profile": "a"}], profiles, **options).times()["w0!late"] == (1, 3)
+    wanted = "ab"
+    with pytest.raises(ProtocolError, match="runs the unknown profile 'a'"):
+        run(decide, [{"profile": "a"}], profiles, **options)
+
+
 @pytest.mark.parametrize(
     ("decisions", "told"),
     [

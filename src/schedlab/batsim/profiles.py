@@ -153,10 +153,11 @@ def link_profiles(profiles: Mapping[str, Profile], where: Callable[[str], str]) 
 
 
 def used_profiles(profiles: Mapping[str, Profile], first: str) -> set[str]:
-    """Names of a profile and of all that it may run."""
+    """Names of a profile and of all that it may run, known or not."""
     found, waiting = {first}, [first]
     while waiting:
-        for name in profiles[waiting.pop()].references:
+        profile = profiles.get(waiting.pop())
+        for name in () if profile is None else profile.references:
             if name not in found:
                 found.add(name)
                 waiting.append(name)

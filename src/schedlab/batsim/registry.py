@@ -8,7 +8,7 @@ from typing import Any
 
 from schedlab.batsim.errors import ProtocolError
 from schedlab.batsim.live_job import RUNNING, SUBMITTED, LiveJob
-from schedlab.batsim.profiles import Profile, link_profiles, parse_profile
+from schedlab.batsim.profiles import Profile, link_profiles, parse_profile, used_profiles
 from schedlab.batsim.workload import SEPARATOR, Job, Workload, parse_job
 from schedlab.config.errors import UserError, did_you_mean
 
@@ -22,7 +22,6 @@ class Registry:
         self._profiles = {workload.name: dict(workload.profiles) for workload in workloads}
         self._static_ids = frozenset(job.id for workload in workloads for job in workload.jobs) if drop_unused_profiles else None
         self._workloads = workloads
-        self._unlinked: set[str] = set()  # workloads with a new profile that runs others
         self._users: Counter[tuple[str, str]] | None = None
         if drop_unused_profiles:
             self._users = Counter((workload.name, job.profile.name) for workload in workloads for job in workload.jobs)
@@ -91,7 +90,8 @@ class Registry:
         profiles = self._profiles.get(workload, {})
         if short not in profiles:
             raise ProtocolError(f"unknown profile '{name}'", event, remedy=did_you_mean(short, profiles))
-        self._link(workload, event)
+        with _told_of(event):
+            _link(profiles, short)
         return profiles[short]
 
     def register_profile(self, workload: Any, name: Any, data: Any, event: Any) -> None:
@@ -107,8 +107,6 @@ class Registry:
             )
         with _told_of(event):
             profiles[name] = parse_profile(name, data, f"profile '{name}'")
-        if profiles[name].references:
-            self._unlinked.add(workload)
 
     def register_job(self, identifier: Any, data: Any, event: Any) -> Job:
         """Return the job that the scheduler describes; ProtocolError where the identifier is taken or the description wrong."""
@@ -125,19 +123,14 @@ class Registry:
                 expected="a profile that was registered or that the workload has",
                 remedy="register it first, or set profile_reuse where its last job has ended",
             )
-        self._link(workload, event)
         with _told_of(event):
+            if isinstance(data, dict) and isinstance(data.get("profile"), str):
+                _link(profiles, data["profile"])
             job = parse_job({"subtime": 0, **data, "id": identifier} if isinstance(data, dict) else data, workload, profiles, "job")
         job.json = {**data, "id": identifier}
         if self._users is not None:
             self._users[workload, job.profile.name] += 1
         return job
-
-    def _link(self, workload: str, event: Any) -> None:
-        if workload in self._unlinked:
-            with _told_of(event):
-                link_profiles(self._profiles[workload], lambda name: f"profile '{name}'")
-            self._unlinked.remove(workload)
 
     def _is_static(self, identifier: str) -> bool:
         if self._static_ids is None:
@@ -148,6 +141,12 @@ class Registry:
         if isinstance(identifier, str) and identifier in self._ended:
             return ProtocolError(f"job '{identifier}' has ended ({self._ended[identifier]})", event, expected="a job that is not over")
         return ProtocolError(f"no job '{identifier}' was submitted", event, expected="the identifier of a JOB_SUBMITTED")
+
+
+def _link(profiles: dict[str, Profile], first: str) -> None:
+    """Link a profile and all that it may run; UserError where one of these is unknown or no longer kept."""
+    used = {name: profiles[name] for name in sorted(used_profiles(profiles, first)) if name in profiles}
+    link_profiles(used, lambda name: f"profile '{name}'")
 
 
 class _told_of:
