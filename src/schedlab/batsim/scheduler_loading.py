@@ -62,7 +62,7 @@ def find_scheduler(name: str) -> type | FunctionType:
     """Return the class or function of a name as `load_scheduler` takes it. Raises UserError where nothing of that name can be found."""
     if name in OURS:
         return getattr(importlib.import_module(f"schedlab.batsim.schedulers.{name}"), OURS[name])
-    if ".py" in name:
+    if name.endswith(".py") or ".py:" in name:
         return _from_file(name)
     known = pybatsim_schedulers()
     if name not in known:
@@ -76,16 +76,17 @@ def find_scheduler(name: str) -> type | FunctionType:
 
 
 def _from_file(name: str) -> type | FunctionType:
-    file, _, wanted = name.partition(".py:") if ".py:" in name else (name.removesuffix(".py"), "", "")
-    path = Path(file + ".py")
+    file, _, wanted = name.rpartition(":") if ".py:" in name else (name, "", "")
+    path = Path(file)
     with _neighbours_importable(path):
         module = load_module(path)
     schedulers = {key: value for key, value in vars(module).items() if _is_scheduler(value, module)}
-    wanted = wanted or _capital_first(path.stem)
-    if callable(getattr(module, wanted, None)):
-        return getattr(module, wanted)
-    if "." + "py:" not in name and len(schedulers) == 1:
+    found = getattr(module, wanted or _capital_first(path.stem), None)
+    if callable(found):
+        return found
+    if not wanted and len(schedulers) == 1:
         return next(iter(schedulers.values()))
+    wanted = wanted or _capital_first(path.stem)
     raise UserError(f"no scheduler '{wanted}'", where=str(path), expected="FILE.py:CLASS", remedy=did_you_mean(wanted, schedulers))
 
 
