@@ -27,6 +27,7 @@ include: "workflow/rules/learn.smk"
 include: "workflow/rules/evaluate.smk"
 include: "workflow/rules/summarise.smk"
 include: "workflow/rules/draw.smk"
+include: "workflow/rules/measure.smk"
 
 
 for prepare_rules in PREPARE_RULES:

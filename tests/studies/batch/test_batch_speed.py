@@ -12,6 +12,7 @@ import pytest
 torch = pytest.importorskip("torch")
 
 from schedlab.cli.main import main  # noqa: E402
+from schedlab.studies.batch import commands_speed, device_speed  # noqa: E402
 from schedlab.studies.batch.device_speed import DISCOUNT, SLOWNESS, Ddpg, SpeedSettings, _learning, _take, learn, rates  # noqa: E402
 
 CPU = torch.device("cpu")
@@ -100,3 +101,11 @@ def test_the_command_prints_and_records(tmp_path: Path, capsys: pytest.CaptureFi
 def test_wrong_options_are_told(options: list[str], told: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["batch", "speed", *options]) == 2
     assert told in capsys.readouterr().err
+
+
+def test_a_job_sweeps_the_threads_that_it_has(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = []
+    monkeypatch.setattr(device_speed, "rates", lambda settings, device: asked.append(settings.threads) or [1.0])
+    commands_speed.record_speed(tmp_path / "cpu.json", "cpu", 6)
+    assert asked == [1, 2, 4, 6]
+    assert json.loads((tmp_path / "cpu.json").read_text())["name"] == "cpu"

@@ -51,6 +51,17 @@ def _speed(arguments: argparse.Namespace) -> int:
     return 0
 
 
+def record_speed(out: Path, device: str, threads: int) -> None:
+    """Measure with 1, 2, 4 ... threads up to a number, and with that; record it like the command with its defaults. Raises UserError."""
+    from schedlab.config.files import write_json
+
+    parser = argparse.ArgumentParser()
+    add_speed_command(parser.add_subparsers())
+    swept = sorted({1 << power for power in range(threads.bit_length())} | {threads})
+    options = ["speed", "--device", device, "--threads", ",".join(map(str, swept)), "--name", device]
+    write_json(out, speed(parser.parse_args(options)))
+
+
 def speed(arguments: argparse.Namespace) -> dict[str, Any]:
     """Return the document of `batch speed`. Raises UserError."""
     from schedlab.config.provenance import environment
