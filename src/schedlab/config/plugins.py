@@ -98,12 +98,12 @@ def load_module(path: Path) -> ModuleType:
     except (Exception, SystemExit) as error:
         del sys.modules[name]
         raise UserError(
-            f"the file does not run: {type(error).__name__}: {error}", where=_where(path, error), remedy="mend the file"
+            f"the file does not run: {type(error).__name__}: {error}", where=place_in(path, error), remedy="mend the file"
         ) from error
     return module
 
 
-def _where(path: Path, error: BaseException) -> str:
+def place_in(path: Path, error: BaseException) -> str:
     """Give file and line of the deepest frame (or the syntax error) that lies in the file itself."""
     line = error.lineno if isinstance(error, SyntaxError) else None
     trace = error.__traceback__

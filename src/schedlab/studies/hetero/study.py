@@ -9,6 +9,7 @@ from typing import Any
 from schedlab.config.contract import Learner, Problem, Requirement, Study
 from schedlab.studies.hetero import prepare
 from schedlab.studies.hetero.checks import check
+from schedlab.studies.hetero.commands import add_commands
 from schedlab.studies.hetero.figure_settings import FIGURE_SETTINGS
 from schedlab.studies.hetero.learner_settings import LEARNER_SETTINGS, ActorCriticSettings, PolicyGradientSettings
 from schedlab.studies.hetero.outcomes import DETAILS, METRICS
@@ -78,6 +79,7 @@ STUDY = Study(
     requires=requires,
     inputs=inputs,
     problem=load_problem,
+    commands=add_commands,
     details=DETAILS,
     terms=TERMS,
     rule_settings=RULE_SETTINGS,

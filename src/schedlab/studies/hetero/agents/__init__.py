@@ -1,0 +1,1 @@
+"""Examples of agents, each in a file to copy and change; `schedlab hetero launch -a reinforce` runs one as it is."""

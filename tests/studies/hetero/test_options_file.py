@@ -1,0 +1,101 @@
+"""HDeepRM's options files: both forms, and every mistake told by file, key and the nearest name."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from small_launch import LEARN, options, pair
+
+from schedlab.config.errors import UserError
+from schedlab.studies.hetero.environment_settings import ALL_PAIRS, REFERENCE
+from schedlab.studies.hetero.example import SELECTION
+from schedlab.studies.hetero.options_file import decision_settings, read_options
+
+
+@pytest.fixture
+def read(tmp_path):
+    """Write values as options.json and read them."""
+
+    def read(values):
+        path = tmp_path / "options.json"
+        path.write_text(json.dumps(values))
+        return read_options(path)
+
+    return read
+
+
+def test_the_form_of_version_0_3(read):
+    found = read(options())
+    settings = decision_settings(found)
+    assert settings.selection == SELECTION
+    assert (settings.void, settings.observation, settings.objective, settings.queue_sensitivity) == (False, "minimal", "makespan", 0.05)
+    assert found.pybatsim.agent.hidden == 16
+    assert not any(settings.legacy.model_dump().values())
+
+
+def test_the_pair_of_version_0_2_becomes_a_selection_without_void(read):
+    settings = decision_settings(read(pair("shortest-high_mem_bw")))
+    assert settings.selection == ("shortest-high_mem_bw",)
+    assert not settings.void
+
+
+def test_without_actions_all_pairs_and_void_in_the_order_of_the_table(read):
+    settings = decision_settings(read(options(actions=None, observation=None)))
+    assert settings.selection == ALL_PAIRS
+    assert settings.actions == 37
+    assert settings.selection[6 * 1 + 4] == "first-high_mem_bw"
+    assert settings.observation == "normal"
+
+
+def test_reference_mode_has_every_defect(read):
+    assert decision_settings(read(options()), compat=True).legacy.model_dump() == REFERENCE
+
+
+def changed(path: str, value) -> dict:
+    """The options with one key changed, by its dotted path."""
+    values = options()
+    *above, last = path.split(".")
+    place = values
+    for key in above:
+        place = place[key]
+    place[last] = value
+    return values
+
+
+MISTAKES = [
+    (changed("pybatsim.env.objective", "makespam"), "pybatsim.env.objective", "did you mean 'makespan'?"),
+    (changed("pybatsim.env.queue_sensitivity", 0), "pybatsim.env.queue_sensitivity", "greater than 0"),
+    (changed("pybatsim.env.observation", "tiny"), "pybatsim.env.observation", "'normal', 'small' or 'minimal'"),
+    (changed("pybatsim.env.actions.selection", [{"shortst": ["random"]}]), "selection.0.shortst", "did you mean 'shortest'?"),
+    (changed("pybatsim.env.actions.selection", [{"first": ["high_flops"]}]), "selection.0.first", "did you mean 'high_gflops'?"),
+    (changed("pybatsim.env.actions.selection", [{"first": ["random"]}] * 2), "selection.1.first", "each pair once"),
+    (changed("pybatsim.env.actions.selection", [{"first": []}]), "selection.0", "names no pair"),
+    (changed("pybatsim.agent.type", "CLASIC"), "pybatsim.agent.type", "did you mean 'CLASSIC'?"),
+    (changed("pybatsim.agent.type", "DQN"), "pybatsim.agent.type", "'CLASSIC' or 'LEARNING'"),
+    (changed("pybatsim.log_level", "LOUD"), "pybatsim.log_level", "'DEBUG'"),
+    (changed("pybatsim.agent.hiden", 16), "pybatsim.agent.hiden", "did you mean 'hidden'?"),
+    (changed("seed", "7"), "seed", "an integer"),
+    (pair("frist-random"), "pybatsim.agent.policy_pair", "did you mean 'first'?"),
+    (options({"type": "CLASSIC", "policy_pair": "first-random"}), "pybatsim.agent.policy_pair", "given twice"),
+    (options({**LEARN, "policy_pair": "first-random"}, actions=None), "pybatsim.agent.policy_pair", "env.actions"),
+    (options({"type": "LEARNING", "run": "train", "hidden": 16, "gamma": 0.9}), "pybatsim.agent.lr", "learning rate"),
+    (options({"type": "LEARNING", "run": "test", "gamma": 0.9}), "pybatsim.agent.hidden", "hidden layer"),
+    (options({**LEARN, "acting": "greedy"}), "pybatsim.agent.acting", "cannot learn"),
+    ([], "", "is no mapping"),
+]
+
+
+@pytest.mark.parametrize(("values", "key", "told"), MISTAKES, ids=[f"{number}-{key}" for number, (_, key, _) in enumerate(MISTAKES)])
+def test_a_mistake_names_file_key_and_what_was_meant(read, values, key, told):
+    with pytest.raises(UserError) as mistake:
+        read(values)
+    text = str(mistake.value)
+    assert "options.json" in text
+    assert key in text
+    assert told in text
+    assert "\n" not in text  # one mistake, one sentence
+
+
+def test_a_test_run_needs_no_learning_rate(read):
+    assert read(options({"type": "LEARNING", "run": "test", "hidden": 16, "gamma": 0.9})).pybatsim.agent.lr is None

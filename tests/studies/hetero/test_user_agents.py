@@ -1,0 +1,330 @@
+"""LEARNING agents through the launcher: the examples learn, a user's file is found and run, models go on exactly, mistakes are told."""
+
+from __future__ import annotations
+
+import json
+import pickle
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from small_launch import LEARN, contents, numbers, options, run_launch, schedule, write_agent, write_case
+
+BEST = (1, 4)  # the *-high_mem_bw pairs of the learning case
+TEST = {"type": "LEARNING", "run": "test", "hidden": 16, "gamma": 0.99}
+SECOND = """
+    import torch
+    from schedlab.studies.hetero.agent import Agent
+
+    class Mine(Agent):
+        def __init__(self, gamma, hidden, action_size, observation_size):
+            super().__init__()
+            self.weight = torch.nn.Parameter(torch.ones(1))
+        def decide(self, observation):
+            return {action}
+        def loss(self):
+            return self.weight.sum() * {factor}
+"""
+
+
+@pytest.fixture(autouse=True)
+def here(tmp_path, monkeypatch) -> Path:
+    """A working directory with the learning case of a LEARNING agent that trains."""
+    monkeypatch.chdir(tmp_path)
+    write_case(tmp_path, options())
+    return tmp_path
+
+
+@pytest.mark.parametrize("name", ["reinforce", "actor_critic"])
+def test_the_examples_learn_the_placement_without_conflict(here, name):
+    assert run_launch("-a", name, "-om", "model.pt", "-nr", "400") == 0
+    rows = json.loads(Path("probs.json").read_text())
+    assert len(rows) == len(numbers("rewards.log")) == len(numbers("losses.log")) == len(numbers("log_probs.log")) == 400
+    assert sum(rows[0][action] for action in BEST) < 0.6
+    assert sum(rows[-1][action] for action in BEST) > 0.95
+    assert np.mean(numbers("makespans.log")[-50:]) < 5.4
+    write_case(here, options(TEST))
+    assert run_launch("-a", name, "-im", "model.pt") == 0
+    assert schedule()["makespan"] == pytest.approx(5.25)
+    assert numbers("actions.log")[-1] in BEST
+    assert len(numbers("losses.log")) == 400  # a test teaches nothing
+
+
+def test_a_file_written_for_hdeeprm_runs_unchanged():
+    agent = write_agent("""
+        import torch.nn as nn
+        from hdeeprm.agent import PolicyLearningAgent, ValueLearningAgent
+
+        class MyAgent(PolicyLearningAgent):
+            def __init__(self, gamma: float, hidden: int, action_size: int, observation_size: int) -> None:
+                super(MyAgent, self).__init__(gamma)
+                self.input = nn.Linear(observation_size, hidden)
+                self.output = nn.Linear(hidden, action_size)
+
+            def forward_policy(self, observation):
+                return nn.functional.softmax(self.output(nn.functional.leaky_relu(self.input(observation))), dim=1)
+    """)
+    assert run_launch("-a", agent, "-om", "out.pt", "-nr", "2") == 0
+    assert len(numbers("losses.log")) == 2
+    kept = torch.load("out.pt", weights_only=True)
+    assert set(kept) == {"model_state_dict", "optimizer_state_dict", "episodes"}
+    assert kept["model_state_dict"]["input.weight"].shape == (16, 21)
+
+
+def test_the_first_agent_of_a_file_with_the_published_constructor_and_its_neighbours(here):
+    write_agent("FACTOR = 2", "beside.py")
+    agent = write_agent("""
+        import logging
+        from beside import FACTOR
+        from schedlab.studies.hetero.agent import Agent
+
+        class Helper:
+            pass
+
+        class Zebra(Agent):
+            def __init__(self, gamma, hidden, action_size, observation_size):
+                super().__init__()
+                self.calls = []
+                logging.warning("made with %s %s %s %s", gamma, hidden, action_size, observation_size)
+            def observe(self, environment):
+                self.calls.append("observe")
+                return environment.observation()
+            def decide(self, observation):
+                self.calls.append("decide")
+                assert observation.shape == (21,)
+                return FACTOR
+            def alter(self, action, environment):
+                self.calls.append("alter")
+                environment.step(action)
+            def rewarded(self, environment):
+                self.calls.append("rewarded")
+                logging.warning("%s %s", " ".join(self.calls), environment.reward())
+
+        class Antelope(Agent):
+            pass
+    """)
+    write_case(here, options(TEST))
+    assert run_launch("-a", agent) == 0
+    assert schedule()["makespan"] == pytest.approx(7.0)  # action 2: low_power
+    lines = Path("insights.log").read_text().splitlines()
+    assert lines == ["WARNING made with 0.99 16 5 21", "WARNING observe decide alter rewarded 6.0"]
+
+
+def test_the_last_action_is_rewarded_too(here):
+    write_case(here, options(), jobs=[{"subtime": number, "res": 4} for number in range(5)])
+    assert run_launch("-a", "reinforce") == 0  # the base class would refuse rewards that do not go with the decisions
+    assert len(numbers("actions.log")) == len(numbers("log_probs.log")) >= 5
+
+
+def test_greedy_and_sampling_evaluation(here):
+    write_case(here, options(TEST))
+    assert run_launch("-a", "reinforce", "-nr", "12") == 0
+    assert len(set(numbers("actions.log"))) == 1
+    write_case(here, options({**TEST, "acting": "sample"}))
+    assert run_launch("-a", "reinforce", "-nr", "12") == 0
+    assert len(set(numbers("actions.log")[12:])) > 1
+    assert not Path("losses.log").exists()
+
+
+def test_learning_goes_on_from_a_model_as_if_it_had_never_stopped(tmp_path, monkeypatch):
+    for name, runs in (("once", [6]), ("twice", [2, 4])):
+        write_case(tmp_path / name, options())
+        monkeypatch.chdir(tmp_path / name)
+        for count in runs:
+            assert run_launch("-a", "actor_critic", "-im", "model.pt", "-om", "model.pt", "-nr", str(count)) == 0
+    once, twice = contents(tmp_path / "once"), contents(tmp_path / "twice")
+    assert once == twice
+    assert torch.load(tmp_path / "once/model.pt", weights_only=True)["episodes"] == 6
+
+
+def test_an_agent_may_draw_from_any_global_generator_and_stays_repeatable(tmp_path, monkeypatch):
+    for name in ("first", "second"):
+        write_case(tmp_path / name, options())
+        monkeypatch.chdir(tmp_path / name)
+        agent = write_agent(
+            SECOND.format(action="(random.randrange(5) + np.random.randint(5) + int(torch.randint(5, (1,)))) % 5", factor=1)
+        )
+        text = Path(agent).read_text()
+        Path(agent).write_text("import random\nimport numpy as np\n" + text)
+        before = np.random.get_state()[1].tolist()  # noqa: NPY002
+        assert run_launch("-a", agent, "-om", "out.pt", "-nr", "8") == 0
+        assert np.random.get_state()[1].tolist() == before  # noqa: NPY002  (whoever called is not disturbed)
+    assert contents(tmp_path / "first") == contents(tmp_path / "second")
+    assert len(set(numbers("actions.log"))) > 1
+
+
+def test_the_learning_rate_is_that_of_the_options_not_of_the_model(here):
+    agent = write_agent(SECOND.format(action=0, factor=1))
+    assert run_launch("-a", agent, "-om", "first.pt") == 0
+    write_case(here, options({**LEARN, "lr": 0.25}))
+    assert run_launch("-a", agent, "-im", "first.pt", "-om", "second.pt") == 0
+    weight = [torch.load(name, weights_only=True)["model_state_dict"]["weight"].item() for name in ("first.pt", "second.pt")]
+    assert weight == pytest.approx([1 - 0.005, 1 - 0.005 - 0.25], abs=1e-5)
+
+
+class Malicious:
+    """Creates a file when it is unpickled."""
+
+    def __reduce__(self):
+        return Path.touch, (Path("harm"),)
+
+
+def refused_model(name: str) -> None:
+    """Write a file that is no model for the network."""
+    if name == "malicious":
+        torch.save({"model_state_dict": Malicious()}, "in.pt")
+    elif name == "old pickle":
+        Path("in.pt").write_bytes(pickle.dumps(Malicious()))
+    elif name == "text":
+        Path("in.pt").write_text("weights: 1\n")
+    elif name == "list":
+        torch.save([1, 2], "in.pt")
+    elif name == "not finite":
+        values = torch.load("good.pt", weights_only=True)
+        next(iter(values["model_state_dict"].values()))[:] = float("nan")
+        torch.save(values, "in.pt")
+    elif name == "memory":
+        values = torch.load("good.pt", weights_only=True)
+        values["optimizer_state_dict"]["state"][0]["exp_avg"] = torch.zeros(3)
+        torch.save(values, "in.pt")
+
+
+@pytest.mark.parametrize(
+    ("name", "told"),
+    [
+        ("malicious", "objects of its own, which could run anything"),
+        ("old pickle", "objects of its own, which could run anything"),
+        ("text", "in.pt: "),
+        ("list", "has no weights"),
+        ("not finite", "not finite"),
+        ("memory", "the optimizer's memory of parameter 0 is of another shape"),
+        ("missing", "-im: there is no file in.pt"),
+    ],
+)
+def test_a_model_that_is_none_is_refused(capsys, name, told):
+    assert run_launch("-a", "reinforce", "-om", "good.pt") == 0
+    refused_model(name)
+    assert run_launch("-a", "reinforce", "-im", "in.pt") == 2
+    error = capsys.readouterr().err
+    assert told in error
+    assert "Traceback" not in error
+    assert not Path("harm").exists()
+    assert len(numbers("makespans.log")) == 1
+
+
+def test_a_model_of_another_shape_is_refused(here, capsys):
+    assert run_launch("-a", "reinforce", "-om", "in.pt") == 0
+    write_case(here, options({**LEARN, "hidden": 8}))
+    assert run_launch("-a", "reinforce", "-im", "in.pt") == 2
+    assert "in.pt: 'policy.0.bias' has shape (16,); expected (8,)" in capsys.readouterr().err
+    write_case(here, options())
+    assert run_launch("-a", "actor_critic", "-im", "in.pt") == 2
+    assert "in.pt: the checkpoint" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("action", ["5", "-1", "'first'", "1.5", "True", "None"])
+def test_an_invalid_action_is_told_with_the_agents_file(capsys, action):
+    agent = write_agent(SECOND.format(action=action, factor=1))
+    assert run_launch("-a", agent) == 1
+    error = capsys.readouterr().err
+    assert "mine.py: takes the action" in error
+    assert "from 0 (shortest-high_gflops) to 4 (first-high_mem_bw)" in error
+    assert Path("partial_jobs.csv").exists()
+    assert not Path("out_jobs.csv").exists()
+
+
+def test_an_agent_that_raises_keeps_what_was_finished(here, capsys):
+    agent = write_agent("""
+        from schedlab.studies.hetero.agent import Agent
+
+        class Mine(Agent):
+            def decide(self, observation):
+                if observation[-21] > 0.9:
+                    raise RuntimeError("no idea")
+                return 1
+    """)
+    write_case(here, options(TEST), profile={"req_time": 5})
+    good = write_agent(
+        "from schedlab.studies.hetero.agent import Agent\n\nclass Good(Agent):\n    def decide(self, observation):\n        return 0\n",
+        "good.py",
+    )
+    assert run_launch("-a", good) == 0
+    kept = contents(here)
+    capsys.readouterr()
+    assert run_launch("-a", agent) == 1
+    told = capsys.readouterr()
+    assert "error: mine.py:7: Mine.decide raised RuntimeError: no idea" in told.err
+    assert "Traceback" not in told.err
+    assert told.out == ""
+    now = contents(here)
+    assert {name: now[name] for name in kept if name != "insights.log"} == {name: kept[name] for name in kept if name != "insights.log"}
+    assert Path("partial_schedule.csv").exists()
+    assert "no idea" in Path("insights.log").read_text()
+
+
+BAD_FILES = [
+    ("class Mine:\n    pass\n", 2, "mine.py: holds no class of an agent (there: Mine); expected a class derived from Agent"),
+    ("", 2, "mine.py: holds no class of an agent; expected"),
+    ("def f(:\n", 2, "mine.py:1: the file does not run: SyntaxError"),
+    ("import nonsense_of_mine\n", 2, "mine.py:1: the file does not run: ModuleNotFoundError"),
+    (SECOND.format(action=0, factor="undefined"), 1, "mine.py:12: Mine.loss raised NameError"),
+    (SECOND.format(action="__import__('sys').exit(3)", factor=1), 1, "mine.py:10: Mine.decide raised SystemExit: 3"),
+    (SECOND.format(action=0, factor=1).replace("super().__init__()", "1 / 0"), 1, "mine.py:7: Mine.__init__ raised ZeroDivisionError"),
+    (SECOND.format(action=0, factor=1).replace("def loss", "def lost"), 2, "Mine has no a method loss"),
+    (SECOND.format(action=0, factor=1).replace("torch.nn.Parameter(torch.ones(1))", "1"), 2, "Mine has no parameters, so it cannot learn"),
+    (
+        SECOND.format(action=0, factor=1).replace("def decide", "def alter(self, action, environment): pass\n        def decide"),
+        1,
+        "takes no action",
+    ),
+    (
+        SECOND.format(action=0, factor=1).replace(
+            "def decide", "def alter(self, action, environment): [environment.step(0) for _ in 'ab']\n        def decide"
+        ),
+        1,
+        "takes a second action within one decision",
+    ),
+    (SECOND.format(action="[0 for _ in iter(int, 1)]", factor=1), 1, "mine.py:10: Mine.decide takes more than 1 s"),
+]
+
+
+@pytest.mark.parametrize(("text", "status", "told"), BAD_FILES, ids=[str(number) for number in range(len(BAD_FILES))])
+def test_a_bad_agent_is_told_in_a_sentence(capsys, text, status, told):
+    agent = write_agent(text)
+    assert run_launch("-a", agent, "--agent-limit", "1") == status
+    error = capsys.readouterr().err
+    assert told in error
+    assert "Traceback" not in error
+
+
+def test_an_agent_is_needed_and_must_be_there(capsys):
+    assert run_launch() == 2
+    assert "options.json: pybatsim.agent.type: a LEARNING agent is a class in a file; name it with -a FILE.py" in capsys.readouterr().err
+    assert run_launch("-a", "reinforse") == 2
+    assert "-a: there is no file reinforse" in capsys.readouterr().err
+
+
+def test_void_is_masked_where_nothing_else_can_happen_except_as_published(here):
+    selection = {"selection": [{"first": ["high_mem_bw"]}], "void": True}
+    write_case(here, options({**TEST, "acting": "sample"}, actions=selection))
+    assert run_launch("-a", "reinforce", "-nr", "10") == 0
+    assert set(numbers("actions.log")) == {0.0}
+    assert run_launch("-a", "reinforce", "-nr", "10", "--compat") == 0
+    assert 1.0 in numbers("actions.log")
+
+
+def test_probabilities_that_are_none_are_told(capsys):
+    agent = write_agent("""
+        import torch
+        from schedlab.studies.hetero.agent import PolicyLearningAgent
+
+        class Mine(PolicyLearningAgent):
+            def __init__(self, gamma, hidden, action_size, observation_size):
+                super().__init__(gamma)
+                self.layer = torch.nn.Linear(observation_size, action_size)
+            def forward_policy(self, observation):
+                return self.layer(observation) / 0
+    """)
+    assert run_launch("-a", agent) == 1
+    assert "mine.py: Mine.decide raised ValueError: probabilities of actions are" in capsys.readouterr().err
