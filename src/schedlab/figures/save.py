@@ -5,7 +5,7 @@ from __future__ import annotations
 import gc
 import logging
 import textwrap
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -23,19 +23,23 @@ METADATA = {
 def save(drawing: Drawing, path: Path | str) -> list[Path]:
     """Write <path>.svg, .pdf, .png and the caption as <path>.txt, each atomically, inside a theme's block; returns the paths."""
     path = Path(path)
-    written = []
+    targets = [path.with_name(f"{path.name}.{ending}") for ending in METADATA]
+    save_as(drawing, targets)
+    caption = path.with_name(f"{path.name}.txt")
+    write_text(caption, textwrap.fill(" ".join(drawing.caption.split()), 100) + "\n")
+    return [*targets, caption]
+
+
+def save_as(drawing: Drawing, targets: Iterable[Path]) -> None:
+    """Write a drawing to files in the form that each one's ending (svg, pdf, png) says, inside a theme's block."""
     logging.getLogger("fontTools").setLevel(logging.WARNING)  # it tells of every table of every font that a PDF embeds
     with _nothing_collected():
         drawing.figure.draw_without_rendering()
         drawing.figure.set_layout_engine("none")  # the layout is found; finding it again for each form takes longer than drawing
-        for ending, metadata in METADATA.items():
-            target = path.with_name(f"{path.name}.{ending}")
+        for target in targets:
+            form = target.suffix[1:]
             with atomic_path(target) as temporary:
-                drawing.figure.savefig(temporary, format=ending, metadata=metadata)
-            written.append(target)
-    caption = path.with_name(f"{path.name}.txt")
-    write_text(caption, textwrap.fill(" ".join(drawing.caption.split()), 100) + "\n")
-    return [*written, caption]
+                drawing.figure.savefig(temporary, format=form, metadata=METADATA[form])
 
 
 @contextmanager

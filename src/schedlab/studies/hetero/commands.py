@@ -9,13 +9,16 @@ import sys
 from pathlib import Path
 from types import FrameType
 
+from schedlab.studies.hetero.commands_tools import add_tool_commands
+
 log = logging.getLogger("schedlab.hetero.launch")
 LAUNCH = "run HDeepRM's options.json on the embedded simulator; what comes out is written into the working directory"
 
 
 def add_commands(commands: argparse._SubParsersAction) -> None:
-    """Add launch; each sets `run` to a function (arguments) -> exit status."""
+    """Add launch, metrics, visual and jobstat; each sets `run` to a function (arguments) -> exit status."""
     _add_launch(commands)
+    add_tool_commands(commands)
 
 
 def _add_launch(commands: argparse._SubParsersAction) -> None:

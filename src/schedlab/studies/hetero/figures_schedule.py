@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 TIME = Metric("time", "s", "lower", label="time since the first submission")
 BINS = 60  # intervals of the mean utilisation
+LOWEST_LABELLED = 0.06  # height of a box, as a share of all cores, that holds its job's number
 DARKEST = 100.0  # bounded slowdown from which boxes are no darker
 
 
@@ -39,17 +40,17 @@ def draw_gantt(tables: StudyTables, spec: FigureSpec) -> Drawing:
     name = data.scenarios(tables, spec)[0]
     names, unit = data.policies(tables, spec, [name]), data.unit_shown(tables, spec, name, settings.unit)
     threshold = scenario_of(tables.scenarios[name]).bounded_slowdown_threshold
-    found = {policy: _with_slowdown(data.detail(tables, "jobs", name, unit, policy), threshold) for policy in names}
+    found = {policy: with_slowdown(data.detail(tables, "jobs", name, unit, policy), threshold) for policy in names}
     machine = data.resources(tables, name)
     scale = data.scaled(TIME, max(_span(jobs) for jobs in found.values()))
     worst = max(float(jobs["slowdown"].max()) for jobs in found.values())
     colours = ScalarMappable(LogNorm(1.0, DARKEST), "viridis_r")
     figure, panels = theme.new_figure(len(names), 1, height_mm=22 + 34 * len(names), sharex=True, squeeze=False)
     for axes, (policy, jobs) in zip(panels[:, 0], found.items(), strict=True):
-        _boxes(axes, jobs, scale.size, colours)
+        boxes(axes, jobs, scale.size, colours)
         if settings.labels:
-            _numbers(axes, jobs, scale.size, colours)
-        _clusters(axes, machine)
+            numbers(axes, jobs, scale.size, colours)
+        clusters(axes, machine)
         axes.set_title(policy)
     panels[-1, 0].set_xlabel(scale.label)
     panels[-1, 0].set_xlim(0, max(_span(jobs) for jobs in found.values()) / scale.size)
@@ -60,8 +61,8 @@ def draw_gantt(tables: StudyTables, spec: FigureSpec) -> Drawing:
     return Drawing(figure, f"{spec.caption} Workload {unit} of {name}. {_gantt_told(found, scale)}")
 
 
-def _with_slowdown(jobs: pd.DataFrame, threshold: float) -> pd.DataFrame:
-    """The jobs that ran, with their bounded slowdown, times counted from the first submission."""
+def with_slowdown(jobs: pd.DataFrame, threshold: float) -> pd.DataFrame:
+    """Return the jobs that ran, with their bounded slowdown, times counted from the first submission."""
     first = jobs["submit"].min()
     ran = jobs[jobs["start"].notna()]
     slowdown = np.maximum((ran["finish"] - ran["submit"]) / np.maximum(ran["finish"] - ran["start"], threshold), 1.0)
@@ -72,7 +73,8 @@ def _span(jobs: pd.DataFrame) -> float:
     return float(jobs["finish"].max())
 
 
-def _boxes(axes: Axes, jobs: pd.DataFrame, size: float, colours: ScalarMappable) -> None:
+def boxes(axes: Axes, jobs: pd.DataFrame, size: float, colours: ScalarMappable) -> None:
+    """Draw a box for each job and run of neighbouring cores; size: seconds of a unit of the time axis."""
     from matplotlib.collections import PolyCollection
 
     corners, faces = [], []
@@ -84,19 +86,20 @@ def _boxes(axes: Axes, jobs: pd.DataFrame, size: float, colours: ScalarMappable)
     axes.add_collection(PolyCollection(corners, facecolors=faces, edgecolors="white", linewidths=0.3))
 
 
-def _numbers(axes: Axes, jobs: pd.DataFrame, size: float, colours: ScalarMappable) -> None:
-    """The job's number in the middle of its tallest box, where the box is wide and high enough to hold it."""
+def numbers(axes: Axes, jobs: pd.DataFrame, size: float, colours: ScalarMappable, lowest: float = LOWEST_LABELLED) -> None:
+    """Write the job's number in the middle of its tallest box, where the box is wide and high enough to hold it."""
+    cores = 1 + max(last for text in jobs["allocation"] for _, last in intervals(text))
     for job in jobs.itertuples():
         first, last = max(intervals(job.allocation), key=lambda span: span[1] - span[0])
         wide = (job.finish - job.start) > 0.012 * len(job.job) * _span(jobs)
-        if wide and last - first >= 2:
+        if wide and last - first + 1 >= lowest * cores:
             middle = ((job.start + job.finish) / 2 / size, (first + last) / 2)
             ink = theme.ink_on(colours.to_rgba(job.slowdown))
             axes.text(*middle, job.job, ha="center", va="center", fontsize="xx-small", color=ink)
 
 
-def _clusters(axes: Axes, machine: Hierarchy) -> None:
-    """Lines between clusters; right of them their speeds."""
+def clusters(axes: Axes, machine: Hierarchy) -> None:
+    """Draw lines between clusters; right of them their speeds."""
     cores = [sum(processor.cores for node in cluster.nodes for processor in node.processors) for cluster in machine.clusters]
     edges = np.cumsum([0, *cores])
     axes.set_ylim(-0.5, machine.cores - 0.5)

@@ -1,0 +1,286 @@
+"""Pictures of what one launch left in its directory: queue, utilisation, lives of the jobs, Gantt, what did not suffice, learning.
+
+Source: specification of the study hetero, section 7 (what HDeepRM draws with Evalys, and its own).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from schedlab.batsim.results import intervals, read_jobs
+from schedlab.config.contract import Drawing
+from schedlab.config.errors import UserError
+from schedlab.evaluation.job_metrics import load_over_time
+from schedlab.figures import helpers, theme
+from schedlab.figures.theme import INK, MUTED
+from schedlab.studies.hetero import figures_data as data
+from schedlab.studies.hetero import run_files
+from schedlab.studies.hetero.figures_schedule import BINS, DARKEST, TIME, boxes, clusters, numbers, with_slowdown
+from schedlab.studies.hetero.launch_outputs import LOSSES, PREFIX, REWARDS
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from matplotlib.axes import Axes
+
+THRESHOLD = 10.0  # s, of the bounded slowdown
+LOWEST_LABELLED = 0.03  # height of a box, as a share of all cores, that holds its job's number
+NAMED = 6  # actions with a line and a label of their own
+SMOOTH = 20  # a running mean takes this part of all episodes
+SEPARATE = 60  # processors at most whose rows have white between them
+PALE = "#c8c8c8"
+
+
+def draw_queue_size(folder: Path) -> Drawing:
+    """Jobs that wait, and the cores that they ask for, over time."""
+    load, scale = _load(folder)
+    figure, panels = theme.new_figure(2, 1, height_mm=90, sharex=True)
+    times = (load["time"] - load["time"].iloc[0]) / scale.size
+    for axes, column, label in zip(panels, ("waiting", "waiting_hosts"), ("waiting jobs", "cores that they ask for"), strict=True):
+        axes.fill_between(times, load[column], step="post", alpha=0.18, linewidth=0)
+        axes.plot(times, load[column], drawstyle="steps-post")
+        axes.set_ylabel(label)
+        axes.set_ylim(bottom=0)
+        axes.grid(True, axis="y")
+    _time_axis(panels[1], scale, float(times.iloc[-1]))
+    weights = np.diff(load["time"])
+    mean = float(np.average(load["waiting"][:-1], weights=weights)) if weights.sum() else 0.0
+    return Drawing(figure, f"Waiting jobs over time: {int(load['waiting'].max())} at most, {mean:.3g} on average.")
+
+
+def draw_utilization(folder: Path) -> Drawing:
+    """Share of the cores that are busy over time, and its means over sixtieths of the time."""
+    load, scale = _load(folder)
+    cores = _cores(folder)
+    times, use = load["time"].to_numpy() - load["time"].iloc[0], load["busy_hosts"].to_numpy() / cores
+    figure, axes = theme.new_figure(1, 1, height_mm=65)
+    axes.plot(times / scale.size, use, drawstyle="steps-post", color=PALE, linewidth=0.7, label="at each moment")
+    edges = np.linspace(0.0, times[-1], BINS + 1)
+    axes.stairs(
+        data.means_within(times, use, edges), edges / scale.size, baseline=None, linewidth=1.4, label="mean of a sixtieth of the time"
+    )
+    mean = float(data.means_within(times, use, times[[0, -1]])[0])
+    axes.axhline(mean, color=INK, linewidth=0.8, linestyle=(0, (5, 1.5)), label="mean")
+    axes.set(ylabel="utilisation", ylim=(0, 1.02))
+    _time_axis(axes, scale, times[-1] / scale.size)
+    helpers.legend_outside(figure)
+    return Drawing(figure, f"Busy cores over time as a share of {cores}: {mean:.1%} on average.")
+
+
+def draw_lifecycle(folder: Path) -> Drawing:
+    """A row a job in the order of submission: a thin line while it waits, a thick one while it runs."""
+    jobs = _ran(folder)
+    scale = data.scaled(TIME, float(jobs["finish"].max()))
+    height = min(160, 40 + 0.5 * len(jobs))
+    figure, axes = theme.new_figure(1, 1, height_mm=height)
+    rows = np.arange(len(jobs))
+    thick = float(np.clip((height - 25) / len(jobs) * 2.2, 0.5, 4.0))
+    axes.hlines(rows, jobs["submit"] / scale.size, jobs["start"] / scale.size, color=PALE, linewidth=max(0.4, thick / 3), label="waits")
+    axes.hlines(rows, jobs["start"] / scale.size, jobs["finish"] / scale.size, color=data.colour(0), linewidth=thick, label="runs")
+    axes.set(ylabel="job, by submission", ylim=(len(jobs) - 0.5, -0.5))
+    _time_axis(axes, scale, float(jobs["finish"].max()) / scale.size)
+    helpers.legend_outside(figure)
+    wait = jobs["start"] - jobs["submit"]
+    return Drawing(figure, f"{len(jobs)} jobs: waiting {scale.text(wait.mean())} on average, {scale.text(wait.max())} at most.")
+
+
+def draw_gantt(folder: Path, labels: bool = True) -> Drawing:
+    """Cores from bottom to top, a box for each job and run of neighbouring cores, coloured by its bounded slowdown."""
+    from matplotlib.cm import ScalarMappable
+    from matplotlib.colors import LogNorm
+    from matplotlib.ticker import MaxNLocator
+
+    jobs = _ran(folder)
+    scale = data.scaled(TIME, float(jobs["finish"].max()))
+    colours = ScalarMappable(LogNorm(1.0, DARKEST), "viridis_r")
+    figure, axes = theme.new_figure(1, 1, height_mm=95)
+    boxes(axes, jobs, scale.size, colours)
+    if labels:
+        numbers(axes, jobs, scale.size, colours, LOWEST_LABELLED)
+    machine = run_files.read_resources(folder)
+    if machine is not None:
+        clusters(axes, machine)
+        if len(machine.clusters) == 1:
+            axes.yaxis.set_major_locator(MaxNLocator(6, integer=True))
+            axes.yaxis.set_major_formatter("{x:g}")
+    else:
+        axes.set(ylabel="core", ylim=(-0.5, _cores(folder) - 0.5))
+    _time_axis(axes, scale, float(jobs["finish"].max()) / scale.size)
+    looks = {"aspect": 30, "pad": 0.02, "extend": "max" if jobs["slowdown"].max() > DARKEST else "neither"}
+    bar = figure.colorbar(colours, ax=axes, label="bounded slowdown of the job", **looks)
+    bar.ax.yaxis.set_major_formatter("{x:g}")
+    bar.outline.set_visible(False)
+    told = f"mean bounded slowdown {jobs['slowdown'].mean():.3g}"
+    return Drawing(figure, f"When and where {len(jobs)} jobs ran: makespan {scale.text(jobs['finish'].max())}, {told}.")
+
+
+def draw_gantt_no_label(folder: Path) -> Drawing:
+    """The same without the jobs' numbers."""
+    return draw_gantt(folder, labels=False)
+
+
+def draw_core_bubbles(folder: Path) -> Drawing:
+    """When the first job of the queue found too few free cores."""
+    return _bubbles(folder, "core", "free cores")
+
+
+def draw_mem_bubbles(folder: Path) -> Drawing:
+    """When the first job of the queue found enough free cores, but not with enough memory."""
+    return _bubbles(folder, "mem", "memory")
+
+
+def draw_mem_bw_overutilization(folder: Path) -> Drawing:
+    """Above, the share of processors whose memory bandwidth is over-subscribed; below, when each of them is."""
+    overuse = run_files.read_overuse(folder)
+    jobs = _ran(folder)
+    first, last = float(_submitted(folder)["submit"].min()), float(jobs["finish"].max())
+    scale = data.scaled(TIME, last)
+    spans = [(number, start - first, last - (start - first) if length is None else length) for number, start, length in overuse["spans"]]
+    figure, panels = theme.new_figure(2, 1, height_mm=110, sharex=True, height_ratios=[1, 2])
+    changes = sorted([(start, 1) for _, start, _ in spans] + [(start + length, -1) for _, start, length in spans])
+    times = np.array([0.0, *[time for time, _ in changes], last])
+    counts = np.cumsum([0, *[change for _, change in changes], 0])
+    panels[0].plot(times / scale.size, 100 * counts / overuse["processors"], drawstyle="steps-post", color=data.colour(1))
+    panels[0].set(ylabel="over-subscribed (%)", ylim=(0, max(5.0, 105 * counts.max() / overuse["processors"])))
+    panels[0].grid(True, axis="y")
+    _span_boxes(panels[1], spans, scale.size, 0.45 if overuse["processors"] <= SEPARATE else 0.5)
+    panels[1].set(ylabel="processor", ylim=(-0.5, overuse["processors"] - 0.5))
+    panels[1].yaxis.get_major_locator().set_params(integer=True)
+    _time_axis(panels[1], scale, last / scale.size)
+    mean = sum(length for _, _, length in spans) / (overuse["processors"] * last)
+    touched = len({number for number, _, _ in spans})
+    told = f"{touched} of {overuse['processors']} processors at some time, {mean:.1%} of all processors' time."
+    return Drawing(figure, f"Memory bandwidth over-subscribed (jobs there run at 75 %): {told}")
+
+
+def draw_losses(folder: Path) -> Drawing:
+    """The loss of each episode that taught something."""
+    return _by_episode(folder / LOSSES, "loss")
+
+
+def draw_rewards(folder: Path) -> Drawing:
+    """The sum of the rewards of each episode."""
+    return _by_episode(folder / REWARDS, "sum of rewards")
+
+
+def draw_action_preferences(folder: Path) -> Drawing:
+    """The probability of each action at the first decision of each episode; those that were preferred most have names."""
+    names, rows = run_files.read_preferences(folder)
+    table = np.array(rows)
+    episodes = np.arange(1, len(table) + 1)
+    ranked = np.argsort(-(table[-1] + 1e-6 * table.max(axis=0)), kind="stable")
+    chosen = ranked[:NAMED]
+    figure, axes = theme.new_figure(1, 1, height_mm=75)
+    for action in ranked[NAMED:]:
+        axes.plot(episodes, table[:, action], color=PALE, linewidth=0.6, label="_others")
+    for number, action in enumerate(chosen):
+        axes.plot(episodes, table[:, action], color=data.colour(number), linestyle=theme.DASHES[number % 4], label=names[action])
+    axes.set(ylabel="probability at the first decision", xlabel="episode", ylim=(0, 1.02))
+    axes.set_xlim(1, max(2, len(table)))
+    axes.grid(True, axis="y")
+    helpers.direct_labels(axes)
+    told = ", ".join(f"{names[action]} {table[-1, action]:.3g}" for action in chosen[:3])
+    rest = f" Grey: {len(ranked) - NAMED} others." if len(ranked) > NAMED else ""
+    return Drawing(figure, f"Probabilities of the actions at the first decision of {len(table)} episodes; in the last one {told}.{rest}")
+
+
+KINDS: dict[str, Callable[[Path], Drawing]] = {
+    "queue_size": draw_queue_size,
+    "utilization": draw_utilization,
+    "lifecycle": draw_lifecycle,
+    "gantt": draw_gantt,
+    "gantt_no_label": draw_gantt_no_label,
+    "core_bubbles": draw_core_bubbles,
+    "mem_bubbles": draw_mem_bubbles,
+    "mem_bw_overutilization": draw_mem_bw_overutilization,
+    "losses": draw_losses,
+    "rewards": draw_rewards,
+    "action_preferences": draw_action_preferences,
+}
+
+
+def _bubbles(folder: Path, kind: str, what: str) -> Drawing:
+    """The queue over time, and bubbles on it whose areas tell how often in a sixtieth of the time a job was held back."""
+    dates = np.array(run_files.read_overuse(folder)[kind])
+    load, scale = _load(folder)
+    times, waiting = load["time"].to_numpy() - load["time"].iloc[0], load["waiting"].to_numpy(float)
+    figure, axes = theme.new_figure(1, 1, height_mm=75)
+    axes.plot(times / scale.size, waiting, drawstyle="steps-post", color=MUTED, linewidth=0.8, label="waiting jobs")
+    edges = np.linspace(0.0, times[-1], BINS + 1)
+    counts, _ = np.histogram(dates - load["time"].iloc[0], edges)
+    heights = data.means_within(times, waiting, edges)
+    middles, found = (edges[1:] + edges[:-1]) / 2 / scale.size, counts > 0
+    largest = int(counts.max())
+    if largest:
+        looks = {"color": data.colour(1), "alpha": 0.55, "edgecolor": "white", "linewidth": 0.4}
+        axes.scatter(middles[found], heights[found], s=160 * counts[found] / largest, **looks)
+        for count in dict.fromkeys((1, max(1, largest // 4), largest)):
+            axes.scatter([], [], s=160 * count / largest, label=f"held back {count} time{'s' * (count > 1)}", **looks)
+    else:
+        axes.text(0.98, 0.92, f"never short of {what}", transform=axes.transAxes, ha="right", color=MUTED)
+    axes.set(ylabel="waiting jobs", ylim=(0, 1.12 * max(1.0, waiting.max())))
+    _time_axis(axes, scale, times[-1] / scale.size)
+    helpers.legend_outside(figure)
+    told = f"{len(dates)} times" if len(dates) else "never"
+    return Drawing(
+        figure, f"Decisions at which the next job did not start for lack of {what}: {told}. Bubbles count a sixtieth of the time."
+    )
+
+
+def _span_boxes(axes: Axes, spans: list[tuple[int, float, float]], size: float, half: float) -> None:
+    from matplotlib.collections import PolyCollection
+
+    corners = []
+    for number, start, length in spans:
+        left, right, bottom, top = start / size, (start + length) / size, number - half, number + half
+        corners.append([(left, bottom), (right, bottom), (right, top), (left, top)])
+    axes.add_collection(PolyCollection(corners, facecolors=data.colour(1), linewidths=0))
+
+
+def _by_episode(path: Path, label: str) -> Drawing:
+    values = np.array(run_files.read_log(path))
+    episodes, window = np.arange(1, len(values) + 1), max(1, len(values) // SMOOTH)
+    figure, axes = theme.new_figure(1, 1, height_mm=65)
+    axes.plot(episodes, values, color=PALE, linewidth=0.7, marker="." if len(values) < 30 else "", label="each episode")
+    if window > 1:
+        axes.plot(episodes, helpers.running_mean(values, window), linewidth=1.4, label=f"mean of the last {window}")
+    axes.set(xlabel="episode", ylabel=label)
+    axes.set_xlim(1, max(2, len(values)))
+    axes.grid(True, axis="y")
+    helpers.legend_outside(figure)
+    told = f"first {values[0]:.4g}, last {values[-1]:.4g}, mean of the last {window} {values[-window:].mean():.4g}"
+    return Drawing(figure, f"{label[:1].upper()}{label[1:]} of {len(values)} episodes: {told}.")
+
+
+def _submitted(folder: Path) -> pd.DataFrame:
+    return read_jobs(folder / PREFIX)
+
+
+def _ran(folder: Path) -> pd.DataFrame:
+    """The jobs that ran, times from the first submission on. Raises UserError where none did."""
+    jobs = with_slowdown(_submitted(folder), THRESHOLD)
+    if jobs.empty:
+        raise UserError("no job ran", where=str(folder / f"{PREFIX}_jobs.csv"), expected="something to draw")
+    return jobs.reset_index(drop=True)
+
+
+def _load(folder: Path) -> tuple[pd.DataFrame, data.Scaled]:
+    _ran(folder)
+    load = load_over_time(_submitted(folder))
+    return load, data.scaled(TIME, float(load["time"].iloc[-1] - load["time"].iloc[0]))
+
+
+def _cores(folder: Path) -> int:
+    """Cores of the platform; without its file those up to the last one that a job ran on."""
+    machine = run_files.read_resources(folder)
+    if machine is not None:
+        return machine.cores
+    return 1 + max(last for text in _ran(folder)["allocation"] for _, last in intervals(text))
+
+
+def _time_axis(axes: Axes, scale: data.Scaled, last: float) -> None:
+    axes.set_xlabel(scale.label)
+    axes.set_xlim(0, last or 1.0)
