@@ -221,6 +221,7 @@ def test_a_model_of_another_shape_is_refused(here, capsys):
     write_case(here, options())
     assert run_launch("-a", "actor_critic", "-im", "in.pt") == 2
     assert "in.pt: the checkpoint" in capsys.readouterr().err
+    assert not list(Path().glob("partial_*"))
 
 
 @pytest.mark.parametrize("action", ["5", "-1", "'first'", "1.5", "True", "None"])
@@ -328,3 +329,46 @@ def test_probabilities_that_are_none_are_told(capsys):
     """)
     assert run_launch("-a", agent) == 1
     assert "mine.py: Mine.decide raised ValueError: probabilities of actions are" in capsys.readouterr().err
+
+
+STOPPED = """
+    import os, signal
+    from pathlib import Path
+    from schedlab.studies.hetero.agents.reinforce import Reinforce
+
+    class Mine(Reinforce):
+        def decide(self, observation):
+            if Path("rewards.log").exists() and len(Path("rewards.log").read_text().splitlines()) == 2:
+                {stop}
+            return super().decide(observation)
+"""
+
+
+@pytest.mark.parametrize(
+    ("stop", "status"), [("raise KeyboardInterrupt", 130), ("os.kill(os.getpid(), signal.SIGTERM)", 143), ("raise ValueError", 1)]
+)
+def test_however_a_launch_ends_tables_and_model_of_what_was_finished_are_written(stop, status):
+    agent = write_agent(STOPPED.format(stop=stop))
+    assert run_launch("-a", agent, "-om", "model.pt", "-nr", "4") == status
+    assert len(numbers("makespans.log")) == len(numbers("losses.log")) == 2
+    assert schedule()["makespan"] == pytest.approx(numbers("makespans.log")[1], abs=1e-6)
+    assert torch.load("model.pt", weights_only=True)["episodes"] == 2
+    assert Path("partial_schedule.csv").exists()
+    good = write_agent(STOPPED.format(stop="pass"))
+    assert run_launch("-a", good, "-im", "model.pt", "-om", "model.pt", "-nr", "2") == 0
+    assert torch.load("model.pt", weights_only=True)["episodes"] == 4
+    assert not list(Path().glob("partial_*"))
+
+
+def test_an_episode_without_a_decision_teaches_nothing(here):
+    write_case(here, options(), jobs=[{"res": 5}])
+    assert run_launch("-a", "reinforce", "-om", "model.pt") == 0
+    assert schedule()["nb_jobs_rejected"] == 1
+    assert not Path("losses.log").exists()
+    assert not Path("model.pt").exists()
+
+
+def test_the_model_must_not_be_a_directory(here, capsys):
+    (here / "models").mkdir()
+    assert run_launch("-a", "reinforce", "-om", "models") == 2
+    assert "-om: models is a directory" in capsys.readouterr().err

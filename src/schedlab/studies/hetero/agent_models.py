@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import io
 import pickle
+import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -52,7 +53,8 @@ def read_model(path: Path) -> Model:
     """Return the model in a file. Raises UserError where it cannot be read, or holds anything but numbers."""
     where, expected = str(path), "a model that a launch wrote (-om)"
     try:
-        values = torch.load(path, map_location="cpu", weights_only=True)
+        with warnings.catch_warnings(action="ignore"):  # torch warns of files that are refused anyway
+            values = torch.load(path, map_location="cpu", weights_only=True)
     except OSError as error:
         raise UserError(f"cannot be read: {error.strerror or error}", where=where, expected=expected) from None
     except pickle.UnpicklingError:

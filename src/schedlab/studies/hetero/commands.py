@@ -61,6 +61,8 @@ def _launch(arguments: argparse.Namespace) -> int:
         print("\n".join(f"error: {line}" for line in str(failure).splitlines()), file=sys.stderr)
         print("finished episodes are kept; of the one that failed there are partial_*.csv and insights.log", file=sys.stderr)
         return 1
+    except _Terminated:
+        return 143
     finally:
         signal.signal(signal.SIGTERM, former)
     log.info("wrote out_jobs.csv, out_schedule.csv and others")
@@ -73,8 +75,12 @@ def _agent_failures() -> tuple[type[Exception], ...]:
     return (module.AgentFailed,) if module else ()
 
 
+class _Terminated(BaseException):
+    """SIGTERM came: unwind, so that tables and model are written; no Exception, so that an agent's code does not swallow it."""
+
+
 def _terminate(_number: int, _frame: FrameType | None) -> None:
-    sys.exit(143)
+    raise _Terminated
 
 
 def _count(text: str) -> int:

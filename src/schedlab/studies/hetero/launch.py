@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from schedlab.config.errors import UserError
+from schedlab.config.errors import UserError, UserErrors
 from schedlab.config.files import write_json
 from schedlab.config.run_lock import hold
 from schedlab.config.seeds import derive_seed
@@ -138,9 +138,10 @@ class _Runs:
         episode = Episode(inputs.cluster, inputs.jobs, inputs.settings, derive_seed(inputs.seed, "launch", number), tables)
         try:
             notes = self._play(episode, number)
-        except BaseException:
-            episode.simulation.records.commit()
-            tables.write(self._folder, outputs.PARTIAL_PREFIX)
+        except BaseException as failure:
+            if type(failure) not in (UserError, UserErrors):  # wrong input is told before anything happens
+                episode.simulation.records.commit()
+                tables.write(self._folder, outputs.PARTIAL_PREFIX)
             raise
         scores, reward = episode.scores(), float(sum(episode.history.rewards))
         self._last = tables, episode.overuse()
@@ -212,6 +213,7 @@ class _Pupil:
         self._guard: Guard
         self._agent: Agent
         self._optimizer: Any = None
+        self._decided = False
         self.first = self._model.episodes if self._model else 0
 
     @contextmanager
@@ -230,12 +232,13 @@ class _Pupil:
         self._agent = self._make(environment)
         with _seeded(self._seed, "episode", number):
             run_agent(self._agent, environment, self._guard)
+        self._decided = bool(episode.history.actions)
         logs = getattr(self._agent, "log_probs", [])
         return Notes([float(value.detach()) for value in logs], getattr(self._agent, "first_probabilities", None))
 
     def learn(self, number: int) -> float | None:
-        """Take one step down the episode's loss and write the model; None where the options say test."""
-        if self._options.run != "train":
+        """Take one step down the episode's loss; None where the options say test or nothing was decided."""
+        if self._options.run != "train" or not self._decided:
             return None
         from schedlab.studies.hetero.agent_models import model_of
 
@@ -291,6 +294,8 @@ class _Pupil:
         given, training = self._given, self._options.run == "train"
         if given.output_model is not None and not training:
             log.warning("-om %s: nothing is learned in a test run, so no model is written", given.output_model)
+        if given.output_model is not None and given.output_model.is_dir():
+            raise UserError(f"{given.output_model} is a directory", where="-om", expected="a file to write the model to")
         path = given.input_model
         if path is None:
             if not training:

@@ -104,7 +104,7 @@ class Guard:
         except TimeIsUp as late:
             raise AgentFailed(f"{self._name}.{what} takes more than {self._limit.seconds:g} s", where=place_in(self._path, late)) from None
         except (Exception, SystemExit) as error:
-            told = f"{self._name}.{what} raised {type(error).__name__}: {error}"
+            told = f"{self._name}.{what} raised {type(error).__name__}" + (f": {error}" if str(error) else "")
             raise AgentFailed(told, where=place_in(self._path, error)) from error
         finally:
             self._limit.stop()
