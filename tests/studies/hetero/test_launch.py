@@ -111,6 +111,15 @@ def test_a_trace_becomes_the_workload(here):
     assert schedule()["nb_jobs_finished"] == 5
 
 
+def test_a_trace_without_memory_is_told(here, capsys):
+    Path("log.swf").write_text("1 0 -1 100 2 -1 -1 2 300 -1 1 1 1 1 1 1 -1 -1\n")
+    write_case(here, pair("shortest-high_gflops") | {"workload_file_path": "log.swf"})
+    assert main(["hetero", "launch", "options.json"]) == 2
+    error = capsys.readouterr().err
+    assert "log.swf: no job can be taken (no_memory 1)" in error
+    assert "--missing-memory" in error
+
+
 def test_a_platform_by_its_absolute_path(here, repository):
     path = here / "apart" / "own.json"
     path.parent.mkdir()

@@ -178,8 +178,8 @@ def draw_action_preferences(folder: Path) -> Drawing:
         axes.plot(episodes, table[:, action], color=PALE, linewidth=0.6, label="_others")
     for number, action in enumerate(chosen):
         axes.plot(episodes, table[:, action], color=data.colour(number), linestyle=theme.DASHES[number % 4], label=names[action])
-    axes.set(ylabel="probability at the first decision", xlabel="episode", ylim=(0, 1.02))
-    axes.set_xlim(1, max(2, len(table)))
+    axes.set(ylabel="probability at the first decision", ylim=(0, min(1.02, 1.2 * table.max())))
+    _episode_axis(axes, len(table))
     axes.grid(True, axis="y")
     helpers.direct_labels(axes)
     told = ", ".join(f"{names[action]} {table[-1, action]:.3g}" for action in chosen[:3])
@@ -247,8 +247,8 @@ def _by_episode(path: Path, label: str) -> Drawing:
     axes.plot(episodes, values, color=PALE, linewidth=0.7, marker="." if len(values) < 30 else "", label="each episode")
     if window > 1:
         axes.plot(episodes, helpers.running_mean(values, window), linewidth=1.4, label=f"mean of the last {window}")
-    axes.set(xlabel="episode", ylabel=label)
-    axes.set_xlim(1, max(2, len(values)))
+    axes.set_ylabel(label)
+    _episode_axis(axes, len(values))
     axes.grid(True, axis="y")
     helpers.legend_outside(figure)
     told = f"first {values[0]:.4g}, last {values[-1]:.4g}, mean of the last {window} {values[-window:].mean():.4g}"
@@ -279,6 +279,13 @@ def _cores(folder: Path) -> int:
     if machine is not None:
         return machine.cores
     return 1 + max(last for text in _ran(folder)["allocation"] for _, last in intervals(text))
+
+
+def _episode_axis(axes: Axes, count: int) -> None:
+    from matplotlib.ticker import MaxNLocator
+
+    axes.set(xlabel="episode", xlim=(1, max(2, count)))
+    axes.xaxis.set_major_locator(MaxNLocator(8, integer=True))
 
 
 def _time_axis(axes: Axes, scale: data.Scaled, last: float) -> None:

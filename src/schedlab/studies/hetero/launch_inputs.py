@@ -152,7 +152,12 @@ def _make_workload(sources: Sources, hierarchy: Hierarchy) -> tuple[BatsimWorklo
         if not trace.processors:
             trace = trace.with_processors(hierarchy.cores)  # for the cleaning; the published generator asks for no size
         cleaned, _ = clean(trace, CleaningSettings(profile="none" if sources.compat else "default"))
-        workload, report = conversion.to_batsim(cleaned, hierarchy, settings, options.seed)
+        try:
+            workload, report = conversion.to_batsim(cleaned, hierarchy, settings, options.seed)
+        except UserError as error:
+            expected = "jobs with a requested time, processors and a memory (requested or used) that the platform has"
+            remedy = "see `schedlab trace to-batsim` with --missing-memory, whose output -cw takes"
+            raise UserError(error.what, where=str(path), expected=expected, remedy=remedy) from None
         left_out = ", ".join(f"{reason} {count}" for reason, count in report.reasons.items() if count)
         log.info("workload: %d of %d jobs read%s", report.written, report.read, f" ({left_out})" if left_out else "")
     return workload, job_limits(workload, legacy_zero_limits=settings.legacy_zero_limits)
