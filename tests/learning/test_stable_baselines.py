@@ -6,6 +6,7 @@ import subprocess
 import sys
 import warnings
 from functools import partial
+from pathlib import Path
 
 import gymnasium as gym
 import numpy as np
@@ -150,6 +151,16 @@ def test_heavy_packages_are_not_imported_before_something_is_learned():
         "print(sorted({'torch', 'stable_baselines3', 'sb3_contrib'} & set(sys.modules)))"
     )
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.strip() == "[]"
+
+
+def test_loading_a_policy_does_not_import_the_compiler_of_torch(tmp_path):
+    learn(StableBaselinesLearner("ddpg"), Several(Target), tmp_path, 8)
+    code = (
+        "import sys; from toy_problems import Several, Target; from schedlab.learning.stable_baselines import StableBaselinesLearner; "
+        f"StableBaselinesLearner('ddpg').load({str(tmp_path / 'policy.zip')!r}, Several(Target)); print('torch._dynamo' in sys.modules)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=Path(__file__).parent)
+    assert done.stdout.strip() == "False"
 
 
 def test_every_round_takes_each_unit_once_in_an_order_of_the_seed():

@@ -53,10 +53,17 @@ def policy_parts(algorithm: str, make: MakePolicy, settings: Settings, spaces: t
 
 
 def build_policy(parts: PolicyParts, spaces: tuple[gym.Space, gym.Space]) -> BasePolicy:
-    """Return a policy with arbitrary parameters, outside of any random stream."""
+    """Return a policy that only acts, with arbitrary parameters, outside of any random stream."""
     policy_class, keywords = parts
     with torch_stream(0, "stable-baselines", "build"):
-        return policy_class(*spaces, lambda _: 0.0, **keywords)
+        return policy_class(*spaces, lambda _: 0.0, **{**keywords, "optimizer_class": _NoOptimizer, "optimizer_kwargs": {}})
+
+
+class _NoOptimizer:
+    """Stands where a policy wants an optimiser: making one of torch's imports its compiler, 1.2 CPU seconds in every process."""
+
+    def __init__(self, *arguments: Any, **keywords: Any) -> None:
+        del arguments, keywords
 
 
 class StockPolicy:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, Literal
 
 from schedlab.config.schema import Settings, setting
+from schedlab.learning.stable_baselines_settings import ALGORITHM_SETTINGS
 
 
 class PolicyGradientSettings(Settings):
@@ -35,4 +36,9 @@ class ActorCriticSettings(PolicyGradientSettings):
     critic: bool = setting(True, doc="advantage actor-critic; without it REINFORCE")
 
 
-LEARNER_SETTINGS: dict[str, type[Settings]] = {"reinforce": PolicyGradientSettings, "actor_critic": ActorCriticSettings}
+STOCK = ("ppo", "maskable_ppo", "a2c", "dqn")  # from Stable-Baselines3 and sb3-contrib
+LEARNER_SETTINGS: dict[str, type[Settings]] = {
+    "reinforce": PolicyGradientSettings,
+    "actor_critic": ActorCriticSettings,
+    **{name: ALGORITHM_SETTINGS[name] for name in STOCK},
+}

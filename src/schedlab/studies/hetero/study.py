@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from schedlab.config.contract import Learner, Problem, Requirement, Study
+from schedlab.learning.stable_baselines import StableBaselinesLearner
 from schedlab.studies.hetero import prepare
 from schedlab.studies.hetero.checks import check
 from schedlab.studies.hetero.commands import add_commands
 from schedlab.studies.hetero.figure_settings import FIGURE_SETTINGS
-from schedlab.studies.hetero.learner_settings import LEARNER_SETTINGS, ActorCriticSettings, PolicyGradientSettings
+from schedlab.studies.hetero.learner_settings import LEARNER_SETTINGS, STOCK, ActorCriticSettings, PolicyGradientSettings
 from schedlab.studies.hetero.outcomes import DETAILS, METRICS
 from schedlab.studies.hetero.problem import HeteroProblem
 from schedlab.studies.hetero.rules import RULE_SETTINGS, RULES, own_rule
@@ -67,7 +69,7 @@ STUDY = Study(
     scale=HeteroScale,
     metrics=METRICS,
     rules=RULES,
-    learners={"reinforce": _reinforce, "actor_critic": _actor_critic},
+    learners={"reinforce": _reinforce, "actor_critic": _actor_critic, **{name: partial(StableBaselinesLearner, name) for name in STOCK}},
     learner_settings=LEARNER_SETTINGS,
     figures={
         "metrics": "schedlab.studies.hetero.figures_metrics:draw_metrics",

@@ -1,0 +1,62 @@
+"""The study's learners of Stable-Baselines3, with the values that are shipped: the learning case, and a scenario with void and masks."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from small_hetero import first, managed_scenario, part, prepared
+
+from schedlab.config.contract import LearnPaths, Phase, PolicySpec, Unit
+from schedlab.studies.hetero.env import HeteroEnv
+from schedlab.studies.hetero.environment_settings import DecisionSettings
+from schedlab.studies.hetero.example import SELECTION, learning_case
+from schedlab.studies.hetero.study import STUDY
+
+THESIS = DecisionSettings(selection=SELECTION, void=False, objective="makespan", observation="minimal")
+
+
+class Thesis:
+    """The learning case as a problem of one workload."""
+
+    def units(self, split):
+        return [Unit("a", "workload", split, "a", 0)]
+
+    def env(self, unit, seed):
+        assert unit.id == "a"
+        cluster, jobs = learning_case()
+        return HeteroEnv(cluster, (jobs,), THESIS, seed)
+
+
+def learn(name: str, problem: Any, folder, steps: int, **changes: Any) -> tuple[Any, list[tuple[str, float]]]:
+    """Learn with the shipped values of a learner, changed; return the policy and the points of the curves."""
+    values = {key: value for key, value in part(f"learner/hetero/{name}.yaml").items() if key != "name"} | changes
+    spec = PolicySpec("stock", "learned", name, values, train_on=(Phase(("one",), steps),))
+    paths, points = LearnPaths(None, folder / "policy.zip", folder / "progress"), []
+    learner = STUDY.learners[name]()
+    learner.learn({"one": problem}, spec, 0, paths, lambda metric, value, **_: points.append((metric, value)))
+    return learner.load(paths.checkpoint, problem), points
+
+
+@pytest.mark.parametrize("name", ["ppo", "a2c", "dqn"])
+def test_learning_case_is_learned(name, tmp_path):
+    policy, points = learn(name, Thesis(), tmp_path, part("scale/small.yaml")["studies"]["hetero"]["case_steps"])
+    env = Thesis().env(Unit("a", "workload", "test", "a", 0), 0)
+    observation, _ = env.reset(seed=1)
+    chances = dict(zip(env.action_names, policy.probabilities(observation, env.action_masks()), strict=True))
+    assert sum(chance for action, chance in chances.items() if action.endswith("high_mem_bw")) > 0.95
+    assert env.step(policy.act(observation, env.action_masks()))[4]["scores"]["makespan"] == pytest.approx(5.25, abs=1e-6)
+    last = {metric: value for metric, value in points if metric.startswith("probability")}
+    assert last == pytest.approx({f"probability {action}": chance for action, chance in chances.items()}, abs=1e-6)
+
+
+def test_a_masked_policy_runs_the_scenario_it_learned(tmp_path):
+    settings = managed_scenario(
+        jobs=12, decisions={"observation": "small", "void": True}, replicates={"train": 2, "validation": 1, "test": 1}
+    )
+    problem = prepared(settings, tmp_path)
+    policy, points = learn("maskable_ppo", problem, tmp_path / "learned", 128, n_steps=64, n_epochs=2, validate_every=64)
+    scores = problem.rollout(policy, first(problem)).scores
+    assert scores["makespan"] > 0 and all(np.isfinite(list(scores.values())))
+    assert {"return", "entropy", "probability void"} <= {metric for metric, _ in points}
