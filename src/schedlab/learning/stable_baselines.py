@@ -15,7 +15,7 @@ from schedlab.config.errors import UserError
 from schedlab.config.schema import validate
 from schedlab.learning.checkpoints import load_module, read_checkpoint, write_checkpoint
 from schedlab.learning.seeding import use_one_thread
-from schedlab.learning.stable_baselines_settings import ALGORITHM_SETTINGS, FIXED, StockSettings
+from schedlab.learning.stable_baselines_settings import ALGORITHM_SETTINGS, StockSettings, phase_mistakes
 
 if TYPE_CHECKING:
     import gymnasium as gym
@@ -49,7 +49,7 @@ class StableBaselinesLearner:
 
         use_one_thread()
         where = f"{spec.name}.yaml: learner"
-        settings = [self._phase_settings(spec, number) for number in range(len(spec.train_on))]
+        settings = self._phase_settings(spec)
         envs = {scenario: first_environment(scenario, problem, ("train",)) for scenario, problem in problems.items()}
         for scenario, env in envs.items():
             masked = env.has_wrapper_attr("action_masks")
@@ -89,14 +89,15 @@ class StableBaselinesLearner:
 
         return layered_policy
 
-    def _phase_settings(self, spec: PolicySpec, number: int) -> StockSettings:
-        """The values of a phase; UserError where it would change the policy itself."""
-        own = self.settings.model_fields.keys() - ALGORITHM_SETTINGS[self.algorithm].model_fields.keys()
-        params = spec.train_on[number].params
-        for key in sorted(params.keys() & (FIXED | own)):
-            where, remedy = f"{spec.name}.yaml: train_on.{number}.params.{key}", "set it for the whole policy, under learner"
-            raise UserError(f"'{key}' cannot change between phases", where=where, remedy=remedy)
-        return validate(self.settings, {**spec.params, **params}, lambda path: f"{spec.name}.yaml: learner.{'.'.join(map(str, path))}")
+    def _phase_settings(self, spec: PolicySpec) -> list[StockSettings]:
+        """The values of each phase; UserError where one would change the policy itself."""
+
+        def locate(path: tuple) -> str:
+            return f"{spec.name}.yaml: learner.{'.'.join(map(str, path))}"
+
+        for error in phase_mistakes(validate(self.settings, spec.params, locate), spec.train_on):
+            raise UserError(error.what, where=f"{spec.name}.yaml: {error.where}", remedy=error.remedy)
+        return [validate(self.settings, {**spec.params, **phase.params}, locate) for phase in spec.train_on]
 
 
 def first_environment(scenario: str, problem: Problem, splits: tuple[Split, ...]) -> gym.Env:

@@ -5,12 +5,15 @@ No torch, so that a configuration is checked without it.
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from typing import Annotated, Literal
 
 from pydantic import Field, model_validator
 
+from schedlab.config.contract import Phase
+from schedlab.config.errors import UserError
 from schedlab.config.schema import Settings, setting
-from schedlab.config.settings import LONGEST, MOST
+from schedlab.config.settings import LONGEST, MOST, PhaseSettings
 
 WIDEST = 4096  # units of a layer
 LARGEST_BUFFER = 10_000_000  # transitions
@@ -165,3 +168,14 @@ ALGORITHM_SETTINGS: dict[str, type[StockSettings]] = {
     "ddpg": DDPGSettings,
 }
 FIXED = frozenset({"net_arch", "critic_net_arch", "activation", "ortho_init", "acting"})  # of the policy itself: the same in all phases
+
+
+def phase_mistakes(learner: Settings, phases: Sequence[Phase | PhaseSettings]) -> Iterator[UserError]:
+    """Yield the values of phases that would change the policy itself, at their keys; a study's `check_policy` tells them before a run."""
+    if isinstance(learner, StockSettings):
+        stock = next(kind for kind in type(learner).__mro__ if kind in ALGORITHM_SETTINGS.values())
+        fixed = FIXED | (type(learner).model_fields.keys() - stock.model_fields.keys())
+        for number, phase in enumerate(phases):
+            for key in sorted(phase.params.keys() & fixed):
+                where, remedy = f"train_on.{number}.params.{key}", "set it for the whole policy, under learner"
+                yield UserError(f"'{key}' cannot change between phases", where=where, remedy=remedy)

@@ -9,6 +9,8 @@ import pytest
 from small_hetero import first, managed_scenario, part, prepared
 
 from schedlab.config.contract import LearnPaths, Phase, PolicySpec, Unit
+from schedlab.config.schema import validate
+from schedlab.config.settings import PolicySettings
 from schedlab.studies.hetero.env import HeteroEnv
 from schedlab.studies.hetero.environment_settings import DecisionSettings
 from schedlab.studies.hetero.example import SELECTION, learning_case
@@ -60,3 +62,9 @@ def test_a_masked_policy_runs_the_scenario_it_learned(tmp_path):
     scores = problem.rollout(policy, first(problem)).scores
     assert scores["makespan"] > 0 and all(np.isfinite(list(scores.values())))
     assert {"return", "entropy", "probability void"} <= {metric for metric, _ in points}
+
+
+def test_a_phase_that_would_change_the_network_is_told_before_a_run():
+    phases = [{"scenarios": ["learning"], "steps": 1}, {"scenarios": ["learning"], "steps": 1, "params": {"gamma": 0.5, "net_arch": [8]}}]
+    policy = validate(PolicySettings, {"name": "stock", "learner": {"name": "ppo"}, "train_on": phases, "seeds": [0]})
+    assert [error.where for error in STUDY.check_policy(policy, STUDY.learner_settings["ppo"]())] == ["train_on.1.params.net_arch"]

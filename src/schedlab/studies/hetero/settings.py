@@ -63,7 +63,9 @@ class HeteroScale(Settings):
     learning_jobs: int = setting(50, doc="jobs of a workload of the scenarios that policies learn on", unit="jobs", ge=1)
     learning_replicates: ReplicateSettings = section(ReplicateSettings, doc="workloads of each split of these scenarios")
     case_episodes: int = setting(1600, doc="episodes that a policy learns on in the thesis' case of two jobs", ge=1, le=LONGEST)
-    case_steps: int = setting(2048, doc="the same for learners of Stable-Baselines3, in decisions; an episode has one", unit="steps", ge=1, le=LONGEST)
+    case_steps: int = setting(
+        2048, doc="the same for learners of Stable-Baselines3, in decisions; an episode has one", unit="steps", ge=1, le=LONGEST
+    )
     episodes: int = setting(200, doc="episodes that a policy learns on, and that the search for a fixed pair takes", ge=1, le=LONGEST)
     seeds: Seeds = setting((0, 1, 2), doc="repetitions of learned policies", min_length=1)
 

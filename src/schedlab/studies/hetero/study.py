@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 from schedlab.config.contract import Learner, Problem, Requirement, Study
+from schedlab.config.errors import UserError
+from schedlab.config.schema import Settings
+from schedlab.config.settings import PolicySettings
 from schedlab.learning.stable_baselines import StableBaselinesLearner
+from schedlab.learning.stable_baselines_settings import phase_mistakes
 from schedlab.studies.hetero import prepare
 from schedlab.studies.hetero.checks import check
 from schedlab.studies.hetero.commands import add_commands
@@ -42,6 +46,11 @@ def inputs(scenario: HeteroScenario) -> dict[str, tuple[str, str]]:
         "resources": ("generate_platform", "resources.json"),
         "workloads": ("trim_workload", "workloads.zip"),
     }
+
+
+def check_policy(policy: PolicySettings, learner: Settings) -> Iterable[UserError]:
+    """Yield what types cannot see in a policy: a phase that would change a stock learner's policy itself."""
+    yield from phase_mistakes(learner, policy.train_on)
 
 
 def load_problem(values: Mapping[str, Any], inputs: Mapping[str, Path]) -> Problem:
@@ -87,5 +96,6 @@ STUDY = Study(
     rule_settings=RULE_SETTINGS,
     figure_settings=FIGURE_SETTINGS,
     check=check,
+    check_policy=check_policy,
     own_rule=own_rule,
 )
