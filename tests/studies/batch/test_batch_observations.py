@@ -21,7 +21,7 @@ from schedlab.studies.batch.stepping import Stepper
 
 
 def rlscheduler_row(stepper: Stepper, job: int) -> list[float]:
-    jobs, top, clock = stepper.jobs, 1 - 1e-5, stepper.windows.clock[0, 0]
+    jobs, top, clock = stepper.task.jobs, 1 - 1e-5, stepper.windows.clock[0, 0]
     names = {"memory": jobs.memory, "user": jobs.user, "group": jobs.group, "executable": jobs.executable}
     return [
         min((clock - jobs.submit[job]) / 43200, top),
@@ -33,7 +33,7 @@ def rlscheduler_row(stepper: Stepper, job: int) -> list[float]:
 
 
 def dissertation_row(stepper: Stepper, job: int, oracle: bool) -> list[float]:
-    jobs, top, clock = stepper.jobs, 1 - 1e-6, stepper.windows.clock[0, 0]
+    jobs, top, clock = stepper.task.jobs, 1 - 1e-6, stepper.windows.clock[0, 0]
     names = (jobs.memory, jobs.user, jobs.group)
     return [
         min(jobs.submit[job] / max(jobs.submit.max(), 1e-300), top),
@@ -49,13 +49,13 @@ def dissertation_row(stepper: Stepper, job: int, oracle: bool) -> list[float]:
 
 def running(stepper: Stepper) -> list[tuple[float, int]]:
     """(seconds until the end as requested, nodes) of running jobs, earliest first."""
-    windows, jobs = stepper.windows, stepper.jobs
+    windows, jobs = stepper.windows, stepper.task.jobs
     places = windows.by_request[0, : windows.size[0, 0]]
     return [(max(windows.expected[0, job] - windows.clock[0, 0], 1.0), jobs.nodes[job]) for job in places]
 
 
 def features_row(stepper: Stepper, job: int) -> list[float]:
-    jobs, clock = stepper.jobs, stepper.windows.clock[0, 0]
+    jobs, clock = stepper.task.jobs, stepper.windows.clock[0, 0]
     request = jobs.requested[job] if jobs.requested[job] > 0 else 0.1
     share, wait, free, delay = jobs.procs[job] / stepper.task.machine.processors, clock - jobs.submit[job], stepper.windows.size[0, 1], 0.0
     fits = jobs.nodes[job] <= free
@@ -218,3 +218,6 @@ def test_layouts_split_many_observations_at_once() -> None:
     layout = Layout("features", ("a", "b"), 3)
     rows, cluster = layout.split(np.arange(2 * layout.size).reshape(2, -1))
     assert (rows.shape, cluster.shape, rows[1, 0, 0], cluster[0].tolist()) == ((2, 128, 2), (2, 3), 259, [256, 257, 258])
+    assert layout.column(np.arange(layout.size), "b")[:3].tolist() == [1, 3, 5]
+    with pytest.raises(UserError, match="no column 'c'"):
+        layout.column(np.zeros(layout.size), "c")

@@ -30,7 +30,7 @@ class BatchEnv(gym.Env[np.ndarray, int]):
         self.stepper = Stepper(task, 1)
         self._seed = seed
         self._action = np.zeros(1, dtype=np.int64)
-        self.observation_space = gym.spaces.Box(self.layout.low, self.layout.high, (self.layout.size,), np.float32)
+        self.observation_space = gym.spaces.Box(-1.0, self.layout.high, (self.layout.size,), np.float32)
         self.action_space = gym.spaces.Discrete(ROWS)
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[np.ndarray, dict[str, Any]]:

@@ -32,7 +32,7 @@ class BatchVectorEnv(VectorEnv):
         self.autoreset_mode = AutoresetMode(autoreset_mode)
         self.metadata = {"render_modes": [], "autoreset_mode": self.autoreset_mode}
         self.stepper = Stepper(task, num_envs)
-        self.single_observation_space = gym.spaces.Box(self.layout.low, self.layout.high, (self.layout.size,), np.float32)
+        self.single_observation_space = gym.spaces.Box(-1.0, self.layout.high, (self.layout.size,), np.float32)
         self.single_action_space = gym.spaces.Discrete(ROWS)
         self.observation_space = batch_space(self.single_observation_space, num_envs)
         self.action_space = batch_space(self.single_action_space, num_envs)

@@ -18,7 +18,7 @@ from schedlab.studies.batch.rewards import UTILISATION, average, job_score, rewa
 class Episodes(NamedTuple):
     """What is known of N windows of up to J jobs beside their simulation; the first axis is the window.
 
-    fixed (T, k)           layouts.fixed_columns of all jobs of the workload; the window's begin at `offset` (N,)
+    fixed (T, k)           layouts.fixed_columns of all jobs that windows may hold; the window's begin at `offset` (N,)
     procs, user (N, J)     processors; users, numbered within the window
     job_id (N, J)          of the window's jobs and of its prefill
     orders (N, rules, J), random (N, 1) uint64, stamp (N, J)   of kernel_observe.fill_rows

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from schedlab.config.errors import UserError
+from schedlab.config.errors import UserError, did_you_mean
 from schedlab.studies.batch.environment_settings import ROWS, EnvironmentSettings
 from schedlab.studies.batch.jobs import Jobs, Machine
 from schedlab.studies.batch.rules import UNKNOWN_REQUEST
@@ -88,13 +88,8 @@ class Layout:
         return tuple(COLUMNS).index(self.name)
 
     @property
-    def low(self) -> float:
-        """Least number of an observation."""
-        return {"features": -1.0, "rlscheduler": -1.0, "dissertation": -1.0}[self.name]
-
-    @property
     def high(self) -> float:
-        """Largest number of an observation."""
+        """Largest number of an observation; the least is -1."""
         return BOUND if self.name == "features" else 1.0
 
     def split(self, observation: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -102,6 +97,12 @@ class Layout:
         border = self.rows * len(self.columns)
         rows = observation[..., :border].reshape(*observation.shape[:-1], self.rows, len(self.columns))
         return rows, observation[..., border:]
+
+    def column(self, observation: np.ndarray, name: str) -> np.ndarray:
+        """Return one number of each row (..., 128). Raises UserError for a name that is none of `columns`."""
+        if name not in self.columns:
+            raise UserError(f"there is no column '{name}'", where=f"layout {self.name}", remedy=did_you_mean(name, self.columns))
+        return self.split(observation)[0][..., self.columns.index(name)]
 
 
 def layout_of(settings: EnvironmentSettings, machine: Machine) -> Layout:

@@ -13,7 +13,7 @@ from schedlab.config.errors import UserError
 from schedlab.config.schema import NoSettings, validate
 from schedlab.studies.batch.environment_settings import EnvironmentSettings
 from schedlab.studies.batch.jobs import jobs_of, machine_of, prefill, window
-from schedlab.studies.batch.layouts import Scales
+from schedlab.studies.batch.layouts import Layout, Scales, layout_of
 from schedlab.studies.batch.metrics import job_table, measures
 from schedlab.studies.batch.rules import RULES, require_rule
 from schedlab.studies.batch.settings import BatchScenario
@@ -94,6 +94,11 @@ class BatchProblem:
     def part(self, split: Split) -> tuple[int, int]:
         """Return (first job, end) of a part of the workload."""
         return part_of(len(self.jobs), self.scenario.windows, split)
+
+    @property
+    def layout(self) -> Layout:
+        """The layout of what policies see, in the scenario's settings."""
+        return layout_of(self.scenario.environment, self.machine)
 
     def task(
         self, starts: Sequence[int] | None = None, settings: EnvironmentSettings | None = None, window_seed: int | None = None

@@ -86,15 +86,17 @@ class Stepper:
 
     def __init__(self, task: Task, number: int) -> None:
         self.task, self.layout = task, task.layout
-        self.jobs = task.jobs.killed_at_request() if task.kill else task.jobs
         settings, machine, longest = task.settings, task.machine, task.lengths[1]
+        self._first = min(task.starts)
+        reached = self._cut(slice(self._first, max(task.starts) + longest))  # all that windows hold, not the whole workload: there may be
+        # an environment for each of many windows
         size = longest + (min(machine.nodes, 2 * longest) if task.warm_start else 0)
         track = settings.track_nodes or settings.layout == "dissertation"
-        held = most_nodes(self.jobs, longest) + machine.nodes if track else 0
+        held = most_nodes(reached, longest) + machine.nodes if track else 0
         self.windows = windows_of(number, size, machine.nodes, held, BACKFILLS.index(task.backfill))
         scales = task.scales or Scales.of(task.jobs)
         self._rules = settings.visible_rules
-        fixed = fixed_columns(self.layout, self.jobs, machine, scales, oracle=settings.oracle_runtime)
+        fixed = fixed_columns(self.layout, reached, machine, scales, oracle=settings.oracle_runtime)
         self.episodes = _episodes(number, size, len(self._rules), fixed)
         self.terms = _terms(settings, self.layout, machine, scales)
         self.observations = np.zeros((number, self.layout.size), dtype=np.float32)
@@ -107,9 +109,8 @@ class Stepper:
         """Begin a window in place of the one there."""
         task, windows, episodes = self.task, self.windows, self.episodes
         start, length = drawn.start, drawn.length
-        inside = slice(start, start + length)
-        jobs = self.jobs.take(inside)
-        before = prefill(self.jobs, task.machine, start, length, drawn.rng) if task.warm_start else None
+        jobs = self._cut(slice(start, start + length))
+        before = prefill(task.jobs, task.machine, start, length, drawn.rng) if task.warm_start else None
         end = length + (len(before.start) if before else 0)
         for name in ("run", "requested", "nodes"):
             getattr(windows, name)[place, :length] = getattr(jobs, name)
@@ -149,7 +150,7 @@ class Stepper:
             first = self.windows.first[place]
             nodes = self.windows.nodes[place]
             held = tuple(self.windows.held[place, first[job] : first[job] + nodes[job]].copy() for job in range(length))
-        return Schedule(self.jobs.take(slice(start, start + length)), self.windows.start[place, :length].copy(), held)
+        return Schedule(self._cut(slice(start, start + length)), self.windows.start[place, :length].copy(), held)
 
     def infos(self) -> dict[str, np.ndarray]:
         """Return where each window stands (N,): time (s), jobs waiting, running and started, rows replaced, and B so far."""
@@ -175,9 +176,14 @@ class Stepper:
             "score": float(episodes.now[place]),
         }
 
+    def _cut(self, places: slice) -> Jobs:
+        """Some jobs of the workload, as they run."""
+        jobs = self.task.jobs.take(places)
+        return jobs.killed_at_request() if self.task.kill else jobs
+
     def _begin_scores(self, place: int, jobs: Jobs, before: Prefill | None, start: int) -> None:
         episodes, settings = self.episodes, self.task.settings
-        episodes.offset[place], episodes.seen[place] = start, len(before.start) if before else 0
+        episodes.offset[place], episodes.seen[place] = start - self._first, len(before.start) if before else 0
         for array in (episodes.total, episodes.work, episodes.user_total, episodes.user_started, episodes.now, episodes.replaced):
             array[place] = 0
         if settings.users != "none":
