@@ -103,6 +103,16 @@ def write_hetero_conf(folder: Path) -> Path:
     return conf
 
 
+def write_batch_conf(folder: Path) -> Path:
+    """Make conf/ with the study batch, its scenario `lublin` and no figure in a folder and return it."""
+    conf = folder / "conf"
+    for name in ("config.yaml", "study/batch.yaml", "figure/theme.yaml", "scenario/batch/_base.yaml", "scenario/batch/lublin.yaml"):
+        (conf / name).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(SHIPPED / name, conf / name)
+    write_scales(conf, "batch", "smoke", "small")
+    return conf
+
+
 def write_scales(conf: Path, study: str, *names: str) -> None:
     """Write shipped scales with the section of one study alone, its lines as they are."""
     for name in names:
