@@ -2,32 +2,33 @@
 
 from __future__ import annotations
 
+from math import frexp
 from typing import NamedTuple
 
 import numpy as np
 from numba import njit
 
-from schedlab.studies.batch.kernel_cluster import COUNT, FREE, occupy, release, score
+from schedlab.studies.batch.kernel_cluster import COUNT, FREE, occupy, release, score, uncounted
 
 
 class Queue(NamedTuple):
     """Waiting jobs and the clock.
 
-    heap     ranks of waiting jobs, started ones among them (left alone where something else than a rule chooses)
+    ranks    a bit for each rank of a waiting job, started ones among them (left alone where something else than a rule chooses)
     listed   jobs in order of submission, started ones among them
     waits    (n,) whether a job waits
-    counts   (5,): arrived, waiting, length of listed, length of heap, arrivals that the heap has taken in
+    counts   (5,): arrived, waiting, length of listed, arrivals whose ranks are marked, the first word of ranks that may hold a bit
     clock    (1,) s
     """
 
-    heap: np.ndarray
+    ranks: np.ndarray
     listed: np.ndarray
     waits: np.ndarray
     counts: np.ndarray
     clock: np.ndarray
 
 
-ARRIVED, WAITING, LISTED, HEAPED, TAKEN = 0, 1, 2, 3, 4
+ARRIVED, WAITING, LISTED, TAKEN, WORD = 0, 1, 2, 3, 4
 
 
 @njit(cache=True, error_model="numpy")
@@ -35,13 +36,19 @@ def blocking_starts(columns, order, running, backfill):
     """Fill running.start with the start time of each job when the waiting job of the lowest score is always chosen."""
     count = len(columns.submit)
     queue = Queue(
-        np.empty(count if order.power == 0 else 0, dtype=np.int64),
+        np.zeros(count // 64 + 1, dtype=np.uint64),
         np.empty(count, dtype=np.int64),
         np.zeros(count, dtype=np.bool_),
         np.zeros(5, dtype=np.int64),
         np.array([columns.submit[0]]),
     )
     least = min(columns.requested.min(), 0.0)  # a request may be unknown, which the published rule counts as -1 s
+    _follow(queue, columns, order, running, least, backfill)
+
+
+@uncounted
+def _follow(queue, columns, order, running, least, backfill):
+    """Go through the window under the rule."""
     arrive(queue, columns)
     while queue.counts[WAITING]:
         choose(queue, columns, order, running, _lowest(queue, columns, order), least, backfill)
@@ -69,7 +76,7 @@ def begin(queue, columns, running, job):
     occupy(running, columns, job, queue.clock[0])
 
 
-@njit(cache=True, error_model="numpy")
+@uncounted
 def _drain(queue, columns, order, running, job, least):
     shadow = _shadow(columns, running, job)
     _order_ties(queue, columns, order)
@@ -79,7 +86,7 @@ def _drain(queue, columns, order, running, job, least):
         event(queue, columns, running)
 
 
-@njit(cache=True, error_model="numpy")
+@uncounted
 def _order_ties(queue, columns, order):
     """Put listed jobs of one submit time in the order of their scores: the published rule sorts the queue that is then gone through."""
     kept = 0
@@ -96,7 +103,7 @@ def _order_ties(queue, columns, order):
     queue.counts[LISTED] = kept
 
 
-@njit(cache=True, error_model="numpy")
+@uncounted
 def _before(queue, columns, order, job, place):
     """Tell whether the rule prefers a job to the one at a place of the list."""
     other = queue.listed[place]
@@ -106,7 +113,7 @@ def _before(queue, columns, order, job, place):
     return ours < theirs or (ours == theirs and job < other)
 
 
-@njit(cache=True, error_model="numpy")
+@uncounted
 def _fill(queue, columns, running, shadow):
     """Start what fits and ends before the shadow time as requested, in order of submission; close the gaps of the list."""
     kept, clock = 0, queue.clock[0]
@@ -122,7 +129,7 @@ def _fill(queue, columns, running, shadow):
     queue.counts[LISTED] = kept
 
 
-@njit(cache=True, error_model="numpy")
+@uncounted
 def _shadow(columns, running, job):
     """When the job would fit if all ended as requested. Jobs of equal ends take the order of their requests, as in the published one."""
     by_end, expected, count = running.by_end, running.expected, running.size[COUNT]
@@ -163,7 +170,7 @@ def arrive(queue, columns):
         queue.counts[place] += 1
 
 
-@njit(cache=True, error_model="numpy")
+@uncounted
 def _lowest(queue, columns, order):
     """The waiting job of the lowest score, the first of several."""
     if order.power == 0:
@@ -190,28 +197,16 @@ def _lowest(queue, columns, order):
 
 @njit(inline="always")
 def _push(queue, rank):
-    heap, place = queue.heap, queue.counts[HEAPED]
-    queue.counts[HEAPED] += 1
-    while place > 0 and heap[(place - 1) // 2] > rank:
-        heap[place] = heap[(place - 1) // 2]
-        place = (place - 1) // 2
-    heap[place] = rank
+    queue.ranks[rank // 64] |= np.uint64(1) << np.uint64(rank % 64)
+    queue.counts[WORD] = min(queue.counts[WORD], rank // 64)
 
 
 @njit(inline="always")
 def _pop(queue):
-    heap = queue.heap
-    least = heap[0]
-    queue.counts[HEAPED] -= 1
-    size = queue.counts[HEAPED]
-    last, place = heap[size], 0
-    while 2 * place + 1 < size:
-        child = 2 * place + 1
-        if child + 1 < size and heap[child + 1] < heap[child]:
-            child += 1
-        if heap[child] >= last:
-            break
-        heap[place] = heap[child]
-        place = child
-    heap[place] = last
-    return least
+    word = queue.counts[WORD]
+    while queue.ranks[word] == 0:
+        word += 1
+    queue.counts[WORD] = word
+    bits = queue.ranks[word]
+    queue.ranks[word] = bits & (bits - np.uint64(1))
+    return 64 * word + frexp(float(bits & (~bits + np.uint64(1))))[1] - 1  # the lowest bit is a power of two

@@ -16,7 +16,7 @@ import numpy as np
 from numba import njit
 
 from schedlab.studies.batch.kernel_blocking import ARRIVED, LISTED, WAITING, Queue, arrive, begin, choose, event
-from schedlab.studies.batch.kernel_cluster import COUNT, FREE, Columns, Order, Running, occupy, release
+from schedlab.studies.batch.kernel_cluster import COUNT, FREE, Columns, Order, Running, occupy, release, uncounted
 from schedlab.studies.batch.kernel_textbook import may_backfill, profile, reservation, reserve
 
 NONE, LEGACY, EASY, CONSERVATIVE = range(4)  # backfilling
@@ -70,6 +70,7 @@ class Windows(NamedTuple):
     requested: np.ndarray
     nodes: np.ndarray
     rank: np.ndarray
+    ranks: np.ndarray
     by_end: np.ndarray
     by_request: np.ndarray
     start: np.ndarray
@@ -103,6 +104,7 @@ def windows_of(number: int, jobs: int, nodes: int, held: int, backfill: int) -> 
         **dict.fromkeys(("submit", "run", "requested", "start", "end", "expected"), (np.float64, jobs)),
         **dict.fromkeys(("nodes", "rank", "by_end", "by_request", "begun", "first", "listed", "jobs"), (np.int64, jobs)),
         **dict.fromkeys(("waits", "planned"), (np.bool_, jobs)),
+        "ranks": (np.uint64, 0),
         "size": (np.int64, 3),
         "owner": (np.int64, nodes if held else 0),
         "held": (np.int64, held),
@@ -128,7 +130,7 @@ def window_at(windows, place):
     )
     rank = windows.rank[place]
     order = Order(rank, rank, windows.shadow[place], windows.shadow[place], 0)  # by rank: the other fields are not read
-    queue = Queue(rank, windows.listed[place], windows.waits[place], windows.counts[place], windows.clock[place])
+    queue = Queue(windows.ranks[place], windows.listed[place], windows.waits[place], windows.counts[place], windows.clock[place])
     running = Running(
         windows.by_end[place],
         windows.by_request[place],
@@ -145,7 +147,7 @@ def window_at(windows, place):
     return Window(columns, order, queue, running, passing, windows.jobs[place], windows.backfill, windows.least[place])
 
 
-@njit(cache=True, error_model="numpy")
+@uncounted
 def open_window(windows, place, nodes, began):
     """Begin a window whose jobs are written: the prefill runs since `began` (k,) s, and the first decision is due."""
     window = window_at(windows, place)
@@ -180,7 +182,7 @@ def done(window):
     return window.queue.counts[WAITING] == 0 and window.queue.counts[ARRIVED] == len(window.columns.submit)
 
 
-@njit(cache=True, error_model="numpy")
+@uncounted
 def choices(window, found):
     """Write the jobs that may be chosen at this decision, in order of submission, into found (J,); return how many there are."""
     compact(window.queue)
@@ -202,7 +204,7 @@ def choices(window, found):
     return count
 
 
-@njit(cache=True, error_model="numpy")
+@uncounted
 def decide(window, job):
     """Take a decision, a job that may be chosen, and go on to the next one or to the end."""
     columns, queue, running, passing = window.columns, window.queue, window.running, window.passing
@@ -228,13 +230,13 @@ def decide(window, job):
     _settle(window)
 
 
-@njit(cache=True, error_model="numpy")
+@uncounted
 def may_wait(window):
     """Tell whether time would go on without a job being chosen."""
     return window.running.size[COUNT] > 0 or window.queue.counts[ARRIVED] < len(window.columns.submit)
 
 
-@njit(cache=True, error_model="numpy")
+@uncounted
 def wait(window, seconds):
     """Choose no job for so long, or until the next arrival or end. Only where `may_wait`."""
     columns, queue, running = window.columns, window.queue, window.running
@@ -258,7 +260,7 @@ def wait(window, seconds):
     _settle(window)
 
 
-@njit(cache=True, error_model="numpy")
+@uncounted
 def _settle(window):
     """Let time go on, in a textbook's mode, until a job may start, or the window is over."""
     while not done(window) and not _matters(window):
@@ -266,7 +268,7 @@ def _settle(window):
         _begin_pass(window)
 
 
-@njit(cache=True, error_model="numpy")
+@uncounted
 def _matters(window):
     """Tell whether some choice may start a job now."""
     nodes = window.columns.nodes
@@ -277,7 +279,7 @@ def _matters(window):
     return found
 
 
-@njit(cache=True, error_model="numpy")
+@uncounted
 def _begin_pass(window):
     """Begin a pass; jobs that started are taken off the list."""
     queue, passing = window.queue, window.passing
@@ -289,7 +291,7 @@ def _begin_pass(window):
         passing.numbers[STEPS] = profile(window.columns, window.running, queue.clock[0], passing.times, passing.free)
 
 
-@njit(cache=True, error_model="numpy")
+@uncounted
 def compact(queue):
     """Take jobs that have started off the list."""
     listed, waits, size, kept = queue.listed, queue.waits, queue.counts[LISTED], 0
@@ -300,7 +302,7 @@ def compact(queue):
     queue.counts[LISTED] = kept
 
 
-@njit(cache=True, error_model="numpy")
+@uncounted
 def _advance(columns, queue, running):
     """Go to the next time at which a job ends or arrives, and let all that do so end and arrive."""
     arrived = queue.counts[ARRIVED]

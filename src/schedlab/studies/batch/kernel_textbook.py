@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from schedlab.studies.batch.kernel_cluster import COUNT, FREE, insert, occupy, release, score
+from schedlab.studies.batch.kernel_cluster import COUNT, FREE, counted, insert, occupy, release, score, uncounted
 
 
 @njit(cache=True, error_model="numpy")
@@ -15,8 +15,14 @@ def textbook_starts(columns, order, running, conservative):
     queue = np.empty(count, dtype=np.int64)  # by rank, or, where scores depend on the clock, in order of submission
     scores = np.empty(count if order.power else 0)
     room = plan_room(count, len(columns.nodes)) if conservative else 0
-    times, free = np.empty(room), np.empty(room, dtype=np.int64)
-    waiting, arrived, clock = 0, 0, columns.submit[0]
+    times, free, least = np.empty(room), np.empty(room, dtype=np.int64), np.empty(count + 1, dtype=np.int64)
+    _follow(columns, order, running, conservative, queue, scores, times, free, least)
+
+
+@uncounted
+def _follow(columns, order, running, conservative, queue, scores, times, free, least):
+    """Make a pass at each time at which jobs end or arrive."""
+    count, waiting, arrived, clock = len(columns.submit), 0, 0, columns.submit[0]
     while waiting or arrived < count:
         if arrived:
             earliest = running.end[running.by_end[0]] if running.size[COUNT] else np.inf
@@ -35,16 +41,16 @@ def textbook_starts(columns, order, running, conservative):
         if conservative:
             if order.power:
                 _sort(queue, waiting, columns, order, clock, scores)
-            waiting = _conservative_pass(queue, waiting, columns, running, clock, times, free)
+            waiting = _conservative_pass(queue, waiting, columns, running, clock, times, free, least)
             if order.power:
-                queue[:waiting].sort()
+                _resort(queue, waiting)
         elif order.power:
             waiting = _scored_easy_pass(queue, waiting, columns, order, running, clock, scores)
         else:
             waiting = _easy_pass(queue, waiting, columns, running, clock)
 
 
-@njit(cache=True, error_model="numpy")
+@uncounted
 def _smallest(queue, size, columns):
     """Nodes of the smallest waiting job."""
     least = np.iinfo(np.int64).max
@@ -53,12 +59,18 @@ def _smallest(queue, size, columns):
     return least
 
 
-@njit(cache=True, error_model="numpy")
+@counted
 def _sort(queue, size, columns, order, clock, scores):
     """Order a queue in order of submission by the scores of this time."""
     for place in range(size):
         scores[place] = score(columns, order, queue[place], clock)
     queue[:size] = queue[:size][np.argsort(scores[:size], kind="mergesort")]
+
+
+@counted
+def _resort(queue, size):
+    """Put a queue in order of submission again."""
+    queue[:size].sort()
 
 
 @njit(inline="always")
@@ -74,7 +86,7 @@ def backfill(columns, running, job, clock, shadow, extra):
     return extra if clock + columns.requested[job] <= shadow else extra - columns.nodes[job]
 
 
-@njit(cache=True, error_model="numpy")
+@uncounted
 def _easy_pass(queue, size, columns, running, clock):
     """Start what EASY starts now, from a queue in its order; return how many jobs still wait."""
     begun = 0
@@ -100,7 +112,7 @@ def _easy_pass(queue, size, columns, running, clock):
     return kept
 
 
-@njit(cache=True, error_model="numpy")
+@counted
 def _scored_easy_pass(queue, size, columns, order, running, clock, scores):
     """The same from a queue in order of submission and scores of this time; a full sort of a deep queue would take most of the time."""
     for place in range(size):
@@ -142,7 +154,7 @@ def _scored_easy_pass(queue, size, columns, order, running, clock, scores):
     return kept
 
 
-@njit(cache=True, error_model="numpy")
+@uncounted
 def reservation(columns, running, head, clock):
     """(shadow time, nodes that the head leaves free then); a job that has used up its request counts as ending in one second."""
     free, place, shadow = running.size[FREE], 0, clock
@@ -157,10 +169,12 @@ def reservation(columns, running, head, clock):
     return shadow, free - columns.nodes[head]
 
 
-@njit(cache=True, error_model="numpy")
-def _conservative_pass(queue, size, columns, running, clock, times, free):
-    """Plan every job in order of the queue, start those whose place is now; return how many jobs still wait."""
-    least = np.empty(size + 1, dtype=np.int64)  # smallest job from each place of the queue on
+@uncounted
+def _conservative_pass(queue, size, columns, running, clock, times, free, least):
+    """Plan every job in order of the queue, start those whose place is now; return how many jobs still wait.
+
+    least  (n + 1,): room for the smallest job from each place of the queue on
+    """
     least[size] = np.iinfo(np.int64).max
     for place in range(size - 1, -1, -1):
         least[place] = min(least[place + 1], columns.nodes[queue[place]])
@@ -184,7 +198,7 @@ def plan_room(waiting, running):
     return running + 1 + 2 * waiting
 
 
-@njit(cache=True, error_model="numpy")
+@uncounted
 def profile(columns, running, clock, times, free):
     """Write the free nodes from each time on, if all running jobs end as expected; return the number of steps."""
     times[0], free[0], steps = clock, running.size[FREE], 1
@@ -198,7 +212,7 @@ def profile(columns, running, clock, times, free):
     return steps
 
 
-@njit(cache=True, error_model="numpy")
+@uncounted
 def reserve(times, free, steps, nodes, length):
     """Reserve nodes at the earliest time at which they are free for a length; return (that time, number of steps)."""
     first = 0
