@@ -142,7 +142,8 @@ def test_nothing_is_written_beside_the_job_and_nothing_is_printed(tmp_path, monk
             short(algorithm, tmp_path / "job" / algorithm)
     assert capfd.readouterr() == ("", "")
     assert {path.name for path in tmp_path.iterdir()} == {"temporary", "job"}
-    assert not list((tmp_path / "temporary").iterdir())
+    left = [path for path in (tmp_path / "temporary").rglob("*") if not path.name.startswith("torchinductor_")]
+    assert not left  # torch makes its compiler's folder, empty, in the first process that asks for an optimiser
 
 
 def test_heavy_packages_are_not_imported_before_something_is_learned():
