@@ -25,7 +25,7 @@ from schedlab.learning.stable_baselines_settings import ALGORITHM_SETTINGS, Mask
 
 QUICK = {"learning_rate": 3e-3, "net_arch": [16]}
 LEARNED = {  # algorithm -> environment, steps, values, return that a policy without learning stays far below
-    "ppo": (Balance, 6000, {"n_steps": 256, "environments": 2}, 18.0),
+    "ppo": (Balance, 4096, {"n_steps": 128, "environments": 4, "batch_size": 128}, 18.0),
     "maskable_ppo": (MaskedBandit, 2048, {"n_steps": 128}, 4.9),
     "a2c": (MaskedBandit, 3000, {"n_steps": 16, "environments": 4}, 4.5),
     "dqn": (MaskedBandit, 2000, {"target_update_interval": 100, "exploration_fraction": 0.5, "gamma": 0.0}, 4.5),
@@ -343,7 +343,7 @@ ERRORS = [
     ("maskable_ppo", Several(Target), r"toy.yaml: learner.name: scenario 'one' tells no action masks"),
     ("ddpg", Several(Balance), r"toy.yaml: learner.name: ddpg cannot choose one of 2 numbers of scenario 'one'; expected .* vectors"),
     ("ppo", {"one": Several(Balance), "two": Several(MaskedBandit)}, r"scenario two: observations: 4 values.* expected 2 values"),
-    ("ppo", Several(Balance, 0), r"scenario one: nothing to learn on"),
+    ("ppo", Several(Balance, 0), r"scenario one: the scenario has no units; expected at least one of train"),
     ("ppo", Several(lambda: None), r"scenario one: the scenario has no environment"),
 ]
 

@@ -71,7 +71,7 @@ class StableBaselinesLearner:
         if kept.meta["algorithm"] != self.algorithm:
             raise UserError(f"the policy was learned with {kept.meta['algorithm']}", where=str(checkpoint), expected=self.algorithm)
         settings = validate(self.settings, kept.meta["settings"], lambda path: f"{checkpoint}: settings.{'.'.join(map(str, path))}")
-        env = first_environment("of the policy", problem, ANY_SPLIT)
+        env = first_environment("to act in", problem, ANY_SPLIT)
         spaces = (env.observation_space, env.action_space)
         for name, here in _told(spaces).items():
             if kept.meta[name] != here:
@@ -104,7 +104,7 @@ def first_environment(scenario: str, problem: Problem, splits: tuple[Split, ...]
     """Return an environment of a problem; UserError where it has no unit of the splits or nothing to step."""
     unit = next((unit for split in splits for unit in problem.units(split)), None)
     if unit is None:
-        raise UserError("nothing to learn on", where=f"scenario {scenario}", expected="at least one unit of the split train")
+        raise UserError("the scenario has no units", where=f"scenario {scenario}", expected=f"at least one of {' or '.join(splits)}")
     env = problem.env(unit, unit.seed)
     if env is None:
         raise UserError("the scenario has no environment", where=f"scenario {scenario}", expected="something to step for a stock learner")
