@@ -10,7 +10,7 @@ import sys
 import pandas as pd
 
 from schedlab.cli.main import main
-from small_conf import write_hetero_conf
+from small_conf import SHIPPED, write_hetero_conf
 
 
 def test_the_examples_are_valid_and_the_own_scheduler_is_scored(repository, tmp_path, monkeypatch, capsys):
@@ -18,20 +18,26 @@ def test_the_examples_are_valid_and_the_own_scheduler_is_scored(repository, tmp_
         shutil.copytree(repository / name, tmp_path / name)
     (tmp_path / "src").symlink_to(repository / "src")
     shutil.copy(repository / "Snakefile", tmp_path)
-    write_hetero_conf(tmp_path)
+    conf = write_hetero_conf(tmp_path)
+    shutil.copy(SHIPPED / "scenario/hetero/_decisions.yaml", conf / "scenario/hetero")
+    shutil.copytree(SHIPPED / "learner/hetero", conf / "learner/hetero")
     blocks = re.findall(r"```(?:yaml|python)\n(# (\S+)\n.*?)```", (repository / "docs/hetero.md").read_text(), flags=re.S)
-    assert len(blocks) == 4
+    assert len(blocks) == 7
     for text, name in blocks:
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text(text)
     monkeypatch.chdir(tmp_path)
     assert main(["check"]) == 0
-    assert "hetero/evening: 4 rules" in capsys.readouterr().out
+    told = capsys.readouterr().out
+    assert "hetero/evening: 4 rules" in told and "hetero/narrow: 5 rules, 1 policies" in told
     target = "results/smoke/hetero/evening/evaluation/rules.parquet"
-    command = [sys.executable, "-m", "snakemake", "--cores", "2", target, "--config", "scale=smoke"]
+    narrow = [f"results/smoke/hetero/narrow/evaluation/{name}.parquet" for name in ("rules", "learned")]
+    command = [sys.executable, "-m", "snakemake", "--cores", "2", target, *narrow, "--config", "scale=smoke"]
     done = subprocess.run(command, capture_output=True, text=True, timeout=300)
     assert done.returncode == 0, done.stderr[-3000:]
     scores = pd.read_parquet(target)
     energy = scores[scores["metric"] == "energy"].groupby("policy")["value"].sum()
     assert set(energy.index) == {"fcfs", "easy", "fast-first", "easy-pybatsim"}
     assert energy["fast-first"] != energy["fcfs"]
+    scores = pd.concat([pd.read_parquet(name) for name in narrow])
+    assert set(scores["policy"]) == {"shortest-high_mem_bw", "best_fixed_pair", "equal", "easy-high_mem_bw", "turns", "mine"}

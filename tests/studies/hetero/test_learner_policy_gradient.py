@@ -85,10 +85,32 @@ def test_curves_tell_what_was_done_and_how_probable_it_is(tmp_path):
 
 
 def test_network_has_the_published_layers():
-    plain = [tuple(parameter.shape) for parameter in build_network(21, 5, 16, False, 0).parameters() if parameter.ndim == 2]
+    plain = [tuple(parameter.shape) for parameter in build_network(21, SELECTION, 16, False, 0).parameters() if parameter.ndim == 2]
     assert plain == [(16, 21), (16, 16), (16, 16), (16, 16), (5, 16)]
-    both = [tuple(parameter.shape) for parameter in build_network(21, 5, 16, True, 0).parameters() if parameter.ndim == 2]
+    both = [tuple(parameter.shape) for parameter in build_network(21, SELECTION, 16, True, 0).parameters() if parameter.ndim == 2]
     assert both == [*plain, (16, 16), (16, 16), (16, 16), (1, 16)]
+
+
+def test_an_action_may_add_up_its_job_policy_and_its_core_policy():
+    names = (*SELECTION, "void")
+    network = build_network(21, names, 16, False, 0, "parts")
+    seen = torch.rand(4, 21)
+    logits, _ = network(seen)
+    assert logits.shape == (4, 6) and network.actor[-1].out_features == 2 + 3 + 1  # job policies, core policies, void
+    by_name = dict(zip(names, logits.T, strict=True))
+    jobs = by_name["shortest-high_gflops"] - by_name["first-high_gflops"]
+    assert torch.allclose(jobs, by_name["shortest-high_mem_bw"] - by_name["first-high_mem_bw"], atol=1e-6)
+    assert "parts" not in network.state_dict()
+
+
+@pytest.mark.parametrize("head", ["actions", "parts"])
+def test_a_loaded_policy_acts_as_the_learned_one(head, tmp_path):
+    checkpoint, _ = learn(small(), tmp_path, 8, head=head, critic=True)
+    policies = [learner.PolicyGradientLearner().load(checkpoint, small()) for _ in range(2)]
+    assert len(policies[0].network.actor[-1].bias) == (37 if head == "actions" else 6 + 6 + 1)
+    seen, mask = np.linspace(0, 1, policies[0].network.first.in_features, dtype=np.float32), np.ones(37, bool)
+    assert policies[0].probabilities(seen, mask).tolist() == policies[1].probabilities(seen, mask).tolist()
+    assert policies[0].probabilities(seen, mask).sum() == pytest.approx(1)
 
 
 def test_masked_actions_have_no_chance():
@@ -99,7 +121,7 @@ def test_masked_actions_have_no_chance():
 @pytest.mark.parametrize("critic", [False, True])
 def test_gradient_is_that_of_the_stated_loss(critic):
     settings = learner.PolicyGradientSettings(critic=critic, gamma=0.9, standardise="episode", entropy=0.1)
-    network = build_network(3, 2, 4, critic, 0)
+    network = build_network(3, SELECTION[:2], 4, critic, 0)
     rng = np.random.default_rng(0)
     records = []
     for length in (1, 3):

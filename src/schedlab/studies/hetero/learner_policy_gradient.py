@@ -156,7 +156,7 @@ class PolicyGradientLearner:
             if found != shape:
                 what = f"{found[0]} numbers are observed and {found[1]} actions offered"
                 raise UserError(what, where=f"scenario {scenario}", expected=f"{shape[0]} and {shape[1]}, as in scenario {first}")
-        network = build_network(*shape, settings.hidden, settings.critic, seed)
+        network = build_network(shape[0], envs[first][0].action_names, settings.hidden, settings.critic, seed, settings.head)
         if paths.start is not None:
             load_module(network, read_checkpoint(paths.start, _KIND).group("network"), paths.start)
         run = _Run(network, settings, envs, spec, seed, paths.progress / "policy_gradient.zip")
@@ -164,16 +164,17 @@ class PolicyGradientLearner:
         for point in run.points:
             curve(**point)
         meta = {"kind": _KIND, "observation": shape[0], "actions": shape[1]}
-        meta |= {"hidden": settings.hidden, "critic": settings.critic, "acting": settings.acting}
+        meta |= {"hidden": settings.hidden, "critic": settings.critic, "head": settings.head, "acting": settings.acting}
         write_checkpoint(paths.checkpoint, meta, {f"network/{name}": array for name, array in module_arrays(network).items()})
 
     def load(self, checkpoint: Path, problem: Problem) -> AgentPolicy:
         """Return the learned policy. Raises UserError where it was learned for other observations or actions."""
         kept = read_checkpoint(checkpoint, _KIND)
         env = _environments("of the policy", problem, ("test", "validation", "train"))[0]
-        network = build_network(*_shape(env), kept.meta["hidden"], kept.meta["critic"], 0)
+        meta = kept.meta
+        network = build_network(env.observation_space.shape[0], env.action_names, meta["hidden"], meta["critic"], 0, meta["head"])
         load_module(network, kept.group("network"), checkpoint)
-        return AgentPolicy(network, kept.meta["acting"])
+        return AgentPolicy(network, meta["acting"])
 
 
 class _Run:

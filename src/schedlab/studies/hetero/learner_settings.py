@@ -13,6 +13,9 @@ class PolicyGradientSettings(Settings):
 
     critic: bool = setting(False, doc="advantage actor-critic; without it REINFORCE")
     hidden: int = setting(16, doc="units of every hidden layer: more can tell more states apart and need more episodes", ge=1)
+    head: Literal["actions", "parts"] = setting(
+        "actions", doc="a logit for each action (published), or one for each job policy and core policy, which an action adds up"
+    )
     learning_rate: float = setting(0.005, doc="of Adam: larger learns faster, and settles on a bad action sooner", gt=0)
     gamma: float = setting(0.99, doc="discount of a reward for each decision that lies between", ge=0, le=1)
     episodes_per_update: int = setting(8, doc="episodes of a gradient step (published: 1)", ge=1)
