@@ -24,7 +24,7 @@ from schedlab.studies.hetero import prepare
 from schedlab.studies.hetero.core_policies import MORE_CORE_POLICIES
 from schedlab.studies.hetero.environment_settings import ALL_PAIRS, REFERENCE
 from schedlab.studies.hetero.example import SELECTION, learning_workload
-from schedlab.studies.hetero.learner_settings import LEARNER_SETTINGS
+from schedlab.studies.hetero.learner_settings import LEARNER_SETTINGS, PUBLISHED
 from schedlab.studies.hetero.problem import HeteroProblem
 from schedlab.studies.hetero.rules import PAIRS, PairRule
 from schedlab.studies.hetero.settings import HeteroScenario
@@ -224,6 +224,10 @@ def test_mode_reference_names_every_defect():
     assert values["workload"] == {"batsim": WORKLOAD_REFERENCE}
     # routing None of the master's zone changes no number, and neither current SimGrid nor the embedded simulator takes it
     assert values["platform"] == {key: value for key, value in PLATFORM_REFERENCE.items() if key != "master_routing"}
+
+
+def test_the_published_learner_is_named_value_by_value():
+    assert part("learner/hetero/reinforce_published.yaml") == {"name": "reinforce", **PUBLISHED}
 
 
 def test_reference_mode_runs_and_differs(tmp_path):
