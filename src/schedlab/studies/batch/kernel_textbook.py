@@ -2,43 +2,26 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import numpy as np
 from numba import njit
 
 from schedlab.studies.batch.kernel_cluster import COUNT, FREE, counted, insert, occupy, release, score, uncounted
 
 
-class _Room(NamedTuple):
-    """Room for the queue (by rank, or, where scores depend on the clock, in order of submission), its scores, and a plan."""
-
-    queue: np.ndarray
-    scores: np.ndarray
-    times: np.ndarray
-    free: np.ndarray
-    least: np.ndarray
-
-
 @njit(cache=True, error_model="numpy")
 def textbook_starts(columns, order, running, conservative):
     """Fill running.start with the start time of each job."""
     count = len(columns.submit)
-    steps = plan_room(count, len(columns.nodes)) if conservative else 0
-    room = _Room(
-        np.empty(count, dtype=np.int64),
-        np.empty(count if order.power else 0),
-        np.empty(steps),
-        np.empty(steps, dtype=np.int64),
-        np.empty(count + 1, dtype=np.int64),
-    )
-    _follow(columns, order, running, conservative, room)
+    queue = np.empty(count, dtype=np.int64)  # by rank, or, where scores depend on the clock, in order of submission
+    scores = np.empty(count if order.power else 0)
+    room = plan_room(count, len(columns.nodes)) if conservative else 0
+    times, free, least = np.empty(room), np.empty(room, dtype=np.int64), np.empty(count + 1, dtype=np.int64)
+    _follow(columns, order, running, conservative, queue, scores, times, free, least)
 
 
 @uncounted
-def _follow(columns, order, running, conservative, room):
+def _follow(columns, order, running, conservative, queue, scores, times, free, least):
     """Make a pass at each time at which jobs end or arrive."""
-    queue, scores = room.queue, room.scores
     count, waiting, arrived, clock = len(columns.submit), 0, 0, columns.submit[0]
     while waiting or arrived < count:
         if arrived:
@@ -58,7 +41,7 @@ def _follow(columns, order, running, conservative, room):
         if conservative:
             if order.power:
                 _sort(queue, waiting, columns, order, clock, scores)
-            waiting = _conservative_pass(queue, waiting, columns, running, clock, room.times, room.free, room.least)
+            waiting = _conservative_pass(queue, waiting, columns, running, clock, times, free, least)
             if order.power:
                 _resort(queue, waiting)
         elif order.power:
