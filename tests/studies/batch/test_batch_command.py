@@ -11,6 +11,8 @@ import pytest
 from reference import DATA, MEASURES, TRACES, packed, rows
 
 from schedlab.cli.main import main
+from schedlab.studies.batch.learned import save_priority
+from schedlab.studies.batch.linear import PLANNER
 
 LINE = "{id} {submit} -1 {run} {procs} -1 -1 {procs} {requested} -1 1 {user} -1 -1 -1 -1 -1 -1\n"
 HEADER = "; MaxNodes: 8\n; MaxProcs: 8\n"
@@ -126,3 +128,15 @@ def test_options_of_no_meaning_end_with_status_2(capsys):
         main(["batch", "evaluate", "--trace", "a.swf", "--policy", "fcfs", "--backfill", "eazy"])
     assert stopped.value.code == 2
     assert "conservative" in capsys.readouterr().err
+
+
+def test_the_planner_and_a_learned_policy_by_file(capsys, tmp_path):
+    trace = write(tmp_path / "t.swf", (0, 9, 9, 8), (1, 50, 50, 8), (1, 5, 5, 2), (2, 5, 5, 2))
+    save_priority(tmp_path / "policy.zip", PLANNER)
+    where = ("--trace", trace, "--backfill", "easy", "--backfill-order", "area")
+    planned = evaluate(capsys, *where, "--policy", "planner")
+    learned = evaluate(capsys, *where, "--policy", f"learned:{tmp_path / 'policy.zip'}")
+    assert planned["backfill_order"] == "area"
+    assert learned == planned | {"policy": f"learned:{tmp_path / 'policy.zip'}"}
+    assert "there is no such checkpoint" in refused(capsys, "--trace", trace, "--policy", "learned:nowhere.zip")
+    assert "no meaning" in refused(capsys, "--trace", trace, "--policy", "fcfs", "--backfill-order", "area")

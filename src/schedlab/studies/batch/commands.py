@@ -22,9 +22,15 @@ def add_commands(commands: argparse._SubParsersAction) -> None:
     about = "run a window of a trace under a rule and print all measures as one JSON document"
     parser = commands.add_parser("evaluate", help=about, description=about)
     parser.add_argument("--trace", required=True, metavar="FILE", help="trace in the Standard Workload Format, plain or gzip")
-    parser.add_argument("--policy", required=True, metavar="NAME", help="a rule, such as fcfs, sjf, f1, wfp3")
+    parser.add_argument("--policy", required=True, metavar="NAME", help="a rule, such as fcfs, sjf, f1, planner, or learned:FILE")
     parser.add_argument(
         "--backfill", default="none", choices=("none", "legacy", "easy", "conservative"), help="none (default): the chosen job blocks"
+    )
+    parser.add_argument(
+        "--backfill-order",
+        default="default",
+        choices=("default", "fcfs", "area", "rule"),
+        help="which jobs are looked at first when they are backfilled (legacy, easy)",
     )
     parser.add_argument("--start", type=int, default=0, metavar="S", help="first job, counted from 0 after the cleaning (default: 0)")
     parser.add_argument("--jobs", type=int, metavar="N", help="jobs from there on (default: all)")
@@ -52,12 +58,12 @@ def evaluate(arguments: argparse.Namespace) -> tuple[dict[str, Any], Schedule]:
     from schedlab.config.seeds import generator
     from schedlab.studies.batch.jobs import jobs_of, machine_of, prefill, window
     from schedlab.studies.batch.metrics import measures
-    from schedlab.studies.batch.rules import require_rule
-    from schedlab.studies.batch.simulate import simulate
+    from schedlab.studies.batch.simulate import require_order, simulate
     from schedlab.workloads.clean import CleaningSettings, clean
     from schedlab.workloads.swf import read_swf
 
-    require_rule(arguments.policy, "--policy")
+    policy = _policy(arguments.policy)
+    require_order(arguments.backfill, arguments.backfill_order, "--backfill-order")
     if arguments.processors is not None and not 0 < arguments.processors < 2**31:
         raise UserError(f"{arguments.processors} processors", where="--processors", expected="a whole number above 0")
     if arguments.seed < 0:
@@ -71,11 +77,13 @@ def evaluate(arguments: argparse.Namespace) -> tuple[dict[str, Any], Schedule]:
     before = None
     if arguments.warm_start:
         before = prefill(jobs, machine, arguments.start, len(chosen), generator(arguments.seed, "batch", "prefill", arguments.start))
-    schedule = simulate(chosen, machine, arguments.policy, arguments.backfill, kill=arguments.kill, prefill=before)
+    order = arguments.backfill_order
+    schedule = simulate(chosen, machine, policy, arguments.backfill, backfill_order=order, kill=arguments.kill, prefill=before)
     document = {
         "trace": str(arguments.trace),
         "policy": arguments.policy,
         "backfill": arguments.backfill,
+        "backfill_order": order,
         "start": arguments.start,
         **measures(schedule, machine),
         "machine": {"nodes": machine.nodes, "processors": machine.processors},
@@ -84,6 +92,18 @@ def evaluate(arguments: argparse.Namespace) -> tuple[dict[str, Any], Schedule]:
         "cleaning": {"profile": arguments.cleaning, **report.values(), "out_of_order": out_of_order},
     }
     return document, schedule
+
+
+def _policy(name: str) -> Any:
+    """Return what simulates a policy of the command line: a rule's name, or what a file holds."""
+    from schedlab.studies.batch.learned import PREFIX, load_priority
+    from schedlab.studies.batch.rules import require_rule
+
+    if name.startswith(PREFIX):
+        return load_priority(name.removeprefix(PREFIX))
+    if name != "planner":
+        require_rule(name, "--policy")
+    return name
 
 
 def _write_starts(path: Path, schedule: Schedule) -> None:

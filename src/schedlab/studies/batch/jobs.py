@@ -9,6 +9,8 @@ import numpy as np
 from schedlab.config.errors import UserError
 from schedlab.workloads.trace import Trace, job_processors
 
+SHORT = 10.0  # s; a job that ran shorter counts as one of this length in the bounded slowdown
+
 
 @dataclass(frozen=True)
 class Machine:

@@ -51,7 +51,7 @@ def _follow(queue, columns, order, running, least, backfill):
     """Go through the window under the rule."""
     arrive(queue, columns)
     while queue.counts[WAITING]:
-        choose(queue, columns, order, running, _lowest(queue, columns, order), least, backfill)
+        choose(queue, columns, order, running, preferred(queue, columns, order), least, backfill)
 
 
 @njit(inline="always")
@@ -78,16 +78,16 @@ def begin(queue, columns, running, job):
 
 @uncounted
 def _drain(queue, columns, order, running, job, least):
-    shadow = _shadow(columns, running, job)
-    _order_ties(queue, columns, order)
+    shadow = shadow_time(columns, running, job)
+    order_ties(queue, columns, order)
     while columns.nodes[job] > running.size[FREE]:
         if queue.clock[0] + least < shadow:  # else nobody can end before it
-            _fill(queue, columns, running, shadow)
+            backfill_by_submission(queue, columns, running, shadow)
         event(queue, columns, running)
 
 
 @uncounted
-def _order_ties(queue, columns, order):
+def order_ties(queue, columns, order):
     """Put listed jobs of one submit time in the order of their scores: the published rule sorts the queue that is then gone through."""
     kept = 0
     for place in range(queue.counts[LISTED]):
@@ -114,7 +114,7 @@ def _before(queue, columns, order, job, place):
 
 
 @uncounted
-def _fill(queue, columns, running, shadow):
+def backfill_by_submission(queue, columns, running, shadow):
     """Start what fits and ends before the shadow time as requested, in order of submission; close the gaps of the list."""
     kept, clock = 0, queue.clock[0]
     for place in range(queue.counts[LISTED]):
@@ -130,7 +130,7 @@ def _fill(queue, columns, running, shadow):
 
 
 @uncounted
-def _shadow(columns, running, job):
+def shadow_time(columns, running, job):
     """When the job would fit if all ended as requested. Jobs of equal ends take the order of their requests, as in the published one."""
     by_end, expected, count = running.by_end, running.expected, running.size[COUNT]
     for place in range(1, count):
@@ -171,7 +171,7 @@ def arrive(queue, columns):
 
 
 @uncounted
-def _lowest(queue, columns, order):
+def preferred(queue, columns, order):
     """The waiting job of the lowest score, the first of several."""
     if order.power == 0:
         while queue.counts[TAKEN] < queue.counts[ARRIVED]:

@@ -30,6 +30,17 @@ class Order(NamedTuple):
     power: int
 
 
+class Scan(NamedTuple):
+    """In which order jobs are looked at when they are backfilled: FCFS, BY_AREA, or BY_RULE; area (n,): requested time times nodes."""
+
+    by: int
+    area: np.ndarray
+
+
+WRITTEN = -1  # the power of an order whose scores stand in `weight`, written anew at each decision
+FCFS, BY_AREA, BY_RULE = 0, 1, 2
+
+
 class Running(NamedTuple):
     """Running jobs and free nodes.
 
@@ -162,6 +173,10 @@ def release(running, columns):
 
 @njit(inline="always")
 def score(columns, order, job, clock):
-    """The score of a waiting job where it depends on the clock (rules.Priority.at)."""
+    """The score of a waiting job: its rank, where it depends on the clock as rules.Priority.at, or what was written at the decision."""
+    if order.power == 0:
+        return float(order.rank[job])
+    if order.power == WRITTEN:
+        return order.weight[job]
     ratio = (clock - columns.submit[job]) / order.scale[job]
     return -(ratio * ratio * ratio if order.power == 3 else ratio) * order.weight[job]

@@ -5,23 +5,38 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from schedlab.studies.batch.kernel_cluster import COUNT, FREE, counted, insert, occupy, release, score, uncounted
+from schedlab.studies.batch.kernel_cluster import (
+    BY_AREA,
+    BY_RULE,
+    COUNT,
+    FREE,
+    WRITTEN,
+    counted,
+    insert,
+    occupy,
+    release,
+    score,
+    uncounted,
+)
+from schedlab.studies.batch.linear_kernel import write_scores
 
 
 @njit(cache=True, error_model="numpy")
-def textbook_starts(columns, order, running, conservative):
-    """Fill running.start with the start time of each job."""
+def textbook_starts(columns, order, linear, scan, running, conservative):
+    """Fill running.start; `linear` (linear_kernel.Linear) writes the scores where order.power is WRITTEN; scan: kernel_cluster.Scan."""
+    scored = order.power != 0 or scan.by != BY_RULE
     count = len(columns.submit)
     queue = np.empty(count, dtype=np.int64)  # by rank, or, where scores depend on the clock, in order of submission
-    scores = np.empty(count if order.power else 0)
+    scores = np.empty(count if scored else 0)
     room = plan_room(count, len(columns.nodes)) if conservative else 0
     times, free, least = np.empty(room), np.empty(room, dtype=np.int64), np.empty(count + 1, dtype=np.int64)
-    _follow(columns, order, running, conservative, queue, scores, times, free, least)
+    _follow(columns, order, linear, scan, running, conservative, queue, scores, times, free, least)
 
 
 @uncounted
-def _follow(columns, order, running, conservative, queue, scores, times, free, least):
+def _follow(columns, order, linear, scan, running, conservative, queue, scores, times, free, least):
     """Make a pass at each time at which jobs end or arrive."""
+    scored = order.power != 0 or scan.by != BY_RULE
     count, waiting, arrived, clock = len(columns.submit), 0, 0, columns.submit[0]
     while waiting or arrived < count:
         if arrived:
@@ -30,7 +45,7 @@ def _follow(columns, order, running, conservative, queue, scores, times, free, l
         while running.size[COUNT] and running.end[running.by_end[0]] <= clock:
             release(running, columns)
         while arrived < count and columns.submit[arrived] <= clock:
-            if order.power:
+            if scored:
                 queue[waiting] = arrived
             else:
                 insert(queue, waiting, order.rank, arrived)
@@ -38,14 +53,16 @@ def _follow(columns, order, running, conservative, queue, scores, times, free, l
             arrived += 1
         if _smallest(queue, waiting, columns) > running.size[FREE]:
             continue  # no job can start, and nothing else of a pass is kept
+        if order.power == WRITTEN and waiting > 1:
+            write_scores(columns, linear, running, queue[:waiting], clock)
         if conservative:
-            if order.power:
+            if scored:
                 _sort(queue, waiting, columns, order, clock, scores)
             waiting = _conservative_pass(queue, waiting, columns, running, clock, times, free, least)
-            if order.power:
+            if scored:
                 _resort(queue, waiting)
-        elif order.power:
-            waiting = _scored_easy_pass(queue, waiting, columns, order, running, clock, scores)
+        elif scored:
+            waiting = _scored_easy_pass(queue, waiting, columns, order, scan, running, clock, scores)
         else:
             waiting = _easy_pass(queue, waiting, columns, running, clock)
 
@@ -113,7 +130,7 @@ def _easy_pass(queue, size, columns, running, clock):
 
 
 @counted
-def _scored_easy_pass(queue, size, columns, order, running, clock, scores):
+def _scored_easy_pass(queue, size, columns, order, scan, running, clock, scores):
     """The same from a queue in order of submission and scores of this time; a full sort of a deep queue would take most of the time."""
     for place in range(size):
         scores[place] = score(columns, order, queue[place], clock)
@@ -140,7 +157,11 @@ def _scored_easy_pass(queue, size, columns, order, running, clock, scores):
         if may_backfill(columns.nodes[job], columns.requested[job], clock, running.size[FREE], shadow, extra):
             places[found] = place
             found += 1
-    for index in np.argsort(scores[places[:found]], kind="mergesort"):
+    if scan.by == BY_RULE:
+        keys = scores[places[:found]]
+    else:
+        keys = scan.area[queue[places[:found]]] if scan.by == BY_AREA else places[:found].astype(np.float64)
+    for index in np.argsort(keys, kind="mergesort"):
         place = places[index]
         job = queue[place]
         if may_backfill(columns.nodes[job], columns.requested[job], clock, running.size[FREE], shadow, extra):

@@ -8,10 +8,9 @@ import numpy as np
 import pandas as pd
 
 from schedlab.evaluation.job_metrics import bounded_slowdown
-from schedlab.studies.batch.jobs import Machine
+from schedlab.studies.batch.jobs import SHORT, Machine
 from schedlab.studies.batch.simulate import Schedule
 
-SHORT = 10.0  # s; a job that ran shorter counts as one of this length in the bounded slowdown
 RUN_CLASSES = {"run_under_1min": (0, 60), "run_under_1h": (60, 3600), "run_under_1d": (3600, 86400), "run_longer": (86400, np.inf)}
 SIZE_CLASSES = {"procs_1": (0, 1), "procs_2_to_8": (1, 8), "procs_9_to_64": (8, 64), "procs_over_64": (64, np.inf)}
 

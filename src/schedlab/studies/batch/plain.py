@@ -14,7 +14,7 @@ from schedlab.studies.batch.jobs import Jobs, Machine, Prefill
 Score = Callable[[int, float], float]  # (job, clock) -> score
 
 
-class _Cluster:
+class Cluster:
     """Running jobs and free nodes. Jobs are numbered as in the window; those of a prefill follow them."""
 
     def __init__(self, jobs: Jobs, machine: Machine, prefill: Prefill | None = None) -> None:
@@ -57,19 +57,20 @@ class _Cluster:
         self.running.append(job)
 
 
-class BlockingSimulation(_Cluster):
+class BlockingSimulation(Cluster):
     """A window in which the chosen job blocks everything until it fits, with or without the published simulator's backfilling.
 
     queue   waiting jobs that were drawn; those submitted at the present time may be missing. Its order is the caller's to change: jobs
             of one submit time are looked at in this order when they are backfilled
+    scan    the order in which jobs are looked at when they are backfilled, by a score; None: in order of submission
     clock   s of the trace
     start   when each job started; NaN: not yet
     held    the nodes of each job that has started, the first free ones in index order
     """
 
-    def __init__(self, jobs: Jobs, machine: Machine, *, backfill: bool, prefill: Prefill | None = None) -> None:
+    def __init__(self, jobs: Jobs, machine: Machine, *, backfill: bool, prefill: Prefill | None = None, scan: Score | None = None) -> None:
         super().__init__(jobs, machine, prefill)
-        self.backfill = backfill
+        self.backfill, self.scan = backfill, scan
         self._arrive()
 
     @property
@@ -112,12 +113,17 @@ class BlockingSimulation(_Cluster):
         started = []
         while not self.fits(job):
             self.queue.sort(key=lambda waiting: self.submit[waiting])
-            for other in list(self.queue) if self.backfill else ():
+            for other in self._scanned() if self.backfill else ():
                 if self.fits(other) and self.clock + self.requested[other] < shadow:
                     self.begin(other)
                     started.append(other)
             self._event()
         return started
+
+    def _scanned(self) -> list[int]:
+        """Return the queue in the order in which jobs are backfilled: that of submission, or of `scan`."""
+        clock = self.clock
+        return sorted(sorted(self.queue), key=lambda job: self.scan(job, clock)) if self.scan else list(self.queue)
 
     def _shadow(self, job: int) -> float:
         """When the job would fit if all running ones end as requested. The running jobs stay in this order, which decides later ties."""
@@ -149,17 +155,28 @@ def run_rule(simulation: BlockingSimulation, score: Score) -> list[float]:
     """Return the start time of each job of the window when the waiting job of the lowest score is always chosen."""
     while not simulation.done:
         clock = simulation.clock
-        simulation.queue.sort(key=lambda job: (score(job, clock), job))
+        simulation.queue = sorted(simulation.queue, key=lambda job: (score(job, clock), job))
         simulation.choose(simulation.queue[0])
     return simulation.start[: simulation.count]
 
 
-def textbook_starts(jobs: Jobs, machine: Machine, score: Score, policy: str, prefill: Prefill | None = None) -> list[float]:
+def textbook_starts(
+    jobs: Jobs,
+    machine: Machine,
+    score: Score,
+    policy: str,
+    prefill: Prefill | None = None,
+    *,
+    scan: Score | None = None,
+    cluster: Cluster | None = None,
+) -> list[float]:
     """Return the start times under `easy` or `conservative` backfilling of a queue in the order of scores.
 
     A pass takes place at each time at which jobs end or arrive, after all of them; nothing but queue and running jobs is carried on.
+    scan     the order in which EASY looks at jobs behind the first that does not fit; None: that of the scores
+    cluster  the empty cluster to fill, for scores that read it
     """
-    cluster = _Cluster(jobs, machine, prefill)
+    cluster = cluster or Cluster(jobs, machine, prefill)
     while cluster.queue or cluster.arrived < cluster.count:
         arrival = cluster.submit[cluster.arrived] if cluster.arrived < cluster.count else math.inf
         now = max(cluster.clock, min([arrival, *map(cluster.end, cluster.running)])) if cluster.arrived else cluster.clock
@@ -170,16 +187,19 @@ def textbook_starts(jobs: Jobs, machine: Machine, score: Score, policy: str, pre
             cluster.queue.append(cluster.arrived)
             cluster.arrived += 1
         ordered = sorted(cluster.queue, key=lambda job: score(job, now))
-        (_easy_pass if policy == "easy" else _conservative_pass)(cluster, ordered)
+        if policy == "easy":
+            _easy_pass(cluster, ordered, (lambda job, now=now: scan(job, now)) if scan else ordered.index)
+        else:
+            _conservative_pass(cluster, ordered)
     return cluster.start[: cluster.count]
 
 
-def _expected(cluster: _Cluster) -> list[tuple[float, int]]:
+def _expected(cluster: Cluster) -> list[tuple[float, int]]:
     """(expected end, nodes) of the running jobs by expected end: one that has used up its request ends in one second."""
     return sorted((max(cluster.expected_end(job), cluster.clock + 1.0), cluster.nodes[job]) for job in cluster.running)
 
 
-def _easy_pass(cluster: _Cluster, ordered: Sequence[int]) -> None:
+def _easy_pass(cluster: Cluster, ordered: Sequence[int], scan: Callable[[int], float]) -> None:
     waiting = list(ordered)
     while waiting and cluster.fits(waiting[0]):
         cluster.begin(waiting.pop(0))
@@ -190,7 +210,7 @@ def _easy_pass(cluster: _Cluster, ordered: Sequence[int]) -> None:
     free = {end: len(cluster.idle) + sum(nodes for other, nodes in expected if other <= end) for end, _ in expected}
     shadow = min(end for end, nodes in free.items() if nodes >= head)
     extra = free[shadow] - head
-    for job in waiting[1:]:
+    for job in sorted(sorted(waiting[1:]), key=scan):
         if not cluster.fits(job):
             continue
         if cluster.clock + cluster.requested[job] <= shadow:
@@ -200,7 +220,7 @@ def _easy_pass(cluster: _Cluster, ordered: Sequence[int]) -> None:
             cluster.begin(job)
 
 
-def _conservative_pass(cluster: _Cluster, ordered: Sequence[int]) -> None:
+def _conservative_pass(cluster: Cluster, ordered: Sequence[int]) -> None:
     now = cluster.clock
     changes = [(now, len(cluster.idle)), *_expected(cluster)]  # (time, nodes that become free)
     for job in ordered:

@@ -14,6 +14,7 @@ from schedlab.config.schema import NoSettings, validate
 from schedlab.studies.batch.environment_settings import EnvironmentSettings
 from schedlab.studies.batch.jobs import jobs_of, machine_of, prefill, window
 from schedlab.studies.batch.layouts import Layout, Scales, layout_of
+from schedlab.studies.batch.linear import LinearPriority
 from schedlab.studies.batch.metrics import job_table, measures
 from schedlab.studies.batch.rules import RULES, require_rule
 from schedlab.studies.batch.settings import BatchScenario
@@ -44,9 +45,9 @@ METRICS = (
 
 @dataclass(frozen=True)
 class RulePolicy:
-    """A priority rule by name; whole windows are simulated under it at once, so nothing asks it to act."""
+    """A priority rule by name or a linear priority; whole windows are simulated under it at once, so nothing asks it to act."""
 
-    rule: str
+    rule: str | LinearPriority
 
     def reset(self, unit: Unit) -> None:
         """Keep nothing from one window to the next."""
@@ -54,7 +55,8 @@ class RulePolicy:
 
 def rule_maker(name: str) -> RuleMaker:
     """Return the maker of a rule without values of its own."""
-    require_rule(name)
+    if name != "planner":
+        require_rule(name)
 
     def make(params: Mapping[str, Any], problem: Any, seed: int) -> RulePolicy:
         del problem, seed
@@ -64,7 +66,7 @@ def rule_maker(name: str) -> RuleMaker:
     return make
 
 
-RULE_MAKERS = {name: rule_maker(name) for name in RULES}
+RULE_MAKERS = {name: rule_maker(name) for name in (*RULES, "planner")}
 
 
 class BatchProblem:
@@ -124,19 +126,24 @@ class BatchProblem:
         Raises UserError where it chooses a row without a job.
         """
         policy.reset(unit)
-        schedule = self._rule_schedule(policy.rule, unit) if isinstance(policy, RulePolicy) else self._stepped_schedule(policy, unit)
+        if isinstance(policy, RulePolicy):
+            schedule = self.schedule(policy.rule, first_job(unit), unit.seed)
+        else:
+            schedule = self._stepped_schedule(policy, unit)
         table = job_table(schedule)
         found = {**measures(schedule, self.machine), "log_bsld": float(np.log(table["bsld"]).mean())}
         scores = {metric.name: found[metric.name] for metric in METRICS if found[metric.name] is not None}
         return Outcome(scores, details={"jobs": table})
 
-    def _rule_schedule(self, rule: str, unit: Unit) -> Schedule:
-        scenario, start = self.scenario, first_job(unit)
+    def schedule(self, rule: str | LinearPriority, start: int, seed: int) -> Schedule:
+        """Return the schedule of the window from job `start` on; the seed draws what already runs, where the start is warm."""
+        scenario = self.scenario
         chosen = window(self.jobs, self.machine, start, scenario.windows.length)
         before = None
         if scenario.warm_start:
-            before = prefill(self.jobs, self.machine, start, len(chosen), np.random.default_rng(unit.seed))
-        return simulate(chosen, self.machine, rule, scenario.backfill, kill=scenario.kill, prefill=before)
+            before = prefill(self.jobs, self.machine, start, len(chosen), np.random.default_rng(seed))
+        order = scenario.backfill_order
+        return simulate(chosen, self.machine, rule, scenario.backfill, backfill_order=order, kill=scenario.kill, prefill=before)
 
     def _stepped_schedule(self, policy: Policy, unit: Unit) -> Schedule:
         stepper = self._stepper(getattr(policy, "environment", self.scenario.environment))

@@ -12,7 +12,7 @@ from typing import Literal
 
 from numba import njit
 
-from schedlab.studies.batch.metrics import SHORT
+from schedlab.studies.batch.jobs import SHORT
 
 Reward = Literal["episodic", "direct", "sigmoid", "difference", "improvement"]
 REWARDS = ("episodic", "direct", "sigmoid", "difference", "improvement")

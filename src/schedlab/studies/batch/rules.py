@@ -67,6 +67,16 @@ def _positive(values: np.ndarray) -> np.ndarray:
     return np.where(values > 0, values, UNKNOWN_REQUEST)
 
 
+def positive_request(jobs: Jobs) -> np.ndarray:
+    """Return the requested times (n,) s, UNKNOWN_REQUEST where there is none."""
+    return _positive(jobs.requested)
+
+
+def area(jobs: Jobs) -> np.ndarray:
+    """Return requested time times nodes (n,), the room that a job takes in a plan."""
+    return positive_request(jobs) * jobs.nodes
+
+
 def _request(jobs: Jobs) -> np.ndarray:
     return np.maximum(jobs.requested, 0.0)
 

@@ -42,6 +42,11 @@ class BatchScenario(ScenarioSettings):
     backfill: Literal["none", "legacy", "easy", "conservative"] = setting(
         "none", doc="none: the chosen job blocks everything; legacy: the published simulator's; easy, conservative: the textbook's"
     )
+    backfill_order: Literal["default", "fcfs", "area", "rule"] = setting(
+        "default",
+        doc="which jobs are looked at first when they are backfilled (legacy, easy): by submission, by requested time times nodes, or "
+        "by the policy; default: by submission (legacy), by the policy (easy)",
+    )
     kill: bool = setting(False, doc="jobs end at their requested time")
     warm_start: bool = setting(False, doc="a window begins on a machine that runs the jobs before it")
     environment: EnvironmentSettings = section(EnvironmentSettings, doc="what policies that decide job by job see and are rewarded with")

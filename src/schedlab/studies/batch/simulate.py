@@ -1,4 +1,4 @@
-"""One window under one rule: from jobs, machine and rules of the simulation to the schedule."""
+"""One window under one policy: from jobs, machine and rules of the simulation to the schedule."""
 
 from __future__ import annotations
 
@@ -7,14 +7,21 @@ from typing import Literal
 
 import numpy as np
 
+from schedlab.config.errors import UserError
 from schedlab.studies.batch.jobs import Jobs, Machine, Prefill, require_runnable
 from schedlab.studies.batch.kernel_blocking import blocking_starts
-from schedlab.studies.batch.kernel_cluster import columns_of, order_of, running_of
+from schedlab.studies.batch.kernel_cluster import BY_AREA, BY_RULE, FCFS, WRITTEN, Order, Scan, columns_of, order_of, running_of
+from schedlab.studies.batch.kernel_policies import policy_blocking_starts
 from schedlab.studies.batch.kernel_textbook import textbook_starts
-from schedlab.studies.batch.rules import priority
+from schedlab.studies.batch.linear import PLANNER, LinearPriority
+from schedlab.studies.batch.linear_kernel import NO_LINEAR, linear_of
+from schedlab.studies.batch.rules import area, priority
 
 Backfill = Literal["none", "legacy", "easy", "conservative"]
 BACKFILLS = ("none", "legacy", "easy", "conservative")
+BackfillOrder = Literal["default", "fcfs", "area", "rule"]
+BACKFILL_ORDERS = ("default", "fcfs", "area", "rule")
+_SCANS = {"fcfs": FCFS, "area": BY_AREA, "rule": BY_RULE}
 
 
 @dataclass(frozen=True)
@@ -34,32 +41,50 @@ class Schedule:
 def simulate(
     jobs: Jobs,
     machine: Machine,
-    rule: str,
+    policy: str | LinearPriority,
     backfill: Backfill = "none",
     *,
+    backfill_order: BackfillOrder = "default",
     kill: bool = False,
     prefill: Prefill | None = None,
     track_nodes: bool = False,
 ) -> Schedule:
-    """Return the schedule of jobs, in order of submission, under a rule.
+    """Return the schedule of jobs, in order of submission, under a rule, `planner` or a linear priority.
 
     backfill     none: the chosen job blocks everything; legacy: the published simulator's; easy, conservative: those of the textbook
+    backfill_order  in which order jobs are looked at when they are backfilled (legacy, easy): by submission, by requested time times
+                 nodes, or by the policy; default: by submission (legacy), by the policy (easy)
     kill         end jobs at their requested time
     prefill      what already runs at the submit time of the first job; None: nothing
     track_nodes  give every job concrete nodes, the first free ones, in place of counting them; start times are the same
-    Raises UserError for a rule that is none and for jobs that the machine can never run.
+    Raises UserError for a rule that is none, an order that the mode does not have, and jobs that the machine can never run.
     """
+    require_order(backfill, backfill_order)
     require_runnable(jobs, machine)
     jobs = jobs.killed_at_request() if kill else jobs
     prefill = prefill or Prefill(jobs.take(slice(0, 0)), np.empty(0))
     columns = columns_of(jobs, prefill)
-    order = order_of(priority(rule, jobs))
-    running = running_of(columns, prefill, machine, track=track_nodes)
-    if backfill in ("none", "legacy"):
-        blocking_starts(columns, order, running, backfill == "legacy")
+    policy = PLANNER if policy == "planner" else policy
+    if isinstance(policy, LinearPriority):
+        linear = linear_of(policy, jobs, machine)
+        order = Order(np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int64), np.empty(0), linear.scores, WRITTEN)
     else:
-        textbook_starts(columns, order, running, backfill == "conservative")
+        linear, order = NO_LINEAR, order_of(priority(policy, jobs))
+    scan = Scan((FCFS if backfill == "legacy" else BY_RULE) if backfill_order == "default" else _SCANS[backfill_order], area(jobs))
+    running = running_of(columns, prefill, machine, track=track_nodes)
+    if backfill in ("easy", "conservative"):
+        textbook_starts(columns, order, linear, scan, running, backfill == "conservative")
+    elif order.power == WRITTEN or backfill_order != "default":
+        policy_blocking_starts(columns, order, linear, scan, running, backfill == "legacy")
+    else:
+        blocking_starts(columns, order, running, backfill == "legacy")
     held = ()
     if track_nodes:
         held = tuple(running.held[first : first + nodes] for first, nodes in zip(running.first, jobs.nodes, strict=False))
     return Schedule(jobs, running.start[: len(jobs)], held)
+
+
+def require_order(backfill: Backfill, backfill_order: BackfillOrder, where: str = "backfill_order") -> None:
+    """Raise UserError for an order in a mode that looks at jobs in none, or in one that is part of its definition."""
+    if backfill_order != "default" and backfill not in ("legacy", "easy"):
+        raise UserError(f"'{backfill_order}' has no meaning with backfilling '{backfill}'", where=where, expected="backfill legacy or easy")

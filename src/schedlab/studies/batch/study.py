@@ -15,12 +15,13 @@ from schedlab.studies.batch.figure_settings import FIGURE_SETTINGS, figure_files
 from schedlab.studies.batch.problem import METRICS, RULE_MAKERS, BatchProblem
 from schedlab.studies.batch.rules import RULES
 from schedlab.studies.batch.settings import RESULTS_VERSION, BatchScale, BatchScenario
+from schedlab.studies.batch.simulate import require_order
 from schedlab.studies.batch.terms import TERMS
 from schedlab.workloads.settings import WorkloadSettings
 from schedlab.workloads.swf import read_swf
 
 ARCHIVE = "the Parallel Workloads Archive, https://www.cs.huji.ac.il/labs/parallel/workload/"
-PROBLEM = ("workload", "windows", "backfill", "kill", "warm_start", "environment")
+PROBLEM = ("workload", "windows", "backfill", "backfill_order", "kill", "warm_start", "environment")
 
 
 def make_trace(part: Path, trace: Path, report: Path) -> None:
@@ -48,6 +49,10 @@ def check(scenario: BatchScenario) -> Iterable[UserError]:
         yield UserError("a workload file of Batsim is no trace", where="workload.source", expected="lublin or swf")
     if windows.train_share + windows.validation_share >= 1:
         yield UserError("training and validation part leave nothing to test on", where="windows.train_share", expected="a sum below 1")
+    try:
+        require_order(scenario.backfill, scenario.backfill_order)
+    except UserError as error:
+        yield error
     baseline = scenario.environment.baseline
     if baseline not in RULES:
         yield UserError(f"there is no rule '{baseline}'", where="environment.baseline", remedy=did_you_mean(baseline, RULES))

@@ -14,6 +14,7 @@ TERMS = {
     "f4": "requested time * sqrt(processors) + 530000 * log10(submit time), lowest first",
     "wfp3": "(wait / requested time)^3 * processors, highest first",
     "unicep": "wait / (log2(processors) * requested time), highest first",
+    "planner": "simulates the queue as requested with each candidate first and takes the best; nothing is learned",
     "wfp3_legacy": "wfp3 as published, with a wait of -1 - submit time: upside down",
     "unicep_legacy": "unicep as published, with a wait of -1 - submit time: upside down",
 }

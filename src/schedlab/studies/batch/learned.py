@@ -1,0 +1,40 @@
+"""Learned policies of the batch study as files: what `--policy learned:PATH` and the learners load.
+
+A file of kind `batch-priority` holds a linear priority (its features and weights) or the name of the rule that was chosen.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from schedlab.config.errors import UserError
+from schedlab.learning.checkpoints import read_checkpoint, write_checkpoint
+from schedlab.studies.batch.linear import NAMES, LinearPriority
+from schedlab.studies.batch.rules import RULES
+
+KIND = "batch-priority"
+PREFIX = "learned:"
+
+
+def save_priority(path: Path, policy: LinearPriority | str, **about: Any) -> None:
+    """Write a linear priority, or a rule by name, with plain values that say how it was found."""
+    if isinstance(policy, str):
+        write_checkpoint(path, {"kind": KIND, "rule": policy, "about": about})
+    else:
+        write_checkpoint(path, {"kind": KIND, "features": list(NAMES), "about": about}, {"weights": policy.weights})
+
+
+def load_priority(path: Path | str) -> LinearPriority | str:
+    """Return the policy of a file. Raises UserError where it is missing, damaged, or made for other features."""
+    checkpoint = read_checkpoint(path, KIND)
+    rule = checkpoint.meta.get("rule")
+    if isinstance(rule, str) and (rule in RULES or rule == "planner"):
+        return rule
+    features, weights = checkpoint.meta.get("features"), checkpoint.arrays.get("weights")
+    if features != list(NAMES) or weights is None or weights.shape != (len(NAMES),) or not np.isfinite(weights).all():
+        expected = f"a weight for each of {', '.join(NAMES)}"
+        raise UserError("the policy reads other features", where=str(path), expected=expected, remedy="learn it anew")
+    return LinearPriority(weights)
