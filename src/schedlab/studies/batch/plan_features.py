@@ -7,6 +7,8 @@ slowdowns. A job's excess is the cost of its best plan over that of the best pla
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 from numba import njit
 
@@ -15,6 +17,7 @@ from schedlab.studies.batch.rules import area, priority
 
 PLANNED_BY = ("sjf", "smallest", "f1", "area")
 CANDIDATES = 8
+COUNT, FREE = 0, 1  # of kernel_cluster.Running.size
 
 
 def planning_orders(jobs: Jobs) -> np.ndarray:
@@ -23,54 +26,66 @@ def planning_orders(jobs: Jobs) -> np.ndarray:
     return np.stack([np.argsort(score, kind="stable") for score in scores])
 
 
+class _Queue(NamedTuple):
+    """The queue that is planned: its jobs in the order of a rule, and by job - first the bounded slowdown if started now, their sum `base`.
+
+    ends, freed: room for the ends of running and planned jobs and the nodes that become free then
+    """
+
+    jobs: np.ndarray
+    now: np.ndarray
+    first: int
+    base: float
+    ends: np.ndarray
+    freed: np.ndarray
+
+
 @njit(cache=True, error_model="numpy")
 def excess_costs(columns, request, orders, running, jobs, clock, excess):
-    """Write the excess of each waiting job of `jobs`, 0 to 1; 1 for what no plan begins with."""
-    count = len(jobs)
-    first, last = jobs.min(), jobs.max()
-    waits = np.zeros(last - first + 1, dtype=np.bool_)
+    """Write the excess of each waiting job of `jobs` (in order of submission), 0 to 1; 1 for what no plan begins with."""
+    first, last = jobs[0], jobs[-1]
+    now = np.zeros(last - first + 1)  # 0: does not wait
     for job in jobs:
-        waits[job - first] = True
+        now[job - first] = max(1.0, (clock - columns.submit[job] + request[job]) / max(request[job], SHORT))
         excess[job] = np.inf
-    now = np.empty(last - first + 1)  # bounded slowdown if started now
-    queue = np.empty(count, dtype=np.int64)
-    ends, freed = np.empty(running.size[0] + count), np.empty(running.size[0] + count, dtype=np.int64)
+    room = running.size[COUNT] + len(jobs)
+    order, ends, freed = np.empty(len(jobs), dtype=np.int64), np.empty(room), np.empty(room, dtype=np.int64)
     base, least = 0.0, np.inf
     for rule in range(len(orders)):
         size = 0
         for job in orders[rule]:
-            if first <= job <= last and waits[job - first]:
-                queue[size] = job
+            if first <= job <= last and now[job - first] > 0:
+                order[size] = job
                 size += 1
         if rule == 0:
-            for job in queue:
-                now[job - first] = max(1.0, (clock - columns.submit[job] + request[job]) / max(request[job], SHORT))
+            for job in order:
                 base += now[job - first]
+        queue = _Queue(order, now, first, base, ends, freed)
         for place in range(min(size, CANDIDATES)):
-            cost = _cost(columns, request, running, queue, place, clock, now, first, base, 2.0 * least, ends, freed)
+            cost = _cost(columns, request, running, queue, place, clock, 2.0 * least)
             least = min(least, cost)
-            excess[queue[place]] = min(excess[queue[place]], cost)
+            excess[order[place]] = min(excess[order[place]], cost)
     for job in jobs:
         excess[job] = min(excess[job] / least - 1.0, 1.0)
 
 
 @njit(cache=True, error_model="numpy")
-def _cost(columns, request, running, queue, head, clock, now, first, base, most, ends, freed):
-    """The cost of the plan that begins with queue[head]; anything above `most` where it is more."""
-    size = running.size[0]
+def _cost(columns, request, running, queue, head, clock, most):
+    """The cost of the plan that begins with queue.jobs[head]; anything above `most` where it is more."""
+    ends, freed, size = queue.ends, queue.freed, running.size[COUNT]
     for place in range(size):
         job = running.by_request[place]
         ends[place], freed[place] = max(running.expected[job], clock + 1.0), columns.nodes[job]
-    free, time, done, cost = running.size[1], clock, 0, base
-    for step in range(len(queue)):
-        job = queue[head] if step == 0 else queue[step - 1] if step <= head else queue[step]
+    free, time, done, cost = running.size[FREE], clock, 0, queue.base
+    for step in range(len(queue.jobs)):
+        job = queue.jobs[head] if step == 0 else queue.jobs[step - 1] if step <= head else queue.jobs[step]
         while free < columns.nodes[job]:
             time = ends[done]
             free += freed[done]
             done += 1
         free -= columns.nodes[job]
         if time > clock:
-            cost += max(1.0, (time - columns.submit[job] + request[job]) / max(request[job], SHORT)) - now[job - first]
+            cost += max(1.0, (time - columns.submit[job] + request[job]) / max(request[job], SHORT)) - queue.now[job - queue.first]
             if cost > most:
                 break
         end, place = time + request[job], size

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from schedlab.config.contract import Part, Problem, Requirement, Study
+from schedlab.config.contract import Learner, Part, Problem, Requirement, Study
 from schedlab.config.errors import UserError, did_you_mean
 from schedlab.config.freeze import read_part
 from schedlab.config.json_files import read_json
@@ -14,6 +14,7 @@ from schedlab.config.schema import validate
 from schedlab.studies.batch.figure_settings import FIGURE_SETTINGS, figure_files
 from schedlab.studies.batch.problem import METRICS, RULE_MAKERS, BatchProblem
 from schedlab.studies.batch.rules import RULES
+from schedlab.studies.batch.search_settings import ChosenRuleSettings, EvolutionSettings
 from schedlab.studies.batch.settings import RESULTS_VERSION, BatchScale, BatchScenario
 from schedlab.studies.batch.simulate import require_order
 from schedlab.studies.batch.terms import TERMS
@@ -73,6 +74,18 @@ def load_problem(values: Mapping[str, Any], inputs: Mapping[str, Path]) -> Probl
     return BatchProblem(scenario, read_swf(inputs["trace"]), report.get("cleaning", {}).get("maxima"))
 
 
+def _evolution() -> Learner:
+    from schedlab.studies.batch.learner_search import EvolutionLearner
+
+    return EvolutionLearner()
+
+
+def _chosen_rule() -> Learner:
+    from schedlab.studies.batch.learner_search import ChosenRuleLearner
+
+    return ChosenRuleLearner()
+
+
 def _commands(commands: Any) -> None:
     from schedlab.studies.batch.commands import add_commands
 
@@ -87,8 +100,8 @@ STUDY = Study(
     scale=BatchScale,
     metrics=METRICS,
     rules=RULE_MAKERS,
-    learners={},
-    learner_settings={},
+    learners={"evolution": _evolution, "chosen_rule": _chosen_rule},
+    learner_settings={"evolution": EvolutionSettings, "chosen_rule": ChosenRuleSettings},
     figures={"device_speed": "schedlab.studies.batch.figures_speed:draw_device_speed"},
     parts=parts,
     problem_part=problem_values,

@@ -1,0 +1,139 @@
+"""Searches without a network: they better what they start from, keep what validation says, go on with equal bytes, and come back."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from schedlab.config.contract import LearnPaths, Phase, PolicySpec
+from schedlab.config.errors import UserError
+from schedlab.config.schema import validate
+from schedlab.stages.learn import CurveRecorder
+from schedlab.studies.batch import learner_search
+from schedlab.studies.batch.learned import load_priority
+from schedlab.studies.batch.learner_search import ChosenRuleLearner, EvolutionLearner, Judge, merit
+from schedlab.studies.batch.linear import PLAN, PLANNER, LinearPriority
+from schedlab.studies.batch.problem import BatchProblem
+from schedlab.studies.batch.search_settings import CORRECT_RULES, CandidateSettings
+from schedlab.studies.batch.search_windows import best_rule, drawn_windows, spread_windows
+from schedlab.studies.batch.settings import BatchScenario
+from schedlab.studies.batch.study import STUDY
+from schedlab.workloads.prepare import make_trace
+
+WORKLOAD = {"name": "drawn", "source": "lublin", "lublin": {"jobs": 600, "processors": 32, "load": 1.2}}
+SETTINGS = {"population": 6, "windows": 4, "stride": 16, "most_windows": 8, "check_every": 2}
+
+
+def drawn_problem(**values) -> BatchProblem:
+    made = validate(BatchScenario, {"name": "drawn", "seed": 1, "workload": WORKLOAD, "windows": {"length": 48}, **values})
+    return BatchProblem(made, make_trace(made.workload)[0])
+
+
+@pytest.fixture(scope="module")
+def problems() -> dict[str, BatchProblem]:
+    return {"drawn": drawn_problem()}
+
+
+def learn(folder, problems, learner=None, seed: int = 3, steps: int = 4, **params):
+    paths = LearnPaths(params.pop("start", None), folder / "policy.zip", folder / "progress")
+    paths.progress.mkdir(parents=True, exist_ok=True)
+    spec = PolicySpec("policy", "learned", "evolution", {**SETTINGS, **params}, train_on=(Phase(tuple(problems), steps),))
+    with CurveRecorder(paths.progress / "curve.jsonl") as curve:
+        (learner or EvolutionLearner()).learn(problems, spec, seed, paths, curve)
+        return paths.checkpoint.read_bytes(), curve.points()
+
+
+def test_windows_lie_within_their_part(problems) -> None:
+    problem = problems["drawn"]
+    drawn = drawn_windows([problem], 200, np.random.default_rng(0))
+    assert {start for _, start in drawn.places} <= set(range(300 - 48 + 1))
+    assert [start for _, start in spread_windows([problem], "validation", 4, 100).places] == [300, 304, 308, 312]
+    assert len(spread_windows([problem], "train", 1, 7).places) == 7
+    with pytest.raises(UserError, match="the validation part holds no window of 64 jobs"):
+        spread_windows([drawn_problem(windows={"length": 64})], "validation", 4, 100)
+
+
+def test_a_window_is_scored_as_the_problem_scores_it(problems) -> None:
+    problem = problems["drawn"]
+    unit = problem.units("validation")[0]
+    found = spread_windows([problem], "validation", 48, 1).bsld("f1")
+    assert found.tolist() == [problem.rollout(STUDY.rules["f1"]({}, problem, 0), unit).scores["avg_bsld"]]
+
+
+def test_the_chosen_rule_is_the_best_of_validation(problems, tmp_path) -> None:
+    judge = Judge(list(problems.values()), CandidateSettings(stride=16, most_windows=8))
+    for criterion in ("mean", "log"):
+        (tmp_path / criterion).mkdir()
+        paths = LearnPaths(None, tmp_path / criterion / "policy.zip", tmp_path / criterion)
+        params = {"stride": 16, "most_windows": 8, "criterion": criterion}
+        spec = PolicySpec("rule", "learned", "chosen_rule", params, train_on=(Phase(("drawn",), 1),))
+        with CurveRecorder(paths.progress / "curve.jsonl") as curve:
+            ChosenRuleLearner().learn(problems, spec, 0, paths, curve)
+        rule = load_priority(paths.checkpoint)
+        values = judge.rules if criterion == "mean" else {name: np.log(value) for name, value in judge.rules.items()}
+        assert values[rule].mean() == min(value.mean() for value in values.values())
+        assert ChosenRuleLearner().load(paths.checkpoint, problems["drawn"]).rule == rule
+
+
+def test_the_search_betters_its_start_on_training_windows(problems, tmp_path) -> None:
+    _, points = learn(tmp_path, problems, steps=8, starts=["linear"], population=10)
+    course = [point["value"] for point in points if point["metric"] == "fitness"]
+    assert len(course) == 8
+    assert np.mean(course[-2:]) < course[0] - 0.2
+
+
+def test_same_seed_same_bytes_and_another_seed_others(problems, tmp_path) -> None:
+    first, points = learn(tmp_path / "a", problems, candidates=[])
+    again, same_points = learn(tmp_path / "b", problems, candidates=[])
+    other, _ = learn(tmp_path / "c", problems, candidates=[], seed=4)
+    assert first == again and points == same_points
+    assert first != other
+
+
+def test_an_interrupted_search_goes_on_with_equal_bytes(problems, tmp_path, monkeypatch) -> None:
+    whole, points = learn(tmp_path / "whole", problems, candidates=[])
+    advance, calls = learner_search._Search._advance, []
+
+    def killed(*arguments) -> None:
+        calls.append(1)
+        if len(calls) in (3, 8, 9):
+            raise KeyboardInterrupt
+        advance(*arguments)
+
+    monkeypatch.setattr(learner_search._Search, "_advance", killed)
+    for _ in range(3):
+        with pytest.raises(KeyboardInterrupt):
+            learn(tmp_path / "cut", problems, candidates=[])
+    resumed, resumed_points = learn(tmp_path / "cut", problems, candidates=[])
+    assert len(calls) == 3 * 4 + 3
+    assert resumed == whole
+    key = lambda point: tuple(str(point[name]) for name in CurveRecorder.PLACE)  # noqa: E731
+    assert sorted(resumed_points, key=key) == sorted(points, key=key)
+
+
+def test_what_needs_no_search_is_kept_where_no_search_beats_it(problems, tmp_path) -> None:
+    learn(tmp_path, problems, steps=1, starts=["linear"], step_zero=1e-9)
+    kept = load_priority(tmp_path / "policy.zip")
+    judge = Judge(list(problems.values()), CandidateSettings(stride=16, most_windows=8))
+    figures = {name: merit(judge.figures(PLANNER if name == "planner" else name)) for name in (*CORRECT_RULES, "planner")}
+    best = min(figures, key=figures.get)
+    assert (kept if isinstance(kept, str) else "planner") == best
+
+
+def test_a_search_begins_at_its_parent_and_keeps_out_what_it_does_not_weigh(problems, tmp_path) -> None:
+    learn(tmp_path / "parent", problems, starts=["linear"], candidates=[])
+    parent = load_priority(tmp_path / "parent" / "policy.zip")
+    assert isinstance(parent, LinearPriority) and (parent.weights[PLAN:] == 0).all()
+    learn(tmp_path / "child", problems, steps=1, start=tmp_path / "parent" / "policy.zip", candidates=[], step_planner=1e-9)
+    child = load_priority(tmp_path / "child" / "policy.zip")
+    assert child.weights == pytest.approx(parent.weights, abs=1e-6)
+
+
+def test_a_loss_on_training_counts_against_a_gain_on_validation() -> None:
+    assert merit(np.array([-0.2, -0.1, -0.5, -0.5])) == pytest.approx(-0.3)
+    assert merit(np.array([-0.2, -0.1, 0.2, -0.5])) == pytest.approx(-0.1)
+
+
+def test_the_rule_by_mean_and_by_logarithm() -> None:
+    values = {"a": np.array([1.0, 100.0]), "b": np.array([9.0, 40.0])}
+    assert (best_rule("ab", values, "mean"), best_rule("ab", values, "log")) == ("b", "a")
