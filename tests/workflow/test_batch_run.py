@@ -1,4 +1,4 @@
-"""The batch study through the workflow: the trace is made once for all scenarios of it, every rule is scored; the same bytes each time."""
+"""The batch study through the workflow: each trace is made once, every rule and policy is scored; the same bytes each time."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ from checkouts import Checkout, copy_repository
 
 from small_conf import write_scales
 
-RULES = {"fcfs", "sjf", "ljf", "smallest", "largest", "f1", "f2", "f3", "f4", "wfp3", "unicep"}
+RULES = {"fcfs", "sjf", "ljf", "smallest", "largest", "f1", "f2", "f3", "f4", "wfp3", "unicep", "planner"}
+POLICIES = {"chosen-rule-lublin", "chosen-rule-log-lublin", "evolution-lublin"}
 
 
 @pytest.fixture
@@ -21,7 +22,8 @@ def checkout(repository, tmp_path) -> Checkout:
     for name in ("config.yaml", "study/batch.yaml", "figure/theme.yaml"):
         (conf / name).parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(shipped / name, conf / name)
-    shutil.copytree(shipped / "scenario/batch", conf / "scenario/batch")
+    for group in ("scenario", "policy", "learner"):
+        shutil.copytree(shipped / group / "batch", conf / group / "batch")
     write_scales(conf, "batch", "smoke", "small")
     shutil.rmtree(made.folder / "src")
     (made.folder / "src").symlink_to(repository / "src")  # where the compiled kernels are kept
@@ -33,15 +35,21 @@ def test_a_smoke_run_scores_every_rule_and_gives_the_same_bytes_each_time(checko
     made = checkout.hashes()
     scores = pd.read_parquet(checkout.folder / "results/smoke/batch/scores.parquet")
     assert set(scores["scenario"]) == {"lublin", "lublin_easy"}
-    assert set(scores["policy"]) == RULES
+    assert set(scores["policy"]) == RULES | POLICIES
+    chosen = scores[(scores["scenario"] == "lublin") & (scores["split"] == "test") & (scores["metric"] == "avg_bsld")]
+    by_policy = {name: rows.set_index("unit")["value"].to_dict() for name, rows in chosen.groupby("policy")}
+    assert by_policy["chosen-rule-lublin"] in [by_policy[rule] for rule in RULES]
     assert {"validation", "test"} >= set(scores["split"]) >= {"test"}
     jobs = pd.read_parquet(checkout.folder / "results/smoke/batch/details/jobs.parquet")
     assert (jobs["wait"] >= 0).all()
     assert len(list((checkout.folder / "results/smoke/batch/inputs").glob("make_trace-*/trace.swf.gz"))) == 1
-    checkout.edit("conf/scenario/batch/lublin_easy.yaml", "backfill: easy", "backfill: conservative")
+    checkout.edit("conf/scenario/batch/lublin_easy.yaml", "backfill: easy", "backfill: legacy")
     again = checkout.jobs("all", "--config", "scale=smoke")
-    assert {job for job in again if job.startswith(("make_trace", "evaluate"))} == {"evaluate lublin_easy/rules"}
-    checkout.edit("conf/scenario/batch/lublin_easy.yaml", "backfill: conservative", "backfill: easy")
+    assert {job for job in again if job.startswith(("make_trace", "evaluate"))} == {
+        "evaluate lublin_easy/rules",
+        "evaluate lublin_easy/learned",
+    }
+    checkout.edit("conf/scenario/batch/lublin_easy.yaml", "backfill: legacy", "backfill: easy")
     shutil.rmtree(checkout.folder / "results")
     checkout.run("all", "--config", "scale=smoke", cores=1)
     assert checkout.hashes() == made

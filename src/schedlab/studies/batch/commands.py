@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from schedlab.config.errors import UserError
+from schedlab.studies.batch.commands_compare import add_compare_command
 from schedlab.studies.batch.commands_speed import add_speed_command
 
 if TYPE_CHECKING:
@@ -18,7 +19,8 @@ log = logging.getLogger("schedlab.batch")
 
 
 def add_commands(commands: argparse._SubParsersAction) -> None:
-    """Add `evaluate` and `speed`, which set `run` to a function (arguments) -> exit status."""
+    """Add the commands, each of which sets `run` to a function (arguments) -> exit status."""
+    add_compare_command(commands)
     about = "run a window of a trace under a rule and print all measures as one JSON document"
     parser = commands.add_parser("evaluate", help=about, description=about)
     parser.add_argument("--trace", required=True, metavar="FILE", help="trace in the Standard Workload Format, plain or gzip")

@@ -124,12 +124,13 @@ class _Search:
             if state:
                 strategy.restore(state)
                 state = {}
-            for generation in range(strategy.generation, generations):
-                step = number * (generations + 1) + generation + 1
+            longer = self.settings.longer_without_plans
+            count = generations if used.size == len(NAMES) else generations * longer
+            for generation in range(strategy.generation, count):
+                step, last = number * generations * longer + generation + 1, generation + 1 == count
                 self._advance(strategy, used, origin, (start, again), step)
-                if (generation + 1) % self.settings.check_every == 0 or generation + 1 == generations:
+                if (generation + 1) % self.settings.check_every == 0 or last:
                     self._check(tried, _spread(strategy.mean, used, origin), step)
-                last = generation + 1 == generations
                 self._save(tried, number + last, {} if last else strategy.state())
         return self._keep(tried, kept)
 

@@ -15,20 +15,24 @@ class CandidateSettings(Settings):
     """How candidates are judged: on windows of the validation part that may overlap, and on some of the training part."""
 
     stride: int = setting(64, doc="jobs from the start of one validation window to the next", unit="jobs", ge=1)
-    most_windows: int = setting(200, doc="most windows of each part, evenly spread", unit="windows", ge=1)
+    most_windows: int = setting(80, doc="most windows of each part, evenly spread", unit="windows", ge=1)
 
 
 class EvolutionSettings(CandidateSettings):
     """Evolution strategy over the weights of a linear priority; a phase's steps are the generations of each of its searches."""
 
-    population: int = setting(16, doc="points of a generation", ge=4, le=1000)
-    windows: int = setting(48, doc="training windows of a generation, the same for all points", unit="windows", ge=1, le=10_000)
+    population: int = setting(14, doc="points of a generation", ge=4, le=1000)
+    windows: int = setting(32, doc="training windows of a generation, the same for all points", unit="windows", ge=1, le=10_000)
     starts: tuple[Start, ...] = setting(
-        ("linear", "zero", "planner"),
-        doc="where searches begin: linear, zero: all weights 0, without and with plan features; planner: the untrained planner",
+        ("linear", "planner"),
+        doc="where searches begin: linear, zero: all weights 0, without and with plan features; planner: the untrained planner; zero takes "
+        "many times longer than the others, because weights that plan badly make long queues to plan",
         min_length=1,
     )
     restarts: int = setting(1, doc="searches from each start", ge=1, le=100)
+    longer_without_plans: int = setting(
+        4, doc="factor on the generations of searches without plan features, which cost that much less", ge=1
+    )
     step_zero: float = setting(0.5, doc="step size at weights 0", gt=0)
     step_planner: float = setting(0.15, doc="step size at the planner", gt=0)
     fitness: Literal["mean", "log", "ratio", "both"] = setting(

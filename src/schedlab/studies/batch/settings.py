@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 from pydantic import Field, model_validator
 
 from schedlab.config.schema import Settings, section, setting
-from schedlab.config.settings import MOST, ScenarioSettings
+from schedlab.config.settings import MOST, ScenarioSettings, Seeds
 from schedlab.studies.batch.environment_settings import EnvironmentSettings
 from schedlab.workloads.settings import WorkloadSettings
 
@@ -58,3 +58,7 @@ class BatchScale(Settings):
     jobs: int = setting(10000, doc="jobs of a drawn workload", unit="jobs", ge=1)
     length: int = setting(256, doc="jobs of a window", unit="jobs", ge=1)
     windows: int = setting(MOST, doc="most windows of each part", unit="windows", ge=1)
+    seeds: Seeds = setting((0, 1, 2), doc="repetitions of learned policies", min_length=1)
+    population: int = setting(14, doc="points of a generation of the evolution strategy", ge=4, le=MOST)
+    training_windows: int = setting(32, doc="training windows of a generation", unit="windows", ge=1)
+    generations: int = setting(25, doc="generations of each search of the evolution strategy", ge=1)

@@ -1,0 +1,79 @@
+"""A policy against another on the windows of one scenario, by measures that no few congested windows decide alone.
+
+The mean bounded slowdown of windows is heavy-tailed: two or three congested windows can be most of it, and windows in which nobody waits
+count for nothing. So the ratio of the means stands beside that without the worst windows, the geometric mean of the windows' ratios, and
+the share of windows won among those in which the policies of the scenario differ at all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from schedlab.config.errors import UserError, did_you_mean
+from schedlab.config.seeds import generator
+from schedlab.evaluation.statistics import SMALLEST, TIE, Sample, draw_counts, pair, resample, sample
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+METRIC = "avg_bsld"
+WORST = 3  # windows left out of the second mean: those in which either policy is worst
+RESAMPLES, CONFIDENCE = 2000, 0.95
+
+
+def comparisons(scores: pd.DataFrame, policy: str, baselines: tuple[str, ...], split: str = "test") -> Iterator[dict[str, Any]]:
+    """Yield one row a scenario and baseline: ratios of the policy's mean bounded slowdown to the baseline's, with intervals.
+
+    scores: the common table of scores. Raises UserError for a policy that no scenario scores.
+    """
+    rows = scores[(scores["metric"] == METRIC) & (scores["split"] == split)]
+    known = sorted(set(rows["policy"]))
+    for name in (policy, *baselines):
+        if name not in known:
+            raise UserError(f"no scores of '{name}'", where="--policy or --baseline", remedy=did_you_mean(name, known))
+    for scenario, here in rows.groupby("scenario", sort=True):
+        by_policy = {name: sample(found) for name, found in here.groupby("policy", sort=True)}
+        differing = _differing(here)
+        for baseline in baselines:
+            if policy in by_policy and baseline in by_policy and policy != baseline:
+                head = {"scenario": scenario, "policy": policy, "baseline": baseline}
+                yield head | compare_windows(by_policy[policy], by_policy[baseline], differing, generator(0, policy, baseline))
+
+
+def compare_windows(policy: Sample, baseline: Sample, differing: set[str], rng: np.random.Generator) -> dict[str, Any]:
+    """Return the measures of one comparison; `differing` names the windows that count for the share won."""
+    ours, theirs = pair(policy, baseline)
+    mean, other = ours.values.mean(axis=0), theirs.values.mean(axis=0)
+    kept = np.sort(np.argsort(-np.maximum(mean, other), kind="stable")[WORST:])
+    counted = np.array([unit in differing for unit in ours.units])
+    gain = other - mean
+    gain[np.abs(gain) <= TIE * other] = 0.0
+    logs = Sample(np.log(ours.values / theirs.values), ours.weights, ours.blocks, ours.seeds, ours.units, ours.seeded)
+    found = {
+        "seeds": len(ours.seeds),
+        "windows": len(ours.units),
+        "windows_differing": int(counted.sum()),
+        "mean": float(mean.mean()),
+        "baseline_mean": float(other.mean()),
+        "ratio": float(mean.mean() / other.mean()),
+        "ratio_without_worst": float(mean[kept].mean() / other[kept].mean()) if len(kept) else None,
+        "geometric_ratio": float(np.exp(logs.values.mean())),
+        "win_rate": float(((np.sign(gain[counted]) + 1) / 2).mean()) if counted.any() else None,
+    }
+    if ours.block_count >= SMALLEST:
+        counts = draw_counts(ours, RESAMPLES, rng)
+        ratios = resample(ours, "mean", counts) / resample(theirs, "mean", counts)
+        for name, drawn in (("ratio", ratios), ("geometric_ratio", np.exp(resample(logs, "mean", counts)))):
+            found |= {
+                f"{name}_{end}": float(np.quantile(drawn, q)) for end, q in (("low", (1 - CONFIDENCE) / 2), ("high", (1 + CONFIDENCE) / 2))
+            }
+    return found
+
+
+def _differing(rows: pd.DataFrame) -> set[str]:
+    """The windows in which the policies do not all score the same."""
+    extremes = rows.groupby("unit")["value"].agg(["min", "max"])
+    return set(extremes.index[extremes["max"] > extremes["min"] * (1 + TIE)])

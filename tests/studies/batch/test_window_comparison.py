@@ -1,0 +1,58 @@
+"""Ratios of windows against numbers worked out by hand, and the command that prints them."""
+
+from __future__ import annotations
+
+import csv
+import io
+import math
+
+import pandas as pd
+import pytest
+
+from schedlab.cli.main import main
+from schedlab.config.errors import UserError
+from schedlab.evaluation import tables
+from schedlab.studies.batch.window_comparison import comparisons
+
+OURS = [[1.0, 2.0, 3.0, 4.0, 50.0, 60.0, 70.0, 8.0], [1.0, 4.0, 3.0, 4.0, 50.0, 60.0, 70.0, 8.0]]
+RULE = [1.0, 6.0, 3.0, 2.0, 100.0, 60.0, 70.0, 4.0]
+OTHER = [1.0, 6.0, 9.0, 2.0, 100.0, 60.0, 71.0, 4.0]
+
+
+def scores() -> pd.DataFrame:
+    rows = []
+    policies = [("ours", "learned", seed, values) for seed, values in enumerate(OURS)]
+    for name, kind, seed, values in [*policies, ("rule", "rule", 0, RULE), ("other", "rule", 0, OTHER)]:
+        for number, value in enumerate(values):
+            unit = f"test-{number}"
+            about = {"policy": name, "kind": kind, "policy_seed": seed, "trained_on": "", "mode": "default"}
+            place = {"scenario": "here", "split": "test", "unit_kind": "window", "unit": unit, "block": unit, "unit_seed": 0}
+            rows.append({**about, **place, "metric": "avg_bsld", "value": value, "weight": 1.0, "config_hash": "0"})
+    return tables.build(tables.SCORES, rows)
+
+
+def test_ratios_by_hand() -> None:
+    (found,) = comparisons(scores(), "ours", ("rule",))
+    mean = [1, 3, 3, 4, 50, 60, 70, 8]
+    assert found["ratio"] == pytest.approx(sum(mean) / sum(RULE))
+    assert found["ratio_without_worst"] == pytest.approx((1 + 3 + 3 + 4 + 8) / (1 + 6 + 3 + 2 + 4))  # without 100, 70 and 60
+    logs = [math.log(a / b) for values in OURS for a, b in zip(values, RULE, strict=True)]
+    assert found["geometric_ratio"] == pytest.approx(math.exp(sum(logs) / len(logs)))
+    assert (found["windows"], found["windows_differing"]) == (8, 6)  # in windows 0 and 5 all are equal
+    assert found["win_rate"] == pytest.approx((1 + 0.5 + 0 + 1 + 0.5 + 0) / 6)
+    assert found["ratio_low"] < found["ratio"] < found["ratio_high"]
+    assert found["geometric_ratio_low"] < found["geometric_ratio"] < found["geometric_ratio_high"]
+
+
+def test_a_policy_that_is_not_there() -> None:
+    with pytest.raises(UserError, match="no scores of 'rul'"):
+        list(comparisons(scores(), "ours", ("rul",)))
+
+
+def test_the_command(tmp_path, capsys) -> None:
+    tables.write(tables.SCORES, tmp_path / "scores.parquet", scores())
+    assert main(["batch", "compare", str(tmp_path / "scores.parquet"), "--policy", "ours", "--baseline", "rule", "other"]) == 0
+    rows = list(csv.DictReader(io.StringIO(capsys.readouterr().out)))
+    assert [(row["scenario"], row["baseline"]) for row in rows] == [("here", "rule"), ("here", "other")]
+    assert main(["batch", "compare", str(tmp_path / "none.parquet"), "--policy", "a", "--baseline", "b"]) == 2
+    assert "there is no such table" in capsys.readouterr().err
