@@ -129,9 +129,13 @@ def test_a_search_begins_at_its_parent_and_keeps_out_what_it_does_not_weigh(prob
     assert child.weights == pytest.approx(parent.weights, abs=1e-6)
 
 
-def test_a_loss_on_training_counts_against_a_gain_on_validation() -> None:
-    assert merit(np.array([-0.2, -0.1, -0.5, -0.5])) == pytest.approx(-0.3)
-    assert merit(np.array([-0.2, -0.1, 0.2, -0.5])) == pytest.approx(-0.1)
+def test_a_candidate_is_judged_on_validation_and_training_windows_together(problems) -> None:
+    judge = Judge(list(problems.values()), CandidateSettings(stride=16, most_windows=8))
+    figures = judge.figures("ljf")
+    both = [np.concatenate([judge.validation.bsld(rule), judge.training.bsld(rule)]) for rule in ("ljf", judge.rule)]
+    assert figures[4:].tolist() == pytest.approx([np.log(both[0].mean() / both[1].mean()), np.log(both[0] / both[1]).mean()])
+    assert merit(figures) == pytest.approx(figures[4] + figures[5])
+    assert judge.figures(judge.rule).tolist() == [0.0] * 6
 
 
 def test_the_rule_by_mean_and_by_logarithm() -> None:

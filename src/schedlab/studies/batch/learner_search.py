@@ -1,8 +1,8 @@
 """Learning without a network: an evolution strategy over the weights of the linear priority, and the rule that validation chooses.
 
-A search overfits to a few congested training windows easily. So its candidates, the points that it passed through, are judged on windows
-of the validation part, by the mean and by the mean logarithm, must not lose to the chosen rule on the training part, and stand against the
-rules and the untrained planner: what is kept may be one of those.
+A search overfits to a few congested training windows easily, and a validation part may hold hardly any. So its candidates, the points that
+it passed through, are judged on windows of the validation part and as many of the training part together, by the mean and by the mean
+logarithm, and stand against the rules and the untrained planner: what is kept may be one of those.
 """
 
 from __future__ import annotations
@@ -81,19 +81,20 @@ class Judge:
         self._reference = self.rules[self.rule], self.training.bsld(self.rule)
 
     def figures(self, candidate: Candidate) -> np.ndarray:
-        """Return (validation mean, validation log, training mean, training log), each relative to the rule as a logarithm."""
-        parts = zip((self.validation, self.training), self._reference, strict=True)
-        return np.array([number for windows, reference in parts for number in relative(windows.bsld(candidate), reference)])
+        """Return (mean, log) on validation windows, on training windows and on both together (6,): relative to the rule, as logarithms."""
+        own = [windows.bsld(candidate) for windows in (self.validation, self.training)]
+        pairs = [*zip(own, self._reference, strict=True), (np.concatenate(own), np.concatenate(self._reference))]
+        return np.array([number for values, reference in pairs for number in relative(values, reference)])
 
 
 def merit(figures: np.ndarray) -> float:
-    """Return what a candidate is kept for, lowest first: validation by mean and by logarithm; a loss on training counts against it."""
-    return float(figures[:2].sum() + np.maximum(figures[2:], 0.0).sum())
+    """Return what a candidate is kept for, lowest first: the mean and the logarithm on validation and training windows together."""
+    return float(figures[4:].sum())
 
 
 @dataclass
 class _Tried:
-    """The candidates so far: weights (k, 12) of searches, and the figures (k, 4) of each."""
+    """The candidates so far: weights (k, 12) of searches, and the figures (k, 6) of each."""
 
     weights: np.ndarray
     figures: np.ndarray
@@ -115,7 +116,7 @@ class _Search:
     def run(self, generations: int, kept: Candidate | None) -> Candidate:
         """Return the best of what was found, of `kept`, and of what needs no search."""
         starts = [(start, again) for start in self._starts(kept) for again in range(self.settings.restarts)]
-        tried = _Tried(np.empty((0, len(NAMES))), np.empty((0, 4)))
+        tried = _Tried(np.empty((0, len(NAMES))), np.empty((0, 6)))
         done, state = self._resume(tried)
         for number, (start, again) in enumerate(starts):
             if number < done:
@@ -136,7 +137,7 @@ class _Search:
 
     def about(self, kept: Candidate) -> dict[str, Any]:
         """Return what the policy's file says of how it was found."""
-        names = ("validation_mean", "validation_log", "training_mean", "training_log")
+        names = ("validation_mean", "validation_log", "training_mean", "training_log", "both_mean", "both_log")
         figures = self.judge.figures(kept)
         return {"against": self.judge.rule, "log_ratios": dict(zip(names, figures.tolist(), strict=True))}
 
@@ -175,7 +176,7 @@ class _Search:
     def _check(self, tried: _Tried, weights: np.ndarray, step: int) -> None:
         figures = self.judge.figures(LinearPriority(weights))
         tried.add(weights, figures)
-        for split, (mean, logarithm) in (("validation", figures[:2]), ("train", figures[2:])):
+        for split, (mean, logarithm) in (("validation", figures[:2]), ("train", figures[2:4])):
             self.curve("ratio_to_rule", float(np.exp(mean)), step=step, phase=self.phase, split=split)
             self.curve("geometric_ratio_to_rule", float(np.exp(logarithm)), step=step, phase=self.phase, split=split)
 

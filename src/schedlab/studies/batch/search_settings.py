@@ -12,7 +12,7 @@ Start = Literal["linear", "zero", "planner"]
 
 
 class CandidateSettings(Settings):
-    """How candidates are judged: on windows of the validation part that may overlap, and on some of the training part."""
+    """How candidates are judged: on windows of the validation part, which may overlap, and on as many of the training part."""
 
     stride: int = setting(64, doc="jobs from the start of one validation window to the next", unit="jobs", ge=1)
     most_windows: int = setting(80, doc="most windows of each part, evenly spread", unit="windows", ge=1)
