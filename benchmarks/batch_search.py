@@ -12,6 +12,7 @@ import argparse
 import sys
 import tempfile
 import time
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -25,7 +26,7 @@ from schedlab.studies.batch.learned import load_priority
 from schedlab.studies.batch.learner_search import EvolutionLearner
 from schedlab.studies.batch.problem import BatchProblem
 from schedlab.studies.batch.search_settings import CORRECT_RULES
-from schedlab.studies.batch.search_windows import best_rule, spread_windows
+from schedlab.studies.batch.search_windows import Windows, best_rule, spread_windows
 from schedlab.studies.batch.settings import BatchScenario
 from schedlab.studies.batch.window_comparison import compare_windows
 from schedlab.workloads.prepare import make_trace
@@ -70,12 +71,16 @@ def as_sample(values: list[np.ndarray], *, seeded: bool) -> Sample:
     return Sample(table, np.ones_like(table), np.arange(table.shape[1]), tuple(range(len(table))), units, seeded)
 
 
+@cache
+def rules_of(problem: BatchProblem) -> tuple[Windows, dict[str, np.ndarray], dict[str, np.ndarray]]:
+    """Return (test windows, rule -> its values there, the planner's among them, rule -> its values on validation windows)."""
+    test, validation = spread_windows([problem], "test", LENGTH, 1000), spread_windows([problem], "validation", 64, 200)
+    return test, {rule: test.bsld(rule) for rule in (*CORRECT_RULES, "planner")}, {rule: validation.bsld(rule) for rule in CORRECT_RULES}
+
+
 def rows_of(name: str, origin: str, problem: BatchProblem, policies: list[object]) -> list[dict[str, object]]:
     """Compare policies learned on `origin` (one a seed) with rules and the planner on the test windows of a trace."""
-    test = spread_windows([problem], "test", LENGTH, 1000)
-    validation = spread_windows([problem], "validation", 64, 200)
-    on_test = {rule: test.bsld(rule) for rule in (*CORRECT_RULES, "planner")}
-    on_validation = {rule: validation.bsld(rule) for rule in CORRECT_RULES}
+    test, on_test, on_validation = rules_of(problem)
     baselines = {
         "chosen by mean": best_rule(CORRECT_RULES, on_validation, "mean"),
         "chosen by log": best_rule(CORRECT_RULES, on_validation, "log"),
