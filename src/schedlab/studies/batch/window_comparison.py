@@ -44,7 +44,10 @@ def comparisons(scores: pd.DataFrame, policy: str, baselines: tuple[str, ...], s
 
 
 def compare_windows(policy: Sample, baseline: Sample, differing: set[str], rng: np.random.Generator) -> dict[str, Any]:
-    """Return the measures of one comparison; `differing` names the windows that count for the share won."""
+    """Return the measures of one comparison; `differing` names the windows that count for the share won.
+
+    Intervals are over seeds and windows; below five seeds over windows alone, for the mean of these seeds.
+    """
     ours, theirs = pair(policy, baseline)
     mean, other = ours.values.mean(axis=0), theirs.values.mean(axis=0)
     kept = np.sort(np.argsort(-np.maximum(mean, other), kind="stable")[WORST:])
@@ -64,6 +67,8 @@ def compare_windows(policy: Sample, baseline: Sample, differing: set[str], rng: 
         "win_rate": float(((np.sign(gain[counted]) + 1) / 2).mean()) if counted.any() else None,
     }
     if ours.block_count >= SMALLEST:
+        if len(ours.seeds) < SMALLEST:
+            ours, theirs, logs = (_averaged(side) for side in (ours, theirs, logs))
         counts = draw_counts(ours, RESAMPLES, rng)
         ratios = resample(ours, "mean", counts) / resample(theirs, "mean", counts)
         for name, drawn in (("ratio", ratios), ("geometric_ratio", np.exp(resample(logs, "mean", counts)))):
@@ -71,6 +76,12 @@ def compare_windows(policy: Sample, baseline: Sample, differing: set[str], rng: 
                 f"{name}_{end}": float(np.quantile(drawn, q)) for end, q in (("low", (1 - CONFIDENCE) / 2), ("high", (1 + CONFIDENCE) / 2))
             }
     return found
+
+
+def _averaged(side: Sample) -> Sample:
+    """The mean over seeds as one seed."""
+    values, weights = side.values.mean(axis=0, keepdims=True), side.weights.mean(axis=0, keepdims=True)
+    return Sample(values, weights, side.blocks, side.seeds[:1], side.units, side.seeded)
 
 
 def _differing(rows: pd.DataFrame) -> set[str]:
