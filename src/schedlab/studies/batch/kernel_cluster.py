@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numba import njit
@@ -31,10 +31,14 @@ class Order(NamedTuple):
 
 
 class Scan(NamedTuple):
-    """In which order jobs are looked at when they are backfilled: FCFS, BY_AREA, or BY_RULE; area (n,): requested time times nodes."""
+    """In which order jobs are looked at when they are backfilled: FCFS, BY_AREA, or BY_RULE; area (n,): requested time times nodes.
+
+    linear: what writes the scores where the power of the order is WRITTEN (linear_kernel.Linear)
+    """
 
     by: int
     area: np.ndarray
+    linear: Any
 
 
 WRITTEN = -1  # the power of an order whose scores stand in `weight`, written anew at each decision

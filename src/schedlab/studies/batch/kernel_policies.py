@@ -22,8 +22,8 @@ from schedlab.studies.batch.linear_kernel import write_scores
 
 
 @njit(cache=True, error_model="numpy")
-def policy_blocking_starts(columns, order, linear, scan, running, backfill):
-    """Fill running.start; `linear` (linear_kernel.Linear) writes the scores where order.power is WRITTEN; scan: kernel_cluster.Scan."""
+def policy_blocking_starts(columns, order, scan, running, backfill):
+    """Fill running.start with the start time of each job."""
     count = len(columns.submit)
     queue = Queue(
         np.empty(count if order.power == 0 else 0, dtype=np.int64),
@@ -35,7 +35,7 @@ def policy_blocking_starts(columns, order, linear, scan, running, backfill):
     arrive(queue, columns)
     while queue.counts[WAITING]:
         if order.power == WRITTEN and queue.counts[WAITING] > 1:
-            write_scores(columns, linear, running, _waiting(queue), queue.clock[0])
+            write_scores(columns, scan.linear, running, _waiting(queue), queue.clock[0])
         job = preferred(queue, columns, order)
         if columns.nodes[job] > running.size[FREE] and backfill:
             shadow = shadow_time(columns, running, job)
@@ -45,7 +45,7 @@ def policy_blocking_starts(columns, order, linear, scan, running, backfill):
                 if scan.by == FCFS:
                     backfill_by_submission(queue, columns, running, shadow)
                 elif running.size[FREE] and queue.counts[WAITING] > 1:
-                    _backfill_by(queue, columns, order, linear, scan, running, shadow)
+                    _backfill_by(queue, columns, order, scan, running, shadow)
             event(queue, columns, running)
         begin(queue, columns, running, job)
         while not queue.counts[WAITING] and queue.counts[ARRIVED] < count:
@@ -53,12 +53,12 @@ def policy_blocking_starts(columns, order, linear, scan, running, backfill):
 
 
 @njit(cache=True, error_model="numpy")
-def _backfill_by(queue, columns, order, linear, scan, running, shadow):
+def _backfill_by(queue, columns, order, scan, running, shadow):
     """Start what fits and ends before the shadow time as requested, in order of area or of the scores of this time."""
     jobs, clock = _waiting(queue), queue.clock[0]
     keys = np.empty(len(jobs))
     if scan.by != BY_AREA and order.power == WRITTEN:
-        write_scores(columns, linear, running, jobs, clock)
+        write_scores(columns, scan.linear, running, jobs, clock)
     for place in range(len(jobs)):
         keys[place] = scan.area[jobs[place]] if scan.by == BY_AREA else score(columns, order, jobs[place], clock)
     for place in np.argsort(keys, kind="mergesort"):

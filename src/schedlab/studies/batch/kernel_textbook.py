@@ -22,20 +22,21 @@ from schedlab.studies.batch.linear_kernel import write_scores
 
 
 @njit(cache=True, error_model="numpy")
-def textbook_starts(columns, order, linear, scan, running, conservative):
-    """Fill running.start; `linear` (linear_kernel.Linear) writes the scores where order.power is WRITTEN; scan: kernel_cluster.Scan."""
+def textbook_starts(columns, order, scan, running, conservative):
+    """Fill running.start with the start time of each job."""
     scored = order.power != 0 or scan.by != BY_RULE
     count = len(columns.submit)
     queue = np.empty(count, dtype=np.int64)  # by rank, or, where scores depend on the clock, in order of submission
     scores = np.empty(count if scored else 0)
     room = plan_room(count, len(columns.nodes)) if conservative else 0
     times, free, least = np.empty(room), np.empty(room, dtype=np.int64), np.empty(count + 1, dtype=np.int64)
-    _follow(columns, order, linear, scan, running, conservative, queue, scores, times, free, least)
+    _follow(columns, order, scan, running, conservative, queue, scores, (times, free, least))
 
 
 @uncounted
-def _follow(columns, order, linear, scan, running, conservative, queue, scores, times, free, least):
-    """Make a pass at each time at which jobs end or arrive."""
+def _follow(columns, order, scan, running, conservative, queue, scores, plan):
+    """Make a pass at each time at which jobs end or arrive; plan: room for conservative backfilling."""
+    times, free, least = plan
     scored = order.power != 0 or scan.by != BY_RULE
     count, waiting, arrived, clock = len(columns.submit), 0, 0, columns.submit[0]
     while waiting or arrived < count:
@@ -54,7 +55,7 @@ def _follow(columns, order, linear, scan, running, conservative, queue, scores, 
         if _smallest(queue, waiting, columns) > running.size[FREE]:
             continue  # no job can start, and nothing else of a pass is kept
         if order.power == WRITTEN and waiting > 1:
-            write_scores(columns, linear, running, queue[:waiting], clock)
+            write_scores(columns, scan.linear, running, queue[:waiting], clock)
         if conservative:
             if scored:
                 _sort(queue, waiting, columns, order, clock, scores)

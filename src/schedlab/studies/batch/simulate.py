@@ -70,12 +70,12 @@ def simulate(
         order = Order(np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int64), np.empty(0), linear.scores, WRITTEN)
     else:
         linear, order = NO_LINEAR, order_of(priority(policy, jobs))
-    scan = Scan((FCFS if backfill == "legacy" else BY_RULE) if backfill_order == "default" else _SCANS[backfill_order], area(jobs))
+    scan = Scan((FCFS if backfill == "legacy" else BY_RULE) if backfill_order == "default" else _SCANS[backfill_order], area(jobs), linear)
     running = running_of(columns, prefill, machine, track=track_nodes)
     if backfill in ("easy", "conservative"):
-        textbook_starts(columns, order, linear, scan, running, backfill == "conservative")
+        textbook_starts(columns, order, scan, running, backfill == "conservative")
     elif order.power == WRITTEN or backfill_order != "default":
-        policy_blocking_starts(columns, order, linear, scan, running, backfill == "legacy")
+        policy_blocking_starts(columns, order, scan, running, backfill == "legacy")
     else:
         blocking_starts(columns, order, running, backfill == "legacy")
     held = ()
