@@ -224,6 +224,63 @@ def test_what_json_cannot_hold_is_told_where_the_conversation_is_recorded(tmp_pa
     assert "Traceback" not in error
 
 
+COMPUTING = {"nb_res": 1, "jobs": [{"id": 0, "subtime": 0, "res": 1, "walltime": 60, "profile": "p"}]}
+PSTATE_SETTER = """
+from batsim.batsim import BatsimScheduler
+from procset import ProcSet
+class Mine(BatsimScheduler):
+    def onJobSubmission(self, job):
+        self.bs.set_resource_state(ProcSet(0), 0)
+        job.allocation = ProcSet(0)
+        self.bs.execute_job(job)
+    def onMachinePStateChanged(self, nodeid, pstate):
+        pass
+    def onJobCompletion(self, job):
+        pass
+"""
+
+
+def run_on_managed_cores(tmp_path, scheduler, profile, *arguments):
+    """A workload of one job on cores that begin in a pstate of 0.001 flop/s."""
+    assert main(["platform", "generate", "synthetic", str(tmp_path / "platform.xml")]) == 0
+    (tmp_path / "workload.json").write_text(json.dumps(COMPUTING | {"profiles": {"p": profile}}))
+    files = ["-p", str(tmp_path / "platform.xml"), "-w", str(tmp_path / "workload.json"), "--export", str(tmp_path / "run")]
+    return main(["sim", "run", *files, "--scheduler", str(scheduler), *arguments])
+
+
+COMPUTES = {"type": "parallel_homogeneous", "cpu": 1e9, "com": 0}
+
+
+def test_our_schedulers_refuse_cores_that_begin_in_a_pstate_that_computes_nothing(tmp_path, capsys):
+    assert run_on_managed_cores(tmp_path, "easy", COMPUTES) == 2
+    error = capsys.readouterr().err
+    assert "platform.xml: 64 hosts begin in a pstate that computes next to nothing, and easy sets no pstates" in error
+    assert "--set pstates.managed=false" in error
+    assert not (tmp_path / "run_jobs.csv").exists()
+
+
+def test_pstates_do_not_matter_to_jobs_that_only_take_time(tmp_path, caplog):
+    assert run_on_managed_cores(tmp_path, "easy", {"type": "delay", "delay": 5}) == 0
+    assert "warning" not in caplog.text
+
+
+def test_other_schedulers_that_set_no_pstate_are_warned_of_in_one_line(tmp_path, caplog):
+    assert run_on_managed_cores(tmp_path, "easyBackfill", COMPUTES) == 0
+    (warning,) = [record.message for record in caplog.records if "warning" in record.message]
+    assert "the scheduler set no other: 0 of 1 jobs succeeded (1 killed or failed, 0 rejected)" in warning
+
+
+def test_a_scheduler_that_sets_pstates_is_not_warned_of(tmp_path, caplog):
+    (tmp_path / "mine.py").write_text(PSTATE_SETTER)
+    assert run_on_managed_cores(tmp_path, tmp_path / "mine.py", COMPUTES, "--energy") == 0
+    assert "warning" not in caplog.text
+
+
+def test_a_run_without_any_success_is_warned_of(tmp_path, caplog):
+    assert run_delays(tmp_path, scheduler=own_scheduler(tmp_path, "self.bs.reject_jobs([job])")) == 0
+    assert "warning: 0 of 60 jobs succeeded (0 killed or failed, 60 rejected)" in caplog.text
+
+
 def test_the_same_call_runs_a_real_batsim(tmp_path, monkeypatch, capsys):
     binary = stand_in(tmp_path, monkeypatch)
     assert run_delays(tmp_path, "--backend", "batsim", "--batsim", str(binary), scheduler="easyBackfill") == 0

@@ -12,6 +12,9 @@ from schedlab.batsim.resource_set import ResourceSet
 from schedlab.config.errors import UserError
 from schedlab.platforms.batsim_xml import Host
 
+ALMOST_NOTHING = 1e-6
+"""Share of a host's fastest pstate up to which another one is no speed to compute at: it marks what the host does, as an idle one does."""
+
 
 class State(IntEnum):
     """State of a host; an unavailable one is counted as nothing else."""
@@ -69,6 +72,12 @@ class Machines:
             if mask & hosts.mask:
                 return f"resource {_lowest(mask & hosts.mask)} {reason}"
         return ""
+
+    def still(self) -> int:
+        """Return how many hosts are awake in a pstate that computes next to nothing (ALMOST_NOTHING)."""
+        pairs = zip(self.hosts, self.pstates, strict=True)
+        slow = [number for number, (host, pstate) in enumerate(pairs) if host.speeds[pstate] <= ALMOST_NOTHING * max(host.speeds)]
+        return sum(not self.asleep >> number & 1 for number in slow)
 
     def start_job(self, hosts: ResourceSet, now: float) -> None:
         """Let a job occupy hosts."""

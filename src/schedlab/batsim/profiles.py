@@ -152,6 +152,12 @@ def link_profiles(profiles: Mapping[str, Profile], where: Callable[[str], str]) 
     _refuse_cycles(profiles, where)
 
 
+def computes(profiles: Mapping[str, Profile]) -> bool:
+    """Tell whether some profile computes, so that the hosts' speeds matter."""
+    amounts = (getattr(profile, "cpu", 0.0) for profile in profiles.values())
+    return any(any(amount) if isinstance(amount, tuple) else amount for amount in amounts)
+
+
 def used_profiles(profiles: Mapping[str, Profile], first: str) -> set[str]:
     """Names of a profile and of all that it may run, known or not."""
     found, waiting = {first}, [first]

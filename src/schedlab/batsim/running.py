@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import logging
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -12,9 +13,12 @@ from typing import Any, Literal
 from schedlab.batsim.backend import Backend, recorded
 from schedlab.batsim.options import Options
 from schedlab.batsim.pybatsim_bus import SchedulerFailed, run_pybatsim
-from schedlab.batsim.scheduler_loading import load_scheduler
+from schedlab.batsim.scheduler_loading import OURS, load_scheduler
 from schedlab.batsim.time_limit import TimeIsUp, TimeLimit
+from schedlab.config.errors import UserError
 
+FULL_SPEED = "write the platform for schedulers that set no pstates: schedlab platform generate ... --set pstates.managed=false"
+log = logging.getLogger(__name__)
 BackendKind = Literal["embedded", "batsim"]
 
 
@@ -74,21 +78,45 @@ def simulate(
     binary: str = "batsim",
     messages: Path | str | None = None,
     limits: Limits | None = None,
-    between: Callable[[Backend], Backend] = lambda opened: opened,
+    between: Callable[[Backend], Backend] | None = None,
 ) -> dict[str, float]:
     """Run a scheduler on a back end to the end, write the output files, and return the row of PREFIX_schedule.csv.
 
     scheduler   name or FILE.py[:CLASS], see load_scheduler
     messages    file for the conversation, see `recorded`
-    between     puts something between scheduler and back end that hears and changes what they say
+    between     puts something between scheduler and back end that hears and changes what they say; it then sets the pstates, too
 
-    Raises UserError for wrong inputs; SchedulerFailed, ProtocolError, SimulationDeadlock, BatsimFailed where the work fails.
+    Raises UserError for wrong inputs; SchedulerFailed, ProtocolError, SimulationDeadlock, BatsimFailed where the work fails. Logs a
+    warning where the result looks like a mistake, see `warn_of`.
     """
     limits = limits or Limits()
     made = _load_in_time(limits.scheduler, scheduler, scheduler_options, inputs.prefix)
     with open_backend(backend, inputs, binary=binary, seconds=limits.simulator) as opened, recorded(opened, messages) as conversation:
-        run_pybatsim(between(conversation), made, message_limit=limits.scheduler)
-    return read_summary(inputs.prefix)
+        if scheduler in OURS and between is None and (still := _still_hosts(opened)):
+            raise UserError(f"{still}, and {scheduler} sets no pstates", where=str(inputs.platform), remedy=FULL_SPEED)
+        run_pybatsim(between(conversation) if between else conversation, made, message_limit=limits.scheduler)
+    row = read_summary(inputs.prefix)
+    warn_of(row, opened)
+    return row
+
+
+def warn_of(row: dict[str, float], backend: Backend) -> None:
+    """Log one line where the summary of a run looks like a mistake: hosts that nobody brought to speed, or no job that succeeded."""
+    if not row["nb_grouped_switches"] and (still := _still_hosts(backend)):
+        log.warning("warning: %s, and the scheduler set no other: %s; %s", still, _successes(row), FULL_SPEED)
+    elif row["nb_jobs"] and not row["nb_jobs_success"]:
+        log.warning("warning: %s", _successes(row))
+
+
+def _successes(row: dict[str, float]) -> str:
+    failed = f"{row['nb_jobs_killed']:.0f} killed or failed, {row['nb_jobs_rejected']:.0f} rejected"
+    return f"{row['nb_jobs_success']:.0f} of {row['nb_jobs']:.0f} jobs succeeded ({failed})"
+
+
+def _still_hosts(backend: Backend) -> str:
+    """Say how many hosts begin in a pstate that computes next to nothing; empty where none does, or where a real Batsim knows it alone."""
+    still = getattr(backend, "still_hosts", 0)
+    return f"{still} hosts begin in a pstate that computes next to nothing" if still else ""
 
 
 def _load_in_time(seconds: float | None, scheduler: str, options: dict[str, Any] | None, prefix: str) -> Any:

@@ -26,6 +26,7 @@ from schedlab.batsim.network import Network
 from schedlab.batsim.options import Options
 from schedlab.batsim.outputs import Outputs
 from schedlab.batsim.power import PowerStates
+from schedlab.batsim.profiles import computes
 from schedlab.batsim.records import Records
 from schedlab.batsim.registry import Registry
 from schedlab.batsim.reply import checked_events
@@ -41,8 +42,9 @@ from schedlab.platforms.batsim_xml import Host, Platform
 class Simulation:
     """One run: `next_message` and `answer` in turn, until `next_message` returns None.
 
-    `records.job_listener`, where set, is called with each job that ends. Raises UserError for a platform, workloads and options
-    that do not go together.
+    `records.job_listener`, where set, is called with each job that ends. `still_hosts` is the number of hosts that jobs want to compute
+    on and that begin in a pstate which computes next to nothing, until the scheduler sets another. Raises UserError for a platform,
+    workloads and options that do not go together.
     """
 
     def __init__(self, platform: Platform, workloads: Sequence[Workload], options: Options, outputs: Outputs | None = None) -> None:
@@ -59,6 +61,7 @@ class Simulation:
         self.agenda = Agenda()
         self._mailbox = Mailbox(self.agenda)
         self.machines = Machines(compute_hosts, options.compute_sharing, options.energy, platform.where)
+        self.still_hosts = self.machines.still() if any(computes(workload.profiles) for workload in workloads) else 0
         self.meter = EnergyMeter(compute_hosts, platform.where) if options.energy else None
         self.registry = Registry(workloads, options.dynamic_jobs and not options.profile_reuse)
         self._network = Network(platform, self._hosts, options.network == "ignore")

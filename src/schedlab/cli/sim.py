@@ -105,7 +105,7 @@ def _run(arguments: argparse.Namespace) -> int:
 def _serve(arguments: argparse.Namespace) -> int:
     from schedlab.batsim.backend import recorded
     from schedlab.batsim.json_socket import JsonSocket
-    from schedlab.batsim.running import open_backend, read_summary
+    from schedlab.batsim.running import open_backend, read_summary, warn_of
     from schedlab.batsim.serve import serve
 
     def work() -> dict[str, float]:
@@ -116,7 +116,9 @@ def _serve(arguments: argparse.Namespace) -> int:
         ):
             log.info("%s %s", "waiting for a scheduler to connect to" if arguments.bind else "waiting for a scheduler at", socket.endpoint)
             serve(conversation, socket, arguments.scheduler_limit)
-        return read_summary(arguments.export)
+        row = read_summary(arguments.export)
+        warn_of(row, simulation)
+        return row
 
     return _summarised(work, arguments)
 
