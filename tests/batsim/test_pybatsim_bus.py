@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import signal
 import sys
 import time
 
@@ -18,6 +19,7 @@ from schedlab.batsim.backend import recorded
 from schedlab.batsim.errors import SimulationDeadlock
 from schedlab.batsim.pybatsim_bus import PyBatsimRun, SchedulerFailed, run_pybatsim
 from schedlab.batsim.scheduler_loading import load_scheduler
+from schedlab.batsim.time_limit import TimeIsUp, TimeLimit
 from schedlab.config.errors import UserError
 
 ONE_JOB = [(1.0, 1, 10.0, 5.0)]
@@ -206,3 +208,27 @@ def test_a_file_with_one_scheduler_needs_no_class_name_and_may_import_its_neighb
     )
     assert load_scheduler(str(file)).n == 7
     assert str(tmp_path) not in sys.path
+
+
+def test_an_alarm_that_rings_again_while_the_first_is_handled_changes_nothing(monkeypatch):
+    """Giving back what a scheduler had in memory may take longer than the second until the next ring."""
+    late = [TimeIsUp, None]
+    limit = TimeLimit(0.05)
+    still = limit.stop
+
+    def stop():
+        error = late.pop(0) if late else None
+        if error is not None:
+            raise error
+        still()
+
+    def never_ends():
+        limit.start()
+        monkeypatch.setattr(limit, "stop", stop)
+        while True:
+            pass
+
+    with limit, pytest.raises(TimeIsUp):
+        limit.call(never_ends)
+    assert late == []
+    assert signal.getitimer(signal.ITIMER_REAL) == (0.0, 0.0)

@@ -164,7 +164,7 @@ class PyBatsimRun:
     def _guarded(self, call: Callable[[], Any]) -> Any:
         """Call PyBatsim; tell an error of the scheduler from one of the back end and from a mistake that the scheduler explains."""
         try:
-            return call()
+            return self._limit.call(call)
         except TimeIsUp:
             raise SchedulerFailed(f"{self._who()} did not answer within {self._limit.seconds:g} s, {self._hearing()}") from None
         except (Exception, SystemExit) as error:

@@ -120,10 +120,13 @@ def _still_hosts(backend: Backend) -> str:
 
 
 def _load_in_time(seconds: float | None, scheduler: str, options: dict[str, Any] | None, prefix: str) -> Any:
-    with TimeLimit(seconds) as limit:
+    def load() -> Any:
         limit.start()
+        return load_scheduler(scheduler, options, prefix)
+
+    with TimeLimit(seconds) as limit:
         try:
-            return load_scheduler(scheduler, options, prefix)
+            return limit.call(load)
         except TimeIsUp:
             raise SchedulerFailed(f"the scheduler '{scheduler}' could not be loaded within {seconds:g} s") from None
 

@@ -4,7 +4,11 @@ from __future__ import annotations
 
 import signal
 import threading
+from collections.abc import Callable
 from types import FrameType
+from typing import TypeVar
+
+T = TypeVar("T")
 
 
 class TimeIsUp(BaseException):
@@ -43,6 +47,21 @@ class TimeLimit:
         """Stop counting."""
         if self._works:
             signal.setitimer(signal.ITIMER_REAL, 0)
+
+    def call(self, function: Callable[[], T]) -> T:
+        """Return what a function returns that winds and stills the alarm; where TimeIsUp comes out of it, the alarm is off.
+
+        It may ring once more meanwhile, as when giving back the memory of what was interrupted takes longer than a second.
+        """
+        try:
+            try:
+                return function()
+            except TimeIsUp:
+                self.stop()
+                raise
+        except TimeIsUp:
+            self.stop()
+            raise
 
     def _ring(self, _number: int, _frame: FrameType | None) -> None:
         raise TimeIsUp
