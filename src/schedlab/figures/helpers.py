@@ -69,16 +69,17 @@ def points_with_uncertainty(axes: Axes, rows: pd.DataFrame, order: Sequence[str]
     axes.grid(True, axis="x")
 
 
-def explain_uncertainty(figure: Figure, rows: pd.DataFrame, level: float = 0.95, *, more: Sequence[Any] = ()) -> str:
+def explain_uncertainty(figure: Figure, rows: pd.DataFrame, level: float = 0.95, *, more: Sequence[Any] = (), over: str = "") -> str:
     """Put a key of bars and thin lines below the figure, for those that occur in `rows`; returns the same as a sentence.
 
     more  further handles for the key
+    over  what the bootstrap draws, where a study has its own word for it ("workloads"); else seeds and blocks
     """
     from matplotlib.lines import Line2D
 
     given = np.isfinite(rows["ci_low"].to_numpy(dtype=float))
-    bar = f"{100 * level:g} % interval (bootstrap over seeds and blocks)"
-    line = "smallest to largest seed (a rule: block); too few for an interval"
+    bar = f"{100 * level:g} % interval (bootstrap over {over or 'seeds and blocks'})"
+    line = f"smallest to largest {over.removesuffix('s') if over else 'seed (a rule: block)'}; too few for an interval"
     handles = [Line2D([], [], color=MUTED, linewidth=2.2, alpha=0.7, label=bar)] if given.any() else []
     handles += [Line2D([], [], color=MUTED, linewidth=0.7, marker="|", markersize=4, label=line)] if not given.all() else []
     handles += more

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -116,9 +117,36 @@ def test_differences_are_in_percent_of_the_baselines_mean(tables):
     assert axes.get_xlabel().startswith("%")
 
 
-def test_nothing_is_compared_with_another_baseline(tables):
-    with pytest.raises(UserError, match="nothing is compared with 'conservative'"):
+def test_any_scheduler_may_be_compared_with(tables):
+    """Against the study's baseline the differences stand in the comparisons; against another they are made of the scores."""
+    shown = {}
+    for one, other in (("easy", "filler"), ("filler", "easy")):
+        drawing = draw(tables, "metrics", "unlike", metrics=["mean_wait"], against=one, policies=(other,))
+        (shown[one],) = [float(line.get_xdata()[0]) for line in drawing.figure.axes[0].get_lines() if len(line.get_xdata()) == 1]
+        assert "bootstrap over workloads" in drawing.caption
+    waits = {policy: value(tables, policy, "mean_wait") for policy in RULES}
+    assert shown["filler"] == pytest.approx(100 * (waits["easy"] - waits["filler"]) / waits["filler"])
+    assert shown["easy"] == pytest.approx(100 * (waits["filler"] - waits["easy"]) / waits["easy"])
+
+
+def test_a_scheduler_without_scores_cannot_be_compared_with(tables):
+    with pytest.raises(UserError, match="nothing is compared with 'conservative', which has no scores in unlike"):
         draw(tables, "metrics", "unlike", against="conservative")
+
+
+def test_differences_that_are_all_0_are_told_as_such(tables):
+    with pytest.raises(UserError, match="every difference to 'fcfs'"):
+        draw(tables, "metrics", "unlike", metrics=["unsuccessful"], against="fcfs")
+
+
+def test_the_best_and_the_worst_of_a_tie_are_told_as_one(tables):
+    rows = tables.summary["metric"] == "makespan"
+    alike = tables.summary.assign(value=tables.summary["value"].where(~rows, 7200.0))
+    caption = draw(replace(tables, summary=alike), "metrics", "unlike", metrics=["makespan"]).caption
+    assert "Makespan: all alike in unlike (2 h)." in caption
+    one = alike.assign(value=alike["value"].where(~(rows & (alike["policy"] == "easy")), 3600.0))
+    caption = draw(replace(tables, summary=one), "metrics", "unlike", metrics=["makespan"]).caption
+    assert "best in unlike is easy (1 h), worst fcfs, filler (2 h)" in caption
 
 
 def test_the_gantt_chart_shows_every_job_on_its_cores(tables):

@@ -9,6 +9,9 @@ import numpy as np
 
 from schedlab.config.contract import Drawing, FigureSpec, Metric, StudyTables
 from schedlab.config.errors import UserError, did_you_mean
+from schedlab.config.seeds import generator
+from schedlab.config.settings import StatisticsSettings
+from schedlab.evaluation import statistics
 from schedlab.figures import helpers, theme
 from schedlab.figures.theme import INK
 from schedlab.studies.hetero import figures_data as data
@@ -30,14 +33,17 @@ def draw_metrics(tables: StudyTables, spec: FigureSpec) -> Drawing:
     settings = data.settings(spec, MetricsSettings)
     names = data.scenarios(tables, spec)
     baseline = settings.against or ""
-    rows = _against(tables, baseline, spec) if baseline else tables.summary
+    rows = _against(tables, baseline, names, spec) if baseline else tables.summary
     order = [name for name in data.policies(tables, spec, names) if name != baseline]
     rows = rows[rows["scenario"].isin(names) & (rows["split"] == "test") & rows["policy"].isin(order)]
     chosen = [data.BY_NAME[name] for name in settings.metrics or data.BY_NAME]
     nothing = {name for name, values in rows.groupby("metric")["value"] if not values.any()}
     metrics = [metric for metric in chosen if metric.name in set(rows["metric"]) - nothing]
     if not metrics:
-        raise UserError("every score that is to be shown is 0", where=f"figure {spec.name}: params.metrics", expected="others")
+        what = (
+            f"every difference to '{baseline}' that is to be shown is 0, or 0 is its score" if baseline else "every score to be shown is 0"
+        )
+        raise UserError(what, where=f"figure {spec.name}: params.metrics", expected="others")
     columns = min(COLUMNS, len(metrics))
     lines = -(-len(metrics) // columns)
     figure, panels = theme.new_figure(lines, columns, height_mm=16 + lines * (17 + ROW_MM * len(order)), sharey=True, squeeze=False)
@@ -45,26 +51,52 @@ def draw_metrics(tables: StudyTables, spec: FigureSpec) -> Drawing:
         axes.set_visible(False)
     for axes, metric in zip(panels.ravel(), metrics, strict=False):
         _metric_panel(axes, rows[rows["metric"] == metric.name], metric, order, names, bool(baseline))
-    explained = helpers.explain_uncertainty(figure, rows, more=_keys(names) if len(names) > 1 else ())
+    over = "workloads" if rows["seeds"].max() == 1 else ""
+    explained = helpers.explain_uncertainty(figure, rows, more=_keys(names) if len(names) > 1 else (), over=over)
     zero = [metric.label for metric in chosen if metric.name in nothing]
     told = [_told(tables, names, order, metrics) if not baseline else _told_against(rows, names, metrics, baseline)]
     told += [f"Zero for all: {', '.join(zero)}."] if zero and not baseline else []
+    if any(metric.name == "utilisation" for metric in metrics):
+        told.append("Utilisation is the time that cores are busy: the same work keeps slower cores busy for longer.")
     return Drawing(figure, f"{spec.caption} {' '.join(told)} {_workloads(rows)} {explained}")
 
 
-def _against(tables: StudyTables, baseline: str, spec: FigureSpec) -> pd.DataFrame:
-    """The paired differences to a scheduler in percent of its mean, in the summary's columns; where its mean is 0 there is no row."""
-    rows = tables.comparisons[tables.comparisons["baseline"] == baseline].drop_duplicates(["scenario", "policy", "split", "metric"])
-    if rows.empty:
-        known = sorted(set(tables.comparisons["baseline"]))
-        where = f"figure {spec.name}: params.against"
-        raise UserError(f"nothing is compared with '{baseline}'", where=where, remedy=did_you_mean(baseline, known))
-    kept = ["scenario", "policy", "split", "metric", "value"]
+def _against(tables: StudyTables, baseline: str, names: Sequence[str], spec: FigureSpec) -> pd.DataFrame:
+    """The paired differences to a scheduler in percent of its mean, in the summary's columns; where its mean is 0 there is no row.
+
+    Those to the study's baseline stand in the comparisons; to any other scheduler they are made of the scores in the same way.
+    """
+    compared = tables.comparisons[(tables.comparisons["baseline"] == baseline) & tables.comparisons["scenario"].isin(names)]
+    compared = compared[compared["role"] == "baseline"].rename(columns={"difference": "value"})
+    if compared.empty:
+        compared = _paired(tables, baseline, names, spec)
+    kept = ["scenario", "split", "metric", "value"]
     reference = tables.summary.loc[tables.summary["policy"] == baseline, kept].rename(columns={"value": "reference"})
-    rows = rows.rename(columns={"difference": "value"}).merge(reference.drop(columns="policy"), on=["scenario", "split", "metric"])
+    rows = compared.merge(reference, on=["scenario", "split", "metric"])
     rows = rows[rows["reference"] != 0]
     parts = ["value", "ci_low", "ci_high", "range_low", "range_high"]
-    return rows.assign(**{name: 100 * rows[name] / rows["reference"].abs() for name in parts})
+    return rows.assign(**{name: 100 * rows[name].astype(float) / rows["reference"].abs() for name in parts})
+
+
+def _paired(tables: StudyTables, baseline: str, names: Sequence[str], spec: FigureSpec) -> pd.DataFrame:
+    """Differences of the test scores to a scheduler's on the same workloads, with their uncertainty. Raises UserError where it has none."""
+    import pandas as pd
+
+    scores = tables.scores[tables.scores["scenario"].isin(names) & (tables.scores["split"] == "test")]
+    if baseline not in set(scores["policy"]):
+        where = f"figure {spec.name}: params.against"
+        remedy = did_you_mean(baseline, set(scores["policy"]))
+        raise UserError(f"nothing is compared with '{baseline}', which has no scores in {', '.join(names)}", where=where, remedy=remedy)
+    settings = StatisticsSettings(statistic=tables.summary["statistic"].iloc[0])
+    rows = []
+    for (scenario, metric), found in scores.groupby(["scenario", "metric"], sort=True):
+        samples = {policy: statistics.sample(own) for policy, own in found.groupby("policy", sort=True)}
+        for policy in samples.keys() - {baseline} if baseline in samples else ():
+            rng = generator(0, "bootstrap", "figure", scenario, metric, policy, baseline)
+            better = data.BY_NAME[metric].better
+            difference = statistics.compare(samples[policy], samples[baseline], better, settings, rng).difference
+            rows.append({"scenario": scenario, "policy": policy, "split": "test", "metric": metric, **vars(difference)})
+    return pd.DataFrame(rows).sort_values(["scenario", "metric", "policy"], ignore_index=True)
 
 
 def _metric_panel(axes: Axes, rows: pd.DataFrame, metric: Metric, order: Sequence[str], names: Sequence[str], difference: bool) -> None:
@@ -125,8 +157,12 @@ def _told(tables: StudyTables, names: Sequence[str], order: Sequence[str], metri
         means = {policy: value for policy, value in data.split_means(tables.summary, metric.name, name).items() if policy in order}
         ranked = sorted(means, key=lambda policy: (means[policy] if metric.better == "lower" else -means[policy], policy))
         scale = data.scaled(metric, max(means.values()))
-        best, worst = (f"{policy} ({scale.text(means[policy])})" for policy in (ranked[0], ranked[-1]))
-        told.append(f"best in {name} is {best}, worst {worst}")
+        best, worst = ([policy for policy in ranked if means[policy] == means[end]] for end in (ranked[0], ranked[-1]))
+        if len(best) == len(ranked):
+            told.append(f"{'all alike' if len(ranked) > 1 else ranked[0]} in {name} ({scale.text(means[ranked[0]])})")
+            continue
+        ends = (f"{', '.join(policies)} ({scale.text(means[policies[0]])})" for policies in (best, worst))
+        told.append(f"best in {name} is {next(ends)}, worst {next(ends)}")
     return f"{metric.label.capitalize()}: {'; '.join(told)}."
 
 
@@ -136,9 +172,13 @@ def _told_against(rows: pd.DataFrame, names: Sequence[str], metrics: Sequence[Me
     for metric in metrics:
         some = rows[(rows["metric"] == metric.name) & (rows["scenario"] == names[0])]
         sure = some[some["ci_high"] < 0] if metric.better == "lower" else some[some["ci_low"] > 0]
-        better = ", ".join(f"{row.policy} ({helpers.number_text(row.value, '{:+.0f}')} %)" for row in sure.itertuples())
+        better = ", ".join(f"{row.policy} ({_percent(row.value)})" for row in sure.itertuples())
         told.append(f"{metric.label} {better or 'none'}")
     return f"Better than {baseline} on {names[0]} with the whole interval: {'; '.join(told)}."
+
+
+def _percent(value: float) -> str:
+    return helpers.number_text(value, "{:+.0f}" if abs(value) >= 10 else "{:+.2g}") + " %"
 
 
 def _workloads(rows: pd.DataFrame) -> str:

@@ -184,4 +184,5 @@ def _course_told(loads: Mapping[str, pd.DataFrame], energies: Mapping[str, pd.Da
             energy = float(energies[policy]["energy"].max())
             text += f", {data.scaled(data.BY_NAME['energy'], energy).text(energy)}"
         told.append(text)
-    return f"Longest queue, mean utilisation until the last end, energy: {'; '.join(told)}."
+    bins = "Utilisation is averaged over sixtieths of the time."
+    return f"{bins} Longest queue, mean utilisation until the last end, energy: {'; '.join(told)}."
