@@ -15,7 +15,7 @@ from schedlab.config.files import read_table
 from schedlab.config.hashes import content_hash
 from schedlab.config.provenance import output_hashes
 from schedlab.evaluation import tables
-from schedlab.figures.index import write_index
+from schedlab.figures.index import failures, write_index
 from schedlab.stages.draw import draw
 from schedlab.stages.evaluate import evaluate
 from schedlab.stages.learn import learn
@@ -120,6 +120,25 @@ def test_figures_and_index(shared_toy: Toy, finished: Path) -> None:
     text = (finished / "plots" / "INDEX.md").read_text()
     assert "](toy/costs.png)" in text
     assert "seeds 0–4" in text
+
+
+def test_a_figure_that_cannot_be_drawn_says_so_in_its_place_and_the_others_are_drawn(shared_toy: Toy, finished: Path) -> None:
+    values = yaml.safe_load((shared_toy.folder / "parts" / "draw.yaml").read_text())
+    good = values["figures"][0]
+    bad = {**good, "name": "bad", "scenarios": ["near", "nowhere"]}
+    odd = {**good, "name": "odd", "policies": ["nobody"]}
+    part = shared_toy.folder / "parts" / "draw_bad.yaml"
+    part.write_text(yaml.safe_dump({**values, "figures": [bad, good, odd]}))
+    out = shared_toy.folder / "partly"
+    draw(part, finished / "summary", shared_toy.inputs, out)
+    for name in ("bad", "costs", "odd"):
+        assert all((out / f"{name}.{ending}").stat().st_size > 0 for ending in ("svg", "pdf", "png", "txt"))
+    assert (out / "costs.svg").read_bytes() == (finished / "plots/toy/costs.svg").read_bytes()
+    assert "could not be drawn: figure bad: scenarios: there are no scores of nowhere" in (out / "bad.txt").read_text().replace("\n", " ")
+    failed = failures(out / "figures.json")
+    assert set(failed) == {"bad", "odd"}
+    assert failed["odd"].startswith("IndexError: ")
+    assert failures(finished / "plots/toy/figures.json") == {} == failures(out / "nothing.json")
 
 
 def test_two_runs_give_the_same_bytes(shared_toy: Toy, finished: Path) -> None:
@@ -272,6 +291,15 @@ def test_evaluate_refuses_what_was_not_declared(toy: Toy, monkeypatch: pytest.Mo
         monkeypatch.setattr(problem, "rollout", lambda *_, outcome=outcome: outcome)
         with pytest.raises(ValueError, match=error):
             evaluate_toy(toy, part, {}, toy.folder / "scores")
+
+
+def test_a_failing_rollout_is_told_with_rule_and_unit(toy: Toy, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*_: object) -> None:
+        raise UserError("the scheduler raised KeyError", remedy="mend it")
+
+    monkeypatch.setattr(type(toy.study.problem({}, toy.inputs["far"])), "rollout", fail)
+    with pytest.raises(UserError, match=r"^zero on \S+: the scheduler raised KeyError; mend it\.$"):
+        evaluate_toy(toy, toy.evaluate_part("far", [toy.rules[0]]), {}, toy.folder / "scores")
 
 
 def _unit() -> object:

@@ -71,3 +71,24 @@ def test_a_changed_configuration_waits_for_the_run_that_is_at_work(toy):
 def test_output_that_goes_to_a_file_has_no_control_characters(toy):
     output = toy.run("all", "--force")
     assert not [character for character in output if ord(character) < 32 and character not in "\n\t"]
+
+
+def test_one_figure_that_cannot_be_drawn_leaves_the_others_and_is_drawn_once_it_is_mended(toy):
+    good = (toy.folder / "plots/small/toy/costs.svg").read_bytes()
+    text = (toy.folder / "conf/figure/toy/costs.yaml").read_text()
+    (toy.folder / "conf/figure/toy/bad.yaml").write_text(text.replace("name: costs", "name: bad"))
+    drawings = toy.folder / "tests/toy_study/figures.py"
+    first = "    from toy_study.study import STUDY\n"
+    toy.edit("tests/toy_study/figures.py", first, first + "    if spec.name == 'bad':\n        raise ArithmeticError('on purpose')\n")
+    output = toy.run("all", status=1)
+    failed = "error: conf/figure/toy/bad.yaml: could not be drawn: ArithmeticError: on purpose"
+    assert f"{failed} (log: results/small/toy/logs/draw.log)" in output
+    assert "Traceback" not in output and "Traceback" in (toy.folder / "results/small/toy/logs/draw.log").read_text()
+    assert (toy.folder / "plots/small/toy/costs.svg").read_bytes() == good
+    assert "could not be drawn" in (toy.folder / "plots/small/toy/bad.txt").read_text()
+    assert "could not be drawn" in (toy.folder / "plots/small/INDEX.md").read_text()
+    drawings.write_text(drawings.read_text().replace("raise ArithmeticError('on purpose')", "pass"))
+    assert toy.run("all")
+    assert "could not be drawn" not in (toy.folder / "plots/small/toy/bad.txt").read_text()
+    assert "could not be drawn" not in (toy.folder / "plots/small/INDEX.md").read_text()
+    assert "Nothing to be done" in toy.run("all", "--dry-run")

@@ -13,11 +13,12 @@ from schedlab.config import experiment, freeze, run_lock
 from schedlab.config.data_paths import find_data
 from schedlab.config.errors import UserError, did_you_mean
 from schedlab.config.files import remove_leftovers
-from schedlab.figures.index import write_index
+from schedlab.figures.index import failures, write_index
 from schedlab.stages.studies import find_study
 
 RUN_LOCK = Path(".schedlab/run.lock")
 OPTIONS = ("scale", "conf")  # of --config
+DRAWN_BEFORE = {}  # the lists of figures that there were when the run began, with their dates
 
 
 @contextmanager
@@ -38,10 +39,19 @@ def read_experiment(scale):
 
 
 def freeze_experiment():
-    """Write the parts that changed, unless another run in this directory works with others; say what does not run, and why."""
-    if run_lock.is_held_elsewhere(RUN_LOCK) and freeze.differs(EXPERIMENT):
+    """Write the parts that changed, unless another run in this directory works with others; say what does not run, and why.
+
+    Figures that could not be drawn are drawn again, with the others of their study, as what was wrong may be mended in a file that no
+    rule knows; so the pictures in their place are taken away.
+    """
+    elsewhere = run_lock.is_held_elsewhere(RUN_LOCK)
+    if elsewhere and freeze.differs(EXPERIMENT):
         raise run_lock.busy(RUN_LOCK, ", with a configuration that has changed since it was started")
     freeze.write_parts(EXPERIMENT)
+    for index in [] if elsewhere else drawn_lists():
+        for figure in failures(index):
+            for form in ("svg", "pdf", "png", "txt"):
+                index.with_name(f"{figure}.{form}").unlink(missing_ok=True)
     for study, what, reason in EXPERIMENT.not_run:
         print(f"not run: {study}/{what}: {reason}", file=sys.stderr)
 
@@ -49,18 +59,37 @@ def freeze_experiment():
 def begin_run():
     """Hold the directory until this process ends, clean up behind a killed run, and freeze again: another may have come and gone."""
     run_lock.hold(RUN_LOCK)
+    DRAWN_BEFORE.update({path: path.stat().st_mtime_ns for path in drawn_lists()})
     remove_leftovers(EXPERIMENT.results, EXPERIMENT.plots)
     freeze.write_parts(EXPERIMENT)
 
 
+def drawn_lists():
+    """The lists of what was drawn, one a study."""
+    return sorted(Path(EXPERIMENT.plots).glob("*/figures.json"))
+
+
+def undrawn_figures():
+    """A paragraph for each figure that this run could not draw: its file, why, and the log."""
+    paragraphs = []
+    for index in (path for path in drawn_lists() if path.stat().st_mtime_ns != DRAWN_BEFORE.get(path)):
+        study = index.parent.name
+        for figure, reason in failures(index).items():
+            log = f"{EXPERIMENT.results}/{study}/logs/draw.log"
+            paragraphs.append(f"error: conf/figure/{study}/{figure}.yaml: could not be drawn: {reason.rstrip('.')} (log: {log})")
+    return "\n".join(paragraphs)
+
+
 def end_run():
-    """Bring the page that lists all figures up to date where single figures were asked for, and name it."""
-    index, drawn = Path(EXPERIMENT.plots, "INDEX.md"), Path(EXPERIMENT.plots).glob("*/figures.json")
-    newest = max((path.stat().st_mtime for path in drawn), default=0.0)
+    """Bring the page that lists all figures up to date where single figures were asked for, name it, and fail for figures not drawn."""
+    index = Path(EXPERIMENT.plots, "INDEX.md")
+    newest = max((path.stat().st_mtime for path in drawn_lists()), default=0.0)
     if newest and (not index.exists() or index.stat().st_mtime < newest):
         write_index(index.parent)
     if index.exists():
         print(f"The figures with their captions: {index}", file=sys.stderr)
+    if failed := undrawn_figures():
+        raise SystemExit(failed)
 
 
 SCALE = str(config.get("scale", "small"))
@@ -81,3 +110,8 @@ onstart:
 
 onsuccess:
     end_run()
+
+
+onerror:
+    if undrawn := undrawn_figures():
+        print(undrawn, file=sys.stderr)

@@ -10,6 +10,14 @@ from typing import Any
 from schedlab.config.files import write_text
 
 
+def failures(index: Path) -> dict[str, str]:
+    """Return the figures in a figures.json that could not be drawn, and why; nothing where there is no such file."""
+    if not index.is_file():
+        return {}
+    figures = json.loads(index.read_text(encoding="utf-8"))["figures"]
+    return {figure["name"]: figure["failed"] for figure in figures if figure.get("failed")}
+
+
 def write_index(folder: Path | str) -> Path:
     """Write INDEX.md into plots/<scale>/ from every <study>/figures.json below it; returns its path."""
     folder = Path(folder)

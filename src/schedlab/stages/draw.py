@@ -29,10 +29,11 @@ def draw(part: Path, summary: Path, inputs: Mapping[str, Mapping[str, Path]], ou
 
     summary  folder that the stage `summarise` wrote into
     inputs   scenario -> input name -> file
-    Raises UserError for an unknown drawing, ValueError where a figure shows a scenario that the tables lack.
+
+    A figure that cannot be drawn keeps none of the others from it: a picture that says why stands in its place, and its entry in
+    figures.json says it under `failed` (see figures.index.failures).
     """
     from schedlab.figures import theme
-    from schedlab.figures.save import save
 
     values = read_part(part)
     study = studies.of_part(values)
@@ -41,16 +42,34 @@ def draw(part: Path, summary: Path, inputs: Mapping[str, Mapping[str, Path]], ou
     entries = []
     for figure in values["figures"]:
         spec = figure_spec(figure)
-        shown = _shown(study_tables.scores, spec)
         log.info("drawing %s", spec.name)
         with theme.applied(settings):
-            drawing = drawing_function(study, spec.kind)(study_tables, spec)
-            save(drawing, out / spec.name)
-        entries.append(_entry(values, spec, drawing.caption, shown))
+            caption, failed = _draw_one(study, study_tables, spec, out)
+        entry = _entry(values, spec, caption, _shown(study_tables.scores, spec))
+        entries.append(entry | {"failed": failed} if failed else entry)
     of_study = {"study": study.name, "question": study.question, "scale": values["scale"]}
     shown_policies = {name for entry in entries for name in entry["policies"]}
     terms = {"terms": dict(study.terms), "policies": _learned(values, study_tables.scores, shown_policies)}
     write_json(out / "figures.json", {**of_study, **terms, "figures": entries})
+
+
+def _draw_one(study: Study, study_tables: StudyTables, spec: FigureSpec, out: Path) -> tuple[str, str]:
+    """Draw and save a figure, or the words why it cannot be drawn; returns its caption and those words, empty where all is well."""
+    from schedlab.figures.save import save
+    from schedlab.figures.undrawn import undrawn
+
+    failed = ""
+    try:
+        if missing := set(spec.scenarios) - set(study_tables.scores["scenario"]):
+            raise UserError(f"there are no scores of {', '.join(sorted(missing))}", where=f"figure {spec.name}: scenarios")
+        drawing = drawing_function(study, spec.kind)(study_tables, spec)
+        save(drawing, out / spec.name)
+    except Exception as error:  # whatever a drawing raises, the other figures are drawn
+        failed = str(error) if isinstance(error, UserError) else f"{type(error).__name__}: {error}"
+        log.exception("figure %s could not be drawn", spec.name)
+        drawing = undrawn(spec.title, failed)
+        save(drawing, out / spec.name)
+    return drawing.caption, failed
 
 
 def read_tables(study: Study, summary: Path, part: Mapping[str, Any], inputs: Mapping[str, Mapping[str, Path]]) -> StudyTables:
@@ -84,8 +103,6 @@ def drawing_function(study: Study, kind: str) -> DrawFigure:
 
 def _shown(scores: pd.DataFrame, spec: FigureSpec) -> pd.DataFrame:
     """Rows of the scores that a figure's scenarios and policies name; of all where it names none."""
-    if missing := set(spec.scenarios) - set(scores["scenario"]):
-        raise ValueError(f"figure '{spec.name}' shows scenarios without scores: {', '.join(sorted(missing))}")
     shown = scores[scores["scenario"].isin(spec.scenarios)] if spec.scenarios else scores
     return shown[shown["policy"].isin(spec.policies)] if spec.policies else shown
 

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from schedlab.config.contract import Outcome, Policy, PolicySpec, Problem, Study, Unit
+from schedlab.config.errors import UserError
 from schedlab.config.files import write_table
 from schedlab.config.freeze import read_part
 from schedlab.config.hashes import content_hash
@@ -61,12 +62,20 @@ def evaluate(
             log.info("scoring %s, seed %d, on %d units of %s", spec.name, seed, len(units), values["scenario"])
             seeds.add(seed)
             for unit in units:
-                sheet.add({**head, "policy_seed": seed}, unit, problem.rollout(policy, unit))
+                sheet.add({**head, "policy_seed": seed}, unit, _outcome(problem, policy, unit, f"{spec.name} on {unit.id}"))
     tables.write(tables.SCORES, scores, tables.build(tables.SCORES, sheet.rows))
     Path(details).mkdir(parents=True, exist_ok=True)
     for name in study.details:
         write_table(Path(details) / f"{name}.parquet", join_details(sheet.details.get(name, ())))
     write_provenance(provenance, sheet.config_hash, sorted(seeds), files)
+
+
+def _outcome(problem: Problem, policy: Policy, unit: Unit, who: str) -> Outcome:
+    """Roll a policy out; a UserError names policy and unit in front."""
+    try:
+        return problem.rollout(policy, unit)
+    except UserError as error:
+        raise UserError(str(error), where=who) from error
 
 
 def join_details(frames: Iterable[pd.DataFrame]) -> pd.DataFrame:

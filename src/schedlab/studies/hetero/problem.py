@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import tempfile
 from collections.abc import Mapping, Sequence
 from functools import cached_property
@@ -78,6 +79,7 @@ class HeteroProblem:
         Raises SchedulerFailed, ProtocolError, SimulationDeadlock, BatsimFailed where the simulation fails.
         """
         policy.reset(unit)
+        logging.getLogger("batsim").setLevel(logging.WARNING)  # PyBatsim logs the whole conversation, megabytes for a few workloads
         with tempfile.TemporaryDirectory(prefix="schedlab-") as folder:
             if isinstance(policy, SchedulerRule):
                 return self._schedule(policy, unit, folder)
@@ -95,7 +97,7 @@ class HeteroProblem:
     def _schedule(self, policy: SchedulerRule, unit: Unit, folder: str) -> Outcome:
         """Run a scheduler."""
         scenario, inputs = self.scenario, self._inputs(unit, folder)
-        system, between = None, _unchanged
+        system, between = None, None
         if scenario.platform.pstates.managed:
             system = self._system(DecisionSettings(observation="minimal", legacy=scenario.decisions.legacy), NO_LIMITS, unit, policy.seed)
 
@@ -151,10 +153,6 @@ class HeteroProblem:
         profiles = {f"{number} {name}": profile for number, one in enumerate(read) for name, profile in one.profiles.items()}
         whole = BatsimWorkload(read[0].nb_res, jobs, profiles)
         return job_limits(whole, legacy_zero_limits=self.scenario.workload.batsim.legacy_zero_limits)
-
-
-def _unchanged(backend: Backend) -> Backend:
-    return backend
 
 
 def _action(policy: Any, system: DecisionSystem) -> int:
