@@ -102,6 +102,42 @@ def test_a_scheduler_of_the_high_level_api_writes_its_events_beside_the_outputs(
     assert files(tmp_path / "elsewhere") == []
 
 
+def workload_of_delays(tmp_path, first):
+    """Three jobs of 5 s, the first at a date."""
+    jobs = [{"id": number, "subtime": first + number, "res": 1, "walltime": 60, "profile": "p"} for number in range(3)]
+    file = tmp_path / "delays.json"
+    file.write_text(json.dumps({"nb_res": 4, "jobs": jobs, "profiles": {"p": {"type": "delay", "delay": 5}}}))
+    return str(file)
+
+
+@pytest.mark.parametrize("scheduler", ["schedFcfs", "schedFiller", "schedEasySjfBackfill"])
+def test_a_high_level_scheduler_that_cannot_start_a_job_at_0_is_told_with_the_remedy(tmp_path, capsys, scheduler):
+    command = ["sim", "run", "-p", str(DELAYS / "platform.xml"), "--scheduler", scheduler, "--export", str(tmp_path / "new/run")]
+    assert main([*command, "-w", workload_of_delays(tmp_path, 0)]) == 1
+    error = capsys.readouterr().err
+    assert re.search(f"error: the scheduler {scheduler[0].upper()}{scheduler[1:]} raised AssertionError", error), error
+    assert "--first-submit 1" in error
+    assert files(tmp_path / "new") == []
+    assert main([*command, "-w", workload_of_delays(tmp_path, 1)]) == 0
+    assert files(tmp_path / "new") == ["run_events.csv", "run_jobs.csv", "run_machine_states.csv", "run_schedule.csv"]
+
+
+def test_each_run_of_a_high_level_scheduler_has_its_own_events(tmp_path):
+    for name in ("a", "b"):
+        (tmp_path / name).mkdir()
+        assert run_delays(tmp_path / name, scheduler="schedFcfs") == 0
+    assert (tmp_path / "a/run_events.csv").read_bytes() == (tmp_path / "b/run_events.csv").read_bytes()
+    assert (tmp_path / "a/run_events.csv").read_text().count("Simulation ends") == 1
+
+
+def test_quiet_drops_what_a_scheduler_prints(tmp_path, capsys):
+    assert run_delays(tmp_path, "--quiet", scheduler="fillerSched") == 0
+    captured = capsys.readouterr()
+    assert "openJobs" not in captured.err + captured.out
+    assert run_delays(tmp_path, "--quiet", scheduler=own_scheduler(tmp_path, "{}['x']")) == 1
+    assert "KeyError" in capsys.readouterr().err
+
+
 SCHEDULER = """
 import time
 from batsim.batsim import BatsimScheduler

@@ -132,6 +132,12 @@ def test_a_first_submit_of_0_shifts_nothing():
     assert [job["subtime"] for job in convert(*jobs, legacy_submit_shift=True)[0].jobs] == [0, 0, 3]
 
 
+def test_the_first_job_may_come_later_than_at_0():
+    jobs = [{**WELL, "submit": time} for time in (5, 7)]
+    early, late = (convert(*jobs, first_submit=first)[0].jobs for first in (0.0, 1.0))
+    assert [job["subtime"] for job in late] == [job["subtime"] + 1 for job in early]
+
+
 def test_a_job_that_can_never_run_is_skipped_clipped_or_refused_and_was_kept():
     large, wide = {**WELL, "procs_requested": 9}, {**WELL, "procs_requested": 3, "memory_requested": 16_000_000}
     deep = {**WELL, "memory_requested": 40_000_000}

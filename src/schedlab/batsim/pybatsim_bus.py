@@ -23,6 +23,13 @@ SHARED_WITH_PYBATSIM = ("REGISTER_PROFILE", "REGISTER_JOB")
 """Events of replies whose dictionaries PyBatsim keeps and hands to the scheduler, so that the simulator must have its own."""
 
 
+PYBATSIM_STARTS_AFTER_0 = "Invalid start time for the allocation"
+NO_START_AT_0 = (
+    "PyBatsim's high-level API can start no job at 0 s: let the first one come later (schedlab trace to-batsim ... --first-submit 1,"
+    " in a scenario workload.batsim.first_submit)"
+)
+
+
 class SchedulerFailed(UserError):
     """The scheduler raised an error or took too long; the message says where and while hearing what."""
 
@@ -173,12 +180,14 @@ class PyBatsimRun:
             if isinstance(error, UserError):
                 raise
             what = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
-            raise SchedulerFailed(f"{self._who()} raised {what}, {_place(error)}, {self._hearing()}") from error
+            remedy = NO_START_AT_0 if PYBATSIM_STARTS_AFTER_0 in what else ""
+            raise SchedulerFailed(f"{self._who()} raised {what}, {_place(error)}, {self._hearing()}", remedy=remedy) from error
         finally:
             self._limit.stop()
 
     def _who(self) -> str:
-        return f"the scheduler {type(self.scheduler).__name__}"
+        own = getattr(self.scheduler, "_scheduler", self.scheduler)  # what PyBatsim's BaseBatsimScheduler, the coat, is worn by
+        return f"the scheduler {type(own).__name__}"
 
     def _hearing(self) -> str:
         if self._bus.message is None:

@@ -13,7 +13,7 @@ from typing import Any, Literal
 from schedlab.batsim.backend import Backend, recorded
 from schedlab.batsim.options import Options
 from schedlab.batsim.pybatsim_bus import SchedulerFailed, run_pybatsim
-from schedlab.batsim.scheduler_loading import OURS, load_scheduler
+from schedlab.batsim.scheduler_loading import OURS, load_scheduler, own_events
 from schedlab.batsim.time_limit import TimeIsUp, TimeLimit
 from schedlab.config.errors import UserError
 
@@ -90,11 +90,12 @@ def simulate(
     warning where the result looks like a mistake, see `warn_of`.
     """
     limits = limits or Limits()
-    made = _load_in_time(limits.scheduler, scheduler, scheduler_options, inputs.prefix)
-    with open_backend(backend, inputs, binary=binary, seconds=limits.simulator) as opened, recorded(opened, messages) as conversation:
-        if scheduler in OURS and between is None and (still := _still_hosts(opened)):
-            raise UserError(f"{still}, and {scheduler} sets no pstates", where=str(inputs.platform), remedy=FULL_SPEED)
-        run_pybatsim(between(conversation) if between else conversation, made, message_limit=limits.scheduler)
+    with own_events(inputs.prefix) as events_prefix:
+        made = _load_in_time(limits.scheduler, scheduler, scheduler_options, events_prefix)
+        with open_backend(backend, inputs, binary=binary, seconds=limits.simulator) as opened, recorded(opened, messages) as conversation:
+            if scheduler in OURS and between is None and (still := _still_hosts(opened)):
+                raise UserError(f"{still}, and {scheduler} sets no pstates", where=str(inputs.platform), remedy=FULL_SPEED)
+            run_pybatsim(between(conversation) if between else conversation, made, message_limit=limits.scheduler)
     row = read_summary(inputs.prefix)
     warn_of(row, opened)
     return row

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import importlib.util
+import logging
 import pkgutil
 import sys
 from collections.abc import Iterator
@@ -49,6 +50,30 @@ def load_scheduler(name: str, options: dict[str, Any] | None = None, prefix: str
         raise UserError(
             f"the scheduler cannot be made: {type(error).__name__}: {error}", where=name, remedy="check the options and the class"
         ) from error
+
+
+@contextmanager
+def own_events(prefix: str) -> Iterator[str]:
+    """Give the prefix under which a scheduler of the high-level API may write its events; they become PREFIX_events.csv if all goes well.
+
+    PyBatsim keeps the file open, and the scheduler's loggers at work, for the next scheduler of the same class, too; here they end.
+    """
+    before = {name: _handlers(name) for name in list(logging.root.manager.loggerDict)}
+    events = Path(f"{prefix}.partial_events.csv")
+    try:
+        yield f"{prefix}.partial"
+        if events.exists():
+            events.replace(f"{prefix}_events.csv")
+    finally:
+        for name in list(logging.root.manager.loggerDict):
+            for handler in set(_handlers(name)) - set(before.get(name, ())):
+                logging.getLogger(name).removeHandler(handler)
+                handler.close()
+        events.unlink(missing_ok=True)
+
+
+def _handlers(name: str) -> list[logging.Handler]:
+    return list(logging.getLogger(name).handlers)
 
 
 def pybatsim_schedulers() -> list[str]:
@@ -99,7 +124,16 @@ def _instance(found: type | FunctionType, options: dict[str, Any], prefix: str |
         return found(options)
     if isinstance(found, FunctionType):
         found = as_scheduler()(found)
+    if prefix:
+        _make_folder(Path(prefix).parent)
     return found({"export-prefix": prefix, **options} if prefix else options)()
+
+
+def _make_folder(folder: Path) -> None:
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise UserError(f"{error.strerror}", where=str(folder), expected="a folder to write into") from None
 
 
 def _is_scheduler(value: Any, module: ModuleType) -> bool:

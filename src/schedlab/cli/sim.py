@@ -5,10 +5,11 @@ from __future__ import annotations
 import argparse
 import contextlib
 import logging
+import os
 import signal
 import sys
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING, Any
@@ -46,6 +47,7 @@ def add_sim_commands(groups: argparse._SubParsersAction) -> None:
     run.add_argument("--backend", choices=("embedded", "batsim"), default="embedded", help="simulator inside (default) or a real Batsim")
     run.add_argument("--batsim", default="batsim", metavar="FILE", help="the binary for --backend batsim (default: batsim on PATH)")
     run.add_argument("--simulator-limit", type=_limit, default=60.0, metavar="S", help="for each message of a real Batsim; 0: none")
+    run.add_argument("--quiet", action="store_true", help="drop what the scheduler prints and logs")
     run.add_argument("--traceback", action="store_true", help="where the scheduler raises an error, show the calls that led to it")
     run.set_defaults(run=_run)
 
@@ -88,7 +90,7 @@ def _run(arguments: argparse.Namespace) -> int:
     options = _scheduler_options(arguments.options)
 
     def work() -> dict[str, float]:
-        with contextlib.redirect_stdout(sys.stderr):  # schedulers print; our results go to standard output
+        with _scheduler_output(arguments.quiet):
             return simulate(
                 _inputs(arguments),
                 arguments.scheduler,
@@ -100,6 +102,17 @@ def _run(arguments: argparse.Namespace) -> int:
             )
 
     return _summarised(work, arguments)
+
+
+@contextlib.contextmanager
+def _scheduler_output(quiet: bool) -> Iterator[None]:
+    """Send what a scheduler prints to standard error, as our results go to standard output; or, with its logs, nowhere."""
+    with contextlib.ExitStack() as stack:
+        if quiet:
+            nowhere = stack.enter_context(Path(os.devnull).open("w"))
+            stack.enter_context(contextlib.redirect_stderr(nowhere))
+        stack.enter_context(contextlib.redirect_stdout(nowhere if quiet else sys.stderr))
+        yield
 
 
 def _serve(arguments: argparse.Namespace) -> int:

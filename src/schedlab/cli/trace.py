@@ -83,8 +83,9 @@ def _add_to_batsim(parts: argparse._SubParsersAction) -> None:
     parser.add_argument("--platform", required=True, help="a shipped platform (gaia), a platform description or a hierarchy (JSON)")
     parser.add_argument("--jobs", type=int, metavar="N", help="most jobs taken")
     parser.add_argument("--seed", type=int, default=0, help="default: 0")
+    parser.add_argument("--first-submit", type=float, metavar="S", help="when the first job comes, in s (default: 0)")
     parser.add_argument("--runtime", help="drawn (a share of the requested time; default), requested or trace")
-    parser.add_argument("--walltime", help="none (default) or requested: jobs are killed then")
+    parser.add_argument("--walltime", help="jobs are killed then: none (default), requested, or slowest_core: what that takes there")
     parser.add_argument("--missing-memory", type=whole_numbers, metavar="MB,MB", help="memory per core of jobs without any, one of")
     parser.add_argument("--infeasible", help="jobs that the platform cannot run: skip (default), clip, refuse or keep")
     parser.add_argument("--cleaning", metavar="PROFILE", help="profile of the cleaning before (default: default; with --compat: none)")
@@ -195,7 +196,7 @@ def _to_batsim(arguments: argparse.Namespace) -> int:
     from schedlab.workloads.clean import CleaningSettings, clean
     from schedlab.workloads.to_batsim import REFERENCE, BatsimSettings, to_batsim
 
-    names = ("jobs", "runtime", "walltime", "missing_memory", "infeasible")
+    names = ("jobs", "first_submit", "runtime", "walltime", "missing_memory", "infeasible")
     given = {name: getattr(arguments, name) for name in names if getattr(arguments, name) is not None}
     settings = typed_options(BatsimSettings, {**(REFERENCE if arguments.compat else {}), **given})
     profile = arguments.cleaning or ("none" if arguments.compat else "default")

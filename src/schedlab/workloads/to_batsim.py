@@ -41,6 +41,9 @@ class BatsimSettings(Settings):
 
     jobs: int | None = setting(None, doc="most jobs taken; null: all", unit="jobs", ge=1)
     nb_res: int | None = setting(None, doc="resources that the file names; null: the cores of the platform", unit="cores", ge=1)
+    first_submit: float = setting(
+        0.0, doc="when the first job comes; schedulers on PyBatsim's high-level API can start none at 0", unit="s", ge=0, le=1e9
+    )
     runtime: Literal["drawn", "requested", "trace"] = setting(
         "drawn", doc="run time on a core of mean speed: a drawn share of the requested time, the requested time, or that of the trace"
     )
@@ -100,7 +103,7 @@ def to_batsim(trace: Trace, hierarchy: Hierarchy, settings: BatsimSettings, seed
     slowdown = {"requested": 1.0, "slowest_core": speed / hierarchy.slowest_gflops}.get(settings.walltime)
     written: list[dict[str, Any]] = []
     profiles: dict[str, dict[str, Any]] = {}
-    shifts = _shifts(jobs["submit"].to_numpy(), settings.legacy_submit_shift)
+    shifts = _shifts(jobs["submit"].to_numpy(), settings.legacy_submit_shift) + settings.first_submit
     columns = (shifts, jobs["res"], jobs["time_requested"], jobs["memory"], jobs["run"], factors, bandwidths)
     rows = zip(*(np.asarray(column).tolist() for column in columns), strict=True)
     for number, (submit, res, requested, memory, run, factor, bandwidth) in enumerate(rows):

@@ -41,6 +41,12 @@ def test_the_shipped_scenario_is_right(conf, capsys):
     assert "ok  scenario hetero/trio: 7 rules" in capsys.readouterr().out
 
 
+def test_a_look_at_a_high_level_scheduler_leaves_no_file(conf):
+    edit(conf / BASE, "- filler", "- {name: high, target: pybatsim, params: {scheduler: schedFcfs}}")
+    assert main(["check", "--conf", str(conf)]) == 0
+    assert list(Path.cwd().iterdir()) == []
+
+
 TRIO, BASE = "scenario/hetero/trio.yaml", "scenario/hetero/_base.yaml"
 
 

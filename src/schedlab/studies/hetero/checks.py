@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import importlib.util
 from collections.abc import Iterable
+from tempfile import TemporaryDirectory
 
-from schedlab.batsim.scheduler_loading import OURS, load_scheduler
+from schedlab.batsim.scheduler_loading import OURS, load_scheduler, own_events
 from schedlab.config.errors import UserError, UserErrors
 from schedlab.platforms.generate import hierarchy_of
 from schedlab.platforms.hierarchy import Hierarchy
@@ -64,7 +65,8 @@ def _check_rules(scenario: HeteroScenario) -> Iterable[UserError]:
     for number, rule, target in rules:
         if target == "pybatsim" and importlib.util.find_spec("batsim") is not None:  # where it is missing, the job says so
             try:
-                load_scheduler(rule.params["scheduler"], rule.params.get("options") or {})
+                with TemporaryDirectory(prefix="schedlab-") as folder, own_events(f"{folder}/run") as prefix:
+                    load_scheduler(rule.params["scheduler"], rule.params.get("options") or {}, prefix)
             except UserError as error:
                 yield _at(error, f"rules.{number}.params.scheduler")
 
