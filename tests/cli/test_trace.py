@@ -121,7 +121,7 @@ def test_platforms(shipped, capsys):  # noqa: ARG001
         (("trace", "lublin", "o.swf", "--jobs", "0"), "--jobs"),
         (("trace", "lublin", "o.swf", "--estimates", "wrong"), "--estimates"),
         (("trace", "to-batsim", "good.swf", "o.json", "--platform", "gaja"), "did you mean 'gaia'"),
-        (("trace", "to-batsim", "good.swf", "o.json", "--platform", "gaia"), "missing_memory"),
+        (("trace", "to-batsim", "good.swf", "o.json", "--platform", "gaia"), "--missing-memory 1000,2000"),
         (("trace", "to-batsim", "good.swf", "o.json", "--platform", "gaia", "--missing-memory=-5"), "values of 0 or more"),
         (("trace", "clean", "good.swf", "folder"), "folder: Is a directory; expected a path where a file can lie"),
         (("trace", "lublin", "good.swf/o.swf", "--jobs", "5"), "good.swf/o.swf: "),

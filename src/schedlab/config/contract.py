@@ -159,6 +159,7 @@ class Part:
 class Requirement:
     """Data that must be on the machine before a scenario can run, and where to get it; relative paths as in data_paths.find_data.
 
+    program: the path is that of a program; a name alone is looked for on the PATH.
     files: for a folder, the sets of files of which one must be whole, named from the folder on (plain or gzip); none: any file or folder.
     """
 
@@ -166,6 +167,7 @@ class Requirement:
     path: Path
     source: str
     files: tuple[tuple[str, ...], ...] = ()
+    program: bool = False
 
 
 @dataclass(frozen=True)

@@ -5,6 +5,7 @@ The workflow asks this object for names and paths; it holds no logic of any stud
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -15,7 +16,7 @@ from schedlab.config.compose import Compositions
 from schedlab.config.contract import Study
 from schedlab.config.cross_checks import cross_checks
 from schedlab.config.data_paths import find_data, missing_files
-from schedlab.config.errors import UserError, UserErrors, did_you_mean
+from schedlab.config.errors import UserError, UserErrors, did_you_mean, nearest
 from schedlab.config.hashes import content_hash, file_hash
 from schedlab.config.yaml_files import option_names
 
@@ -209,9 +210,13 @@ def missing_data(record: Mapping[str, Any]) -> list[str]:
     """Return what a scenario needs and this machine lacks, with where it should lie and where to get it."""
     told = []
     for need in record["requires"]:
+        if need.get("program") and "/" not in need["path"]:
+            told += [] if shutil.which(need["path"]) else [f"{need['name']}, '{need['path']}' on the PATH ({need['source']})"]
+            continue
         path = find_data(need["path"])
         if not path.exists():
-            told.append(f"{need['name']} at {path} ({need['source']})")
+            near = nearest(path.name, (file.name for file in path.parent.iterdir())) if path.parent.is_dir() else ""
+            told.append(f"{need['name']} at {path} ({f'there is {near}; ' if near else ''}{need['source']})")
         elif missing := missing_files(path, need["files"]):
             told.append(
                 f"{need['name']} at {path}, where {', '.join(missing)} {'is' if len(missing) == 1 else 'are'} missing ({need['source']})"

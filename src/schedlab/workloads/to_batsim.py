@@ -25,6 +25,7 @@ from schedlab.workloads.trace import Trace
 FACTORS = tuple(round(0.05 * number, 2) for number in range(1, 26))
 PROBABILITIES = (0.15, 0.09, 0.07, *[0.04] * 5, *[0.03] * 5, *[0.02] * 10, 0.06, 0.08)
 MEMORY_BANDWIDTHS = (4, 8, 12, 16, 20, 24)
+MEMORY_REMEDY = "say what memory per core they have, in MB: --missing-memory 1000,2000, in a scenario workload.batsim.missing_memory"
 KB_PER_MB, FLOPS_PER_GFLOP = 1000, 1e9
 ROUNDING = 1e-6  # s, the resolution of the simulator's dates
 REFERENCE: dict[str, Any] = {
@@ -95,9 +96,8 @@ def to_batsim(trace: Trace, hierarchy: Hierarchy, settings: BatsimSettings, seed
     jobs, report = _chosen(trace, hierarchy, settings, seed)
     if not len(jobs):
         reasons = ", ".join(f"{reason} {count}" for reason, count in report.reasons.items() if count)
-        raise UserError(
-            f"no job can be taken ({reasons or 'the trace is empty'})", where=trace.source, remedy="see missing_memory and cleaning"
-        )
+        remedy = MEMORY_REMEDY if report.reasons["no_memory"] else "see the cleaning, and what becomes of jobs that do not fit (infeasible)"
+        raise UserError(f"no job can be taken ({reasons or 'the trace is empty'})", where=trace.source, remedy=remedy)
     factors, bandwidths = _draws(len(jobs), settings, seed)
     speed = hierarchy.reference_speed
     slowdown = {"requested": 1.0, "slowest_core": speed / hierarchy.slowest_gflops}.get(settings.walltime)

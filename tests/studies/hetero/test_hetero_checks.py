@@ -127,6 +127,31 @@ def test_a_scenario_on_a_trace_says_what_it_needs(conf, capsys):
     assert "Parallel Workloads Archive" in out
 
 
+def test_a_misspelt_trace_is_told_with_the_file_beside_it(conf, capsys):
+    folder = Path("resources/data/traces")
+    folder.mkdir(parents=True)
+    (folder / "KTH-SP2-1996.swf.gz").touch()
+    edit(conf / BASE, "- /workload: lublin", "- /workload: kth")
+    edit(conf / TRIO, "name: trio", "name: trio\nworkload: {trim: {count: 10}}")
+    assert main(["check", "--conf", str(conf)]) == 0
+    assert "(there is KTH-SP2-1996.swf.gz; " in capsys.readouterr().out
+
+
+def test_a_real_batsim_must_be_on_the_path(conf, capsys, monkeypatch, tmp_path):
+    edit(conf / TRIO, "name: trio", "name: trio\nsimulator: batsim\nbatsim: my-batsim")
+    assert main(["check", "--conf", str(conf)]) == 0
+    assert "not run  hetero/trio: needs a real Batsim, 'my-batsim' on the PATH (" in capsys.readouterr().out
+    (tmp_path / "my-batsim").touch(mode=0o755)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert main(["check", "--conf", str(conf)]) == 0
+    assert "not run" not in capsys.readouterr().out
+
+
+def test_drawn_jobs_without_memory_are_refused(conf, capsys):
+    edit(conf / BASE, "  lublin: ", "  batsim: {missing_memory: []}\n  lublin: ")
+    assert "workload.batsim.missing_memory: the model gives jobs no memory" in complaint(conf, capsys)
+
+
 def test_a_real_batsim_named_by_its_path_must_be_there(conf, capsys):
     edit(conf / TRIO, "name: trio", "name: trio\nsimulator: batsim\nbatsim: /nowhere/batsim")
     assert main(["check", "--conf", str(conf)]) == 0

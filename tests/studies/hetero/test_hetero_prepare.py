@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import zipfile
 from pathlib import Path
 
@@ -60,6 +61,18 @@ def test_pieces_of_a_trace_are_the_trace_cut_up(tmp_path):
 def test_a_trace_that_ends_too_early_is_told(tmp_path):
     with pytest.raises(UserError, match=r"ends after 292 of 400 jobs.*enough jobs for 4 replicates"):
         prepared(from_trace(400, train=1, validation=1, test=2), tmp_path)
+
+
+def test_jobs_that_are_left_out_are_counted_in_the_log(tmp_path, caplog):
+    workload = part("workload/lublin.yaml")
+    workload["lublin"] |= {"processors": 48, "jobs": 40}
+    workload["batsim"] |= {"missing_memory": [100_000_000]}  # MB a core: no node has so much
+    with pytest.raises(UserError, match=r"no job can be taken \(too_large 40\)"):
+        prepared(scenario(workload=workload), tmp_path)
+    workload["batsim"] |= {"missing_memory": [100, 100_000_000]}
+    prepared(scenario(workload=workload), tmp_path)
+    assert re.search(r"test-00: (\d+) of 40 jobs taken; \{'too_large': (\d+)\}", caplog.text)
+    assert "workload.batsim.infeasible: clip" in caplog.text
 
 
 def test_scenarios_of_one_platform_and_workload_share_their_inputs():

@@ -45,6 +45,12 @@ def _check_sizes(scenario: HeteroScenario, hierarchy: Hierarchy) -> Iterable[Use
             where="workload.lublin.processors",
             expected=f"at most the {hierarchy.cores} cores of platform {hierarchy.name}",
         )
+    if not workload.batsim.missing_memory:
+        yield UserError(
+            "the model gives jobs no memory, so all of them would be left out",
+            where="workload.batsim.missing_memory",
+            expected="memory per core in MB, one of which each job gets, for example [1000, 2000]",
+        )
     for kind in ("typeless",) if workload.lublin.types == "typeless" else ("batch", "interactive"):
         try:
             workload.lublin.bounds(kind)

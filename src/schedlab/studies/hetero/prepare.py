@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -21,6 +22,7 @@ from schedlab.workloads.batsim_file import batsim_text
 from schedlab.workloads.prepare import make_batsim
 from schedlab.workloads.settings import WorkloadSettings
 
+log = logging.getLogger(__name__)
 TYPE_LIBRARIES = tuple(f"resources/platforms/types/{name}.json" for name in ("networks", "nodes", "processors"))
 PROBLEM = ("platform", "workload", "replicates", "decisions", "simulator", "batsim", "energy", "network", "bounded_slowdown_threshold")
 
@@ -46,8 +48,19 @@ def trim_workload(part: Path, resources: Path, workloads: Path, report: Path) ->
         made, reports[unit.id] = make_batsim(settings, hierarchy)
         _require_whole_piece(settings, reports[unit.id], replicates.total)
         texts[unit.id] = batsim_text(made)
+        _tell_left_out(unit.id, reports[unit.id])
     write_workloads(workloads, texts)
     write_json(report, reports)
+
+
+def _tell_left_out(unit: str, report: Mapping[str, Any]) -> None:
+    """Log how many jobs of a workload were left out, and why; of those that are wider than the platform, what else could be done."""
+    conversion = report.get("conversion", {"reasons": {}})
+    reasons = {reason: jobs for reason, jobs in conversion["reasons"].items() if jobs}
+    if reasons:
+        log.warning("%s: %d of %d jobs taken; %s", unit, conversion["written"], conversion["read"], reasons)
+    if reasons.get("too_large"):
+        log.warning("hint: jobs that the empty platform cannot run are left out or cut to its size (workload.batsim.infeasible: clip)")
 
 
 def _require_whole_piece(settings: WorkloadSettings, report: Mapping[str, Any], replicates: int) -> None:

@@ -28,13 +28,13 @@ ARCHIVE = "the Parallel Workloads Archive, https://www.cs.huji.ac.il/labs/parall
 
 
 def requires(scenario: HeteroScenario) -> list[Requirement]:
-    """Return the files that must be there: a trace or workload, and the binary of a real Batsim where it is named by its path."""
+    """Return the files that must be there: a trace or workload, and the binary of a real Batsim."""
     needs = []
     if scenario.workload.file:
         source = ARCHIVE if scenario.workload.source == "swf" else "a workload file of Batsim, of your own"
         needs.append(Requirement(f"the workload {scenario.workload.name}", Path(scenario.workload.file), source))
-    if scenario.simulator == "batsim" and "/" in scenario.batsim:
-        needs.append(Requirement("a real Batsim", Path(scenario.batsim), "https://batsim.readthedocs.io"))
+    if scenario.simulator == "batsim":
+        needs.append(Requirement("a real Batsim", Path(scenario.batsim), "https://batsim.readthedocs.io", program=True))
     return needs
 
 
