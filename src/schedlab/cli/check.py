@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterable
 from pathlib import Path
 
 from schedlab.config import experiment
@@ -25,7 +26,7 @@ def check(folder: str, scale: str) -> int:
     for name in scales or ["small"]:
         try:
             loaded = experiment.load(conf, name, find_study, kept_records(conf, name), made)
-            for line in _lines(loaded):
+            for line in [*_lines(loaded), *_not_run(loaded.not_run)]:
                 lines.setdefault(line, []).append(name)
             for study in loaded.studies:
                 compared |= {f"{study}/{policy}" for policy in loaded.compared_policies(study)}
@@ -64,5 +65,12 @@ def _lines(loaded: experiment.Experiment) -> list[str]:
             lines.append(f"ok  scenario {study}/{name}: {len(record['rules'])} rules, {len(record['policies'])} policies")
         for name, record in records.policies.items():
             lines.append(f"ok  policy   {study}/{name}: {record['target']}, {len(record['seeds'])} seeds")
-    lines += [f"--  not run  {study}/{what}: {reason}" for study, what, reason in loaded.not_run]
     return lines
+
+
+def _not_run(told: Iterable[tuple[str, str, str]]) -> list[str]:
+    """A line for each reason, with all that it keeps from running."""
+    grouped: dict[str, list[str]] = {}
+    for study, what, reason in told:
+        grouped.setdefault(reason, []).append(f"{study}/{what}")
+    return [f"--  not run  {', '.join(names)}: {reason}" for reason, names in grouped.items()]

@@ -30,6 +30,8 @@ def cross_checks(experiment: Experiment, files: Mapping[str, Mapping[str, list[s
         known = {"scenario": [*scenarios], "policy": [*policies, *rules]}
         for record in study.figures.values():
             yield from _figure_checks(record, known if complete else {"scenario": known["scenario"]})
+            if complete:
+                yield from _shown_checks(record, study.scenarios, known["policy"])
         baseline = study.settings["statistics"]["baseline"]
         if complete and study.scenarios and baseline and baseline not in known["policy"]:
             where = f"conf/study/{name}.yaml: statistics.baseline"
@@ -97,6 +99,16 @@ def _figure_checks(record: Mapping[str, Any], known: Mapping[str, list[str]]) ->
     for where, what, name in [*named, *record["names"]]:
         if what in known and name not in known[what]:
             yield UserError(f"unknown {what} '{name}'", where=where, remedy=did_you_mean(name, known[what]))
+
+
+def _shown_checks(record: Mapping[str, Any], scenarios: Mapping[str, Any], known: Iterable[str]) -> Iterable[UserError]:
+    """Rules and policies that a figure's own values name and that none of its scenarios has; unknown names are told elsewhere."""
+    shown = [scenarios[name] for name in record["scenarios"] if name in scenarios]
+    had = {name for scenario in shown for name in [*(rule["name"] for rule in scenario["rules"]), *scenario["policies"]]}
+    for where, what, name in record["names"] if shown else ():
+        if what == "policy" and name in known and name not in had:
+            text = f"'{name}' is no rule or policy of {', '.join(record['scenarios'])}"
+            yield UserError(text, where=where, remedy=did_you_mean(name, had))
 
 
 def _resource_checks(experiment: Experiment) -> Iterable[UserError]:

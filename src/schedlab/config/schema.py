@@ -13,7 +13,8 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any, Literal, TypeVar, get_args, get_origin
+from types import UnionType
+from typing import Any, Literal, TypeVar, Union, get_args, get_origin
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
@@ -68,8 +69,15 @@ class NoSettings(Settings):
 def names_within(settings: Settings, path: tuple = ()) -> Iterator[tuple[tuple, str, str]]:
     """Yield (path, what, name) of every value of a section whose type says what it names (settings.PolicyName, ScenarioName)."""
     for key, field in type(settings).model_fields.items():
-        marks = [mark for mark in field.metadata if isinstance(mark, str)]
+        marks = [mark for mark in field.metadata if isinstance(mark, str)] or _marks_of_union(field.annotation)
         yield from _named(getattr(settings, key), marks[0] if marks else "", field.annotation, (*path, key))
+
+
+def _marks_of_union(annotation: Any) -> list[str]:
+    """What the types name that a value may have where others are allowed, too, as in `PolicyName | None`."""
+    if not isinstance(annotation, UnionType) and get_origin(annotation) is not Union:
+        return []
+    return [mark for kind in get_args(annotation) for mark in getattr(kind, "__metadata__", ()) if isinstance(mark, str)]
 
 
 def _named(value: Any, what: str, annotation: Any, path: tuple) -> Iterator[tuple[tuple, str, str]]:

@@ -147,6 +147,16 @@ def test_a_real_batsim_must_be_on_the_path(conf, capsys, monkeypatch, tmp_path):
     assert "not run" not in capsys.readouterr().out
 
 
+def test_a_figure_may_compare_with_what_its_scenarios_have_alone(conf, capsys):
+    (conf / "scenario/hetero/other.yaml").write_text("defaults:\n  - _base\n  - _self_\nname: other\nrules: [sjf]\n")
+    (conf / "figure/hetero").mkdir(parents=True, exist_ok=True)
+    figure = "name: against\nkind: metrics\ntitle: T\ncaption: C.\nscenarios: [other]\nparams: {against: NAME}\n"
+    (conf / "figure/hetero/against.yaml").write_text(figure.replace("NAME", "fcfs"))
+    assert "figure/hetero/against.yaml: params.against: 'fcfs' is no rule or policy of other; valid: sjf" in complaint(conf, capsys)
+    (conf / "figure/hetero/against.yaml").write_text(figure.replace("NAME", "sjf"))
+    assert main(["check", "--conf", str(conf)]) == 0
+
+
 def test_drawn_jobs_without_memory_are_refused(conf, capsys):
     edit(conf / BASE, "  lublin: ", "  batsim: {missing_memory: []}\n  lublin: ")
     assert "workload.batsim.missing_memory: the model gives jobs no memory" in complaint(conf, capsys)
