@@ -75,7 +75,7 @@ def files(folder):
 def test_what_it_writes(tmp_path, capsys, caplog):
     assert run_delays(tmp_path, "--messages", str(tmp_path / "messages.jsonl")) == 0
     assert files(tmp_path) == ["messages.jsonl", "run_jobs.csv", "run_machine_states.csv", "run_schedule.csv"]
-    assert capsys.readouterr().out.startswith("jobs: 60\nfinished: 60\n")
+    assert capsys.readouterr().out.startswith("jobs: 60\nfinished: 60\nsuccessful: ")
     assert "run_jobs.csv" in caplog.text
 
 
@@ -90,7 +90,7 @@ def test_two_runs_give_the_same_bytes(tmp_path):
 def test_the_prints_of_a_scheduler_do_not_mix_with_results(tmp_path, capsys):
     assert run_delays(tmp_path, scheduler="fillerSched") == 0
     captured = capsys.readouterr()
-    assert len(captured.out.splitlines()) == 9
+    assert len(captured.out.splitlines()) == 10
     assert "openJobs" in captured.err
 
 
@@ -229,6 +229,23 @@ def test_impossible_numbers_on_the_command_line_are_told(tmp_path, capsys, argum
         run_delays(tmp_path, *arguments)
     assert left.value.code == 2
     assert message in capsys.readouterr().err
+
+
+def test_a_misspelt_option_is_told_by_its_command_with_the_one_meant(tmp_path, capsys):
+    with pytest.raises(SystemExit) as left:
+        run_delays(tmp_path, "--netwrk", "ignore")
+    assert left.value.code == 2
+    error = capsys.readouterr().err
+    assert "schedlab sim run: error: unrecognized arguments: --netwrk ignore; did you mean --network?" in error
+
+
+def test_the_summary_has_every_digit_and_the_killed_jobs(tmp_path, capsys):
+    assert run_on_managed_cores(tmp_path, "easyBackfill", COMPUTES) == 0
+    assert "successful: 0\nkilled: 1\n" in capsys.readouterr().out
+    assert run_delays(tmp_path) == 0
+    printed = dict(line.split(": ") for line in capsys.readouterr().out.splitlines())
+    row = read_output(tmp_path / "run", "schedule")
+    assert float(printed["makespan"]) == row["makespan"][0] and float(printed["mean_slowdown"]) == row["mean_slowdown"][0]
 
 
 @pytest.mark.parametrize(

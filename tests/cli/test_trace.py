@@ -52,6 +52,11 @@ def test_clean(shipped, capsys):
     assert (killed.starts_at - whole.starts_at).total_seconds() == cleaned.jobs["submit"].iloc[0]
 
 
+def test_a_count_beyond_the_trace_is_warned_of(shipped, capsys, caplog):
+    run(capsys, "trace", "trim", shipped, "a.swf", "--count", "1000000")
+    assert "of --count 1000000 jobs" in caplog.text
+
+
 def test_trim(shipped, capsys):
     assert run(capsys, "trace", "trim", shipped, "a.swf", "--users", "1,2", "--count", "20").startswith("20 jobs, offered load ")
     assert set(read_swf("a.swf").jobs["user"]) == {1, 2}
@@ -127,6 +132,7 @@ def test_platforms(shipped, capsys):  # noqa: ARG001
         (("trace", "lublin", "good.swf/o.swf", "--jobs", "5"), "good.swf/o.swf: "),
         (("platform", "generate", "none.json", "o.xml"), "none.json: there is no such file"),
         (("platform", "generate", "gaia", "o.xml", "--set", "nams=bare"), "did you mean 'names'"),
+        (("platform", "generate", "synthetic", "o.xml", "--set", "synthetic.cluster=3"), "--set synthetic.cluster: unknown key"),
         (("platform", "generate", "gaia", "o.xml", "--set", "names=[bare"), "--set names: '[bare' cannot be read"),
         (("platform", "generate", "gaia", "o.xml", "--set", "names=!!binary aGk="), "'!!binary' is no kind of value"),
         (("platform", "generate", "gaia", "o.xml", "--set", "names=&a [*a]"), "the value holds itself"),

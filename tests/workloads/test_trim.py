@@ -37,6 +37,11 @@ def test_pieces(settings, kept):
     assert piece.processors == 8
 
 
+def test_the_header_says_which_piece_it_is():
+    piece = trim(trace(*JOBS), TrimSettings(first=2, count=3))
+    assert "trimmed by schedlab: 3 of 10 jobs, the first of them job 3, submitted at 120 s" in " ".join(piece.comments)
+
+
 def test_submit_times_stay_where_that_is_asked_for():
     whole = trace(*JOBS)
     assert trim(whole, TrimSettings(shift=False)) is whole

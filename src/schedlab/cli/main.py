@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from functools import partial
 
 import schedlab
+from schedlab.cli.options import Parser
 from schedlab.cli.platform import add_platform_commands
 from schedlab.cli.sim import add_sim_commands
 from schedlab.cli.trace import add_trace_commands
@@ -52,7 +53,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _parser(first: str) -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="schedlab", description=schedlab.__doc__)
+    parser = Parser(prog="schedlab", description=schedlab.__doc__)
     parser.add_argument("--version", action="version", version=f"schedlab {schedlab.__version__}")
     commands = parser.add_subparsers(title="commands", metavar="COMMAND")
     conf = argparse.ArgumentParser(add_help=False)

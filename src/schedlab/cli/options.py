@@ -3,18 +3,39 @@
 from __future__ import annotations
 
 import argparse
-from typing import TypeVar
+from collections.abc import Collection
+from typing import Any, TypeVar
 
-from schedlab.config.errors import UserError
+from schedlab.config.errors import UserError, nearest
 from schedlab.config.schema import Settings, validate
 
 S = TypeVar("S", bound=Settings)
 
 
-def typed_options(kind: type[S], values: dict[str, object]) -> S:
-    """Return the settings that options give; those that were not given (None) stay at their defaults. Raises UserErrors."""
+class Parser(argparse.ArgumentParser):
+    """A parser whose commands tell unknown options themselves, with the one that was probably meant."""
+
+    def parse_known_args(self, args: Any = None, namespace: Any = None) -> tuple[Any, list[str]]:
+        chosen, unknown = super().parse_known_args(args, namespace)
+        if unknown and self._subparsers is None:
+            near = nearest(unknown[0].partition("=")[0], self._option_string_actions)
+            self.error(f"unrecognized arguments: {' '.join(unknown)}" + (f"; did you mean {near}?" if near else ""))
+        return chosen, unknown
+
+
+def typed_options(kind: type[S], values: dict[str, object], through_set: Collection[str] = ()) -> S:
+    """Return the settings that options give; those that were not given (None) stay at their defaults. Raises UserErrors.
+
+    through_set  keys that --set gave, by which mistakes in them are told
+    """
     given = {name: value for name, value in values.items() if value is not None}
-    return validate(kind, given, lambda path: f"--{str(path[0]).replace('_', '-')}" if path else "command line")
+
+    def where(path: tuple) -> str:
+        if path and path[0] in through_set:
+            return f"--set {'.'.join(map(str, path))}"
+        return f"--{str(path[0]).replace('_', '-')}" if path else "command line"
+
+    return validate(kind, given, where)
 
 
 def count(text: str) -> int:

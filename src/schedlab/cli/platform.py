@@ -55,7 +55,8 @@ def _generate(arguments: argparse.Namespace) -> int:
     libraries = {name: getattr(arguments, name) for name in ("networks", "nodes", "processors") if getattr(arguments, name)}
     values |= {"libraries": libraries} if libraries else {}
     values |= {"synthetic": {}} if arguments.platform == "synthetic" else {"file": arguments.platform}
-    settings = typed_options(PlatformSettings, merged(values, key_values(arguments.changes, "--set")))
+    changes = key_values(arguments.changes, "--set")
+    settings = typed_options(PlatformSettings, merged(values, changes), changes)
     hierarchy = generate_platform(settings, arguments.output, arguments.resources)
     totals = hierarchy.totals()
     print(f"{totals['name']}: {totals['clusters']} clusters, {totals['nodes']} nodes, {totals['cores']} cores")

@@ -25,6 +25,7 @@ SUMMARY = (
     ("jobs", "nb_jobs"),
     ("finished", "nb_jobs_finished"),
     ("successful", "nb_jobs_success"),
+    ("killed", "nb_jobs_killed"),
     ("rejected", "nb_jobs_rejected"),
     ("makespan", "makespan"),
     ("mean_waiting_time", "mean_waiting_time"),
@@ -154,9 +155,9 @@ def _summarised(work: Callable[[], dict[str, float]], arguments: argparse.Namesp
         return 143
     finally:
         signal.signal(signal.SIGTERM, former)
-    log.info("wrote %s_jobs.csv, %s_schedule.csv and others", arguments.export, arguments.export)
+    log.info("wrote %s_jobs.csv, %s_schedule.csv and others; below, times in s, energy in J", arguments.export, arguments.export)
     for name, column in SUMMARY:
-        print(f"{name}: {row[column]:.6g}")
+        print(f"{name}: {row[column]:.6f}".rstrip("0").rstrip("."))
     if arguments.energy:
         print(f"consumed_joules: {row['consumed_joules']:.6f}")
     return 0

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
 SUMMARY = "traces of batch jobs: describe, clean, trim, lublin, to-batsim"
 OUT_HELP = "SWF file to write, gzip where the name ends in .gz"
+UNITS = {"run": " (s)", "time_requested": " (s)", "gap": " (s)"}  # of distributions
 log = logging.getLogger("schedlab.trace")
 
 
@@ -124,7 +125,7 @@ def _describe(arguments: argparse.Namespace) -> int:
 
 
 def table(found: dict[str, Any]) -> list[str]:
-    """Return lines for people: plain values first, then oddities that occur, then distributions side by side."""
+    """Return lines for people: plain values first, then oddities that occur, then distributions side by side, with their units."""
     plain = {name: value for name, value in found.items() if not isinstance(value, (dict, list))}
     lines = [f"{name:<28}{'unknown' if value is None else _short(value)}" for name, value in plain.items()]
     lines += [f"{name:<28}{count}" for name, count in found["oddities"].items() if count]
@@ -132,7 +133,10 @@ def table(found: dict[str, Any]) -> list[str]:
     if distributions:
         columns = list(next(iter(distributions.values())))
         lines += ["", " " * 22 + "".join(f"{column:>11}" for column in columns)]
-        lines += [f"{name:<22}" + "".join(f"{_short(value[column]):>11}" for column in columns) for name, value in distributions.items()]
+        lines += [
+            f"{name + UNITS.get(name, ''):<22}" + "".join(f"{_short(value[column]):>11}" for column in columns)
+            for name, value in distributions.items()
+        ]
     return lines
 
 
@@ -166,6 +170,8 @@ def _trim(arguments: argparse.Namespace) -> int:
     names = ("users", "start", "end", "first", "count", "load")
     settings = typed_options(TrimSettings, {name: getattr(arguments, name) for name in names} | {"shift": not arguments.keep_times})
     piece = trim(_read(arguments), settings)
+    if arguments.count is not None and len(piece.jobs) < arguments.count:
+        log.warning("warning: the trace ends after %d of --count %d jobs", len(piece.jobs), arguments.count)
     if arguments.scale_load is not None:
         piece = scale_load(piece, arguments.scale_load)
     write_swf(arguments.output, piece)

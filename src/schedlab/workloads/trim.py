@@ -46,7 +46,9 @@ def trim(trace: Trace, settings: TrimSettings) -> Trace:
     jobs = jobs.iloc[: settings.count]
     if not len(jobs):
         raise UserError("no job is left", where=f"{trace.source}: trimming", expected="a piece with at least one job")
+    begin = jobs.iloc[0]
     note = f"trimmed by schedlab: {len(jobs)} of {len(trace.jobs)} jobs"
+    note += f", the first of them job {begin['job_id']:.0f}, submitted at {begin['submit']:.0f} s"
     piece = trace.with_jobs(jobs, note) if len(jobs) < len(trace.jobs) else trace
     return piece.from_first_submit() if settings.shift else piece
 

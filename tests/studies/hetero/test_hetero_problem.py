@@ -113,6 +113,13 @@ def test_a_users_own_scheduler_runs_with_its_options(by_hand, tmp_path):
         rollout(by_hand, f"{file}:LastCoreFirst", spare=1)
 
 
+def test_a_scheduler_has_the_time_that_the_scenario_gives_it(tmp_path):
+    file = tmp_path / "mine.py"
+    file.write_text(OWN_SCHEDULER.replace("        self.queue.append(job)", "        while True:\n            pass"))
+    with pytest.raises(SchedulerFailed, match=r"did not answer within 0\.2 s"):
+        rollout(prepared(scenario(scheduler_limit=0.2), tmp_path), f"{file}:LastCoreFirst")
+
+
 def test_a_class_that_is_not_there_is_told(by_hand, tmp_path):
     (tmp_path / "mine.py").write_text(OWN_SCHEDULER)
     with pytest.raises(UserError, match="LastCoreFirst"):

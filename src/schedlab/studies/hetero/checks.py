@@ -64,7 +64,7 @@ def _check_rules(scenario: HeteroScenario) -> Iterable[UserError]:
     needy = [rule.name for _, rule, target in rules if target in NEED_WALLTIMES]
     if needy and scenario.workload.source != "batsim" and scenario.workload.batsim.walltime == "none":
         yield UserError(
-            f"the jobs get no walltimes, which {', '.join(needy)} need",
+            f"the jobs get no walltimes, which {', '.join(needy)} need{'s' if len(needy) == 1 else ''}",
             where="workload.batsim.walltime",
             expected="requested or slowest_core",
         )

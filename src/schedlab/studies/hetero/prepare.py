@@ -24,7 +24,8 @@ from schedlab.workloads.settings import WorkloadSettings
 
 log = logging.getLogger(__name__)
 TYPE_LIBRARIES = tuple(f"resources/platforms/types/{name}.json" for name in ("networks", "nodes", "processors"))
-PROBLEM = ("platform", "workload", "replicates", "decisions", "simulator", "batsim", "energy", "network", "bounded_slowdown_threshold")
+PROBLEM = ("platform", "workload", "replicates", "decisions", "simulator", "batsim", "scheduler_limit", "energy", "network")
+PROBLEM += ("bounded_slowdown_threshold",)
 
 
 def generate_platform(part: Path, xml: Path, resources: Path) -> None:

@@ -12,7 +12,7 @@ from typing import Any
 from schedlab.batsim.backend import Backend
 from schedlab.batsim.options import Options
 from schedlab.batsim.outputs import Outputs
-from schedlab.batsim.running import Inputs, open_backend, simulate
+from schedlab.batsim.running import Inputs, Limits, open_backend, simulate
 from schedlab.batsim.workload import parse_workload
 from schedlab.config.contract import Outcome, Split, Unit
 from schedlab.config.seeds import derive_seed
@@ -105,7 +105,8 @@ class HeteroProblem:
                 return ManagedCores(backend, system, policy.cores, derive_seed(unit.seed, policy.seed))
 
         kind, binary, options = scenario.simulator, scenario.batsim, dict(policy.options)
-        simulate(inputs, policy.scheduler, options, backend=kind, binary=binary, between=between)
+        limits = Limits(scheduler=scenario.scheduler_limit or None)
+        simulate(inputs, policy.scheduler, options, backend=kind, binary=binary, between=between, limits=limits)
         return outcome(inputs.prefix, scenario.bounded_slowdown_threshold, scenario.energy, system)
 
     def _decide(self, policy: Any, unit: Unit, folder: str) -> Outcome:

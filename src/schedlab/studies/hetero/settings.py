@@ -48,6 +48,7 @@ class HeteroScenario(ScenarioSettings):
     simulator: Literal["embedded", "batsim"] = setting("embedded", doc="the simulator inside, or a real Batsim")
     batsim: str = setting("batsim", doc="binary of the real Batsim: a name on the PATH, or a file")
     energy: bool = setting(True, doc="account for energy; without it, energy and energy-delay product are not scored")
+    scheduler_limit: float = setting(60.0, doc="wall-clock time of a scheduler for one answer; 0: no limit", unit="s", ge=0, le=1e6)
     network: Literal["simulate", "ignore"] = setting("simulate", doc="ignore: communications take no time")
     bounded_slowdown_threshold: float = setting(
         10.0, doc="a job that ran shorter counts as one of this length in the bounded slowdown", unit="s", gt=0
