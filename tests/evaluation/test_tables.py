@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import numpy as np
@@ -50,6 +51,12 @@ SUMMARY = {
     "trained_on": "",
     "config_hash": "abc",
 }
+
+
+def test_the_documentation_explains_every_column(repository):
+    page = (repository / "docs/scenarios.md").read_text().split("## The tables", 1)[1].split("\n## ", 1)[0]
+    explained = set(re.findall(r"`(\w+)`", "".join(line.split("|")[1] for line in page.splitlines() if line.startswith("| `"))))
+    assert explained == {name for kind in (tables.SCORES, tables.CURVES, tables.SUMMARY, tables.COMPARISONS) for name in kind.names}
 
 
 def test_the_columns_that_users_rely_on_come_first() -> None:
