@@ -12,6 +12,7 @@ from small_hetero import first, managed_scenario, part, prepared, scenario
 from schedlab.batsim.pybatsim_bus import SchedulerFailed
 from schedlab.config.contract import PolicySpec
 from schedlab.config.errors import UserError
+from schedlab.config.job_log import job_log
 from schedlab.stages.policies import make_rule
 from schedlab.studies.hetero.problem import HeteroProblem
 from schedlab.studies.hetero.study import STUDY
@@ -111,6 +112,13 @@ def test_a_users_own_scheduler_runs_with_its_options(by_hand, tmp_path):
     assert jobs["finish"].iloc[0] == 15  # 10 s on the fast cores
     with pytest.raises(SchedulerFailed, match="LastCoreFirst"):
         rollout(by_hand, f"{file}:LastCoreFirst", spare=1)
+
+
+@pytest.mark.parametrize("scheduler", ["fillerSched", "schedFcfs", "easyBackfill"])
+def test_the_log_of_a_job_holds_no_conversation(by_hand, tmp_path, scheduler):
+    with job_log(tmp_path / "job.log"):
+        rollout(by_hand, "pybatsim", scheduler=scheduler)
+    assert len((tmp_path / "job.log").read_text()) < 500
 
 
 def test_a_scheduler_has_the_time_that_the_scenario_gives_it(tmp_path):

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
+import os
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -79,7 +81,6 @@ class HeteroProblem:
         Raises SchedulerFailed, ProtocolError, SimulationDeadlock, BatsimFailed where the simulation fails.
         """
         policy.reset(unit)
-        logging.getLogger("batsim").setLevel(logging.WARNING)  # PyBatsim logs the whole conversation, megabytes for a few workloads
         with tempfile.TemporaryDirectory(prefix="schedlab-") as folder:
             if isinstance(policy, SchedulerRule):
                 return self._schedule(policy, unit, folder)
@@ -106,7 +107,8 @@ class HeteroProblem:
 
         kind, binary, options = scenario.simulator, scenario.batsim, dict(policy.options)
         limits = Limits(scheduler=scenario.scheduler_limit or None)
-        simulate(inputs, policy.scheduler, options, backend=kind, binary=binary, between=between, limits=limits)
+        with _unheard():
+            simulate(inputs, policy.scheduler, options, backend=kind, binary=binary, between=between, limits=limits)
         return outcome(inputs.prefix, scenario.bounded_slowdown_threshold, scenario.energy, system)
 
     def _decide(self, policy: Any, unit: Unit, folder: str) -> Outcome:
@@ -154,6 +156,18 @@ class HeteroProblem:
         profiles = {f"{number} {name}": profile for number, one in enumerate(read) for name, profile in one.profiles.items()}
         whole = BatsimWorkload(read[0].nb_res, jobs, profiles)
         return job_limits(whole, legacy_zero_limits=self.scenario.workload.batsim.legacy_zero_limits)
+
+
+@contextlib.contextmanager
+def _unheard() -> Iterator[None]:
+    """Drop what a scheduler prints and logs, warnings apart: megabytes of conversation for a few workloads. `sim run` shows it."""
+    before = logging.root.manager.disable
+    logging.disable(logging.INFO)
+    try:
+        with Path(os.devnull).open("w") as nowhere, contextlib.redirect_stdout(nowhere):
+            yield
+    finally:
+        logging.disable(before)
 
 
 def _action(policy: Any, system: DecisionSystem) -> int:
