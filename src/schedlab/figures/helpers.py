@@ -112,10 +112,10 @@ def learning_curve(axes: Axes, points: pd.DataFrame, style: Style, *, window: in
     axes.plot(places, smooth.mean(axis=0), label=label, **style.line())
 
 
-def heat_map(axes: Axes, table: pd.DataFrame, *, form: str = "{:.2f}", label: str = "", colours: str = "cividis", **limits: float) -> None:
+def heat_map(axes: Axes, table: pd.DataFrame, *, form: str = "{:.2f}", label: str = "", colours: str = "cividis", **limits: Any) -> None:
     """Draw a table as coloured cells with their numbers in them, dark on light and light on dark; a cell without a value holds a dash.
 
-    form    how a number is written. label: of the colour bar (none if empty). limits: vmin, vmax
+    form    how a number is written. label: of the colour bar (none if empty). limits: vmin, vmax, norm
     """
     numbers = np.ma.masked_invalid(table.to_numpy(dtype=float))
     image = axes.pcolormesh(numbers, cmap=colours, edgecolors="white", linewidth=0.6, **limits)

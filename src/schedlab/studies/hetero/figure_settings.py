@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Literal
 
-from schedlab.config.schema import Settings, setting
+from schedlab.config.schema import NoSettings, Settings, setting
 from schedlab.config.settings import PolicyName
 
 Score = Literal[
@@ -43,4 +43,32 @@ class CourseSettings(Settings):
     unit: str = setting("", doc="workload shown; empty: the first of the test split")
 
 
-FIGURE_SETTINGS: dict[str, type[Settings]] = {"metrics": MetricsSettings, "gantt": GanttSettings, "course": CourseSettings}
+class OveruseSettings(Settings):
+    """The figure `overuse`."""
+
+    unit: str = setting("", doc="workload shown; empty: the first of the test split")
+
+
+class PairsSettings(Settings):
+    """The figure `pairs`."""
+
+    metric: Score = setting("mean_bounded_slowdown", doc="score that colours the pairs")
+
+
+class PreferencesSettings(Settings):
+    """The figure `preferences`."""
+
+    by: tuple[Literal["pair", "job", "core"], ...] = setting(
+        ("job", "core"), doc="what actions are put together by, a row each: not at all, by job policy, by core policy", min_length=1
+    )
+
+
+FIGURE_SETTINGS: dict[str, type[Settings]] = {
+    "metrics": MetricsSettings,
+    "gantt": GanttSettings,
+    "course": CourseSettings,
+    "overuse": OveruseSettings,
+    "pairs": PairsSettings,
+    "learning": NoSettings,
+    "preferences": PreferencesSettings,
+}

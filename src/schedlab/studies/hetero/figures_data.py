@@ -65,15 +65,7 @@ def looks(tables: StudyTables, names: Sequence[str]) -> dict[str, Style]:
     if any(kinds[name] != "rule" for name in names):
         return styles
     dashes = theme.DASHES
-    return {name: Style(colour(number), styles[name].marker, dashes[number % len(dashes)]) for number, name in enumerate(names)}
-
-
-def colour(number: int) -> str:
-    """Return a colour of the theme applied."""
-    import matplotlib as mpl
-
-    colours = mpl.rcParams["axes.prop_cycle"].by_key()["color"]
-    return colours[number % len(colours)]
+    return {name: Style(theme.colour(number), styles[name].marker, dashes[number % len(dashes)]) for number, name in enumerate(names)}
 
 
 def settings(spec: FigureSpec, kind: type[S]) -> S:

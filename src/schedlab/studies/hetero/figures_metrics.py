@@ -116,11 +116,11 @@ def _metric_panel(axes: Axes, rows: pd.DataFrame, metric: Metric, order: Sequenc
     axes.margins(x=0.08)
     if difference:
         axes.axvline(0, color=INK, linewidth=0.8, zorder=1)
-    _spread_axis(axes, rows["value"].to_numpy() / scale.size, difference)
+    spread_axis(axes, rows["value"].to_numpy() / scale.size, difference)
     axes.grid(True, axis="x")
 
 
-def _spread_axis(axes: Axes, values: np.ndarray, difference: bool) -> None:
+def spread_axis(axes: Axes, values: np.ndarray, difference: bool = False) -> None:
     """A logarithmic axis where values differ by orders of magnitude; else few ticks."""
     if difference or values.min() <= 0 or values.max() < WIDE * values.min():
         helpers.short_ticks(axes, 4)
@@ -141,7 +141,7 @@ def _point(axes: Axes, row: pd.Series, height: float, size: float, look: Mapping
 def _look(name: str, names: Sequence[str]) -> dict[str, Any]:
     """The look of a scenario: the same in every figure of the same scenarios, in whatever order they stand."""
     number = sorted(names).index(name)
-    return {"color": data.colour(number), "marker": theme.LEARNED_MARKERS[number % len(theme.LEARNED_MARKERS)], "markersize": 4}
+    return {"color": theme.colour(number), "marker": theme.LEARNED_MARKERS[number % len(theme.LEARNED_MARKERS)], "markersize": 4}
 
 
 def _keys(names: Sequence[str]) -> list[Any]:

@@ -19,6 +19,8 @@ from schedlab.figures import helpers, theme
 from schedlab.figures.theme import INK, MUTED
 from schedlab.studies.hetero import figures_data as data
 from schedlab.studies.hetero import run_files
+from schedlab.studies.hetero.figures_learning import NAMED, PALE, SMOOTH, episode_axis, preference_lines
+from schedlab.studies.hetero.figures_overuse import part_of_time, share_axis, share_line, span_rows, touched
 from schedlab.studies.hetero.figures_schedule import BINS, DARKEST, TIME, boxes, clusters, numbers, with_slowdown
 from schedlab.studies.hetero.launch_outputs import LOSSES, PREFIX, REWARDS
 
@@ -28,10 +30,6 @@ if TYPE_CHECKING:
 
 THRESHOLD = 10.0  # s, of the bounded slowdown
 LOWEST_LABELLED = 0.03  # height of a box, as a share of all cores, that holds its job's number
-NAMED = 6  # actions with a line and a label of their own
-SMOOTH = 20  # a running mean takes this part of all episodes
-SEPARATE = 60  # processors at most whose rows have white between them
-PALE = "#c8c8c8"
 
 
 def draw_queue_size(folder: Path) -> Drawing:
@@ -79,7 +77,7 @@ def draw_lifecycle(folder: Path) -> Drawing:
     rows = np.arange(len(jobs))
     thick = float(np.clip((height - 25) / len(jobs) * 2.2, 0.5, 4.0))
     axes.hlines(rows, jobs["submit"] / scale.size, jobs["start"] / scale.size, color=PALE, linewidth=max(0.4, thick / 3), label="waits")
-    axes.hlines(rows, jobs["start"] / scale.size, jobs["finish"] / scale.size, color=data.colour(0), linewidth=thick, label="runs")
+    axes.hlines(rows, jobs["start"] / scale.size, jobs["finish"] / scale.size, color=theme.colour(0), linewidth=thick, label="runs")
     axes.set(ylabel="job, by submission", ylim=(len(jobs) - 0.5, -0.5))
     _time_axis(axes, scale, float(jobs["finish"].max()) / scale.size)
     helpers.legend_outside(figure)
@@ -140,19 +138,12 @@ def draw_mem_bw_overutilization(folder: Path) -> Drawing:
     scale = data.scaled(TIME, last)
     spans = [(number, start - first, last - (start - first) if length is None else length) for number, start, length in overuse["spans"]]
     figure, panels = theme.new_figure(2, 1, height_mm=110, sharex=True, height_ratios=[1, 2])
-    changes = sorted([(start, 1) for _, start, _ in spans] + [(start + length, -1) for _, start, length in spans])
-    times = np.array([0.0, *[time for time, _ in changes], last])
-    counts = np.cumsum([0, *[change for _, change in changes], 0])
-    panels[0].plot(times / scale.size, 100 * counts / overuse["processors"], drawstyle="steps-post", color=data.colour(1))
-    panels[0].set(ylabel="over-subscribed (%)", ylim=(0, max(5.0, 105 * counts.max() / overuse["processors"])))
-    panels[0].grid(True, axis="y")
-    _span_boxes(panels[1], spans, scale.size, 0.45 if overuse["processors"] <= SEPARATE else 0.5)
-    panels[1].set(ylabel="processor", ylim=(-0.5, overuse["processors"] - 0.5))
-    panels[1].yaxis.get_major_locator().set_params(integer=True)
+    processors = overuse["processors"]
+    share_line(panels[0], spans, processors, last, scale.size, {"color": theme.colour(1)})
+    share_axis(panels[0], [spans], processors)
+    span_rows(panels[1], spans, processors, scale.size, theme.colour(1))
     _time_axis(panels[1], scale, last / scale.size)
-    mean = sum(length for _, _, length in spans) / (overuse["processors"] * last)
-    touched = len({number for number, _, _ in spans})
-    told = f"{touched} of {overuse['processors']} processors at some time, {mean:.1%} of all processors' time."
+    told = f"{touched(spans)} of {processors} processors at some time, {part_of_time(spans, processors, last):.1%} of all processors' time."
     return Drawing(figure, f"Memory bandwidth over-subscribed (jobs there run at 75 %): {told}")
 
 
@@ -174,12 +165,9 @@ def draw_action_preferences(folder: Path) -> Drawing:
     ranked = np.argsort(-(table[-1] + 1e-6 * table.max(axis=0)), kind="stable")
     chosen = ranked[:NAMED]
     figure, axes = theme.new_figure(1, 1, height_mm=75)
-    for action in ranked[NAMED:]:
-        axes.plot(episodes, table[:, action], color=PALE, linewidth=0.6, label="_others")
-    for number, action in enumerate(chosen):
-        axes.plot(episodes, table[:, action], color=data.colour(number), linestyle=theme.DASHES[number % 4], label=names[action])
+    preference_lines(axes, episodes, {names[action]: table[None, :, action] for action in ranked})
     axes.set(ylabel="probability at the first decision", ylim=(0, min(1.02, 1.2 * table.max())))
-    _episode_axis(axes, len(table))
+    episode_axis(axes, len(table))
     axes.grid(True, axis="y")
     helpers.direct_labels(axes)
     told = ", ".join(f"{names[action]} {table[-1, action]:.3g}" for action in chosen[:3])
@@ -215,7 +203,7 @@ def _bubbles(folder: Path, kind: str, what: str) -> Drawing:
     middles, found = (edges[1:] + edges[:-1]) / 2 / scale.size, counts > 0
     largest = int(counts.max())
     if largest:
-        looks = {"color": data.colour(1), "alpha": 0.55, "edgecolor": "white", "linewidth": 0.4}
+        looks = {"color": theme.colour(1), "alpha": 0.55, "edgecolor": "white", "linewidth": 0.4}
         axes.scatter(middles[found], heights[found], s=160 * counts[found] / largest, **looks)
         for count in dict.fromkeys((1, max(1, largest // 4), largest)):
             axes.scatter([], [], s=160 * count / largest, label=f"held back {count} time{'s' * (count > 1)}", **looks)
@@ -230,16 +218,6 @@ def _bubbles(folder: Path, kind: str, what: str) -> Drawing:
     )
 
 
-def _span_boxes(axes: Axes, spans: list[tuple[int, float, float]], size: float, half: float) -> None:
-    from matplotlib.collections import PolyCollection
-
-    corners = []
-    for number, start, length in spans:
-        left, right, bottom, top = start / size, (start + length) / size, number - half, number + half
-        corners.append([(left, bottom), (right, bottom), (right, top), (left, top)])
-    axes.add_collection(PolyCollection(corners, facecolors=data.colour(1), linewidths=0))
-
-
 def _by_episode(path: Path, label: str) -> Drawing:
     values = np.array(run_files.read_log(path))
     episodes, window = np.arange(1, len(values) + 1), max(1, len(values) // SMOOTH)
@@ -248,7 +226,7 @@ def _by_episode(path: Path, label: str) -> Drawing:
     if window > 1:
         axes.plot(episodes, helpers.running_mean(values, window), linewidth=1.4, label=f"mean of the last {window}")
     axes.set_ylabel(label)
-    _episode_axis(axes, len(values))
+    episode_axis(axes, len(values))
     axes.grid(True, axis="y")
     helpers.legend_outside(figure)
     told = f"first {values[0]:.4g}, last {values[-1]:.4g}, mean of the last {window} {values[-window:].mean():.4g}"
@@ -279,13 +257,6 @@ def _cores(folder: Path) -> int:
     if machine is not None:
         return machine.cores
     return 1 + max(last for text in _ran(folder)["allocation"] for _, last in intervals(text))
-
-
-def _episode_axis(axes: Axes, count: int) -> None:
-    from matplotlib.ticker import MaxNLocator
-
-    axes.set(xlabel="episode", xlim=(1, max(2, count)))
-    axes.xaxis.set_major_locator(MaxNLocator(8, integer=True))
 
 
 def _time_axis(axes: Axes, scale: data.Scaled, last: float) -> None:

@@ -36,7 +36,7 @@ def draw_comparison(rows: Sequence[Mapping[str, float]], names: Sequence[str]) -
 def _bars(axes: Axes, metric: Metric, values: Sequence[float]) -> None:
     scale = data.scaled(metric, max(values))
     bars = axes.bar(
-        range(len(values)), [value / scale.size for value in values], width=0.7, color=[data.colour(n) for n in range(len(values))]
+        range(len(values)), [value / scale.size for value in values], width=0.7, color=[theme.colour(n) for n in range(len(values))]
     )
     for bar, value in zip(bars, values, strict=True):
         place = (bar.get_x() + bar.get_width() / 2, bar.get_height())
@@ -55,7 +55,7 @@ def _bars(axes: Axes, metric: Metric, values: Sequence[float]) -> None:
 def _handles(names: Sequence[str]) -> list[object]:
     from matplotlib.patches import Patch
 
-    return [Patch(color=data.colour(number), label=name) for number, name in enumerate(names)]
+    return [Patch(color=theme.colour(number), label=name) for number, name in enumerate(names)]
 
 
 def _told(rows: Sequence[Mapping[str, float]]) -> list[str]:
