@@ -53,6 +53,9 @@ class PairsSettings(Settings):
     """The figure `pairs`."""
 
     metric: Score = setting("mean_bounded_slowdown", doc="score that colours the pairs")
+    found: tuple[PolicyName, ...] = setting(
+        ("best_fixed_pair", "best_fixed_pair-equal"), doc="rules that found a pair by trying; the pair is framed"
+    )
 
 
 class PreferencesSettings(Settings):

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 NAMED = 6  # actions with a line and a label of their own
 PALE = "#c8c8c8"
+FEW = 12  # points of a line below which each has a dot
 SMOOTH = 20  # a running mean takes this part of all points
 LOSSES = ("loss", "policy_loss")  # what a learner calls what it descends
 CHANCE = "probability "  # begin of the curves that hold an action's probability
@@ -65,21 +66,21 @@ def draw_preferences(tables: StudyTables, spec: FigureSpec) -> Drawing:
     agents = _curves(tables, spec)
     rows = len(settings.by)
     figure, panels = theme.new_figure(rows, len(agents), height_mm=24 + 38 * rows, sharex="col", sharey=True, squeeze=False)
-    handles, told = [], []
+    told = []
     for column, (agent, points) in enumerate(agents.items()):
-        for row, by in enumerate(settings.by):
+        for axes, by in zip(panels[:, column], settings.by, strict=True):
             places, groups = preferred(points, by)
-            handles += preference_lines(panels[row, column], places, groups)
+            preference_lines(axes, places, groups)
             ends = {name: float(values[:, -1].mean()) for name, values in groups.items()}
             best = max(ends, key=lambda name: ends[name])
             told.append(f"{agent} {best} {ends[best]:.3g}")
-            helpers.short_ticks(panels[row, column])
-            panels[row, column].grid(True, axis="y")
+            helpers.short_ticks(axes)
+            axes.grid(True, axis="y")
         panels[0, column].set_title(_short(agent, agents))
-    for row, by in enumerate(settings.by):
-        panels[row, 0].set(ylabel=f"probability of the\n{GROUPS[by]}", ylim=(0, 1.02))
+    for line, by in zip(panels, settings.by, strict=True):
+        line[0].set(ylabel="probability", ylim=(0, 1.02))
+        line[-1].legend(loc="center left", bbox_to_anchor=(1.02, 0.5), title=GROUPS[by], alignment="left")
     helpers.shared_xlabel(panels[-1], "episode")
-    helpers.legend_outside(figure, handles, columns=6 if rows > 1 else 0)
     seeds = max(points["policy_seed"].nunique() for points in agents.values())
     return Drawing(figure, f"{spec.caption} {_lines(seeds)} Most probable in the end (mean of the seeds): {'; '.join(told)}.")
 
@@ -101,12 +102,11 @@ def preferred(points: pd.DataFrame, by: str) -> tuple[np.ndarray, dict[str, np.n
     return sums.columns.to_numpy(), {name: sums.loc[name].to_numpy() for name in order}
 
 
-def preference_lines(axes: Axes, places: np.ndarray, groups: Mapping[str, np.ndarray]) -> list[object]:
-    """Draw a line a group, the mean of its seeds with their range; those beyond the first NAMED pale and without a name. Returns the lines.
+def preference_lines(axes: Axes, places: np.ndarray, groups: Mapping[str, np.ndarray]) -> None:
+    """Draw a line a group, the mean of its seeds with their range; those beyond the first NAMED pale and without a name.
 
     places (n,): episodes; groups: name -> (seeds, n)
     """
-    lines = []
     for number, (name, values) in enumerate(groups.items()):
         named = number < NAMED
         place = _place(name)
@@ -118,9 +118,8 @@ def preference_lines(axes: Axes, places: np.ndarray, groups: Mapping[str, np.nda
         )
         if named and len(values) > 1:
             axes.fill_between(places, values.min(axis=0), values.max(axis=0), color=look["color"], alpha=0.15, linewidth=0)
-        found = axes.plot(places, values.mean(axis=0), label=name if named else "_others", **look)
-        lines += found if named else []
-    return lines
+        look["marker"] = "." if len(places) < FEW else ""
+        axes.plot(places, values.mean(axis=0), label=name if named else "_others", **look)
 
 
 def episode_axis(axes: Axes, last: int) -> None:

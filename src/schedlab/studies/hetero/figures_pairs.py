@@ -28,7 +28,7 @@ ROW_MM = 4.6
 def draw_pairs(tables: StudyTables, spec: FigureSpec) -> Drawing:
     """Above, the pairs' score on the test workloads, framed where a rule chose the pair; below, all else with its uncertainty.
 
-    Ticks below: the pairs. The rules' own runs tell which pair they chose: it has the same scores. Settings: PairsSettings.
+    The rules' own runs tell which pair they chose: it has the same scores. Settings: PairsSettings.
     """
     from matplotlib.colors import LogNorm, Normalize
 
@@ -41,7 +41,7 @@ def draw_pairs(tables: StudyTables, spec: FigureSpec) -> Drawing:
             f"no pair has a score {metric.name} on {name}", where=f"figure {spec.name}: scenarios", expected="a scenario with pairs"
         )
     shown = [policy for policy in spec.policies or sorted(means) if policy in means and policy not in pairs]
-    chosen = {policy: pair for policy in shown if (pair := same_scores(tables.scores, name, policy, pairs))}
+    chosen = {policy: pair for policy in settings.found if policy in shown and (pair := same_scores(tables.scores, name, policy, pairs))}
     order = sorted(shown, key=lambda policy: means[policy] if metric.better == "lower" else -means[policy])
     figure, (above, below) = theme.new_figure(2, 1, height_mm=82 + ROW_MM * len(order), height_ratios=[46, 8 + ROW_MM * len(order)])
     low, high = min(pairs.values()), max(pairs.values())
@@ -108,7 +108,7 @@ def _frame(axes: Axes, pair: str, dashes: Any, policy: str) -> Any:
     look = {"linestyle": dashes, "linewidth": 1.8}
     corner = (columns.index(core) + 0.04, rows.index(job) + 0.06)
     axes.add_patch(Rectangle(corner, 0.92, 0.88, fill=False, edgecolor="#d0021b", zorder=5, **look))
-    return Line2D([], [], color="#d0021b", label=f"chosen by {policy}", **look)
+    return Line2D([], [], color="#d0021b", label=f"pair of {policy}", **look)
 
 
 def _plain_bar(axes: Axes) -> None:
@@ -142,7 +142,7 @@ def _seeds(scores: pd.DataFrame, scenario: str, metric: Metric) -> pd.Series:
 def _keys(seeds: bool) -> list[Any]:
     from matplotlib.lines import Line2D
 
-    made = [Line2D([], [], color=GRID, linewidth=1.2, label="grey line: a pair")]
+    made = [Line2D([], [], color=GRID, linewidth=1.2, label="a pair")]
     return made + (
         [Line2D([], [], color=INK, marker="|", linestyle="none", markersize=6, label="a seed of a learned policy")] if seeds else []
     )

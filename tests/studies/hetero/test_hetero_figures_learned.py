@@ -1,0 +1,157 @@
+"""Figures of learned policies among the pairs, of learning, and of over-used bandwidth: what they show are the tables' values."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from matplotlib.patches import Rectangle
+from small_hetero_tables import learned, overused, scored
+
+from schedlab.config.contract import Drawing, FigureSpec, StudyTables
+from schedlab.config.errors import UserError
+from schedlab.config.settings import ThemeSettings
+from schedlab.figures import theme
+from schedlab.stages.draw import drawing_function
+from schedlab.studies.hetero.figures_learning import NAMED, preference_lines, preferred
+from schedlab.studies.hetero.figures_overuse import part_of_time, touched
+from schedlab.studies.hetero.figures_pairs import place_among, same_scores
+from schedlab.studies.hetero.outcomes import METRICS
+from schedlab.studies.hetero.study import STUDY
+
+PAIRS = {
+    "first-high_mem": (8.0, 12.0),
+    "first-low_power": (40.0, 60.0),
+    "shortest-high_mem": (2.0, 4.0),
+    "shortest-low_power": (18.0, 22.0),
+}
+
+
+@pytest.fixture(autouse=True)
+def themed() -> Iterator[None]:
+    with theme.applied(ThemeSettings()):
+        yield
+
+
+def draw(tables: StudyTables, kind: str, policies: tuple[str, ...] = (), **params: Any) -> Drawing:
+    drawing = drawing_function(STUDY, kind)(tables, FigureSpec("figure", kind, "title", "Caption.", "", ("case",), policies, params))
+    drawing.figure.draw_without_rendering()
+    return drawing
+
+
+@pytest.fixture
+def among() -> StudyTables:
+    """Four pairs, one of them found by trying, a scheduler, and a learned policy of two seeds."""
+    one = {name: [dict(zip("ab", values, strict=True))] for name, values in PAIRS.items()}
+    more = {"best_fixed_pair": one["shortest-low_power"], "easy": [{"a": 5.0, "b": 7.0}]}
+    return scored({**one, **more, "mine": [{"a": 2.0, "b": 2.0}, {"a": 28.0, "b": 32.0}]}, learned=("mine",))
+
+
+def test_the_map_has_each_pair_in_its_place_from_best_to_worst(among):
+    above = draw(among, "pairs").figure.axes[0]
+    assert [label.get_text() for label in above.get_yticklabels()] == ["shortest", "first"]
+    assert [label.get_text() for label in above.get_xticklabels()] == ["high_mem", "low_power"]
+    assert above.collections[0].get_array().reshape(2, 2).tolist() == [[3.0, 20.0], [10.0, 50.0]]
+    assert [text.get_text() for text in above.texts] == ["3", "20", "10", "50"]
+
+
+def test_the_pair_that_was_found_is_framed_and_no_other(among):
+    drawing = draw(among, "pairs")
+    frames = [patch for patch in drawing.figure.axes[0].patches if isinstance(patch, Rectangle)]
+    assert [(int(frame.get_x()), int(frame.get_y())) for frame in frames] == [(1, 0)]
+    assert "pair of best_fixed_pair" in [text.get_text() for text in drawing.figure.legends[0].get_texts()]
+    assert same_scores(among.scores, "case", "easy", PAIRS) == "" == same_scores(among.scores, "case", "mine", PAIRS)
+
+
+def test_the_caption_tells_the_place_of_each_seed_among_the_pairs(among):
+    drawing = draw(among, "pairs")
+    assert "Best of 4 pairs shortest-high_mem (3), last first-low_power (50)." in drawing.caption
+    assert "easy 6, place 2; " in drawing.caption and "mine 16, place 1, 4 (by seed)" in drawing.caption
+    assert "best_fixed_pair chose shortest-low_power, 20, place 3" in drawing.caption
+    rows = [label.get_text() for label in drawing.figure.axes[1].get_yticklabels()]
+    assert rows == ["easy", "mine", "best_fixed_pair"]
+    assert "Means over 2 test workloads." in drawing.caption
+
+
+def test_a_place_counts_those_that_are_better():
+    utilisation = next(metric for metric in METRICS if metric.name == "utilisation")
+    slowdown = next(metric for metric in METRICS if metric.headline)
+    values = {"a": 0.5, "b": 0.7, "c": 0.7}
+    assert [place_among(value, values, utilisation) for value in (0.8, 0.7, 0.4)] == [1, 1, 4]
+    assert [place_among(value, values, slowdown) for value in (0.8, 0.7, 0.4)] == [4, 2, 1]
+
+
+def test_a_scenario_without_pairs_is_told():
+    alone = scored({"easy": [{"a": 1.0}]})
+    with pytest.raises(UserError, match="no pair has a score mean_bounded_slowdown on case"):
+        draw(alone, "pairs")
+
+
+CURVES = {
+    "reinforce-case": [
+        {"return": [1.0, 2.0], "loss": [5.0, 4.0], "probability first-high_mem": [0.2, 0.1], "probability first-low_power": [0.5, 0.1],
+         "probability shortest-high_mem": [0.3, 0.8]},
+        {"return": [3.0, 4.0], "loss": [3.0, 2.0], "probability first-high_mem": [0.4, 0.2], "probability first-low_power": [0.4, 0.2],
+         "probability shortest-high_mem": [0.2, 0.6]},
+    ],
+    "ppo-case": [{"return": [1.5, 2.5], "policy_loss": [0.5, 0.25], "probability first-high_mem": [1.0, 1.0]}],
+}  # fmt: skip
+
+
+def test_learning_shows_mean_and_range_of_return_and_loss():
+    drawing = draw(learned(CURVES), "learning", ("reinforce-case", "ppo-case"))
+    panels = drawing.figure.axes
+    assert [axes.get_title(loc="left") for axes in panels[:2]] == ["reinforce", "ppo"]
+    lines = [axes.get_lines()[0].get_xydata().tolist() for axes in panels]
+    assert lines == [[[8, 2.0], [16, 3.0]], [[8, 1.5], [16, 2.5]], [[8, 4.0], [16, 3.0]], [[8, 0.5], [16, 0.25]]]
+    band = panels[0].collections[0].get_paths()[0].get_extents()
+    assert (band.y0, band.y1) == (1.0, 4.0)
+    assert "the range of 2 seeds" in drawing.caption
+    assert "reinforce-case 2 and 3; ppo-case 1.5 and 2.5" in drawing.caption
+
+
+def test_preferences_of_pairs_with_the_same_policy_add_up():
+    tables = learned(CURVES)
+    points = tables.curves[tables.curves["policy"] == "reinforce-case"]
+    episodes, cores = preferred(points, "core")
+    assert episodes.tolist() == [8, 16] and list(cores) == ["high_mem", "low_power"]
+    assert cores["high_mem"] == pytest.approx(np.array([[0.5, 0.9], [0.6, 0.8]]))
+    assert preferred(points, "job")[1]["first"] == pytest.approx(np.array([[0.7, 0.2], [0.8, 0.4]]))
+    assert len(preferred(points, "pair")[1]) == 3
+    drawing = draw(tables, "preferences", ("reinforce-case", "ppo-case"), by=["core"])
+    assert "reinforce-case high_mem 0.85; ppo-case high_mem 1" in drawing.caption
+    first, second = (drawing.figure.axes[number].get_lines()[0] for number in (0, 1))
+    assert first.get_label() == second.get_label() == "high_mem" and first.get_color() == second.get_color()
+
+
+def test_only_the_first_groups_have_names():
+    axes = theme.new_figure()[1]
+    preference_lines(axes, np.array([1, 2]), {f"action {number}": np.full((1, 2), 0.1) for number in range(NAMED + 3)})
+    labels = [line.get_label() for line in axes.get_lines()]
+    assert labels == [*(f"action {number}" for number in range(NAMED)), *["_others"] * 3]
+
+
+def test_agents_that_learned_elsewhere_are_told():
+    with pytest.raises(UserError, match="none of its policies learned on case"):
+        draw(learned(CURVES), "learning", ("reinforce-other",))
+
+
+def test_overuse_shows_each_span_on_its_processor(tmp_path: Path):
+    tables = overused({"first-high_gflops": [(1, 100.0, 30.0), (0, 110.0, 10.0)], "first-high_mem_bw": []}, 150.0, tmp_path)
+    drawing = draw(tables, "overuse", ("first-high_gflops", "first-high_mem_bw"))
+    share, spans, none = drawing.figure.axes
+    assert share.get_lines()[0].get_xydata().tolist() == [[0, 0], [0, 50], [10, 100], [20, 50], [30, 0], [50, 0]]
+    boxes = [path.get_extents().bounds for path in spans.collections[0].get_paths()]
+    assert boxes == [pytest.approx((0, 0.55, 30, 0.9)), pytest.approx((10, -0.45, 10, 0.9))]
+    assert not none.collections[0].get_paths()
+    assert "first-high_gflops 2 of 2 processors at some time, 40.0% of all processors' time until 50 s" in drawing.caption
+    assert "first-high_mem_bw 0 of 2 processors at some time, 0.0%" in drawing.caption
+
+
+def test_part_of_time_by_hand():
+    assert part_of_time([(0, 0.0, 5.0), (1, 2.0, 5.0)], 4, 10.0) == 0.25
+    assert part_of_time([], 4, 0.0) == 0.0
+    assert touched([(0, 0.0, 1.0), (0, 2.0, 1.0), (3, 0.0, 1.0)]) == 2
