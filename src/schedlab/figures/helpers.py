@@ -78,15 +78,18 @@ def explain_uncertainty(figure: Figure, rows: pd.DataFrame, level: float = 0.95,
     from matplotlib.lines import Line2D
 
     given = np.isfinite(rows["ci_low"].to_numpy(dtype=float))
+    ranged = ~given & (rows["range_high"] > rows["range_low"]).to_numpy()
     bar = f"{100 * level:g} % interval (bootstrap over {over or 'seeds and blocks'})"
     line = f"smallest to largest {over.removesuffix('s') if over else 'seed (a rule: block)'}; too few for an interval"
     handles = [Line2D([], [], color=MUTED, linewidth=2.2, alpha=0.7, label=bar)] if given.any() else []
-    handles += [Line2D([], [], color=MUTED, linewidth=0.7, marker="|", markersize=4, label=line)] if not given.all() else []
+    handles += [Line2D([], [], color=MUTED, linewidth=0.7, marker="|", markersize=4, label=line)] if ranged.any() else []
     handles += more
+    if not handles:
+        return ""
     wide = sum(len(handle.get_label()) + 8 for handle in handles) > LETTERS_IN_A_ROW
     figure.legend(handles=handles, loc="outside lower center", ncols=min(2, len(handles)) if wide else len(handles))
     texts = [f"Bars: {bar}."] if given.any() else []
-    return " ".join(texts + ([f"Thin lines: {line}."] if not given.all() else []))
+    return " ".join(texts + ([f"Thin lines: {line}."] if ranged.any() else []))
 
 
 def running_mean(values: Sequence[float] | np.ndarray, window: int) -> np.ndarray:

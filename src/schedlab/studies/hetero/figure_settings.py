@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Literal
 
-from schedlab.config.schema import NoSettings, Settings, setting
+from schedlab.config.schema import Settings, setting
 from schedlab.config.settings import PolicyName
 
 Score = Literal[
@@ -58,6 +58,14 @@ class PairsSettings(Settings):
     )
 
 
+class LearningSettings(Settings):
+    """The figure `learning`."""
+
+    window: int = setting(
+        0, doc="points of the running mean, as a turn of workloads that differ; 0: a twentieth of all", unit="points", ge=0
+    )
+
+
 class PreferencesSettings(Settings):
     """The figure `preferences`."""
 
@@ -72,6 +80,6 @@ FIGURE_SETTINGS: dict[str, type[Settings]] = {
     "course": CourseSettings,
     "overuse": OveruseSettings,
     "pairs": PairsSettings,
-    "learning": NoSettings,
+    "learning": LearningSettings,
     "preferences": PreferencesSettings,
 }

@@ -21,7 +21,11 @@ if TYPE_CHECKING:
 
 S = TypeVar("S", bound=Settings)
 BY_NAME = {metric.name: metric for metric in METRICS}
-LARGER_UNITS = {"s": ((3600.0, "h"), (60.0, "min")), "J": ((1e9, "GJ"), (1e6, "MJ"), (1e3, "kJ")), "J s": ((1e12, "TJ s"), (1e9, "GJ s"))}
+LARGER_UNITS = {
+    "s": ((3600.0, "h"), (60.0, "min")),
+    "J": ((1e9, "GJ"), (1e6, "MJ"), (1e3, "kJ")),
+    "J s": ((1e15, "PJ s"), (1e12, "TJ s"), (1e9, "GJ s")),
+}
 
 
 @dataclass(frozen=True)

@@ -9,13 +9,12 @@ import numpy as np
 
 from schedlab.config.contract import Drawing, FigureSpec, StudyTables
 from schedlab.config.errors import UserError
-from schedlab.config.schema import NoSettings
 from schedlab.figures import helpers, theme
 from schedlab.figures.theme import Style
 from schedlab.studies.hetero import figures_data as data
 from schedlab.studies.hetero.core_policies import CORE_POLICIES
 from schedlab.studies.hetero.environment_settings import PAIR_SEPARATOR
-from schedlab.studies.hetero.figure_settings import PreferencesSettings
+from schedlab.studies.hetero.figure_settings import LearningSettings, PreferencesSettings
 from schedlab.studies.hetero.job_queue import JOB_POLICIES
 
 if TYPE_CHECKING:
@@ -31,8 +30,11 @@ CHANCE = "probability "  # begin of the curves that hold an action's probability
 
 
 def draw_learning(tables: StudyTables, spec: FigureSpec) -> Drawing:
-    """A column an agent: above the return of an episode, below the loss; the mean of the seeds and their range."""
-    data.settings(spec, NoSettings)
+    """A column an agent: above the return of an episode, below the loss; the mean of the seeds and their range.
+
+    Settings: LearningSettings.
+    """
+    window = data.settings(spec, LearningSettings).window
     agents = _curves(tables, spec)
     looks, most = theme.styles_of(tables.scores), len(agents)
     figure, panels = theme.new_figure(2, most, height_mm=95, sharex="col", squeeze=False)
@@ -40,10 +42,10 @@ def draw_learning(tables: StudyTables, spec: FigureSpec) -> Drawing:
     for column, (agent, rows) in enumerate(agents.items()):
         above, below = panels[0, column], panels[1, column]
         returns = rows[rows["metric"] == "return"]
-        _mean_and_range(above, returns, looks[agent])
-        _mean_and_range(below, rows[rows["metric"] == _loss(rows)], looks[agent])
+        _mean_and_range(above, returns, looks[agent], window)
+        _mean_and_range(below, rows[rows["metric"] == _loss(rows)], looks[agent], window)
         above.set_title(_short(agent, agents))
-        told.append(f"{agent} {_ends(returns)}")
+        told.append(f"{agent} {_ends(returns, window)}")
         for axes in (above, below):
             axes.grid(True, axis="y")
             helpers.short_ticks(axes)
@@ -66,19 +68,20 @@ def draw_preferences(tables: StudyTables, spec: FigureSpec) -> Drawing:
     agents = _curves(tables, spec)
     rows = len(settings.by)
     figure, panels = theme.new_figure(rows, len(agents), height_mm=24 + 38 * rows, sharex="col", sharey=True, squeeze=False)
-    told = []
+    told, most = [], 0.0
     for column, (agent, points) in enumerate(agents.items()):
         for axes, by in zip(panels[:, column], settings.by, strict=True):
             places, groups = preferred(points, by)
             preference_lines(axes, places, groups)
             ends = {name: float(values[:, -1].mean()) for name, values in groups.items()}
             best = max(ends, key=lambda name: ends[name])
+            most = max(most, *(float(values.max()) for values in groups.values()))
             told.append(f"{agent} {best} {ends[best]:.3g}")
             helpers.short_ticks(axes)
             axes.grid(True, axis="y")
         panels[0, column].set_title(_short(agent, agents))
     for line, by in zip(panels, settings.by, strict=True):
-        line[0].set(ylabel="probability", ylim=(0, 1.02))
+        line[0].set(ylabel="probability", ylim=(0, min(1.02, 1.2 * most)))
         line[-1].legend(loc="center left", bbox_to_anchor=(1.02, 0.5), title=GROUPS[by], alignment="left")
     helpers.shared_xlabel(panels[-1], "episode")
     seeds = max(points["policy_seed"].nunique() for points in agents.values())
@@ -153,15 +156,15 @@ def _loss(rows: pd.DataFrame) -> str:
     return next(name for name in LOSSES if name in set(rows["metric"]))
 
 
-def _mean_and_range(axes: Axes, points: pd.DataFrame, look: Style) -> None:
-    window = max(1, points["episode"].nunique() // SMOOTH)
+def _mean_and_range(axes: Axes, points: pd.DataFrame, look: Style, window: int) -> None:
+    window = window or max(1, points["episode"].nunique() // SMOOTH)
     helpers.learning_curve(axes, points, look, window=window, x="episode")
 
 
-def _ends(points: pd.DataFrame) -> str:
+def _ends(points: pd.DataFrame, window: int) -> str:
     """Mean of the first and of the last part of a curve, as text."""
     means = points.groupby("episode")["value"].mean().sort_index().to_numpy()
-    part = max(1, len(means) // SMOOTH)
+    part = window or max(1, len(means) // SMOOTH)
     first, last = (helpers.number_text(float(values.mean()), "{:.4g}") for values in (means[:part], means[-part:]))
     return f"{first} and {last}"
 

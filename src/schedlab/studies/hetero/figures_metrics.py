@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 ROW_MM, COLUMNS = 4.8, 4
+TITLE, LINE_MM = 22, 3.4  # letters in a line of a panel's title, and its height
 WIDE = 20.0  # largest over smallest value from which an axis is logarithmic
 
 
@@ -46,7 +48,9 @@ def draw_metrics(tables: StudyTables, spec: FigureSpec) -> Drawing:
         raise UserError(what, where=f"figure {spec.name}: params.metrics", expected="others")
     columns = min(COLUMNS, len(metrics))
     lines = -(-len(metrics) // columns)
-    figure, panels = theme.new_figure(lines, columns, height_mm=16 + lines * (17 + ROW_MM * len(order)), sharey=True, squeeze=False)
+    titles = max(_title(metric).count("\n") for metric in metrics) * LINE_MM
+    height = 16 + lines * (17 + titles + ROW_MM * len(order))
+    figure, panels = theme.new_figure(lines, columns, height_mm=height, sharey=True, squeeze=False)
     for axes in panels.ravel()[len(metrics) :]:
         axes.set_visible(False)
     for axes, metric in zip(panels.ravel(), metrics, strict=False):
@@ -111,16 +115,21 @@ def _metric_panel(axes: Axes, rows: pd.DataFrame, metric: Metric, order: Sequenc
     axes.set_ylim(len(order) - 0.5, -0.5)
     arrow = "\N{LEFTWARDS ARROW}" if metric.better == "lower" else "\N{RIGHTWARDS ARROW}"
     unit = f"{scale.unit}   " if scale.unit else ""
-    axes.set(title=metric.label[:1].upper() + metric.label[1:], xlabel=f"{unit}{arrow} better")
+    axes.set(title=_title(metric), xlabel=f"{unit}{arrow} better")
     axes.tick_params(axis="y", length=0)
     axes.margins(x=0.08)
     if difference:
         axes.axvline(0, color=INK, linewidth=0.8, zorder=1)
-    spread_axis(axes, rows["value"].to_numpy() / scale.size, difference)
+    _spread_axis(axes, rows["value"].to_numpy() / scale.size, difference)
     axes.grid(True, axis="x")
 
 
-def spread_axis(axes: Axes, values: np.ndarray, difference: bool = False) -> None:
+def _title(metric: Metric) -> str:
+    """The metric's label in lines that fit above a narrow panel."""
+    return textwrap.fill(metric.label[:1].upper() + metric.label[1:], TITLE, break_on_hyphens=False)
+
+
+def _spread_axis(axes: Axes, values: np.ndarray, difference: bool) -> None:
     """A logarithmic axis where values differ by orders of magnitude; else few ticks."""
     if difference or values.min() <= 0 or values.max() < WIDE * values.min():
         helpers.short_ticks(axes, 4)
@@ -183,4 +192,6 @@ def _percent(value: float) -> str:
 
 def _workloads(rows: pd.DataFrame) -> str:
     counts = sorted(set(rows["units"]))
+    if counts == [1]:
+        return "One test workload each, so without intervals."
     return f"Means over {' to '.join(str(count) for count in dict.fromkeys((counts[0], counts[-1])))} test workloads."

@@ -14,11 +14,11 @@ from schedlab.figures.theme import GRID, INK
 from schedlab.studies.hetero import figures_data as data
 from schedlab.studies.hetero.environment_settings import ALL_PAIRS, PAIR_SEPARATOR
 from schedlab.studies.hetero.figure_settings import PairsSettings
-from schedlab.studies.hetero.figures_metrics import spread_axis
 
 if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.axes import Axes
+    from matplotlib.axis import Axis
 
 COLOURS = "viridis_r"
 FRAMES = ("-", (0, (2, 1.2)), (0, (0.8, 0.8)))  # around the cells of pairs that were found by trying
@@ -49,7 +49,7 @@ def draw_pairs(tables: StudyTables, spec: FigureSpec) -> Drawing:
     norm = LogNorm(low / scale.size, high / scale.size) if 0 < low < high else Normalize()
     helpers.heat_map(above, table(pairs, scale.size), form="{:.3g}", label=scale.label, colours=COLOURS, norm=norm)
     if isinstance(norm, LogNorm):
-        _plain_bar(figure.axes[-1])
+        _plain_ticks(figure.axes[-1].yaxis)
     above.set(xlabel="core policy", ylabel="job policy")
     frames = [_frame(above, chosen[policy], FRAMES[number % len(FRAMES)], policy) for number, policy in enumerate(chosen)]
     rows = tables.summary[(tables.summary["scenario"] == name) & (tables.summary["split"] == "test")]
@@ -111,13 +111,13 @@ def _frame(axes: Axes, pair: str, dashes: Any, policy: str) -> Any:
     return Line2D([], [], color="#d0021b", label=f"pair of {policy}", **look)
 
 
-def _plain_bar(axes: Axes) -> None:
-    """Write the ticks of a logarithmic colour bar as plain numbers, few of them."""
+def _plain_ticks(axis: Axis) -> None:
+    """Write the ticks of a logarithmic axis as plain numbers, few of them."""
     from matplotlib.ticker import LogLocator, NullFormatter
 
-    axes.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
-    axes.yaxis.set_major_formatter("{x:g}")
-    axes.yaxis.set_minor_formatter(NullFormatter())
+    axis.set_major_locator(LogLocator(subs=(1, 1.5, 2, 3, 4, 5, 7)))
+    axis.set_major_formatter("{x:g}")
+    axis.set_minor_formatter(NullFormatter())
 
 
 def _in_unit(rows: pd.DataFrame, size: float) -> pd.DataFrame:
@@ -129,7 +129,11 @@ def _strip(axes: Axes, rows: pd.DataFrame, order: Sequence[str], styles: Mapping
         axes.axvline(value, color=GRID, linewidth=0.8, zorder=0)
     helpers.points_with_uncertainty(axes, rows, order, styles)
     axes.grid(False)
-    spread_axis(axes, np.array([*pairs, *rows["value"]]))
+    if min(*pairs, *rows["value"]) <= 0:
+        helpers.short_ticks(axes, 6)
+        return
+    axes.set_xscale("log")
+    _plain_ticks(axes.xaxis)
 
 
 def _seeds(scores: pd.DataFrame, scenario: str, metric: Metric) -> pd.Series:
