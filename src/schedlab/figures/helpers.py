@@ -102,14 +102,20 @@ def running_mean(values: Sequence[float] | np.ndarray, window: int) -> np.ndarra
     return sums / np.minimum(np.arange(1, values.shape[-1] + 1), window)
 
 
-def learning_curve(axes: Axes, points: pd.DataFrame, style: Style, *, window: int = 1, x: str = "step", label: str = "") -> None:
+def learning_curve(
+    axes: Axes, points: pd.DataFrame, style: Style, *, window: int = 1, whole: bool = False, x: str = "step", label: str = ""
+) -> None:
     """Draw the mean over seeds of one policy's curve after a running mean, and the range of the seeds as a band.
 
     points  rows of the curves table of one policy, phase, scenario, split and metric; only places that all seeds reached are drawn
+    whole   draw nothing before the first whole window, where there is one
     """
     grid = points.pivot_table(index="policy_seed", columns=x, values="value", aggfunc="mean").dropna(axis="columns")
     smooth = running_mean(grid.to_numpy(), window)
     places = grid.columns.to_numpy()
+    if whole:
+        first = min(window, len(places)) - 1
+        smooth, places = smooth[:, first:], places[first:]
     if len(grid) > 1:
         axes.fill_between(places, smooth.min(axis=0), smooth.max(axis=0), color=style.colour, alpha=0.18, linewidth=0)
     axes.plot(places, smooth.mean(axis=0), label=label, **style.line())

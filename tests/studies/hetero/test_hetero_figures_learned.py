@@ -113,6 +113,11 @@ def test_learning_shows_mean_and_range_of_return_and_loss():
     assert "reinforce-case 2 and 3; ppo-case 1.5 and 2.5" in drawing.caption
 
 
+def test_a_window_of_ones_own_begins_where_it_is_whole():
+    axes = draw(learned(CURVES), "learning", ("reinforce-case",), window=2).figure.axes[0]
+    assert axes.get_lines()[0].get_xydata().tolist() == [[16, 2.5]]
+
+
 def test_preferences_of_pairs_with_the_same_policy_add_up():
     tables = learned(CURVES)
     points = tables.curves[tables.curves["policy"] == "reinforce-case"]

@@ -157,8 +157,8 @@ def _loss(rows: pd.DataFrame) -> str:
 
 
 def _mean_and_range(axes: Axes, points: pd.DataFrame, look: Style, window: int) -> None:
-    window = window or max(1, points["episode"].nunique() // SMOOTH)
-    helpers.learning_curve(axes, points, look, window=window, x="episode")
+    smooth = window or max(1, points["episode"].nunique() // SMOOTH)
+    helpers.learning_curve(axes, points, look, window=smooth, whole=window > 0, x="episode")
 
 
 def _ends(points: pd.DataFrame, window: int) -> str:
