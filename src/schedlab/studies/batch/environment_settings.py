@@ -8,6 +8,7 @@ from schedlab.config.schema import Settings, setting
 from schedlab.studies.batch.rewards import Measure, Reward, Users
 
 ROWS = 128  # jobs that a policy sees, as published
+MOST_QUANTILES = 64
 NOOP_SECONDS = {"rlscheduler": 360.0, "dissertation": 60.0}  # what the published ones wait
 VISIBLE = {
     "mixed": ("fcfs", "sjf", "smallest", "f1"),
@@ -26,7 +27,7 @@ class EnvironmentSettings(Settings):
         "training", doc="jobs whose largest values the published layouts divide by; whole: all of the trace as read (as published)"
     )
     oracle_runtime: bool = setting(False, doc="show real run times, which a scheduler does not know (not in the layout rlscheduler)")
-    quantiles: int = setting(5, doc="points in time at which the layout features tells the free nodes to come", ge=1, le=64)
+    quantiles: int = setting(5, doc="points in time at which the layout features tells the free nodes to come", ge=1, le=MOST_QUANTILES)
     visible: Literal["layout", "mixed", "rlscheduler", "dissertation"] = setting(
         "layout", doc="which jobs of a queue of more than 128 are seen; layout: those of the layout's author, mixed for the layout features"
     )

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from schedlab.config.errors import UserError, did_you_mean
-from schedlab.studies.batch.environment_settings import ROWS, EnvironmentSettings
+from schedlab.studies.batch.environment_settings import MOST_QUANTILES, ROWS, EnvironmentSettings
 from schedlab.studies.batch.jobs import Jobs, Machine
 from schedlab.studies.batch.rules import UNKNOWN_REQUEST
 
@@ -114,6 +114,19 @@ def layout_of(settings: EnvironmentSettings, machine: Machine) -> Layout:
         columns = (*columns, "log_run")
     cluster = {"features": 1 + 2 * settings.quantiles, "rlscheduler": 0, "dissertation": machine.nodes}[name]
     return Layout(name, columns, cluster)
+
+
+def layout_of_size(size: int, high: float) -> Layout:
+    """Return the layout of observations of `size` numbers up to `high`: no two layouts agree in both. Raises ValueError where none fits."""
+    if high > 1.0:
+        rows = COLUMNS["features"]
+        columns = rows if size - ROWS * len(rows) <= 1 + 2 * MOST_QUANTILES else (*rows, "log_run")
+        return Layout("features", columns, size - ROWS * len(columns))
+    name = "rlscheduler" if size == ROWS * len(COLUMNS["rlscheduler"]) else "dissertation"
+    cluster = size - ROWS * len(COLUMNS[name])
+    if cluster < 0:
+        raise ValueError(f"no layout has {size} numbers")
+    return Layout(name, COLUMNS[name], cluster)
 
 
 def fixed_columns(layout: Layout, jobs: Jobs, machine: Machine, scales: Scales, *, oracle: bool) -> np.ndarray:
