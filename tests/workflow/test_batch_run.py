@@ -11,7 +11,7 @@ from checkouts import Checkout, copy_repository
 from small_conf import write_scales
 
 RULES = {"fcfs", "sjf", "ljf", "smallest", "largest", "f1", "f2", "f3", "f4", "wfp3", "unicep", "planner"}
-POLICIES = {"chosen-rule-lublin", "chosen-rule-log-lublin", "evolution-lublin"}
+POLICIES = {"chosen-rule-lublin", "chosen-rule-log-lublin", "evolution-lublin", "ppo-kernel-lublin"}
 
 
 @pytest.fixture

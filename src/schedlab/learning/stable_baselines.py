@@ -7,6 +7,7 @@ something is learned or loaded, not before.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,6 +20,7 @@ from schedlab.learning.stable_baselines_settings import ALGORITHM_SETTINGS, Stoc
 
 if TYPE_CHECKING:
     import gymnasium as gym
+    import numpy as np
 
     from schedlab.learning.stable_baselines_policy import MakePolicy, StockPolicy
 
@@ -50,13 +52,15 @@ class StableBaselinesLearner:
         use_one_thread()
         where = f"{spec.name}.yaml: learner"
         settings = self._phase_settings(spec)
-        envs = {scenario: first_environment(scenario, problem, ("train",)) for scenario, problem in problems.items()}
+        seen = {scenario: self.seen(problem, settings[0]) for scenario, problem in problems.items()}
+        envs = {scenario: first_environment(scenario, problem, ("train",)) for scenario, problem in seen.items()}
         for scenario, env in envs.items():
             masked = env.has_wrapper_attr("action_masks")
             check_actions(self.algorithm, env.action_space, masked, f"{where}.name", scenario)
         spaces = _common_spaces(envs)
         start = read_checkpoint(paths.start, KIND).group("policy") if paths.start is not None else {}
-        job = Job(self.algorithm, self.make_policy, settings, problems, spec, seed, spaces, curve, paths, start)
+        first = partial(self.first_parameters, seen, spaces, validate(self.settings, spec.params), seed)
+        job = Job(self.algorithm, self.make_policy, settings, problems, spec, seed, spaces, curve, paths, start, self.seen, first)
         parameters, kept = Run(job).learn()
         whole = validate(self.settings, spec.params)
         meta = {"kind": KIND, "algorithm": self.algorithm, "settings": whole.model_dump(mode="json"), "kept_step": kept, **_told(spaces)}
@@ -71,7 +75,7 @@ class StableBaselinesLearner:
         if kept.meta["algorithm"] != self.algorithm:
             raise UserError(f"the policy was learned with {kept.meta['algorithm']}", where=str(checkpoint), expected=self.algorithm)
         settings = validate(self.settings, kept.meta["settings"], lambda path: f"{checkpoint}: settings.{'.'.join(map(str, path))}")
-        env = first_environment("to act in", problem, ANY_SPLIT)
+        env = first_environment("to act in", self.seen(problem, settings), ANY_SPLIT)
         spaces = (env.observation_space, env.action_space)
         for name, here in _told(spaces).items():
             if kept.meta[name] != here:
@@ -79,6 +83,18 @@ class StableBaselinesLearner:
         policy = build_policy(policy_parts(self.algorithm, self.make_policy, settings, spaces), spaces)
         load_module(policy, kept.group("policy"), checkpoint)
         return StockPolicy(self.algorithm, policy, getattr(settings, "acting", "greedy"))
+
+    def seen(self, problem: Problem, settings: StockSettings) -> Problem:
+        """Return what is learned on where a problem is given: itself. A study's learner may leave out units or show something else."""
+        del settings
+        return problem
+
+    def first_parameters(
+        self, problems: Mapping[str, Problem], spaces: tuple[gym.Space, gym.Space], settings: StockSettings, seed: int
+    ) -> Mapping[str, np.ndarray]:
+        """Return parameters to begin with where no parent gives any, by name; empty: those that the seed gives. For a study's learner."""
+        del problems, spaces, settings, seed
+        return {}
 
     @property
     def make_policy(self) -> MakePolicy:

@@ -54,9 +54,14 @@ def policy_parts(algorithm: str, make: MakePolicy, settings: Settings, spaces: t
 
 def build_policy(parts: PolicyParts, spaces: tuple[gym.Space, gym.Space]) -> BasePolicy:
     """Return a policy that only acts, with arbitrary parameters, outside of any random stream."""
-    policy_class, keywords = parts
     with torch_stream(0, "stable-baselines", "build"):
-        return policy_class(*spaces, lambda _: 0.0, **{**keywords, "optimizer_class": _NoOptimizer, "optimizer_kwargs": {}})
+        return fresh_policy(parts, spaces)
+
+
+def fresh_policy(parts: PolicyParts, spaces: tuple[gym.Space, gym.Space]) -> BasePolicy:
+    """Return a policy without an optimiser, whose first parameters are drawn from torch's generator as it stands."""
+    policy_class, keywords = parts
+    return policy_class(*spaces, lambda _: 0.0, **{**keywords, "optimizer_class": _NoOptimizer, "optimizer_kwargs": {}})
 
 
 class _NoOptimizer:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import math
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -62,7 +62,9 @@ class Job:
     """What a learning job is given.
 
     settings  values of each phase          spaces  observations and actions of every scenario
-    start     parameters to begin with, by name; empty: those that the seed gives
+    start     parameters to begin with, by name; empty: those of `first`
+    seen      (problem, settings of a phase) -> what the phase learns on
+    first     parameters where there are none; empty: those that the seed gives
     """
 
     algorithm: str
@@ -75,6 +77,8 @@ class Job:
     curve: Curve
     paths: LearnPaths
     start: Mapping[str, np.ndarray]
+    seen: Callable[[Problem, StockSettings], Problem]
+    first: Callable[[], Mapping[str, np.ndarray]]
 
     def digest(self) -> str:
         """Hash of all that determines the job, so that progress of another one is not taken up; units and inputs are the stage's care."""
@@ -98,6 +102,8 @@ class Run:
         if kept is not None:
             first, self.kept_step = kept.meta["phase"], kept.meta["kept_step"]
             self.parameters = kept.group("policy")
+        elif not self.parameters:
+            self.parameters = dict(self.job.first())
         for number in range(first, len(self.job.settings)):
             self._phase(number, kept if kept is not None and number == first and kept.meta["at"] else None)
         return self.parameters, self.kept_step
@@ -117,7 +123,8 @@ class Run:
     def _phase(self, number: int, kept: Checkpoint | None) -> None:
         phase, seed = self.job.spec.train_on[number], derive_seed(self.job.seed, "phase", number)
         with global_streams(seed):
-            stream = EpisodeStream(self.job.problems, phase.scenarios, seed)
+            problems = {name: self.job.seen(self.job.problems[name], self.job.settings[number]) for name in phase.scenarios}
+            stream = EpisodeStream(problems, phase.scenarios, seed)
             model = self._model(self.job.settings[number], stream, seed)
             if self.parameters and kept is None:
                 load_module(model.policy, self.parameters, self.job.paths.start or self.progress)
@@ -239,7 +246,7 @@ class Watch(BaseCallback):
         """Give out how the first decision of each scenario's first unit would be taken now, where its environment names the actions."""
         policy = StockPolicy(self.run.job.algorithm, self.model.policy)
         for scenario in self.run.job.spec.train_on[self.phase].scenarios:
-            unit = self.run.job.problems[scenario].units("train")[0]
+            unit = self.stream.problems[scenario].units("train")[0]
             env = self._env(scenario, unit)
             if env.has_wrapper_attr("action_names"):
                 if scenario not in self.begins:
@@ -262,7 +269,7 @@ class Watch(BaseCallback):
         self.validated = self.step
 
     def _validation_units(self, scenario: str) -> list[Unit]:
-        units = list(self.run.job.problems[scenario].units("validation"))
+        units = list(self.stream.problems[scenario].units("validation"))
         if not units:
             where, remedy = f"{self.run.job.spec.name}.yaml: learner.validate_every", "set it to 0"
             raise UserError(f"scenario '{scenario}' has no validation units", where=where, remedy=remedy)
@@ -283,7 +290,7 @@ class Watch(BaseCallback):
     def _env(self, scenario: str, unit: Unit) -> gym.Env:
         """An environment of the unit that no learning goes on in."""
         if (scenario, unit.id) not in self.envs:
-            self.envs[scenario, unit.id] = self.run.job.problems[scenario].env(unit, unit.seed)
+            self.envs[scenario, unit.id] = self.stream.problems[scenario].env(unit, unit.seed)
         return self.envs[scenario, unit.id]
 
     def _save(self) -> None:

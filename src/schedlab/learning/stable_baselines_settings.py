@@ -6,7 +6,7 @@ No torch, so that a configuration is checked without it.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Annotated, Literal
+from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field, model_validator
 
@@ -23,6 +23,8 @@ Schedule = Literal["constant", "linear"]
 
 class StockSettings(Settings):
     """What every algorithm shares. A phase's steps are decisions, of all environments together, rounded up to whole rollouts."""
+
+    PHASE_KEYS: ClassVar[frozenset[str]] = frozenset()  # of the values that a study adds, those that a phase may change
 
     learning_rate: float = setting(3e-4, doc="of the optimiser, at the start of a phase", gt=0, le=10)
     learning_rate_schedule: Schedule = setting("constant", doc="`linear`: down to 0 at the end of the phase")
@@ -174,7 +176,7 @@ def phase_mistakes(learner: Settings, phases: Sequence[Phase | PhaseSettings]) -
     """Yield the values of phases that would change the policy itself, at their keys; a study's `check_policy` tells them before a run."""
     if isinstance(learner, StockSettings):
         stock = next(kind for kind in type(learner).__mro__ if kind in ALGORITHM_SETTINGS.values())
-        fixed = FIXED | (type(learner).model_fields.keys() - stock.model_fields.keys())
+        fixed = FIXED | (type(learner).model_fields.keys() - stock.model_fields.keys() - learner.PHASE_KEYS)
         for number, phase in enumerate(phases):
             for key in sorted(phase.params.keys() & fixed):
                 where, remedy = f"train_on.{number}.params.{key}", "set it for the whole policy, under learner"

@@ -10,7 +10,7 @@ import numpy as np
 from schedlab.config.errors import UserError
 from schedlab.studies.batch.env import BatchEnv
 from schedlab.studies.batch.environment_settings import EnvironmentSettings
-from schedlab.studies.batch.layouts import COLUMNS
+from schedlab.studies.batch.layouts import COLUMNS, Layout
 from schedlab.studies.batch.stepping import Task
 
 ENVIRONMENT = "schedlab/BatchWeights-v0"
@@ -34,13 +34,17 @@ class BatchWeightsEnv(BatchEnv):
         weights = np.asarray(action, dtype=np.float32)
         if weights.shape != self.action_space.shape or not np.isfinite(weights).all():
             raise ValueError(f"action {action} is not {len(WEIGHTED)} finite weights")
-        rows, _ = self.layout.split(self.stepper.observations[0])
-        return super().step(best_row(rows, int(self.stepper.episodes.found[0]), weights))
+        return super().step(best_row(self.layout, self.stepper.observations[0], self.stepper.masks[0], weights))
 
 
-def best_row(rows: np.ndarray, found: int, weights: np.ndarray) -> int:
-    """Return the row of the highest weighted sum of the first `found` rows (128, columns); 0 where there is none."""
-    return int(np.argmax(rows[:found, : len(weights)] @ weights)) if found else 0
+def best_row(layout: Layout, observation: np.ndarray, mask: np.ndarray, weights: np.ndarray) -> int:
+    """Return the job of the highest weighted sum among those that the mask (128,) allows, the first of several; 0 where there is none.
+
+    observation  (size,) in the layout features        weights  (10,) of WEIGHTED
+    """
+    rows, _ = layout.split(observation)
+    sums = np.where(mask & (layout.column(observation, "job") > 0), rows[:, : len(WEIGHTED)] @ weights, -np.inf)
+    return int(np.argmax(sums))
 
 
 def make(

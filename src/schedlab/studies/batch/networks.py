@@ -60,7 +60,7 @@ def read(layout: Layout, flat: torch.Tensor) -> Queue:
 def _real(layout: Layout, rows: torch.Tensor) -> torch.Tensor:
     """True (B, 128) for rows that hold a job or the no-op."""
     if layout.name == "rlscheduler":
-        return (rows[:, :, 0] > 0) | (rows[:, :, -1] > 0)  # the no-op has waited; a job fits now, or all but does not
+        return (rows[:, :, 0] > 0) | (rows[:, :, -1] > 0)  # a job's `fits` is above 0; the no-op's wait is
     return rows[:, :, layout.columns.index("job")] != 0
 
 

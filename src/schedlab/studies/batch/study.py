@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -10,13 +11,17 @@ from schedlab.config.contract import Learner, Part, Problem, Requirement, Study
 from schedlab.config.errors import UserError, did_you_mean
 from schedlab.config.freeze import read_part
 from schedlab.config.json_files import read_json
-from schedlab.config.schema import validate
+from schedlab.config.schema import Settings, validate
+from schedlab.config.settings import PolicySettings
+from schedlab.learning.stable_baselines_settings import phase_mistakes
+from schedlab.studies.batch.environment_settings import EnvironmentSettings
 from schedlab.studies.batch.figure_settings import FIGURE_SETTINGS, figure_files
 from schedlab.studies.batch.problem import METRICS, RULE_MAKERS, BatchProblem
 from schedlab.studies.batch.rules import RULES
 from schedlab.studies.batch.search_settings import ChosenRuleSettings, EvolutionSettings
 from schedlab.studies.batch.settings import RESULTS_VERSION, BatchScale, BatchScenario
 from schedlab.studies.batch.simulate import require_order
+from schedlab.studies.batch.stock_settings import STOCK_SETTINGS, BatchDDPGSettings, TrainingWindows
 from schedlab.studies.batch.terms import TERMS
 from schedlab.workloads.settings import WorkloadSettings
 from schedlab.workloads.swf import read_swf
@@ -54,11 +59,16 @@ def check(scenario: BatchScenario) -> Iterable[UserError]:
         require_order(scenario.backfill, scenario.backfill_order)
     except UserError as error:
         yield error
-    baseline = scenario.environment.baseline
+    yield from environment_mistakes(scenario.environment, "environment")
+
+
+def environment_mistakes(environment: EnvironmentSettings, where: str) -> Iterable[UserError]:
+    """Yield mistakes in what a policy sees and is rewarded with; `where`: its key."""
+    baseline = environment.baseline
     if baseline not in RULES:
-        yield UserError(f"there is no rule '{baseline}'", where="environment.baseline", remedy=did_you_mean(baseline, RULES))
-    if scenario.environment.oracle_runtime and scenario.environment.layout == "rlscheduler":
-        yield UserError("real run times have no column", where="environment.oracle_runtime", expected="false in the layout rlscheduler")
+        yield UserError(f"there is no rule '{baseline}'", where=f"{where}.baseline", remedy=did_you_mean(baseline, RULES))
+    if environment.oracle_runtime and environment.layout == "rlscheduler":
+        yield UserError("real run times have no column", where=f"{where}.oracle_runtime", expected="false in the layout rlscheduler")
 
 
 def problem_values(scenario: BatchScenario) -> dict[str, Any]:
@@ -92,6 +102,26 @@ def _commands(commands: Any) -> None:
     add_commands(commands)
 
 
+def check_policy(policy: PolicySettings, learner: Settings) -> Iterable[UserError]:
+    """Yield what types cannot see in a policy: phases that would change it, rules that are none, observations that it cannot read."""
+    yield from phase_mistakes(learner, policy.train_on)
+    if isinstance(learner, TrainingWindows):
+        yield from environment_mistakes(learner.environment, "learner.environment")
+        rules = {"keep_rule": learner.keep_rule, "clone_rule": getattr(learner, "clone_rule", None)}
+        for key, rule in rules.items():
+            if rule is not None and rule not in RULES:
+                yield UserError(f"there is no rule '{rule}'", where=f"learner.{key}", remedy=did_you_mean(rule, RULES))
+    if isinstance(learner, BatchDDPGSettings) and learner.environment.layout != "features":
+        what = f"the layout {learner.environment.layout} has no features to weigh"
+        yield UserError(what, where="learner.environment.layout", expected="features")
+
+
+def _stock_learner(name: str) -> Learner:
+    from schedlab.studies.batch.learner_stock import BatchStockLearner
+
+    return BatchStockLearner(name)
+
+
 STUDY = Study(
     name="batch",
     question="in which order should an HPC batch queue run?",
@@ -100,8 +130,12 @@ STUDY = Study(
     scale=BatchScale,
     metrics=METRICS,
     rules=RULE_MAKERS,
-    learners={"evolution": _evolution, "chosen_rule": _chosen_rule},
-    learner_settings={"evolution": EvolutionSettings, "chosen_rule": ChosenRuleSettings},
+    learners={
+        "evolution": _evolution,
+        "chosen_rule": _chosen_rule,
+        **{name: partial(_stock_learner, name) for name in STOCK_SETTINGS},
+    },
+    learner_settings={"evolution": EvolutionSettings, "chosen_rule": ChosenRuleSettings, **STOCK_SETTINGS},
     figures={"device_speed": "schedlab.studies.batch.figures_speed:draw_device_speed"},
     parts=parts,
     problem_part=problem_values,
@@ -113,5 +147,6 @@ STUDY = Study(
     figure_settings=FIGURE_SETTINGS,
     figure_files=figure_files,
     check=check,
+    check_policy=check_policy,
     commands=_commands,
 )

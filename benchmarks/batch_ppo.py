@@ -1,0 +1,122 @@
+"""What PPO on the batch study costs and reaches: CPU seconds and memory of an epoch, time of a decision, held-out windows against rules.
+
+    python benchmarks/batch_ppo.py epoch conf/learner/batch/ppo_published.yaml [--passes 80]
+    python benchmarks/batch_ppo.py learn conf/learner/batch/maskable_ppo.yaml --steps 60000 [--seeds 2] [--set gamma=1.0 ...]
+
+An epoch is 25,600 decisions (100 windows of 256 jobs) of the drawn workload of the scenario lublin: rollout and all passes. What is learned
+is tested on the windows of the last 40 % of 80,000 drawn jobs, which share no job. One thread; time is CPU time.
+"""
+
+from __future__ import annotations
+
+import argparse
+import resource
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import yaml
+
+from schedlab.config.contract import LearnPaths, Phase, PolicySpec
+from schedlab.config.schema import validate
+from schedlab.studies.batch.problem import BatchProblem, RulePolicy
+from schedlab.studies.batch.search_settings import CORRECT_RULES
+from schedlab.studies.batch.settings import BatchScenario
+from schedlab.studies.batch.study import STUDY
+from schedlab.workloads.prepare import make_trace
+
+EPOCH, JOBS = 25_600, 80_000
+
+
+def problem_of(jobs: int) -> BatchProblem:
+    """Return the drawn workload of the scenario lublin."""
+    lublin = {"jobs": jobs, "processors": 256, "load": 0.9, "users": 40, "estimates": {"model": "menu"}}
+    workload = {"name": "lublin", "source": "lublin", "seed": 1, "lublin": lublin}
+    scenario = validate(BatchScenario, {"name": "lublin", "seed": 1, "workload": workload, "windows": {"length": 256}})
+    return BatchProblem(scenario, make_trace(scenario.workload)[0])
+
+
+def learned(problem: BatchProblem, params: dict[str, Any], steps: int, seed: int) -> tuple[Any, float, list[tuple[str, float, int]]]:
+    """Return (policy, CPU seconds of learning it, points of its curves)."""
+    name, values = params["name"], {key: value for key, value in params.items() if key != "name"}
+    spec, points = PolicySpec("measured", "learned", name, values, train_on=(Phase(("lublin",), steps),)), []
+    learner = STUDY.learners[name]()
+    with tempfile.TemporaryDirectory() as folder:
+        paths, began = LearnPaths(None, Path(folder, "policy.zip"), Path(folder, "progress")), time.process_time()
+        learner.learn({"lublin": problem}, spec, seed, paths, lambda metric, value, **at: points.append((metric, value, at["step"])))
+        return learner.load(paths.checkpoint, problem), time.process_time() - began, points
+
+
+def epoch(params: dict[str, Any], passes: int | None) -> None:
+    """Print what an epoch costs."""
+    values = params | {"environments": 100, "n_steps": 256}
+    if passes:
+        values |= {"n_epochs": passes, "target_kl": None}
+    problem = problem_of(10_000)
+    learned(problem, values | {"n_steps": 2, "batch_size": 100, "n_epochs": 1}, 200, 0)  # imports and compiles
+    policy, seconds, points = learned(problem, values, EPOCH, 0)
+    memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
+    told = {metric: value for metric, value, _ in points}
+    print(f"{seconds:.1f} CPU s, {memory:.2f} GiB at most, {told}")
+    unit, began = problem.units("test")[0], time.process_time()
+    problem.rollout(policy, unit)
+    print(f"{(time.process_time() - began) / 256 * 1e6:.0f} us a decision, simulator included")
+
+
+def learn(params: dict[str, Any], steps: int, seeds: int) -> None:
+    """Print what a policy reaches on the test windows, and the rules beside it."""
+    problem = problem_of(JOBS)
+    tested = {part: {rule: slowdowns(problem, RulePolicy(rule), part) for rule in CORRECT_RULES} for part in ("validation", "test")}
+    chosen = min(CORRECT_RULES, key=lambda rule: tested["validation"][rule].mean())
+    best = min(CORRECT_RULES, key=lambda rule: tested["test"][rule].mean())
+    print(f"{len(tested['test'][best])} windows; chosen {chosen} {tested['test'][chosen].mean():.1f}, in hindsight {best}")
+    print(f"{'planner':8} {ratios(slowdowns(problem, RulePolicy('planner'), 'test'), tested['test'], chosen, best)}")
+    for seed in range(seeds):
+        policy, seconds, points = learned(problem, params, steps, seed)
+        curve = [round(value, 2) for metric, value, _ in points if metric == "return"]
+        print(f"seed {seed}: {seconds:.0f} CPU s {ratios(slowdowns(problem, policy, 'test'), tested['test'], chosen, best)}", flush=True)
+        print(f"   returns {curve[:: max(1, len(curve) // 12)]}")
+
+
+def slowdowns(problem: BatchProblem, policy: Any, part: str) -> np.ndarray:
+    """Return the mean bounded slowdown of each window of a part."""
+    return np.array([problem.rollout(policy, unit).scores["avg_bsld"] for unit in problem.units(part)])
+
+
+def ratios(own: np.ndarray, rules: dict[str, np.ndarray], chosen: str, best: str) -> str:
+    """Return a mean beside those of rules."""
+    against, differ = rules[chosen], own != rules[chosen]
+    geometric, won = np.exp(np.log(own / against).mean()), (own < against)[differ].mean()
+    worst = np.sort(np.argsort(against)[:-3])
+    return (
+        f"mean {own.mean():.1f}, to chosen {own.mean() / against.mean():.3f} (geometric {geometric:.3f}, "
+        f"without the 3 worst {own[worst].mean() / against[worst].mean():.3f}, won {won:.0%}), "
+        f"to hindsight {own.mean() / rules[best].mean():.3f}"
+    )
+
+
+def main() -> int:
+    """Measure what the arguments say."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("what", choices=("epoch", "learn"))
+    parser.add_argument("file", type=Path, help="values of a learner: conf/learner/batch/*.yaml")
+    parser.add_argument("--passes", type=int, help="passes over the epoch, all of them taken (default: as the file says)")
+    parser.add_argument("--steps", type=int, default=60_000, help="decisions to learn from")
+    parser.add_argument("--seeds", type=int, default=1)
+    parser.add_argument("--set", nargs="*", default=[], metavar="KEY=VALUE", help="values other than the file's")
+    arguments = parser.parse_args()
+    params = yaml.safe_load(arguments.file.read_text()) | {
+        key: yaml.safe_load(text) for key, text in (item.split("=") for item in arguments.set)
+    }
+    if arguments.what == "epoch":
+        epoch(params, arguments.passes)
+    else:
+        learn(params, arguments.steps, arguments.seeds)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,96 @@
+"""The networks of the batch study as policies of Stable-Baselines3 and sb3-contrib."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import gymnasium as gym
+import torch
+from sb3_contrib.common.maskable.policies import MaskableActorCriticPolicy
+from stable_baselines3.common.policies import ActorCriticPolicy
+from torch import nn
+
+from schedlab.learning.stable_baselines_policy import PolicyParts, layered_policy
+from schedlab.studies.batch.layouts import Layout, layout_of_size
+from schedlab.studies.batch.networks import Queue, begin_orthogonal, policy_network, read, value_network
+from schedlab.studies.batch.stock_settings import BatchMaskablePPOSettings, NetworkSettings
+
+POLICY_GAIN, VALUE_GAIN = 0.01, 1.0  # of the last layers, as in the dissertation (and by default in Stable-Baselines3)
+
+
+class Reader(nn.Module):
+    """Stands where Stable-Baselines3 has layers that policy and value share: takes observations apart, once for both."""
+
+    def __init__(self, layout: Layout) -> None:
+        super().__init__()
+        self.layout = layout
+
+    def forward(self, flat: torch.Tensor) -> tuple[Queue, Queue]:
+        """Return what the policy and what the value network reads."""
+        queue = read(self.layout, flat)
+        return queue, queue
+
+    def forward_actor(self, flat: torch.Tensor) -> Queue:
+        """Return what the policy reads."""
+        return read(self.layout, flat)
+
+    forward_critic = forward_actor
+
+
+class QueueNetworks:
+    """Puts the networks in the place of Stable-Baselines3's. `value_rate`: learning rate of the value network over the policy's."""
+
+    def __init__(self, *spaces_and_schedule: Any, network: str, value: str, value_rate: float, **keywords: Any) -> None:
+        self.names, self.value_rate = (network, value), value_rate
+        super().__init__(*spaces_and_schedule, net_arch=[], **keywords)
+
+    def _build(self, lr_schedule: Any) -> None:
+        layout = layout_of_size(self.observation_space.shape[0], float(self.observation_space.high.max()))
+        self.mlp_extractor = Reader(layout)
+        self.action_net, self.value_net = policy_network(self.names[0], layout), value_network(self.names[1], layout)
+        if self.ortho_init:
+            begin_orthogonal(self.action_net, POLICY_GAIN)
+            begin_orthogonal(self.value_net, VALUE_GAIN)
+        groups = [{"params": list(self.action_net.parameters())}, {"params": list(self.value_net.parameters()), "factor": self.value_rate}]
+        self.optimizer = self.optimizer_class(groups, lr=lr_schedule(1), **self.optimizer_kwargs)
+
+
+class QueuePolicy(QueueNetworks, ActorCriticPolicy):
+    """For PPO and A2C, which know no masks; rows without a job are never chosen all the same."""
+
+
+class MaskableQueuePolicy(QueueNetworks, MaskableActorCriticPolicy):
+    """For PPO with masks."""
+
+
+class TwoRates(torch.optim.Adam):
+    """Adam whose groups may have a `factor` on the learning rate: Stable-Baselines3 sets one rate for all groups before each update."""
+
+    @torch.no_grad()
+    def step(self, closure: Any = None) -> Any:
+        """Take a step at the rate of each group."""
+        rates = [group["lr"] for group in self.param_groups]
+        for group in self.param_groups:
+            group["lr"] *= group.get("factor", 1.0)
+        try:
+            return super().step(closure)
+        finally:
+            for group, rate in zip(self.param_groups, rates, strict=True):
+                group["lr"] = rate
+
+
+def queue_policy(settings: NetworkSettings, observation_space: gym.Space, action_space: gym.Space) -> PolicyParts:
+    """Return the policy class of the settings' networks and its keywords: the hook of StableBaselinesLearner."""
+    if settings.network == "layers":
+        return layered_policy(settings, observation_space, action_space)
+    keywords: dict[str, Any] = {
+        "network": settings.network,
+        "value": settings.value,
+        "value_rate": 1.0,
+        "ortho_init": settings.ortho_init,
+    }
+    if not isinstance(settings, BatchMaskablePPOSettings):
+        return QueuePolicy, keywords
+    if settings.value_learning_rate is not None:
+        keywords |= {"value_rate": settings.value_learning_rate / settings.learning_rate, "optimizer_class": TwoRates}
+    return MaskableQueuePolicy, keywords

@@ -1,0 +1,221 @@
+"""Stock learners on the batch study: each learns and acts, two rates, windows that are left out, and a start that repeats a rule."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+
+from schedlab.config.contract import LearnPaths, Phase, PolicySpec
+from schedlab.config.errors import UserError, UserErrors
+from schedlab.config.schema import validate
+from schedlab.config.settings import PolicySettings
+from schedlab.studies.batch.problem import BatchProblem
+from schedlab.studies.batch.settings import BatchScenario
+from schedlab.studies.batch.stock_policy import TwoRates
+from schedlab.studies.batch.stock_settings import STOCK_SETTINGS, BatchMaskablePPOSettings
+from schedlab.studies.batch.study import STUDY, check_policy
+from schedlab.studies.batch.training_windows import TrainingProblem, rule_values
+from schedlab.workloads.prepare import make_trace
+
+WORKLOAD = {"name": "drawn", "source": "lublin", "lublin": {"jobs": 400, "processors": 32, "load": 1.2}}
+REWARD = {"reward": "improvement", "measure": "log_bsld"}
+POLICY = {"name": "toy", "learner": {"name": "ppo"}, "seeds": [0], "train_on": [{"scenarios": ["drawn"], "steps": 1}]}
+PPO = {"environments": 2, "n_steps": 64, "batch_size": 64, "n_epochs": 2, "environment": REWARD}
+SHORT = {
+    "ppo": PPO,
+    "maskable_ppo": PPO,
+    "a2c": {"environments": 2, "n_steps": 32, "environment": REWARD},
+    "dqn": {"learning_starts": 20, "net_arch": [16], "environment": REWARD},
+    "ddpg": {"learning_starts": 20, "net_arch": [16], "environment": REWARD},
+}
+
+
+def problem_of(**values) -> BatchProblem:
+    given = {"name": "drawn", "seed": 1, "workload": WORKLOAD, "windows": {"length": 32}, **values}
+    made = validate(BatchScenario, given)
+    return BatchProblem(made, make_trace(made.workload)[0])
+
+
+@pytest.fixture(scope="module")
+def problem() -> BatchProblem:
+    return problem_of()
+
+
+def learn(name, problem, folder, *phases, start=None, **params):
+    """(learner, checkpoint, curve points) of a learning job."""
+    folder.mkdir(parents=True, exist_ok=True)
+    paths = LearnPaths(checkpoint=folder / "policy.zip", progress=folder / "progress", start=start)
+    points = []
+    spec = PolicySpec("toy", "learned", name, params, train_on=phases or (Phase(("drawn",), 128),))
+    learner = STUDY.learners[name]()
+    learner.learn({"drawn": problem}, spec, 0, paths, lambda metric, value, **place: points.append((metric, value, place)))
+    return learner, paths.checkpoint, points
+
+
+@pytest.mark.parametrize("name", STOCK_SETTINGS)
+def test_every_learner_gives_a_policy_that_runs_a_window_and_the_same_bytes_each_time(name, problem, tmp_path):
+    learner, checkpoint, points = learn(name, problem, tmp_path / "one", **SHORT[name])
+    again = learn(name, problem, tmp_path / "two", **SHORT[name])[1]
+    assert checkpoint.read_bytes() == again.read_bytes()
+    assert {metric for metric, _, _ in points} >= {"return", "learning_rate"} and points[0][2]["scenario"] == "drawn"
+    policy, unit = learner.load(checkpoint, problem), problem.units("test")[0]
+    outcome = problem.rollout(policy, unit)
+    assert len(outcome.details["jobs"]) == 32 and outcome.scores == problem.rollout(policy, unit).scores
+
+
+@pytest.mark.parametrize("backfill", ["legacy", "easy", "conservative"])
+def test_weights_and_masks_agree_under_backfilling(backfill, tmp_path):
+    problem = problem_of(backfill=backfill)
+    for name in ("maskable_ppo", "ddpg"):
+        learner, checkpoint, _ = learn(name, problem, tmp_path / name, **SHORT[name])
+        assert len(problem.rollout(learner.load(checkpoint, problem), problem.units("test")[0]).details["jobs"]) == 32
+
+
+@pytest.mark.parametrize(
+    ("network", "value", "environment"),
+    [
+        ("kernel", "rows", {"layout": "rlscheduler", "noop": True}),
+        ("actor_kernel", "small", {"layout": "dissertation"}),
+        ("attention", "pooled", {}),
+        ("mlp_v2", "large", {"layout": "rlscheduler"}),
+        ("layers", "pooled", {}),
+    ],
+)
+def test_every_network_learns_whatever_the_scenario_shows(network, value, environment, problem, tmp_path):
+    values = PPO | {"network": network, "value": value, "environment": REWARD | environment}
+    learner, checkpoint, _ = learn("maskable_ppo", problem, tmp_path, **values)
+    policy = learner.load(checkpoint, problem)
+    assert policy.environment.layout == environment.get("layout", "features")
+    problem.rollout(policy, problem.units("test")[0])
+
+
+def test_ppo_finds_a_better_order_than_that_of_submission(tmp_path):
+    """On a busy machine, on windows that nothing was learned on."""
+    workload = WORKLOAD | {"lublin": {"jobs": 900, "processors": 32, "load": 4.0}}
+    problem = problem_of(workload=workload, windows={"length": 96})
+    values = {"environments": 8, "n_steps": 64, "batch_size": 128, "n_epochs": 8, "learning_rate": 3e-3, "gamma": 1.0}
+    learner, checkpoint, points = learn("maskable_ppo", problem, tmp_path, Phase(("drawn",), 512 * 9), **values, environment=REWARD)
+    own, fcfs = (scores_of(problem, each).mean() for each in (learner.load(checkpoint, problem), rule(problem, "fcfs")))
+    returns = [value for metric, value, _ in points if metric == "return"]
+    assert np.mean(returns[-3:]) > np.mean(returns[:2])
+    assert own < 0.9 * fcfs
+
+
+def rule(problem, name):
+    return STUDY.rules[name]({}, problem, 0)
+
+
+def scores_of(problem, policy) -> np.ndarray:
+    """The mean logarithm of the bounded slowdown of each test window."""
+    return np.array([problem.rollout(policy, unit).scores["log_bsld"] for unit in problem.units("test")])
+
+
+def settings(**values) -> BatchMaskablePPOSettings:
+    return validate(BatchMaskablePPOSettings, values)
+
+
+def starts(seen: TrainingProblem, draws: int = 12) -> set[int]:
+    return {seen.env(unit, 0).reset(seed=seed)[1]["start"] for unit in seen.units("train") for seed in range(draws)}
+
+
+def test_episodes_of_training_begin_anywhere_in_the_training_part(problem):
+    found = starts(TrainingProblem(problem, settings()))
+    assert len(found) > 30 and min(found) >= 0 and max(found) <= 200 - 32 and {start % 32 for start in found} != {0}
+    assert starts(TrainingProblem(problem, settings(training_starts="apart"))) == {0, 32, 64, 96, 128, 160}
+    seen = TrainingProblem(problem, settings(keep_windows="range", keep_range=(0.0, 1e9)))
+    assert seen.units("validation") == problem.units("validation")
+    for unit in seen.units("validation"):
+        assert seen.env(unit, 0).reset(seed=3)[1]["start"] == 200
+
+
+@pytest.mark.parametrize("keep", [{"keep_windows": "range", "keep_range": (5.0, 20.0)}, {"keep_windows": "median", "keep_rule": "f1"}])
+def test_windows_are_kept_by_what_a_rule_makes_of_them(keep, problem):
+    made = settings(**keep)
+    values = rule_values(problem, made.keep_rule)
+    window = problem.rollout(rule(problem, made.keep_rule), problem.units("train")[2])
+    assert values[64] == pytest.approx(window.scores["avg_bsld"], rel=1e-9) and len(values) == 200 - 32 + 1
+    low, high = made.keep_range if made.keep_windows == "range" else (np.median(values), 2 * values.mean())
+    good = set(np.flatnonzero((values > low) & (values <= high)).tolist())
+    seen = TrainingProblem(problem, made)
+    assert 0 < len(good) < len(values)
+    assert {start for unit in seen.units("train") for start in seen._starts(unit)} == good
+    assert starts(seen) <= good
+    with pytest.raises(UserError, match="no training window lies between 1e"):
+        TrainingProblem(problem, settings(keep_windows="range", keep_range=(1e8, 1e9)))
+
+
+def test_the_second_phase_of_a_curriculum_learns_on_all_windows(problem, tmp_path):
+    phases = Phase(("drawn",), 128, {"keep_windows": "median"}), Phase(("drawn",), 256)
+    _, checkpoint, points = learn("maskable_ppo", problem, tmp_path, *phases, **PPO)
+    assert checkpoint.exists() and {place["phase"] for _, _, place in points} == {0, 1}
+    given = POLICY | {"train_on": [{"scenarios": ["drawn"], "steps": 1, "params": dict(phases[0].params)}]}
+    assert not list(check_policy(validate(PolicySettings, given), settings()))
+
+
+def test_two_rates_are_those_of_two_optimisers():
+    torch.manual_seed(0)
+    weights = [torch.nn.Parameter(torch.randn(3)) for _ in range(2)]
+    alone = [torch.nn.Parameter(each.detach().clone()) for each in weights]
+    both = TwoRates([{"params": weights[:1]}, {"params": weights[1:], "factor": 10 / 3}], lr=3e-4)
+    each = [torch.optim.Adam(alone[:1], lr=3e-4), torch.optim.Adam(alone[1:], lr=1e-3)]
+    for _ in range(5):
+        for optimizers, parameters in (((both,), weights), (each, alone)):
+            for optimizer in optimizers:
+                optimizer.zero_grad()
+            sum((parameter**4).sum() for parameter in parameters).backward()
+            for optimizer in optimizers:
+                optimizer.step()
+    torch.testing.assert_close(weights, alone)
+    assert both.param_groups[1]["lr"] == 3e-4
+
+
+def test_a_clone_chooses_as_its_rule_does(problem, tmp_path):
+    values = {"clone_rule": "sjf", "clone_windows": 12, "clone_passes": 80, "clone_rate": 0.01, "learning_rate": 1e-9}
+    learner, checkpoint, _ = learn("maskable_ppo", problem, tmp_path, **PPO, **values)
+    policy = learner.load(checkpoint, problem)
+    own, sjf, fcfs = (scores_of(problem, each) for each in (policy, rule(problem, "sjf"), rule(problem, "fcfs")))
+    assert abs(own - sjf).mean() < 0.2 * abs(fcfs - sjf).mean()
+
+
+def test_an_interrupted_job_goes_on_to_the_same_bytes(problem, tmp_path, monkeypatch):
+    values = PPO | {"value_learning_rate": 1e-2, "clone_rule": "f1", "clone_passes": 1, "save_every": 128}
+    whole = learn("maskable_ppo", problem, tmp_path / "whole", Phase(("drawn",), 384), **values)[1].read_bytes()
+    from schedlab.learning import stable_baselines_run
+
+    save, saved = stable_baselines_run.Watch._save, []
+
+    def save_and_stop(self):
+        save(self)
+        saved.append(self.step)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(stable_baselines_run.Watch, "_save", save_and_stop)
+    with pytest.raises(KeyboardInterrupt):
+        learn("maskable_ppo", problem, tmp_path / "cut", Phase(("drawn",), 384), **values)
+    monkeypatch.undo()
+    assert saved == [128]
+    assert learn("maskable_ppo", problem, tmp_path / "cut", Phase(("drawn",), 384), **values)[1].read_bytes() == whole
+
+
+@pytest.mark.parametrize(
+    ("name", "values", "told"),
+    [
+        ("maskable_ppo", {"clone_rule": "sjff"}, "learner.clone_rule"),
+        ("ppo", {"keep_rule": "best"}, "learner.keep_rule"),
+        ("a2c", {"environment": {"baseline": "none"}}, "learner.environment.baseline"),
+        ("dqn", {"environment": {"layout": "rlscheduler", "oracle_runtime": True}}, "learner.environment.oracle_runtime"),
+        ("ddpg", {"environment": {"layout": "rlscheduler"}}, "learner.environment.layout"),
+    ],
+)
+def test_mistakes_of_a_policy_are_told_before_a_run(name, values, told):
+    found = list(check_policy(validate(PolicySettings, POLICY), validate(STOCK_SETTINGS[name], values)))
+    assert [error.where for error in found] == [told]
+
+
+@pytest.mark.parametrize(
+    "values", [{"net_arch": [8]}, {"network": "layers", "clone_rule": "sjf"}, {"network": "layers", "value_learning_rate": 1e-3}]
+)
+def test_values_that_would_not_count_are_refused(values):
+    with pytest.raises(UserErrors, match="layers"):
+        settings(**values)
