@@ -231,7 +231,7 @@ def test_a_wrong_value_of_a_figure_is_told():
 
 def test_the_shipped_figures_are_of_known_kinds(repository):
     for file in (repository / "conf/figure/hetero").glob("*.yaml"):
-        values = yaml.safe_load(file.read_text())
+        values = yaml.safe_load(re.sub(r"\$\{scale\.[\w.]+\}", "8", file.read_text()))  # a number of the scale, whatever it is
         assert values["kind"] in STUDY.figures and STUDY.figure_settings[values["kind"]](**values.get("params", {}))
 
 
