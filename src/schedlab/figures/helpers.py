@@ -1,13 +1,14 @@
-"""Drawing helpers that know no study: points with uncertainty, learning curves, heat maps, orders, labels and legends."""
+"""Drawing helpers that know no study: a figure's values, points with uncertainty, learning curves, heat maps, labels and legends."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
-from schedlab.config.contract import Metric
+from schedlab.config.contract import FigureSpec, Metric
+from schedlab.config.schema import Settings, validate
 from schedlab.figures.theme import GRID, MUTED, Style, ink_on
 
 if TYPE_CHECKING:
@@ -15,7 +16,13 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
+S = TypeVar("S", bound=Settings)
 LETTERS_IN_A_ROW = 110  # of a legend below a figure of the theme's width, with room for the handles
+
+
+def settings_of(spec: FigureSpec, kind: type[S]) -> S:
+    """Return the typed values of a figure. Raises UserErrors."""
+    return validate(kind, spec.params, lambda path: f"figure {spec.name}: params.{'.'.join(map(str, path))}")
 
 
 def axis_label(metric: Metric) -> str:

@@ -17,7 +17,7 @@ from schedlab.config.contract import Drawing, FigureSpec, StudyTables
 from schedlab.config.errors import UserError
 from schedlab.config.freeze import dump
 from schedlab.config.settings import ThemeSettings
-from schedlab.figures import theme
+from schedlab.figures import helpers, theme, units
 from schedlab.stages.draw import drawing_function, read_tables
 from schedlab.stages.evaluate import evaluate
 from schedlab.stages.summarise import summarise
@@ -217,16 +217,16 @@ def test_means_of_a_step_function_within_intervals():
 
 def test_quantities_are_shown_in_units_of_their_size():
     energy = data.BY_NAME["energy"]
-    assert data.scaled(energy, 2.5e6).text(2.5e6) == "2.5 MJ"
-    assert data.scaled(energy, 12.0).text(12.0) == "12 J"
-    assert data.scaled(data.BY_NAME["makespan"], 7200.0).label == "makespan (h)"
-    assert data.scaled(data.BY_NAME["utilisation"], 0.5).text(0.5) == "0.5"
+    assert units.scaled(energy, 2.5e6).text(2.5e6) == "2.5 MJ"
+    assert units.scaled(energy, 12.0).text(12.0) == "12 J"
+    assert units.scaled(data.BY_NAME["makespan"], 7200.0).label == "makespan (h)"
+    assert units.scaled(data.BY_NAME["utilisation"], 0.5).text(0.5) == "0.5"
 
 
 def test_a_wrong_value_of_a_figure_is_told():
     spec = FigureSpec("gantt", "gantt", "t", "c", params={"lables": True})
     with pytest.raises(UserError, match=r"params\.lables: unknown key 'lables'.*did you mean 'labels'"):
-        data.settings(spec, STUDY.figure_settings["gantt"])
+        helpers.settings_of(spec, STUDY.figure_settings["gantt"])
 
 
 def test_the_shipped_figures_are_of_known_kinds(repository):

@@ -57,7 +57,7 @@ def _decision_panel(axes: Axes, rows: pd.DataFrame, decisions: int) -> None:
     for number in range(decisions):
         some = rows[rows["decision"] == number].groupby(["scenario", "action", "time_left"])["sure"].agg(["size", "mean"]).reset_index()
         share = (some["size"] / some["scenario"].map(runs)).to_numpy()
-        lane, colour = 0.27 * (number - (decisions - 1) / 2), data.colour(number)
+        lane, colour = 0.27 * (number - (decisions - 1) / 2), theme.colour(number)
         axes.scatter(
             some["time_left"], some["action"] + lane, s=_area(share), marker=theme.LEARNED_MARKERS[number], linewidths=0.9,
             facecolors=np.where(some["mean"] >= SURE, colour, "white"), edgecolors=colour, zorder=3,
@@ -86,7 +86,7 @@ def _decision_keys(decisions: int) -> list[Any]:
     ordinals = ["first", "second", "third", "fourth", "fifth", "sixth"]
     numbers, sizes = [], []
     for number in range(decisions):
-        look = {"marker": theme.LEARNED_MARKERS[number], "color": data.colour(number), "linestyle": "none"}
+        look = {"marker": theme.LEARNED_MARKERS[number], "color": theme.colour(number), "linestyle": "none"}
         numbers.append(Line2D([], [], markersize=5.5, label=f"{ordinals[number]} decision", **look))
     marks = (("all seeds and replicates", 1.0, MUTED), ("a third of them", 1 / 3, MUTED), (f"probability below {SURE:g}", 1.0, "white"))
     for label, share, inside in marks:
@@ -115,7 +115,7 @@ def draw_trunk(tables: StudyTables, spec: FigureSpec) -> Drawing:
     epoch before the first start: what was before would squeeze all that follows.
     """
     scenarios, unlike = data.alike(data.shown(tables, spec), lambda found: tables.inputs[found.name].get("trunk"), "another trunk")
-    columns = data.settings(spec, TrunkSettings).columns or (scenarios[0].column,)
+    columns = helpers.settings_of(spec, TrunkSettings).columns or (scenarios[0].column,)
     trunk = _trunk(tables, scenarios)
     beside = 2 if len(scenarios) < 8 else 1
     figure, lines = theme.new_grid(len(columns), beside, row_mm=62, around_mm=16)
@@ -154,8 +154,8 @@ def _starts(axes: Axes, scenarios: Sequence[Shown], column: str) -> None:
     for scenario, results in zip(scenarios, values, strict=True):
         axes.axvline(scenario.start, color=GRID, linewidth=0.7, zorder=0)
         limits = (results.min(), results.max())
-        axes.plot([scenario.start] * 2, limits, color=data.colour(0), linewidth=4, alpha=0.35, solid_capstyle="butt", zorder=2)
-        axes.plot([scenario.start], [results[scenario.best]], color=data.colour(0), zorder=4, **_STAR)
+        axes.plot([scenario.start] * 2, limits, color=theme.colour(0), linewidth=4, alpha=0.35, solid_capstyle="butt", zorder=2)
+        axes.plot([scenario.start], [results[scenario.best]], color=theme.colour(0), zorder=4, **_STAR)
         name = scenario.label if crowded else scenario.label.replace(" ", "\n")
         place = {"ha": "center", "va": "bottom", "fontsize": "x-small", "transform": axes.get_xaxis_transform()}
         axes.text(scenario.start, 1.01, name, rotation=90 if crowded else 0, **place)
@@ -174,9 +174,9 @@ def _trunk_keys(with_trunk: bool) -> list[Any]:
     keys = [Line2D([], [], color=INK, linewidth=1.0, marker=".", markersize=3, label="no growth, epoch by epoch")] if with_trunk else []
     keys.append(Line2D([], [], color=MUTED, linewidth=0.8, linestyle=(0, (4, 2)), marker="D", markersize=3.5, label=_NEVER_ENDS))
     keys.append(
-        Line2D([], [], color=data.colour(0), linewidth=4, alpha=0.35, solid_capstyle="butt", label="ends of all sequences that start here")
+        Line2D([], [], color=theme.colour(0), linewidth=4, alpha=0.35, solid_capstyle="butt", label="ends of all sequences that start here")
     )
-    keys.append(Line2D([], [], color=data.colour(0), label="best of them by what is rewarded", **_STAR))
+    keys.append(Line2D([], [], color=theme.colour(0), label="best of them by what is rewarded", **_STAR))
     return keys
 
 
@@ -204,7 +204,7 @@ def draw_moves(tables: StudyTables, spec: FigureSpec) -> Drawing:
     """
     import pandas as pd
 
-    settings = data.settings(spec, MovesSettings)
+    settings = helpers.settings_of(spec, MovesSettings)
     widen, down, kept = data.shown(tables, spec, (settings.widen, settings.down, settings.kept))
     if widen.problem.tree.decisions != 2:
         where = f"figure {spec.name}: params.widen"
@@ -239,7 +239,7 @@ def _both(down: Shown, kept: Shown) -> tuple[np.ndarray, np.ndarray]:
 def _dumbbells(axes: Axes, down: Shown, kept: Shown) -> None:
     """A row a sequence: its mean with resources kept and taken away, each with the range of its replicates."""
     stay, back = _both(down, kept)
-    sides = ((stay, data.colour(0), "o", -0.14), (back, data.colour(3), "D", 0.14))
+    sides = ((stay, theme.colour(0), "o", -0.14), (back, theme.colour(3), "D", 0.14))
     for values, colour, marker, shift in sides:
         for row, results in enumerate(values.T):
             axes.plot([results.min(), results.max()], [row + shift] * 2, color=colour, linewidth=0.6, zorder=2)
@@ -256,7 +256,7 @@ def _dumbbells(axes: Axes, down: Shown, kept: Shown) -> None:
 def _moves_keys() -> list[Any]:
     from matplotlib.lines import Line2D
 
-    looks = (("o", data.colour(0), "resources stay"), ("D", data.colour(3), "resources are taken away"))
+    looks = (("o", theme.colour(0), "resources stay"), ("D", theme.colour(3), "resources are taken away"))
     keys = [
         Line2D([], [], marker=marker, color=colour, linewidth=0.6, markersize=4, label=f"{label} (line: replicates)")
         for marker, colour, label in looks

@@ -12,7 +12,7 @@ import numpy as np
 from schedlab.config.contract import FigureSpec, Metric, StudyTables
 from schedlab.config.errors import UserError, did_you_mean
 from schedlab.config.files import read_table
-from schedlab.config.schema import Settings, validate
+from schedlab.config.schema import Settings
 from schedlab.figures import helpers, theme
 from schedlab.figures.theme import Style
 from schedlab.studies.adaptation.architecture import architecture
@@ -170,14 +170,6 @@ def narrow(scenario: Shown) -> str:
     return "\n".join([*scenario.label.split(), f"{scenario.start:g} s"])
 
 
-def colour(number: int) -> str:
-    """Return a colour of the theme applied."""
-    import matplotlib as mpl
-
-    colours = mpl.rcParams["axes.prop_cycle"].by_key()["color"]
-    return colours[number % len(colours)]
-
-
 def scenario_colour(number: int, count: int) -> str:
     """Return a colour for one of some scenarios in the order of time, from dark (first) to light; none too light for a line on white."""
     import matplotlib as mpl
@@ -202,11 +194,6 @@ def one_quantity(scenarios: Sequence[Shown], spec: FigureSpec) -> Metric:
 def regret_metric(quantity: Metric) -> Metric:
     """Return the regret in the unit of what is rewarded."""
     return Metric("regret", quantity.unit, "lower", label=f"regret in {quantity.label}")
-
-
-def settings(spec: FigureSpec, kind: type[S]) -> S:
-    """Return the typed values of a figure. Raises UserErrors."""
-    return validate(kind, spec.params, lambda path: f"figure {spec.name}: params.{'.'.join(map(str, path))}")
 
 
 def policies(tables: StudyTables, spec: FigureSpec, among: Iterable[str] = ()) -> list[str]:

@@ -78,7 +78,7 @@ def interesting(runs: Sequence[Stretch], metrics: Sequence[str], window: int) ->
 
 def draw_learning(tables: StudyTables, spec: FigureSpec) -> Drawing:
     """Points and running mean of single runs: a column a policy and phase, a row a curve."""
-    settings = data.settings(spec, LearningSettings)
+    settings = helpers.settings_of(spec, LearningSettings)
     metrics, window = settings.metrics, settings.window
     runs = [run for policy in spec.policies for run in _stretches(tables, policy) if not spec.scenarios or run.scenario in spec.scenarios]
     if not runs:
@@ -185,7 +185,7 @@ def _learning_told(runs: Sequence[Stretch], scenarios: Mapping[str, Shown]) -> s
 
 def draw_transfer(tables: StudyTables, spec: FigureSpec) -> Drawing:
     """Running means of several runs in one plot, a panel a group and curve; an arrow from scratch to transfer where a group names them."""
-    settings = data.settings(spec, TransferSettings)
+    settings = helpers.settings_of(spec, TransferSettings)
     metrics, window = settings.metrics, settings.window
     groups = [group for group in _groups(tables, spec, settings) if group["runs"]]
     if not groups:

@@ -25,7 +25,7 @@ ACROSS = 6  # scenarios that fit beside each other as panels
 def draw_versus(tables: StudyTables, spec: FigureSpec) -> Drawing:
     """Every policy's paired difference in regret to one baseline: the mean over the scenarios first, then each scenario."""
     scenarios, others = data.alike_rewarded(data.shown(tables, spec))
-    baseline = data.settings(spec, VersusSettings).baseline
+    baseline = helpers.settings_of(spec, VersusSettings).baseline
     names = [name for name in data.policies(tables, spec) if name not in (baseline, BEST)]
     scenarios, unlike = data.alike(scenarios, lambda found: _compared(tables, found, [*names, baseline]), "compares other policies")
     quantity = scenarios[0].quantity
@@ -182,7 +182,7 @@ def draw_regret(tables: StudyTables, spec: FigureSpec) -> Drawing:
 
 def draw_final(tables: StudyTables, spec: FigureSpec) -> Drawing:
     """The final result by scenario: no adaptation, random sequences, policies and the best sequence; dashed: mean without adaptation."""
-    settings = data.settings(spec, FinalSettings)
+    settings = helpers.settings_of(spec, FinalSettings)
     scenarios = data.shown(tables, spec)
     names = data.policies(tables, spec)
     looks = data.styles(tables, names)

@@ -103,7 +103,7 @@ def _sequences_told(tables: StudyTables, scenarios: Sequence[Shown], names: Sequ
 def draw_ranking(tables: StudyTables, spec: FigureSpec) -> Drawing:
     """Results of all sequences in each scenario, with best, mean, worst and no adaptation, and the noise of one such mean."""
     scenarios = data.shown(tables, spec)
-    columns = data.settings(spec, RankingSettings).columns or (scenarios[0].column,)
+    columns = helpers.settings_of(spec, RankingSettings).columns or (scenarios[0].column,)
     beside = 1 if len(scenarios) > 7 else 2
     width = 1.0 if len(columns) > 1 or beside == 1 else 0.6
     figure, lines = theme.new_grid(len(columns), beside, row_mm=56, around_mm=24, width=width)
@@ -172,7 +172,7 @@ _RANKING_LOOKS: dict[str, dict[str, Any]] = {
 
 
 def _ranking_colour(look: str) -> str:
-    return {"best": data.colour(0), "worst": data.colour(3), "none": INK}[look]
+    return {"best": theme.colour(0), "worst": theme.colour(3), "none": INK}[look]
 
 
 def _noise(scenario: Shown, column: str) -> float:
@@ -217,7 +217,7 @@ def _ranking_told(scenarios: Sequence[Shown], columns: Sequence[str]) -> str:
 
 def draw_reliability(tables: StudyTables, spec: FigureSpec) -> Drawing:
     """Share of the variance due to the sequence against the number of replicates, a panel a quantity; then what choosing on few costs."""
-    settings = data.settings(spec, ReliabilitySettings)
+    settings = helpers.settings_of(spec, ReliabilitySettings)
     scenarios, others = data.alike_rewarded(data.shown(tables, spec))
     scenarios = [scenario for scenario in scenarios if scenario.replicates > 1]
     columns, furthest = settings.columns, settings.replicates

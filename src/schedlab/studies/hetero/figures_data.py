@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 
-from schedlab.config.contract import FigureSpec, Metric, StudyTables
+from schedlab.config.contract import FigureSpec, StudyTables
 from schedlab.config.errors import UserError, did_you_mean
-from schedlab.config.schema import Settings, validate
+from schedlab.config.schema import Settings
 from schedlab.figures import helpers, theme
 from schedlab.figures.theme import Style
 from schedlab.platforms.hierarchy import Hierarchy, read_hierarchy
@@ -21,33 +20,6 @@ if TYPE_CHECKING:
 
 S = TypeVar("S", bound=Settings)
 BY_NAME = {metric.name: metric for metric in METRICS}
-LARGER_UNITS = {
-    "s": ((3600.0, "h"), (60.0, "min")),
-    "J": ((1e9, "GJ"), (1e6, "MJ"), (1e3, "kJ")),
-    "J s": ((1e15, "PJ s"), (1e12, "TJ s"), (1e9, "GJ s")),
-}
-
-
-@dataclass(frozen=True)
-class Scaled:
-    """A quantity in a unit that suits its size: values are divided by `size`."""
-
-    size: float
-    label: str
-    unit: str
-
-    def text(self, value: float) -> str:
-        """Return a value (in the original unit) as text with the unit."""
-        number = helpers.number_text(value / self.size, "{:.3g}" if abs(value / self.size) < 1000 else "{:.0f}")
-        return f"{number} {self.unit}".rstrip(" -")
-
-
-def scaled(metric: Metric, largest: float) -> Scaled:
-    """Return the unit to show a metric in whose largest value is `largest`: the first that leaves a number of at least 1."""
-    found = next(((size, unit) for size, unit in LARGER_UNITS.get(metric.unit, ()) if largest >= size), (1.0, metric.unit))
-    label = metric.label or metric.name.replace("_", " ")
-    unit = "" if found[1] in ("-", "fraction") else found[1]
-    return Scaled(found[0], f"{label} ({unit})" if unit else label, unit)
 
 
 def scenarios(tables: StudyTables, spec: FigureSpec) -> list[str]:
@@ -70,11 +42,6 @@ def looks(tables: StudyTables, names: Sequence[str]) -> dict[str, Style]:
         return styles
     dashes = theme.DASHES
     return {name: Style(theme.colour(number), styles[name].marker, dashes[number % len(dashes)]) for number, name in enumerate(names)}
-
-
-def settings(spec: FigureSpec, kind: type[S]) -> S:
-    """Return the typed values of a figure. Raises UserErrors."""
-    return validate(kind, spec.params, lambda path: f"figure {spec.name}: params.{'.'.join(map(str, path))}")
 
 
 def unit_shown(tables: StudyTables, spec: FigureSpec, scenario: str, unit: str) -> str:

@@ -34,7 +34,7 @@ def draw_learning(tables: StudyTables, spec: FigureSpec) -> Drawing:
 
     Settings: LearningSettings.
     """
-    window = data.settings(spec, LearningSettings).window
+    window = helpers.settings_of(spec, LearningSettings).window
     agents = _curves(tables, spec)
     looks, most = theme.styles_of(tables.scores), len(agents)
     figure, panels = theme.new_figure(2, most, height_mm=95, sharex="col", squeeze=False)
@@ -64,7 +64,7 @@ def draw_preferences(tables: StudyTables, spec: FigureSpec) -> Drawing:
 
     Settings: PreferencesSettings.
     """
-    settings = data.settings(spec, PreferencesSettings)
+    settings = helpers.settings_of(spec, PreferencesSettings)
     agents = _curves(tables, spec)
     rows = len(settings.by)
     figure, panels = theme.new_figure(rows, len(agents), height_mm=24 + 38 * rows, sharex="col", sharey=True, squeeze=False)

@@ -13,7 +13,7 @@ from schedlab.config.errors import UserError, did_you_mean
 from schedlab.config.seeds import generator
 from schedlab.config.settings import StatisticsSettings
 from schedlab.evaluation import statistics
-from schedlab.figures import helpers, theme
+from schedlab.figures import helpers, theme, units
 from schedlab.figures.theme import INK
 from schedlab.studies.hetero import figures_data as data
 from schedlab.studies.hetero.figure_settings import MetricsSettings
@@ -32,7 +32,7 @@ def draw_metrics(tables: StudyTables, spec: FigureSpec) -> Drawing:
 
     A metric that is 0 everywhere has no panel, and the caption says so. Settings: MetricsSettings.
     """
-    settings = data.settings(spec, MetricsSettings)
+    settings = helpers.settings_of(spec, MetricsSettings)
     names = data.scenarios(tables, spec)
     baseline = settings.against or ""
     rows = _against(tables, baseline, names, spec) if baseline else tables.summary
@@ -104,7 +104,7 @@ def _paired(tables: StudyTables, baseline: str, names: Sequence[str], spec: Figu
 
 
 def _metric_panel(axes: Axes, rows: pd.DataFrame, metric: Metric, order: Sequence[str], names: Sequence[str], difference: bool) -> None:
-    scale = data.Scaled(1.0, metric.label, "%") if difference else data.scaled(metric, float(rows["value"].max()))
+    scale = units.Scaled(1.0, metric.label, "%") if difference else units.scaled(metric, float(rows["value"].max()))
     offsets = np.linspace(-0.17, 0.17, len(names)) if len(names) > 1 else [0.0]
     for name, offset in zip(names, offsets, strict=True):
         found = {row["policy"]: row for _, row in rows[rows["scenario"] == name].iterrows()}
@@ -165,7 +165,7 @@ def _told(tables: StudyTables, names: Sequence[str], order: Sequence[str], metri
     for name in names:
         means = {policy: value for policy, value in data.split_means(tables.summary, metric.name, name).items() if policy in order}
         ranked = sorted(means, key=lambda policy: (means[policy] if metric.better == "lower" else -means[policy], policy))
-        scale = data.scaled(metric, max(means.values()))
+        scale = units.scaled(metric, max(means.values()))
         best, worst = ([policy for policy in ranked if means[policy] == means[end]] for end in (ranked[0], ranked[-1]))
         if len(best) == len(ranked):
             told.append(f"{'all alike' if len(ranked) > 1 else ranked[0]} in {name} ({scale.text(means[ranked[0]])})")

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from schedlab.config.contract import Drawing, FigureSpec, StudyTables
-from schedlab.figures import helpers, theme
+from schedlab.figures import helpers, theme, units
 from schedlab.studies.hetero import figures_data as data
 from schedlab.studies.hetero.figure_settings import OveruseSettings
 from schedlab.studies.hetero.figures_schedule import TIME
@@ -28,7 +28,7 @@ def draw_overuse(tables: StudyTables, spec: FigureSpec) -> Drawing:
 
     Settings: OveruseSettings.
     """
-    settings = data.settings(spec, OveruseSettings)
+    settings = helpers.settings_of(spec, OveruseSettings)
     name = data.scenarios(tables, spec)[0]
     names, unit = data.policies(tables, spec, [name]), data.unit_shown(tables, spec, name, settings.unit)
     looks, machine = data.looks(tables, names), data.resources(tables, name)
@@ -37,7 +37,7 @@ def draw_overuse(tables: StudyTables, spec: FigureSpec) -> Drawing:
     first = min(float(some["submit"].min()) for some in jobs.values())
     last = max(float(some["finish"].max()) for some in jobs.values()) - first
     spans = {policy: _spans(data.detail(tables, "overuse", name, unit, policy), first) for policy in names}
-    scale = data.scaled(TIME, last)
+    scale = units.scaled(TIME, last)
     rows = 1 + len(names)
     figure, panels = theme.new_figure(rows, 1, height_mm=30 + 40 * rows, sharex=True, height_ratios=[0.8] + [1.0] * len(names))
     for policy in names:
@@ -60,7 +60,7 @@ def _spans(rows: pd.DataFrame, first: float) -> list[Span]:
     return [(int(row.processor), float(row.start) - first, float(row.duration)) for row in rows.itertuples()]
 
 
-def _told(spans: Sequence[Span], processors: int, last: float, scale: data.Scaled) -> str:
+def _told(spans: Sequence[Span], processors: int, last: float, scale: units.Scaled) -> str:
     """How many processors were touched, which part of all processors' time, until when."""
     share = part_of_time(spans, processors, last)
     return f"{touched(spans)} of {processors} processors at some time, {share:.1%} of all processors' time until {scale.text(last)}"

@@ -9,7 +9,7 @@ import numpy as np
 
 from schedlab.config.contract import Drawing, FigureSpec, Metric, StudyTables
 from schedlab.config.errors import UserError
-from schedlab.figures import helpers, theme
+from schedlab.figures import helpers, theme, units
 from schedlab.figures.theme import GRID, INK
 from schedlab.studies.hetero import figures_data as data
 from schedlab.studies.hetero.environment_settings import ALL_PAIRS, PAIR_SEPARATOR
@@ -32,7 +32,7 @@ def draw_pairs(tables: StudyTables, spec: FigureSpec) -> Drawing:
     """
     from matplotlib.colors import LogNorm, Normalize
 
-    settings = data.settings(spec, PairsSettings)
+    settings = helpers.settings_of(spec, PairsSettings)
     name, metric = data.scenarios(tables, spec)[0], data.BY_NAME[settings.metric]
     means = data.split_means(tables.summary, metric.name, name)
     pairs = {pair: means[pair] for pair in ALL_PAIRS if pair in means}
@@ -45,7 +45,7 @@ def draw_pairs(tables: StudyTables, spec: FigureSpec) -> Drawing:
     order = sorted(shown, key=lambda policy: means[policy] if metric.better == "lower" else -means[policy])
     figure, (above, below) = theme.new_figure(2, 1, height_mm=82 + ROW_MM * len(order), height_ratios=[46, 8 + ROW_MM * len(order)])
     low, high = min(pairs.values()), max(pairs.values())
-    scale = data.scaled(metric, high)
+    scale = units.scaled(metric, high)
     norm = LogNorm(low / scale.size, high / scale.size) if 0 < low < high else Normalize()
     helpers.heat_map(above, table(pairs, scale.size), form="{:.3g}", label=scale.label, colours=COLOURS, norm=norm)
     if isinstance(norm, LogNorm):
@@ -167,7 +167,7 @@ def _told(
     means: Mapping[str, float],
     seeds: pd.Series,
     metric: Metric,
-    scale: data.Scaled,
+    scale: units.Scaled,
 ) -> str:
     """The best and the last pair, and the place of each of the others among the pairs; of a learned policy those of its seeds."""
     ranked = sorted(pairs, key=lambda pair: place_among(pairs[pair], pairs, metric))

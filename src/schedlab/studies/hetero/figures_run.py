@@ -15,7 +15,7 @@ from schedlab.batsim.results import intervals, read_jobs
 from schedlab.config.contract import Drawing
 from schedlab.config.errors import UserError
 from schedlab.evaluation.job_metrics import load_over_time
-from schedlab.figures import helpers, theme
+from schedlab.figures import helpers, theme, units
 from schedlab.figures.theme import INK, MUTED
 from schedlab.studies.hetero import figures_data as data
 from schedlab.studies.hetero import run_files
@@ -71,7 +71,7 @@ def draw_utilization(folder: Path) -> Drawing:
 def draw_lifecycle(folder: Path) -> Drawing:
     """A row a job in the order of submission: a thin line while it waits, a thick one while it runs."""
     jobs = _ran(folder)
-    scale = data.scaled(TIME, float(jobs["finish"].max()))
+    scale = units.scaled(TIME, float(jobs["finish"].max()))
     height = min(160, 40 + 0.5 * len(jobs))
     figure, axes = theme.new_figure(1, 1, height_mm=height)
     rows = np.arange(len(jobs))
@@ -92,7 +92,7 @@ def draw_gantt(folder: Path, labels: bool = True) -> Drawing:
     from matplotlib.ticker import MaxNLocator
 
     jobs = _ran(folder)
-    scale = data.scaled(TIME, float(jobs["finish"].max()))
+    scale = units.scaled(TIME, float(jobs["finish"].max()))
     colours = ScalarMappable(LogNorm(1.0, DARKEST), "viridis_r")
     figure, axes = theme.new_figure(1, 1, height_mm=95)
     boxes(axes, jobs, scale.size, colours)
@@ -135,7 +135,7 @@ def draw_mem_bw_overutilization(folder: Path) -> Drawing:
     overuse = run_files.read_overuse(folder)
     jobs = _ran(folder)
     first, last = float(_submitted(folder)["submit"].min()), float(jobs["finish"].max())
-    scale = data.scaled(TIME, last)
+    scale = units.scaled(TIME, last)
     spans = [(number, start - first, last - (start - first) if length is None else length) for number, start, length in overuse["spans"]]
     figure, panels = theme.new_figure(2, 1, height_mm=110, sharex=True, height_ratios=[1, 2])
     processors = overuse["processors"]
@@ -245,10 +245,10 @@ def _ran(folder: Path) -> pd.DataFrame:
     return jobs.reset_index(drop=True)
 
 
-def _load(folder: Path) -> tuple[pd.DataFrame, data.Scaled]:
+def _load(folder: Path) -> tuple[pd.DataFrame, units.Scaled]:
     _ran(folder)
     load = load_over_time(_submitted(folder))
-    return load, data.scaled(TIME, float(load["time"].iloc[-1] - load["time"].iloc[0]))
+    return load, units.scaled(TIME, float(load["time"].iloc[-1] - load["time"].iloc[0]))
 
 
 def _cores(folder: Path) -> int:
@@ -259,6 +259,6 @@ def _cores(folder: Path) -> int:
     return 1 + max(last for text in _ran(folder)["allocation"] for _, last in intervals(text))
 
 
-def _time_axis(axes: Axes, scale: data.Scaled, last: float) -> None:
+def _time_axis(axes: Axes, scale: units.Scaled, last: float) -> None:
     axes.set_xlabel(scale.label)
     axes.set_xlim(0, last or 1.0)

@@ -6,8 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from schedlab.config.contract import Drawing, Metric
-from schedlab.figures import helpers, theme
-from schedlab.studies.hetero import figures_data as data
+from schedlab.figures import helpers, theme, units
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -34,7 +33,7 @@ def draw_comparison(rows: Sequence[Mapping[str, float]], names: Sequence[str]) -
 
 
 def _bars(axes: Axes, metric: Metric, values: Sequence[float]) -> None:
-    scale = data.scaled(metric, max(values))
+    scale = units.scaled(metric, max(values))
     bars = axes.bar(
         range(len(values)), [value / scale.size for value in values], width=0.7, color=[theme.colour(n) for n in range(len(values))]
     )

@@ -9,7 +9,7 @@ import numpy as np
 
 from schedlab.batsim.results import intervals
 from schedlab.config.contract import Drawing, FigureSpec, Metric, StudyTables
-from schedlab.figures import helpers, theme
+from schedlab.figures import helpers, theme, units
 from schedlab.figures.theme import INK, Style
 from schedlab.studies.hetero import figures_data as data
 from schedlab.studies.hetero.figure_settings import CourseSettings, GanttSettings
@@ -36,13 +36,13 @@ def draw_gantt(tables: StudyTables, spec: FigureSpec) -> Drawing:
     from matplotlib.cm import ScalarMappable
     from matplotlib.colors import LogNorm
 
-    settings = data.settings(spec, GanttSettings)
+    settings = helpers.settings_of(spec, GanttSettings)
     name = data.scenarios(tables, spec)[0]
     names, unit = data.policies(tables, spec, [name]), data.unit_shown(tables, spec, name, settings.unit)
     threshold = scenario_of(tables.scenarios[name]).bounded_slowdown_threshold
     found = {policy: with_slowdown(data.detail(tables, "jobs", name, unit, policy), threshold) for policy in names}
     machine = data.resources(tables, name)
-    scale = data.scaled(TIME, max(_span(jobs) for jobs in found.values()))
+    scale = units.scaled(TIME, max(_span(jobs) for jobs in found.values()))
     worst = max(float(jobs["slowdown"].max()) for jobs in found.values())
     colours = ScalarMappable(LogNorm(1.0, DARKEST), "viridis_r")
     figure, panels = theme.new_figure(len(names), 1, height_mm=22 + 34 * len(names), sharex=True, squeeze=False)
@@ -117,8 +117,8 @@ def clusters(axes: Axes, machine: Hierarchy) -> None:
         )
 
 
-def _gantt_told(found: Mapping[str, pd.DataFrame], scale: data.Scaled) -> str:
-    slowdown = data.scaled(data.BY_NAME["mean_bounded_slowdown"], 1.0)
+def _gantt_told(found: Mapping[str, pd.DataFrame], scale: units.Scaled) -> str:
+    slowdown = units.scaled(data.BY_NAME["mean_bounded_slowdown"], 1.0)
     told = [f"{policy} {scale.text(_span(jobs))} ({slowdown.text(jobs['slowdown'].mean())})" for policy, jobs in found.items()]
     jobs = next(iter(found.values()))
     return f"{len(jobs)} jobs. Makespan and mean bounded slowdown: {', '.join(told)}."
@@ -129,7 +129,7 @@ def draw_course(tables: StudyTables, spec: FigureSpec) -> Drawing:
 
     Settings: CourseSettings.
     """
-    settings = data.settings(spec, CourseSettings)
+    settings = helpers.settings_of(spec, CourseSettings)
     name = data.scenarios(tables, spec)[0]
     names, unit = data.policies(tables, spec, [name]), data.unit_shown(tables, spec, name, settings.unit)
     styles, cores = data.looks(tables, names), data.resources(tables, name).cores
@@ -137,7 +137,7 @@ def draw_course(tables: StudyTables, spec: FigureSpec) -> Drawing:
     energies = {policy: data.detail(tables, "energy", name, unit, policy) for policy in names}
     first = min(float(load["time"].iloc[0]) for load in loads.values())
     last = max(float(load["time"].iloc[-1]) for load in loads.values())
-    scale = data.scaled(TIME, last - first)
+    scale = units.scaled(TIME, last - first)
     with_energy = all(len(energy) for energy in energies.values())
     figure, panels = theme.new_figure(3 if with_energy else 2, 1, height_mm=150 if with_energy else 105, sharex=True)
     for policy, load in loads.items():
@@ -167,7 +167,7 @@ def _use_line(axes: Axes, load: pd.DataFrame, cores: int, edges: np.ndarray, fir
 
 
 def _energy_lines(axes: Axes, energies: Mapping[str, pd.DataFrame], first: float, size: float, styles: Mapping[str, Style]) -> None:
-    scale = data.scaled(data.BY_NAME["energy"], max(float(energy["energy"].max()) for energy in energies.values()))
+    scale = units.scaled(data.BY_NAME["energy"], max(float(energy["energy"].max()) for energy in energies.values()))
     for policy, energy in energies.items():
         axes.plot((energy["time"] - first) / size, energy["energy"] / scale.size, **styles[policy].line())
     axes.set(ylabel=f"energy so far ({scale.unit})")
@@ -182,7 +182,7 @@ def _course_told(loads: Mapping[str, pd.DataFrame], energies: Mapping[str, pd.Da
         text = f"{policy} {int(load['waiting'].max())} jobs, {100 * use:.0f} %"
         if len(energies[policy]):
             energy = float(energies[policy]["energy"].max())
-            text += f", {data.scaled(data.BY_NAME['energy'], energy).text(energy)}"
+            text += f", {units.scaled(data.BY_NAME['energy'], energy).text(energy)}"
         told.append(text)
     bins = "Utilisation is averaged over sixtieths of the time."
     return f"{bins} Longest queue, mean utilisation until the last end, energy: {'; '.join(told)}."

@@ -1,0 +1,36 @@
+"""Quantities in units that suit their size, so that no axis counts seconds by the hundred thousand."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from schedlab.config.contract import Metric
+from schedlab.figures import helpers
+
+LARGER_UNITS = {
+    "s": ((3600.0, "h"), (60.0, "min")),
+    "J": ((1e9, "GJ"), (1e6, "MJ"), (1e3, "kJ")),
+    "J s": ((1e15, "PJ s"), (1e12, "TJ s"), (1e9, "GJ s")),
+}
+
+
+@dataclass(frozen=True)
+class Scaled:
+    """A quantity in a unit that suits its size: values are divided by `size`."""
+
+    size: float
+    label: str
+    unit: str
+
+    def text(self, value: float) -> str:
+        """Return a value (in the original unit) as text with the unit."""
+        number = helpers.number_text(value / self.size, "{:.3g}" if abs(value / self.size) < 1000 else "{:.0f}")
+        return f"{number} {self.unit}".rstrip(" -")
+
+
+def scaled(metric: Metric, largest: float) -> Scaled:
+    """Return the unit to show a metric in whose largest value is `largest`: the first that leaves a number of at least 1."""
+    found = next(((size, unit) for size, unit in LARGER_UNITS.get(metric.unit, ()) if largest >= size), (1.0, metric.unit))
+    label = metric.label or metric.name.replace("_", " ")
+    unit = "" if found[1] in ("-", "fraction") else found[1]
+    return Scaled(found[0], f"{label} ({unit})" if unit else label, unit)
