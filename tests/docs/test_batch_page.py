@@ -20,7 +20,7 @@ def test_the_examples_are_valid_and_the_own_rule_is_scored(repository, tmp_path,
     shutil.copy(repository / "Snakefile", tmp_path)
     write_batch_conf(tmp_path)
     blocks = re.findall(r"```(?:yaml|python)\n(# (\S+)\n.*?)```", (repository / "docs/batch.md").read_text(), flags=re.S)
-    assert len(blocks) == 3
+    assert len(blocks) == 4
     for text, name in blocks:
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text(text)

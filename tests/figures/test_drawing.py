@@ -221,3 +221,20 @@ def test_save_keeps_dots_in_names(tmp_path: Path) -> None:
     figure, _ = theme.new_figure(height_mm=20)
     paths = save(Drawing(figure, "c"), tmp_path / "v1.2")
     assert [path.name for path in paths] == ["v1.2.svg", "v1.2.pdf", "v1.2.png", "v1.2.txt"]
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "written"),
+    [(60, 170, ["70", "100", "150"]), (60, 300, ["100", "200"]), (2, 70, ["3", "10", "30"]), (3, 9000, ["10", "100", "1000"])],
+)
+@pytest.mark.usefixtures("themed")
+def test_logarithmic_axes_have_plain_numbers_and_more_of_them_where_values_lie_close(low, high, written) -> None:
+    figure, axes = theme.new_figure()
+    axes.plot([low, high], [0, 1])
+    axes.set_xscale("log")
+    axes.set_xlim(low, high)
+    helpers.log_ticks(axes.xaxis, low, high)
+    figure.draw_without_rendering()
+    shown = [text.get_text() for text, place in zip(axes.get_xticklabels(), axes.get_xticks(), strict=True) if low <= place <= high]
+    assert shown == written
+    assert not any(text.get_text() for text in axes.get_xticklabels(minor=True))

@@ -1,4 +1,4 @@
-"""Drawing helpers that know no study: a figure's values, points with uncertainty, learning curves, heat maps, labels and legends."""
+"""Drawing helpers that know no study: values of a figure, points with uncertainty, learning curves, heat maps, labels and legends."""
 
 from __future__ import annotations
 
@@ -14,8 +14,10 @@ from schedlab.figures.theme import GRID, MUTED, Style, ink_on
 if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.axes import Axes
+    from matplotlib.axis import Axis
     from matplotlib.figure import Figure
 
+TICKS = ((3.2, (1, 1.5, 2, 3, 5, 7)), (15.0, (1, 2, 5)), (60.0, (1, 3)))  # largest over smallest value -> multiples of powers of ten
 S = TypeVar("S", bound=Settings)
 LETTERS_IN_A_ROW = 110  # of a legend below a figure of the theme's width, with room for the handles
 
@@ -43,6 +45,18 @@ def short_ticks(axes: Axes, most: int = 3) -> None:
 
     axes.xaxis.set_major_locator(MaxNLocator(most, steps=[1, 2, 5, 10]))
     axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: number_text(value, "{:.4g}")))
+
+
+def log_ticks(axis: Axis, low: float, high: float) -> None:
+    """Write plain numbers on a logarithmic axis of values from `low` to `high`, between powers of ten as well where those lie close.
+
+    Call it after the scale is set.
+    """
+    from matplotlib.ticker import LogLocator, NullFormatter
+
+    axis.set_major_locator(LogLocator(subs=next((subs for ratio, subs in TICKS if high < ratio * low), (1,))))
+    axis.set_major_formatter("{x:g}")
+    axis.set_minor_formatter(NullFormatter())
 
 
 def policy_order(summary: pd.DataFrame, metric: Metric) -> list[str]:

@@ -31,10 +31,10 @@ def draw_trace(trace: Trace) -> Drawing:
     panels[0, 0].set(title="a  arrivals by hour", xlabel="hour of the day", ylabel="jobs (%)")
     _weekdays(panels[0, 1], weekdays)
     gaps = np.diff(np.sort(trace.jobs["submit"].to_numpy()))
-    _log_histogram(panels[0, 2], gaps[gaps > 0], "c  gaps between arrivals", "gap (s)", "gaps (%)")
+    log_histogram(panels[0, 2], gaps[gaps > 0], "c  gaps between arrivals", "gap (s)", "gaps (%)")
     runs = trace.jobs["run"].to_numpy()
-    _log_histogram(panels[1, 0], runs[runs > 0], "d  run times", "run time (s)", "jobs (%)")
-    _sizes(panels[1, 1], job_processors(trace.jobs))
+    log_histogram(panels[1, 0], runs[runs > 0], "d  run times", "run time (s)", "jobs (%)")
+    size_histogram(panels[1, 1], job_processors(trace.jobs))
     _load(panels[1, 2], trace)
     return Drawing(figure, _caption(trace))
 
@@ -55,20 +55,22 @@ def _weekdays(axes: Axes, weekdays: np.ndarray | None) -> None:
     axes.set_ylabel("jobs (%)")
 
 
-def _log_histogram(axes: Axes, values: np.ndarray, title: str, label: str, counted: str) -> None:
+def log_histogram(axes: Axes, values: np.ndarray, title: str, label: str, counted: str) -> None:
+    """Draw positive values as shares of all in 40 bins of equal ratio, with a dashed line at their median."""
     axes.set(title=title, xlabel=label, ylabel=counted)
     if not len(values):
         return
     low, high = max(values.min(), 1e-3), values.max()
     bins = np.geomspace(low, high if high > low else 2 * low, 41)
-    axes.hist(np.clip(values, low, None), bins=bins, weights=np.full(len(values), 100 / len(values)))
+    axes.hist(np.clip(values, low, None), bins=bins, weights=np.full(len(values), 100 / len(values)), linewidth=0)
     axes.axvline(np.median(values), color="black", linewidth=0.8, linestyle="--")
     axes.set_xscale("log")
     if high < 10 * low:  # whole decades, as labels within one would overlap
         axes.set_xlim(10.0 ** np.floor(np.log10(low)), 10.0 ** (np.floor(np.log10(high)) + 1))
 
 
-def _sizes(axes: Axes, processors: np.ndarray) -> None:
+def size_histogram(axes: Axes, processors: np.ndarray) -> None:
+    """Draw the processors that jobs ask for as shares of all, in classes that end at powers of two."""
     axes.set(title="e  sizes", xlabel="processors", ylabel="jobs (%)")
     known = processors[processors > 0]
     if not len(known):

@@ -2,7 +2,26 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 from schedlab.config.schema import Settings, setting
+from schedlab.config.settings import LONGEST, PolicyName, ScenarioName
+
+Score = Literal[
+    "avg_bsld",
+    "log_bsld",
+    "median_bsld",
+    "p90_bsld",
+    "p99_bsld",
+    "max_bsld",
+    "avg_wait",
+    "max_wait",
+    "avg_turnaround",
+    "util_to_last_start",
+    "util_makespan",
+    "user_bsld_max",
+    "jain_users",
+]
 
 
 class DeviceSpeedSettings(Settings):
@@ -12,7 +31,78 @@ class DeviceSpeedSettings(Settings):
     records: tuple[str, ...] = setting((), doc="what `schedlab batch speed --out` recorded, from the checkout or the working directory on")
 
 
-FIGURE_SETTINGS: dict[str, type[Settings]] = {"device_speed": DeviceSpeedSettings}
+class WindowsSettings(Settings):
+    """The figure `windows`."""
+
+    metric: Score = setting("avg_bsld", doc="score of a window")
+
+
+class AgainstSettings(Settings):
+    """What the others are compared with in one scenario of the figure `ratios`."""
+
+    scenario: ScenarioName = setting(doc="the scenario")
+    policy: PolicyName = setting(doc="policy or rule")
+
+
+class RatiosSettings(Settings):
+    """The figure `ratios`."""
+
+    against: tuple[AgainstSettings, ...] = setting(
+        (),
+        doc="what is compared with, by scenario; where none is named or scored at this scale, the rule that is best on validation by mean",
+    )
+
+
+class TraceSettings(Settings):
+    """The figure `trace`."""
+
+    rule: PolicyName = setting("fcfs", doc="rule whose waits on the test windows stand for those that a log does not hold")
+    window: int = setting(500, doc="of the moving averages", unit="jobs", ge=1, le=LONGEST)
+
+
+class CurveShown(Settings):
+    """A panel of the figure `learning`: a curve that learners record."""
+
+    metric: str = setting(doc="name of the curve", min_length=1)
+    split: Literal["train", "validation", "test"] = setting("validation", doc="part that it was measured on")
+    title: str = setting(doc="heading", min_length=1)
+    log: bool = setting(False, doc="a logarithmic axis")
+    line: float | None = setting(None, doc="value of a line across; null: none")
+
+
+class LearningSettings(Settings):
+    """The figure `learning`."""
+
+    curves: tuple[CurveShown, ...] = setting(doc="what is shown, a panel each", min_length=1)
+    counted: str = setting("step", doc="what a learner's steps are")
+    window: int = setting(1, doc="of the running mean", unit="points", ge=1, le=LONGEST)
+    shared: bool = setting(False, doc="one vertical axis for all panels")
+
+
+class PublishedPanel(Settings):
+    """A panel of the figure `published`: one trace of a published table."""
+
+    title: str = setting(doc="heading", min_length=1)
+    scenario: ScenarioName = setting(doc="scenario of the published windows")
+    published: dict[str, float] = setting({}, doc="rule -> its published mean bounded slowdown")
+    learned: float | None = setting(None, doc="that of the published learned policy; null: none")
+
+
+class PublishedSettings(Settings):
+    """The figure `published`."""
+
+    panels: tuple[PublishedPanel, ...] = setting(doc="traces", min_length=1)
+    order: tuple[PolicyName, ...] = setting((), doc="rules from top to bottom; those not named follow by name")
+
+
+FIGURE_SETTINGS: dict[str, type[Settings]] = {
+    "device_speed": DeviceSpeedSettings,
+    "windows": WindowsSettings,
+    "ratios": RatiosSettings,
+    "trace": TraceSettings,
+    "learning": LearningSettings,
+    "published": PublishedSettings,
+}
 
 
 def figure_files(settings: Settings) -> list[str]:

@@ -1,0 +1,147 @@
+"""The figure of windows: how each policy fared on every test window, as boxes with a dot a window, scenario beside scenario."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from schedlab.config.contract import Drawing, FigureSpec, Metric, StudyTables
+from schedlab.config.errors import UserError
+from schedlab.figures import helpers, theme, units
+from schedlab.figures.theme import INK, MUTED, Style
+from schedlab.studies.batch.figure_settings import WindowsSettings
+from schedlab.studies.batch.problem import METRICS
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from matplotlib.axes import Axes
+
+ROW_MM = 4.6
+WHISKERS = (5, 95)  # percentiles; the same on linear and logarithmic axes
+HEAVIEST = 3  # windows whose part of the mean is told
+NUMBERS = (24, 52)  # points right of a panel at which the columns of means and medians end
+GOLDEN = (5**0.5 - 1) / 2  # multiples of it spread dots evenly, whatever their number
+BY_NAME = {metric.name: metric for metric in METRICS}
+
+
+def draw_windows(tables: StudyTables, spec: FigureSpec) -> Drawing:
+    """A panel a scenario, a box a policy from best to worst mean, a dot a test window (mean over seeds). Settings: WindowsSettings."""
+    settings = helpers.settings_of(spec, WindowsSettings)
+    metric = BY_NAME[settings.metric]
+    names = list(spec.scenarios or sorted(tables.scenarios))
+    kinds = dict(zip(tables.scores["policy"], tables.scores["kind"], strict=True))
+    found, chosen = {}, {}
+    for name in names:
+        table = window_means(tables.scores, name, metric.name, spec.policies)
+        chosen[name] = same_as_rules(table, kinds)
+        found[name] = table.drop(columns=list(chosen[name]))
+    if empty := [name for name in names if found[name].empty]:
+        raise UserError(f"no scores of {metric.name} in {', '.join(empty)}", where=f"figure {spec.name}: policies", expected="scored ones")
+    scale = units.scaled(metric, max(float(means.max().max()) for means in found.values()))
+    rows = max(means.shape[1] for means in found.values())
+    figure, lines = theme.new_grid(len(names), 2, row_mm=17 + ROW_MM * rows, around_mm=10)
+    looks = theme.styles_of(tables.scores)
+    for axes, name in zip([axes for line in lines for axes in line], names, strict=True):
+        _panel(axes, found[name] / scale.size, looks)
+        axes.set_title(name.replace("_", " "))
+        _axis(axes, found[name] / scale.size)
+    for axes in lines[-1]:
+        axes.set_xlabel(scale.label)
+    helpers.legend_outside(figure, _keys(), columns=4)
+    return Drawing(figure, f"{spec.caption} {_told(found, metric, scale)}{_chosen_told(chosen)}")
+
+
+def window_means(scores: pd.DataFrame, scenario: str, metric: str, policies: tuple[str, ...] = ()) -> pd.DataFrame:
+    """Return a metric on the test windows of a scenario, mean over seeds: a row a window, a column a policy, lowest mean first."""
+    rows = scores[(scores["scenario"] == scenario) & (scores["metric"] == metric) & (scores["split"] == "test")]
+    if policies:
+        rows = rows[rows["policy"].isin(policies)]
+    table = rows.pivot_table(index="unit", columns="policy", values="value", aggfunc="mean")
+    means = table.mean()
+    return table[sorted(table.columns, key=lambda name: (means[name], name))]
+
+
+def same_as_rules(table: pd.DataFrame, kinds: Mapping[str, str]) -> dict[str, str]:
+    """Return learned policy -> the rule that it is, for those with exactly a rule's scores; kinds: policy -> learned, rule."""
+    rules = [name for name in table if kinds[name] == "rule"]
+    equal = {name: [rule for rule in rules if table[rule].equals(table[name])] for name in table if kinds[name] == "learned"}
+    return {name: same[0] for name, same in equal.items() if same}
+
+
+def _panel(axes: Axes, table: pd.DataFrame, looks: Mapping[str, Style]) -> None:
+    for height, policy in enumerate(table.columns):
+        values, look = table[policy].dropna().to_numpy(), looks[policy]
+        axes.boxplot(
+            values, positions=[height], orientation="horizontal", widths=0.62, whis=WHISKERS, showfliers=False, patch_artist=True,
+            boxprops={"facecolor": look.colour, "alpha": 0.28, "linewidth": 0}, medianprops={"color": INK, "linewidth": 1.3},
+            whiskerprops={"color": look.colour, "linewidth": 0.8}, capprops={"color": look.colour, "linewidth": 0.8}, manage_ticks=False,
+        )  # fmt: skip
+        places = height + 0.42 * ((np.arange(1, len(values) + 1) * GOLDEN) % 1 - 0.5)
+        axes.plot(values, places, ".", color=look.colour, markersize=3.2, markeredgewidth=0, alpha=0.75, zorder=3)
+        axes.plot([values.mean()], [height], "D", color="white", markeredgecolor=INK, markeredgewidth=0.9, markersize=4, zorder=4)
+        for place, value in zip(NUMBERS, (values.mean(), np.median(values)), strict=True):
+            axes.annotate(
+                short(value), (1, height), (place, 0), xycoords=axes.get_yaxis_transform(), textcoords="offset points", ha="right",
+                va="center", fontsize="x-small",
+            )  # fmt: skip
+    for place, what in zip(NUMBERS, ("mean", "median"), strict=True):
+        axes.annotate(
+            what, (1, 1), (place, 3), xycoords="axes fraction", textcoords="offset points", ha="right", fontsize="x-small", color=MUTED
+        )
+    axes.set_yticks(range(table.shape[1]), table.columns)
+    axes.set_ylim(table.shape[1] - 0.4, -0.6)
+    axes.tick_params(axis="y", length=0)
+    axes.grid(True, axis="x")
+
+
+def _axis(axes: Axes, table: pd.DataFrame) -> None:
+    """A logarithmic axis; where a window has a value of 0, linear below the smallest mean of a policy."""
+    low, high = float(table.min().min()), float(table.max().max())
+    if low > 0:
+        axes.set_xscale("log")
+        helpers.log_ticks(axes.xaxis, low, high)
+    else:
+        axes.set_xscale("symlog", linthresh=10 ** np.floor(np.log10(float(table.mean().min()))))
+        axes.set_xlim(left=0)
+        axes.xaxis.set_major_formatter("{x:g}")
+
+
+def _keys() -> list[object]:
+    from matplotlib.lines import Line2D
+    from matplotlib.patches import Patch
+
+    return [
+        Line2D([], [], linestyle="none", marker=".", color=MUTED, markersize=4, label="a test window"),
+        Patch(facecolor=MUTED, alpha=0.35, label="middle half; lines, 5 to 95 %"),
+        Line2D([], [], color=INK, linewidth=1.3, label="median"),
+        Line2D([], [], linestyle="none", marker="D", color="white", markeredgecolor=INK, markersize=4, label="mean"),
+    ]
+
+
+def _told(found: Mapping[str, pd.DataFrame], metric: Metric, scale: units.Scaled) -> str:
+    """The best and worst policy of each scenario by mean, the best by median, and how much of a mean a few windows make."""
+    told, lower = [], metric.better == "lower"
+    for name, table in found.items():
+        means, medians = table.mean(), table.median()
+        best, worst = (table.columns[0], table.columns[-1]) if lower else (table.columns[-1], table.columns[0])
+        by_median = medians.idxmin() if lower else medians.idxmax()
+        words = (
+            f"{name}, {len(table)} windows: best mean {best} ({scale.text(means[best])}), worst {worst} ({scale.text(means[worst])}), "
+            f"best median {by_median} ({scale.text(medians[by_median])})"
+        )
+        share = 100 * table[best].nlargest(HEAVIEST).sum() / table[best].sum()
+        told.append(f"{words}; {HEAVIEST} windows make {share:.0f} % of the mean of {best}." if lower else f"{words}.")
+    return " ".join(told)
+
+
+def _chosen_told(chosen: Mapping[str, Mapping[str, str]]) -> str:
+    """Which learned policies are rules and thus have no row of their own."""
+    told = [f"in {name} {policy} is {rule}" for name, same in chosen.items() for policy, rule in same.items()]
+    return f" Not shown apart: {', '.join(told)}." if told else ""
+
+
+def short(value: float) -> str:
+    """Return a number of three digits, or of all before the point."""
+    return f"{value:#.3g}".rstrip(".") if abs(value) < 1000 else f"{value:.0f}"

@@ -1,0 +1,123 @@
+"""Figures of traces and of learning in the batch study."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from small_tables import curve_rows, draw, made
+
+from schedlab.config.errors import UserError
+from schedlab.config.schema import validate
+from schedlab.config.settings import ThemeSettings
+from schedlab.figures import theme
+from schedlab.studies.batch.figures_learning import fresh_starts
+from schedlab.studies.batch.figures_trace import Waited, arrivals_a_day, recorded
+from schedlab.workloads.prepare import write_trace
+from schedlab.workloads.settings import WorkloadSettings
+from schedlab.workloads.swf import read_swf, write_swf
+
+DAY = 86400.0
+RATIO = {"metric": "ratio", "title": "ratio"}
+
+
+@pytest.fixture(autouse=True)
+def themed() -> Iterator[None]:
+    with theme.applied(ThemeSettings()):
+        yield
+
+
+@pytest.fixture(scope="module")
+def trace(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("trace")
+    workload = {"source": "lublin", "lublin": {"jobs": 300, "processors": 32}}
+    write_trace(validate(WorkloadSettings, workload), folder / "trace.swf.gz", folder / "report.json")
+    return folder / "trace.swf.gz"
+
+
+def job_rows(policy: str, waits: list[float]) -> pd.DataFrame:
+    place = {"scenario": "blocks", "policy": policy, "policy_seed": 0, "split": "test", "unit": "test-000000"}
+    run = np.full(len(waits), 100.0)
+    return pd.DataFrame({**place, "run": run, "wait": waits, "bsld": (np.array(waits) + run) / run})
+
+
+def test_waits_that_a_log_lacks_are_those_of_a_rule(trace):
+    jobs = pd.concat([job_rows("fcfs", [0.0, 100.0, 300.0, 900.0]), job_rows("sjf", [0.0] * 4)])
+    drawing = draw(made(jobs=jobs, inputs={"blocks": {"trace": trace}}), "trace", "blocks", window=20)
+    assert "Slowdowns and waits (a, b) under fcfs on the test windows, 4 jobs: mean 4.25, median 3" in drawing.caption
+    assert "25 % waited not at all" in drawing.caption and "correlation of wait and slowdown 1.000 over all jobs" in drawing.caption
+    assert "300 jobs over" in drawing.caption and "Moving averages over 20 jobs." in drawing.caption
+    assert [axes.get_title(loc="left")[0] for axes in drawing.figure.axes] == list("abcdefghi")
+    scatter = drawing.figure.axes[1].get_lines()[0]
+    assert scatter.get_xdata() == pytest.approx(np.array([100, 300, 900]) / 3600)
+
+
+def test_waits_of_a_log_are_taken_from_it(trace, tmp_path):
+    drawn = read_swf(trace)
+    assert recorded(drawn) is None
+    waits = np.arange(len(drawn.jobs), dtype=float) * 60
+    write_swf(tmp_path / "log.swf", drawn.with_jobs(drawn.jobs.assign(wait=waits)))
+    log = read_swf(tmp_path / "log.swf")
+    found = recorded(log)
+    run = log.jobs["run"].to_numpy()
+    assert found.bsld == pytest.approx(np.maximum(1, (waits + run) / np.maximum(run, 10)))
+    drawing = draw(made(inputs={"blocks": {"trace": tmp_path / "log.swf"}}), "trace", "blocks")
+    assert f"as recorded, 300 jobs: mean {found.bsld.mean():.2f}" in drawing.caption
+
+
+def test_correlation_is_of_all_jobs_or_of_those_of_the_largest_slowdowns():
+    rng = np.random.default_rng(1)
+    wait, bsld = rng.random(50), rng.random(50)
+    waited = Waited(wait, bsld, "")
+    assert waited.correlation() == pytest.approx(np.corrcoef(wait, bsld)[0, 1])
+    top = np.argsort(bsld)[-5:]
+    assert waited.correlation(0.1) == pytest.approx(np.corrcoef(wait[top], bsld[top])[0, 1])
+    assert Waited(np.zeros(5), bsld[:5], "").correlation() is None
+
+
+def test_arrivals_are_counted_by_whole_days_and_by_hours_where_there_are_few():
+    days = np.repeat(np.arange(40), np.arange(40) + 1) * DAY
+    parts = arrivals_a_day(days + 1.0)
+    assert [len(part) for part in parts] == [4] * 9 + [3] and parts[0].tolist() == [1, 2, 3, 4]  # the last day is not whole
+    assert sum(part.sum() for part in arrivals_a_day(np.arange(100) * 1800.0)) == 98
+
+
+def test_a_rule_that_was_not_scored_is_told(trace):
+    with pytest.raises(UserError, match="'f4' is not scored in blocks"):
+        draw(made(jobs=job_rows("fcfs", [0.0]), inputs={"blocks": {"trace": trace}}), "trace", "blocks", rule="f4")
+
+
+def test_a_curve_is_the_mean_of_the_seeds_in_the_range_of_the_seeds():
+    curves = curve_rows({0: [1.0, 0.8, 0.6], 1: [1.2, 1.0, 0.5]})
+    drawing = draw(made(curves=curves), "learning", "blocks", curves=[{**RATIO, "line": 1.0}], counted="generation")
+    (axes,) = drawing.figure.axes
+    assert axes.get_lines()[0].get_ydata() == pytest.approx([1.1, 0.9, 0.55])
+    band = axes.collections[0].get_paths()[0].vertices
+    assert (band[:, 1].min(), band[:, 1].max()) == (0.5, 1.2)
+    assert axes.get_xlabel() == "generation"
+    assert drawing.caption.endswith("Ratio by generation: learner 1.1 at first, 0.55 after 3 (seeds 0.5 to 0.6).")
+
+
+def test_phases_follow_each_other_and_policies_without_the_curve_are_left_out():
+    curves = curve_rows({0: [4.0, 3.0]}) + curve_rows({0: [2.0, 1.0]}, phase=1) + curve_rows({0: [9.0]}, policy="other", metric="loss")
+    drawing = draw(made(curves=curves), "learning", "blocks", curves=[RATIO, {"metric": "loss", "split": "train", "title": "loss"}])
+    (axes,) = drawing.figure.axes
+    assert axes.get_lines()[0].get_xdata().tolist() == [1, 2, 3, 4] and axes.get_lines()[0].get_ydata().tolist() == [4, 3, 2, 1]
+    assert "other" not in drawing.caption
+
+
+def test_no_line_joins_searches_of_different_starts():
+    curves = curve_rows({0: [4.0, 3.0, 2.0, 1.0, 5.0]}, updates=[0, 1, 0, 1, 0], metric="fitness", split="train")
+    found = made(curves=curves)
+    assert fresh_starts(found.curves) == [3, 5]
+    (axes,) = draw(found, "learning", "blocks", curves=[{"metric": "fitness", "split": "train", "title": "fitness"}]).figure.axes
+    lines = [line.get_xdata().tolist() for line in axes.get_lines() if len(line.get_xdata()) > 1]
+    dots = [line.get_xdata().tolist() for line in axes.get_lines() if line.get_marker() not in ("None", None, "")]
+    assert lines == [[1, 2], [3, 4]] and dots == [[5]]
+
+
+def test_a_scale_without_learning_is_told():
+    assert draw(made(), "learning", "blocks", curves=[RATIO]).caption.endswith("None of these curves is learned at this scale.")

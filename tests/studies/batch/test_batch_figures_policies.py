@@ -1,0 +1,132 @@
+"""Figures of policies in the batch study: boxes of windows, ratios to the chosen rule, and the published table."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+import yaml
+from small_tables import BSLD, comparison_rows, draw, made, rows_of, score_rows
+
+from schedlab.config.claims import read_claims
+from schedlab.config.errors import UserError
+from schedlab.config.settings import ThemeSettings
+from schedlab.figures import theme
+
+CONF = Path(__file__).parents[3] / "conf"
+LEGACY = {"wfp3": "wfp3_legacy", "unicep": "unicep_legacy"}  # what the published columns were run with
+
+
+@pytest.fixture(autouse=True)
+def themed() -> Iterator[None]:
+    with theme.applied(ThemeSettings()):
+        yield
+
+
+def points(axes, marker: str) -> dict[int, list[float]]:
+    """The horizontal places of the points of one marker, by the row that they are nearest to."""
+    found: dict[int, list[float]] = {}
+    for line in axes.get_lines():
+        if line.get_marker() == marker:
+            for x, y in zip(line.get_xdata(), line.get_ydata(), strict=True):
+                found.setdefault(round(float(y)), []).append(float(x))
+    return found
+
+
+def test_every_window_is_a_dot_and_policies_stand_from_best_to_worst_mean():
+    drawing = draw(made(), "windows", "blocks", "fills")
+    first, second = drawing.figure.axes
+    assert rows_of(first) == ["learner", "sjf", "f1", "fcfs"] and rows_of(second) == ["f1", "sjf", "fcfs"]
+    dots, means = points(first, "."), points(first, "D")
+    learner = np.mean(BSLD["blocks"]["learner"], axis=0)
+    assert sorted(dots[0]) == pytest.approx(sorted(learner)) and means[0] == pytest.approx([learner.mean()])
+    assert sorted(dots[3]) == sorted(BSLD["blocks"]["fcfs"][0])
+    assert first.get_xscale() == "log"
+    written = {text.get_text() for text in first.texts}
+    assert {f"{learner.mean():#.3g}", f"{np.median(learner):#.3g}", "mean", "median"} <= written
+    assert "blocks, 6 windows: best mean learner (5.5), worst fcfs (14.7), best median learner (3.5)" in drawing.caption
+    assert "3 windows make 79 % of the mean of learner" in drawing.caption
+    assert "Not shown apart: in blocks chosen is sjf." in drawing.caption
+
+
+def test_waits_of_0_stand_on_an_axis_that_has_a_0():
+    waits = {"blocks": {"fcfs": [[0.0, 3600.0, 7200.0]], "sjf": [[0.0, 0.0, 3600.0]]}}
+    axes = draw(made(score_rows("avg_wait", waits)), "windows", "blocks", metric="avg_wait").figure.axes[0]
+    assert axes.get_xscale() == "symlog" and axes.get_xlim()[0] == 0 and axes.get_xlabel() == "mean wait (h)"
+    assert sorted(points(axes, ".")[0]) == [0, 0, 1]
+
+
+def test_where_more_is_better_the_highest_mean_is_best():
+    drawing = draw(made(score_rows("util_makespan", {"blocks": {"fcfs": [[0.5, 0.6]], "sjf": [[0.7, 0.9]]}})), "windows", "blocks",
+                   metric="util_makespan")  # fmt: skip
+    assert "best mean sjf (0.8), worst fcfs (0.55), best median sjf (0.8)." in drawing.caption
+
+
+def test_a_score_that_is_not_there_is_told():
+    with pytest.raises(UserError, match="no scores of max_wait in blocks"):
+        draw(made(), "windows", "blocks", metric="max_wait")
+
+
+def test_ratios_are_to_the_best_rule_of_validation_on_the_same_windows():
+    drawing = draw(made(comparisons=comparison_rows(blocks="sjf")), "ratios", "blocks")
+    (axes,) = drawing.figure.axes
+    assert rows_of(axes) == ["learner", "f1", "fcfs"]  # chosen is sjf itself
+    learner, sjf = np.mean(BSLD["blocks"]["learner"], axis=0), np.array(BSLD["blocks"]["sjf"][0])
+    assert sorted(points(axes, "|")[0]) == pytest.approx(sorted(learner / sjf))
+    assert points(axes, "D")[0] == pytest.approx([learner.sum() / sjf.sum()])
+    logs = np.log(np.array(BSLD["blocks"]["learner"]) / sjf)
+    assert points(axes, "o")[0] == pytest.approx([np.exp(logs.mean())])
+    assert "100 %" in {text.get_text() for text in axes.texts}
+    assert f"ratio of the means {learner.sum() / sjf.sum():.2f} [" in drawing.caption
+    assert "won 100 % of the 5 windows (of 6) in which policies differ" in drawing.caption
+
+
+def test_a_rule_that_was_chosen_has_its_own_name():
+    against = [{"scenario": "blocks", "policy": "chosen"}, {"scenario": "fills", "policy": "chosen"}]
+    drawing = draw(made(comparisons=comparison_rows(fills="f1")), "ratios", "blocks", "fills", against=against)
+    titles = [axes.get_title(loc="left") for axes in drawing.figure.axes]
+    assert titles == ["blocks: against sjf, the chosen rule", "fills: against f1"]  # chosen is not scored in fills
+    assert "blocks, against chosen (which is sjf)" in drawing.caption
+
+
+def test_ratios_need_something_to_compare_with():
+    named = [{**row, "role": "baseline"} for row in comparison_rows(blocks="fcfs")]
+    assert "blocks, against fcfs:" in draw(made(comparisons=named), "ratios", "blocks").caption
+    with pytest.raises(UserError, match="nothing is compared"):
+        draw(made(), "ratios", "blocks")
+    with pytest.raises(UserError, match="no policy is compared in blocks"):
+        draw(made(comparisons=comparison_rows(blocks="sjf")), "ratios", "blocks", policies=("sjf",))
+
+
+def summary(**values: float) -> list[dict]:
+    texts = {"scenario": "blocks", "kind": "rule", "metric": "avg_bsld", "unit": "-", "statistic": "mean", "range_over": "blocks"}
+    rest = {"split": "test", "mode": "default", "trained_on": "", "config_hash": "0", "seeds": 1, "units": 10, "blocks": 1}
+    numbers = {"ci_low": None, "ci_high": None, "range_low": 0.0, "range_high": 0.0}
+    return [{"policy": policy, "value": value, **texts, **rest, **numbers} for policy, value in values.items()]
+
+
+def test_published_values_are_rings_around_ours():
+    panel = {"title": "A", "scenario": "blocks", "published": {"fcfs": 10.0, "sjf": 5.01}, "learned": 5.5}
+    drawing = draw(made(summary=summary(fcfs=10.004, sjf=5.0, f1=5.4)), "published", "blocks", panels=[panel], order=["sjf", "fcfs"])
+    (axes,) = drawing.figure.axes
+    assert rows_of(axes) == ["sjf", "fcfs", "f1"]
+    assert {row: sorted(values) for row, values in points(axes, "o").items()} == {0: [5.0, 5.01], 1: [10.0, 10.004], 2: [5.4]}
+    assert drawing.caption.endswith(
+        "1 of 2 published values of rules come out to two decimals. Rules below the published learned policy: A (5.50) sjf 5.00, f1 5.40."
+    )
+    with pytest.raises(UserError, match="no scores of rules with a published value in blocks"):
+        draw(made(summary=summary(sjf=5.0)), "published", "blocks", panels=[panel])
+
+
+def test_the_published_numbers_of_the_figure_are_those_of_the_ledger():
+    claims = {claim.id: claim.published for claim in read_claims(CONF, "batch")["batch"].claims}
+    figure = yaml.safe_load((CONF / "figure/batch/published_table.yaml").read_text())
+    shown = {}
+    for panel in figure["params"]["panels"]:
+        start = f"bsld-{panel['scenario'].removeprefix('published_').replace('_', '-')}"
+        shown |= {f"{start}-{rule.removesuffix('_legacy')}": value for rule, value in panel["published"].items()}
+        assert {rule for rule in panel["published"] if rule.startswith(("wfp3", "unicep"))} == set(LEGACY.values())
+        shown[f"{start}-rl"] = panel["learned"]
+    assert len(shown) == 48 and shown == {name: claims[name] for name in shown}
