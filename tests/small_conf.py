@@ -104,9 +104,12 @@ def write_hetero_conf(folder: Path) -> Path:
 
 
 def write_batch_conf(folder: Path) -> Path:
-    """Make conf/ with the study batch, its scenario `lublin` and no figure in a folder and return it."""
+    """Make conf/ with the study batch, its scenario `lublin` with the policies compared there, and no figure in a folder and return it."""
     conf = folder / "conf"
-    for name in ("config.yaml", "study/batch.yaml", "figure/theme.yaml", "scenario/batch/_base.yaml", "scenario/batch/lublin.yaml"):
+    policies = [f"policy/batch/{name}.yaml" for name in ("chosen-rule-lublin", "chosen-rule-log-lublin", "evolution-lublin")]
+    learners = [f"learner/batch/{name}.yaml" for name in ("chosen_rule", "evolution")]
+    scenarios = [f"scenario/batch/{name}.yaml" for name in ("_base", "lublin")]
+    for name in ("config.yaml", "study/batch.yaml", "figure/theme.yaml", *scenarios, *policies, *learners):
         (conf / name).parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(SHIPPED / name, conf / name)
     write_scales(conf, "batch", "smoke", "small")

@@ -96,6 +96,9 @@ def test_ratios_need_something_to_compare_with():
     assert "blocks, against fcfs:" in draw(made(comparisons=named), "ratios", "blocks").caption
     with pytest.raises(UserError, match="nothing is compared"):
         draw(made(), "ratios", "blocks")
+    alike = score_rows(values={"blocks": {"fcfs": [[2.0, 4.0]], "sjf": [[2.0, 4.0]]}})
+    assert rows_of(draw(made(alike, comparison_rows(blocks="sjf")), "ratios", "blocks").figure.axes[0]) == ["fcfs"]
+    assert "blocks, 2 windows: all policies alike (3)." in draw(made(alike), "windows", "blocks").caption
     with pytest.raises(UserError, match="no policy is compared in blocks"):
         draw(made(comparisons=comparison_rows(blocks="sjf")), "ratios", "blocks", policies=("sjf",))
 

@@ -60,14 +60,15 @@ class _Panel:
 
 
 def _compared(tables: StudyTables, spec: FigureSpec, name: str, settings: RatiosSettings) -> _Panel:
-    """Compare the figure's policies with the baseline; those that score exactly the same are shown only where the figure names them."""
+    """Compare the figure's policies with the baseline; those that score exactly the same are shown where it names them, or alone."""
     means = window_means(tables.scores, name, METRIC)
     named = [pair.policy for pair in settings.against if pair.scenario == name and pair.policy in means]
     baseline = named[0] if named else _best_rule(tables.comparisons, name)
     here = tables.scores[tables.scores["scenario"] == name]
     equal = [policy for policy in means if policy != baseline and (means[policy] == means[baseline]).all()]
     rules = set(here.loc[here["kind"] == "rule", "policy"])
-    shown = [policy for policy in spec.policies if policy in means] or [policy for policy in means if policy not in equal]
+    others = [policy for policy in means if policy not in (baseline, *equal)] or equal
+    shown = [policy for policy in spec.policies if policy in means] if spec.policies else others
     rows = [row for policy in shown if policy != baseline for row in comparisons(here, policy, (baseline,))]
     if not rows:
         raise UserError(f"no policy is compared in {name}", where=f"figure {spec.name}: policies", expected=f"others than {baseline}")

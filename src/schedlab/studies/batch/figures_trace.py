@@ -150,8 +150,8 @@ def _tenths(axes: Axes, submit: np.ndarray) -> None:
     places = range(1, len(parts) + 1)
     axes.plot(places, [part.mean() for part in parts], linestyle="none", marker="D", markersize=3, color=theme.colour(1))
     axes.set_xticks(places)
-    unit = "day" if np.ptp(submit) >= 20 * DAY else "hour"
-    axes.set(title="g  arrivals", xlabel="tenth of the time", ylabel=f"jobs a {unit}")
+    unit = "a day" if np.ptp(submit) >= 20 * DAY else "an hour"
+    axes.set(title="g  arrivals", xlabel="tenth of the time", ylabel=f"jobs {unit}")
     axes.set_ylim(bottom=0)
 
 
@@ -181,12 +181,12 @@ def _told(name: str, jobs: Jobs, waited: Waited, window: int) -> str:
     related = [(waited.correlation(), "all jobs"), (waited.correlation(TOP), "the tenth of the largest slowdowns")]
     words = [f"{value:.3f} over {what}" for value, what in related if value is not None]
     means = [part.mean() for part in arrivals_a_day(jobs.submit)]
-    unit = "day" if np.ptp(jobs.submit) >= 20 * DAY else "hour"
+    unit = "a day" if np.ptp(jobs.submit) >= 20 * DAY else "an hour"
     return (
         f"Scenario {name}: {len(jobs)} jobs over {np.ptp(jobs.submit) / DAY:.0f} days. Slowdowns and waits (a, b) {waited.whose}, "
         f"{len(bsld)} jobs: mean {bsld.mean():.2f}, median {np.median(bsld):.3g}, 90th percentile {np.percentile(bsld, 90):.4g}; "
         f"{100 * np.mean(waited.wait == 0):.0f} % waited not at all (not in b)"
         f"{'; correlation of wait and slowdown ' + ' and '.join(words) if words else ''}. Run times: median {np.median(run):.0f} s, "
-        f"mean {run.mean():.0f} s. Arrivals from {min(means):.3g} to {max(means):.3g} a {unit} over the tenths of the time. "
+        f"mean {run.mean():.0f} s. Jobs submitted {unit}, from {min(means):.3g} to {max(means):.3g} over the tenths of the time. "
         f"Moving averages over {window} jobs."
     )

@@ -126,13 +126,21 @@ def _told(found: Mapping[str, pd.DataFrame], metric: Metric, scale: units.Scaled
     for name, table in found.items():
         means, medians = table.mean(), table.median()
         best, worst = (table.columns[0], table.columns[-1]) if lower else (table.columns[-1], table.columns[0])
+        if means[best] == means[worst]:
+            told.append(f"{name}, {len(table)} windows: all policies alike ({scale.text(means[best])}).")
+            continue
         by_median = medians.idxmin() if lower else medians.idxmax()
         words = (
             f"{name}, {len(table)} windows: best mean {best} ({scale.text(means[best])}), worst {worst} ({scale.text(means[worst])}), "
             f"best median {by_median} ({scale.text(medians[by_median])})"
         )
-        share = 100 * table[best].nlargest(HEAVIEST).sum() / table[best].sum()
-        told.append(f"{words}; {HEAVIEST} windows make {share:.0f} % of the mean of {best}." if lower else f"{words}.")
+        heavy = min(HEAVIEST, len(table) - 1)
+        share = 100 * table[best].nlargest(heavy).sum() / table[best].sum()
+        told.append(
+            f"{words}; {heavy} {'windows make' if heavy > 1 else 'window makes'} {share:.0f} % of the mean of {best}."
+            if lower
+            else f"{words}."
+        )
     return " ".join(told)
 
 
