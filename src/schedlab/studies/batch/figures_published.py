@@ -53,7 +53,7 @@ def _panel(axes: Axes, panel: PublishedPanel, ours: dict[str, float], order: lis
     if panel.learned is not None:
         axes.axvline(panel.learned, color=theme.colour(1), linewidth=1.1, zorder=2)
     axes.set_xscale("log")
-    shown = [*ours.values(), *panel.published.values()]
+    shown = [*ours.values(), *panel.published.values(), *([] if panel.learned is None else [panel.learned])]
     helpers.log_ticks(axes.xaxis, min(shown), max(shown))
     axes.set_title(panel.title)
     axes.set_yticks(range(len(order)), order)

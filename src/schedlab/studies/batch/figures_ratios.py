@@ -53,6 +53,7 @@ class _Panel:
     same: str
     rows: list[dict[str, Any]]
     means: pd.DataFrame
+    learned: frozenset[str]
 
     @property
     def against(self) -> str:
@@ -66,14 +67,14 @@ def _compared(tables: StudyTables, spec: FigureSpec, name: str, settings: Ratios
     baseline = named[0] if named else _best_rule(tables.comparisons, name)
     here = tables.scores[tables.scores["scenario"] == name]
     equal = [policy for policy in means if policy != baseline and (means[policy] == means[baseline]).all()]
-    rules = set(here.loc[here["kind"] == "rule", "policy"])
+    rules, learned = (frozenset(here.loc[here["kind"] == kind, "policy"]) for kind in ("rule", "learned"))
     others = [policy for policy in means if policy not in (baseline, *equal)] or equal
     shown = [policy for policy in spec.policies if policy in means] if spec.policies else others
     rows = [row for policy in shown if policy != baseline for row in comparisons(here, policy, (baseline,))]
     if not rows:
         raise UserError(f"no policy is compared in {name}", where=f"figure {spec.name}: policies", expected=f"others than {baseline}")
     rows.sort(key=lambda row: (row["geometric_ratio"], row["policy"]))
-    return _Panel(name, baseline, next((policy for policy in equal if policy in rules), baseline), rows, means)
+    return _Panel(name, baseline, next((policy for policy in equal if policy in rules), baseline), rows, means, learned)
 
 
 def _best_rule(compared: pd.DataFrame, scenario: str) -> str:
@@ -127,26 +128,25 @@ def _keys() -> list[object]:
 
 
 def _told(panel: _Panel) -> str:
-    """The first row's numbers in words, and how many policies beat the baseline with the whole interval."""
-    first = panel.rows[0]
-    won = "" if first["win_rate"] is None else f", won {100 * first['win_rate']:.0f} %"
-    text = (
-        f"{panel.name}, against {panel.against}: lowest is {first['policy']}, ratio of the means {_with_interval(first, 'ratio')}, "
-        f"geometric mean {_with_interval(first, 'geometric_ratio')}{won} of the {first['windows_differing']} windows (of "
-        f"{first['windows']}) in which policies differ"
-    )
-    sure = {name: [row["policy"] for row in panel.rows if row.get(f"{name}_high", 1.0) < 1] for name in ("ratio", "geometric_ratio")}
-    words = {"ratio": "by the ratio of the means", "geometric_ratio": "by the geometric mean"}
-    return f"{text}; below 1 with the whole interval {'; '.join(f'{words[name]}: {_listed(sure[name])}' for name in sure)}."
+    """The numbers of the first row and of every learned policy in words, and which policies beat the baseline with the whole interval."""
+    told = [f"{panel.name}, against {panel.against}: lowest is {_row_told(panel.rows[0])}"]
+    told += [_row_told(row) for row in panel.rows[1:] if row["policy"] in panel.learned]
+    for name, how in (("ratio", "by the ratio of the means"), ("geometric_ratio", "by the geometric mean")):
+        sure = [row["policy"] for row in panel.rows if row.get(f"{name}_high", 1.0) < 1]
+        told.append(f"below 1 with the whole interval {how}: {', '.join(sure) or 'none'}")
+    return f"{'; '.join(told)}."
+
+
+def _row_told(row: Mapping[str, Any]) -> str:
+    differing = f"{row['windows_differing']} of {row['windows']} windows in which policies differ"
+    won = "" if row["win_rate"] is None else f", won {100 * row['win_rate']:.0f} % of the {differing}"
+    numbers = f"ratio of the means {_with_interval(row, 'ratio')}, geometric mean {_with_interval(row, 'geometric_ratio')}"
+    return f"{row['policy']}, {numbers}{won}"
 
 
 def _with_interval(row: Mapping[str, Any], name: str) -> str:
     low, high = row.get(f"{name}_low"), row.get(f"{name}_high")
     return f"{row[name]:.2f}" + ("" if low is None else f" [{low:.2f}, {high:.2f}]")
-
-
-def _listed(names: list[str]) -> str:
-    return ", ".join(names) or "none"
 
 
 def _explained(panels: Mapping[str, _Panel]) -> str:
