@@ -103,15 +103,21 @@ def write_hetero_conf(folder: Path) -> Path:
     return conf
 
 
+BATCH_POLICIES = ("chosen-rule-lublin", "chosen-rule-log-lublin", "evolution-lublin")  # without a network: those take long to learn
+
+
 def write_batch_conf(folder: Path) -> Path:
-    """Make conf/ with the study batch, its scenario `lublin` with the policies compared there, and no figure in a folder and return it."""
+    """Make conf/ with the study batch, its scenario `lublin` with BATCH_POLICIES, and no figure in a folder and return it."""
     conf = folder / "conf"
-    policies = [f"policy/batch/{name}.yaml" for name in ("chosen-rule-lublin", "chosen-rule-log-lublin", "evolution-lublin")]
+    policies = [f"policy/batch/{name}.yaml" for name in BATCH_POLICIES]
     learners = [f"learner/batch/{name}.yaml" for name in ("chosen_rule", "evolution")]
     scenarios = [f"scenario/batch/{name}.yaml" for name in ("_base", "lublin")]
     for name in ("config.yaml", "study/batch.yaml", "figure/theme.yaml", *scenarios, *policies, *learners):
         (conf / name).parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(SHIPPED / name, conf / name)
+    lublin = conf / "scenario/batch/lublin.yaml"
+    head, _, _ = lublin.read_text().partition("policies:\n")
+    lublin.write_text(f"{head}policies: [{', '.join(BATCH_POLICIES)}]\n")
     write_scales(conf, "batch", "smoke", "small")
     return conf
 

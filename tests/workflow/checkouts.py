@@ -148,8 +148,10 @@ def shipped_checkout(repository: Path, folder: Path) -> Checkout:
 def without_batch(checkout: Checkout) -> None:
     """Take the study batch out of a configuration; test_batch_run runs it alone, with its compiled kernels kept."""
     conf = checkout.folder / "conf"
-    shutil.rmtree(conf / "scenario/batch")
-    (conf / "study/batch.yaml").unlink()
+    for group in ("scenario", "figure", "policy", "learner"):
+        shutil.rmtree(conf / group / "batch")
+    for group in ("study", "claims"):
+        (conf / group / "batch.yaml").unlink()
     for file in (conf / "scale").glob("*.yaml"):
         file.write_text(re.sub(r"^  batch:\n(    .*\n)+", "", file.read_text(), flags=re.M))
 
@@ -166,6 +168,7 @@ def smoke_checkout(repository: Path, folder: Path) -> Checkout:
     for policy, trained_on in (("exact-all", "[early, late]"), ("best-constant", "[early]")):
         file = folder / f"conf/policy/adaptation/{policy}.yaml"
         file.write_text(re.sub(r"(?<=scenarios: )\[[^]]*\]", trained_on, file.read_text()))
+    (folder / "conf/figure/adaptation/transfer.yaml").unlink()  # of policies that are cut above
     shutil.copy(folder / "resources/vocabularies/layers.json", folder / "words.json")
     checkout.edit("conf/policy/adaptation/exact-all.yaml", "seeds:", "learner: {encoder: vocab, vocabulary: words.json}\nseeds:")
     for name in ("conf/scenario/toy/far.yaml", "conf/policy/toy/hill_further.yaml"):

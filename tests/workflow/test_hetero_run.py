@@ -15,9 +15,9 @@ from small_conf import OWN_SCHEDULER, SHIPPED, write_hetero_conf
 def checkout(repository, tmp_path):
     made = copy_repository(repository, tmp_path / "hetero")
     write_hetero_conf(made.folder)
-    shutil.copytree(SHIPPED / "figure/hetero", made.folder / "conf/figure/hetero")
-    for name in ("paired", "schedulers"):  # the scenario that they compare with is none of these
-        (made.folder / f"conf/figure/hetero/{name}.yaml").unlink()
+    for name in ("gantt", "course"):  # the others show scenarios that are none of these
+        made.folder.joinpath("conf/figure/hetero").mkdir(parents=True, exist_ok=True)
+        shutil.copy(SHIPPED / f"figure/hetero/{name}.yaml", made.folder / f"conf/figure/hetero/{name}.yaml")
     made.edit("conf/scenario/hetero/_base.yaml", "  - fcfs\n", "  - fcfs\n  - {name: mine, target: 'own.py:LastCoreFirst'}\n")
     (made.folder / "own.py").write_text(OWN_SCHEDULER)
     return made

@@ -8,6 +8,7 @@ import os
 import sys
 from collections.abc import Sequence
 from functools import partial
+from typing import TextIO
 
 import schedlab
 from schedlab.cli.options import Parser
@@ -29,7 +30,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if not hasattr(chosen, "run"):
         parser.print_help()
         return 2
-    logging.basicConfig(stream=sys.stderr, format="%(message)s")
+    logging.basicConfig(handlers=[_StandardError()], format="%(message)s")
     logging.getLogger("schedlab").setLevel(logging.INFO)
     try:
         status = int(chosen.run(chosen) or 0)
@@ -50,6 +51,18 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 1
     except KeyboardInterrupt:
         return 130
+
+
+class _StandardError(logging.StreamHandler):
+    """Writes to what is standard error now; a caller that runs several commands may have changed it since the first."""
+
+    def __init__(self) -> None:
+        logging.Handler.__init__(self)
+
+    @property
+    def stream(self) -> TextIO:
+        """The stream written to."""
+        return sys.stderr
 
 
 def _parser(first: str) -> argparse.ArgumentParser:

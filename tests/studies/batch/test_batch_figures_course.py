@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-from small_tables import curve_rows, draw, made
+from small_batch_tables import curve_rows, draw, made
 
 from schedlab.config.errors import UserError
 from schedlab.config.schema import validate

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import yaml
-from small_tables import BSLD, comparison_rows, draw, made, rows_of, score_rows
+from small_batch_tables import BSLD, comparison_rows, draw, made, rows_of, score_rows
 
 from schedlab.config.claims import read_claims
 from schedlab.config.errors import UserError
