@@ -16,6 +16,9 @@ FROM_THE_TRUNK = {"train_trunk", *EARLY, *LATE, "learn best-constant/0", *EXACT}
 TOY_END = {"summarise toy", "draw_toy", "index_figures"}
 TOY_LEARNED = {"learn hill/0", "evaluate near/hill", *TOY_END}
 SCHEDULED = {"evaluate trio/rules", "summarise hetero", "draw_hetero", "index_figures"}
+DECIDED = {f"evaluate {scenario}/{bundle}" for scenario in ("learning", "contended") for bundle in ("rules", "learned")} | {
+    f"learn {policy}/0" for policy in ("reinforce-learning", "actor-critic-learning", "actor-critic-contended")
+}
 
 # the file below the checkout, old text, new text, the jobs that run again
 EDITS = {
@@ -67,7 +70,7 @@ def test_an_edit_of_a_group_reruns_what_reads_it(smoke, group):
 def test_the_root_seed_reruns_all_that_is_random(smoke):
     smoke.edit("conf/config.yaml", "seed: 42", "seed: 43")
     jobs = smoke.jobs("all", *SMOKE)
-    assert jobs == {*FROM_THE_TRUNK, "evaluate near/rules", *TOY_LEARNED, "trim_workload", *SCHEDULED}
+    assert jobs == {*FROM_THE_TRUNK, "evaluate near/rules", *TOY_LEARNED, "trim_workload", *SCHEDULED, *DECIDED}
 
 
 def test_a_users_own_class_that_is_gone_is_told_with_the_file_that_names_it(smoke):
