@@ -24,9 +24,8 @@ def job_log(path: Path | str) -> Iterator[None]:
     with Path(path).open("w", encoding="utf-8", buffering=1) as file:
         handler = logging.StreamHandler(file)
         handler.setFormatter(logging.Formatter("%(message)s"))
-        logging.basicConfig(level=logging.INFO, handlers=[handler], force=True)
         try:
-            with contextlib.redirect_stdout(file), contextlib.redirect_stderr(file):
+            with _only_handler(handler), contextlib.redirect_stdout(file), contextlib.redirect_stderr(file):
                 yield
         except UserError as error:
             print(f"error: {error}", file=file)
@@ -51,6 +50,20 @@ def one_thread() -> None:
     """Keep numerical libraries that are not loaded yet on one thread: jobs run side by side, and sums keep their order."""
     for name in ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMEXPR_NUM_THREADS"):
         os.environ[name] = "1"
+
+
+@contextlib.contextmanager
+def _only_handler(handler: logging.Handler) -> Iterator[None]:
+    """Log through one handler, from INFO up; afterwards as before, as its file is closed then."""
+    root = logging.getLogger()
+    former, level = list(root.handlers), root.level
+    root.handlers[:] = [handler]
+    root.setLevel(logging.INFO)
+    try:
+        yield
+    finally:
+        root.handlers[:] = former
+        root.setLevel(level)
 
 
 def _leave() -> None:

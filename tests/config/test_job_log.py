@@ -1,0 +1,54 @@
+"""What a job's log holds, what its console says, and that logging is afterwards as it was."""
+
+from __future__ import annotations
+
+import logging
+import sys
+
+import pytest
+
+from schedlab.config.errors import UserError
+from schedlab.config.job_log import job_log
+
+
+def test_a_log_holds_what_is_printed_and_logged(tmp_path, capsys):
+    with job_log(tmp_path / "logs" / "job.log"):
+        print("printed")
+        print("told", file=sys.stderr)
+        logging.getLogger("schedlab.somewhere").info("logged %d", 1)
+    assert (tmp_path / "logs" / "job.log").read_text() == "printed\ntold\nlogged 1\n"
+    assert capsys.readouterr() == ("", "")
+
+
+@pytest.mark.parametrize(
+    ("error", "console", "kept"),
+    [
+        (
+            UserError("conf/x.yaml: seeds: is -1; expected a whole number"),
+            "error: conf/x.yaml: seeds: is -1; expected a whole number.\n",
+            "error: ",
+        ),
+        (ValueError("of ours"), "error: ValueError: of ours (traceback in job.log)\n", "Traceback"),
+    ],
+)
+def test_an_error_ends_the_job_with_one_line(tmp_path, monkeypatch, capsys, error, console, kept):
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(SystemExit, match="1"), job_log("job.log"):
+        raise error
+    assert capsys.readouterr().err == console
+    assert (tmp_path / "job.log").read_text().startswith(kept)
+
+
+@pytest.mark.parametrize("fails", [False, True])
+def test_logging_is_afterwards_as_it_was(tmp_path, fails):
+    root = logging.getLogger()
+    former, level = list(root.handlers), root.level
+    try:
+        with job_log(tmp_path / "job.log"):
+            assert [type(handler) for handler in root.handlers] == [logging.StreamHandler]
+            if fails:
+                raise UserError("told")
+    except SystemExit:
+        assert fails
+    assert root.handlers == former
+    assert root.level == level
