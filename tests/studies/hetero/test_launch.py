@@ -224,6 +224,31 @@ def test_a_workload_is_needed(here, capsys):
     assert "give your file another name" in capsys.readouterr().err
 
 
+WRONG_JOBS = [
+    ({"profile": {"req_time": 0}}, "custom.json: profiles.p: req_time is 0; expected the requested time in s, above 0"),
+    ({"profile": {"mem": -4}}, "custom.json: profiles.p: mem is -4; expected the memory of each core in MB"),
+    ({"profile": {"mem_bw": "much"}}, "custom.json: profiles.p: mem_bw is 'much'; expected the memory bandwidth of each core in GB/s"),
+    ({"jobs": [{"res": -1}]}, "custom.json: jobs[0]: res is -1"),
+]
+
+
+@pytest.mark.parametrize(("change", "told"), WRONG_JOBS)
+def test_wrong_jobs_are_told_by_file_and_profile(here, capsys, change, told):
+    write_case(here, pair("first-random"), **change)
+    assert run_launch() == 2
+    error = capsys.readouterr().err
+    assert told in error
+    assert "Traceback" not in error
+    assert not (here / "workload.json").exists()
+
+
+def test_a_workload_without_jobs_is_told(here, capsys):
+    write_case(here, pair("first-random"))
+    Path("custom.json").write_text('{"nb_res": 4, "jobs": [], "profiles": {}}')
+    assert run_launch() == 2
+    assert "custom.json: has no job" in capsys.readouterr().err
+
+
 def test_a_second_launch_in_one_directory_is_refused(here, capsys):
     write_case(here, pair("first-random"))
     hold = "\n".join(

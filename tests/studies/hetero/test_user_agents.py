@@ -270,6 +270,12 @@ BAD_FILES = [
     ("def f(:\n", 2, "mine.py:1: the file does not run: SyntaxError"),
     ("import nonsense_of_mine\n", 2, "mine.py:1: the file does not run: ModuleNotFoundError"),
     (SECOND.format(action=0, factor="undefined"), 1, "mine.py:12: Mine.loss raised NameError"),
+    (SECOND.format(action=0, factor="float('nan')"), 1, "mine.py: the loss of episode 0 is nan; expected finite numbers"),
+    (
+        SECOND.format(action=0, factor="0").replace("self.weight.sum() * 0", "(self.weight.sum() - 1).sqrt()"),
+        1,
+        "mine.py: the loss of episode 0 is 0.0, its gradient is not finite",
+    ),
     (SECOND.format(action="__import__('sys').exit(3)", factor=1), 1, "mine.py:10: Mine.decide raised SystemExit: 3"),
     (SECOND.format(action=0, factor=1).replace("super().__init__()", "1 / 0"), 1, "mine.py:7: Mine.__init__ raised ZeroDivisionError"),
     (SECOND.format(action=0, factor=1).replace("def loss", "def lost"), 2, "Mine has no a method loss"),

@@ -60,8 +60,8 @@ def read_model(path: Path) -> Model:
     except pickle.UnpicklingError:
         what = "holds more than numbers: objects of its own, which could run anything; it was not loaded"
         raise UserError(what, where=where, expected=expected) from None
-    except Exception as error:
-        raise UserError(f"is no model: {str(error).splitlines()[0] if str(error) else error!r}", where=where, expected=expected) from None
+    except Exception as error:  # torch raises KeyError, EOFError and others for what it did not write
+        raise UserError(f"is no model, or not a whole one ({type(error).__name__})", where=where, expected=expected) from None
     weights = values.get(MODEL) if isinstance(values, dict) else None
     if not isinstance(weights, dict) or not all(isinstance(tensor, torch.Tensor) for tensor in weights.values()):
         raise UserError(f"has no weights under '{MODEL}'", where=where, expected=expected)

@@ -241,11 +241,16 @@ class _Pupil:
         if self._options.run != "train" or not self._decided:
             return None
         from schedlab.studies.hetero.agent_models import model_of
+        from schedlab.studies.hetero.user_agent import AgentFailed
 
         with _seeded(self._seed, "learn", number), self._guard.during("loss"):
             loss = self._agent.loss()
             self._optimizer.zero_grad()
             loss.backward()
+            slopes = [parameter.grad for parameter in self._agent.parameters() if parameter.grad is not None]
+            if not all(tensor.isfinite().all() for tensor in (loss, *slopes)):
+                what = f"the loss of episode {number} is {loss.item()}" + (", its gradient is not finite" if loss.isfinite() else "")
+                raise AgentFailed(what, expected="finite numbers; nothing was learned from this episode")
             self._optimizer.step()
         self._model = model_of(self._agent, self._optimizer, number + 1)
         return float(loss.detach())

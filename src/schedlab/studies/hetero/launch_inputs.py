@@ -35,6 +35,12 @@ log = logging.getLogger("schedlab.hetero.launch")
 PLATFORM, RESOURCES, WORKLOAD, LIMITS = "platform.xml", "resources.json", "workload.json", "job_limits.json"
 GENERATED = (PLATFORM, RESOURCES, WORKLOAD, LIMITS)
 STAMP = "inputs.json"
+SHORTEST = 1e-6  # s, the resolution of the simulator's dates
+DEMANDS = {
+    "req_time": (SHORTEST, "the requested time in s, above 0"),
+    "mem": (0, "the memory of each core in MB, 0 or more"),
+    "mem_bw": (0, "the memory bandwidth of each core in GB/s, 0 or more"),
+}
 
 
 @dataclass(frozen=True)
@@ -146,7 +152,7 @@ def _make_workload(sources: Sources, hierarchy: Hierarchy) -> tuple[BatsimWorklo
     settings = conversion.BatsimSettings(jobs=options.nb_jobs, nb_res=options.nb_resources, **changes)
     path = _workload_file(sources)
     if sources.custom_workload is not None:
-        workload = set_work(read_batsim(path), hierarchy.reference_speed)
+        workload = set_work(_custom_workload(path), hierarchy.reference_speed)
     else:
         trace = read_swf(path)
         if not trace.processors:
@@ -161,6 +167,19 @@ def _make_workload(sources: Sources, hierarchy: Hierarchy) -> tuple[BatsimWorklo
         left_out = ", ".join(f"{reason} {count}" for reason, count in report.reasons.items() if count)
         log.info("workload: %d of %d jobs read%s", report.written, report.read, f" ({left_out})" if left_out else "")
     return workload, job_limits(workload, legacy_zero_limits=settings.legacy_zero_limits)
+
+
+def _custom_workload(path: Path) -> BatsimWorkload:
+    """A workload of one's own, whose jobs tell what the decision system asks of them. Raises UserError naming file and profile."""
+    workload = read_batsim(path)
+    if not workload.jobs:
+        raise UserError("has no job", where=str(path), expected="at least one")
+    for name in dict.fromkeys(job["profile"] for job in workload.jobs):
+        for key, (least, expected) in DEMANDS.items():
+            value = workload.profiles[name].get(key)
+            if isinstance(value, bool) or not isinstance(value, int | float) or not least <= value < float("inf"):
+                raise UserError(f"{key} is {value!r}", where=f"{path}: profiles.{name}", expected=expected)
+    return workload
 
 
 def _keep_what_is_not_ours(folder: Path) -> None:
