@@ -60,19 +60,20 @@ class EnergyMeter:
 
     def total(self, now: float) -> float:
         """Return the energy in J of all hosts since date 0."""
-        self._see_all(now)
+        self.look(now)
         return float((self._energy + self._power * (now - self._since)).sum())
 
     def of(self, hosts: Any, now: float) -> float:
         """Return the energy in J of some hosts since date 0."""
-        self._see_all(now)
+        self.look(now)
         return float((self._energy[hosts] + self._power[hosts] * (now - self._since[hosts])).sum())
 
     def least_power(self) -> float:
         """Return the power in W of all hosts in their pstates with load near 0 (Batsim's `wattmin`)."""
         return float(self._epsilon.sum())
 
-    def _see_all(self, now: float) -> None:
+    def look(self, now: float) -> None:
+        """Read the meter, which the hosts notice that nobody looked at so far."""
         if len(self._unseen) and now > 0:
             self._see(self._unseen, now)
 

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import math
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Sequence
 from typing import Any
+
+import numpy as np
 
 from schedlab.batsim.agenda import Agenda, Turn, tolerance
 from schedlab.batsim.energy import EnergyMeter
@@ -85,7 +87,7 @@ class Execution:
         """Work out the rates that changed and plan the ends of those tasks."""
         self._plan_tasks(self._pool.settle(self._agenda.now))
 
-    def change_speeds(self, hosts: list[int], speeds: Iterable[float]) -> None:
+    def change_speeds(self, hosts: Sequence[int] | np.ndarray, speeds: Sequence[float] | np.ndarray) -> None:
         """Let hosts go at other speeds from now on."""
         self._plan_tasks(self._pool.change_speeds(hosts, speeds, self._agenda.now))
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import numpy as np
+
 from schedlab.batsim.agenda import Agenda, Turn
 from schedlab.batsim.energy import EnergyMeter
 from schedlab.batsim.execution import Execution
@@ -22,6 +24,8 @@ class PowerStates:
         # where no host can sleep, a request needs no look at each of them: any pstate that all hosts have is fine, and is reached at once
         self._never_asleep = not any(machines.sleep_states)
         self._common_pstates = min((len(host.speeds) for host in machines.hosts), default=0)
+        speeds = [host.speeds[: self._common_pstates] for host in machines.hosts]
+        self._speeds = np.array(speeds, float).reshape(len(speeds), self._common_pstates)
 
     def refusal(self, hosts: ResourceSet, pstate: int) -> str:
         """Say why a request cannot be carried out; empty where it can."""
@@ -49,9 +53,13 @@ class PowerStates:
         machines, now = self._machines, self._agenda.now
         to_sleep = not self._never_asleep and any(pstate in machines.sleep_states[number] for number in hosts)
         self._records.switch_requested(hosts, to_sleep)
-        at_once: list[int] = list(hosts) if self._never_asleep else []
+        if self._never_asleep:
+            self._switch_at_once(hosts, pstate)
+            self._finish((hosts, pstate))
+            return
+        at_once: list[int] = []
         ends: dict[float, list[int]] = {}
-        for number in () if self._never_asleep else hosts:
+        for number in hosts:
             sleep_states = machines.sleep_states[number]
             if pstate in sleep_states:
                 passing = sleep_states[pstate].falling_asleep
@@ -77,6 +85,13 @@ class PowerStates:
         for end, numbers in ends.items():
             self._agenda.at(end, Turn.SWITCH, self._reach, (numbers, pstate))
         self._agenda.at(max(ends), Turn.SWITCH, self._finish_later, (hosts, pstate))
+
+    def _switch_at_once(self, hosts: ResourceSet, pstate: int) -> None:
+        """Put hosts that never sleep into a pstate that all hosts have."""
+        for first, last in hosts.intervals:
+            self._machines.pstates[first : last + 1] = [pstate] * (last - first + 1)
+        self._meter.change_pstate(self._records.hosts_index(hosts), pstate, self._agenda.now)
+        self._execution.change_speeds(hosts.numbers, self._speeds[hosts.numbers, pstate])
 
     def _reach(self, switched: tuple[list[int], int]) -> None:
         numbers, pstate = switched

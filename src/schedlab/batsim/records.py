@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-import numpy as np
-
 from schedlab.batsim.agenda import Agenda
 from schedlab.batsim.energy import EnergyMeter
 from schedlab.batsim.live_job import LiveJob
@@ -97,8 +95,8 @@ class Records:
         if len(hosts.intervals) == 1 and hosts.mask <= self._machines.everyone:
             first, last = hosts.intervals[0]
             return slice(first, last + 1)
-        count = len(self._machines.hosts)
-        return np.array([number for number in hosts if number < count], np.int64)
+        numbers = hosts.numbers
+        return numbers if hosts.mask <= self._machines.everyone else numbers[numbers < len(self._machines.hosts)]
 
     def _job_row(self, job: LiveJob) -> None:
         if self._outputs is not None:
@@ -113,10 +111,11 @@ class Records:
     def _energy_row(self, kind: str) -> None:
         if self._meter is None:
             return
-        now, energy = self._agenda.now, self._meter.total(self._agenda.now)  # a reading, whether it is written down or not
+        now = self._agenda.now
+        self._meter.look(now)  # a reading, whether it is written down or not
         if self._outputs is None:
             return
-        mean = None
+        energy, mean = self._meter.total(now), None
         if self._last_row is not None and now > self._last_row[0]:
             mean = (energy - self._last_row[1]) / (now - self._last_row[0])
         self._outputs.consumed_energy(now, energy, kind, self._meter.least_power(), mean)

@@ -11,11 +11,12 @@ import numpy as np
 class ResourceSet:
     """An immutable set of resource numbers: `intervals` (first, last) in order, `mask` with one bit each, `size`."""
 
-    __slots__ = ("_text", "intervals", "mask", "size")
+    __slots__ = ("_numbers", "_text", "intervals", "mask", "size")
 
     def __init__(self, intervals: tuple[tuple[int, int], ...], mask: int) -> None:
         self.intervals, self.mask, self.size = intervals, mask, mask.bit_count()
         self._text: str | None = None
+        self._numbers: np.ndarray | None = None
 
     def __str__(self) -> str:
         if self._text is None:
@@ -24,9 +25,13 @@ class ResourceSet:
 
     @property
     def numbers(self) -> np.ndarray:
-        """The numbers in order, as an array."""
-        ranges = [np.arange(first, last + 1) for first, last in self.intervals]
-        return ranges[0] if len(ranges) == 1 else np.concatenate(ranges) if ranges else np.empty(0, np.int64)
+        """The numbers in order, as an array that must not be changed."""
+        if self._numbers is None:
+            first, last = np.array(self.intervals, np.int64).reshape(-1, 2).T
+            length = last - first + 1
+            self._numbers = np.arange(self.size) + np.repeat(first - np.cumsum(length) + length, length)
+            self._numbers.flags.writeable = False
+        return self._numbers
 
     def __iter__(self) -> Any:
         for first, last in self.intervals:

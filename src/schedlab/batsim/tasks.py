@@ -7,7 +7,7 @@ its component are worked out anew.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -76,8 +76,7 @@ class TaskPool:
     def __init__(self, hosts: Sequence[Host], channels: Channels, contended_hosts: bool, changing_speeds: bool) -> None:
         speeds = [host.speeds[host.pstate] for host in hosts]
         self.speeds = np.array(speeds)
-        self._uniform = len(set(speeds)) == 1
-        self._speed_list = list(speeds)
+        self._uniform_speed = speeds[0] if len(set(speeds)) == 1 else None
         self._cores = np.array([host.cores for host in hosts], np.float64)
         self._contended_hosts = contended_hosts
         self._nb_hosts = len(speeds)
@@ -87,7 +86,7 @@ class TaskPool:
         self._users: dict[int, dict[Task, None]] = {}
         self._alone: dict[Task, None] = {}  # tasks that share nothing
         self._stale: dict[_Component, None] = {}
-        self._task_on: dict[int, Task] | None = {} if changing_speeds and not contended_hosts else None
+        self._task_on = np.full(len(speeds), None) if changing_speeds and not contended_hosts else None  # the task or None, by host
 
     def start(self, task: Task, now: float) -> None:
         """Let a task begin to work (its latency is over); its rate is known after `settle`."""
@@ -106,7 +105,7 @@ class TaskPool:
             weights = np.concatenate([np.broadcast_to(task.flops, len(task.hosts)), weights])
         task.resources, task.weights = resources, weights
         if self._task_on is not None:
-            self._task_on.update(dict.fromkeys(task.hosts.tolist(), task))
+            self._task_on[task.hosts] = task
         if len(resources):
             self._join(task)
         else:
@@ -120,8 +119,7 @@ class TaskPool:
         self._account(task, now)
         task.rate = 0.0
         if self._task_on is not None:
-            for host in task.hosts.tolist():
-                self._task_on.pop(host, None)
+            self._task_on[task.hosts] = None
         component = task.component
         if component is None:
             del self._alone[task]
@@ -165,19 +163,19 @@ class TaskPool:
         self._stale.clear()
         return changed
 
-    def change_speeds(self, hosts: Iterable[int], speeds: Iterable[float], now: float) -> list[Task]:
+    def change_speeds(self, hosts: Sequence[int] | np.ndarray, speeds: Sequence[float] | np.ndarray, now: float) -> list[Task]:
         """Give hosts other speeds; return the tasks that share nothing and go at another rate from now on (`settle` gives the others)."""
-        hosts = list(hosts)
-        for host, speed in zip(hosts, speeds, strict=True):
-            self.speeds[host] = self._speed_list[host] = speed
-            self._capacity[host] = speed * self._cores[host]
-        self._uniform = bool((self.speeds == self.speeds[0]).all())
+        hosts = np.asarray(hosts, np.int64)
+        self.speeds[hosts] = speeds
+        self._capacity[hosts] = self.speeds[hosts] * self._cores[hosts]
+        self._uniform_speed = float(self.speeds[0]) if (self.speeds == self.speeds[0]).all() else None
         touched: dict[Task, None] = {}
-        for host in hosts:
-            if self._task_on is None:
+        if self._task_on is not None:
+            touched = dict.fromkeys(self._task_on[hosts].tolist())
+            touched.pop(None, None)
+        else:
+            for host in hosts.tolist():
                 touched.update(self._users.get(host, {}))
-            elif host in self._task_on:
-                touched[self._task_on[host]] = None
         changed = []
         for task in touched:
             task.bound = min(task.channel_bound, self._host_bound(task))
@@ -193,7 +191,7 @@ class TaskPool:
         if not len(task.hosts):
             return math.inf
         if isinstance(task.flops, float):
-            speed = self._speed_list[task.hosts[0]] if self._uniform else float(self.speeds[task.hosts].min())
+            speed = self._uniform_speed or float(self.speeds[task.hosts].min())
             return speed / task.flops
         return float((self.speeds[task.hosts] / task.flops).min())
 

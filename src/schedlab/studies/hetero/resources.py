@@ -186,8 +186,11 @@ class ResourceModel:
         placement = Placement(job, np.array(cores), by_processor, self._slot())
         for processor, taken in by_processor.items():
             count, free = len(taken), self.free_cores[processor]
-            chosen = set(taken)
-            self.free_cores[processor] = [core for core in free if core not in chosen]
+            if free[:count] == taken:  # as core policies take them, random apart
+                self.free_cores[processor] = free[count:]
+            else:
+                chosen = set(taken)
+                self.free_cores[processor] = [core for core in free if core not in chosen]
             self._book(processor, count, job)
         self.served[placement.cores] = placement.slot
         self._flops[placement.slot], self._done[placement.slot] = max(job.flops, 1.0), 0.0
