@@ -1,0 +1,116 @@
+"""Allocations of a training job: how many GPUs, CPU cores and gigabytes, what they cost, and the actions that change them.
+
+Source: SLA-MORL (arXiv 2508.03509) and its published program; specification of the study cloud, A1 and A6.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from pydantic import model_validator
+
+from schedlab.config.errors import UserError
+from schedlab.config.schema import Settings, setting
+
+STEPS = (1, 4, 8)  # what one action adds or takes: GPUs, cores, GB
+ACTIONS = 27
+KEEP = 13  # the action that changes nothing
+PAPER_ACTIONS = tuple(range(1, ACTIONS, 3))  # the 9 actions of the paper's text: the memory stays
+WORDS = ("GPUs by {}", "CPUs by {}", "memory by {} GB")
+UNCHANGED = ("GPUs", "CPUs", "memory")
+
+
+class Allocation(NamedTuple):
+    """What a job holds: GPUs, CPU cores, memory (GB)."""
+
+    gpu_count: int
+    cpu_count: int
+    memory_gb: float
+
+
+class ResourceConfig(Settings):
+    """What can be allocated, and what it costs."""
+
+    gpu_count_max: int = setting(8, doc="most GPUs", unit="GPUs", ge=0, le=4096)
+    gpu_count_min: int = setting(1, doc="fewest GPUs", unit="GPUs", ge=0)
+    cpu_count_max: int = setting(64, doc="most CPU cores", unit="cores", ge=1, le=65536)
+    cpu_count_min: int = setting(1, doc="fewest CPU cores", unit="cores", ge=1)
+    memory_max: float = setting(256, doc="most memory", unit="GB", gt=0, le=1e6)
+    memory_min: float = setting(4, doc="least memory", unit="GB", gt=0)
+    cost_per_gpu_hour: float = setting(10.0, doc="price of a GPU", unit="$/h", ge=0)
+    cost_per_cpu_hour: float = setting(3.0, doc="price of a CPU core", unit="$/h", ge=0)
+    cost_per_gb_hour: float = setting(2.0, doc="price of a gigabyte of memory", unit="$/h", ge=0)
+
+    @model_validator(mode="after")
+    def _ordered(self) -> ResourceConfig:
+        for least, most in zip(self.least, self.most, strict=True):
+            if least > most:
+                raise ValueError(f"a least amount that is not above the most; {least:g} is above {most:g}")
+        return self
+
+    @property
+    def least(self) -> Allocation:
+        """The smallest allocation."""
+        return Allocation(self.gpu_count_min, self.cpu_count_min, whole(self.memory_min))
+
+    @property
+    def most(self) -> Allocation:
+        """The largest allocation."""
+        return Allocation(self.gpu_count_max, self.cpu_count_max, whole(self.memory_max))
+
+    def hourly_price(self, gpu_count: float, cpu_count: float, memory_gb: float) -> float:
+        """Return what an allocation costs, $/h."""
+        return gpu_count * self.cost_per_gpu_hour + cpu_count * self.cost_per_cpu_hour + memory_gb * self.cost_per_gb_hour
+
+
+def whole(value: float) -> float:
+    """Return a number without its fraction where it has none, as in 64 instead of 64.0."""
+    return int(value) if float(value).is_integer() else value
+
+
+def require_action(action: int) -> int:
+    """Return the action. Raises UserError where there is no such action."""
+    if isinstance(action, bool) or not isinstance(action, int) or not 0 <= action < ACTIONS:
+        raise UserError(f"action {action!r}", expected=f"a whole number from 0 to {ACTIONS - 1}")
+    return action
+
+
+def changes(action: int) -> tuple[int, int, int]:
+    """Return what an action does to GPUs, cores and memory: -1, 0 or 1 steps of STEPS."""
+    return action // 9 - 1, action % 9 // 3 - 1, action % 3 - 1
+
+
+def action_of(steps: tuple[int, int, int]) -> int:
+    """Return the action that takes these steps (-1, 0 or 1 for each resource)."""
+    return (steps[0] + 1) * 9 + (steps[1] + 1) * 3 + steps[2] + 1
+
+
+def describe(action: int) -> str:
+    """Return an action in words."""
+    told = []
+    for way, step, words, name in zip(changes(action), STEPS, WORDS, UNCHANGED, strict=True):
+        told.append(f"{'Increase' if way > 0 else 'Decrease'} {words.format(step)}" if way else f"No change to {name}")
+    return ", ".join(told)
+
+
+def moved(allocation: Allocation, action: int, limits: ResourceConfig) -> Allocation:
+    """Return the allocation after an action, kept within the limits."""
+    aimed = (have + way * step for have, way, step in zip(allocation, changes(action), STEPS, strict=True))
+    return Allocation(*(max(least, min(value, most)) for least, value, most in zip(limits.least, aimed, limits.most, strict=True)))
+
+
+def first_allocation(limits: ResourceConfig) -> Allocation:
+    """Return the allocation that the published environment starts an episode with."""
+    return Allocation(*(max(floor, least) for floor, least in zip((1, 1, 4), limits.least, strict=True)))
+
+
+def allocation_from(values: Mapping[str, float], where: str) -> Allocation:
+    """Return the allocation of a mapping; what it lacks counts 0. Raises UserError for what is no number of 0 or more."""
+    found = []
+    for key in Allocation._fields:
+        value = values.get(key, 0)
+        if isinstance(value, bool) or not isinstance(value, int | float) or value < 0:
+            raise UserError(f"'{key}' is {value!r}", where=where, expected="a number of 0 or more")
+        found.append(value)
+    return Allocation(*found)

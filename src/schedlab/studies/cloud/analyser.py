@@ -1,0 +1,114 @@
+"""The offline analyser: what earlier logs say about a job that is like one of theirs.
+
+Source: specification of the study cloud, A3.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import pandas as pd
+
+from schedlab.studies.cloud.sla import known
+
+ALIKE = 0.7  # a log is used where its similarity is above this
+SHARES = (0.5, 0.3, 0.2)  # of parameters, layers, data size in the similarity
+
+
+@dataclass(frozen=True)
+class ModelFacts:
+    """What a log's first row says of its model and data."""
+
+    model_params: float
+    model_layers: float
+    data_size_mb: float = 0.0
+    dataset: str = "unknown"
+    data_count: float = 0.0
+
+
+def ratio(one: float, other: float) -> float:
+    """Return how alike two amounts are: the smaller over the larger, where the larger counts at least 1."""
+    return min(one / max(1, other), other / max(1, one))
+
+
+def similarity(query: Mapping[str, Any], facts: ModelFacts) -> float:
+    """Return how alike a job and a logged model are, from 0 to 1; data of size 0 is like none."""
+    size = query.get("data_size_mb")
+    data = 1.0
+    if size is not None and facts.data_size_mb > 0:
+        data = min(size / facts.data_size_mb, facts.data_size_mb / size) if size > 0 else 0.0
+    of_params = ratio(query.get("model_params", 0), facts.model_params)
+    of_layers = ratio(query.get("model_layers", 0), facts.model_layers)
+    return SHARES[0] * of_params + SHARES[1] * of_layers + SHARES[2] * data
+
+
+class OfflineDataAnalyzer:
+    """Collects logs and predicts resources for a job. A later log of a model replaces what is known of it; its rows are added."""
+
+    def __init__(self) -> None:
+        self.models: dict[str, ModelFacts] = {}
+        self.tables: list[pd.DataFrame] = []
+
+    def add(self, table: pd.DataFrame, name: str) -> None:
+        """Take a log; `name` stands for the model where the log does not name it."""
+        first = table.iloc[0]
+        model = str(first["model_name"]) if "model_name" in table.columns else name
+        if {"model_params", "model_layers"} <= set(table.columns):
+            extra = {key: first[key] for key in ("data_size_mb", "dataset", "data_count") if known(first.get(key))}
+            self.models[model] = ModelFacts(float(first["model_params"]), float(first["model_layers"]), **extra)
+        self.tables.append(table.assign(model_name=table["model_name"] if "model_name" in table.columns else model))
+
+    def analyse(self) -> dict[str, Any]:
+        """Return the mean time (s) and cost ($) of all rows, and per model the rows of best throughput and best throughput per dollar."""
+        whole = self._rows()
+        best = {}
+        for model, rows in whole.groupby("model_name", sort=True):
+            cheap = rows["throughput"] / (rows["cost_so_far"] + 0.001)
+            best[model] = {"throughput": rows.loc[rows["throughput"].idxmax()], "cost_efficiency": rows.loc[cheap.idxmax()]}
+        return {"time": float(whole["time_so_far"].mean()), "cost": float(whole["cost_so_far"].mean()), "models": best}
+
+    def predict(self, query: Mapping[str, Any]) -> dict[str, Any]:
+        """Return GPUs, cores, memory (GB), batch size, estimated time (s) and cost ($) for a job, and the similarity that they rest on.
+
+        query: model_params, model_layers, data_size_mb; what it lacks counts 0, a lacking size as alike.
+        """
+        scores = {model: similarity(query, facts) for model, facts in self.models.items()}
+        best = max(scores, key=lambda model: scores[model], default=None)
+        if best is None or not scores[best] > ALIKE:
+            return default_prediction(query)
+        whole = self._rows()
+        rows = whole[whole["model_name"] == best]
+        row = rows.loc[(rows["throughput"] / (rows["cost_so_far"] + 0.1)).idxmax()]
+        used, batch = row.get("memory_used_gb"), row.get("batch_size")
+        return {
+            "gpu_count": int(row["gpu_count"]),
+            "cpu_count": int(row["cpu_count"]),
+            "memory_gb": int((float(used) if known(used) else 16) * 1.2),
+            "batch_size": int(batch) if known(batch) else 64,
+            "estimated_time": float(row["time_so_far"]),
+            "estimated_cost": float(row["cost_so_far"]),
+            "similarity_score": float(scores[best]),
+        }
+
+    def _rows(self) -> pd.DataFrame:
+        return pd.concat(self.tables, ignore_index=True)
+
+
+def default_prediction(query: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the prediction for a job that no log is like."""
+    params, size = query.get("model_params", 0), query.get("data_size_mb", 0)
+    gpus, cores, memory = (1, 4, 8) if params < 10_000_000 else (2, 8, 16) if params < 50_000_000 else (4, 16, 32)
+    if size > 1000:
+        gpus, memory = min(gpus + 1, 8), memory + 8
+    time = params / 1_000_000 * (size / 100) * 600
+    return {
+        "gpu_count": gpus,
+        "cpu_count": cores,
+        "memory_gb": memory,
+        "batch_size": 32 * gpus,
+        "estimated_time": time,
+        "estimated_cost": time / 3600 * (gpus * 2.5 + cores * 0.1 + memory * 0.02),
+        "similarity_score": 0.0,
+    }

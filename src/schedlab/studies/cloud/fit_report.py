@@ -1,0 +1,62 @@
+"""What `schedlab cloud fit` and the prepare rule fit_performance tell of a fit."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from schedlab.studies.cloud.fit import fit, leave_one_placement_out
+from schedlab.studies.cloud.logs import read_step_times
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+def fit_report(logs: Sequence[Path], gpus_per_node: int = 4, leave_out: bool = False) -> dict[str, Any]:
+    """Return the fit of the logs' model; with several models, each under its name in `models`.
+
+    Logs that name no model belong to one. Raises UserError for what is wrong in a log.
+    """
+    import pandas as pd
+
+    rows = pd.concat([read_step_times(path, gpus_per_node) for path in logs], ignore_index=True)
+    names = sorted(set(rows["model"]))
+    if len(names) == 1:
+        return model_report(rows, leave_out)
+    return {"models": {name: model_report(rows[rows["model"] == name], leave_out) for name in names}}
+
+
+def model_report(rows: pd.DataFrame, leave_out: bool = False) -> dict[str, Any]:
+    """Return parameters, number of rows and errors of the fit of one model's step times."""
+    found = fit(rows)
+    report: dict[str, Any] = {
+        "model": str(rows["model"].iloc[0]) or None,
+        "parameters": found.parameters.values(),
+        "rows": found.rows,
+        "placements": len(rows[["nodes", "gpus"]].drop_duplicates()),
+        "median_relative_error": found.median_error,
+        "largest_relative_error": found.largest_error,
+    }
+    if leave_out:
+        left = leave_one_placement_out(rows)
+        report["left_out"] = {
+            "placements": left.placements,
+            "interpolation_median_relative_error": left.interpolation,
+            "extrapolation_median_relative_error": left.extrapolation,
+        }
+    return report
+
+
+def report_lines(report: Mapping[str, Any]) -> Iterator[str]:
+    """Yield a report as lines of text."""
+    for one in report["models"].values() if "models" in report else [report]:
+        if one["model"]:
+            yield one["model"]
+        yield "  ".join(f"{name} {value:.4g}" for name, value in one["parameters"].items())
+        errors = f"median relative error {one['median_relative_error']:.2%}, largest {one['largest_relative_error']:.2%}"
+        yield f"{one['rows']} rows, {one['placements']} placements: {errors}"
+        for name in ("interpolation", "extrapolation"):
+            value = one.get("left_out", {}).get(f"{name}_median_relative_error")
+            if value is not None:
+                yield f"left out placements, {name}: median relative error {value:.2%}"

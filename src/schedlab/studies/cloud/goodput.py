@@ -1,0 +1,138 @@
+"""How long a training step takes: GPUs, their synchronisation, and the input pipeline that feeds them.
+
+Sources: Qiao et al., "Pollux", OSDI 2021 (GPU step, statistical efficiency); in the manner of Mohan et al., "Synergy", OSDI 2022, and
+Mohan et al., "CoorDL", VLDB 2021 (cores and memory). Specification of the study cloud, B1. All functions take arrays or numbers.
+"""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+
+import numpy as np
+
+from schedlab.config.schema import Settings, setting
+
+OVERLAP = 4.0  # d of the specification: how nearly the longer of step and input pipeline hides the other
+CORE_EXPONENT = 0.95  # of throughput over cores: what cores share (memory bandwidth, locks) keeps it below 1
+Number = float | np.ndarray
+
+
+@dataclass(frozen=True)
+class StepParameters:
+    """The parameters of a GPU step, s (b_c: s a sample, b_n and b_r: s a GPU), and the overlap of computing and synchronising, y."""
+
+    a_c: float
+    b_c: float
+    a_n: float
+    b_n: float
+    a_r: float
+    b_r: float
+    y: float
+
+    def values(self) -> dict[str, float]:
+        """Return the parameters by name."""
+        return asdict(self)
+
+
+class PipelineSettings(Settings):
+    """What a sample costs before it reaches a GPU, and what a job keeps in memory. The defaults are assumptions, not measurements."""
+
+    core_seconds: float = setting(3e-4, doc="work of one core on a sample", unit="s", gt=0)
+    sample_bytes: float = setting(3072.0, doc="size of a sample", unit="bytes", gt=0)
+    dataset_gb: float = setting(0.6, doc="size of the data", unit="GB", gt=0)
+    disk_mb_per_s: float = setting(500.0, doc="what the disk reads", unit="MB/s", gt=0)
+    workers: int = setting(4, doc="processes that load data", ge=0)
+    prefetch: int = setting(2, doc="batches that are loaded ahead", ge=0)
+
+
+def gradient_time(p: StepParameters, batch: Number) -> Number:
+    """Return the time of forward and backward pass, s, of `batch` samples on each GPU."""
+    return p.a_c + p.b_c * np.asarray(batch, float)
+
+
+def synchronisation_time(p: StepParameters, nodes: Number, gpus: Number) -> Number:
+    """Return the time in all-reduce, s: none on one GPU, else by GPUs beyond the second, within a node or between nodes."""
+    nodes, gpus = np.asarray(nodes), np.asarray(gpus)
+    more = np.maximum(gpus - 2, 0)
+    return np.where(gpus <= 1, 0.0, np.where(nodes > 1, p.a_n + p.b_n * more, p.a_r + p.b_r * more))
+
+
+def step_time(p: StepParameters, nodes: Number, gpus: Number, batch: Number, accumulation: Number = 0) -> Number:
+    """Return the time of an iteration on the GPUs, s; `accumulation` further passes go without synchronisation."""
+    gradient, sync = gradient_time(p, batch), synchronisation_time(p, nodes, gpus)
+    return accumulation * gradient + (gradient**p.y + sync**p.y) ** (1.0 / p.y)
+
+
+def memory_needed(pipeline: PipelineSettings, gpus: Number, batch: Number) -> Number:
+    """Return the memory that a job cannot do without, GB."""
+    ahead = pipeline.prefetch * np.asarray(batch, float) * pipeline.sample_bytes / 1e9
+    return 2.0 + 1.5 * np.asarray(gpus) + 0.25 * pipeline.workers + ahead
+
+
+def input_rate(pipeline: PipelineSettings, cores: Number, cached: Number) -> Number:
+    """Return how many samples a second the cores deliver where a share of the data is cached in memory."""
+    from_disk = (1.0 - np.asarray(cached)) * pipeline.sample_bytes / (pipeline.disk_mb_per_s * 1e6)
+    return 1.0 / (pipeline.core_seconds / np.asarray(cores, float) ** CORE_EXPONENT + from_disk)
+
+
+@dataclass(frozen=True)
+class Performance:
+    """What an allocation does; all arrays of one shape.
+
+    throughput     samples/s                                gpu_util, cpu_util, memory_util  fractions
+    memory_used    GB                                       fits  False where the job runs out of memory
+    """
+
+    throughput: np.ndarray
+    gpu_util: np.ndarray
+    cpu_util: np.ndarray
+    memory_util: np.ndarray
+    memory_used: np.ndarray
+    fits: np.ndarray
+
+
+@dataclass(frozen=True)
+class Placement:
+    """Where a job runs: arrays of nodes, GPUs, cores, memory (GB), samples on each GPU and a pass, further passes an iteration."""
+
+    nodes: np.ndarray
+    gpus: np.ndarray
+    cores: np.ndarray
+    memory: np.ndarray
+    batch: np.ndarray
+    accumulation: np.ndarray
+
+
+def performance(p: StepParameters, pipeline: PipelineSettings, at: Placement, slowdown: float = 1.0) -> Performance:
+    """Return what allocations do.
+
+    slowdown: factor on the speed of synchronisation between nodes (0.5: interference by other jobs doubles its time).
+    """
+    gradient = gradient_time(p, at.batch)
+    sync = synchronisation_time(p, at.nodes, at.gpus) / np.where(np.asarray(at.nodes) > 1, slowdown, 1.0)
+    on_gpus = at.accumulation * gradient + (gradient**p.y + sync**p.y) ** (1.0 / p.y)
+    samples = at.gpus * at.batch * (at.accumulation + 1)
+    needed = memory_needed(pipeline, at.gpus, at.batch)
+    cached = np.clip((at.memory - needed) / pipeline.dataset_gb, 0.0, 1.0)
+    data = samples / input_rate(pipeline, at.cores, cached)
+    iteration = (on_gpus**OVERLAP + data**OVERLAP) ** (1.0 / OVERLAP)
+    throughput = samples / iteration
+    used = np.minimum(at.memory, needed + pipeline.dataset_gb)
+    return Performance(
+        throughput=throughput,
+        gpu_util=(at.accumulation + 1) * gradient / iteration,
+        cpu_util=np.minimum(1.0, pipeline.core_seconds * throughput / at.cores),
+        memory_util=used / at.memory,
+        memory_used=used,
+        fits=at.memory >= needed,
+    )
+
+
+def statistical_efficiency(noise: Number, batch: Number, base: float) -> Number:
+    """Return the progress of a sample in a total batch, as a share of that in the base batch.
+
+    noise: variance over squared norm of the gradient at the base batch. A sample in a larger batch brings less, one in a smaller batch
+    no more than noise allows.
+    """
+    noise = np.asarray(noise, float)
+    return (noise + 1.0) / (noise + np.asarray(batch, float) / base)

@@ -1,0 +1,163 @@
+"""Logs of training jobs: a row an epoch, or a row for each measured placement. What is wrong in them is told before anything is fitted.
+
+Source: specification of the study cloud, A5 (training logs) and B1 (measured step times).
+"""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from schedlab.config.errors import UserError, did_you_mean
+from schedlab.config.json_files import read_text
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+TRAINING = ("epoch", "batch_size", "gpu_count", "epoch_time", "throughput")
+SPEED = ("local_bsz", "step_time", "sync_time")
+COLUMNS = (
+    *("timestamp", "epoch", "total_epochs", "model_name", "model_params", "model_layers", "dataset", "data_count", "data_size_mb"),
+    *("data_dim", "batch_size", "device_type", "cpu_count", "gpu_count", "cpu_percent", "memory_used_gb", "memory_gb"),
+    *("train_loss", "train_accuracy", "test_loss", "test_accuracy", "epoch_time", "time_so_far", "throughput", "gpu_memory_used_gb"),
+    "cost_so_far",
+)
+POSITIVE = ("batch_size", "epoch_time", "throughput", "local_bsz", "step_time")
+AGREE = 0.05  # relative difference of samples / epoch_time from throughput that rounding and a cut last batch explain
+
+
+def read_table(path: Path) -> pd.DataFrame:
+    """Return a CSV file with a header. Raises UserError for a missing, empty or unreadable file and for a column given twice."""
+    import pandas as pd
+
+    text = read_text(path, "a CSV table with a header")
+    header = text.partition("\n")[0].strip()
+    names = [name.strip() for name in header.split(",")]
+    if not header or all(not name for name in names):
+        raise UserError("is empty", where=str(path), expected="a header and rows")
+    if twice := [name for name in names if names.count(name) > 1]:
+        raise UserError(f"the column '{twice[0]}' stands there twice", where=str(path), remedy="rename or remove one of them")
+    try:
+        table = pd.read_csv(io.StringIO(text), skipinitialspace=True)
+    except (pd.errors.ParserError, ValueError) as error:
+        raise UserError(f"is no CSV table: {str(error).splitlines()[0]}", where=str(path), expected="a header and rows") from None
+    if not len(table):
+        raise UserError("has no rows", where=str(path), expected="rows below the header")
+    return table
+
+
+def require_columns(table: pd.DataFrame, names: Iterable[str], path: Path) -> None:
+    """Raise UserError where the table lacks a column."""
+    for name in names:
+        if name not in table.columns:
+            raise UserError(f"has no column '{name}'", where=str(path), remedy=did_you_mean(name, map(str, table.columns)))
+
+
+def require_numbers(table: pd.DataFrame, names: Iterable[str], path: Path) -> None:
+    """Raise UserError where a cell of these columns is empty, no number, or below (for POSITIVE: not above) 0; its row is named."""
+    import numpy as np
+    import pandas as pd
+
+    for name in names:
+        values = pd.to_numeric(table[name], errors="coerce").to_numpy(float)
+        bad = np.flatnonzero(~np.isfinite(values) | (values <= 0 if name in POSITIVE else values < 0))
+        if len(bad):
+            row = int(bad[0])
+            least = "above 0" if name in POSITIVE else "of 0 or more"
+            where = f"{path}: row {row + 2}, column {name}"  # as an editor counts, the header being row 1
+            raise UserError(f"the value is {table[name].iloc[row]}", where=where, expected=f"a number {least}")
+
+
+def read_training_log(path: Path) -> pd.DataFrame:
+    """Return a training log, a row an epoch; an epoch number that does not rise begins another run (column `run`, from 0).
+
+    Raises UserError for missing columns, cells that are no numbers, an epoch that stands there twice in a row, and units that cannot be:
+    a throughput that is not samples per second, utilisations that are not percent.
+    """
+    table = read_table(path)
+    require_columns(table, TRAINING, path)
+    require_numbers(table, TRAINING, path)
+    again = table["epoch"].diff().eq(0) & _same_setting(table)
+    if again.any():
+        row = int(again.to_numpy().argmax())
+        what = f"epoch {table['epoch'].iloc[row]:g} stands there twice"
+        raise UserError(what, where=f"{path}: row {row + 2}", expected="one row an epoch", remedy="remove one of them")
+    _require_units(table, path)
+    return table.assign(run=(table["epoch"].diff().fillna(1) <= 0).cumsum())
+
+
+def _same_setting(table: pd.DataFrame) -> pd.Series:
+    settings = [name for name in ("model_name", "gpu_count", "cpu_count", "batch_size") if name in table.columns]
+    return table[settings].eq(table[settings].shift()).all(axis=1)
+
+
+def _require_units(table: pd.DataFrame, path: Path) -> None:
+    if "data_count" in table.columns:
+        expected = table["data_count"] / table["epoch_time"]
+        off = (expected / table["throughput"] - 1).abs()
+        if (off > AGREE).all():
+            row = int(off.to_numpy().argmin())
+            what = f"throughput {table['throughput'].iloc[row]:g}, but data_count / epoch_time is {expected.iloc[row]:g}"
+            remedy = "epoch_time is in seconds, throughput in samples a second"
+            raise UserError(what, where=f"{path}: row {row + 2}", expected="the same", remedy=remedy)
+    for name in [name for name in table.columns if str(name).startswith("gpu_utilization_") or name == "cpu_percent"]:
+        values = table[name].dropna()
+        if len(values) and not values.between(0, 100).all():
+            raise UserError(f"the largest value is {values.max():g}", where=f"{path}: column {name}", expected="percent, 0 to 100")
+
+
+def read_step_times(path: Path, gpus_per_node: int = 4) -> pd.DataFrame:
+    """Return measured step times: columns model, nodes, gpus, batch (a GPU), step_time and sync_time (s; NaN where not recorded).
+
+    Reads tables of placements (`placement`, digits = GPUs on each node, or `num_nodes`, `num_replicas`; `local_bsz`, `step_time`,
+    `sync_time`) and training logs, whose first epoch of each run is left out where there are more, since it warms up; there, nodes are
+    filled with `gpus_per_node`, and the time in synchronisation is what the GPUs' utilisation leaves. Raises UserError.
+    """
+    table = read_table(path)
+    if "step_time" not in table.columns:
+        return _of_training(read_training_log(path), gpus_per_node)
+    require_columns(table, SPEED, path)
+    require_numbers(table, SPEED, path)
+    if "placement" in table.columns:
+        digits = [_placement(value, path, row) for row, value in enumerate(table["placement"])]
+        nodes, gpus = [len(text) for text in digits], [sum(map(int, text)) for text in digits]
+    else:
+        require_columns(table, ("num_nodes", "num_replicas"), path)
+        require_numbers(table, ("num_nodes", "num_replicas"), path)
+        nodes, gpus = table["num_nodes"].astype(int), table["num_replicas"].astype(int)
+    found = table[["step_time", "sync_time"]].assign(model="", nodes=nodes, gpus=gpus, batch=table["local_bsz"].astype(float))
+    if (found["sync_time"] >= found["step_time"]).any():
+        row = int((found["sync_time"] >= found["step_time"]).to_numpy().argmax())
+        where = f"{path}: row {row + 2}"
+        raise UserError("sync_time is not below step_time", where=where, expected="seconds, the part of a step in synchronisation")
+    return found[["model", "nodes", "gpus", "batch", "step_time", "sync_time"]]
+
+
+def _placement(value: object, path: Path, row: int) -> str:
+    text = str(value).removesuffix(".0")
+    if not text.isdigit() or "0" in text:
+        expected = "digits from 1 to 9, the GPUs on each node (44: two nodes of four)"
+        raise UserError(f"the placement is {value!r}", where=f"{path}: row {row + 2}", expected=expected)
+    return text
+
+
+def _of_training(log: pd.DataFrame, gpus_per_node: int) -> pd.DataFrame:
+    log = log[log["gpu_count"] > 0]
+    warm = log[log.groupby("run").cumcount() > 0]
+    rows = warm if len(warm) else log
+    step = rows["batch_size"] / rows["throughput"]
+    columns = [name for name in rows.columns if str(name).startswith("gpu_utilization_")]
+    busy = rows[columns].mean(axis=1) / 100 if columns else float("nan")
+    gpus = rows["gpu_count"].astype(int)
+    found = rows.assign(
+        model=rows["model_name"] if "model_name" in rows.columns else "",
+        nodes=-(-gpus // gpus_per_node),
+        gpus=gpus,
+        batch=rows["batch_size"] / gpus,
+        step_time=step,
+        sync_time=step * (1 - busy),
+    )
+    names = ["model", "nodes", "gpus", "batch"]
+    return found.groupby(names, sort=True, as_index=False)[["step_time", "sync_time"]].mean()

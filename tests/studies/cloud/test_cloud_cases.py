@@ -1,0 +1,170 @@
+"""Reference mode: every recorded case of the published program, answered from its inputs alone, equals the record."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from schedlab.config.errors import UserError
+from schedlab.studies.cloud.case_files import KINDS, replay
+
+CASES = Path(__file__).resolve().parents[2] / "data" / "cloud"
+RECORDED = sorted(path.stem for path in CASES.glob("*.json"))
+RESULTS = {
+    "actions": {"changes", "description", "from_mid", "from_min", "from_max"},
+    "change": {"significant"},
+    "cost": {"result", "hourly_baseline"},
+    "similarity": {"prediction", "error"},
+    "sla": {"sla_status", "overall_compliance", "state_vector", "forecast"},
+}
+
+
+def without_results(document: dict[str, Any], kind: str) -> dict[str, Any]:
+    """The document with its results taken out of every case."""
+    stripped = dict(document)
+    for key, value in document.items():
+        if isinstance(value, list):
+            stripped[key] = [{name: entry for name, entry in case.items() if name not in RESULTS[kind]} for case in value]
+    return stripped
+
+
+def assert_equal(ours: Any, recorded: Any, place: str = "") -> None:
+    """Assert equality to 1e-9 of numbers, exactly of all else, in structure too."""
+    assert type(ours) is type(recorded) or (isinstance(ours, int | float) and isinstance(recorded, int | float)), place
+    if isinstance(recorded, dict):
+        assert set(ours) == set(recorded), place
+        for key in recorded:
+            assert_equal(ours[key], recorded[key], f"{place}.{key}")
+    elif isinstance(recorded, list):
+        assert len(ours) == len(recorded), place
+        for number, (one, other) in enumerate(zip(ours, recorded, strict=True)):
+            assert_equal(one, other, f"{place}[{number}]")
+    elif isinstance(recorded, bool) or not isinstance(recorded, int | float):
+        assert ours == recorded, place
+    else:
+        assert ours == pytest.approx(recorded, rel=1e-9, abs=1e-9), place
+
+
+@pytest.mark.parametrize("kind", RECORDED)
+def test_answers_equal_the_record(tmp_path: Path, kind: str) -> None:
+    recorded = json.loads((CASES / f"{kind}.json").read_text())
+    file = tmp_path / f"{kind}.json"
+    file.write_text(json.dumps(without_results(recorded, kind)))
+    (tmp_path / "similarity_logs.csv").write_text((CASES / "similarity_logs.csv").read_text())
+    assert_equal(replay(file, compat=True), recorded)
+    assert_equal(json.loads(json.dumps(replay(CASES / f"{kind}.json", compat=True))), recorded)
+
+
+def test_all_kinds_but_the_reward_are_recorded() -> None:
+    assert {*RECORDED, "reward"} == set(KINDS)
+
+
+def test_repaired_severities_fall_back_and_memory_is_two_numbers() -> None:
+    answered = replay(CASES / "sla.json", compat=False)
+    recovered = answered["stale_severity_sequence"][1]["sla_status"]
+    assert all(item == {"met": True, "severity": 0.0} for item in recovered.values())
+    last = answered["cases"][4]["state_vector"]
+    assert last[2] == 0.0 and last[22] == 0.125  # none is known to be held, 32 of 256 GB are used
+    assert last[23] == pytest.approx(300 / 10 * 10 / 600)
+
+
+REWARD = {
+    "resource": {"gpu_count_max": 8, "gpu_count_min": 1, "cpu_count_max": 64, "cpu_count_min": 1, "memory_max": 256, "memory_min": 4},
+    "sla": {"time_max": 600.0, "cost_max": 0.3, "throughput_min": 1800.0, "memory_max": 64.0, "gpu_util_min": 80.0, "cpu_util_min": 70.0},
+}
+FIRST = {"epoch": 1, "time_so_far": 900.0, "cost_so_far": 0.9, "throughput": 800.0, "memory_used_gb": 10.0, "cpu_percent": 75.0}
+SECOND = {"epoch": 2, "time_so_far": 100.0, "cost_so_far": 0.1, "throughput": 1000.0, "memory_used_gb": 20.0, "cpu_percent": 90.0}
+RECORDS = [FIRST, SECOND | {"gpu_utilization_0": 20.0, "gpu_utilization_1": 4.0}]
+
+
+def answer(tmp_path: Path, compat: bool = True, **case: Any) -> dict[str, Any]:
+    """The answer to one case of kind reward."""
+    whole = {"preference": "cost", "action": 26, "history": RECORDS, "allocation": {"gpu_count": 2, "cpu_count": 8, "memory_gb": 16}}
+    (tmp_path / "reward.json").write_text(json.dumps({**REWARD, "cases": [{**whole, **case}]}))
+    return replay(tmp_path / "reward.json", compat)["cases"][0]
+
+
+def test_reward_by_hand(tmp_path: Path) -> None:
+    found = answer(tmp_path)
+    assert found["new_allocation"] == {"gpu_count": 3, "cpu_count": 12, "memory_gb": 24}
+    parts = found["components"]
+    assert parts["cost_reward"] == 20 * (76 - 114)
+    assert parts["performance_reward"] == pytest.approx(2.5)
+    assert parts["efficiency_reward"] == pytest.approx(((1 - 0.68) * 10 - 10 + 9) / 2)  # of the three GPUs held after the action
+    assert parts["sla_reward"] == pytest.approx((2 * 4 / 6 - 0.5) * 15)  # throughput and GPUs are below their limits
+    total = 0.6 * -760 + 0.1 * 2.5 + 0.1 * parts["efficiency_reward"] + 0.2 * parts["sla_reward"] - 2
+    assert found["reward"] == parts["total_reward"] == pytest.approx(total)
+    assert found["allocation_changed"] and not found["done"]
+    state = found["next_state"]
+    assert state[:3] == pytest.approx([3 / 8, 12 / 64, 20 / 256]) and state[16] == 0.5 and state[22:] == [0.0] * 4
+    assert [option["priority"] for option in found["options"]] == ["time", "cost", "resource", "balanced"]
+    cost = found["options"][1]
+    assert (cost["gpu_count"], cost["cpu_count"], cost["memory_gb"]) == (2, 12, 24) and cost["hourly_cost"] == 104
+    assert cost["estimated_savings"] == pytest.approx(1 - 104 / 114)
+
+
+def test_repaired_reward_trims_idle_gpus_and_forgets_severities(tmp_path: Path) -> None:
+    found = answer(tmp_path, compat=False)
+    assert found["new_allocation"]["gpu_count"] == 1  # one of the two reported is at 10 % or more
+    assert found["next_state"][16] == 0.0
+
+
+@pytest.mark.parametrize(
+    ("history", "over"),
+    [
+        ([{"epoch": 5, "total_epochs": 5}], True),
+        ([{"epoch": 4, "total_epochs": 5}], False),
+        ([{"epoch": 5}], False),
+        ([{"epoch": 1, "time_so_far": 901.0, "cost_so_far": 0.46, "throughput": 10.0}], True),
+        ([{"epoch": 1, "time_so_far": 901.0, "gpu_utilization_0": 50.0, "throughput": 10.0}], False),
+    ],
+)
+def test_when_an_episode_is_over(tmp_path: Path, history: list[dict[str, float]], over: bool) -> None:
+    assert answer(tmp_path, history=history)["done"] is over
+
+
+def test_nothing_recorded_means_no_options_and_no_violation(tmp_path: Path) -> None:
+    found = answer(tmp_path, history=[], action=13, preference="balanced")
+    assert found["options"] == [] and found["components"]["sla_reward"] == 22.5 and not found["allocation_changed"]
+
+
+@pytest.mark.parametrize("value", [27, -1, 1.5, "3", None, True])
+def test_no_such_action(tmp_path: Path, value: Any) -> None:
+    with pytest.raises(UserError, match="0 to 26"):
+        answer(tmp_path, action=value)
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "told"),
+    [
+        ("rewards.json", "{}", "did you mean 'reward'"),
+        ("sla.json", "[]", "is no object"),
+        ("sla.json", '{"resource": {}, "sla": {"time_maks": 1}, "cases": []}', "did you mean 'time_max'"),
+        ("sla.json", '{"resource": {}, "sla": {}, "cases": [{}]}', "'metrics' is missing"),
+        ("sla.json", '{"resource": {}, "sla": {}, "cases": [{"metrics": {"throughput": "fast"}}]}', "expected a number"),
+        ("sla.json", '{"resource": {"gpu_count_min": 9}, "sla": {}, "cases": []}', "9 is above 8"),
+        ("actions.json", '{"resource": {}}', "'cases' is missing"),
+        ("change.json", '{"cases": [{"index": 26, "delta": 1}]}', "0 to 25"),
+        ("cost.json", '{"rates": {"gpu": 1, "cpu": 1, "gb": 1}, "cases": [{"baseline": {"gpu_count": -1}, "optimized": {}}]}', "0 or more"),
+        ("cost.json", '{"rates": {"gpu": -1, "cpu": 1, "gb": 1}, "cases": []}', "greater than or equal to 0"),
+        ("similarity.json", '{"cases": [{"model_info": {"model_params": "many"}}]}', "expected a number"),
+        ("reward.json", '{"resource": {}, "sla": {}, "cases": [{"preference": "fast"}]}', "there is no preference 'fast'"),
+    ],
+)
+def test_mistakes_are_told_in_a_paragraph(tmp_path: Path, name: str, text: str, told: str) -> None:
+    (tmp_path / name).write_text(text)
+    (tmp_path / "similarity_logs.csv").write_text((CASES / "similarity_logs.csv").read_text())
+    with pytest.raises(UserError, match=told) as error:
+        replay(tmp_path / name, compat=True)
+    assert len(str(error.value).splitlines()) == 1
+
+
+def test_a_query_without_data_is_like_nothing_in_size(tmp_path: Path) -> None:
+    (tmp_path / "similarity_logs.csv").write_text((CASES / "similarity_logs.csv").read_text())
+    query = {"model_params": 23520842, "model_layers": 158, "data_size_mb": 0}
+    (tmp_path / "similarity.json").write_text(json.dumps({"cases": [{"model_info": query}]}))
+    found = replay(tmp_path / "similarity.json", compat=True)["cases"][0]
+    assert found["prediction"]["similarity_score"] == pytest.approx(0.8) and found["error"] is None
