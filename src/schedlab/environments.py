@@ -10,7 +10,9 @@ ENVIRONMENTS = {
     "schedlab/Adaptation-v0": "schedlab.studies.adaptation.env:make",
     "schedlab/Batch-v0": "schedlab.studies.batch.env:make",
     "schedlab/BatchWeights-v0": "schedlab.studies.batch.env_weights:make",
+    "schedlab/CloudReplay-v0": "schedlab.studies.cloud.env:make",
     "schedlab/Hetero-v0": "schedlab.studies.hetero.env:make",
+    "schedlab/MoCloudReplay-v0": "schedlab.studies.cloud.env:make_vector_reward",
 }
 VECTOR_FORMS = {"schedlab/Batch-v0": "schedlab.studies.batch.env_vector:make"}  # what gymnasium.make_vec makes
 

@@ -21,9 +21,6 @@ COMPONENTS = (
     *(f"{item}_severity" for item in ITEMS),
     *("memory_used", "time_remaining", "cost_rate", "epoch_time"),
 )
-WITHOUT_MEMORY = [  # the paper's text has no memory: 18 components are left, and its three unnamed ones
-    number for number, name in enumerate(COMPONENTS) if not name.startswith("memory")
-]
 WATCHED = (3, 4, 5, 7, 10, 11, 12)  # components whose change calls for a decision
 CHANGE = 0.1  # by how much one of them has to move
 
@@ -33,6 +30,7 @@ class StateSwitches(Settings):
 
     keep_severities: bool = setting(False, doc="the severity of an item stays when the item is met again")
     memory_used_only: bool = setting(False, doc="the state knows the memory in use alone, whose utilisation is then always 1")
+    whole_epochs: bool = setting(False, doc="epochs are cut to whole numbers")
     empty_components: bool = setting(False, doc="the last four components are 0")
 
 
@@ -52,7 +50,7 @@ class CloudEnvironmentState:
         self.gpus_apply = True
         self.gpu_count = self.cpu_count = self.memory_gb = self.memory_used = 0.0
         self.gpu_util = self.cpu_util = 0.0
-        self.epoch, self.total_epochs = 0, 0
+        self.epoch = self.total_epochs = 0.0
         self.throughput = self.time = self.cost = self.epoch_time = 0.0
         self.status = dict.fromkeys(ITEMS, Verdict(True, 0.0))
 
@@ -64,7 +62,8 @@ class CloudEnvironmentState:
         self.memory_used = given.get("memory_used_gb", self.memory_used)
         self.time, self.cost = given.get("time_so_far", self.time), given.get("cost_so_far", self.cost)
         self.cpu_util = given["cpu_percent"] / 100.0 if "cpu_percent" in given else self.cpu_util
-        self.epoch = int(given.get("epoch", self.epoch))
+        epoch = given.get("epoch", self.epoch)
+        self.epoch = int(epoch) if self.switches.whole_epochs else epoch
         if found := gpu_utilisations(given):
             self.gpu_util = sum(found) / (100.0 * len(found))
         if "time_so_far" in given:

@@ -1,0 +1,28 @@
+"""The example of the documentation and of the environments that are made without a scenario: a small network on small pictures."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from schedlab.config.schema import merged, validate
+from schedlab.studies.cloud.replay import Replay, make_replay
+from schedlab.studies.cloud.settings import CloudScenario
+
+STEP = {"a_c": 0.02, "b_c": 7e-4, "a_n": 0.12, "b_n": 2.6e-3, "a_r": 0.03, "b_r": 9e-4, "y": 2.0}
+EXAMPLE: dict[str, Any] = {
+    "name": "example",
+    "seed": 0,
+    "job": {"name": "example", "step": STEP, "gradient_noise": [1.0, 20.0, 100.0]},
+    "resource": {"cpu_count_max": 32, "memory_max": 64, "cost_per_gpu_hour": 2.5, "cost_per_cpu_hour": 0.1, "cost_per_gb_hour": 0.02},
+}
+
+
+def example_scenario(**changed: Any) -> CloudScenario:
+    """Return the example as a scenario, with sections laid over it."""
+    return validate(CloudScenario, merged(EXAMPLE, changed))
+
+
+def example_replay(**changed: Any) -> Replay:
+    """Return the example laid out; `changed` as in `example_scenario`."""
+    scenario = example_scenario(**changed)
+    return make_replay(scenario, scenario.job.step.parameters())

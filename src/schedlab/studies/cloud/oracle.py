@@ -1,0 +1,77 @@
+"""Oracles of a noiseless scenario: the best plan by dynamic programming, and the best allocation to move to and stay on.
+
+Both start where the scenario starts and pay for every change. Source: specification of the study cloud, B4 and B5.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from schedlab.studies.cloud.allocation import action_of
+from schedlab.studies.cloud.replay import Replay
+
+
+@dataclass(frozen=True)
+class Plan:
+    """The best action in each interval on each allocation, (E, n) int64, and the objective from there on, (E + 1, n)."""
+
+    actions: np.ndarray
+    values: np.ndarray
+
+
+def best_plan(replay: Replay, weights: Mapping[str, float]) -> Plan:
+    """Return the plan of the smallest objective, by backward induction over intervals and allocations; ties: the lowest action.
+
+    Exact for the objective, which is a sum over intervals; weights: of time, cost and resource.
+    """
+    costs, restarts = replay.step_costs(weights)
+    following, n = replay.lattice.following, len(replay.lattice)
+    changed = following != np.arange(n)[:, None]
+    extra = np.where(changed, restarts[following], 0.0)
+    extra = np.where(replay.allowed, extra, np.inf)
+    values = np.zeros((replay.intervals + 1, n))
+    actions = np.zeros((replay.intervals, n), dtype=np.int64)
+    for interval in range(replay.intervals - 1, -1, -1):
+        onward = (costs[interval] + values[interval + 1])[following] + extra
+        actions[interval] = onward.argmin(axis=1)
+        values[interval] = onward[np.arange(n), actions[interval]]
+    return Plan(actions, values)
+
+
+def towards(replay: Replay, here: np.ndarray, target: np.ndarray) -> np.ndarray:
+    """Return the actions that lead from allocations straight to others, int64 of the shape of `here`.
+
+    Where the straight step runs out of memory, GPUs are given back and memory is taken first.
+    """
+    steps = np.sign(replay.lattice.steps_between(here, target))
+    straight = _numbers(steps)
+    gpus, cores, memory = np.moveaxis(steps, -1, 0)
+    careful = _numbers(np.stack([np.minimum(gpus, 0), cores, np.maximum(memory, 0)], axis=-1))
+    fits = replay.fits[replay.lattice.following[here, straight]]
+    return np.where(fits, straight, careful)
+
+
+def _numbers(steps: np.ndarray) -> np.ndarray:
+    """Actions of steps (..., 3) of -1, 0 or 1."""
+    return np.asarray(action_of(tuple(np.moveaxis(steps, -1, 0))))
+
+
+def objective_of_staying(replay: Replay, weights: Mapping[str, float]) -> np.ndarray:
+    """Return the objective of going straight to each allocation and staying there, (n,); infinite where its memory does not suffice."""
+    costs, restarts = replay.step_costs(weights)
+    target = np.arange(len(replay.lattice))
+    here = np.full(len(target), replay.lattice.start)
+    found = np.where(replay.fits, 0.0, np.inf)
+    for interval in range(replay.intervals):
+        there = replay.lattice.following[here, towards(replay, here, target)]
+        found += costs[interval, there] + np.where(there != here, restarts[there], 0.0)
+        here = there
+    return found
+
+
+def best_constant(replay: Replay, weights: Mapping[str, float]) -> int:
+    """Return the number of the allocation that is best to go to and stay on; ties: the lowest number."""
+    return int(objective_of_staying(replay, weights).argmin())

@@ -1,0 +1,118 @@
+"""A training job on every allocation it can reach: what an interval of training takes, costs and uses there.
+
+All numbers that an episode needs are laid out before it begins, so that a step looks up one row. The objective of an episode is additive
+over its intervals, which is what the oracle rests on (specification of the study cloud, B2 and B5).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from schedlab.config.errors import UserError
+from schedlab.studies.cloud.allocation import ACTIONS, PAPER_ACTIONS, STEPS, Allocation
+from schedlab.studies.cloud.goodput import Performance, Placement, StepParameters, performance, statistical_efficiency
+from schedlab.studies.cloud.lattice import Lattice, lattice
+from schedlab.studies.cloud.settings import CloudScenario
+from schedlab.studies.cloud.sla import SLAConfig, updated
+
+if TYPE_CHECKING:
+    from schedlab.studies.cloud.observe import Tables
+
+SECONDS = 3600.0  # of an hour
+
+
+@dataclass(frozen=True)
+class Replay:
+    """A scenario laid out: n allocations, E intervals.
+
+    seconds    (E, n) of an interval without restart          price   (n,) $/h
+    busy       (n,) mean of the GPUs' and the cores' utilisation, fraction
+    fits       (n,) False where the job runs out of memory    allowed (n, 27) actions that lead to an allocation that fits
+    time_ref, cost_ref  s and $ of the best constant allocations for time and for cost, without a restart
+    """
+
+    scenario: CloudScenario
+    lattice: Lattice
+    performance: Performance
+    seconds: np.ndarray
+    price: np.ndarray
+    busy: np.ndarray
+    fits: np.ndarray
+    allowed: np.ndarray
+    time_ref: float
+    cost_ref: float
+    sla: SLAConfig
+
+    @cached_property
+    def tables(self) -> Tables:
+        """The same for the steps of an environment, made once."""
+        from schedlab.studies.cloud.observe import Tables
+
+        return Tables(self)
+
+    @property
+    def intervals(self) -> int:
+        """E: the number of decisions until the job ends."""
+        return len(self.seconds)
+
+    @property
+    def restart(self) -> float:
+        """Paid time of a change, s."""
+        return self.scenario.environment.restart
+
+    def step_costs(self, weights: Mapping[str, float]) -> tuple[np.ndarray, np.ndarray]:
+        """Return what the objective grows by: (E, n) in an interval on each allocation, (n,) more where it is newly taken.
+
+        weights: of time, cost and resource. Infinite where the memory does not suffice.
+        """
+        hours = self.price / SECONDS
+        rate = weights["time"] / self.time_ref + weights["cost"] * hours / self.cost_ref
+        waste = weights["resource"] * (1.0 - self.busy) / self.intervals
+        costs = np.where(self.fits, self.seconds * rate + waste, np.inf)
+        return costs, self.restart * rate
+
+    def constant(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Return time (s), cost ($) and waste (fraction) of staying on each allocation from the begin on, (n,); infinite if it does not fit."""
+        time = self.seconds.sum(axis=0)
+        return tuple(np.where(self.fits, values, np.inf) for values in (time, time * self.price / SECONDS, 1.0 - self.busy))
+
+
+def make_replay(scenario: CloudScenario, parameters: StepParameters) -> Replay:
+    """Return a scenario laid out. Raises UserError where no reachable allocation, or not the start, has the memory that the job needs."""
+    start = Allocation(*scenario.start.model_dump().values())
+    grid = lattice(start, scenario.resource, STEPS if scenario.environment.space == "full27" else (*STEPS[:2], 0))
+    gpus, cores, memory = grid.allocations.T
+    job, settings = scenario.job, scenario.environment
+    on_gpu = np.full(len(grid), float(job.batch)) if job.batching == "per_gpu" else job.batch / gpus
+    nodes = np.ceil(gpus / job.gpus_per_node)
+    at = Placement(nodes, gpus, cores, memory, on_gpu, np.zeros(len(grid)))
+    found = performance(parameters, job.pipeline, at, settings.interference)
+    if not found.fits[grid.start]:
+        raise UserError("the start allocation lacks the memory that the job needs", where="start.memory_gb", expected="more memory")
+    total = gpus * on_gpu
+    noise = np.interp(np.linspace(0, 1, scenario.intervals), np.linspace(0, 1, len(job.gradient_noise)), job.gradient_noise)
+    efficiency = statistical_efficiency(noise[:, None], total[None, :], job.base_batch)
+    seconds = settings.interval * job.samples / (found.throughput * efficiency)
+    price = scenario.resource.hourly_price(gpus, cores, memory)
+    allowed = found.fits[grid.following]
+    if settings.space == "paper9":
+        allowed = allowed & np.isin(np.arange(ACTIONS), PAPER_ACTIONS)
+    time = seconds.sum(axis=0)
+    time_ref = float(time[found.fits].min())
+    cost_ref = float((time * price / SECONDS)[found.fits].min()) or 1.0  # what is free weighs nothing, whatever it is divided by
+    busy = (found.gpu_util + found.cpu_util) / 2.0
+    sla = _limits(scenario, grid.start, found, float(time[grid.start]), float(price[grid.start]))
+    return Replay(scenario, grid, found, seconds, price, busy, found.fits, allowed, time_ref, cost_ref, sla)
+
+
+def _limits(scenario: CloudScenario, start: int, found: Performance, time: float, price: float) -> SLAConfig:
+    """The service levels, frozen before anything is learned: as configured, or forecast from the job on its start allocation."""
+    if scenario.sla_from == "configuration":
+        return scenario.sla
+    record = {"time_so_far": time, "cost_so_far": time * price / SECONDS, "throughput": float(found.throughput[start])}
+    return updated(scenario.sla, [record])

@@ -1,0 +1,193 @@
+"""The replay environment keeps Gymnasium's contract, gives the same bytes for the same seed, and accounts as its plain statements do."""
+
+from __future__ import annotations
+
+import time
+
+import gymnasium
+import numpy as np
+import pytest
+from gymnasium.utils.env_checker import check_env
+
+from schedlab.config.errors import UserError
+from schedlab.studies.cloud.allocation import KEEP, PAPER_ACTIONS, Allocation, moved
+from schedlab.studies.cloud.env import ENVIRONMENT, OBJECTIVES, CloudReplayEnv, MoCloudReplayEnv, make, make_vector_reward
+from schedlab.studies.cloud.example import example_replay
+from schedlab.studies.cloud.observe import component_numbers, first_state
+from schedlab.studies.cloud.reward import PREFERENCES
+
+NOISY = {"environment": {"time_noise": 0.05, "price_walk": 0.1}}
+
+
+@pytest.fixture(scope="module")
+def replay():
+    return example_replay()
+
+
+def course(env: CloudReplayEnv, seed: int) -> list:
+    """Observations, rewards and records of an episode of random valid actions."""
+    observation, _ = env.reset(seed=seed)
+    rng, seen, over = np.random.default_rng(seed), [observation.tobytes()], False
+    while not over:
+        observation, reward, over, truncated, info = env.step(int(rng.choice(np.flatnonzero(env.action_masks()))))
+        assert env.observation_space.contains(observation) and not truncated
+        seen.append((observation.tobytes(), reward, tuple(info["record"].values())))
+    return [*seen, info["scores"]]
+
+
+@pytest.mark.parametrize("space", ["full27", "paper9"])
+def test_gymnasium_accepts_it(space):
+    check_env(CloudReplayEnv(example_replay(environment={"space": space}), render_mode="ansi"), skip_render_check=False)
+    check_env(gymnasium.make(f"schedlab.environments:{ENVIRONMENT}").unwrapped)
+
+
+@pytest.mark.parametrize("space", ["full27", "paper9"])
+def test_stable_baselines_accepts_it(space):
+    checker = pytest.importorskip("stable_baselines3.common.env_checker")
+    checker.check_env(CloudReplayEnv(example_replay(environment={"space": space})))
+
+
+def test_same_seed_same_bytes():
+    env = CloudReplayEnv(example_replay(**NOISY))
+    runs = [course(env, seed) for seed in (5, 5, 6)]
+    assert runs[0] == runs[1] != runs[2]
+    assert course(CloudReplayEnv(example_replay(**NOISY)), 5) == runs[0]
+
+
+def test_spaces(replay):
+    full, paper = make(replay), CloudReplayEnv(example_replay(environment={"space": "paper9"}))
+    assert (full.action_space.n, full.observation_space.shape) == (27, (26,))
+    assert (paper.action_space.n, paper.observation_space.shape) == (9, (21,))
+    assert {allocation[2] for allocation in paper.replay.lattice.allocations.tolist()} == {32.0}
+    assert component_numbers("full27") is None and paper.actions == PAPER_ACTIONS
+
+
+@pytest.mark.parametrize("noise", [{}, NOISY])
+def test_observations_and_rewards_equal_their_plain_statement(noise):
+    replay = example_replay(**noise)
+    env = CloudReplayEnv(replay, "cost")
+    observation, _ = env.reset(seed=3)
+    state, rng, over = first_state(replay), np.random.default_rng(1), False
+    assert np.array_equal(observation, state.vector())
+    total = 0.0
+    while not over:
+        action = int(rng.choice(np.flatnonzero(env.action_masks())))
+        before = env.allocation
+        observation, reward, over, _, info = env.step(action)
+        assert env.allocation == moved(before, action, replay.scenario.resource)
+        state.update(info["record"])
+        np.testing.assert_allclose(observation, state.vector(), rtol=0, atol=1e-6)
+        assert sum(verdict.met for verdict in state.status.values()) == env.met
+        total += reward
+    assert total == pytest.approx(-env.objective(), abs=1e-12)
+    assert info["scores"]["objective"] == env.objective()
+
+
+def test_an_interval_by_hand(replay):
+    env = make(replay)
+    env.reset(seed=0)
+    *_, info = env.step(26)  # one step more of everything, from (2, 8, 32)
+    here = replay.lattice.number(Allocation(3, 12, 40))
+    seconds = 30.0 + replay.seconds[0, here]
+    price = 3 * 2.5 + 12 * 0.1 + 40 * 0.02
+    assert (env.time, env.cost) == pytest.approx((seconds, seconds * price / 3600), abs=1e-12)
+    assert env.restarts == 1 and info["record"]["time_so_far"] == env.time
+    *_, info = env.step(KEEP)
+    assert env.time == pytest.approx(seconds + replay.seconds[1, here]) and env.restarts == 1
+
+
+def test_training_in_larger_batches_is_not_free(replay):
+    alone, eight = (replay.lattice.number(Allocation(gpus, 8, 32)) for gpus in (1, 8))
+    faster = replay.performance.throughput[eight] / replay.performance.throughput[alone]
+    assert replay.seconds[0, alone] / replay.seconds[0, eight] == pytest.approx(faster * 2 / 9)  # (1 + 1) / (1 + 8) at noise 1
+    assert replay.seconds[-1, alone] / replay.seconds[-1, eight] > 0.9 * faster
+
+
+def test_out_of_memory_loses_time_and_no_progress():
+    replay = example_replay(start={"gpu_count": 8, "memory_gb": 16})
+    env = make(replay)
+    env.reset(seed=0)
+    less = 12  # 8 GB less
+    assert not env.action_masks()[less]
+    observation, _, over, truncated, info = env.step(less)
+    assert env.time == 60.0 + 30.0 and env.interval == 0 and not over and not truncated
+    assert info["record"]["throughput"] == 0.0 and observation[6] == 0.0 and observation[18] == 1.0
+    for _ in range(99):
+        *_, over, truncated, info = env.step(KEEP)
+    assert truncated and not over and env.failures == 100
+
+
+def test_a_start_without_enough_memory_is_refused():
+    with pytest.raises(UserError, match="start.memory_gb"):
+        example_replay(start={"gpu_count": 8, "memory_gb": 8})
+
+
+def test_vector_reward_adds_up_to_the_scalar_one(replay):
+    env, vector = CloudReplayEnv(replay, "time"), MoCloudReplayEnv(replay, "time")
+    env.reset(seed=0)
+    vector.reset(seed=0)
+    for action in (26, KEEP, 4, 22):
+        _, scalar, *_ = env.step(action)
+        _, parts, _, _, info = vector.step(action)
+        assert parts.shape == (len(OBJECTIVES),) and vector.reward_space.contains(parts)
+        assert info["objectives"] == dict(zip(OBJECTIVES, info["objectives"].values(), strict=True))
+        cost, when, resource = PREFERENCES["time"]
+        assert scalar == pytest.approx(when * parts[0] + cost * parts[1] + resource * parts[2], rel=1e-6)
+    assert make_vector_reward(replay).reward_dim == 4
+
+
+def test_rewards_as_published_and_with_adapted_weights():
+    published = CloudReplayEnv(example_replay(environment={"reward": "reference"}), "cost")
+    published.reset(seed=0)
+    *_, reward = published.step(26)[:2]
+    of_price = -0.6 * 20 * 3.06 - 2  # the price rises by $3.06 an hour, and a change costs 2
+    assert of_price < reward < of_price + 0.1 * 10 + 0.2 * 22.5
+    plain, adapted = (
+        CloudReplayEnv(example_replay(environment={"adaptive": strength}, sla_from="configuration")) for strength in (0.0, 2.0)
+    )
+    rewards = []
+    for env in (plain, adapted):
+        env.reset(seed=0)
+        rewards.append(env.step(KEEP)[1])
+    assert rewards[0] != rewards[1]
+
+
+def test_limits_are_forecast_from_the_start_allocation(replay):
+    seconds = replay.seconds[:, replay.lattice.start].sum()
+    assert replay.sla.time_max == pytest.approx(1.1 * seconds)
+    assert replay.sla.cost_max == pytest.approx(1.1 * seconds * replay.price[replay.lattice.start] / 3600)
+    fixed = example_replay(sla_from="configuration", sla={"time_max": 7.0, "cost_max": 0.0})
+    assert (fixed.sla.time_max, fixed.sla.cost_max) == (7.0, 0.0)
+    env = make(fixed)
+    env.reset(seed=0)
+    observation = env.step(KEEP)[0]
+    assert observation[16] == observation[17] == 1.0  # limits that nothing can meet
+
+
+def test_free_resources_are_no_mistake():
+    free = example_replay(resource={"cost_per_gpu_hour": 0.0, "cost_per_cpu_hour": 0.0, "cost_per_gb_hour": 0.0})
+    env = make(free)
+    env.reset(seed=0)
+    assert np.isfinite(env.step(KEEP)[1]) and env.cost == 0.0
+
+
+def test_unknown_preferences_are_told(replay):
+    with pytest.raises(UserError, match="did you mean 'cost'"):
+        CloudReplayEnv(replay, "costs")
+    with pytest.raises(UserError, match="there is no preference"):
+        make(replay).reset(options={"preference": 3})
+
+
+def test_it_steps_fast_enough_to_learn_from(replay):
+    """The rate itself is told in the documentation; here only that a step costs no more than some thousand plain operations."""
+    env, plain = make(replay), range(1000)
+    env.reset(seed=0)
+    begin = time.perf_counter()
+    for _ in range(100):
+        sum(plain)
+    unit = (time.perf_counter() - begin) / 100
+    begin = time.perf_counter()
+    for _ in range(200):
+        if env.step(KEEP)[2]:
+            env.reset()
+    assert (time.perf_counter() - begin) / 200 < 100 * unit
