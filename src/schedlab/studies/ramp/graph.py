@@ -1,0 +1,199 @@
+"""Graphs of training jobs: the forward pass as a file gives it, and the training step made from it by mirroring.
+
+Source: specification of the ramp study, sections 2 and 3 (PAC-ML, arXiv 2301.13799; PipeDream's text files).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from schedlab.config.errors import UserError
+
+
+@dataclass(frozen=True)
+class ForwardGraph:
+    """The forward pass of one model: n ops and m edges, in the order of the file, which fixes the order of splitting.
+
+    ids            int64[n], a permutation of 1..n (the mate of op i is 2n + 1 - i)
+    kinds          the operator of each op, such as Conv2d
+    forward_cost   float64[n], run time of the forward op in the file's time unit
+    backward_cost  float64[n], run time of its mate in the backward pass, same unit
+    activation     float64[n], bytes
+    parameter      float64[n], bytes
+    edges          int64[m, 2], (source, destination) as op ids
+    """
+
+    name: str
+    ids: np.ndarray
+    kinds: tuple[str, ...]
+    forward_cost: np.ndarray
+    backward_cost: np.ndarray
+    activation: np.ndarray
+    parameter: np.ndarray
+    edges: np.ndarray
+
+    def __post_init__(self) -> None:
+        """Bring everything to its type and refuse what cannot be simulated; raises UserError that names graph and op."""
+        for name in ("ids", "forward_cost", "backward_cost", "activation", "parameter"):
+            kind = np.int64 if name == "ids" else np.float64
+            object.__setattr__(self, name, _frozen(np.asarray(getattr(self, name), dtype=kind).reshape(-1)))
+        object.__setattr__(self, "edges", _frozen(np.asarray(self.edges, dtype=np.int64).reshape(-1, 2)))
+        object.__setattr__(self, "kinds", tuple(self.kinds))
+        self._check_ops()
+        self._check_edges()
+
+    @property
+    def num_ops(self) -> int:
+        """Number of forward ops, n."""
+        return len(self.ids)
+
+    def _check_ops(self) -> None:
+        where, count = f"graph '{self.name}'", len(self.ids)
+        if count == 0:
+            raise UserError("the graph has no ops", where=where, expected="at least one op")
+        lengths = {name: len(getattr(self, name)) for name in ("kinds", "forward_cost", "backward_cost", "activation", "parameter")}
+        for name, length in lengths.items():
+            if length != count:
+                raise UserError(f"{length} values of {name} for {count} ops", where=where, expected="one value for each op")
+        if sorted(self.ids.tolist()) != list(range(1, count + 1)):
+            raise UserError(
+                f"the op ids are not the numbers 1 to {count}: {_first_wrong_id(self.ids, count)}",
+                where=where,
+                expected=f"each of 1..{count} once (the mate of op i in the backward pass is {2 * count} + 1 - i)",
+            )
+        for name in ("forward_cost", "backward_cost", "activation", "parameter"):
+            values = getattr(self, name)
+            wrong = np.flatnonzero(~np.isfinite(values) | (values < 0))
+            if wrong.size:
+                at = wrong[0]
+                raise UserError(f"{name} is {values[at]}", where=f"{where}, op {self.ids[at]}", expected="a finite number, at least 0")
+
+    def _check_edges(self) -> None:
+        where, count = f"graph '{self.name}'", len(self.ids)
+        seen: set[tuple[int, int]] = set()
+        for source, destination in self.edges.tolist():
+            edge = f"edge {source} -> {destination}"
+            if not (1 <= source <= count and 1 <= destination <= count):
+                raise UserError(f"{edge} names an op that the graph does not have", where=where, expected=f"ops 1 to {count}")
+            if (source, destination) in seen:
+                raise UserError(f"{edge} is given twice", where=where, expected="each edge once")
+            seen.add((source, destination))
+        if cycle := _ops_on_cycles(count, self.edges):
+            shown = ", ".join(map(str, cycle[:6])) + (", ..." if len(cycle) > 6 else "")
+            raise UserError(f"the graph has a cycle among ops {shown}", where=where, expected="a graph without cycles")
+
+
+@dataclass(frozen=True)
+class TrainingGraph:
+    """One training step: the n forward ops in file order, then their mates in the same order; 2n ops in all.
+
+    ids         int64[2n]; position i + n is the mate of position i
+    cost        float64[2n], the file's time unit times `seconds_per_unit`
+    memory      float64[2n] bytes, activation + parameter (both passes, so a layer counts twice)
+    activation  float64[2n] bytes
+    edges       int64[e, 2], (source, destination) as positions; forward edges and the join first, then backward edges,
+                grouped by source in op order
+    dep_size    float64[e] bytes, the activation of the source
+    depth       int64[2n], ops on the shortest path from the first source (1 there, 0 where it does not lead)
+    """
+
+    name: str
+    ids: np.ndarray
+    kinds: tuple[str, ...]
+    cost: np.ndarray
+    memory: np.ndarray
+    activation: np.ndarray
+    edges: np.ndarray
+    dep_size: np.ndarray
+    depth: np.ndarray
+
+    @property
+    def num_ops(self) -> int:
+        """Ops of a training step, 2n."""
+        return len(self.ids)
+
+    @property
+    def num_forward(self) -> int:
+        """Ops of the forward pass, n."""
+        return len(self.ids) // 2
+
+    @property
+    def step_time(self) -> float:
+        """Time of one training step on one device: the sum of all costs."""
+        return float(sum(self.cost.tolist()))
+
+
+def training_graph(forward: ForwardGraph, seconds_per_unit: float = 1.0) -> TrainingGraph:
+    """Mirror a forward pass into a training step; costs become cost x `seconds_per_unit` (specification, section 3).
+
+    Edges: all forward edges, for each u -> v the edge mate(v) -> mate(u), and one join from the highest forward id to its mate.
+    Sinks other than the highest id are not joined: their mates are sources of the backward pass and ready at once.
+    """
+    count = forward.num_ops
+    ids = np.concatenate([forward.ids, 2 * count + 1 - forward.ids])
+    position = {int(op): at for at, op in enumerate(ids)}
+    pairs = [(position[u], position[v]) for u, v in forward.edges.tolist()]
+    pairs += [(v + count, u + count) for u, v in pairs]
+    pairs.append((position[count], position[count + 1]))
+    edges = np.array(sorted(pairs, key=lambda pair: pair[0]), dtype=np.int64).reshape(-1, 2)  # stable: file order within a source
+    memory = np.tile(forward.activation + forward.parameter, 2)
+    activation = np.tile(forward.activation, 2)
+    return TrainingGraph(
+        name=forward.name,
+        ids=_frozen(ids),
+        kinds=forward.kinds * 2,
+        cost=_frozen(np.concatenate([forward.forward_cost, forward.backward_cost]) * seconds_per_unit),
+        memory=_frozen(memory),
+        activation=_frozen(activation),
+        edges=_frozen(edges),
+        dep_size=_frozen(activation[edges[:, 0]]),
+        depth=_frozen(_depths(2 * count, edges)),
+    )
+
+
+def _depths(count: int, edges: np.ndarray) -> np.ndarray:
+    children: list[list[int]] = [[] for _ in range(count)]
+    is_source = np.ones(count, dtype=bool)
+    for source, destination in edges.tolist():
+        children[source].append(destination)
+        is_source[destination] = False
+    depth = np.zeros(count, dtype=np.int64)
+    front = [int(np.flatnonzero(is_source)[0])]
+    depth[front] = 1
+    while front:
+        reached = {child for op in front for child in children[op] if depth[child] == 0}
+        depth[list(reached)] = depth[front[0]] + 1
+        front = sorted(reached)
+    return depth
+
+
+def _ops_on_cycles(count: int, edges: np.ndarray) -> list[int]:
+    """Ids of the ops that remain when all ops without parents are taken away again and again; empty without a cycle."""
+    children: dict[int, list[int]] = {op: [] for op in range(1, count + 1)}
+    parents = dict.fromkeys(children, 0)
+    for source, destination in edges.tolist():
+        children[source].append(destination)
+        parents[destination] += 1
+    free = [op for op in children if parents[op] == 0]
+    for op in free:
+        for child in children[op]:
+            parents[child] -= 1
+            if parents[child] == 0:
+                free.append(child)
+    return sorted(set(children) - set(free))
+
+
+def _first_wrong_id(ids: np.ndarray, count: int) -> str:
+    values, counts = np.unique(ids, return_counts=True)
+    outside = values[(values < 1) | (values > count)]
+    if outside.size:
+        return f"{outside[0]} is outside"
+    return f"{values[counts > 1][0]} is given twice"
+
+
+def _frozen(values: np.ndarray) -> np.ndarray:
+    values = np.array(values)
+    values.flags.writeable = False
+    return values

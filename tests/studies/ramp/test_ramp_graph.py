@@ -1,0 +1,62 @@
+"""The training-step graph made by mirroring, and what a forward graph refuses."""
+
+import numpy as np
+import pytest
+
+from schedlab.config.errors import UserError
+from schedlab.studies.ramp.graph import ForwardGraph, training_graph
+
+
+def forward(ids=(1, 2, 3), edges=((1, 2), (2, 3)), cost=None, **changed):
+    count = len(ids)
+    values = dict(
+        name="small",
+        ids=ids,
+        kinds=("Conv2d",) * count,
+        forward_cost=range(1, count + 1) if cost is None else cost,
+        backward_cost=[2.0] * count,
+        activation=[10.0 * op for op in ids],
+        parameter=[1.0] * count,
+        edges=edges,
+    )
+    return ForwardGraph(**(values | changed))
+
+
+def test_mates_follow_in_file_order_and_edges_are_grouped_by_source():
+    graph = training_graph(forward(ids=(2, 1, 3), edges=((1, 2), (1, 3), (2, 3))))
+    assert graph.ids.tolist() == [2, 1, 3, 5, 6, 4]
+    named = [(int(graph.ids[u]), int(graph.ids[v])) for u, v in graph.edges]
+    assert named == [(2, 3), (1, 2), (1, 3), (3, 4), (5, 6), (4, 6), (4, 5)]
+    assert graph.dep_size.tolist() == [20.0, 10.0, 10.0, 30.0, 20.0, 30.0, 30.0]
+    assert graph.memory.tolist() == [21.0, 11.0, 31.0] * 2
+
+
+def test_costs_are_scaled_to_seconds():
+    graph = training_graph(forward(), seconds_per_unit=1e-3)
+    assert graph.cost.tolist() == [0.001, 0.002, 0.003, 0.002, 0.002, 0.002]
+    assert graph.step_time == pytest.approx(0.012)
+
+
+def test_depth_counts_ops_from_the_first_source_and_is_zero_where_it_does_not_lead():
+    graph = training_graph(forward(ids=(1, 2, 3, 4), edges=((1, 2), (2, 3), (2, 4))))  # op 3 is a sink that is not joined
+    assert dict(zip(graph.ids.tolist(), graph.depth.tolist(), strict=True)) == {1: 1, 2: 2, 3: 3, 4: 3, 8: 6, 7: 5, 6: 0, 5: 4}
+
+
+@pytest.mark.parametrize(
+    ("changed", "message"),
+    [
+        (dict(ids=(1, 2, 4)), "4 is outside"),
+        (dict(ids=(1, 2, 2)), "2 is given twice"),
+        (dict(edges=((1, 2), (2, 3), (3, 2))), "cycle among ops 2, 3"),
+        (dict(edges=((1, 2), (1, 2))), "edge 1 -> 2 is given twice"),
+        (dict(edges=((1, 9),)), "edge 1 -> 9 names an op"),
+        (dict(cost=(1.0, -1.0, 1.0)), "forward_cost is -1.0"),
+        (dict(activation=(1.0, np.nan, 1.0)), "activation is nan"),
+        (dict(kinds=("A",)), "1 values of kinds for 3 ops"),
+        (dict(ids=(), edges=()), "no ops"),
+    ],
+)
+def test_a_graph_that_cannot_be_simulated_is_refused(changed, message):
+    with pytest.raises(UserError, match=message) as error:
+        forward(**changed)
+    assert "graph 'small'" in str(error.value)
