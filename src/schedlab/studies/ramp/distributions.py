@@ -1,0 +1,174 @@
+"""Distributions of what is drawn for each job: the share of its sequential time that it accepts (beta), and the gaps between arrivals.
+
+All of them are discrete: values with probabilities. Source: specification of the ramp study, section 4.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated, Literal
+
+import numpy as np
+from pydantic import Field, model_validator
+
+from schedlab.config.errors import UserError
+from schedlab.config.schema import Settings, setting
+
+LEAST_DRAWS, DRAWS_PER_STEP = 50_000, 10  # of the skew normal, and for each step of its grid
+BINS = 1000
+MOST_VALUES = 100_000  # of a grid; more is a slip of the hand
+TOLERANCE = 1e-9  # of the sum of probabilities
+
+Probability = Annotated[float, Field(ge=0, le=1)]
+
+
+class DistributionSettings(Settings):
+    """A distribution: one value, equal weights on a grid, given probabilities, a skew normal cut to a range, or one of several."""
+
+    kind: Literal["fixed", "uniform", "pmf", "skew_normal", "one_of"] = setting(
+        doc="fixed: `value`; uniform: the grid from `low` to `high`; pmf: `probabilities`; skew_normal: `skewness` within `low` and "
+        "`high`; one_of: `choices`, another one each episode"
+    )
+    value: float | None = setting(None, doc="the only value (fixed)")
+    low: float | None = setting(None, doc="smallest value (uniform, skew_normal)")
+    high: float | None = setting(None, doc="largest value (uniform, skew_normal)")
+    decimals: int = setting(
+        2, doc="the grid's step is 10 to the power of minus this (uniform); values are rounded so (skew_normal)", ge=0, le=12
+    )
+    skewness: float | None = setting(None, doc="shape of the skew normal; above 0: most values are small")
+    below_low: Literal["low", "redraw"] = setting(
+        "low",
+        doc="what becomes of values up to `low` (skew_normal): `low` itself, as published, or drawn anew evenly between `low` and `high`",
+    )
+    probabilities: dict[float, Probability] = setting({}, doc="value -> probability (pmf)")
+    exact_sum: bool = setting(
+        False, doc="refuse probabilities whose sum differs from 1 by rounding alone, as the original does (pmf); else by up to 1e-9"
+    )
+    choices: tuple[DistributionSettings, ...] = setting((), doc="distributions of which an episode takes one, each as likely (one_of)")
+
+    @model_validator(mode="after")
+    def _check(self) -> DistributionSettings:
+        needed = {"fixed": ("value",), "uniform": ("low", "high"), "skew_normal": ("low", "high", "skewness")}.get(self.kind, ())
+        if missing := [key for key in needed if getattr(self, key) is None]:
+            raise ValueError(f"{' and '.join(missing)} of the kind {self.kind}")
+        given = {key for key in ("value", "low", "high", "skewness") if getattr(self, key) is not None}
+        given |= {"probabilities"} if self.probabilities else set()
+        given |= {"choices"} if self.choices else set()
+        own = {"pmf": {"probabilities"}, "one_of": {"choices"}}.get(self.kind, set(needed))
+        if given != own:
+            raise ValueError(f"the kind {self.kind} has {', '.join(sorted(own))} and not {', '.join(sorted(given - own)) or 'nothing'}")
+        if self.low is not None and self.high is not None:
+            _check_grid(self.low, self.high, self.decimals, self.kind)
+        if self.kind == "pmf":
+            _check_sum(list(self.probabilities.values()), 0.0 if self.exact_sum else TOLERANCE)
+        if any(choice.kind == "one_of" for choice in self.choices):
+            raise ValueError("choices that are no list of choices themselves")
+        return self
+
+
+def _check_grid(low: float, high: float, decimals: int, kind: str) -> None:
+    if not low < high:
+        raise ValueError(f"low below high, not {low} and {high}")
+    if kind == "skew_normal" and low < 0:
+        raise ValueError("low of 0 or more, as values of the skew normal are scaled to between 0 and high")
+    if (high - low) * 10**decimals > MOST_VALUES:
+        raise ValueError(f"at most {MOST_VALUES} steps between low and high; take fewer decimals")
+
+
+def _check_sum(probabilities: list[float], tolerance: float) -> None:
+    total = sum(probabilities)
+    if abs(total - 1.0) > tolerance:
+        raise ValueError(f"probabilities that sum to 1, not {total!r}")
+
+
+@dataclass(frozen=True)
+class Distribution:
+    """A discrete distribution: values float64[k] in rising order, each once, and their probabilities float64[k], which sum to 1."""
+
+    values: np.ndarray
+    probabilities: np.ndarray
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "_cumulative", np.cumsum(self.probabilities)[:-1])
+
+    def sample(self, rng: np.random.Generator, size: int | None = None) -> float | np.ndarray:
+        """Return one value, or float64[size]; each takes one number of the generator."""
+        found = self.values[np.searchsorted(self._cumulative, rng.random(size), side="right")]
+        return float(found) if size is None else found
+
+    @property
+    def mean(self) -> float:
+        """Expected value."""
+        return float(self.values @ self.probabilities)
+
+    @property
+    def std(self) -> float:
+        """Standard deviation."""
+        return float(np.sqrt((self.values - self.mean) ** 2 @ self.probabilities))
+
+
+def alternatives(settings: DistributionSettings, rng: np.random.Generator) -> tuple[Distribution, ...]:
+    """Return the distributions that episodes choose from: one, but for `one_of`.
+
+    Only the skew normal draws here, since it is scaled by the extremes of a sample: use a stream of its own, so that all
+    episodes of a scenario share the shape.
+    """
+    if settings.kind == "one_of":
+        return tuple(_distribution(choice, rng) for choice in settings.choices)
+    return (_distribution(settings, rng),)
+
+
+def choose(found: tuple[Distribution, ...], rng: np.random.Generator) -> Distribution:
+    """Return the distribution of an episode; draws only where there are several."""
+    return found[0] if len(found) == 1 else found[int(rng.integers(len(found)))]
+
+
+def require_shares(found: tuple[Distribution, ...], where: str) -> None:
+    """Refuse distributions of beta with values outside (0, 1]: a job accepts a share of its sequential time. Raises UserError."""
+    values = np.concatenate([distribution.values[distribution.probabilities > 0] for distribution in found])
+    wrong = values[(values <= 0) | (values > 1)]
+    if wrong.size:
+        raise UserError(
+            f"beta can become {wrong[0]:g}", where=where, expected="shares above 0 and at most 1 of the sequential completion time"
+        )
+
+
+def _distribution(settings: DistributionSettings, rng: np.random.Generator) -> Distribution:
+    if settings.kind == "fixed":
+        return _merged(np.array([settings.value]), np.ones(1))
+    if settings.kind == "uniform":
+        grid = uniform_grid(settings.low, settings.high, settings.decimals)
+        return _merged(grid, np.ones(len(grid)))
+    if settings.kind == "pmf":
+        return _merged(np.array(list(settings.probabilities)), np.array(list(settings.probabilities.values())))
+    draws = max(LEAST_DRAWS, round(DRAWS_PER_STEP * (settings.high - settings.low) * 10**settings.decimals))
+    values = scaled_skew_normal(settings, draws, rng)
+    shares, edges = np.histogram(values, bins=BINS)
+    return _merged(np.round(edges[1:], settings.decimals), shares.astype(float))
+
+
+def uniform_grid(low: float, high: float, decimals: int) -> np.ndarray:
+    """Return low, low + 10^-decimals, ... up to at most high."""
+    steps = int(np.floor((high - low) * 10**decimals + 1e-6))
+    return np.round(low + np.arange(steps + 1) / 10**decimals, 12)
+
+
+def scaled_skew_normal(settings: DistributionSettings, draws: int, rng: np.random.Generator) -> np.ndarray:
+    """Return draws of the skew normal, float64[draws], whose smallest one is moved to 0 and whose largest is scaled to `high`.
+
+    The location does not matter, then. A skew normal is |x| d + y sqrt(1 - d^2) with x, y normal, d = a / sqrt(1 + a^2) (Azzalini 1985).
+    """
+    slant = settings.skewness / np.sqrt(1 + settings.skewness**2)
+    values = slant * np.abs(rng.standard_normal(draws)) + np.sqrt(1 - slant**2) * rng.standard_normal(draws)
+    values -= values.min()
+    values *= settings.high / values.max()
+    small = values <= settings.low
+    values[small] = settings.low if settings.below_low == "low" else rng.uniform(settings.low, settings.high, int(small.sum()))
+    return values
+
+
+def _merged(values: np.ndarray, weights: np.ndarray) -> Distribution:
+    """The distribution of weighted values, equal ones taken together and those without weight left out."""
+    kept, places = np.unique(values[weights > 0], return_inverse=True)
+    sums = np.bincount(places, weights=weights[weights > 0])
+    return Distribution(kept, sums / sums.sum())
