@@ -31,6 +31,12 @@ def test_mates_follow_in_file_order_and_edges_are_grouped_by_source():
     assert graph.memory.tolist() == [21.0, 11.0, 31.0] * 2
 
 
+def test_an_edge_and_its_mirror_have_the_size_that_the_graph_says():
+    graph = training_graph(forward(edges=((1, 3), (1, 2), (2, 3)), edge_size=(0.0, 7.0, 8.0)))
+    sizes = {(int(graph.ids[u]), int(graph.ids[v])): size for (u, v), size in zip(graph.edges, graph.dep_size.tolist(), strict=True)}
+    assert sizes == {(1, 3): 0, (1, 2): 7, (2, 3): 8, (3, 4): 30, (4, 6): 0, (5, 6): 7, (4, 5): 8}
+
+
 def test_costs_are_scaled_to_seconds():
     graph = training_graph(forward(), seconds_per_unit=1e-3)
     assert graph.cost.tolist() == [0.001, 0.002, 0.003, 0.002, 0.002, 0.002]
@@ -54,6 +60,9 @@ def test_depth_counts_ops_from_the_first_source_and_is_zero_where_it_does_not_le
         (dict(activation=(1.0, np.nan, 1.0)), "activation is nan"),
         (dict(kinds=("A",)), "1 values of kinds for 3 ops"),
         (dict(ids=(), edges=()), "no ops"),
+        (dict(edge_size=(1.0,)), "1 sizes for 2 edges"),
+        (dict(edge_size=(1.0, -1.0)), "an edge's size"),
+        (dict(edge_size=(1.0, np.nan)), "an edge's size"),
     ],
 )
 def test_a_graph_that_cannot_be_simulated_is_refused(changed, message):

@@ -23,6 +23,7 @@ class ForwardGraph:
     activation     float64[n], bytes
     parameter      float64[n], bytes
     edges          int64[m, 2], (source, destination) as op ids
+    edge_size      float64[m], bytes of each edge and of its mirror; None: the activation of the source (PipeDream's files say no more)
     """
 
     name: str
@@ -33,6 +34,7 @@ class ForwardGraph:
     activation: np.ndarray
     parameter: np.ndarray
     edges: np.ndarray
+    edge_size: np.ndarray | None = None
 
     def __post_init__(self) -> None:
         """Bring everything to its type and refuse what cannot be simulated; raises UserError that names graph and op."""
@@ -40,6 +42,8 @@ class ForwardGraph:
             kind = np.int64 if name == "ids" else np.float64
             object.__setattr__(self, name, _frozen(np.asarray(getattr(self, name), dtype=kind).reshape(-1)))
         object.__setattr__(self, "edges", _frozen(np.asarray(self.edges, dtype=np.int64).reshape(-1, 2)))
+        if self.edge_size is not None:
+            object.__setattr__(self, "edge_size", _frozen(np.asarray(self.edge_size, dtype=np.float64).reshape(-1)))
         object.__setattr__(self, "kinds", tuple(self.kinds))
         self._check_ops()
         self._check_edges()
@@ -80,6 +84,10 @@ class ForwardGraph:
             if (source, destination) in seen:
                 raise UserError(f"{edge} is given twice", where=where, expected="each edge once")
             seen.add((source, destination))
+        if self.edge_size is not None and len(self.edge_size) != len(self.edges):
+            raise UserError(f"{len(self.edge_size)} sizes for {len(self.edges)} edges", where=where, expected="one size for each edge")
+        if self.edge_size is not None and not (self.edge_size >= 0).all() & np.isfinite(self.edge_size).all():
+            raise UserError("an edge's size is no finite number of at least 0", where=where, expected="bytes")
         if cycle := _ops_on_cycles(count, self.edges):
             shown = ", ".join(map(str, cycle[:6])) + (", ..." if len(cycle) > 6 else "")
             raise UserError(f"the graph has a cycle among ops {shown}", where=where, expected="a graph without cycles")
@@ -95,7 +103,7 @@ class TrainingGraph:
     activation  float64[2n] bytes
     edges       int64[e, 2], (source, destination) as positions; forward edges and the join first, then backward edges,
                 grouped by source in op order
-    dep_size    float64[e] bytes, the activation of the source
+    dep_size    float64[e] bytes: the activation of the source, or what the forward graph says of the edge
     depth       int64[2n], ops on the shortest path from the first source (1 there, 0 where it does not lead)
     """
 
@@ -137,9 +145,13 @@ def training_graph(forward: ForwardGraph, seconds_per_unit: float = 1.0) -> Trai
     pairs = [(position[u], position[v]) for u, v in forward.edges.tolist()]
     pairs += [(v + count, u + count) for u, v in pairs]
     pairs.append((position[count], position[count + 1]))
-    edges = np.array(sorted(pairs, key=lambda pair: pair[0]), dtype=np.int64).reshape(-1, 2)  # stable: file order within a source
+    edges = np.array(pairs, dtype=np.int64)
+    order = np.argsort(edges[:, 0], kind="stable")  # file order within a source
     memory = np.tile(forward.activation + forward.parameter, 2)
     activation = np.tile(forward.activation, 2)
+    dep_size = activation[edges[:, 0]]
+    if forward.edge_size is not None:
+        dep_size[:-1] = np.tile(forward.edge_size, 2)
     return TrainingGraph(
         name=forward.name,
         ids=_frozen(ids),
@@ -147,8 +159,8 @@ def training_graph(forward: ForwardGraph, seconds_per_unit: float = 1.0) -> Trai
         cost=_frozen(np.concatenate([forward.forward_cost, forward.backward_cost]) * seconds_per_unit),
         memory=_frozen(memory),
         activation=_frozen(activation),
-        edges=_frozen(edges),
-        dep_size=_frozen(activation[edges[:, 0]]),
+        edges=_frozen(edges[order]),
+        dep_size=_frozen(dep_size[order]),
         depth=_frozen(_depths(2 * count, edges)),
     )
 
