@@ -1,0 +1,113 @@
+"""The typed section of a scenario's graphs (conf/graph/<name>.yaml) and of the device that they are traced for (conf/gpu/<name>.yaml)."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import model_validator
+
+from schedlab.config.schema import Settings, section, setting
+from schedlab.config.settings import MOST, NAME, Names
+
+ModelName = Literal["alexnet", "vgg16", "resnet18", "resnet50", "squeezenet", "gnmt", "transformer"]
+LARGEST = 1e15  # bytes or ms; more is a slip of the hand
+
+
+class DeviceSettings(Settings):
+    """A device that a traced op takes its time on."""
+
+    name: str = setting(doc="name of the device; the file is conf/gpu/<name>.yaml", pattern=NAME)
+    gpu: str = setting(doc="the device in words")
+    source: str = setting("", doc="where the numbers come from")
+    peak_flops: float = setting(doc="rate of matrix products in the precision of training", unit="FLOP/s", gt=0)
+    memory_bandwidth: float = setting(doc="rate at which memory is read and written", unit="bytes/s", gt=0)
+
+
+class TracedModelSettings(Settings):
+    """A model that is traced into a graph."""
+
+    model: ModelName = setting(doc="which one")
+    batch: int | None = setting(None, doc="size of its batches; null: as in PipeDream's file of the model", ge=1, le=1_000_000)
+
+
+class ScaleRange(Settings):
+    """A range that the scale of a graph is drawn from, evenly in its logarithm."""
+
+    low: float = setting(doc="smallest", gt=0, le=LARGEST)
+    high: float = setting(doc="largest", gt=0, le=LARGEST)
+
+    @model_validator(mode="after")
+    def _check(self) -> ScaleRange:
+        if self.low > self.high:
+            raise ValueError(f"low of at most high, not {self.low:g} and {self.high:g}")
+        return self
+
+
+class ComputeScale(ScaleRange):
+    """Range of the compute scale."""
+
+    low: float = setting(0.1, doc="smallest", unit="ms", gt=0, le=LARGEST)
+    high: float = setting(100.0, doc="largest", unit="ms", gt=0, le=LARGEST)
+
+
+class ActivationScale(ScaleRange):
+    """Range of the activation scale."""
+
+    low: float = setting(1e6, doc="smallest", unit="bytes", gt=0, le=LARGEST)
+    high: float = setting(1e9, doc="largest", unit="bytes", gt=0, le=LARGEST)
+
+
+class ParameterScale(ScaleRange):
+    """Range of the parameter scale."""
+
+    low: float = setting(1e4, doc="smallest", unit="bytes", gt=0, le=LARGEST)
+    high: float = setting(1e8, doc="largest", unit="bytes", gt=0, le=LARGEST)
+
+
+class GeneratorSettings(Settings):
+    """Graphs drawn at random, in which sequential time does not tell how well a job can be split."""
+
+    count: int = setting(16, doc="graphs", ge=1, le=MOST)
+    first: int = setting(0, doc="number of the first graph; each number is a graph of its own, whatever the count", ge=0, le=1_000_000)
+    forms: tuple[Literal["chain", "residual", "branching", "mixed"], ...] = setting(
+        ("chain", "residual", "branching", "mixed"),
+        doc="what blocks look like, one form a graph: layers in a row, around a shortcut, side by side, or another form each block",
+        min_length=1,
+    )
+    least_blocks: int = setting(3, doc="fewest blocks of a graph", ge=1, le=200)
+    most_blocks: int = setting(8, doc="most blocks of a graph", ge=1, le=200)
+    compute: ComputeScale = section(ComputeScale, doc="forward time of a layer with parameters")
+    activation: ActivationScale = section(ActivationScale, doc="output of a layer")
+    parameter: ParameterScale = section(ParameterScale, doc="parameters of a layer")
+    spread: float = setting(3.0, doc="layers of a graph lie within this factor of its scales", ge=1, le=1000)
+
+    @model_validator(mode="after")
+    def _check(self) -> GeneratorSettings:
+        if self.least_blocks > self.most_blocks:
+            raise ValueError(f"least_blocks of at most most_blocks, not {self.least_blocks} and {self.most_blocks}")
+        return self
+
+
+class GraphSettings(Settings):
+    """The graphs of a scenario's jobs: traced models, graphs drawn at random, or files."""
+
+    name: str = setting("graphs", doc="name of the set of graphs", pattern=NAME)
+    source: Literal["traced", "generated", "files"] = setting("traced", doc="where they come from")
+    models: tuple[TracedModelSettings, ...] = setting((), doc="models (traced)")
+    device: DeviceSettings | None = setting(None, doc="device whose rates give the times of ops (traced)")
+    generator: GeneratorSettings = section(GeneratorSettings, doc="graphs drawn at random (generated)")
+    seed: int = setting(0, doc="root seed of what is drawn (generated)", ge=0)
+    path: str = setting("", doc="folder or file of graphs: absolute, or below SCHEDLAB_DATA, resources/data or here (files)")
+    max_files: int | None = setting(None, doc="only the first files of the folder; null: all", ge=1, le=MOST)
+    only: Names = setting((), doc="names of the graphs that are taken; empty: all")
+
+    @model_validator(mode="after")
+    def _check(self) -> GraphSettings:
+        if (self.source == "traced") != bool(self.models) or (self.source == "traced") != (self.device is not None):
+            raise ValueError("models and a device for the source traced, and none for the others")
+        if (self.source == "files") != bool(self.path):
+            raise ValueError("a path for the source files, and none for the others")
+        names = [entry.model for entry in self.models]
+        if len(set(names)) < len(names):
+            raise ValueError("each model once")
+        return self
