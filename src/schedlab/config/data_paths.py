@@ -43,12 +43,12 @@ def missing_files(folder: Path, sets: Iterable[Iterable[str]]) -> list[str]:
 
 
 def find_resource(name: Path | str) -> Path:
-    """Return where a file is that a configuration names: resources/... of the checkout or installation, whatever the working directory.
+    """Return where a file or folder is that a configuration names: resources/... of the checkout or installation, whatever the working directory.
 
     Absolute paths as they are; all else, and resources that we do not ship, from the working directory.
     """
     path = Path(name)
     if path.parts[:1] == ("resources",):
         places = (CHECKOUT / path, Path(sys.prefix, "share/schedlab", *path.parts[1:]))
-        return next((place for place in places if place.is_file()), path)
+        return next((place for place in places if place.exists()), path)
     return path

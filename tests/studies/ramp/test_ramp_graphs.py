@@ -1,0 +1,91 @@
+"""The graphs of a scenario from their settings: traced, drawn, read; what the prepare rule writes."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+import pytest
+import yaml
+
+from schedlab.config.errors import UserError
+from schedlab.config.schema import merged, validate
+from schedlab.studies.ramp.graph_files import pipedream_text, read_graphs
+from schedlab.studies.ramp.graph_settings import DeviceSettings, GraphSettings
+from schedlab.studies.ramp.graphs import graph_part, graph_requirements, make_graphs, trace_graphs
+
+GENERATED = {"source": "generated", "generator": {"count": 3}, "seed": 5}
+
+
+@pytest.fixture(scope="module")
+def a100(repository: Path) -> dict:
+    return yaml.safe_load((repository / "conf/gpu/a100.yaml").read_text())
+
+
+def test_devices_are_typed(repository: Path) -> None:
+    for name in ("a100", "v100"):
+        device = validate(DeviceSettings, yaml.safe_load((repository / f"conf/gpu/{name}.yaml").read_text()))
+        assert device.name == name
+
+
+def test_shipped_graphs_are_what_tracing_gives(a100: dict) -> None:
+    pytest.importorskip("torch")
+    from schedlab.studies.ramp.graph_models import MODELS
+
+    settings = validate(GraphSettings, {"source": "traced", "models": [{"model": name} for name in MODELS], "device": a100})
+    traced = make_graphs(settings)
+    assert [graph.name for graph in traced] == sorted(MODELS)
+    shipped = make_graphs(validate(GraphSettings, {"source": "files", "path": "resources/graphs/a100"}))
+    assert [pipedream_text(graph) for graph in shipped] == [pipedream_text(graph) for graph in traced]
+
+
+def test_batches_can_be_chosen(a100: dict) -> None:
+    pytest.importorskip("torch")
+    (graph,) = make_graphs(validate(GraphSettings, {"models": [{"model": "alexnet", "batch": 2}], "device": a100}))
+    assert graph.activation[0] == 2 * 3 * 224 * 224 * 4
+
+
+def test_a_missing_torch_is_told_with_another_way(monkeypatch: pytest.MonkeyPatch, a100: dict) -> None:
+    monkeypatch.setitem(sys.modules, "schedlab.studies.ramp.graph_models", None)
+    with pytest.raises(UserError, match=r"with torch, which cannot be imported.*path: resources/graphs/a100"):
+        make_graphs(validate(GraphSettings, {"models": [{"model": "alexnet"}], "device": a100}))
+
+
+def test_graphs_can_be_picked_by_name() -> None:
+    assert [graph.name for graph in make_graphs(validate(GraphSettings, merged(GENERATED, {"only": ["generated-0002"]})))] == [
+        "generated-0002"
+    ]
+    with pytest.raises(UserError, match=r"there is no graph 'generated-0009'.*did you mean"):
+        make_graphs(validate(GraphSettings, merged(GENERATED, {"only": ["generated-0009"]})))
+
+
+def test_the_prepare_rule_writes_graphs_and_their_numbers(tmp_path: Path) -> None:
+    settings = validate(GraphSettings, GENERATED)
+    part = graph_part(settings)
+    assert part.shared and not part.files and not graph_requirements(settings)
+    (tmp_path / "config.yaml").write_text(yaml.safe_dump({"results_version": 1, **part.values}))
+    for turn in ("a", "b"):
+        trace_graphs(tmp_path / "config.yaml", tmp_path / f"{turn}.zip", tmp_path / f"{turn}.json")
+    assert (tmp_path / "a.zip").read_bytes() == (tmp_path / "b.zip").read_bytes()
+    assert (tmp_path / "a.json").read_bytes() == (tmp_path / "b.json").read_bytes()
+    report = json.loads((tmp_path / "a.json").read_text())
+    graphs = read_graphs(tmp_path / "a.zip")
+    assert sorted(report["graphs"]) == [graph.name for graph in graphs] and len(graphs) == 3
+    assert report["graphs"]["generated-0000"]["num_ops"] == 2 * graphs[0].num_ops
+    assert report["shortest_forward_op"] == min(float(graph.forward_cost[graph.forward_cost > 0].min()) for graph in graphs)
+
+
+def test_files_are_required_unless_we_ship_them(tmp_path: Path) -> None:
+    given = validate(GraphSettings, {"source": "files", "path": "graphs", "max_files": 2, "name": "pipedream"})
+    (need,) = graph_requirements(given)
+    assert need.path == Path("graphs") and "pipedream" in need.name
+    assert graph_part(given).files == ("graphs",)
+    assert not graph_requirements(validate(GraphSettings, {"source": "files", "path": "resources/graphs/a100"}))
+    with pytest.raises(UserError, match="no such file or folder"):
+        make_graphs(validate(GraphSettings, {"source": "files", "path": str(tmp_path / "none")}))
+
+
+def test_files_of_others_are_found_in_the_folder_of_data(shared_data: Path) -> None:
+    graphs = make_graphs(validate(GraphSettings, {"source": "files", "path": "graphs"}))
+    assert [graph.name for graph in graphs] == sorted(path.stem for path in (shared_data / "graphs").glob("*.txt"))

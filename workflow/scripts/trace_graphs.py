@@ -1,0 +1,12 @@
+"""Trace, draw or read the graphs of a scenario's jobs."""
+
+from schedlab.config.job_log import job_log, one_thread
+
+one_thread()
+with job_log(snakemake.log[0]):  # noqa: F821
+    from pathlib import Path
+
+    from schedlab.studies.ramp.graphs import trace_graphs
+
+    job = snakemake  # noqa: F821
+    trace_graphs(Path(job.input.config), Path(job.output.graphs), Path(job.output.report))
