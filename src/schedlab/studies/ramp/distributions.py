@@ -13,6 +13,7 @@ from pydantic import Field, model_validator
 
 from schedlab.config.errors import UserError
 from schedlab.config.schema import Settings, setting
+from schedlab.config.seeds import generator
 
 LEAST_DRAWS, DRAWS_PER_STEP = 50_000, 10  # of the skew normal, and for each step of its grid
 BINS = 1000
@@ -116,6 +117,11 @@ def alternatives(settings: DistributionSettings, rng: np.random.Generator) -> tu
     if settings.kind == "one_of":
         return tuple(_distribution(choice, rng) for choice in settings.choices)
     return (_distribution(settings, rng),)
+
+
+def of_scenario(settings: DistributionSettings, seed: int, what: str) -> tuple[Distribution, ...]:
+    """Return the alternatives of a scenario's `what` (beta, gap), whose shapes its root seed decides for every episode and figure."""
+    return alternatives(settings, generator(seed, "ramp", what, "shape"))
 
 
 def choose(found: tuple[Distribution, ...], rng: np.random.Generator) -> Distribution:

@@ -1,0 +1,114 @@
+"""Figures of graphs and of beta: what is drawn, what the caption tells, and what cannot be drawn."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from schedlab.config.contract import FigureSpec, StudyTables
+from schedlab.config.errors import UserError
+from schedlab.config.schema import validate
+from schedlab.config.settings import ThemeSettings
+from schedlab.figures import theme
+from schedlab.studies.ramp import figures_graphs as figures
+from schedlab.studies.ramp.graph import ForwardGraph, training_graph
+from schedlab.studies.ramp.graph_files import write_graphs
+from schedlab.studies.ramp.graph_generator import generated_graphs
+from schedlab.studies.ramp.graph_settings import GeneratorSettings
+
+BETAS = {
+    "a": {"beta": {"kind": "uniform", "low": 0.1, "high": 1.0}},
+    "a_again": {"beta": {"kind": "uniform", "low": 0.1, "high": 1.0}, "load": 2},
+    "b": {"beta": {"kind": "skew_normal", "skewness": 5.0, "low": 0.1, "high": 1.0}},
+    "one": {"beta": {"kind": "fixed", "value": 0.5}},
+    "two": {"beta": {"kind": "one_of", "choices": [{"kind": "fixed", "value": 0.2}, {"kind": "fixed", "value": 0.4}]}},
+}
+
+
+@pytest.fixture(autouse=True)
+def applied_theme():
+    with theme.applied(ThemeSettings()):
+        yield
+
+
+def graph(name: str = "small", cost: float = 1.0, edges=((1, 2), (1, 3), (2, 4), (3, 4), (1, 4))) -> ForwardGraph:
+    costs = [0.0, cost, 2 * cost, cost]
+    kinds = ("Input", "Conv2d", "Conv2d", "Add")
+    return ForwardGraph(name, (1, 2, 3, 4), kinds, costs, [2 * value for value in costs], [8.0] * 4, [0.0, 4.0, 4.0, 0.0], edges)
+
+
+def tables(folder: Path, *graphs: ForwardGraph) -> StudyTables:
+    write_graphs(folder / "graphs.zip", graphs or (graph(),))
+    none = pd.DataFrame()
+    return StudyTables(none, none, none, none, {}, {name: {"graphs": folder / "graphs.zip"} for name in BETAS}, BETAS, {})
+
+
+def spec(kind: str, scenarios: tuple[str, ...] = (), **params) -> FigureSpec:
+    return FigureSpec(kind, kind, "Title", "What is shown.", scenarios=scenarios, params=params)
+
+
+def test_every_drawing_is_there_and_has_its_settings() -> None:
+    assert set(figures.GRAPH_FIGURES) == set(figures.GRAPH_FIGURE_SETTINGS)
+    for place in figures.GRAPH_FIGURES.values():
+        assert callable(getattr(figures, place.partition(":")[2]))
+
+
+def test_ops_lie_in_layers_and_side_by_side() -> None:
+    assert figures.layers(training_graph(graph())).tolist() == [[0, 0], [1, -0.5], [1, 0.5], [2, 0]]
+    backwards = training_graph(graph(edges=((4, 3), (3, 2), (2, 1))))  # ids that fall along the edges
+    assert figures.layers(backwards)[:, 0].tolist() == [3, 2, 1, 0]
+
+
+def test_a_graph_is_drawn_with_a_dot_an_op_and_a_curve_a_dep(tmp_path: Path) -> None:
+    drawing = figures.draw_graphs(tables(tmp_path, graph("first"), graph("second")), spec("graphs"))
+    assert [axes.get_title(loc="left") for axes in drawing.figure.axes] == ["first: 8 ops, 11 deps", "second: 8 ops, 11 deps"]
+    curves, dots = drawing.figure.axes[0].collections
+    assert (len(curves.get_paths()), len(dots.get_offsets())) == (11, 8)
+    sizes = dots.get_sizes()
+    assert sizes.argmax() == 6 and sizes[0] == sizes.min(), "the mate of op 3 takes longest, the input nothing"
+    assert np.allclose(dots.get_offsets()[:4] * [1, -1], dots.get_offsets()[4:])
+    assert drawing.caption == "What is shown. Of the time of a step the slowest op takes: Conv2d 6 of first 33 %, Conv2d 6 of second 33 %."
+
+
+def test_histograms_count_every_op_that_costs_something(tmp_path: Path) -> None:
+    drawing = figures.draw_op_histograms(tables(tmp_path), spec("op_histograms"))
+    heights = [sum(bar.get_height() for bar in axes.patches) for axes in drawing.figure.axes]
+    assert heights == [6, 8, 11]
+    assert drawing.caption.endswith("ops that cost nothing, 2 of 8 in small.")
+
+
+def test_the_table_of_graphs_has_sequential_times(tmp_path: Path) -> None:
+    drawing = figures.draw_graph_table(tables(tmp_path), spec("graph_table", training_steps=50))
+    texts = [text.get_text() for text in drawing.figure.axes[0].texts]
+    assert texts[:8] == ["small", "8", "11", "600.0", "4.00", "0.00", "0.0", "4"]
+    assert "time of 50 steps\n(ms)" in texts
+
+
+def test_densities_of_beta_are_drawn_once_each_and_sum_to_one(tmp_path: Path) -> None:
+    drawing = figures.draw_betas(tables(tmp_path), spec("betas", labels={"b": "tight"}))
+    (axes,) = drawing.figure.axes
+    drawn = {patch.get_label(): patch.get_data() for patch in axes.patches}
+    assert list(drawn) == ["a", "tight", "one", "two", "two (2)"]
+    for steps in drawn.values():
+        assert steps.values @ np.diff(steps.edges) == pytest.approx(1.0)
+    assert "a 0.550 (0.263), tight 0.2" in drawing.caption and "one 0.500 (0.000)" in drawing.caption
+
+
+def test_graphs_without_cost_and_drawn_ones_can_be_shown(tmp_path: Path) -> None:
+    alone = ForwardGraph("alone", (1,), ("Input",), (0.0,), (0.0,), (0.0,), (0.0,), ())
+    drawn = generated_graphs(validate(GeneratorSettings, {"count": 2, "forms": ["mixed"]}), 1)
+    for draw in (figures.draw_graphs, figures.draw_op_histograms, figures.draw_graph_table):
+        drawing = draw(tables(tmp_path, alone, *drawn), spec("graphs"))
+        drawing.figure.savefig(tmp_path / "figure.png")
+        only = draw(tables(tmp_path, alone, *drawn), spec("graphs", graphs=["alone"]))
+        assert "generated" not in only.caption
+
+
+def test_what_cannot_be_shown_is_told(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match=r"params\.graphs: scenario 'a' has no graph 'smal'; did you mean 'small'"):
+        figures.draw_graphs(tables(tmp_path), spec("graphs", graphs=["smal"]))
+    with pytest.raises(UserError, match="scenario 'c' has no beta"):
+        figures.draw_betas(tables(tmp_path), spec("betas", scenarios=("c",)))
