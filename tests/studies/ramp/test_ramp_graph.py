@@ -9,16 +9,16 @@ from schedlab.studies.ramp.graph import ForwardGraph, training_graph
 
 def forward(ids=(1, 2, 3), edges=((1, 2), (2, 3)), cost=None, **changed):
     count = len(ids)
-    values = dict(
-        name="small",
-        ids=ids,
-        kinds=("Conv2d",) * count,
-        forward_cost=range(1, count + 1) if cost is None else cost,
-        backward_cost=[2.0] * count,
-        activation=[10.0 * op for op in ids],
-        parameter=[1.0] * count,
-        edges=edges,
-    )
+    values = {
+        "name": "small",
+        "ids": ids,
+        "kinds": ("Conv2d",) * count,
+        "forward_cost": range(1, count + 1) if cost is None else cost,
+        "backward_cost": [2.0] * count,
+        "activation": [10.0 * op for op in ids],
+        "parameter": [1.0] * count,
+        "edges": edges,
+    }
     return ForwardGraph(**(values | changed))
 
 
@@ -44,28 +44,38 @@ def test_costs_are_scaled_to_seconds():
 
 
 def test_depth_counts_ops_from_the_first_source_and_is_zero_where_it_does_not_lead():
-    graph = training_graph(forward(ids=(1, 2, 3, 4), edges=((1, 2), (2, 3), (2, 4))))  # op 3 is a sink that is not joined
+    branches = forward(ids=(1, 2, 3, 4), edges=((1, 2), (2, 3), (2, 4)))
+    graph = training_graph(branches, join_sinks=False)
     assert dict(zip(graph.ids.tolist(), graph.depth.tolist(), strict=True)) == {1: 1, 2: 2, 3: 3, 4: 3, 8: 6, 7: 5, 6: 0, 5: 4}
 
 
 @pytest.mark.parametrize(
     ("changed", "message"),
     [
-        (dict(ids=(1, 2, 4)), "4 is outside"),
-        (dict(ids=(1, 2, 2)), "2 is given twice"),
-        (dict(edges=((1, 2), (2, 3), (3, 2))), "cycle among ops 2, 3"),
-        (dict(edges=((1, 2), (1, 2))), "edge 1 -> 2 is given twice"),
-        (dict(edges=((1, 9),)), "edge 1 -> 9 names an op"),
-        (dict(cost=(1.0, -1.0, 1.0)), "forward_cost is -1.0"),
-        (dict(activation=(1.0, np.nan, 1.0)), "activation is nan"),
-        (dict(kinds=("A",)), "1 values of kinds for 3 ops"),
-        (dict(ids=(), edges=()), "no ops"),
-        (dict(edge_size=(1.0,)), "1 sizes for 2 edges"),
-        (dict(edge_size=(1.0, -1.0)), "an edge's size"),
-        (dict(edge_size=(1.0, np.nan)), "an edge's size"),
+        ({"ids": (1, 2, 4)}, "4 is outside"),
+        ({"ids": (1, 2, 2)}, "2 is given twice"),
+        ({"edges": ((1, 2), (2, 3), (3, 2))}, "cycle among ops 2, 3"),
+        ({"edges": ((1, 2), (1, 2))}, "edge 1 -> 2 is given twice"),
+        ({"edges": ((1, 9),)}, "edge 1 -> 9 names an op"),
+        ({"cost": (1.0, -1.0, 1.0)}, "forward_cost is -1.0"),
+        ({"activation": (1.0, np.nan, 1.0)}, "activation is nan"),
+        ({"kinds": ("A",)}, "1 values of kinds for 3 ops"),
+        ({"ids": (), "edges": ()}, "no ops"),
+        ({"edge_size": (1.0,)}, "1 sizes for 2 edges"),
+        ({"edge_size": (1.0, -1.0)}, "an edge's size"),
+        ({"edge_size": (1.0, np.nan)}, "an edge's size"),
     ],
 )
 def test_a_graph_that_cannot_be_simulated_is_refused(changed, message):
     with pytest.raises(UserError, match=message) as error:
         forward(**changed)
     assert "graph 'small'" in str(error.value)
+
+
+def test_each_sink_is_followed_by_its_mate_unless_as_published():
+    branches = forward(ids=(1, 2, 3, 4), edges=((1, 2), (2, 3), (2, 4)))
+    edges = [
+        {(int(graph.ids[u]), int(graph.ids[v])) for u, v in graph.edges}
+        for graph in (training_graph(branches), training_graph(branches, join_sinks=False))
+    ]
+    assert edges[0] - edges[1] == {(3, 6)}

@@ -5,14 +5,16 @@ Source: specification of the ramp study, sections 2 and 3 (PAC-ML, arXiv 2301.13
 
 from __future__ import annotations
 
+import hashlib
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
 from schedlab.config.errors import UserError
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class ForwardGraph:
     """The forward pass of one model: n ops and m edges, in the order of the file, which fixes the order of splitting.
 
@@ -93,7 +95,7 @@ class ForwardGraph:
             raise UserError(f"the graph has a cycle among ops {shown}", where=where, expected="a graph without cycles")
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class TrainingGraph:
     """One training step: the n forward ops in file order, then their mates in the same order; 2n ops in all.
 
@@ -127,17 +129,33 @@ class TrainingGraph:
         """Ops of the forward pass, n."""
         return len(self.ids) // 2
 
-    @property
+    @cached_property
     def step_time(self) -> float:
         """Time of one training step on one device: the sum of all costs."""
         return float(sum(self.cost.tolist()))
 
+    @cached_property
+    def total_memory(self) -> float:
+        """Sum of the ops' memory, bytes."""
+        return float(sum(self.memory.tolist()))
 
-def training_graph(forward: ForwardGraph, seconds_per_unit: float = 1.0) -> TrainingGraph:
+    @cached_property
+    def total_dep_size(self) -> float:
+        """Sum of the deps' sizes, bytes."""
+        return float(sum(self.dep_size.tolist()))
+
+    @cached_property
+    def digest(self) -> str:
+        """What the graph is, whatever its name: equal for equal ids, costs, memory, activations and edges."""
+        parts = (self.ids, self.cost, self.memory, self.activation, self.edges, self.dep_size)
+        return hashlib.sha256(b"|".join(part.tobytes() for part in parts)).hexdigest()
+
+
+def training_graph(forward: ForwardGraph, seconds_per_unit: float = 1.0, join_sinks: bool = True) -> TrainingGraph:
     """Mirror a forward pass into a training step; costs become cost x `seconds_per_unit` (specification, section 3).
 
-    Edges: all forward edges, for each u -> v the edge mate(v) -> mate(u), and one join from the highest forward id to its mate.
-    Sinks other than the highest id are not joined: their mates are sources of the backward pass and ready at once.
+    Edges: all forward edges, for each u -> v the edge mate(v) -> mate(u), and a join from the highest forward id to its mate.
+    join_sinks: the other sinks are joined to their mates as well; as published, these mates are ready at time 0.
     """
     count = forward.num_ops
     ids = np.concatenate([forward.ids, 2 * count + 1 - forward.ids])
@@ -145,13 +163,16 @@ def training_graph(forward: ForwardGraph, seconds_per_unit: float = 1.0) -> Trai
     pairs = [(position[u], position[v]) for u, v in forward.edges.tolist()]
     pairs += [(v + count, u + count) for u, v in pairs]
     pairs.append((position[count], position[count + 1]))
+    if join_sinks:
+        sinks = set(range(count)) - {u for u, _ in pairs}
+        pairs += [(sink, sink + count) for sink in sorted(sinks)]
     edges = np.array(pairs, dtype=np.int64)
     order = np.argsort(edges[:, 0], kind="stable")  # file order within a source
     memory = np.tile(forward.activation + forward.parameter, 2)
     activation = np.tile(forward.activation, 2)
     dep_size = activation[edges[:, 0]]
     if forward.edge_size is not None:
-        dep_size[:-1] = np.tile(forward.edge_size, 2)
+        dep_size[: 2 * len(forward.edges)] = np.tile(forward.edge_size, 2)
     return TrainingGraph(
         name=forward.name,
         ids=_frozen(ids),
@@ -189,12 +210,15 @@ def _ops_on_cycles(count: int, edges: np.ndarray) -> list[int]:
         children[source].append(destination)
         parents[destination] += 1
     free = [op for op in children if parents[op] == 0]
-    for op in free:
+    left = set(children)
+    while free:
+        op = free.pop()
+        left.remove(op)
         for child in children[op]:
             parents[child] -= 1
             if parents[child] == 0:
                 free.append(child)
-    return sorted(set(children) - set(free))
+    return sorted(left)
 
 
 def _first_wrong_id(ids: np.ndarray, count: int) -> str:

@@ -1,0 +1,220 @@
+"""Recorded runs of the published system (schema ramp-truth/1): reading their inputs.
+
+The inputs hold all realised random draws: which job arrived when, and what was decided. Raises UserError for whatever is wrong.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from schedlab.config.errors import UserError
+from schedlab.config.json_files import read_json
+from schedlab.studies.ramp.graph import ForwardGraph, TrainingGraph, training_graph
+from schedlab.studies.ramp.jobs import Job, ListedJobs, PoolRanges, pool_ranges
+from schedlab.studies.ramp.legacy import LegacySettings
+from schedlab.studies.ramp.topology import Ramp
+
+SCHEMA = "ramp-truth/1"
+OP = "[id, kind, forward time, backward time, activation bytes, parameter bytes]"
+WHAT = f"a recorded run (schema {SCHEMA})"
+
+
+@dataclass(frozen=True)
+class Case:
+    """A recorded run without its results. memory: bytes of a device; actions: by job index, those that were recorded.
+
+    drawn  what `expected` says of the jobs' random degrees and placements, by job index (draws that the inputs do not hold)
+    """
+
+    topology: Ramp
+    memory: float
+    graphs: Mapping[str, TrainingGraph]
+    jobs: tuple[Job, ...]
+    source: ListedJobs
+    ranges: PoolRanges
+    quantum: float
+    most: int
+    actions: Mapping[int, int]
+    agent: str | None
+    partitioner: str | None
+    placer: str
+    end: float
+    queue_capacity: int
+    reuse: bool
+    drawn: Mapping[int, Mapping[str, Any]]
+
+    @property
+    def has_agent(self) -> bool:
+        """Whether a policy chose the degrees; else the cluster was driven by a partitioner."""
+        return self.partitioner is None
+
+
+class _Reader:
+    """Typed access to the keys of one JSON object; mistakes name file and key."""
+
+    def __init__(self, values: Any, where: str) -> None:
+        self.where = where
+        self.values = self.typed(values, dict, where, "an object")
+
+    def typed(self, value: Any, kind: type | tuple[type, ...], where: str, expected: str) -> Any:
+        if not isinstance(value, kind) or (isinstance(value, bool) and kind is not bool):
+            raise UserError(f"is {_shown(value)}", where=where, expected=expected)
+        return value
+
+    def get(self, key: str, kind: type | tuple[type, ...], expected: str, default: Any = ...) -> Any:
+        where = f"{self.where}.{key}"
+        if key not in self.values or (self.values[key] is None and default is not ...):
+            if default is ...:
+                raise UserError("the key is missing", where=where, expected=expected)
+            return default
+        return self.typed(self.values[key], kind, where, expected)
+
+    def number(self, key: str, default: Any = ...) -> float:
+        if self.values.get(key) == "inf":
+            return math.inf
+        return float(self.get(key, (int, float), "a number", default))
+
+    def whole(self, key: str, default: Any = ...) -> int:
+        return self.get(key, int, "a whole number", default)
+
+    def section(self, key: str) -> _Reader:
+        return _Reader(self.get(key, dict, "an object"), f"{self.where}.{key}")
+
+
+def _shown(value: Any) -> str:
+    text = repr(value)
+    return text if len(text) < 40 else f"{text[:36]} ..."
+
+
+def read_case(path: Path | str, legacy: LegacySettings) -> Case:
+    """Return the inputs of a recorded run. Raises UserError."""
+    document = _Reader(read_json(path, WHAT), str(path))
+    if document.values.get("schema", SCHEMA) != SCHEMA:
+        raise UserError(f"the schema is {_shown(document.values['schema'])}", where=f"{path}.schema", expected=SCHEMA)
+    inputs = document.section("inputs")
+    graphs = _graphs(inputs, join_sinks=not legacy.sinks_unjoined)
+    jobs, times = _jobs(inputs, graphs)
+    decisions = inputs.get("decisions", list, "a list", default=[])
+    expected = document.values.get("expected")
+    recorded = expected.get("jobs") if isinstance(expected, dict) else None
+    drawn = {int(number): job for number, job in (recorded or {}).items() if number.isdigit() and isinstance(job, dict)}
+    return Case(
+        topology=_topology(inputs.section("topology"), legacy),
+        memory=inputs.section("device").number("memory_bytes"),
+        graphs=graphs,
+        jobs=jobs,
+        source=ListedJobs(jobs, times, _later(inputs, jobs, times)),
+        ranges=_ranges(inputs, graphs, jobs),
+        quantum=inputs.number("min_op_run_time_quantum"),
+        most=inputs.whole("max_partitions_per_op"),
+        actions=_actions(decisions, f"{inputs.where}.decisions"),
+        agent=inputs.get("agent", str, "a name or null", default=None),
+        partitioner=inputs.get("op_partitioner", str, "a name or null", default=None),
+        placer=inputs.get("op_placer", str, "a name", default="ramp_first_fit"),
+        end=inputs.number("max_simulation_time", math.inf),
+        queue_capacity=inputs.whole("queue_capacity", 10),
+        reuse=inputs.get("cache", bool, "true or false", default=True),
+        drawn=drawn,
+    )
+
+
+def _topology(values: _Reader, legacy: LegacySettings) -> Ramp:
+    return Ramp(
+        groups=values.whole("communication_groups"),
+        racks=values.whole("racks_per_group"),
+        servers=values.whole("servers_per_rack"),
+        channels=values.whole("channels", 1),
+        node_bandwidth=values.number("node_bandwidth", 1.6e12),
+        propagation_latency=values.number("propagation_latency", 1.25e-6),
+        io_latency=values.number("io_latency", 100e-9),
+        free_inside_racks=legacy.free_inside_racks,
+        bandwidth_shared_twice=legacy.bandwidth_shared_twice,
+    )
+
+
+def _graphs(inputs: _Reader, join_sinks: bool) -> dict[str, TrainingGraph]:
+    found = {}
+    section = inputs.section("graphs")
+    for name in section.values:
+        graph = section.section(name)
+        ops = [_op(op, f"{graph.where}.ops.{at}") for at, op in enumerate(graph.get("ops", list, "a list"))]
+        edges = graph.get("edges", list, "a list")
+        for at, edge in enumerate(edges):
+            if not (isinstance(edge, list) and len(edge) == 2 and all(isinstance(op, int) for op in edge)):
+                raise UserError(f"is {_shown(edge)}", where=f"{graph.where}.edges.{at}", expected="[op id, op id]")
+        ids, kinds, forward, backward, activation, parameter = ([op[place] for op in ops] for place in range(6))
+        made = ForwardGraph(name, ids, [str(kind) for kind in kinds], forward, backward, activation, parameter, edges)
+        found[name] = training_graph(made, join_sinks=join_sinks)
+    if not found:
+        raise UserError("there are no graphs", where=section.where, expected="at least one")
+    return found
+
+
+def _op(values: Any, where: str) -> list[Any]:
+    """One op; an activation that is a list of sizes counts as their sum."""
+    if not isinstance(values, list) or len(values) != 6:
+        raise UserError(f"is {_shown(values)}", where=where, expected=OP)
+    sizes = values[4] if isinstance(values[4], list) else [values[4]]
+    numbers = [values[0], values[2], values[3], values[5], *sizes]
+    if any(isinstance(value, bool) or not isinstance(value, (int, float)) for value in numbers) or not isinstance(values[0], int):
+        raise UserError(f"is {_shown(values)}", where=where, expected=OP)
+    return [*values[:4], sum(sizes), values[5]]
+
+
+def _jobs(inputs: _Reader, graphs: Mapping[str, TrainingGraph]) -> tuple[tuple[Job, ...], list[float]]:
+    steps, jobs, times = inputs.whole("training_steps"), [], []
+    arrivals = inputs.get("arrivals", list, "a list")
+    if not arrivals:
+        raise UserError("no job arrives", where=f"{inputs.where}.arrivals", expected="at least one")
+    for at, values in enumerate(arrivals):
+        arrival = _Reader(values, f"{inputs.where}.arrivals.{at}")
+        model = arrival.get("model", str, "the name of a graph")
+        if model not in graphs:
+            raise UserError(f"there is no graph '{model}'", where=f"{arrival.where}.model", expected=f"one of {', '.join(sorted(graphs))}")
+        job_id = arrival.get("job_id", (int, str), "a number", default=at)
+        jobs.append(Job(at, int(job_id) if str(job_id).isdigit() else at, graphs[model], steps, arrival.number("max_acceptable_jct_frac")))
+        times.append(arrival.number("time"))
+        if times != sorted(times):
+            raise UserError(
+                f"arrives at {times[-1]} s, before the job ahead of it", where=f"{arrival.where}.time", expected="times in order"
+            )
+    return tuple(jobs), times
+
+
+def _later(inputs: _Reader, jobs: tuple[Job, ...], times: list[float]) -> float:
+    """When the job after the last recorded one would have come: recorded runs may end before their pool is empty."""
+    interarrival = inputs.values.get("interarrival")
+    pool = len(inputs.values["graphs"]) * inputs.whole("replication", 1)
+    left = inputs.values.get("sampling", "remove") != "remove" or len(jobs) < pool
+    if not left or not isinstance(interarrival, (int, float)):
+        return math.inf
+    return times[-1] + interarrival
+
+
+def _ranges(inputs: _Reader, graphs: Mapping[str, TrainingGraph], jobs: tuple[Job, ...]) -> PoolRanges:
+    """The pool's ranges: every graph is in it, with the recorded betas and those that the inputs list."""
+    fractions = inputs.values.get("max_acceptable_jct_frac")
+    listed = fractions if isinstance(fractions, list) else [fractions] if isinstance(fractions, (int, float)) else []
+    order = list(graphs.values())
+    pairs = [(order.index(job.graph), job.beta) for job in jobs]
+    pairs += [(number, float(beta)) for number in range(len(order)) for beta in listed]
+    members, betas = zip(*pairs, strict=True)
+    return pool_ranges(order, np.array(members), np.array(betas), jobs[0].steps)
+
+
+def _actions(decisions: list[Any], where: str) -> dict[int, int]:
+    found: dict[int, int] = {}
+    for at, values in enumerate(decisions):
+        decision = _Reader(values, f"{where}.{at}")
+        action = decision.get("action", int, "a whole number", default=None)
+        if action is not None:
+            if action < 0:
+                raise UserError(f"is {action}", where=f"{decision.where}.action", expected="0 or a number of shards")
+            found[decision.whole("job_idx", at)] = action
+    return found

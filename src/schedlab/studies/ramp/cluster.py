@@ -1,0 +1,236 @@
+"""The cluster: jobs arrive one by one, are mounted or blocked, and run for exactly their look-ahead duration.
+
+Jobs share no server, and on RAMP no channel, so that a mounted job's end is known at once and time goes from event to event.
+Source: specification of the ramp study, section 11.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from schedlab.config.errors import UserError
+from schedlab.studies.ramp.jobs import Job, JobSource
+from schedlab.studies.ramp.legacy import LegacySettings
+from schedlab.studies.ramp.lookahead import Lookahead
+from schedlab.studies.ramp.partitioning import Partition
+from schedlab.studies.ramp.placement_rules import PlacementRules
+from schedlab.studies.ramp.placers import Placement, Room
+from schedlab.studies.ramp.statistics import BlockedJob, CompletedJob, EpisodeRecord, episode_statistics, step_statistics
+from schedlab.studies.ramp.timing import JobTimes, Timing
+
+DUE = 1e-7  # s; what is nearer than this has happened
+REJECTED = "rejected_by_agent"
+TOO_SLOW = "max_acceptable_jct_exceeded"
+QUEUE_FULL = "queue_full"
+CUT_OFF = "simulation_ended_while_running"
+PARTS = ("op_partition", "op_placement", "op_schedule", "dep_placement", "dep_schedule")
+
+
+@dataclass(frozen=True, eq=False)
+class JobPlan:
+    """How a job is to run: its shards and their servers. (Priorities decide only ties that no duration depends on.)"""
+
+    split: Partition
+    placement: Placement
+
+
+@dataclass(frozen=True, eq=False)
+class RunningJob:
+    """A mounted job.
+
+    started, duration, communication, computation  s, over all training steps; utilisation: share of the mounted workers' time
+    rates  what it adds to a step, per second: information processed in the order of statistics.INFO; then overhead fractions,
+           utilisation, workers, channels
+    """
+
+    job: Job
+    plan: JobPlan
+    timing: Timing
+    lookahead: Lookahead
+    started: float
+    duration: float
+    communication: float
+    computation: float
+    utilisation: float
+    rates: tuple[float, ...]
+
+
+@dataclass(frozen=True)
+class ClusterLimits:
+    """How many jobs may wait, and when the simulation ends (s)."""
+
+    queue_capacity: int = 10
+    end: float = math.inf
+
+    def __post_init__(self) -> None:
+        """Refuse what cannot be."""
+        if self.queue_capacity < 0:
+            raise UserError(f"a queue of {self.queue_capacity} jobs", where="queue_capacity", expected="at least 0")
+        if not self.end > 0:
+            raise UserError(f"the simulation ends at {self.end} s", where="max_simulation_time", expected="a time above 0")
+
+
+class Cluster:
+    """A simulation that a manager or an environment steps: decide on the jobs in `queue`, call `step`, until `done`.
+
+    memory  float64[servers], bytes of each server
+    """
+
+    def __init__(
+        self, times: JobTimes, rules: PlacementRules, memory: np.ndarray, source: JobSource, limits: ClusterLimits | None = None
+    ) -> None:
+        self.times, self.rules, self.memory = times, rules, np.asarray(memory, dtype=np.float64)
+        self.legacy: LegacySettings = times.legacy
+        self.limits = limits or ClusterLimits()
+        self.num_workers = times.topology.num_servers
+        if self.memory.shape != (self.num_workers,):
+            raise UserError(
+                f"{self.memory.size} memory sizes for {self.num_workers} servers", where="device", expected="one for each server"
+            )
+        self._source = source
+        self.reset(source)
+
+    def reset(self, source: JobSource) -> None:
+        """Empty the cluster and let the first job of a source arrive at time 0. Raises UserError where there is none."""
+        self._source = source
+        self.time = 0.0
+        self.queue: list[Job] = []
+        self.running: list[RunningJob] = []
+        self.taken = 0  # bits of the servers that jobs hold
+        self.mounted_before = 0  # workers that were mounted in the last tick
+        self.record = EpisodeRecord()
+        self.outcome: RunningJob | BlockedJob | None = None  # of the job that was decided on last
+        self._left: list[float] = []
+        self._arrive()
+
+    @property
+    def mounted_workers(self) -> int:
+        """Workers with a job."""
+        return self.taken.bit_count()
+
+    @property
+    def done(self) -> bool:
+        """Whether the time is over, or nothing waits, runs or will arrive."""
+        return self.time >= self.limits.end or not (self.queue or self.running or math.isfinite(self.next_arrival))
+
+    def room(self) -> Room:
+        """Return what a placer may use now."""
+        return Room(self.taken, self.memory)
+
+    def statistics(self) -> dict[str, object]:
+        """Return the statistics of the episode so far."""
+        return episode_statistics(self.record, self.time)
+
+    def step(self, decisions: Mapping[int, JobPlan | str]) -> dict[str, object]:
+        """Block or mount the waiting jobs, then go on to the next arrival, completion, or the end; return the step's statistics.
+
+        decisions  by job index: a plan, or the cause for which the job is blocked; a waiting job that is not named is rejected
+        Raises UserError for a job that does not wait, and for a plan that takes servers of others or more memory than there is.
+        """
+        blocked_before, arrived_before = len(self.record.blocked), self.record.arrived
+        completed_before = len(self.record.completed)
+        if unknown := set(decisions) - {job.index for job in self.queue}:
+            raise UserError(f"job {min(unknown)} does not wait", where="action", expected="jobs of the queue")
+        waiting, self.queue = self.queue, []
+        for job in waiting:
+            self._decide(job, decisions.get(job.index, REJECTED))
+        tick = self._next_event()
+        found = step_statistics(self.running, self.num_workers, self.time, tick)
+        self.mounted_before = self.mounted_workers
+        self._advance(tick)
+        found |= {
+            "step_counter": len(self.record.steps),
+            "num_jobs_arrived": self.record.arrived - arrived_before,
+            "num_jobs_completed": len(self.record.completed) - completed_before,
+            "num_jobs_blocked": len(self.record.blocked) - blocked_before,
+            "job_queue_length": len(self.queue),
+        }
+        self.record.steps.append(found)
+        return found
+
+    def _decide(self, job: Job, decision: JobPlan | str) -> None:
+        if isinstance(decision, str):
+            self._block(job, decision)
+            return
+        mask = decision.placement.mask
+        if mask & self.taken:
+            raise UserError(f"job {job.index} takes a worker of another job", where="action", expected="workers of one job only")
+        timing, lookahead = self.times.lookahead(decision.split, decision.placement)
+        running = self._running(job, decision, timing, lookahead)
+        self.outcome = running
+        if running.duration > job.time_limit:
+            self._block(job, TOO_SLOW)
+            return
+        self.taken |= mask
+        self.running.append(running)
+        self._left.append(running.duration)
+
+    def _running(self, job: Job, plan: JobPlan, timing: Timing, lookahead: Lookahead) -> RunningJob:
+        duration = job.steps * lookahead.time
+        communication, computation = job.steps * lookahead.communication, job.steps * lookahead.computation
+        busy_steps = 1 if self.legacy.utilisation_of_one_step else job.steps
+        utilisation = busy_steps * lookahead.busy / timing.workers / duration if duration else 0.0
+        split, graph = plan.split, job.graph
+        information = (
+            split.total_memory,
+            split.total_dep_size,
+            timing.flow_size,
+            split.total_memory + split.total_dep_size,
+            graph.total_memory,
+            graph.total_dep_size,
+            graph.total_memory + graph.total_dep_size,
+        )
+        per = 1 / duration if duration else 0.0
+        rates = (*(amount * per for amount in information), computation * per, communication * per, utilisation)
+        rates = (*rates, timing.workers, timing.channels)
+        return RunningJob(job, plan, timing, lookahead, self.time, duration, communication, computation, utilisation, rates)
+
+    def _block(self, job: Job, cause: str) -> None:
+        blocked = BlockedJob(job, cause, self.time)
+        self.record.blocked.append(blocked)
+        if cause not in (QUEUE_FULL, CUT_OFF):
+            self.outcome = blocked
+
+    def _next_event(self) -> float:
+        """Seconds to the next arrival, completion, or the end; 0 where nothing will ever happen (as published: infinity)."""
+        tick = min([self.next_arrival - self.time, self.limits.end - self.time, *self._left])
+        if math.isinf(tick) and not self.legacy.endless_last_step:
+            return 0.0
+        return max(tick, 0.0)
+
+    def _advance(self, tick: float) -> None:
+        self.time += tick
+        self._left = [left - tick for left in self._left]
+        if min(self._left, default=math.inf) <= DUE:
+            self._complete()
+        if self.time < self.limits.end and self.next_arrival - self.time <= DUE:
+            self._arrive()
+        if self.done and self.running and self.legacy.running_jobs_blocked:
+            for running in self.running:
+                self._block(running.job, CUT_OFF)
+            self.running, self._left, self.taken = [], [], 0
+
+    def _complete(self) -> None:
+        still, left = [], []
+        for running, seconds in zip(self.running, self._left, strict=True):
+            if seconds <= DUE:
+                self.record.completed.append(CompletedJob(running, self.time))
+                self.taken &= ~running.plan.placement.mask
+            else:
+                still.append(running)
+                left.append(seconds)
+        self.running, self._left = still, left
+
+    def _arrive(self) -> None:
+        job = self._source.draw(self.record.arrived)
+        self.next_arrival = self._source.next_arrival(self.time)
+        gap = self.next_arrival - self.time
+        self.record.load_rates.append(job.demand / gap if gap > 0 else math.inf)
+        if len(self.queue) >= self.limits.queue_capacity:
+            self._block(job, QUEUE_FULL)
+        else:
+            self.queue.append(job)

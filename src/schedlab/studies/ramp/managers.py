@@ -1,0 +1,89 @@
+"""From a job and a number of shards to a plan: partitioner and placer together.
+
+Source: specification of the ramp study, section 8.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+
+from schedlab.studies.ramp.cluster import Cluster, JobPlan
+from schedlab.studies.ramp.graph import TrainingGraph
+from schedlab.studies.ramp.jobs import Job
+from schedlab.studies.ramp.partitioning import Partition
+from schedlab.studies.ramp.placers import Placement, Room, first_fit, fits, place_at_random, shapes_of_job
+
+Shaper = Literal["none", "first_fit", "random"]
+NO_PARTITION, NO_PLACEMENT = "op_partition", "op_placement"
+
+
+@dataclass(frozen=True)
+class Manager:
+    """Quantum partitioner and a placer.
+
+    quantum  s, aimed run time of a forward shard
+    placer   first_fit or random; shaper: a block of as many servers as the largest degree is chosen first, and the job stays in it
+    random   for what draws
+    """
+
+    quantum: float = 0.01
+    placer: Literal["first_fit", "random"] = "first_fit"
+    shaper: Shaper = "none"
+    random: np.random.Generator | None = None
+
+    def plan(self, cluster: Cluster, job: Job, most: int) -> JobPlan | str:
+        """Return how a job is split at most `most` ways and placed, or the part that failed. Raises UserError for an odd `most`."""
+        if most == 0:
+            return NO_PARTITION
+        return self.place(cluster, cluster.times.split_by_quantum(job.graph, most, self.quantum))
+
+    def place(self, cluster: Cluster, split: Partition) -> JobPlan | str:
+        """Return the plan of a partitioned job, or the part that failed."""
+        room = cluster.room()
+        if self.shaper != "none":
+            shaped = self._shape(cluster, split, room)
+            if shaped is None:
+                return NO_PLACEMENT
+            room = Room(room.taken, room.memory, shaped)
+        placement = self._place(cluster, split, room)
+        return JobPlan(split, placement) if placement is not None else NO_PLACEMENT
+
+    def _place(self, cluster: Cluster, split: Partition, room: Room) -> Placement | None:
+        if self.placer == "first_fit":
+            return first_fit(split, cluster.rules, room, cluster.legacy.memory_of_forward_only)
+        placement = place_at_random(split, room, self._draws())
+        return placement if placement is not None and fits(split, placement, room.memory) else None
+
+    def _shape(self, cluster: Cluster, split: Partition, room: Room) -> int | None:
+        masks = shapes_of_job(split.max_degree, cluster.rules.blocks(split.max_degree), room)
+        if not masks:
+            return None
+        return masks[0] if self.shaper == "first_fit" else masks[int(self._draws().integers(len(masks)))]
+
+    def _draws(self) -> np.random.Generator:
+        if self.random is None:
+            raise ValueError("this manager draws and needs a random generator")
+        return self.random
+
+
+def random_degrees(graph: TrainingGraph, most: int, random: np.random.Generator, legacy: bool = False) -> np.ndarray:
+    """Return int64[2n]: a random degree of 1 or an even number up to `most` for each forward op and its mate.
+
+    legacy  as published: any number from 1 on, so that odd ones are drawn, which no partition accepts
+    """
+    choices = list(range(1, most + 1)) if legacy else [1, *range(2, most + 1, 2)]
+    forward = random.choice(choices, size=graph.num_forward)
+    return np.concatenate([forward, forward]).astype(np.int64)
+
+
+Planner = Callable[[Cluster, Job], JobPlan | str]
+
+
+def run_to_end(cluster: Cluster, planner: Planner) -> None:
+    """Step a cluster until it is done, planning each waiting job as `planner` says."""
+    while not cluster.done:
+        cluster.step({job.index: planner(cluster, job) for job in cluster.queue[:1]} if cluster.queue else {})

@@ -1,0 +1,182 @@
+"""Which servers a partitioned job takes: first fit over legal blocks, and placement at random.
+
+Source: specification of the ramp study, section 8. Sets of servers are Python integers, bit s for server s.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Sequence
+from dataclasses import dataclass
+from weakref import WeakKeyDictionary
+
+import numpy as np
+
+from schedlab.studies.ramp.graph import TrainingGraph
+from schedlab.studies.ramp.partitioning import Partition
+from schedlab.studies.ramp.placement_rules import Block, PlacementRules, make_block
+
+
+@dataclass(frozen=True)
+class Placement:
+    """Servers of each op (positions, both passes): shard j of op i runs on blocks[i].servers[j]; mask has the bits of all."""
+
+    blocks: tuple[Block, ...]
+    mask: int
+
+
+@dataclass(frozen=True)
+class Room:
+    """What a placer may use: servers that are taken by others (bits) and the memory of each server in bytes, float64[servers].
+
+    allowed  the only servers that it may use (bits), or None for all
+    """
+
+    taken: int
+    memory: np.ndarray
+    allowed: int | None = None
+
+    @property
+    def closed(self) -> int:
+        """Bits of the servers that may not be used."""
+        every = (1 << len(self.memory)) - 1
+        return self.taken if self.allowed is None else self.taken | (every & ~self.allowed)
+
+
+@dataclass(frozen=True)
+class VisitOrder:
+    """Forward ops (positions) in the order in which they are placed, and the parents of each in edge order."""
+
+    ops: tuple[int, ...]
+    parents: tuple[tuple[int, ...], ...]
+
+
+_ORDERS: WeakKeyDictionary[TrainingGraph, VisitOrder] = WeakKeyDictionary()
+
+
+def visit_order(graph: TrainingGraph) -> VisitOrder:
+    """Return Kahn's order of the forward pass: all sources in file order, then children as their last parent is visited."""
+    if graph in _ORDERS:
+        return _ORDERS[graph]
+    count = graph.num_forward
+    children: list[list[int]] = [[] for _ in range(count)]
+    parents: list[list[int]] = [[] for _ in range(count)]
+    for source, destination in graph.edges.tolist():
+        if source < count and destination < count:
+            children[source].append(destination)
+            parents[destination].append(source)
+    waiting = [len(found) for found in parents]
+    queue = deque(op for op in range(count) if waiting[op] == 0)
+    order = []
+    while queue:
+        op = queue.popleft()
+        order.append(op)
+        for child in children[op]:
+            waiting[child] -= 1
+            if waiting[child] == 0:
+                queue.append(child)
+    _ORDERS[graph] = VisitOrder(tuple(order), tuple(map(tuple, parents)))
+    return _ORDERS[graph]
+
+
+def placement_order(partition: Partition) -> np.ndarray:
+    """Return int64[shards]: the shards as they are placed, op by op in visiting order, each followed by its mate's."""
+    count = partition.graph.num_forward
+    ops = [op for forward in visit_order(partition.graph).ops for op in (forward, forward + count)]
+    return np.concatenate([np.arange(partition.degrees[op]) + partition.first_shard[op] for op in ops])
+
+
+def first_fit(partition: Partition, rules: PlacementRules, room: Room, forward_only: bool = False) -> Placement | None:
+    """Place each op on its parent's servers where there are as many, else on the first free legal block; None where one finds none.
+
+    forward_only  as published: the backward pass reserves no memory, and servers are reused if the sum of their memory suffices
+    """
+    if partition.most_memory_of_a_server <= float(room.memory.min()):
+        return _first_fit_by_degree(partition, rules, room)
+    placement = _first_fit_with_memory(partition, rules, room, forward_only)
+    if placement is None or not fits(partition, placement, room.memory):
+        return None
+    return placement
+
+
+def _first_fit_by_degree(partition: Partition, rules: PlacementRules, room: Room) -> Placement | None:
+    """First fit where memory never decides: all ops of one degree take the same block, for own servers stay free to the job."""
+    closed, found = room.closed, {}
+    for degree in partition.distinct_degrees:
+        block = next((block for block in rules.blocks(degree) if not block.mask & closed), None)
+        if block is None:
+            return None
+        found[degree] = block
+    mask = 0
+    for block in found.values():
+        mask |= block.mask
+    return Placement(tuple(map(found.__getitem__, partition.degree_list)), mask)
+
+
+def _first_fit_with_memory(partition: Partition, rules: PlacementRules, room: Room, forward_only: bool) -> Placement | None:
+    graph, count = partition.graph, partition.graph.num_forward
+    order = visit_order(graph)
+    free = room.memory.copy()
+    blocks: list[Block | None] = [None] * graph.num_ops
+    mask = 0
+    for op in order.ops:
+        degree = int(partition.degrees[op])
+        needed = float(graph.memory[op]) * (1 if forward_only else 2)
+        block = None
+        for parent in order.parents[op]:
+            candidate = blocks[parent]
+            if candidate is not None and len(candidate.servers) == degree:
+                left = free[list(candidate.servers)]
+                if (left.sum() >= needed) if forward_only else (left.min() >= needed / degree):
+                    block = candidate
+                    break
+        if block is None:
+            block = _free_block(rules.blocks(degree), room.closed, free, needed / degree)
+        if block is None:
+            return None
+        free[list(block.servers)] -= needed / degree
+        blocks[op] = blocks[op + count] = block
+        mask |= block.mask
+    return Placement(tuple(blocks), mask)
+
+
+def _free_block(blocks: Sequence[Block], closed: int, free: np.ndarray, needed: float) -> Block | None:
+    short = closed
+    for server in np.flatnonzero(free < needed).tolist():
+        short |= 1 << server
+    return next((block for block in blocks if not block.mask & short), None)
+
+
+def fits(partition: Partition, placement: Placement, memory: np.ndarray) -> bool:
+    """Return whether all shards, of both passes, fit into the memory of their servers (bytes, float64[servers])."""
+    load = np.zeros(len(memory))
+    for op, block in enumerate(placement.blocks):
+        np.add.at(load, list(block.servers), partition.graph.memory[op] / partition.degrees[op])
+    return bool((load <= memory).all())
+
+
+def place_at_random(partition: Partition, room: Room, random: np.random.Generator) -> Placement | None:
+    """Place each shard, as they are visited, on any free server with enough memory left; None where there is none."""
+    count, free = partition.graph.num_forward, room.memory.copy()
+    closed = room.closed
+    open_servers = np.array([server for server in range(len(free)) if not closed >> server & 1], dtype=np.int64)
+    blocks: list[Block | None] = [None] * partition.graph.num_ops
+    mask = 0
+    for forward in visit_order(partition.graph).ops:
+        for op in (forward, forward + count):
+            needed = float(partition.graph.memory[op] / partition.degrees[op])
+            servers = []
+            for _ in range(int(partition.degrees[op])):
+                candidates = open_servers[free[open_servers] >= needed]
+                if not len(candidates):
+                    return None
+                servers.append(int(random.choice(candidates)))
+                free[servers[-1]] -= needed
+            blocks[op] = Block(tuple(servers), make_block(tuple(set(servers))).mask)
+            mask |= blocks[op].mask
+    return Placement(tuple(blocks), mask)
+
+
+def shapes_of_job(degree: int, blocks: Sequence[Block], room: Room) -> list[int]:
+    """Return the masks of the free blocks of exactly `degree` servers that a placement shaper may choose from, in scan order."""
+    return [block.mask for block in blocks if len(block.servers) == degree and not block.mask & room.closed]

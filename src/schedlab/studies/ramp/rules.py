@@ -1,0 +1,111 @@
+"""Rules that choose how far a job may be split: the published baselines and fixed degrees.
+
+Source: specification of the ramp study, sections 8 and 15. A rule is a function (decision) -> action; 0 rejects the job.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from schedlab.config.errors import UserError, did_you_mean
+from schedlab.studies.ramp.jobs import Job
+
+
+@dataclass(frozen=True, eq=False)
+class Decision:
+    """A waiting job and what may be done with it. mask: int16[most + 1], 1 for a valid action; random: for rules that draw."""
+
+    job: Job
+    mask: np.ndarray
+    random: np.random.Generator
+
+    @property
+    def valid(self) -> list[int]:
+        """Valid actions that accept the job, in ascending order."""
+        return (np.flatnonzero(self.mask[1:]) + 1).tolist()
+
+
+Rule = Callable[[Decision], int]
+
+
+def sequential(decision: Decision) -> int:
+    """Whole: one shard an op."""
+    return 1 if decision.mask[1] else 0
+
+
+def smallest(decision: Decision) -> int:
+    """Split two ways, or not at all where only that is valid (published as `min`)."""
+    valid = decision.valid
+    return (2 if len(valid) > 1 and 2 in valid else valid[0]) if valid else 0
+
+
+def para_max(decision: Decision) -> int:
+    """As far as is valid: maximum parallelisation."""
+    return max(decision.valid, default=0)
+
+
+def at_random(decision: Decision) -> int:
+    """Any valid number of shards, all alike."""
+    return int(decision.random.choice(decision.valid)) if decision.valid else 0
+
+
+def capped(cap: int) -> Rule:
+    """Return the rule SiP-ML: as far as is valid, at most `cap`; a cap that is not valid itself rejects the job."""
+
+    def rule(decision: Decision) -> int:
+        degree = min(cap, para_max(decision))
+        return degree if degree and decision.mask[degree] else 0
+
+    return rule
+
+
+def fixed(degree: int) -> Rule:
+    """Return the rule that splits `degree` ways, or as far below as is valid."""
+
+    def rule(decision: Decision) -> int:
+        return max((action for action in decision.valid if action <= degree), default=0)
+
+    return rule
+
+
+def para_min(decision: Decision) -> int:
+    """As little as the job's limit asks for: the smallest valid number of shards of at least 1 / beta, else the largest."""
+    needed = math.ceil(decision.job.sequential_time / decision.job.time_limit)
+    valid = decision.valid
+    return min((action for action in valid if action >= needed), default=max(valid, default=0))
+
+
+RULES: dict[str, Rule] = {
+    "sequential": sequential,
+    "smallest": smallest,
+    "para_max": para_max,
+    "para_min": para_min,
+    "random": at_random,
+    "sip_ml": capped(16),
+    **{f"fixed_{degree}": fixed(degree) for degree in (1, 2, 4, 6, 8, 16)},
+}
+ALIASES = {  # names of the published system
+    "none": "sequential",
+    "no_parallelism": "sequential",
+    "min": "smallest",
+    "min_parallelism": "smallest",
+    "max": "para_max",
+    "max_parallelism": "para_max",
+    "acceptable_jct": "para_min",
+    "random_parallelism": "random",
+}
+
+
+def rule_named(name: str, where: str = "policy") -> Rule:
+    """Return a rule by its name here or in the published system, or fixed_<degree>. Raises UserError."""
+    known = ALIASES.get(name.lower(), name.lower())
+    if known in RULES:
+        return RULES[known]
+    head, _, degree = known.rpartition("_")
+    if head == "fixed" and degree.isdigit() and int(degree) > 0:
+        return fixed(int(degree))
+    raise UserError(f"there is no rule '{name}'", where=where, remedy=did_you_mean(known, [*RULES, *ALIASES]))

@@ -1,0 +1,142 @@
+"""Durations of placed jobs, computed once for each distinct job and kept.
+
+A duration depends on the graph, the degrees, the placement up to the symmetry of the topology, the devices, and on the parameters of
+topology and cost model; the last belong to one `JobTimes`. What is kept is bounded.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Callable, Hashable
+from dataclasses import dataclass
+from typing import TypeVar
+
+import numpy as np
+
+from schedlab.studies.ramp.communication import CommunicationModel, Traffic
+from schedlab.studies.ramp.graph import TrainingGraph
+from schedlab.studies.ramp.legacy import LegacySettings
+from schedlab.studies.ramp.lookahead import FlowRules, Lookahead, look_ahead
+from schedlab.studies.ramp.partitioning import Partition, partition, quantum_degrees
+from schedlab.studies.ramp.placers import Placement, placement_order
+from schedlab.studies.ramp.schedulers import srpt_ranks
+from schedlab.studies.ramp.topology import Topology
+
+MOST_TIMINGS = 8192
+MOST_DEPS_KEPT = 4_000_000  # deps of kept partitions, some 35 bytes each
+Value = TypeVar("Value")
+
+
+@dataclass(frozen=True, eq=False)
+class Timing:
+    """One training step of a placed job.
+
+    lookahead  times of the step; workers, channels: mounted by the job; flow_size: bytes that cross the network
+    """
+
+    lookahead: Lookahead
+    workers: int
+    channels: int
+    flow_size: float
+
+
+class Kept:
+    """Values by key, the least recently used dropped first when their weights exceed `most`."""
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self._weight = 0
+        self._values: OrderedDict[Hashable, tuple[object, int]] = OrderedDict()
+
+    def __len__(self) -> int:
+        """Number of kept values."""
+        return len(self._values)
+
+    def get(self, key: Hashable, make: Callable[[], Value], weight: Callable[[Value], int] = lambda _: 1) -> Value:
+        """Return the value of a key, made where it is not kept."""
+        if key in self._values:
+            self._values.move_to_end(key)
+            return self._values[key][0]
+        value = make()
+        self._values[key] = (value, weight(value))
+        self._weight += weight(value)
+        while self._weight > self._most and len(self._values) > 1:
+            _, (_, lost) = self._values.popitem(last=False)
+            self._weight -= lost
+        return value
+
+
+class JobTimes:
+    """Partitions and durations on one topology under one set of rules.
+
+    speed  float64[servers], how much faster a server computes than the device of the graph's costs (default: all 1)
+    """
+
+    def __init__(
+        self, topology: Topology, legacy: LegacySettings, speed: np.ndarray | None = None, contention: bool = False, reuse: bool = True
+    ) -> None:
+        self.topology, self.legacy = topology, legacy
+        self._flow_rules = FlowRules(legacy.mutual_deps_count, legacy.ticks_by_priority and not contention, contention)
+        self.communication = CommunicationModel(topology)
+        self._speed = None if speed is None or (speed == 1).all() else np.asarray(speed, dtype=np.float64)
+        self._reuse = reuse
+        self._partitions, self._quantum = Kept(MOST_DEPS_KEPT), Kept(MOST_TIMINGS)
+        self._timings, self._placed = Kept(MOST_TIMINGS), Kept(MOST_TIMINGS)
+        self._by_degree: dict[tuple[str, int], Lookahead] = {}
+
+    def split(self, graph: TrainingGraph, degrees: np.ndarray) -> Partition:
+        """Return the partition of a graph by int64[2n] degrees. Raises UserError."""
+        key = (graph.digest, degrees.tobytes())
+        return self._partitions.get(key, lambda: partition(graph, degrees, self.legacy.sizes_from_memory), _weight)
+
+    def split_by_quantum(self, graph: TrainingGraph, most: int, quantum: float) -> Partition:
+        """Return the partition by the quantum rule, at most `most` shards an op. Raises UserError."""
+        degrees = self._quantum.get((graph.digest, most, quantum), lambda: quantum_degrees(graph, most, quantum))
+        return self.split(graph, degrees)
+
+    def servers(self, split: Partition, placement: Placement) -> np.ndarray:
+        """Return int64[shards]: the server of each shard."""
+        server = np.empty(split.num_shards, dtype=np.int64)
+        for op, block in enumerate(placement.blocks):
+            first = split.first_shard[op]
+            server[first : first + len(block.servers)] = block.servers
+        return server
+
+    def timing(self, split: Partition, placement: Placement) -> Timing:
+        """Return a placed job's training step. Raises UserError where it cannot be executed or a collective never ends."""
+        blocks = tuple(dict.fromkeys(placement.blocks))
+        key = (split.graph.digest, split.degrees.tobytes(), blocks if len(blocks) == len(split.distinct_degrees) else placement.blocks)
+        return self._placed.get(key, lambda: self._timing(split, placement))
+
+    def lookahead_is_known(self, split: Partition) -> bool:
+        """Return whether the published memo (model, maximum degree) holds this job."""
+        return self.legacy.memo_by_degree and self._reuse and (split.graph.name, split.max_degree) in self._by_degree
+
+    def lookahead(self, split: Partition, placement: Placement) -> tuple[Timing, Lookahead]:
+        """Return a placed job's timing, and the look-ahead that decides its duration: its own, or as published that of the memo."""
+        timing = self.timing(split, placement)
+        if not (self.legacy.memo_by_degree and self._reuse):
+            return timing, timing.lookahead
+        return timing, self._by_degree.setdefault((split.graph.name, split.max_degree), timing.lookahead)
+
+    def traffic(self, split: Partition, placement: Placement) -> Traffic:
+        """Return what a placed job's deps cost the network. Raises UserError."""
+        return self.communication.traffic(split, self.servers(split, placement))
+
+    def _timing(self, split: Partition, placement: Placement) -> Timing:
+        server = self.servers(split, placement)
+        speeds = b"" if self._speed is None else self._speed[server].tobytes()
+        key = (split.graph.digest, split.degrees.tobytes(), self.topology.symmetry_key(server), speeds)
+        return self._timings.get(key, lambda: self._compute(split, server))
+
+    def _compute(self, split: Partition, server: np.ndarray) -> Timing:
+        traffic = self.communication.traffic(split, server)
+        cost = split.cost if self._speed is None else split.cost / self._speed[server]
+        ranks = srpt_ranks(cost, server, placement_order(split))
+        step = look_ahead(split, traffic, ranks, cost, self._flow_rules)
+        flow_size = float(split.dep_size[traffic.remote].sum())
+        return Timing(step, traffic.num_servers, traffic.num_channels, flow_size)
+
+
+def _weight(split: Partition) -> int:
+    return split.num_deps + split.num_shards

@@ -1,0 +1,180 @@
+"""Optical clusters: which servers there are and how long a message takes between them.
+
+A topology knows nothing of jobs. Where it may place a job is said by rules of placement (placement_rules.py); both are exchangeable.
+Source: specification of the ramp study, sections 5 and 9 (RAMP, arXiv 2211.15226).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Protocol
+
+import numpy as np
+
+from schedlab.config.errors import UserError
+
+MEMORY_FREQUENCY, PEAK_FLOPS = 2e12, 130e12  # bytes/s of a device's memory and its peak, as the published cost model of reductions has them
+MOST_SERVERS = 65536
+
+Spread = tuple[int, ...]
+
+
+class Topology(Protocol):
+    """What the simulator asks of a network; servers are numbered 0..num_servers-1, each with one worker."""
+
+    name: str
+    channels: int
+
+    @property
+    def num_servers(self) -> int:
+        """Servers of the cluster."""
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """Name of each server, in order."""
+
+    def symmetry_key(self, server: np.ndarray) -> bytes:
+        """Return the same for placements (int64[shards], server of each) between which no time can differ."""
+
+    def spread(self, servers: Sequence[int]) -> Spread:
+        """Return all that the time of a collective among these servers depends on, its message apart."""
+
+    def collective_time(self, spread: Spread, message: float) -> float:
+        """Return the seconds of an all-reduce of `message` bytes; raises UserError where the network cannot do it."""
+
+    def one_to_one_times(self, sources: np.ndarray, destinations: np.ndarray, sizes: np.ndarray) -> np.ndarray:
+        """Return the seconds of single messages, float64; 0 within a server and for a size of 0."""
+
+    def channel_name(self, source: int, destination: int, channel: int) -> str:
+        """Return the name of one channel between two servers."""
+
+
+@dataclass(frozen=True)
+class Ramp:
+    """RAMP: communication groups x racks per group x servers per rack, each pair of servers one optical hop apart.
+
+    node_bandwidth and the derived channel bandwidth in bytes/s, latencies in s. free_inside_racks and bandwidth_shared_twice as in
+    LegacySettings. Raises UserError for sizes that are no RAMP.
+    """
+
+    groups: int
+    racks: int
+    servers: int
+    channels: int = 1
+    node_bandwidth: float = 1.6e12
+    propagation_latency: float = 1.25e-6
+    io_latency: float = 100e-9
+    free_inside_racks: bool = False
+    bandwidth_shared_twice: bool = False
+    name: str = field(default="ramp", init=False)
+
+    def __post_init__(self) -> None:
+        """Refuse sizes and rates that cannot be."""
+        where = f"topology ramp {self.groups} x {self.racks} x {self.servers}"
+        for key in ("groups", "racks", "servers", "channels"):
+            if getattr(self, key) < 1:
+                raise UserError(f"{key} is {getattr(self, key)}", where=where, expected="a whole number from 1 on")
+        if self.racks > self.groups:
+            raise UserError(
+                f"{self.racks} racks per group, but {self.groups} communication groups",
+                where=where,
+                expected="at most as many racks per group as communication groups",
+            )
+        if self.num_servers > MOST_SERVERS:
+            raise UserError(f"{self.num_servers} servers", where=where, expected=f"at most {MOST_SERVERS}")
+        for key in ("node_bandwidth", "propagation_latency", "io_latency"):
+            value = getattr(self, key)
+            if not math.isfinite(value) or value < 0 or (key == "node_bandwidth" and value == 0):
+                raise UserError(f"{key} is {value}", where=where, expected="a finite number above 0" if "band" in key else "at least 0")
+
+    @property
+    def num_servers(self) -> int:
+        """Servers of the cluster."""
+        return self.groups * self.racks * self.servers
+
+    @property
+    def shape(self) -> tuple[int, int, int]:
+        """Groups, racks per group, servers per rack."""
+        return self.groups, self.racks, self.servers
+
+    @cached_property
+    def coordinates(self) -> np.ndarray:
+        """int64[servers, 3]: group, rack, server of each, in c-major order."""
+        grid = np.indices(self.shape).reshape(3, -1).T
+        return np.ascontiguousarray(grid)
+
+    @cached_property
+    def labels(self) -> tuple[str, ...]:
+        """`c-r-s` of each server."""
+        return tuple("-".join(map(str, place)) for place in self.coordinates.tolist())
+
+    @property
+    def channel_bandwidth(self) -> float:
+        """Bytes/s of one channel: a node's bandwidth shared by the communication groups."""
+        return self.node_bandwidth / self.groups
+
+    @property
+    def message_latency(self) -> float:
+        """Seconds of a message of no size."""
+        return self.propagation_latency + 2 * self.io_latency
+
+    def channel_name(self, source: int, destination: int, channel: int) -> str:
+        """Return `src_U_dst_V_channel_K`."""
+        return f"src_{self.labels[source]}_dst_{self.labels[destination]}_channel_{channel}"
+
+    def one_to_one_times(self, sources: np.ndarray, destinations: np.ndarray, sizes: np.ndarray) -> np.ndarray:
+        """Return latency + size / channel bandwidth, in s; 0 within a server and for a size of 0."""
+        times = self.propagation_latency + 2 * self.io_latency + sizes / self.channel_bandwidth
+        return np.where((sources == destinations) | (sizes == 0), 0.0, times)
+
+    def symmetry_key(self, server: np.ndarray) -> bytes:
+        """Return a placement with the numbers along each axis exchanged for those of their first appearance."""
+        columns = []
+        for axis in range(3):
+            _, first, inverse = np.unique(self.coordinates[server, axis], return_index=True, return_inverse=True)
+            columns.append(np.argsort(np.argsort(first))[inverse])
+        return np.array(columns, dtype=np.int32).tobytes()
+
+    def spread(self, servers: Sequence[int]) -> Spread:
+        """Return how many servers, groups, racks and server numbers a set of servers touches."""
+        places = [self.coordinates[server].tolist() for server in set(servers)]
+        return (len(places), *(len({place[axis] for place in places}) for axis in range(3)))
+
+    def collective_time(self, spread: Spread, message: float) -> float:
+        """Return the seconds of a reduce-scatter and an all-gather over the servers of a spread (specification, section 9)."""
+        servers, groups, racks, nodes = spread
+        if servers <= 1:
+            return 0.0
+        across = [groups, min(groups, nodes), racks, math.ceil(nodes / self.groups)]
+        if max(across) == 1 and not self.free_inside_racks:
+            across[3] = nodes  # one rack, up to `groups` servers: exchanged as any other step is
+        communication = computation = 0.0
+        part = message
+        for members in across:
+            part = math.ceil(part / members)
+            if members > 1:
+                communication += self.message_latency + part / self._step_bandwidth(members)
+                computation += _reduction_time(members, part)
+        return 2 * communication + computation
+
+    def _step_bandwidth(self, members: int) -> float:
+        """Bytes/s of one step among `members`: each talks to the others over the wavelengths that are left for it."""
+        fair = self.groups // (members - 1)
+        wavelengths = (1 + min(self.groups, fair)) - 1  # one rack at a time contends, so all wavelengths are there
+        if wavelengths == 0:
+            raise UserError(
+                f"a collective over {members} members takes for ever: {self.groups} communication groups have no wavelength for each pair",
+                where=f"topology ramp {self.groups} x {self.racks} x {self.servers}",
+                expected="fewer servers per rack, or more communication groups",
+            )
+        shared = self.groups if self.bandwidth_shared_twice else 1
+        return wavelengths * self.channel_bandwidth / shared
+
+
+def _reduction_time(members: int, part: float) -> float:
+    """Seconds of adding up `members` parts on a device, after the roofline of its memory and its peak."""
+    levels = math.ceil(math.log2(members))
+    return (levels * part / 2) / min(MEMORY_FREQUENCY * levels / (2 * (members + 1)), PEAK_FLOPS)

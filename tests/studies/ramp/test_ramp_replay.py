@@ -1,0 +1,140 @@
+"""Recorded runs of the published system, simulated again from their inputs: every number of the record."""
+
+import json
+import math
+from pathlib import Path
+
+import pytest
+
+from schedlab.config.errors import UserError
+from schedlab.studies.ramp.replay import plain, replay
+
+CASES = Path(__file__).parents[2] / "data" / "ramp"
+NAMES = sorted(path.stem for path in CASES.glob("c[0-9]*.json"))
+HASH_ORDER = {"dep_priority"}  # equal run times were ordered by hashes
+DRAWN = ("partition_degrees", "max_partition_degree")  # what the inputs do not hold where no policy decided
+PER_TICK = {"num_ticks", "ticks"}
+
+
+def load(name):
+    return json.loads((CASES / f"{name}.json").read_text())
+
+
+def write_inputs(name, folder, change=None):
+    """The case without its results; the degrees alone are kept where the inputs hold no actions."""
+    document = load(name)
+    jobs = document.pop("expected")["jobs"]
+    if not all("action" in decision for decision in document["inputs"]["decisions"]):
+        document["expected"] = {"jobs": {number: {key: job[key] for key in DRAWN} for number, job in jobs.items()}}
+    if change:
+        change(document)
+    path = folder / f"{name}.json"
+    path.write_text(json.dumps(document))
+    return path
+
+
+def differences(ours, recorded, path="", tolerance=1e-9):
+    """Paths at which ours is not what was recorded."""
+    if isinstance(recorded, dict):
+        if not isinstance(ours, dict):
+            return [path]
+        found = [f"{path}.{key}: missing" for key in recorded if key not in ours and key not in HASH_ORDER]
+        for key in recorded.keys() & ours.keys() - HASH_ORDER - PER_TICK:
+            found += differences(ours[key], recorded[key], f"{path}.{key}", tolerance)
+        return found
+    if isinstance(recorded, list):
+        if not isinstance(ours, list) or len(ours) != len(recorded):
+            return [f"{path}: length"]
+        return [d for at, pair in enumerate(zip(ours, recorded, strict=True)) for d in differences(*pair, f"{path}[{at}]", tolerance)]
+    if isinstance(recorded, (int, float)) and not isinstance(recorded, bool) and isinstance(ours, (int, float)):
+        return [] if math.isclose(ours, recorded, rel_tol=tolerance, abs_tol=1e-15) else [f"{path}: {ours} for {recorded}"]
+    return [] if ours == recorded else [f"{path}: {ours} for {recorded}"]
+
+
+@pytest.fixture(scope="module", params=NAMES)
+def pair(request, tmp_path_factory):
+    """What we make of a case, and what was recorded."""
+    path = write_inputs(request.param, tmp_path_factory.mktemp("case"))
+    return plain(replay(path, compat=True)), load(request.param)["expected"]
+
+
+@pytest.mark.parametrize("part", ["original_graphs", "decisions", "jobs", "steps", "episode", "error"])
+def test_everything_recorded_is_found_again(pair, part):
+    ours, recorded = pair
+    assert differences(ours[part], recorded[part], part) == []
+
+
+def test_durations_agree_to_the_last_digits(pair):
+    ours, recorded = pair
+    for number, job in recorded["jobs"].items():
+        if "lookahead" in job:
+            jct = job["lookahead"]["jct"]
+            for key in ("jct", "communication_overhead", "computation_overhead"):
+                assert abs(ours["jobs"][number]["lookahead"][key] - job["lookahead"][key]) <= 1e-12 * jct
+
+
+def test_ticks_are_those_recorded(pair):
+    """Where flows of equal length met, hashes decided whose residue ended a tick: one tick more or less, the same time in all."""
+    ours, recorded = pair
+    for number, job in recorded["jobs"].items():
+        if "lookahead" not in job:
+            continue
+        mine, theirs = ours["jobs"][number]["lookahead"], job["lookahead"]
+        assert abs(mine["num_ticks"] - theirs["num_ticks"]) <= 1
+        if mine["num_ticks"] == theirs["num_ticks"]:
+            assert differences(mine["ticks"], theirs["ticks"], "ticks", tolerance=1e-6) == []
+        assert sum(tick for _, tick in mine["ticks"]) == pytest.approx(sum(tick for _, tick in theirs["ticks"]), rel=1e-12)
+
+
+def test_results_do_not_need_the_recorded_ones(tmp_path):
+    path = write_inputs("c02_chain_degree2", tmp_path)
+    assert "expected" not in json.loads(path.read_text())
+    assert plain(replay(path, compat=True))["jobs"]["0"]["status"] == "completed"
+
+
+def test_default_mode_is_not_the_published_one(tmp_path):
+    path = write_inputs("c07_resid_quantum", tmp_path)
+    published, repaired = (plain(replay(path, compat=compat)) for compat in (True, False))
+    assert repaired["jobs"]["0"]["sum_dep_size"] < published["jobs"]["0"]["sum_dep_size"]
+    utilisation = [run["jobs"]["0"]["lookahead"]["mean_mounted_worker_utilisation"] for run in (repaired, published)]
+    assert utilisation[0] == pytest.approx(5 * utilisation[1], rel=1e-3)  # five training steps, of which one was counted
+
+
+def set_key(*keys, value):
+    def change(document):
+        place = document["inputs"]
+        for key in keys[:-1]:
+            place = place[key]
+        place[keys[-1]] = value
+
+    return change
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (set_key("topology", "racks_per_group", value=3), "3 racks per group, but 2 communication groups"),
+        (set_key("topology", "servers_per_rack", value=0), "servers is 0"),
+        (set_key("arrivals", 0, "max_acceptable_jct_frac", value=1.5), "beta is 1.5"),
+        (set_key("arrivals", 0, "max_acceptable_jct_frac", value=0), "beta is 0"),
+        (set_key("arrivals", 0, "max_acceptable_jct_frac", value="all"), "max_acceptable_jct_frac: is 'all'"),
+        (set_key("arrivals", 0, "model", value="resnet"), "there is no graph 'resnet'"),
+        (set_key("arrivals", value=[]), "no job arrives"),
+        (set_key("graphs", "chain", "edges", value=[[1, 2], [2, 1]]), "cycle among ops 1, 2"),
+        (set_key("graphs", "chain", "ops", 1, value=[2, "Conv2d", "x", 1, 1, 1]), "graphs.chain.ops.1: is"),
+        (set_key("graphs", "chain", "ops", 1, value=[7, "Conv2d", 1, 1, 1, 1]), "7 is outside"),
+        (set_key("graphs", value={}), "there are no graphs"),
+        (set_key("min_op_run_time_quantum", value=0), "the quantum is 0"),
+        (set_key("training_steps", value="two"), "training_steps: is 'two'"),
+    ],
+)
+def test_a_wrong_case_is_one_sentence(tmp_path, change, message):
+    path = write_inputs("c02_chain_degree2", tmp_path, change)
+    with pytest.raises(UserError, match=message):
+        raise_recorded(plain(replay(path, compat=True)))
+
+
+def raise_recorded(document):
+    """A mistake in a job shows only when the job is decided on: it stands in the document then."""
+    if document["error"]:
+        raise UserError(document["error"]["message"])
