@@ -118,6 +118,11 @@ class Partition:
         return len(self.dep_source)
 
     @cached_property
+    def key(self) -> tuple[str, bytes]:
+        """What tells partitions apart: the graph and the degrees."""
+        return self.graph.digest, self.degrees.tobytes()
+
+    @cached_property
     def max_degree(self) -> int:
         """Largest number of shards of an op."""
         return int(self.degrees.max())

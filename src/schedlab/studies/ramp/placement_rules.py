@@ -35,8 +35,8 @@ class PlacementRules(Protocol):
 
 
 def make_block(servers: tuple[int, ...]) -> Block:
-    """Return the block of these servers."""
-    return Block(servers, sum(1 << server for server in servers))
+    """Return the block of these servers; one may stand there twice."""
+    return Block(servers, sum(1 << server for server in set(servers)))
 
 
 def block_shapes(degree: int, shape: Shape) -> list[Shape]:

@@ -17,12 +17,24 @@ from schedlab.studies.ramp.partitioning import Partition
 from schedlab.studies.ramp.placement_rules import Block, PlacementRules, make_block
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Placement:
-    """Servers of each op (positions, both passes): shard j of op i runs on blocks[i].servers[j]; mask has the bits of all."""
+    """Servers of each op (positions, both passes): shard j of op i runs on blocks[i].servers[j]; mask has the bits of all.
+
+    key  what tells placements of one partition apart: the servers of each degree, where that says all, else of each op
+    """
 
     blocks: tuple[Block, ...]
     mask: int
+    key: tuple[tuple[int, ...], ...]
+
+
+def placement_of(blocks: Sequence[Block]) -> Placement:
+    """Return the placement of ops (positions, both passes) on blocks."""
+    mask = 0
+    for block in blocks:
+        mask |= block.mask
+    return Placement(tuple(blocks), mask, tuple(block.servers for block in blocks))
 
 
 @dataclass(frozen=True)
@@ -110,7 +122,7 @@ def _first_fit_by_degree(partition: Partition, rules: PlacementRules, room: Room
     mask = 0
     for block in found.values():
         mask |= block.mask
-    return Placement(tuple(map(found.__getitem__, partition.degree_list)), mask)
+    return Placement(tuple(map(found.__getitem__, partition.degree_list)), mask, tuple(block.servers for block in found.values()))
 
 
 def _first_fit_with_memory(partition: Partition, rules: PlacementRules, room: Room, forward_only: bool) -> Placement | None:
@@ -118,7 +130,6 @@ def _first_fit_with_memory(partition: Partition, rules: PlacementRules, room: Ro
     order = visit_order(graph)
     free = room.memory.copy()
     blocks: list[Block | None] = [None] * graph.num_ops
-    mask = 0
     for op in order.ops:
         degree = int(partition.degrees[op])
         needed = float(graph.memory[op]) * (1 if forward_only else 2)
@@ -136,8 +147,7 @@ def _first_fit_with_memory(partition: Partition, rules: PlacementRules, room: Ro
             return None
         free[list(block.servers)] -= needed / degree
         blocks[op] = blocks[op + count] = block
-        mask |= block.mask
-    return Placement(tuple(blocks), mask)
+    return placement_of(blocks)
 
 
 def _free_block(blocks: Sequence[Block], closed: int, free: np.ndarray, needed: float) -> Block | None:
@@ -161,7 +171,6 @@ def place_at_random(partition: Partition, room: Room, random: np.random.Generato
     closed = room.closed
     open_servers = np.array([server for server in range(len(free)) if not closed >> server & 1], dtype=np.int64)
     blocks: list[Block | None] = [None] * partition.graph.num_ops
-    mask = 0
     for forward in visit_order(partition.graph).ops:
         for op in (forward, forward + count):
             needed = float(partition.graph.memory[op] / partition.degrees[op])
@@ -172,9 +181,8 @@ def place_at_random(partition: Partition, room: Room, random: np.random.Generato
                     return None
                 servers.append(int(random.choice(candidates)))
                 free[servers[-1]] -= needed
-            blocks[op] = Block(tuple(servers), make_block(tuple(set(servers))).mask)
-            mask |= blocks[op].mask
-    return Placement(tuple(blocks), mask)
+            blocks[op] = make_block(tuple(servers))
+    return placement_of(blocks)
 
 
 def shapes_of_job(degree: int, blocks: Sequence[Block], room: Room) -> list[int]:

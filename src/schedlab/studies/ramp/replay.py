@@ -21,8 +21,8 @@ from schedlab.studies.ramp.legacy import PUBLISHED, LegacySettings
 from schedlab.studies.ramp.managers import NO_PARTITION, NO_PLACEMENT, Manager, random_degrees
 from schedlab.studies.ramp.observation import Observer, mounted_workers
 from schedlab.studies.ramp.partitioning import Partition, degrees_of
-from schedlab.studies.ramp.placement_rules import Block, RampPlacement, make_block
-from schedlab.studies.ramp.placers import Placement, fits
+from schedlab.studies.ramp.placement_rules import RampPlacement, make_block
+from schedlab.studies.ramp.placers import fits, placement_of
 from schedlab.studies.ramp.replay_job import describe_job
 from schedlab.studies.ramp.rules import Decision, rule_named
 from schedlab.studies.ramp.timing import JobTimes
@@ -166,11 +166,8 @@ class _Replay:
             if missing:
                 raise UserError(f"shard {missing[0]} has no server", where=f"expected.jobs.{job.index}.placement", expected="a server")
             servers = tuple(labels[named[name]] for name in names)
-            blocks.append(Block(servers, make_block(tuple(set(servers))).mask))
-        mask = 0
-        for block in blocks:
-            mask |= block.mask
-        placement = Placement(tuple(blocks), mask)
+            blocks.append(make_block(servers))
+        placement = placement_of(blocks)
         return JobPlan(split, placement) if fits(split, placement, self.cluster.memory) else NO_PLACEMENT
 
     def _blocked(self, job: Job) -> bool:

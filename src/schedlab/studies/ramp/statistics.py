@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from schedlab.studies.ramp.cluster import RunningJob
 
 INFO = ("compute", "dep", "flow", "cluster", "demand_compute", "demand_dep", "demand_total")
+INFO_NAMES = tuple((f"{name}_info_processed", f"mean_{name}_throughput") for name in INFO)
 EPISODE_MEANS = (
     "mean_compute_overhead_frac",
     "mean_communication_overhead_frac",
@@ -67,12 +68,12 @@ class EpisodeRecord:
 
 def step_statistics(running: Sequence[RunningJob], num_workers: int, start: float, tick: float) -> dict[str, Any]:
     """Return what a tick of `tick` s does with the running jobs; counts of arrivals and the like are the cluster's."""
-    info = dict.fromkeys(INFO, 0)
+    info: tuple[float, ...] = (0,) * len(INFO)
     fractions: tuple[float, ...] = (0, 0, 0)
     workers = channels = 0
     if running:
         sums = [sum(column) for column in zip(*(job.rates for job in running), strict=True)]
-        info = {name: rate * tick for name, rate in zip(INFO, sums[:7], strict=True)}
+        info = tuple(rate * tick for rate in sums[:7])
         fractions = tuple(value / len(running) for value in sums[7:10])
         workers, channels = sums[10], sums[11]
     computation, communication, busy = fractions
@@ -88,9 +89,9 @@ def step_statistics(running: Sequence[RunningJob], num_workers: int, start: floa
         "mean_mounted_worker_utilisation_frac": [busy],
         "mean_cluster_worker_utilisation_frac": [busy * workers / num_workers],
     }
-    for name, value in info.items():
-        found[f"{name}_info_processed"] = value
-        found[f"mean_{name}_throughput"] = _rate(value, tick)
+    for (total, rate), value in zip(INFO_NAMES, info, strict=True):
+        found[total] = value
+        found[rate] = _rate(value, tick)
     return found
 
 

@@ -86,13 +86,16 @@ class JobTimes:
 
     def split(self, graph: TrainingGraph, degrees: np.ndarray) -> Partition:
         """Return the partition of a graph by int64[2n] degrees. Raises UserError."""
-        key = (graph.digest, degrees.tobytes())
-        return self._partitions.get(key, lambda: partition(graph, degrees, self.legacy.sizes_from_memory), _weight)
+        return self._partitions.get((graph.digest, degrees.tobytes()), lambda: self._split(graph, degrees), _weight)
+
+    def _split(self, graph: TrainingGraph, degrees: np.ndarray) -> Partition:
+        return partition(graph, degrees, self.legacy.sizes_from_memory)
 
     def split_by_quantum(self, graph: TrainingGraph, most: int, quantum: float) -> Partition:
         """Return the partition by the quantum rule, at most `most` shards an op. Raises UserError."""
-        degrees = self._quantum.get((graph.digest, most, quantum), lambda: quantum_degrees(graph, most, quantum))
-        return self.split(graph, degrees)
+        key = (graph.digest, most, quantum)
+        degrees, packed = self._quantum.get(key, lambda: _packed(quantum_degrees(graph, most, quantum)))
+        return self._partitions.get((graph.digest, packed), lambda: self._split(graph, degrees), _weight)
 
     def servers(self, split: Partition, placement: Placement) -> np.ndarray:
         """Return int64[shards]: the server of each shard."""
@@ -104,9 +107,7 @@ class JobTimes:
 
     def timing(self, split: Partition, placement: Placement) -> Timing:
         """Return a placed job's training step. Raises UserError where it cannot be executed or a collective never ends."""
-        blocks = tuple(dict.fromkeys(placement.blocks))
-        key = (split.graph.digest, split.degrees.tobytes(), blocks if len(blocks) == len(split.distinct_degrees) else placement.blocks)
-        return self._placed.get(key, lambda: self._timing(split, placement))
+        return self._placed.get((split.key, placement.key), lambda: self._timing(split, placement))
 
     def lookahead_is_known(self, split: Partition) -> bool:
         """Return whether the published memo (model, maximum degree) holds this job."""
@@ -126,7 +127,7 @@ class JobTimes:
     def _timing(self, split: Partition, placement: Placement) -> Timing:
         server = self.servers(split, placement)
         speeds = b"" if self._speed is None else self._speed[server].tobytes()
-        key = (split.graph.digest, split.degrees.tobytes(), self.topology.symmetry_key(server), speeds)
+        key = (split.key, self.topology.symmetry_key(server), speeds)
         return self._timings.get(key, lambda: self._compute(split, server))
 
     def _compute(self, split: Partition, server: np.ndarray) -> Timing:
@@ -140,3 +141,7 @@ class JobTimes:
 
 def _weight(split: Partition) -> int:
     return split.num_deps + split.num_shards
+
+
+def _packed(degrees: np.ndarray) -> tuple[np.ndarray, bytes]:
+    return degrees, degrees.tobytes()

@@ -1,0 +1,78 @@
+"""The sub-commands of `schedlab ramp`."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import logging
+import os
+from pathlib import Path
+from typing import Any
+
+from schedlab.config.errors import UserError
+from schedlab.studies.ramp.published import BETAS
+
+log = logging.getLogger("schedlab.ramp")
+SHIPPED = "resources/graphs/a100"
+
+
+def add_commands(commands: argparse._SubParsersAction) -> None:
+    """Add the commands, each of which sets `run` to a function (arguments) -> exit status."""
+    about = "simulate a recorded run of the published system again and print it as one JSON document"
+    parser = commands.add_parser("replay", help=about, description=about)
+    parser.add_argument("case", type=Path, metavar="CASE.json", help="recorded run (schema ramp-truth/1); its results are not needed")
+    parser.add_argument("--compat", action="store_true", help="mode reference: as published, defects included")
+    parser.set_defaults(run=_replay)
+    about = "run a baseline in the published setting and print its episode statistics as one JSON document"
+    parser = commands.add_parser("episode", help=about, description=about)
+    parser.add_argument("--policy", required=True, metavar="NAME", help="para_max, para_min, random, sequential, sip_ml, fixed_4, ...")
+    parser.add_argument("--beta", default="A", choices=sorted(BETAS), help="distribution of the acceptable share (default: A)")
+    parser.add_argument("--seed", type=int, default=0, metavar="K", help="seed of all draws (default: 0)")
+    parser.add_argument("--graphs", type=Path, metavar="DIR", help="graph files (default: graphs/ of SCHEDLAB_DATA, else the shipped ones)")
+    parser.add_argument("--interarrival", type=float, default=1000.0, metavar="S", help="time between arrivals, s (default: 1000)")
+    parser.add_argument("--end", type=float, default=1e6, metavar="S", help="length of the episode, s (default: 1e6)")
+    parser.add_argument("--time-unit", choices=("s", "ms"), default="s", help="what a 1 in a graph's times is (default, as published: s)")
+    parser.add_argument("--compat", action="store_true", help="mode reference: as published, defects included")
+    parser.set_defaults(run=_episode)
+
+
+def _replay(arguments: argparse.Namespace) -> int:
+    from schedlab.studies.ramp.replay import plain, replay
+
+    print(json.dumps(plain(replay(arguments.case, arguments.compat)), allow_nan=False))
+    return 0
+
+
+def _episode(arguments: argparse.Namespace) -> int:
+    from schedlab.studies.ramp.replay import plain
+
+    print(json.dumps(plain(episode(arguments)), allow_nan=False))
+    return 0
+
+
+def episode(arguments: argparse.Namespace) -> dict[str, Any]:
+    """Return the document of `ramp episode`. Raises UserError."""
+    from schedlab.studies.ramp.graph_files import read_graphs
+    from schedlab.studies.ramp.graphs import find_graphs
+    from schedlab.studies.ramp.published import published_scenario
+    from schedlab.studies.ramp.rules import rule_named
+    from schedlab.studies.ramp.simulation import Simulation, run_episode
+
+    rule = rule_named(arguments.policy, "--policy")
+    for option, value in (("--seed", arguments.seed), ("--interarrival", arguments.interarrival), ("--end", arguments.end)):
+        if not 0 <= value < 2**63 or (value == 0 and option != "--seed"):
+            raise UserError(f"{value} is out of range", where=option, expected="a number above 0" if option != "--seed" else "0 or more")
+    folder = arguments.graphs or _graphs_of_data() or find_graphs(SHIPPED)
+    jobs = {"interarrival": {"kind": "fixed", "value": arguments.interarrival}, "time_unit": arguments.time_unit}
+    scenario = published_scenario(arguments.beta, arguments.compat, jobs=jobs, episodes={"end": arguments.end})
+    simulation = Simulation(scenario, read_graphs(folder))
+    found = run_episode(simulation, rule, arguments.seed)
+    return {"policy": arguments.policy, "beta": arguments.beta, "seed": arguments.seed, "graphs": str(folder)} | found
+
+
+def _graphs_of_data() -> Path | None:
+    folder = Path(os.environ.get("SCHEDLAB_DATA", ""), "graphs")
+    if os.environ.get("SCHEDLAB_DATA") and folder.is_dir():
+        return folder
+    log.warning("graphs of SCHEDLAB_DATA are not there; the shipped ones are taken")
+    return None

@@ -1,0 +1,97 @@
+"""The typed scenario of the ramp study: graphs, jobs, a cluster, and how jobs are split and placed on it."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from schedlab.config.schema import Settings, section, setting
+from schedlab.config.settings import MOST, ScenarioSettings, Seeds
+from schedlab.studies.ramp.distributions import DistributionSettings
+from schedlab.studies.ramp.graph_settings import GraphSettings
+from schedlab.studies.ramp.legacy import LegacySettings
+
+RESULTS_VERSION = 1  # raise it when the code of this study changes its results
+SECONDS = {"s": 1.0, "ms": 1e-3}
+LARGEST_DEGREE = 1024
+
+
+def _thousand() -> DistributionSettings:
+    return DistributionSettings(kind="fixed", value=1000.0)
+
+
+def _hundredths() -> DistributionSettings:
+    return DistributionSettings(kind="uniform", low=0.1, high=1.0, decimals=2)
+
+
+class ClusterSettings(Settings):
+    """A RAMP cluster: communication groups x racks per group x servers per rack, each server with one device."""
+
+    groups: int = setting(4, doc="communication groups", ge=1, le=256)
+    racks: int = setting(4, doc="racks per group, at most as many as groups", ge=1, le=256)
+    servers: int = setting(2, doc="servers per rack", ge=1, le=256)
+    channels: int = setting(1, doc="channels between two servers, each way", ge=1, le=256)
+    node_bandwidth: float = setting(1.6e12, doc="bandwidth of a server, over all its channels", unit="bytes/s", gt=0)
+    propagation_latency: float = setting(50e-9, doc="time of light between servers", unit="s", ge=0)
+    io_latency: float = setting(100e-9, doc="time of a server's input or output", unit="s", ge=0)
+    memory: float = setting(80e9, doc="memory of a device", unit="bytes", gt=0)
+    speeds: tuple[float, ...] = setting(
+        (), doc="how much faster each server computes than the device of the graphs' times, repeated over the servers; empty: all the same"
+    )
+
+
+class JobSettings(Settings):
+    """What jobs arrive."""
+
+    steps: int = setting(50, doc="training steps of a job", unit="steps", ge=1)
+    time_unit: Literal["s", "ms"] = setting("s", doc="what a 1 in a graph's times is; PipeDream measured ms, published runs took it for s")
+    beta: DistributionSettings = section(_hundredths, doc="share of its sequential time that a job may take, above 0 and at most 1")
+    interarrival: DistributionSettings = section(_thousand, doc="time from one arrival to the next, s")
+    replication: int = setting(201, doc="jobs of each graph in the pool", ge=1, le=1_000_000)
+    sampling: Literal["replace", "remove", "remove_and_repeat"] = setting(
+        "remove_and_repeat", doc="what becomes of a drawn job: back into the pool, gone, or gone until the pool is filled anew"
+    )
+
+
+class ManagementSettings(Settings):
+    """How a job is split and placed once a policy has said how far it may be split."""
+
+    most: int = setting(16, doc="most shards of an op, the largest action", ge=1, le=LARGEST_DEGREE)
+    quantum: float = setting(0.01, doc="aimed run time of a forward shard", unit="s", gt=0)
+    placer: Literal["first_fit", "random"] = setting("first_fit", doc="blocks in order, or any free servers")
+    shaper: Literal["none", "first_fit", "random"] = setting(
+        "none", doc="the block that a job stays in is chosen first: none, the first free one, any free one"
+    )
+    contention: bool = setting(False, doc="single messages of a job on one link wait for each other")
+    mask: Literal["degrees", "blocks"] = setting(
+        "degrees", doc="valid actions: degrees with a legal block and enough free workers, or those with a free block"
+    )
+
+
+class EpisodeSettings(Settings):
+    """How long and how often is simulated."""
+
+    end: float = setting(1e6, doc="when an episode ends", unit="s", gt=0)
+    queue_capacity: int = setting(10, doc="jobs that may wait; what arrives then is blocked", ge=0)
+    train: int = setting(0, doc="episodes that policies learn on", unit="episodes", ge=0, le=MOST)
+    validation: int = setting(0, doc="episodes that the best rule is chosen on", unit="episodes", ge=0, le=MOST)
+    test: int = setting(3, doc="episodes that nothing is learned or chosen on", unit="episodes", ge=1, le=MOST)
+
+
+class RampScenario(ScenarioSettings):
+    """A RAMP cluster to which jobs of distributed training come."""
+
+    graphs: GraphSettings = setting(doc="the graphs of the jobs")
+    cluster: ClusterSettings = section(ClusterSettings, doc="the cluster")
+    jobs: JobSettings = section(JobSettings, doc="the jobs")
+    management: ManagementSettings = section(ManagementSettings, doc="how jobs are split and placed")
+    episodes: EpisodeSettings = section(EpisodeSettings, doc="what is simulated apart")
+    legacy: LegacySettings = section(LegacySettings, doc="defects of the original, by name")
+
+
+class RampScale(Settings):
+    """Sizes that the scenarios of this study take from conf/scale/."""
+
+    end: float = setting(1e6, doc="when an episode ends", unit="s", gt=0)
+    test: int = setting(20, doc="test episodes", unit="episodes", ge=1, le=MOST)
+    validation: int = setting(3, doc="validation episodes", unit="episodes", ge=0, le=MOST)
+    seeds: Seeds = setting((0, 1, 2), doc="repetitions of learned policies", min_length=1)

@@ -1,0 +1,106 @@
+"""A scenario's simulation: the cluster, its manager and masks, ready for episodes under rules or for an environment to step."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+
+from schedlab.config.seeds import generator
+from schedlab.studies.ramp.cluster import Cluster, ClusterLimits, JobPlan
+from schedlab.studies.ramp.generation import JobPool
+from schedlab.studies.ramp.graph import ForwardGraph
+from schedlab.studies.ramp.jobs import Job
+from schedlab.studies.ramp.managers import Manager
+from schedlab.studies.ramp.observation import Observer, mounted_workers
+from schedlab.studies.ramp.placement_rules import RampPlacement
+from schedlab.studies.ramp.rules import Decision, Rule
+from schedlab.studies.ramp.settings import RampScenario
+from schedlab.studies.ramp.timing import JobTimes
+from schedlab.studies.ramp.topology import Ramp
+
+
+class Simulation:
+    """One scenario; episodes follow each other and share what was computed of durations. Raises UserError for a wrong scenario."""
+
+    def __init__(self, scenario: RampScenario, graphs: Sequence[ForwardGraph]) -> None:
+        self.scenario = scenario
+        cluster, management, legacy = scenario.cluster, scenario.management, scenario.legacy
+        self.topology = ramp_topology(scenario)
+        self.rules = RampPlacement(self.topology)
+        self.pool = JobPool(graphs, scenario.jobs, scenario.seed, join_sinks=not legacy.sinks_unjoined)
+        count = self.topology.num_servers
+        speed = np.resize(np.array(cluster.speeds), count) if cluster.speeds else None
+        self._times = JobTimes(self.topology, legacy, speed, management.contention)
+        self._memory = np.full(count, cluster.memory)
+        end = scenario.episodes.end
+        self._limits = ClusterLimits(scenario.episodes.queue_capacity, end if end > 0 else math.inf)
+
+    def reset(self, seed: int) -> None:
+        """Start an episode: all its random streams hang from the seed."""
+        source = self.pool.episode(seed)
+        self.cluster = Cluster(self._times, self.rules, self._memory, source, self._limits)
+        management = self.scenario.management
+        draws = generator(seed, "ramp", "manager")
+        self.manager = Manager(management.quantum, management.placer, management.shaper, draws)
+        no_largest = self.scenario.legacy.no_largest_cost
+        self.observer = Observer(source.ranges, management.most, self.rules, self.topology.num_servers, no_largest_cost=no_largest)
+        self._to_next_job()
+
+    @property
+    def waiting(self) -> Job | None:
+        """The job to decide on; None at the end of the episode."""
+        return self.cluster.queue[0] if self.cluster.queue and not self.cluster.done else None
+
+    def mask(self) -> np.ndarray:
+        """Return int16[most + 1]: 1 for the actions that are valid for the waiting job."""
+        mask = self.observer.mask(mounted_workers(self.cluster))
+        if self.scenario.management.mask == "blocks":
+            for degree in np.flatnonzero(mask[1:]).tolist():
+                if not self._has_block(degree + 1):
+                    mask[degree + 1] = 0
+        return mask
+
+    def _has_block(self, degree: int) -> bool:
+        """Whether the waiting job could be placed at a degree now."""
+        return isinstance(self.plan(degree), JobPlan)
+
+    def plan(self, degree: int) -> JobPlan | str:
+        """Return how the waiting job would run at a degree, or the part that fails."""
+        return self.manager.plan(self.cluster, self.cluster.queue[0], degree)
+
+    def act(self, degree: int) -> None:
+        """Decide on the waiting job and go on to the next one, or to the end."""
+        job = self.cluster.queue[0]
+        self.cluster.step({job.index: self.plan(degree)} if degree else {})
+        self._to_next_job()
+
+    def _to_next_job(self) -> None:
+        while not self.cluster.queue and not self.cluster.done:
+            self.cluster.step({})
+
+
+def run_episode(simulation: Simulation, rule: Rule, seed: int) -> dict[str, object]:
+    """Run an episode under a rule and return its statistics."""
+    simulation.reset(seed)
+    draws = generator(seed, "ramp", "rule")
+    while simulation.waiting is not None:
+        simulation.act(rule(Decision(simulation.waiting, simulation.mask(), draws)))
+    return simulation.cluster.statistics()
+
+
+def ramp_topology(scenario: RampScenario) -> Ramp:
+    """Return the cluster's network. Raises UserError."""
+    cluster, legacy = scenario.cluster, scenario.legacy
+    return Ramp(
+        cluster.groups,
+        cluster.racks,
+        cluster.servers,
+        cluster.channels,
+        cluster.node_bandwidth,
+        cluster.propagation_latency,
+        cluster.io_latency,
+        legacy.free_inside_racks,
+        legacy.bandwidth_shared_twice,
+    )
