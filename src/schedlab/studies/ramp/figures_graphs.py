@@ -66,7 +66,7 @@ def draw_graphs(tables: StudyTables, spec: FigureSpec) -> Drawing:
     colours = kind_colours(graphs)
     for axes, graph in zip(panels[:, 0], graphs, strict=True):
         _draw_graph(axes, graph, colours)
-        axes.set_title(f"{graph.name.replace('_', ' ')}: {graph.num_ops} ops, {len(graph.edges)} deps")
+        axes.set_title(f"{graph.name}: {graph.num_ops} ops, {len(graph.edges)} deps")
     helpers.legend_outside(figure, _kind_keys(colours), columns=KINDS + 1)
     return Drawing(figure, f"{spec.caption} {_slowest_told(graphs)}")
 
@@ -81,7 +81,7 @@ def draw_op_histograms(tables: StudyTables, spec: FigureSpec) -> Drawing:
         for axes, graph, row in zip(panels[:, column], graphs, values, strict=True):
             _histogram(axes, row[column], bins, theme.colour(column))
             if column == 0:
-                axes.set_ylabel(graph.name.replace("_", " "))
+                axes.set_ylabel(graph.name)
         panels[0, column].set_title(f"{'abc'[column]}  {what}")
         panels[-1, column].set_xlabel(f"{what} ({unit})")
         panels[-1, column].set_xscale("log")
@@ -110,7 +110,7 @@ def draw_graph_table(tables: StudyTables, spec: FigureSpec) -> Drawing:
     axes.set(xlim=(0, 1), ylim=(len(table) + 0.5, -1.6))
     ends = np.linspace(0.24, 1.0, len(columns))
     for row, name in enumerate(table["name"]):
-        axes.text(0, row + 0.5, name.replace("_", " "), va="center")
+        axes.text(0, row + 0.5, name, va="center")
         for end, texts in zip(ends, columns.values(), strict=True):
             axes.text(end, row + 0.5, texts.iloc[row], va="center", ha="right")
     for end, heading in zip(ends, columns, strict=True):
@@ -172,7 +172,8 @@ def layers(graph: TrainingGraph) -> np.ndarray:
     heights = np.zeros(count)
     for value in np.unique(layer):
         beside = np.flatnonzero(layer == value)
-        heights[beside] = np.arange(len(beside)) - (len(beside) - 1) / 2
+        above = [np.mean([heights[parent] for parent in parents[op]] or [0.0]) for op in beside.tolist()]  # so that fewer edges cross
+        heights[beside[np.lexsort((graph.ids[beside], above))]] = np.arange(len(beside)) - (len(beside) - 1) / 2
     return np.column_stack([layer, heights])
 
 
@@ -182,7 +183,7 @@ def kind_colours(graphs: Sequence[TrainingGraph]) -> dict[str, str]:
     for graph in graphs:
         for kind, cost in zip(graph.kinds, (graph.cost / max(graph.step_time, 1e-300)).tolist(), strict=True):
             shares[kind] += cost
-    most = sorted(sorted(shares), key=lambda kind: -shares[kind])[:KINDS]
+    most = [kind for kind in sorted(sorted(shares), key=lambda kind: -shares[kind])[:KINDS] if shares[kind] > 0]
     return {kind: theme.colour(number) for number, kind in enumerate(sorted(most))}
 
 
