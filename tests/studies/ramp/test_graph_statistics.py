@@ -12,11 +12,11 @@ from hypothesis import strategies as st
 
 from schedlab.config.errors import UserErrors
 from schedlab.config.schema import validate
-from schedlab.studies.ramp.graph import ForwardGraph, training_graph
+from schedlab.studies.ramp.graph import ForwardGraph, TrainingGraph, training_graph
 from schedlab.studies.ramp.graph_files import pipedream_text
 from schedlab.studies.ramp.graph_generator import generated_graph, generated_graphs
 from schedlab.studies.ramp.graph_settings import GeneratorSettings, GraphSettings
-from schedlab.studies.ramp.graph_statistics import job_table, ranges, statistics, statistics_table
+from schedlab.studies.ramp.graph_statistics import statistics, statistics_table
 from schedlab.studies.ramp.quantum import degrees, legal_quantum, round_down
 
 LEGAL = (1, 2, 4, 6, 8, 16)  # of 4 x 4 x 2 servers up to 16 (specification, section 12)
@@ -40,12 +40,9 @@ def test_numbers_of_a_recorded_graph(chain: ForwardGraph) -> None:
     assert (found.mean_cost, found.median_cost, found.median_memory) == (20.5 / 8, 1.75, 28e6)
 
 
-def test_a_pool_gives_ranges_of_every_number(chain: ForwardGraph) -> None:
-    table = statistics_table([training_graph(chain)], training_steps=2)
-    assert table["sequential_jct"].tolist() == [41.0]
-    jobs = job_table(table, np.zeros(3, dtype=int), np.array([0.5, 1.0, 0.1]))
-    found = ranges(jobs)
-    assert found["beta"] == (0.1, 1.0) and found["max_acceptable_jct"] == pytest.approx((4.1, 41.0)) and found["num_ops"] == (8, 8)
+def test_the_table_has_sequential_times(chain: ForwardGraph) -> None:
+    table = statistics_table([training_graph(chain), training_graph(chain, seconds_per_unit=0.001)], training_steps=2)
+    assert table["sequential_jct"].tolist() == pytest.approx([41.0, 0.041])
 
 
 def drawn(**values) -> tuple[ForwardGraph, ...]:
@@ -107,22 +104,32 @@ def test_degrees_follow_the_rule_of_the_quantum() -> None:
     assert degrees(np.array([0.0, 5.0]), 0.01, 1).tolist() == [1, 1]
 
 
+def costing(costs: list[float]) -> TrainingGraph:
+    """A training step of ops side by side that cost so much, in seconds."""
+    count = len(costs)
+    return training_graph(ForwardGraph("costs", range(1, count + 1), ["Op"] * count, costs, costs, [1.0] * count, [1.0] * count, ()))
+
+
+def illegal(graph: TrainingGraph, quantum: float, cap: int = 16) -> bool:
+    return not set(degrees(graph.cost[: graph.num_forward], quantum, cap).tolist()) <= set(LEGAL)
+
+
 @given(st.lists(st.floats(1e-4, 10.0), min_size=1, max_size=12))
 def test_a_legal_quantum_is_the_largest_without_degrees_that_have_no_block(costs: list[float]) -> None:
-    found = legal_quantum(np.array(costs), 0.01, 16, LEGAL)
-    for cap in LEGAL:
-        assert set(degrees(np.array(costs), found, cap).tolist()) <= set(LEGAL)
-    larger = [found + (0.01 - found) * step / 200 for step in range(1, 201)] if found < 0.01 else []
-    assert all(not set(degrees(np.array(costs), quantum, 16).tolist()) <= set(LEGAL) for quantum in larger if quantum > found * (1 + 1e-9))
+    graph = costing(costs)
+    found = legal_quantum([graph], 0.01, 16, LEGAL)
+    assert not any(illegal(graph, found, cap) for cap in LEGAL)
+    larger = [found + (0.01 - found) * step / 50 for step in range(1, 51)] if found < 0.01 else []
+    assert all(illegal(graph, quantum) for quantum in larger if quantum > found * (1 + 1e-9))
 
 
 def test_degrees_can_be_rounded_down_instead() -> None:
-    assert [round_down(degree, LEGAL) for degree in (1, 2, 10, 14, 16)] == [1, 2, 8, 8, 16]
+    assert round_down(np.array([1, 2, 10, 14, 16, 5]), LEGAL).tolist() == [1, 2, 8, 8, 16, 4]
 
 
 def test_generated_graphs_do_have_degrees_without_a_block() -> None:
     """The trap that the functions are for: without them some job of a pool cannot be placed at 16."""
-    costs = [graph.forward_cost * 1e-3 for graph in drawn(count=30, compute={"low": 0.05, "high": 5.0})]
-    assert any(np.isin(degrees(cost, 1e-5, 16), (10, 12, 14)).any() for cost in costs)
-    safe = [legal_quantum(cost, 1e-5, 16, LEGAL) for cost in costs]
-    assert not any(np.isin(degrees(cost, quantum, 16), (10, 12, 14)).any() for cost, quantum in zip(costs, safe, strict=True))
+    graphs = [training_graph(graph, 1e-3) for graph in drawn(count=30, compute={"low": 0.05, "high": 5.0})]
+    assert sum(illegal(graph, 1e-5) for graph in graphs) >= 10
+    quantum = legal_quantum(graphs, 1e-5, 16, LEGAL)
+    assert not any(illegal(graph, quantum) for graph in graphs)

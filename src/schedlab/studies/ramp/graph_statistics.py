@@ -59,12 +59,12 @@ def statistics(graph: TrainingGraph) -> GraphStatistics:
         step_time=graph.step_time,
         max_cost=float(graph.cost.max()),
         max_cost_op=int(graph.ids[graph.cost.argmax()]),
-        total_memory=float(graph.memory.sum()),
+        total_memory=graph.total_memory,
         max_memory=float(graph.memory.max()),
         max_memory_op=int(graph.ids[graph.memory.argmax()]),
         max_throughput=float(rate.max()),
         max_throughput_op=int(graph.ids[rate.argmax()]),
-        total_dep_size=float(graph.dep_size.sum()),
+        total_dep_size=graph.total_dep_size,
         max_dep_size=float(graph.dep_size[longest]),
         max_dep=(int(graph.ids[graph.edges[longest, 0]]), int(graph.ids[graph.edges[longest, 1]])),
         depth=int(graph.depth.max()),
@@ -82,18 +82,3 @@ def statistics_table(graphs: Sequence[TrainingGraph], training_steps: int = 1) -
     table = pd.DataFrame([asdict(statistics(graph)) for graph in graphs])
     table.insert(4, "sequential_jct", training_steps * table["step_time"])
     return table
-
-
-def job_table(graphs: pd.DataFrame, models: np.ndarray, betas: np.ndarray) -> pd.DataFrame:
-    """Return a row a job of a pool: the numbers of its graph, its beta, and the completion time that it accepts.
-
-    graphs  as `statistics_table` gives them. models: int[j], row of each job's graph. betas: float64[j]
-    """
-    jobs = graphs.iloc[np.asarray(models)].reset_index(drop=True).assign(beta=np.asarray(betas, dtype=np.float64))
-    return jobs.assign(max_acceptable_jct=jobs["beta"] * jobs["sequential_jct"])
-
-
-def ranges(jobs: pd.DataFrame) -> dict[str, tuple[float, float]]:
-    """Return the smallest and the largest value of every number of a pool's jobs; observations are scaled by these."""
-    numbers = jobs.select_dtypes("number")
-    return {name: (float(numbers[name].min()), float(numbers[name].max())) for name in numbers}
