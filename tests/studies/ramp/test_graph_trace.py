@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
+from pathlib import Path
 
 import pytest
 
-from schedlab.studies.ramp.graph import training_graph
-from schedlab.studies.ramp.graph_files import pipedream_text
+from schedlab.studies.ramp.graph import ForwardGraph, training_graph
+from schedlab.studies.ramp.graph_files import read_graphs
 from schedlab.studies.ramp.graph_settings import DeviceSettings
 
 pytest.importorskip("torch")
@@ -33,6 +34,12 @@ PUBLISHED = {  # specification, section 15: ops, deps, total memory, largest mem
     "resnet18": (142, 159, 1.7259e10, 8.221e8, 60),
     "squeezenet": (136, 153, 2.4963e10, 1.1680e9, 102),
 }
+
+
+@pytest.fixture(scope="module")
+def shipped(repository: Path) -> dict[str, ForwardGraph]:
+    """What tracing gives for an A100 (test_ramp_graphs.py holds the files to it)."""
+    return {graph.name: graph for graph in read_graphs(repository / "resources/graphs/a100")}
 
 
 class Small(nn.Module):
@@ -80,26 +87,24 @@ def test_models_have_the_parameters_and_products_of_their_papers(name: str) -> N
 
 
 @pytest.mark.parametrize("name", sorted(PUBLISHED))
-def test_graphs_have_the_size_of_the_published_ones(name: str) -> None:
+def test_graphs_have_the_size_of_the_published_ones(shipped: dict[str, ForwardGraph], name: str) -> None:
     ops, deps, memory, largest, depth = PUBLISHED[name]
-    graph = training_graph(trace(name, MODELS[name].batch, DEVICE))
+    graph = training_graph(shipped[name])
     assert (graph.num_ops, len(graph.edges), graph.depth.max()) == (ops, deps, depth)
     assert graph.memory.sum() == pytest.approx(memory, rel=1e-4)
     assert graph.memory.max() == pytest.approx(largest, rel=1e-3)
 
 
-def test_the_translator_is_about_as_large_as_the_published_one() -> None:
-    graph = training_graph(trace("gnmt", 32, DEVICE))
+def test_the_translator_is_about_as_large_as_the_published_one(shipped: dict[str, ForwardGraph]) -> None:
+    graph = training_graph(shipped["gnmt"])
     assert graph.num_ops == 96 and 105 <= len(graph.edges) <= 120
     assert graph.memory.max() == pytest.approx(3.2695e8, rel=1e-3)
     assert 1 < graph.memory.sum() / 2.3684e9 < 2
 
 
 @pytest.mark.parametrize("name", sorted(MODELS))
-def test_a_graph_is_connected_and_traced_the_same_each_time(name: str) -> None:
-    first, second = (trace(name, 2, DEVICE) for _ in range(2))
-    assert pipedream_text(first) == pipedream_text(second)
-    graph = training_graph(first)
+def test_a_graph_leads_from_its_inputs_to_their_mates(shipped: dict[str, ForwardGraph], name: str) -> None:
+    graph = training_graph(shipped[name])
     sources = set(range(graph.num_ops)) - set(graph.edges[:, 1].tolist())
     assert {graph.kinds[op] for op in sources} == {"Input"}
     assert set(range(graph.num_ops)) - set(graph.edges[:, 0].tolist()) == {graph.num_forward + op for op in sources}
