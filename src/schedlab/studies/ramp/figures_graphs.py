@@ -146,7 +146,9 @@ def graphs_shown(tables: StudyTables, spec: FigureSpec) -> list[TrainingGraph]:
     """Return the graphs of the figure's first scenario that its values name, or its first ones. Raises UserError."""
     settings = helpers.settings_of(spec, GraphsShownSettings)
     scenario = (spec.scenarios or sorted(tables.scenarios))[0]
-    graphs = {graph.name: training_graph(graph) for graph in read_graphs(tables.inputs[scenario][GRAPHS])}
+    joined = not tables.scenarios[scenario].get("legacy", {}).get("sinks_unjoined", False)
+    found = read_graphs(tables.inputs[scenario][GRAPHS])
+    graphs = {graph.name: training_graph(graph, join_sinks=joined) for graph in found}
     for name in settings.graphs:
         if name not in graphs:
             remedy = did_you_mean(name, graphs)
@@ -248,9 +250,10 @@ def _histogram(axes: Axes, values: np.ndarray, bins: np.ndarray, colour: str) ->
 
 def _betas(scenarios: Mapping[str, Mapping[str, Any]], name: str, spec: FigureSpec) -> tuple[Any, ...]:
     values = scenarios.get(name, {})
-    if "beta" not in values:
+    beta = values.get("jobs", {}).get("beta")
+    if beta is None:
         raise UserError(f"scenario '{name}' has no beta", where=f"figure {spec.name}: scenarios", expected="scenarios of this study")
-    return of_scenario(validate(DistributionSettings, values["beta"]), int(values.get("seed", 0)), "beta")
+    return of_scenario(validate(DistributionSettings, beta), int(values.get("seed", 0)), "beta")
 
 
 def _edges(values: np.ndarray) -> np.ndarray:
