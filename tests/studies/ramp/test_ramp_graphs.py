@@ -6,12 +6,13 @@ import json
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 import yaml
 
 from schedlab.config.errors import UserError
 from schedlab.config.schema import merged, validate
-from schedlab.studies.ramp.graph_files import pipedream_text, read_graphs
+from schedlab.studies.ramp.graph_files import pipedream_text, read_graph, read_graphs
 from schedlab.studies.ramp.graph_settings import DeviceSettings, GraphSettings
 from schedlab.studies.ramp.graphs import graph_part, graph_requirements, make_graphs, trace_graphs
 
@@ -29,21 +30,47 @@ def test_devices_are_typed(repository: Path) -> None:
         assert device.name == name
 
 
-def test_shipped_graphs_are_what_tracing_gives(a100: dict) -> None:
+def test_shipped_graphs_are_what_tracing_gives(repository: Path, a100: dict) -> None:
     pytest.importorskip("torch")
-    from schedlab.studies.ramp.graph_models import MODELS
-
-    settings = validate(GraphSettings, {"source": "traced", "models": [{"model": name} for name in MODELS], "device": a100})
-    traced = make_graphs(settings)
-    assert [graph.name for graph in traced] == sorted(MODELS)
+    values = yaml.safe_load((repository / "conf/graph/traced.yaml").read_text())
+    del values["defaults"]
+    traced = make_graphs(validate(GraphSettings, {**values, "device": a100}))
     shipped = make_graphs(validate(GraphSettings, {"source": "files", "path": "resources/graphs/a100"}))
+    assert [graph.name for graph in shipped] == [graph.name for graph in traced] == sorted(entry["model"] for entry in values["models"])
     assert [pipedream_text(graph) for graph in shipped] == [pipedream_text(graph) for graph in traced]
+
+
+@pytest.mark.parametrize("name", ["alexnet", "resnet18", "squeezenet", "vgg16"])
+def test_shipped_graphs_are_like_the_published_ones_op_by_op(shared_data: Path, name: str) -> None:
+    """The same ops with the same activations; times in about the same order, as PipeDream measured and we reckon."""
+    from scipy.stats import spearmanr
+
+    (ours,) = make_graphs(validate(GraphSettings, {"source": "files", "path": "resources/graphs/a100", "only": [name]}))
+    (file,) = (shared_data / "graphs").glob(f"{name}*.txt")
+    theirs = read_graph(file)
+    order = np.argsort(theirs.ids)
+    assert ours.kinds == tuple(theirs.kinds[place] for place in order)
+    assert {tuple(edge) for edge in ours.edges.tolist()} == {tuple(edge) for edge in theirs.edges.tolist()}
+    assert np.allclose(ours.activation, theirs.activation[order], rtol=1e-3)
+    assert np.allclose(ours.parameter, theirs.parameter[order], rtol=1e-3)
+    for costs in ("forward_cost", "backward_cost"):
+        measured, reckoned = getattr(theirs, costs)[order][1:], getattr(ours, costs)[1:]
+        both = (measured > 0) & (reckoned > 0)
+        assert both.sum() >= 18 and spearmanr(measured[both], reckoned[both]).statistic > 0.75
 
 
 def test_batches_can_be_chosen(a100: dict) -> None:
     pytest.importorskip("torch")
     (graph,) = make_graphs(validate(GraphSettings, {"models": [{"model": "alexnet", "batch": 2}], "device": a100}))
-    assert graph.activation[0] == 2 * 3 * 224 * 224 * 4
+    assert graph.activation[0] == 2 * 3 * 224 * 224 * 4 and graph.forward_cost[0] == 0
+
+
+def test_reading_a_batch_takes_the_time_of_the_input_alone(a100: dict) -> None:
+    pytest.importorskip("torch")
+    values = {"models": [{"model": "alexnet", "batch": 2}], "device": a100}
+    (without,), (read,) = (make_graphs(validate(GraphSettings, {**values, **more})) for more in ({}, {"reading_rate": 1e6}))
+    assert read.forward_cost[0] == pytest.approx(2 * 3 * 224 * 224 * 4 / 1e6 * 1e3, abs=1e-6) and read.backward_cost[0] == 0
+    assert np.array_equal(read.forward_cost[1:], without.forward_cost[1:])
 
 
 def test_a_missing_torch_is_told_with_another_way(monkeypatch: pytest.MonkeyPatch, a100: dict) -> None:

@@ -95,6 +95,12 @@ class GraphSettings(Settings):
     source: Literal["traced", "generated", "files"] = setting("traced", doc="where they come from")
     models: tuple[TracedModelSettings, ...] = setting((), doc="models (traced)")
     device: DeviceSettings | None = setting(None, doc="device whose rates give the times of ops (traced)")
+    reading_rate: float | None = setting(
+        None,
+        doc="rate at which batches come from storage, which is the time of inputs (traced); null: they take no time",
+        unit="bytes/s",
+        gt=0,
+    )
     generator: GeneratorSettings = section(GeneratorSettings, doc="graphs drawn at random (generated)")
     seed: int = setting(0, doc="root seed of what is drawn (generated)", ge=0)
     path: str = setting("", doc="folder or file of graphs: absolute, or below SCHEDLAB_DATA, resources/data or here (files)")
@@ -107,6 +113,8 @@ class GraphSettings(Settings):
             raise ValueError("models and a device for the source traced, and none for the others")
         if (self.source == "files") != bool(self.path):
             raise ValueError("a path for the source files, and none for the others")
+        if self.reading_rate is not None and self.source != "traced":
+            raise ValueError("a reading_rate for the source traced alone")
         names = [entry.model for entry in self.models]
         if len(set(names)) < len(names):
             raise ValueError("each model once")

@@ -3,7 +3,8 @@
 Time of an op: the larger of its floating-point operations over the device's rate and its bytes over the device's memory bandwidth (the
 roofline of Williams, Waterman, Patterson 2009). Bytes are those of inputs, parameters and outputs, each once; views are free. Operations
 are those of matrix products and convolutions, as torch counts them; everything else is bound by memory. The backward pass of an op with
-products or parameters does the work twice, for the gradients of inputs and of parameters (or of both factors); of other ops, once.
+products or parameters does the work twice, for the gradients of inputs and of parameters (or of both factors); of other ops, once. Inputs
+take the time of reading a batch from storage, where its rate is given, in the forward pass alone.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from schedlab.studies.ramp.graph_models import MODELS
 from schedlab.studies.ramp.graph_settings import DeviceSettings
 
 MS_PER_SECOND = 1000.0
+INPUT = "Input"
 DECIMALS = 6  # of a cost in ms: nanoseconds
 NAMES = {"add": "Add", "cat": "Concat", "getitem": "__getitem__", "matmul": "MatMul", "bmm": "MatMul", "truediv": "Scale"}
 
@@ -45,18 +47,23 @@ class TracedOp:
     parents: tuple[fx.Node, ...]
 
 
-def trace(name: str, batch: int, device: DeviceSettings) -> ForwardGraph:
-    """Return the graph of a model (a key of MODELS) fed with batches of a size, costs in milliseconds on the device."""
+def trace(name: str, batch: int, device: DeviceSettings, reading_rate: float | None = None) -> ForwardGraph:
+    """Return the graph of a model (a key of MODELS) fed with batches of a size, costs in milliseconds on the device.
+
+    reading_rate  bytes/s at which inputs come from storage; None: they take no time
+    """
     with torch.device("meta"):
         model = MODELS[name].make().train()
         inputs = MODELS[name].inputs(batch)
-    return graph_of(name, traced_ops(model, inputs), device)
+    return graph_of(name, traced_ops(model, inputs), device, reading_rate)
 
 
-def graph_of(name: str, ops: dict[fx.Node, TracedOp], device: DeviceSettings) -> ForwardGraph:
+def graph_of(name: str, ops: dict[fx.Node, TracedOp], device: DeviceSettings, reading_rate: float | None = None) -> ForwardGraph:
     """Return traced ops as a graph, numbered in the order in which they ran, costs in milliseconds on the device."""
     numbers = {node: number for number, node in enumerate(ops, 1)}
     seconds = [max(op.work.flops / device.peak_flops, op.work.moved / device.memory_bandwidth) for op in ops.values()]
+    if reading_rate is not None:
+        seconds = [op.activation / reading_rate if op.kind == INPUT else time for time, op in zip(seconds, ops.values(), strict=True)]
     return ForwardGraph(
         name=name,
         ids=list(numbers.values()),
@@ -108,7 +115,7 @@ class _Recorder(fx.Interpreter):
 
 def _kind(node: fx.Node, layer: nn.Module | None) -> str:
     if node.op == "placeholder":
-        return "Input"
+        return INPUT
     if layer is not None:
         return type(layer).__name__
     name = node.target if isinstance(node.target, str) else node.target.__name__

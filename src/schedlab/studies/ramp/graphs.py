@@ -83,4 +83,5 @@ def _traced(settings: GraphSettings) -> tuple[ForwardGraph, ...]:
             where=f"graphs {settings.name}: source",
             remedy="install schedlab[learn], or take the traced graphs that we ship: source: files, path: resources/graphs/a100",
         ) from None
-    return tuple(trace(entry.model, entry.batch or MODELS[entry.model].batch, settings.device) for entry in settings.models)
+    rates = settings.device, settings.reading_rate
+    return tuple(trace(entry.model, entry.batch or MODELS[entry.model].batch, *rates) for entry in settings.models)
