@@ -43,7 +43,7 @@ def missing_files(folder: Path, sets: Iterable[Iterable[str]]) -> list[str]:
 
 
 def find_resource(name: Path | str) -> Path:
-    """Return where a file or folder is that a configuration names: resources/... of the checkout or installation, whatever the working directory.
+    """Return where a file or folder of a configuration is: resources/... of the checkout or installation, whatever the working directory.
 
     Absolute paths as they are; all else, and resources that we do not ship, from the working directory.
     """

@@ -118,7 +118,7 @@ def test_out_of_memory_loses_time_and_no_progress():
 
 
 def test_a_start_without_enough_memory_is_refused():
-    with pytest.raises(UserError, match="start.memory_gb"):
+    with pytest.raises(UserError, match=r"start\.memory_gb"):
         example_replay(start={"gpu_count": 8, "memory_gb": 8})
 
 
