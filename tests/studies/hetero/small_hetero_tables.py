@@ -71,6 +71,18 @@ def overused(spans: Mapping[str, Sequence[tuple[int, float, float]]], finish: fl
     )
 
 
+def held_back(
+    refusals: Mapping[str, Sequence[tuple[float, str]]], queue: Sequence[tuple[float, int]], scenario: str = "case"
+) -> StudyTables:
+    """Tables of refusals: policy -> (date, what was lacking); all policies have the same queue (date, waiting jobs)."""
+    key = {"scenario": scenario, "policy_seed": 0, "split": "test", "unit": "w"}
+    held = [{**key, "policy": policy, "time": date, "lacking": what} for policy, found in refusals.items() for date, what in found]
+    load = [{**key, "policy": policy, "time": date, "waiting": waiting} for policy in refusals for date, waiting in queue]
+    details = {"refusals": pd.DataFrame(held, columns=[*tables.DETAIL_KEY, "time", "lacking"]), "load": pd.DataFrame(load)}
+    scores = scored({policy: [{"w": 1.0}] for policy in refusals}, scenario=scenario)
+    return study_tables(scenario, scores=scores.scores, summary=scores.summary, details=details)
+
+
 def study_tables(scenario: str, **given: Any) -> StudyTables:
     """The tables of one scenario; those that are not given are empty."""
     empty = {name: tables.build(kind, ()) for name, kind in (("scores", tables.SCORES), ("curves", tables.CURVES))}

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 from matplotlib.patches import Rectangle
-from small_hetero_tables import learned, overused, scored
+from small_hetero_tables import held_back, learned, overused, scored
 
 from schedlab.config.contract import Drawing, FigureSpec, StudyTables
 from schedlab.config.errors import UserError
@@ -154,6 +154,21 @@ def test_overuse_shows_each_span_on_its_processor(tmp_path: Path):
     assert not none.collections[0].get_paths()
     assert "first-high_gflops 2 of 2 processors at some time, 40.0% of all processors' time until 50 s" in drawing.caption
     assert "first-high_mem_bw 0 of 2 processors at some time, 0.0%" in drawing.caption
+
+
+def test_bubbles_stand_on_the_queue_and_count_what_was_lacking():
+    """60 s in sixtieths: two refusals in the 11th second, one in the 31st; the largest bubble is that of two."""
+    held = {"first-high_gflops": [(110.2, "cores"), (110.8, "cores"), (130.5, "memory")], "shortest-high_mem_bw": []}
+    drawing = draw(held_back(held, [(100.0, 0), (105.0, 4), (140.0, 0), (160.0, 0)]), "bubbles", tuple(held))
+    above, below = drawing.figure.axes
+    drawn = [found for found in above.collections if len(found.get_offsets()) and not found.get_label().startswith("for")]
+    assert [found.get_offsets().tolist() for found in drawn] == [
+        [pytest.approx([10.5 / 60, 4])],
+        [pytest.approx([30.5 / 60, 4])],
+    ]  # minutes
+    assert [found.get_sizes().tolist() for found in drawn] == [[160.0], [80.0]]
+    assert not [found for found in below.collections if len(found.get_offsets())]
+    assert "first-high_gflops 2 times for cores and 1 times for memory; shortest-high_mem_bw never" in drawing.caption
 
 
 def test_part_of_time_by_hand():

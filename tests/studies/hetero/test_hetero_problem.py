@@ -163,7 +163,7 @@ def test_what_is_declared_is_what_is_given(tmp_path):
     assert outcome.details.keys() == STUDY.details.keys()
     without = rollout(prepared(scenario(), tmp_path / "plain"), "fcfs")
     assert outcome.scores.keys() - without.scores.keys() == {"oversubscription", "infeasible"}
-    assert outcome.details.keys() - without.details.keys() == {"overuse", "decisions"}
+    assert outcome.details.keys() - without.details.keys() == {"overuse", "refusals", "decisions"}
 
 
 def test_a_real_batsim_that_is_missing_is_told(tmp_path):

@@ -99,8 +99,10 @@ def test_first_come_and_shortest_first_are_pairs(tmp_path, scheduler, cores):
 
 def test_a_start_waits_for_memory_and_holds_those_behind_it(tmp_path):
     problem = by_hand(tmp_path, [{"mem": 20_000, "bw": 0}, {"mem": 20_000, "bw": 0}, {"mem": 1_000, "bw": 0}])
-    jobs = rollout(problem, "filler").details["jobs"]
+    filled = rollout(problem, "filler").details
+    jobs = filled["jobs"]
     assert jobs["start"].tolist() == [0.0, jobs["finish"][0], jobs["finish"][0]]
+    assert set(filled["refusals"].itertuples(index=False, name=None)) == {(0.0, "memory")}
     assert jobs["start"].tolist() == rollout(problem, "first-lowest").details["jobs"]["start"].tolist()
 
 

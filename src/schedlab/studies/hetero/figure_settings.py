@@ -49,6 +49,12 @@ class OveruseSettings(Settings):
     unit: str = setting("", doc="workload shown; empty: the first of the test split")
 
 
+class BubblesSettings(Settings):
+    """The figure `bubbles`."""
+
+    unit: str = setting("", doc="workload shown; empty: the first of the test split")
+
+
 class PairsSettings(Settings):
     """The figure `pairs`."""
 
@@ -79,6 +85,7 @@ FIGURE_SETTINGS: dict[str, type[Settings]] = {
     "gantt": GanttSettings,
     "course": CourseSettings,
     "overuse": OveruseSettings,
+    "bubbles": BubblesSettings,
     "pairs": PairsSettings,
     "learning": LearningSettings,
     "preferences": PreferencesSettings,

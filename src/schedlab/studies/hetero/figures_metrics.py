@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 ROW_MM, COLUMNS = 4.8, 4
-TITLE, LINE_MM = 21, 3.4  # letters in a line of a panel's title, and its height
+TITLE, LINE_MM = 20, 3.4  # letters in a line of a panel's title, and its height
 WIDE = 20.0  # largest over smallest value from which an axis is logarithmic
 
 

@@ -19,6 +19,7 @@ from schedlab.figures import helpers, theme, units
 from schedlab.figures.theme import INK, MUTED
 from schedlab.studies.hetero import figures_data as data
 from schedlab.studies.hetero import run_files
+from schedlab.studies.hetero.figures_bubbles import bubbles, counted, queue_line, size_keys
 from schedlab.studies.hetero.figures_learning import NAMED, PALE, SMOOTH, episode_axis, preference_lines
 from schedlab.studies.hetero.figures_overuse import part_of_time, share_axis, share_line, span_rows, touched
 from schedlab.studies.hetero.figures_schedule import BINS, DARKEST, TIME, boxes, clusters, numbers, with_slowdown
@@ -195,21 +196,16 @@ def _bubbles(folder: Path, kind: str, what: str) -> Drawing:
     dates = np.array(run_files.read_overuse(folder)[kind])
     load, scale = _load(folder)
     times, waiting = load["time"].to_numpy() - load["time"].iloc[0], load["waiting"].to_numpy(float)
-    figure, axes = theme.new_figure(1, 1, height_mm=75)
-    axes.plot(times / scale.size, waiting, drawstyle="steps-post", color=MUTED, linewidth=0.8, label="waiting jobs")
     edges = np.linspace(0.0, times[-1], BINS + 1)
-    counts, _ = np.histogram(dates - load["time"].iloc[0], edges)
-    heights = data.means_within(times, waiting, edges)
-    middles, found = (edges[1:] + edges[:-1]) / 2 / scale.size, counts > 0
-    largest = int(counts.max())
-    if largest:
-        looks = {"color": theme.colour(1), "alpha": 0.55, "edgecolor": "white", "linewidth": 0.4}
-        axes.scatter(middles[found], heights[found], s=160 * counts[found] / largest, **looks)
-        for count in dict.fromkeys((1, max(1, largest // 4), largest)):
-            axes.scatter([], [], s=160 * count / largest, label=f"held back {count} time{'s' * (count > 1)}", **looks)
-    else:
+    counts = counted(dates - load["time"].iloc[0], edges)
+    most = int(counts.max())
+    figure, axes = theme.new_figure(1, 1, height_mm=75)
+    queue_line(axes, times, waiting, scale.size)
+    bubbles(axes, times, waiting, counts, edges, scale.size, most, color=theme.colour(1))
+    size_keys(axes, most, theme.colour(1))
+    if not most:
         axes.text(0.98, 0.92, f"never short of {what}", transform=axes.transAxes, ha="right", color=MUTED)
-    axes.set(ylabel="waiting jobs", ylim=(0, 1.12 * max(1.0, waiting.max())))
+    axes.set_ylabel("waiting jobs")
     _time_axis(axes, scale, times[-1] / scale.size)
     helpers.legend_outside(figure)
     told = f"{len(dates)} times" if len(dates) else "never"

@@ -28,6 +28,7 @@ DETAILS = {
     "load": "waiting jobs and busy hosts over time",
     "energy": "energy consumed so far over time",
     "overuse": "spans in which a processor's memory bandwidth was over-subscribed",
+    "refusals": "when the next job did not start, and whether cores or memory were lacking",
     "decisions": "each decision of a policy that chooses: when, what, how many jobs waited, its reward",
 }
 
@@ -49,6 +50,7 @@ def outcome(prefix: str, threshold: float, energy: bool, system: DecisionSystem 
             scores["energy_delay_product"] = totals["consumed_joules"] * scores["makespan"]
     if system is not None:
         spans = details["overuse"] = overuse_spans(system)
+        details["refusals"] = refusals(system)
         scores["infeasible"] = float(system.rejected)
         if scores.get("makespan", 0.0) > 0:
             size = system.model.size[spans["processor"].to_numpy(np.int64)]
@@ -63,6 +65,16 @@ def overuse_spans(system: DecisionSystem) -> pd.DataFrame:
     spans = [(number, *span) for number, found in sorted(system.model.overuse.bandwidth.items()) for span in found]
     table = pd.DataFrame(spans, columns=["processor", "start", "duration"])
     return table.astype({"processor": "int64", "start": "float64", "duration": "float64"})
+
+
+def refusals(system: DecisionSystem) -> pd.DataFrame:
+    """Return when the next job did not start: columns time (s) and lacking (`cores`, `memory`), sorted by time."""
+    import pandas as pd
+
+    overuse = system.model.overuse
+    rows = [(date, "cores") for date in overuse.core] + [(date, "memory") for date in overuse.memory]
+    table = pd.DataFrame(sorted(rows), columns=["time", "lacking"])
+    return table.astype({"time": "float64", "lacking": "str"})
 
 
 def decisions_table(system: DecisionSystem, names: Sequence[str]) -> pd.DataFrame:

@@ -85,6 +85,7 @@ STUDY = Study(
         "gantt": "schedlab.studies.hetero.figures_schedule:draw_gantt",
         "course": "schedlab.studies.hetero.figures_schedule:draw_course",
         "overuse": "schedlab.studies.hetero.figures_overuse:draw_overuse",
+        "bubbles": "schedlab.studies.hetero.figures_bubbles:draw_bubbles",
         "pairs": "schedlab.studies.hetero.figures_pairs:draw_pairs",
         "learning": "schedlab.studies.hetero.figures_learning:draw_learning",
         "preferences": "schedlab.studies.hetero.figures_learning:draw_preferences",
