@@ -60,8 +60,8 @@ def measure(name: str, times: int) -> dict[str, object]:
     return {"seconds": seconds, "decisions": decisions[0], "observing": [value for value in observing if value is not None]}
 
 
-def inputs(platform: str) -> tuple[object, object]:
-    """Return the cluster and the jobs drawn for it."""
+def inputs(platform: str, jobs: int = JOBS) -> tuple[object, object]:
+    """Return the cluster and that many jobs drawn for it."""
     from schedlab.platforms.settings import PlatformSettings
     from schedlab.studies.hetero.episode import make_cluster, make_jobs
     from schedlab.workloads.estimates import EstimateSettings
@@ -71,7 +71,7 @@ def inputs(platform: str) -> tuple[object, object]:
     from schedlab.workloads.to_batsim import BatsimSettings
 
     cluster = make_cluster(PlatformSettings(name=platform, file=platform))
-    model = LublinSettings(jobs=JOBS, processors=cluster.hierarchy.cores, load=LOAD, estimates=EstimateSettings(model="menu"))
+    model = LublinSettings(jobs=jobs, processors=cluster.hierarchy.cores, load=LOAD, estimates=EstimateSettings(model="menu"))
     batsim = BatsimSettings(runtime="trace", missing_memory=(500, 1000, 2000, 4000))
     settings = WorkloadSettings(name="benchmark", source="lublin", seed=1, lublin=model, batsim=batsim)
     workload, _ = make_batsim(settings, cluster.hierarchy)
