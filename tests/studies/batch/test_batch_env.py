@@ -200,6 +200,18 @@ def test_weights_choose_the_row_of_the_highest_sum() -> None:
         env_weights.BatchWeightsEnv(task(layout="rlscheduler"))
 
 
+def test_plans_have_weights_where_they_are_seen() -> None:
+    made = env_weights.BatchWeightsEnv(task(plan=True))
+    made.reset(seed=4)
+    weights = np.zeros(12, dtype=np.float32)
+    weights[10] = -1.0  # the best plan first
+    done = False
+    while not done:
+        _, _, done, _, _ = made.step(weights)
+    planned = simulate(made.stepper.schedule(0).jobs, made.task.machine, "planner")
+    np.testing.assert_array_equal(made.stepper.schedule(0).start, planned.start)
+
+
 def test_impossible_tasks_are_told() -> None:
     from dataclasses import replace
 
@@ -209,6 +221,8 @@ def test_impossible_tasks_are_told() -> None:
         ({"lengths": (0, 5)}, "windows of 0 to 5 jobs"),
         ({"starts": (1990,)}, "40 jobs from job 1990 on"),
         ({"backfill": "eazy"}, "no backfilling 'eazy'"),
+        ({"backfill_order": "area"}, "no meaning with backfilling 'none'"),
+        ({"backfill": "legacy", "backfill_order": "rule"}, "is not asked which jobs the published backfilling starts"),
         ({"settings": EnvironmentSettings(baseline="sfj")}, "did you mean 'sjf'"),
     ):
         with pytest.raises(UserError, match=words):

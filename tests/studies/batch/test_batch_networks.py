@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import cache
-from itertools import pairwise
+from itertools import pairwise, product
 
 import numpy as np
 import pytest
@@ -93,11 +93,12 @@ def test_observations_tell_their_layout_and_their_real_rows(layout):
 
 def test_other_lengths_are_told_apart():
     for quantiles in (1, 5, 64):
-        for oracle in (False, True):
-            made = layout_of(EnvironmentSettings(quantiles=quantiles, oracle_runtime=oracle), Machine(9, 9))
+        for oracle, plan in product((False, True), repeat=2):
+            made = layout_of(EnvironmentSettings(quantiles=quantiles, oracle_runtime=oracle, plan=plan), Machine(9, 9))
             assert layout_of_size(made.size, made.high) == made
-    with pytest.raises(ValueError, match="no layout has 7 numbers"):
-        layout_of_size(7, 1.0)
+    for high in (1.0, 64.0):
+        with pytest.raises(ValueError, match="no layout has 7 numbers"):
+            layout_of_size(7, high)
 
 
 def dense(name: str, network: nn.Module, layout: Layout, flat: torch.Tensor, masks: torch.Tensor) -> torch.Tensor:

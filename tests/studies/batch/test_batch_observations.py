@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from math import ceil, log, sqrt
+from math import ceil, log, log10, sqrt
 
 import numpy as np
 import pytest
@@ -16,7 +16,7 @@ from schedlab.studies.batch.environment_settings import EnvironmentSettings
 from schedlab.studies.batch.jobs import Machine
 from schedlab.studies.batch.layouts import Layout, Scales, layout_of
 from schedlab.studies.batch.rules import priority
-from schedlab.studies.batch.simulate import BACKFILLS
+from schedlab.studies.batch.simulate import BACKFILLS, simulate
 from schedlab.studies.batch.stepping import Stepper
 
 
@@ -107,6 +107,29 @@ def test_features(drawn, backfill, choices) -> None:
         assert not rows[len(jobs) :].any()
         np.testing.assert_allclose(cluster, features_cluster(stepper, 3), rtol=1e-6, atol=1e-7)
         assert stepper.masks[0].tolist() == [True] * len(jobs) + [False] * (128 - len(jobs))
+
+
+@settings(max_examples=60, deadline=None)
+@given(windows(), st.booleans())
+def test_choosing_what_the_plan_says_is_the_planner(drawn, oracle) -> None:
+    jobs, machine = drawn
+    stepper = stepper_on(jobs, machine, "none", plan=True, oracle_runtime=oracle, quantiles=2)
+    while not stepper.ended[0]:
+        rows, waiting = stepper.layout.split(stepper.observations[0])[0], stepper.episodes.rows[0, : stepper.episodes.found[0]]
+        score = [log10(0.001 + stepper.episodes.excess[0, job]) / 3 + 1 for job in waiting]
+        expected = np.stack([score, stepper.episodes.excess[0, waiting]], axis=1)
+        np.testing.assert_allclose(rows[: len(waiting), -2:], expected, rtol=1e-6, atol=1e-6)
+        assert min(score) == pytest.approx(0.0)
+        np.testing.assert_allclose(rows[: len(waiting), :11], [features_row(stepper, job) for job in waiting], rtol=1e-6, atol=1e-7)
+        assert not rows[len(waiting) :].any()
+        stepper.step(np.array([int(np.argmin(score))]))
+    assert stepper.schedule(0).start.tolist() == simulate(jobs, machine, "planner").start.tolist()
+
+
+def test_plans_have_columns_in_the_layout_features_alone() -> None:
+    assert layout_of(EnvironmentSettings(plan=True), Machine(9, 9)).columns[-3:] == ("job", "plan_log", "plan")
+    with pytest.raises(UserError, match="plans have no columns"):
+        layout_of(EnvironmentSettings(plan=True, layout="rlscheduler"), Machine(9, 9))
 
 
 @settings(max_examples=60, deadline=None)

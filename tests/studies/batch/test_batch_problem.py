@@ -91,7 +91,16 @@ class Shortest:
         return int(np.argmin(np.where(mask, rows[:, 0], np.inf)))
 
 
-@pytest.mark.parametrize("values", [{}, {"backfill": "easy", "warm_start": True}, {"backfill": "conservative", "kill": True}])
+@pytest.mark.parametrize(
+    "values",
+    [
+        {},
+        {"backfill": "easy", "warm_start": True},
+        {"backfill": "conservative", "kill": True},
+        {"backfill": "easy", "backfill_order": "area"},
+        {"backfill": "legacy", "backfill_order": "area"},
+    ],
+)
 def test_a_policy_that_decides_job_by_job_is_scored_like_the_rule(values):
     made = scenario(**values)
     problem = BatchProblem(made, make_trace(made.workload)[0])
@@ -161,9 +170,14 @@ def test_a_policy_that_leaves_jobs_waiting_has_no_score(problem):
 
 
 def test_mistakes_of_a_scenario():
-    wrong = {"baseline": "sfj", "layout": "rlscheduler", "oracle_runtime": True}
+    wrong = {"baseline": "sfj", "layout": "rlscheduler", "oracle_runtime": True, "plan": True}
     found = list(STUDY.check(scenario(windows={"train_share": 0.6, "validation_share": 0.5}, environment=wrong)))
-    assert [error.where for error in found] == ["windows.train_share", "environment.baseline", "environment.oracle_runtime"]
+    assert [error.where for error in found] == [
+        "windows.train_share",
+        "environment.baseline",
+        "environment.oracle_runtime",
+        "environment.plan",
+    ]
     made = scenario(windows={"length": 200})
     with pytest.raises(UserError, match="the test part of 400 jobs holds no window of 200"):
         BatchProblem(made, make_trace(made.workload)[0])

@@ -66,6 +66,20 @@ def test_on_a_warm_machine_too(drawn, rule, backfill, data) -> None:
     assert found == simulate(chosen, machine, rule, backfill, prefill=before).start.tolist()
 
 
+@settings(max_examples=200, deadline=None)
+@given(windows(), rules, st.sampled_from([("easy", "fcfs"), ("easy", "area"), ("legacy", "area"), ("legacy", "fcfs")]))
+def test_jobs_are_backfilled_in_the_order_that_is_asked_for(drawn, rule, mode) -> None:
+    jobs, machine = drawn
+    backfill, order = mode
+    found = priority(rule, jobs)
+    if found.power and mode == ("legacy", "fcfs"):
+        return
+    stepper = stepper_on(jobs, machine, backfill, backfill_order=order)
+    if found.power == 0:
+        stepper.windows.rank[0, : len(jobs)] = found.ranks()
+    assert follow(stepper, found.at) == simulate(jobs, machine, rule, backfill, backfill_order=order).start.tolist()
+
+
 @settings(max_examples=60, deadline=None)
 @given(windows(), rules, st.booleans())
 def test_nodes_are_those_of_the_whole_window(drawn, rule, backfill) -> None:

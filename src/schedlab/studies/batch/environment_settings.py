@@ -27,6 +27,9 @@ class EnvironmentSettings(Settings):
         "training", doc="jobs whose largest values the published layouts divide by; whole: all of the trace as read (as published)"
     )
     oracle_runtime: bool = setting(False, doc="show real run times, which a scheduler does not know (not in the layout rlscheduler)")
+    plan: bool = setting(
+        False, doc="show what planning the present queue says of each job, as the planner and the linear priority see it (layout features)"
+    )
     quantiles: int = setting(5, doc="points in time at which the layout features tells the free nodes to come", ge=1, le=MOST_QUANTILES)
     visible: Literal["layout", "mixed", "rlscheduler", "dissertation"] = setting(
         "layout", doc="which jobs of a queue of more than 128 are seen; layout: those of the layout's author, mixed for the layout features"

@@ -6,9 +6,8 @@ from math import frexp
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 
-from schedlab.studies.batch.kernel_cluster import COUNT, FREE, occupy, release, score, uncounted
+from schedlab.studies.batch.kernel_cluster import COUNT, FREE, Columns, occupy, release, score, uncounted
 
 
 class Queue(NamedTuple):
@@ -31,35 +30,48 @@ class Queue(NamedTuple):
 ARRIVED, WAITING, LISTED, TAKEN, WORD = 0, 1, 2, 3, 4
 
 
-@njit(cache=True, error_model="numpy")
-def blocking_starts(columns, order, running, backfill):
-    """Fill running.start with the start time of each job when the waiting job of the lowest score is always chosen."""
+NO_KEYS = np.empty(0)  # keys of `choose`: backfill in order of submission
+
+
+def queue_of(columns: Columns) -> Queue:
+    """Return the empty queue of a window."""
     count = len(columns.submit)
-    queue = Queue(
+    return Queue(
         np.zeros(count // 64 + 1, dtype=np.uint64),
         np.empty(count, dtype=np.int64),
         np.zeros(count, dtype=np.bool_),
         np.zeros(5, dtype=np.int64),
-        np.array([columns.submit[0]]),
+        columns.submit[:1].copy(),
     )
-    least = min(columns.requested.min(), 0.0)  # a request may be unknown, which the published rule counts as -1 s
-    _follow(queue, columns, order, running, least, backfill)
 
 
 @uncounted
-def _follow(queue, columns, order, running, least, backfill):
-    """Go through the window under the rule."""
+def blocking_starts(queue, columns, order, running, backfill, keys):
+    """Fill running.start with the start time of each job when the waiting job of the lowest score is always chosen."""
+    least = least_request(columns)
     arrive(queue, columns)
     while queue.counts[WAITING]:
-        choose(queue, columns, order, running, preferred(queue, columns, order), least, backfill)
+        choose(queue, columns, order, running, preferred(queue, columns, order), least, backfill, keys)
 
 
-@njit(inline="always")
-def choose(queue, columns, order, running, job, least, backfill):
-    """Start a waiting job as soon as it fits and go on to the next decision, as plain.BlockingSimulation.choose."""
+@uncounted
+def least_request(columns):
+    """The smallest requested time, at most 0: it may be unknown, which the published rule counts as -1 s."""
+    least = 0.0
+    for job in range(len(columns.requested)):
+        least = min(least, columns.requested[job])
+    return least
+
+
+@uncounted
+def choose(queue, columns, order, running, job, least, backfill, keys):
+    """Start a waiting job as soon as it fits and go on to the next decision, as plain.BlockingSimulation.choose.
+
+    keys  (n,) whose smallest is backfilled first; empty: in order of submission
+    """
     if columns.nodes[job] > running.size[FREE]:
         if backfill:
-            _drain(queue, columns, order, running, job, least)
+            _drain(queue, columns, order, running, job, least, keys)
         else:
             while columns.nodes[job] > running.size[FREE]:
                 event(queue, columns, running)
@@ -68,7 +80,7 @@ def choose(queue, columns, order, running, job, least, backfill):
         event(queue, columns, running)
 
 
-@njit(inline="always")
+@uncounted
 def begin(queue, columns, running, job):
     """Start a waiting job that fits."""
     queue.waits[job] = False
@@ -77,12 +89,15 @@ def begin(queue, columns, running, job):
 
 
 @uncounted
-def _drain(queue, columns, order, running, job, least):
+def _drain(queue, columns, order, running, job, least, keys):
     shadow = shadow_time(columns, running, job)
     order_ties(queue, columns, order)
     while columns.nodes[job] > running.size[FREE]:
         if queue.clock[0] + least < shadow:  # else nobody can end before it
-            backfill_by_submission(queue, columns, running, shadow)
+            if len(keys):
+                backfill_by_key(queue, columns, running, shadow, keys)
+            else:
+                backfill_by_submission(queue, columns, running, shadow)
         event(queue, columns, running)
 
 
@@ -130,6 +145,23 @@ def backfill_by_submission(queue, columns, running, shadow):
 
 
 @uncounted
+def backfill_by_key(queue, columns, running, shadow, keys):
+    """The same in order of keys (n,), ties in order of submission. What does not start now does not start beside more jobs either."""
+    clock = queue.clock[0]
+    while True:
+        best = -1
+        for place in range(queue.counts[LISTED]):
+            job = queue.listed[place]
+            if not queue.waits[job] or columns.nodes[job] > running.size[FREE] or clock + columns.requested[job] >= shadow:
+                continue
+            if best < 0 or keys[job] < keys[best] or (keys[job] == keys[best] and job < best):
+                best = job
+        if best < 0:
+            return
+        begin(queue, columns, running, best)
+
+
+@uncounted
 def shadow_time(columns, running, job):
     """When the job would fit if all ended as requested. Jobs of equal ends take the order of their requests, as in the published one."""
     by_end, expected, count = running.by_end, running.expected, running.size[COUNT]
@@ -146,7 +178,7 @@ def shadow_time(columns, running, job):
     return expected[running.by_request[place]]
 
 
-@njit(inline="always")
+@uncounted
 def event(queue, columns, running):
     """Draw one arrival or one release; an arrival comes first where both happen at one time."""
     arrived = queue.counts[ARRIVED]
@@ -159,7 +191,7 @@ def event(queue, columns, running):
         release(running, columns)
 
 
-@njit(inline="always")
+@uncounted
 def arrive(queue, columns):
     """Let the next job arrive."""
     job = queue.counts[ARRIVED]
@@ -195,13 +227,13 @@ def preferred(queue, columns, order):
     return best
 
 
-@njit(inline="always")
+@uncounted
 def _push(queue, rank):
     queue.ranks[rank // 64] |= np.uint64(1) << np.uint64(rank % 64)
     queue.counts[WORD] = min(queue.counts[WORD], rank // 64)
 
 
-@njit(inline="always")
+@uncounted
 def _pop(queue):
     word = queue.counts[WORD]
     while queue.ranks[word] == 0:

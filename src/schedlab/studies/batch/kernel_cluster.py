@@ -75,7 +75,7 @@ def columns_of(jobs: Jobs, prefill: Prefill) -> Columns:
     """Return the arrays that the kernels read."""
     parts = (jobs, prefill.jobs)
     run, requested, nodes = (np.concatenate([getattr(part, name) for part in parts]) for name in ("run", "requested", "nodes"))
-    return Columns(np.ascontiguousarray(jobs.submit), run, requested, nodes)
+    return Columns(np.array(jobs.submit), run, requested, nodes)  # copies: kernels are compiled anew for arrays that are read-only
 
 
 def order_of(priority: Priority) -> Order:
@@ -116,7 +116,7 @@ def counted(function):
     return njit(cache=True, error_model="numpy", _nrt=True)(function)
 
 
-@njit(inline="always")
+@uncounted
 def insert(order, size, key, job):
     """Put a job into order[:size], which is sorted by key; after those of the same key."""
     low, high = 0, size
@@ -131,7 +131,7 @@ def insert(order, size, key, job):
     order[low] = job
 
 
-@njit(inline="always")
+@uncounted
 def _remove(order, size, job):
     place = 0
     while order[place] != job:
@@ -140,7 +140,7 @@ def _remove(order, size, job):
         order[later] = order[later + 1]
 
 
-@njit(inline="always")
+@uncounted
 def occupy(running, columns, job, start):
     """Start a job that fits."""
     running.start[job] = start
@@ -162,7 +162,7 @@ def occupy(running, columns, job, start):
             node += 1
 
 
-@njit(inline="always")
+@uncounted
 def release(running, columns):
     """End the running job of the earliest end, the first of several."""
     job = running.by_end[0]
@@ -175,7 +175,7 @@ def release(running, columns):
             running.owner[running.held[place]] = -1
 
 
-@njit(inline="always")
+@uncounted
 def score(columns, order, job, clock):
     """The score of a waiting job: its rank, where it depends on the clock as rules.Priority.at, or what was written at the decision."""
     if order.power == 0:

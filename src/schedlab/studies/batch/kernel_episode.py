@@ -8,10 +8,11 @@ import numpy as np
 from numba import njit
 
 from schedlab.studies.batch.kernel_blocking import ARRIVED
-from schedlab.studies.batch.kernel_cluster import BEGUN
+from schedlab.studies.batch.kernel_cluster import BEGUN, uncounted
 from schedlab.studies.batch.kernel_observe import EMPTY, NOOP, fill_rows, observe
 from schedlab.studies.batch.kernel_steps import Windows, decide, done, may_wait, wait, window_at
 from schedlab.studies.batch.layouts import RLSCHEDULER
+from schedlab.studies.batch.plan_features import excess_costs
 from schedlab.studies.batch.rewards import UTILISATION, average, job_score, reward, user_average
 
 
@@ -21,6 +22,7 @@ class Episodes(NamedTuple):
     fixed (T, k)           layouts.fixed_columns of all jobs that windows may hold; the window's begin at `offset` (N,)
     procs, user (N, J)     processors; users, numbered within the window
     job_id (N, J)          of the window's jobs and of its prefill
+    request (N, J), plans (N, rules, J), excess (N, J)   of plan_features.excess_costs, where it is seen; else the last axis is 0
     orders (N, rules, J), random (N, 1) uint64, stamp (N, J)   of kernel_observe.fill_rows
     rows (N, 128), found (N,)   the job of each row, and how many rows hold one
     seen (N,)              how many of the jobs begun have been scored
@@ -35,6 +37,9 @@ class Episodes(NamedTuple):
     procs: np.ndarray
     user: np.ndarray
     job_id: np.ndarray
+    request: np.ndarray
+    plans: np.ndarray
+    excess: np.ndarray
     orders: np.ndarray
     random: np.ndarray
     stamp: np.ndarray
@@ -80,10 +85,15 @@ def look(windows: Windows, episodes, terms, place, observation, mask):
     if found < len(rows) and rows[found] == NOOP:
         mask[found] = _may_wait(window, terms)
     fixed = episodes.fixed[episodes.offset[place] :]
-    observe(window, terms.layout, fixed, rows, found, episodes.job_id[place], terms.largest_id, observation)
+    excess = episodes.excess[place]
+    if len(excess) and found:
+        waiting = np.flatnonzero(window.queue.waits[: window.queue.counts[ARRIVED]])
+        clock = window.queue.clock[0]
+        excess_costs(window.columns, episodes.request[place], episodes.plans[place], window.running, waiting, clock, excess)
+    observe(window, terms.layout, fixed, rows, found, excess, episodes.job_id[place], terms.largest_id, observation)
 
 
-@njit(inline="always")
+@uncounted
 def _may_wait(window, terms):
     if terms.layout == RLSCHEDULER:
         return window.queue.counts[ARRIVED] < len(window.columns.submit)  # published: the row is masked after the last arrival
@@ -149,7 +159,7 @@ def _pay(window, episodes, terms, place, last, real):
     return reward(terms.reward, now, change, last, real, terms.scale, episodes.baseline[place])
 
 
-@njit(inline="always")
+@uncounted
 def _last_start(running):
     """The last start so far: jobs start in order of time, and those of a prefill come before."""
     return running.start[running.begun[running.size[BEGUN] - 1]] if running.size[BEGUN] else 0.0

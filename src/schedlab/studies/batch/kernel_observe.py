@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from math import ceil, log
+from math import ceil, log, log10
 
 import numpy as np
 from numba import njit
 
 from schedlab.studies.batch.kernel_blocking import ARRIVED
-from schedlab.studies.batch.kernel_cluster import COUNT, FREE
+from schedlab.studies.batch.kernel_cluster import COUNT, FREE, uncounted
 from schedlab.studies.batch.kernel_steps import choices
 from schedlab.studies.batch.layouts import CEILING, DISSERTATION, FEATURES, RLSCHEDULER
+from schedlab.studies.batch.linear import DAY, MOST_DAYS
 from schedlab.studies.batch.rules import UNKNOWN_REQUEST
 
 EMPTY, NOOP = -1, -2  # rows that hold no job
 LONGEST_WAIT = 43200.0  # s; what the published layouts divide waits by
-DAY, MOST_DAYS = 86400.0, 3.0
 RLSCHEDULER_TOP, DISSERTATION_TOP = CEILING["rlscheduler"], CEILING["dissertation"]
 
 
@@ -77,10 +77,13 @@ def _shuffle(order, state):
 
 
 @njit(cache=True, error_model="numpy")
-def observe(window, layout, fixed, rows, found, job_ids, largest_id, out):
-    """Write an observation (size,) float32. fixed (n, k): layouts.fixed_columns of the jobs of the window."""
+def observe(window, layout, fixed, rows, found, excess, job_ids, largest_id, out):
+    """Write an observation (size,) float32.
+
+    fixed (n, k): layouts.fixed_columns of the jobs of the window; excess (n,): what planning the queue says, (0,) where it is not seen
+    """
     if layout == FEATURES:
-        _features(window, fixed, rows, found, out)
+        _features(window, fixed, rows, found, excess, out)
     elif layout == RLSCHEDULER:
         _rlscheduler(window, fixed, rows, found, out)
     elif layout == DISSERTATION:
@@ -132,12 +135,12 @@ def _dissertation(window, fixed, rows, found, job_ids, largest_id, out):
 
 
 @njit(cache=True, error_model="numpy")
-def _features(window, fixed, rows, found, out):
+def _features(window, fixed, rows, found, excess, out):
     """log_delay tells when the nodes would be free if nothing else started; a job that has used up its request ends in a second."""
     nodes, requested, submit = window.columns.nodes, window.columns.requested, window.columns.submit
     by_request, expected = window.running.by_request, window.running.expected
     clock, free, count = window.queue.clock[0], window.running.size[FREE], window.running.size[COUNT]
-    width = 6 + fixed.shape[1]
+    width = 6 + fixed.shape[1] + (2 if len(excess) else 0)
     freed, log_delays = np.empty(count, dtype=np.int64), np.empty(count)
     total = free
     for place in range(count):
@@ -159,6 +162,9 @@ def _features(window, fixed, rows, found, out):
         out[at + 10] = 1.0
         for place in range(5, fixed.shape[1]):
             out[at + 6 + place] = fixed[job, place]
+        if len(excess):
+            out[at + width - 2] = log10(0.001 + excess[job]) / 3.0 + 1.0
+            out[at + width - 1] = excess[job]
     out[width * found : width * len(rows)] = 0.0
     if found < len(rows) and rows[found] == NOOP:
         out[width * found + 10] = -1.0
@@ -171,7 +177,7 @@ def _features(window, fixed, rows, found, out):
         out[at + 2 + 2 * step] = freed[place] / total if count else 1.0
 
 
-@njit(inline="always")
+@uncounted
 def _first_at_least(freed, needed):
     low, high = 0, len(freed) - 1
     while low < high:

@@ -16,7 +16,7 @@ import numpy as np
 from numba import njit
 
 from schedlab.studies.batch.kernel_blocking import ARRIVED, LISTED, WAITING, Queue, arrive, begin, choose, event
-from schedlab.studies.batch.kernel_cluster import COUNT, FREE, Columns, Order, Running, occupy, release, uncounted
+from schedlab.studies.batch.kernel_cluster import BY_AREA, BY_RULE, COUNT, FREE, Columns, Order, Running, occupy, release, uncounted
 from schedlab.studies.batch.kernel_textbook import may_backfill, profile, reservation, reserve
 
 NONE, LEGACY, EASY, CONSERVATIVE = range(4)  # backfilling
@@ -48,7 +48,9 @@ class Window(NamedTuple):
     running: Running
     passing: Pass
     jobs: np.ndarray
+    area: np.ndarray
     backfill: int
+    scan: int
     least: float
 
 
@@ -59,6 +61,7 @@ class Windows(NamedTuple):
     submit .. nodes (N, J)  as in kernel_cluster.Columns; least (N,): the smallest requested time, at most 0
     rank (N, J)             order in which jobs of one submit time are backfilled (`legacy`)
     jobs (N, J)             room
+    area (N, J)             keys of backfilling, where it goes by requested time times nodes, else (N, 0); scan: as in kernel_cluster.Scan
     others                  as in kernel_cluster.Running, kernel_blocking.Queue and Pass
     """
 
@@ -91,10 +94,12 @@ class Windows(NamedTuple):
     times: np.ndarray
     free: np.ndarray
     jobs: np.ndarray
+    area: np.ndarray
     backfill: int
+    scan: int
 
 
-def windows_of(number: int, jobs: int, nodes: int, held: int, backfill: int) -> Windows:
+def windows_of(number: int, jobs: int, nodes: int, held: int, backfill: int, scan: int) -> Windows:
     """Return room for `number` windows of up to `jobs` jobs on a machine of `nodes`; held: most nodes that the jobs of one window take.
 
     held 0: nodes are not told apart.
@@ -114,10 +119,11 @@ def windows_of(number: int, jobs: int, nodes: int, held: int, backfill: int) -> 
         "shadow": (np.float64, 1),
         "times": (np.float64, room),
         "free": (np.int64, room),
+        "area": (np.float64, jobs if scan == BY_AREA else 0),
     }
     arrays = {name: np.zeros((number, size), dtype=kind) for name, (kind, size) in shapes.items()}
     whole = {"count": np.int64, "prefilled": np.int64, "least": np.float64}
-    return Windows(**{name: np.zeros(number, dtype=kind) for name, kind in whole.items()}, **arrays, backfill=backfill)
+    return Windows(**{name: np.zeros(number, dtype=kind) for name, kind in whole.items()}, **arrays, backfill=backfill, scan=scan)
 
 
 @njit(inline="always")
@@ -129,7 +135,7 @@ def window_at(windows, place):
         windows.submit[place, :count], windows.run[place, :size], windows.requested[place, :size], windows.nodes[place, :size]
     )
     rank = windows.rank[place]
-    order = Order(rank, rank, windows.shadow[place], windows.shadow[place], 0)  # by rank: the other fields are not read
+    order = Order(rank, rank, windows.shadow[place], windows.shadow[place], np.int64(0))  # by rank: the other fields are not read
     queue = Queue(windows.ranks[place], windows.listed[place], windows.waits[place], windows.counts[place], windows.clock[place])
     running = Running(
         windows.by_end[place],
@@ -144,7 +150,18 @@ def window_at(windows, place):
         windows.first[place],
     )
     passing = Pass(windows.numbers[place], windows.shadow[place], windows.planned[place], windows.times[place], windows.free[place])
-    return Window(columns, order, queue, running, passing, windows.jobs[place], windows.backfill, windows.least[place])
+    return Window(
+        columns,
+        order,
+        queue,
+        running,
+        passing,
+        windows.jobs[place],
+        windows.area[place],
+        windows.backfill,
+        windows.scan,
+        windows.least[place],
+    )
 
 
 @uncounted
@@ -176,7 +193,7 @@ def open_window(windows, place, nodes, began):
         _settle(window)
 
 
-@njit(inline="always")
+@uncounted
 def done(window):
     """Tell whether every job of the window has started."""
     return window.queue.counts[WAITING] == 0 and window.queue.counts[ARRIVED] == len(window.columns.submit)
@@ -209,7 +226,7 @@ def decide(window, job):
     """Take a decision, a job that may be chosen, and go on to the next one or to the end."""
     columns, queue, running, passing = window.columns, window.queue, window.running, window.passing
     if window.backfill in (NONE, LEGACY):
-        choose(queue, columns, window.order, running, job, window.least, window.backfill == LEGACY)
+        choose(queue, columns, window.order, running, job, window.least, window.backfill == LEGACY, window.area)
         return
     numbers, clock = passing.numbers, queue.clock[0]
     if window.backfill == CONSERVATIVE:
@@ -219,15 +236,37 @@ def decide(window, job):
         if start == clock:
             begin(queue, columns, running, job)
     elif numbers[HEAD] >= 0:
-        if clock + columns.requested[job] > passing.shadow[0]:
-            numbers[EXTRA] -= columns.nodes[job]
-        begin(queue, columns, running, job)
+        _begin_beside(window, job)
     elif columns.nodes[job] <= running.size[FREE]:
         begin(queue, columns, running, job)
     else:
         numbers[HEAD] = job
         passing.shadow[0], numbers[EXTRA] = reservation(columns, running, job, clock)
+        if window.scan != BY_RULE:
+            _fill_beside(window)
     _settle(window)
+
+
+@uncounted
+def _fill_beside(window):
+    """Start what EASY starts beside the head in the order of `scan`, as kernel_textbook does of whole windows."""
+    while True:
+        best, lowest = -1, np.inf
+        for job in window.jobs[: choices(window, window.jobs)]:
+            key = window.area[job] if window.scan == BY_AREA else float(job)
+            if best < 0 or key < lowest:
+                best, lowest = job, key
+        if best < 0:
+            return
+        _begin_beside(window, best)
+
+
+@uncounted
+def _begin_beside(window, job):
+    """Start a job beside the head."""
+    if window.queue.clock[0] + window.columns.requested[job] > window.passing.shadow[0]:
+        window.passing.numbers[EXTRA] -= window.columns.nodes[job]
+    begin(window.queue, window.columns, window.running, job)
 
 
 @uncounted
@@ -312,7 +351,7 @@ def _advance(columns, queue, running):
     _draw(columns, queue, running)
 
 
-@njit(inline="always")
+@uncounted
 def _draw(columns, queue, running):
     """Let end and arrive what does so by now."""
     while running.size[COUNT] and running.end[running.by_end[0]] <= queue.clock[0]:

@@ -91,13 +91,13 @@ def _resort(queue, size):
     queue[:size].sort()
 
 
-@njit(inline="always")
+@uncounted
 def may_backfill(nodes, requested, clock, free, shadow, extra):
     """Tell whether EASY may start a job beside the head: it fits, and ends by the shadow time or leaves the head its nodes."""
     return nodes <= free and (clock + requested <= shadow or nodes <= extra)
 
 
-@njit(inline="always")
+@uncounted
 def backfill(columns, running, job, clock, shadow, extra):
     """Start a job beside the head; return the nodes that the head still leaves."""
     occupy(running, columns, job, clock)
@@ -214,7 +214,7 @@ def _conservative_pass(queue, size, columns, running, clock, times, free, least)
     return kept
 
 
-@njit(inline="always")
+@uncounted
 def plan_room(waiting, running):
     """Steps that a plan of so many waiting jobs needs at most; each reservation may add two."""
     return running + 1 + 2 * waiting

@@ -1,37 +1,27 @@
 """The layouts of an observation: 128 rows of jobs, then what is told of the machine, as one float32 vector.
 
 Sources: RLScheduler (Zhang et al., SC20) for `rlscheduler`; W. Zhang's dissertation (Edinburgh, 2023) for `dissertation`. The columns of
-`features` are those of the linear priority, and whether the row holds a job.
+`features` are those of the linear priority, and whether the row holds a job; real run times and what a plan says follow where asked for.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from itertools import product
 
 import numpy as np
 
 from schedlab.config.errors import UserError, did_you_mean
 from schedlab.studies.batch.environment_settings import MOST_QUANTILES, ROWS, EnvironmentSettings
 from schedlab.studies.batch.jobs import Jobs, Machine
+from schedlab.studies.batch.linear import NAMES, PLAN
 from schedlab.studies.batch.rules import UNKNOWN_REQUEST
 
 FEATURES, RLSCHEDULER, DISSERTATION = 0, 1, 2
 BOUND = 64.0  # no number of the layout features is larger
 COLUMNS = {
-    "features": (
-        "log_request",
-        "log_procs",
-        "share",
-        "share_log_request",
-        "share_root_request",
-        "log_wait",
-        "log_wait_ratio",
-        "wait_days",
-        "fits",
-        "log_delay",
-        "job",
-    ),
+    "features": (*NAMES[:PLAN], "job"),
     "rlscheduler": ("wait", "request", "procs", "memory", "user", "group", "executable", "fits"),
     "dissertation": ("submit", "wait", "request", "run", "procs", "memory", "user", "group", "fits", "job"),
 }
@@ -106,22 +96,30 @@ class Layout:
 
 
 def layout_of(settings: EnvironmentSettings, machine: Machine) -> Layout:
-    """Return the layout of an environment. Raises UserError where real run times are to be shown and have no place."""
+    """Return the layout of an environment. Raises UserError where real run times or plans are to be shown and have no place."""
     name, columns = settings.layout, COLUMNS[settings.layout]
     if settings.oracle_runtime and name == "rlscheduler":
         raise UserError("real run times have no column", where="environment.oracle_runtime", expected="false in the layout rlscheduler")
-    if settings.oracle_runtime and name == "features":
-        columns = (*columns, "log_run")
+    if settings.plan and name != "features":
+        raise UserError("plans have no columns", where="environment.plan", expected=f"false in the layout {name}")
+    if name == "features":
+        columns = _feature_columns(oracle=settings.oracle_runtime, plan=settings.plan)
     cluster = {"features": 1 + 2 * settings.quantiles, "rlscheduler": 0, "dissertation": machine.nodes}[name]
     return Layout(name, columns, cluster)
+
+
+def _feature_columns(*, oracle: bool, plan: bool) -> tuple[str, ...]:
+    return COLUMNS["features"] + (("log_run",) if oracle else ()) + (NAMES[PLAN:] if plan else ())
 
 
 def layout_of_size(size: int, high: float) -> Layout:
     """Return the layout of observations of `size` numbers up to `high`: no two layouts agree in both. Raises ValueError where none fits."""
     if high > 1.0:
-        rows = COLUMNS["features"]
-        columns = rows if size - ROWS * len(rows) <= 1 + 2 * MOST_QUANTILES else (*rows, "log_run")
-        return Layout("features", columns, size - ROWS * len(columns))
+        for oracle, plan in product((False, True), repeat=2):
+            columns = _feature_columns(oracle=oracle, plan=plan)
+            if 3 <= size - ROWS * len(columns) <= 1 + 2 * MOST_QUANTILES:
+                return Layout("features", columns, size - ROWS * len(columns))
+        raise ValueError(f"no layout has {size} numbers")
     name = "rlscheduler" if size == ROWS * len(COLUMNS["rlscheduler"]) else "dissertation"
     cluster = size - ROWS * len(COLUMNS[name])
     if cluster < 0:

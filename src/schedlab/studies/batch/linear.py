@@ -29,7 +29,8 @@ FEATURES = {
 NAMES = tuple(FEATURES)
 FIXED = 5  # the first ones do not change while the job waits
 PLAN = 10  # the last ones need a plan
-LONGEST_WAIT = 3.0  # days
+DAY = 86400.0  # s
+MOST_DAYS = 3.0  # of the feature wait_days
 
 
 @dataclass(frozen=True)

@@ -10,10 +10,8 @@ from numba import njit
 
 from schedlab.studies.batch.jobs import Jobs, Machine
 from schedlab.studies.batch.kernel_cluster import counted
-from schedlab.studies.batch.linear import FIXED, LONGEST_WAIT, PLAN, LinearPriority
+from schedlab.studies.batch.linear import DAY, FIXED, MOST_DAYS, PLAN, LinearPriority
 from schedlab.studies.batch.plan_features import excess_costs, planning_orders
-
-DAY = 86400.0
 
 
 class Linear(NamedTuple):
@@ -75,7 +73,7 @@ def write_scores(columns, linear, running, jobs, clock):
         wait = clock - columns.submit[job]
         value = linear.fixed[job] + weights[FIXED] * (log(1.0 + wait) / 10.0)
         value += weights[FIXED + 1] * (log(1.0 + wait / linear.request[job]) / 5.0)
-        value += weights[FIXED + 2] * min(wait / DAY, LONGEST_WAIT)
+        value += weights[FIXED + 2] * min(wait / DAY, MOST_DAYS)
         if columns.nodes[job] <= free:
             value += weights[FIXED + 3]
         else:

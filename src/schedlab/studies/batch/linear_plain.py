@@ -5,7 +5,7 @@ from __future__ import annotations
 from math import log, log10, sqrt
 
 from schedlab.studies.batch.jobs import Jobs, Machine
-from schedlab.studies.batch.linear import LONGEST_WAIT, LinearPriority
+from schedlab.studies.batch.linear import MOST_DAYS, LinearPriority
 from schedlab.studies.batch.plain import Cluster
 from schedlab.studies.batch.plan_features import CANDIDATES, planning_orders
 from schedlab.studies.batch.rules import positive_request
@@ -39,7 +39,7 @@ class LinearScore:
             share * sqrt(request) / 100,
             log(1 + wait) / 10,
             log(1 + wait / request) / 5,
-            min(wait / 86400, LONGEST_WAIT),
+            min(wait / 86400, MOST_DAYS),
             1.0 if delay == 0 else 0.0,
             log(1 + delay) / 10,
             log10(0.001 + excess) / 3 + 1,

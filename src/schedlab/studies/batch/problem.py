@@ -117,7 +117,7 @@ class BatchProblem:
         lengths = (length, length)
         scales = self._scales(settings)
         where = (self.jobs, self.machine, starts, lengths, scenario.backfill, scenario.kill, scenario.warm_start)
-        return Task(*where, scales=scales, settings=settings, seed=window_seed)
+        return Task(*where, scales=scales, settings=settings, seed=window_seed, backfill_order=scenario.backfill_order)
 
     def rollout(self, policy: Policy, unit: Unit) -> Outcome:
         """Run a window under a policy: a rule at once, another job by job. A measure that has no denominator is left out.

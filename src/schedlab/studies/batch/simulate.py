@@ -9,7 +9,7 @@ import numpy as np
 
 from schedlab.config.errors import UserError
 from schedlab.studies.batch.jobs import Jobs, Machine, Prefill, require_runnable
-from schedlab.studies.batch.kernel_blocking import blocking_starts
+from schedlab.studies.batch.kernel_blocking import NO_KEYS, blocking_starts, queue_of
 from schedlab.studies.batch.kernel_cluster import BY_AREA, BY_RULE, FCFS, WRITTEN, Order, Scan, columns_of, order_of, running_of
 from schedlab.studies.batch.kernel_policies import policy_blocking_starts
 from schedlab.studies.batch.kernel_textbook import textbook_starts
@@ -70,18 +70,26 @@ def simulate(
         order = Order(np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int64), np.empty(0), linear.scores, WRITTEN)
     else:
         linear, order = NO_LINEAR, order_of(priority(policy, jobs))
-    scan = Scan((FCFS if backfill == "legacy" else BY_RULE) if backfill_order == "default" else _SCANS[backfill_order], area(jobs), linear)
+    scan = Scan(scan_of(backfill, backfill_order), area(jobs), linear)
     running = running_of(columns, prefill, machine, track=track_nodes)
     if backfill in ("easy", "conservative"):
         textbook_starts(columns, order, scan, running, backfill == "conservative")
-    elif order.power == WRITTEN or backfill_order != "default":
-        policy_blocking_starts(columns, order, scan, running, backfill == "legacy")
+    elif order.power == WRITTEN or (backfill == "legacy" and scan.by == BY_RULE):
+        policy_blocking_starts(queue_of(columns), columns, order, scan, running, backfill == "legacy")
     else:
-        blocking_starts(columns, order, running, backfill == "legacy")
+        keys = scan.area if scan.by == BY_AREA else NO_KEYS
+        blocking_starts(queue_of(columns), columns, order, running, backfill == "legacy", keys)
     held = ()
     if track_nodes:
         held = tuple(running.held[first : first + nodes] for first, nodes in zip(running.first, jobs.nodes, strict=False))
     return Schedule(jobs, running.start[: len(jobs)], held)
+
+
+def scan_of(backfill: Backfill, backfill_order: BackfillOrder) -> int:
+    """Return the order of backfilling as a number of kernel_cluster: by submission (legacy) or by the policy where none is named."""
+    if backfill_order == "default":
+        return FCFS if backfill == "legacy" else BY_RULE
+    return _SCANS[backfill_order]
 
 
 def require_order(backfill: Backfill, backfill_order: BackfillOrder, where: str = "backfill_order") -> None:

@@ -18,8 +18,9 @@ from schedlab.studies.batch.kernel_cluster import BEGUN, COUNT
 from schedlab.studies.batch.kernel_episode import Episodes, Terms, look, step
 from schedlab.studies.batch.kernel_steps import open_window, windows_of
 from schedlab.studies.batch.layouts import Layout, Scales, fixed_columns, layout_of
-from schedlab.studies.batch.rules import priority, require_rule
-from schedlab.studies.batch.simulate import BACKFILLS, Backfill, Schedule, simulate
+from schedlab.studies.batch.plan_features import PLANNED_BY, planning_orders
+from schedlab.studies.batch.rules import area, positive_request, priority, require_rule
+from schedlab.studies.batch.simulate import BACKFILLS, Backfill, BackfillOrder, Schedule, require_order, scan_of, simulate
 
 
 class Drawn(NamedTuple):
@@ -38,6 +39,7 @@ class Task:
     lengths  (shortest, longest) window, drawn evenly
     scales   what the published layouts divide by; None: the largest values of all `jobs`
     seed     of what a window draws itself (the jobs that run before it); None: drawn with the window
+    backfill_order  as in `simulate`; while the chosen job waits (legacy) no policy is asked, so `rule` has no meaning there
     """
 
     jobs: Jobs
@@ -50,6 +52,7 @@ class Task:
     scales: Scales | None = None
     settings: EnvironmentSettings = field(default_factory=EnvironmentSettings)
     seed: int | None = None
+    backfill_order: BackfillOrder = "default"
 
     def __post_init__(self) -> None:
         shortest, longest = self.lengths
@@ -63,6 +66,10 @@ class Task:
         window(self.jobs, self.machine)  # every job can run
         if self.backfill not in BACKFILLS:
             raise UserError(f"there is no backfilling '{self.backfill}'", where="backfill", expected=", ".join(BACKFILLS))
+        require_order(self.backfill, self.backfill_order)
+        if self.backfill == "legacy" and self.backfill_order == "rule":
+            what = "a policy that decides job by job is not asked which jobs the published backfilling starts"
+            raise UserError(what, where="backfill_order", expected="fcfs or area")
         require_rule(self.settings.baseline, "environment.baseline")
 
     @cached_property
@@ -93,11 +100,13 @@ class Stepper:
         size = longest + (min(machine.nodes, 2 * longest) if task.warm_start else 0)
         track = settings.track_nodes or settings.layout == "dissertation"
         held = most_nodes(reached, longest) + machine.nodes if track else 0
-        self.windows = windows_of(number, size, machine.nodes, held, BACKFILLS.index(task.backfill))
+        self.windows = windows_of(
+            number, size, machine.nodes, held, BACKFILLS.index(task.backfill), scan_of(task.backfill, task.backfill_order)
+        )
         scales = task.scales or Scales.of(task.jobs)
         self._rules = settings.visible_rules
         fixed = fixed_columns(self.layout, reached, machine, scales, oracle=settings.oracle_runtime)
-        self.episodes = _episodes(number, size, len(self._rules), fixed)
+        self.episodes = _episodes(number, size, len(self._rules), fixed, plan=settings.plan)
         self.terms = _terms(settings, self.layout, machine, scales)
         self.observations = np.zeros((number, self.layout.size), dtype=np.float32)
         self.masks = np.zeros((number, ROWS), dtype=np.bool_)
@@ -120,6 +129,8 @@ class Stepper:
                 getattr(windows, name)[place, length:end] = getattr(before.jobs, name)
             episodes.job_id[place, length:end] = before.jobs.job_id
         windows.submit[place, :length] = jobs.submit
+        if windows.area.shape[1]:
+            windows.area[place, :length] = area(jobs)
         windows.rank[place, :length] = np.arange(length)
         windows.count[place], windows.prefilled[place] = length, end - length
         open_window(windows, place, task.machine.nodes, before.start if before else np.empty(0))
@@ -127,6 +138,10 @@ class Stepper:
         for number, rule in enumerate(self._rules):
             if rule != "random" and length > ROWS:
                 episodes.orders[place, number, :length] = np.argsort(priority(rule, jobs).ranks())
+        if self.task.settings.plan:
+            episodes.request[place, :length] = positive_request(jobs)
+            episodes.plans[place] = -1  # no job
+            episodes.plans[place, :, :length] = planning_orders(jobs)
         episodes.random[place] = drawn.rng.integers(2**63)
         self.drawn[place], self.ended[place], self.rewards[place] = drawn, False, 0.0
         look(windows, episodes, self.terms, place, self.observations[place], self.masks[place])
@@ -190,7 +205,9 @@ class Stepper:
             users, numbers = np.unique(jobs.user, return_inverse=True)
             episodes.user[place, : len(jobs)], episodes.users[place] = numbers, len(users)
         if settings.reward == "improvement":
-            schedule = simulate(jobs, self.task.machine, settings.baseline, self.task.backfill, prefill=before)
+            task = self.task
+            order = task.backfill_order
+            schedule = simulate(jobs, task.machine, settings.baseline, task.backfill, backfill_order=order, prefill=before)
             episodes.baseline[place] = score_of(schedule, self.task.machine, settings)
 
     def _require_rows(self, actions: np.ndarray) -> None:
@@ -225,7 +242,7 @@ def score_of(schedule: Schedule, machine: Machine, settings: EnvironmentSettings
     return float(rewards.average(measure, mean, float(jobs.run @ jobs.procs), offered))
 
 
-def _episodes(number: int, size: int, rules: int, fixed: np.ndarray) -> Episodes:
+def _episodes(number: int, size: int, rules: int, fixed: np.ndarray, *, plan: bool) -> Episodes:
     whole = np.zeros((number, size), dtype=np.int64)
     return Episodes(
         fixed=np.ascontiguousarray(fixed),
@@ -233,6 +250,9 @@ def _episodes(number: int, size: int, rules: int, fixed: np.ndarray) -> Episodes
         procs=whole.copy(),
         user=whole.copy(),
         job_id=whole.copy(),
+        request=np.zeros((number, size * plan)),
+        plans=np.zeros((number, len(PLANNED_BY), size * plan), dtype=np.int64),
+        excess=np.zeros((number, size * plan)),
         orders=np.zeros((number, rules, size), dtype=np.int64),
         random=np.zeros((number, 1), dtype=np.uint64),
         stamp=whole.copy(),

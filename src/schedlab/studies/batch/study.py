@@ -69,6 +69,8 @@ def environment_mistakes(environment: EnvironmentSettings, where: str) -> Iterab
         yield UserError(f"there is no rule '{baseline}'", where=f"{where}.baseline", remedy=did_you_mean(baseline, RULES))
     if environment.oracle_runtime and environment.layout == "rlscheduler":
         yield UserError("real run times have no column", where=f"{where}.oracle_runtime", expected="false in the layout rlscheduler")
+    if environment.plan and environment.layout != "features":
+        yield UserError("plans have no columns", where=f"{where}.plan", expected=f"false in the layout {environment.layout}")
 
 
 def problem_values(scenario: BatchScenario) -> dict[str, Any]:
