@@ -1,19 +1,24 @@
 """Learned policies of the batch study as files: what `--policy learned:PATH` and the learners load.
 
-A file of kind `batch-priority` holds a linear priority (its features and weights) or the name of the rule that was chosen.
+A file of kind `batch-priority` holds a linear priority (its features and weights) or the name of the rule that was chosen; those of stock
+learners hold a network.
 """
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from schedlab.config.errors import UserError
 from schedlab.learning.checkpoints import read_checkpoint, write_checkpoint
 from schedlab.studies.batch.linear import NAMES, LinearPriority
-from schedlab.studies.batch.rules import RULES
+from schedlab.studies.batch.rules import RULES, require_rule
+
+if TYPE_CHECKING:
+    from schedlab.config.contract import Policy
+    from schedlab.studies.batch.problem import BatchProblem
 
 KIND = "batch-priority"
 PREFIX = "learned:"
@@ -25,6 +30,24 @@ def save_priority(path: Path, policy: LinearPriority | str, **about: Any) -> Non
         write_checkpoint(path, {"kind": KIND, "rule": policy, "about": about})
     else:
         write_checkpoint(path, {"kind": KIND, "features": list(NAMES), "about": about}, {"weights": policy.weights})
+
+
+def named_policy(name: str, problem: BatchProblem) -> Policy:
+    """Return the policy of a name of the command line on a problem: a rule, planner, or learned:FILE. Raises UserError."""
+    from schedlab.learning.stable_baselines import KIND as NETWORK
+    from schedlab.studies.batch.problem import RulePolicy
+
+    if not name.startswith(PREFIX):
+        if name != "planner":
+            require_rule(name, "--policy")
+        return RulePolicy(name)
+    path = Path(name.removeprefix(PREFIX))
+    checkpoint = read_checkpoint(path)
+    if checkpoint.meta.get("kind") != NETWORK:
+        return RulePolicy(load_priority(path))
+    from schedlab.studies.batch.learner_stock import BatchStockLearner
+
+    return BatchStockLearner(checkpoint.meta["algorithm"]).load(path, problem)
 
 
 def load_priority(path: Path | str) -> LinearPriority | str:

@@ -16,10 +16,11 @@ from schedlab.studies.batch.jobs import jobs_of, machine_of, prefill, window
 from schedlab.studies.batch.layouts import Layout, Scales, layout_of
 from schedlab.studies.batch.linear import LinearPriority
 from schedlab.studies.batch.metrics import job_table, measures
-from schedlab.studies.batch.rules import RULES, require_rule
+from schedlab.studies.batch.rules import RULES
 from schedlab.studies.batch.settings import BatchScenario
 from schedlab.studies.batch.simulate import Schedule, simulate
 from schedlab.studies.batch.stepping import Drawn, Stepper, Task
+from schedlab.studies.batch.waiting_rules import WAITING_RULES, WaitingRule
 from schedlab.studies.batch.windows import first_job, part_of, require_test_windows, window_units
 from schedlab.workloads.trace import Trace
 
@@ -53,20 +54,20 @@ class RulePolicy:
         """Keep nothing from one window to the next."""
 
 
-def rule_maker(name: str) -> RuleMaker:
+def rule_maker(policy: RulePolicy | WaitingRule) -> RuleMaker:
     """Return the maker of a rule without values of its own."""
-    if name != "planner":
-        require_rule(name)
 
-    def make(params: Mapping[str, Any], problem: Any, seed: int) -> RulePolicy:
+    def make(params: Mapping[str, Any], problem: Any, seed: int) -> RulePolicy | WaitingRule:
         del problem, seed
         validate(NoSettings, params)
-        return RulePolicy(name)
+        return policy
 
     return make
 
 
-RULE_MAKERS = {name: rule_maker(name) for name in (*RULES, "planner")}
+RULE_MAKERS = {name: rule_maker(RulePolicy(name)) for name in (*RULES, "planner")} | {
+    f"{rule}_waiting": rule_maker(WaitingRule(rule)) for rule in WAITING_RULES
+}
 
 
 class BatchProblem:
@@ -125,15 +126,20 @@ class BatchProblem:
         What a policy sees is as its attribute `environment` says (EnvironmentSettings), where it has one, else as the scenario does.
         Raises UserError where it chooses a row without a job.
         """
-        policy.reset(unit)
-        if isinstance(policy, RulePolicy):
-            schedule = self.schedule(policy.rule, first_job(unit), unit.seed)
-        else:
-            schedule = self._stepped_schedule(policy, unit)
+        schedule = self.run(policy, unit)
         table = job_table(schedule)
         found = {**measures(schedule, self.machine), "log_bsld": float(np.log(table["bsld"]).mean())}
         scores = {metric.name: found[metric.name] for metric in METRICS if found[metric.name] is not None}
         return Outcome(scores, details={"jobs": table})
+
+    def run(self, policy: Policy, unit: Unit) -> Schedule:
+        """Return what becomes of the jobs of a window under a policy, as `rollout`."""
+        policy.reset(unit)
+        if isinstance(policy, RulePolicy):
+            return self.schedule(policy.rule, first_job(unit), unit.seed)
+        if isinstance(policy, WaitingRule):
+            return policy.schedule(self._opened(policy.environment, unit))
+        return self._stepped_schedule(policy, unit)
 
     def schedule(self, rule: str | LinearPriority, start: int, seed: int) -> Schedule:
         """Return the schedule of the window from job `start` on; the seed draws what already runs, where the start is warm."""
@@ -146,8 +152,7 @@ class BatchProblem:
         return simulate(chosen, self.machine, rule, scenario.backfill, backfill_order=order, kill=scenario.kill, prefill=before)
 
     def _stepped_schedule(self, policy: Policy, unit: Unit) -> Schedule:
-        stepper = self._stepper(getattr(policy, "environment", self.scenario.environment))
-        stepper.open(0, Drawn(first_job(unit), self.scenario.windows.length, np.random.default_rng(unit.seed)))
+        stepper = self._opened(getattr(policy, "environment", self.scenario.environment), unit)
         while not stepper.ended[0]:
             action = policy.act(stepper.observations[0].copy(), stepper.masks[0].copy())
             stepper.step(np.array([action]))
@@ -156,6 +161,12 @@ class BatchProblem:
             waiting = int(np.isnan(schedule.start).sum())
             raise UserError(f"{waiting} jobs never started", where=f"window {unit.id}", remedy="leave environment.noop_ends off")
         return schedule
+
+    def _opened(self, settings: EnvironmentSettings, unit: Unit) -> Stepper:
+        """The stepper of these settings at the beginning of a window."""
+        stepper = self._stepper(settings)
+        stepper.open(0, Drawn(first_job(unit), self.scenario.windows.length, np.random.default_rng(unit.seed)))
+        return stepper
 
     def _stepper(self, settings: EnvironmentSettings) -> Stepper:
         if settings not in self._steppers:

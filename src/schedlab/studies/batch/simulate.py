@@ -37,6 +37,11 @@ class Schedule:
     start: np.ndarray
     held: tuple[np.ndarray, ...] = ()
 
+    def of_started(self) -> Schedule:
+        """Return what became of the jobs that have started."""
+        begun = np.flatnonzero(~np.isnan(self.start))
+        return Schedule(self.jobs.take(begun), self.start[begun], tuple(self.held[job] for job in begun) if self.held else ())
+
 
 def simulate(
     jobs: Jobs,

@@ -15,6 +15,10 @@ TERMS = {
     "wfp3": "(wait / requested time)^3 * processors, highest first",
     "unicep": "wait / (log2(processors) * requested time), highest first",
     "planner": "simulates the queue as requested with each candidate first and takes the best; nothing is learned",
+    **{
+        f"{rule}_waiting": f"{rule} as the dissertation tested it: it waits until 128 jobs do, and the last 127 of a window never start"
+        for rule in ("fcfs", "sjf", "smallest", "f1")
+    },
     "wfp3_legacy": "wfp3 as published, with a wait of -1 - submit time: upside down",
     "unicep_legacy": "unicep as published, with a wait of -1 - submit time: upside down",
 }
