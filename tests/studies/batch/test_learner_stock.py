@@ -2,21 +2,28 @@
 
 from __future__ import annotations
 
+import json
+
 import numpy as np
 import pytest
 import torch
 
+from schedlab.cli.main import main
 from schedlab.config.contract import LearnPaths, Phase, PolicySpec
 from schedlab.config.errors import UserError, UserErrors
 from schedlab.config.schema import validate
 from schedlab.config.settings import PolicySettings
+from schedlab.studies.batch.adversary import describe
+from schedlab.studies.batch.cloning import choices
 from schedlab.studies.batch.problem import BatchProblem
 from schedlab.studies.batch.settings import BatchScenario
 from schedlab.studies.batch.stock_policy import TwoRates
 from schedlab.studies.batch.stock_settings import STOCK_SETTINGS, BatchMaskablePPOSettings
 from schedlab.studies.batch.study import STUDY, check_policy
 from schedlab.studies.batch.training_windows import TrainingProblem, rule_values
+from schedlab.studies.batch.windows import first_job
 from schedlab.workloads.prepare import make_trace
+from schedlab.workloads.swf import write_swf
 
 WORKLOAD = {"name": "drawn", "source": "lublin", "lublin": {"jobs": 400, "processors": 32, "load": 1.2}}
 REWARD = {"reward": "improvement", "measure": "log_bsld"}
@@ -142,7 +149,20 @@ def test_windows_are_kept_by_what_a_rule_makes_of_them(keep, problem):
     assert {start for unit in seen.units("train") for start in seen._starts(unit)} == good
     assert starts(seen) <= good
     with pytest.raises(UserError, match="no training window lies between 1e"):
-        TrainingProblem(problem, settings(keep_windows="range", keep_range=(1e8, 1e9)))
+        TrainingProblem(problem, settings(keep_windows="range", keep_range=(1e8, 1e9))).units("train")
+
+
+@pytest.mark.parametrize("name", ["maskable_ppo", "ddpg"])
+def test_the_command_runs_a_learned_policy_by_its_file(name, problem, tmp_path, capsys):
+    learner, checkpoint, _ = learn(name, problem, tmp_path, **SHORT[name] | {"environment": REWARD | {"plan": True}})
+    write_swf(tmp_path / "trace.swf", make_trace(problem.scenario.workload)[0])
+    unit = problem.units("test")[1]
+    window = ["--trace", str(tmp_path / "trace.swf"), "--start", str(first_job(unit)), "--jobs", "32"]
+    assert main(["batch", "evaluate", *window, "--policy", f"learned:{checkpoint}", "--starts", str(tmp_path / "starts.csv")]) == 0
+    expected = problem.rollout(learner.load(checkpoint, problem), unit)
+    assert json.loads(capsys.readouterr().out)["avg_bsld"] == expected.scores["avg_bsld"]
+    starts = np.loadtxt(tmp_path / "starts.csv", delimiter=",", skiprows=1)
+    assert starts[:, 1].tolist() == expected.details["jobs"]["start"].tolist()
 
 
 def test_the_second_phase_of_a_curriculum_learns_on_all_windows(problem, tmp_path):
@@ -178,6 +198,57 @@ def test_a_clone_chooses_as_its_rule_does(problem, tmp_path):
     assert abs(own - sjf).mean() < 0.2 * abs(fcfs - sjf).mean()
 
 
+def test_a_discriminator_pays_less_and_less_and_learns_whose_decisions_they_are():
+    problem = problem_of(workload=WORKLOAD | {"lublin": WORKLOAD["lublin"] | {"load": 5.0}})
+    made = settings(expert_share=0.5, expert_steps=2000, expert_windows=6, expert_rate=1e-2)
+    seen = TrainingProblem(problem, made)
+    pairs = [[each.env(unit, 3) for each in (seen, TrainingProblem(problem, settings()))] for unit in problem.units("train")]
+    assert not hasattr(seen.env(seen.units("validation")[0], 3), "adversary")
+    own, paid, rng = [], [], np.random.default_rng(0)
+    for episode in range(70):
+        env, plain = pairs[episode % len(pairs)]
+        env.reset(seed=episode)
+        plain.reset(seed=episode)
+        over = False
+        while not over:
+            mask, share = env.action_masks(), env.adversary.share
+            row = int(rng.choice(np.flatnonzero(mask)))
+            if mask.sum() > 1:
+                own.append(describe(env.unwrapped.layout, *env._seen, row))
+            _, reward, over, _, _ = env.step(row)
+            paid.append((share, reward - (1 - share) * plain.step(row)[1]))
+    shares, ours = np.array(paid).T
+    assert shares[0] == 0.5 and shares[1000] == 0.25 and not shares[2000:].any() and not np.abs(ours[2000:]).any()
+    assert (ours[:2000] >= 0).all() and 600 < (ours[:2000] > 0).sum() < 2000  # not where there was no choice
+    expert = [describe(env.unwrapped.layout, *each) for each in zip(*choices([seen], ("sjf", "f1"), 6, 1), strict=True)]
+    with torch.no_grad():
+        told = [env.adversary.network(torch.from_numpy(np.stack(each))).mean() for each in (expert, own)]
+    assert told[0] > 0 > told[1]  # decisions of the expert in windows that were not shown, and those of chance
+
+
+def test_learning_with_a_discriminator_gives_the_same_bytes_interrupted_or_not(problem, tmp_path, monkeypatch):
+    values = PPO | {"expert_share": 0.5, "expert_steps": 256, "expert_windows": 3, "save_every": 128}
+    phases = Phase(("drawn",), 256), Phase(("drawn",), 256)
+    whole = learn("maskable_ppo", problem, tmp_path / "whole", *phases, **values)[1].read_bytes()
+    alone = learn("maskable_ppo", problem, tmp_path / "alone", *phases, **PPO)[1].read_bytes()
+    from schedlab.learning import stable_baselines_run
+
+    record, calls = stable_baselines_run.Watch._record, []
+
+    def record_and_stop(self):
+        record(self)
+        calls.append(self.phase)
+        if calls == [0, 0, 1]:
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(stable_baselines_run.Watch, "_record", record_and_stop)
+    monkeypatch.setitem(PPO, "record_every", 1)
+    with pytest.raises(KeyboardInterrupt):
+        learn("maskable_ppo", problem, tmp_path / "cut", *phases, **values)
+    monkeypatch.undo()
+    assert learn("maskable_ppo", problem, tmp_path / "cut", *phases, **values)[1].read_bytes() == whole != alone
+
+
 def test_an_interrupted_job_goes_on_to_the_same_bytes(problem, tmp_path, monkeypatch):
     values = PPO | {"value_learning_rate": 1e-2, "clone_rule": "f1", "clone_passes": 1, "save_every": 128}
     whole = learn("maskable_ppo", problem, tmp_path / "whole", Phase(("drawn",), 384), **values)[1].read_bytes()
@@ -202,6 +273,7 @@ def test_an_interrupted_job_goes_on_to_the_same_bytes(problem, tmp_path, monkeyp
     ("name", "values", "told"),
     [
         ("maskable_ppo", {"clone_rule": "sjff"}, "learner.clone_rule"),
+        ("maskable_ppo", {"expert_rules": ["f1", "f9"]}, "learner.expert_rules"),
         ("ppo", {"keep_rule": "best"}, "learner.keep_rule"),
         ("a2c", {"environment": {"baseline": "none"}}, "learner.environment.baseline"),
         ("dqn", {"environment": {"layout": "rlscheduler", "oracle_runtime": True}}, "learner.environment.oracle_runtime"),

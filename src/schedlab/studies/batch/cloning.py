@@ -13,7 +13,11 @@ from schedlab.config.seeds import generator
 from schedlab.learning.checkpoints import module_arrays
 from schedlab.learning.seeding import torch_stream
 from schedlab.learning.stable_baselines_policy import fresh_policy
+from schedlab.studies.batch.environment_settings import EnvironmentSettings
+from schedlab.studies.batch.jobs import Jobs
 from schedlab.studies.batch.rules import Priority, priority, require_rule
+from schedlab.studies.batch.simulate import simulate
+from schedlab.studies.batch.stepping import score_of
 from schedlab.studies.batch.stock_policy import queue_policy
 
 if TYPE_CHECKING:
@@ -31,7 +35,8 @@ def cloned_parameters(
 ) -> dict[str, np.ndarray]:
     """Return the parameters of a policy that was shown a rule's choices, by name; the value network's are those that the seed gives."""
     require_rule(settings.clone_rule, "learner.clone_rule")
-    observations, masks, chosen = (torch.from_numpy(each) for each in choices(problems, settings.clone_rule, settings.clone_windows, seed))
+    shown = choices(problems, (settings.clone_rule,), settings.clone_windows, seed)
+    observations, masks, chosen = (torch.from_numpy(each) for each in shown)
     with torch_stream(seed, "batch", "clone"):
         policy = fresh_policy(queue_policy(settings, *spaces), spaces)
         optimizer = torch.optim.Adam(policy.action_net.parameters(), lr=settings.clone_rate)
@@ -45,8 +50,13 @@ def cloned_parameters(
     return module_arrays(policy)
 
 
-def choices(problems: Sequence[TrainingProblem], rule: str, windows: int, seed: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return what a rule saw (n, size), was allowed (n, 128) and chose (n,) in training windows, decisions without a choice left out."""
+def choices(
+    problems: Sequence[TrainingProblem], rules: Sequence[str], windows: int, seed: int
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return what a rule saw (n, size), was allowed (n, 128) and chose (n,) in training windows, decisions without a choice left out.
+
+    Of several rules the one of the lowest mean bounded slowdown on the window.
+    """
     rng = generator(seed, "batch", "clone-windows")
     found: list[tuple[Any, Any, int]] = []
     for number in range(windows):
@@ -55,7 +65,8 @@ def choices(problems: Sequence[TrainingProblem], rule: str, windows: int, seed: 
         unit = units[int(rng.integers(len(units)))]
         env = problem.env(unit, 0).unwrapped
         observation, info = env.reset(seed=int(rng.integers(2**31)))
-        scores = priority(rule, problem.problem.jobs.take(slice(info["start"], info["start"] + info["jobs"])))
+        jobs = problem.problem.jobs.take(slice(info["start"], info["start"] + info["jobs"]))
+        scores = priority(_best(rules, problem, jobs), jobs)
         over = False
         while not over:
             mask = env.action_masks()
@@ -64,9 +75,18 @@ def choices(problems: Sequence[TrainingProblem], rule: str, windows: int, seed: 
                 found.append((observation, mask, row))
             observation, _, over, _, _ = env.step(row)
     if not found:
-        raise UserError("the rule never had a choice", where="learner.clone_rule", expected="windows whose jobs wait")
+        raise UserError(f"{', '.join(rules)} never had a choice", where="the training windows", expected="windows whose jobs wait")
     observations, masks, rows = zip(*found, strict=True)
     return np.stack(observations), np.stack(masks), np.array(rows, dtype=np.int64)
+
+
+def _best(rules: Sequence[str], problem: TrainingProblem, jobs: Jobs) -> str:
+    """The best of some rules on a window, the first of several."""
+    if len(rules) == 1:
+        return rules[0]
+    scenario, machine, plain = problem.problem.scenario, problem.problem.machine, EnvironmentSettings()
+    how = {"backfill": scenario.backfill, "backfill_order": scenario.backfill_order, "kill": scenario.kill}
+    return min(rules, key=lambda rule: score_of(simulate(jobs, machine, rule, **how), machine, plain))
 
 
 def _first_row(env: BatchEnv, scores: Priority, mask: np.ndarray) -> int:

@@ -72,11 +72,21 @@ class CloneSettings(Settings):
     clone_rate: float = setting(3e-3, doc="learning rate of these passes", gt=0, le=10)
 
 
+class AdversarySettings(Settings):
+    """Part of the reward from a discriminator of an expert's decisions (studies/batch/adversary.py)."""
+
+    expert_share: float = setting(0.0, doc="part of the reward that a discriminator of an expert's decisions gives at first", ge=0, le=1)
+    expert_steps: int = setting(24_576, doc="decisions after which that part has fallen to 0, evenly", unit="steps", ge=1)
+    expert_rules: tuple[str, ...] = setting(("sjf", "f1"), doc="the expert of a window is the best of these rules on it", min_length=1)
+    expert_windows: int = setting(20, doc="training windows whose expert decisions are shown", unit="windows", ge=1, le=100_000)
+    expert_rate: float = setting(1e-3, doc="learning rate of the discriminator", gt=0, le=10)
+
+
 class BatchPPOSettings(NetworkSettings, PPOSettings):
     """Proximal policy optimisation that keeps to rows with a job."""
 
 
-class BatchMaskablePPOSettings(NetworkSettings, CloneSettings, MaskablePPOSettings):
+class BatchMaskablePPOSettings(NetworkSettings, CloneSettings, AdversarySettings, MaskablePPOSettings):
     """Proximal policy optimisation that keeps to the rows that the environment allows."""
 
     value_learning_rate: float | None = setting(

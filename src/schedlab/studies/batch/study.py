@@ -21,7 +21,7 @@ from schedlab.studies.batch.rules import RULES
 from schedlab.studies.batch.search_settings import ChosenRuleSettings, EvolutionSettings
 from schedlab.studies.batch.settings import RESULTS_VERSION, BatchScale, BatchScenario
 from schedlab.studies.batch.simulate import require_order
-from schedlab.studies.batch.stock_settings import STOCK_SETTINGS, BatchDDPGSettings, TrainingWindows
+from schedlab.studies.batch.stock_settings import STOCK_SETTINGS, BatchDDPGSettings, BatchMaskablePPOSettings, TrainingWindows
 from schedlab.studies.batch.terms import TERMS
 from schedlab.workloads.settings import WorkloadSettings
 from schedlab.workloads.swf import read_swf
@@ -109,9 +109,11 @@ def check_policy(policy: PolicySettings, learner: Settings) -> Iterable[UserErro
     yield from phase_mistakes(learner, policy.train_on)
     if isinstance(learner, TrainingWindows):
         yield from environment_mistakes(learner.environment, "learner.environment")
-        rules = {"keep_rule": learner.keep_rule, "clone_rule": getattr(learner, "clone_rule", None)}
-        for key, rule in rules.items():
-            if rule is not None and rule not in RULES:
+        rules = {"keep_rule": [learner.keep_rule]}
+        if isinstance(learner, BatchMaskablePPOSettings):
+            rules |= {"clone_rule": [learner.clone_rule] if learner.clone_rule else [], "expert_rules": list(learner.expert_rules)}
+        for key, rule in ((key, rule) for key, named in rules.items() for rule in named):
+            if rule not in RULES:
                 yield UserError(f"there is no rule '{rule}'", where=f"learner.{key}", remedy=did_you_mean(rule, RULES))
     if isinstance(learner, BatchDDPGSettings) and learner.environment.layout != "features":
         what = f"the layout {learner.environment.layout} has no features to weigh"

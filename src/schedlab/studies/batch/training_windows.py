@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import cache
+from functools import cache, cached_property
+from typing import TYPE_CHECKING
 
 import gymnasium as gym
 import numpy as np
@@ -19,6 +20,9 @@ from schedlab.studies.batch.stepping import score_of
 from schedlab.studies.batch.stock_settings import TrainingWindows
 from schedlab.studies.batch.windows import first_job
 
+if TYPE_CHECKING:
+    from schedlab.studies.batch.adversary import Adversary
+
 
 class TrainingProblem:
     """A problem whose training units are those that hold windows to learn on; an episode of one draws among these.
@@ -29,7 +33,12 @@ class TrainingProblem:
     def __init__(self, problem: BatchProblem, settings: TrainingWindows, *, weights: bool = False) -> None:
         self.problem, self.settings, self.weights = problem, settings, weights
         require_rule(settings.keep_rule, "learner.keep_rule")
-        self._good = None if settings.keep_windows == "all" else self._kept()
+        self._adversary: Adversary | None = None
+
+    @cached_property
+    def _good(self) -> set[int] | None:
+        """The starts to keep, None: all. Found where something is learned: to load a policy needs none."""
+        return None if self.settings.keep_windows == "all" else self._kept()
 
     def units(self, split: Split) -> Sequence[Unit]:
         """Return the windows of a part; of the training part those that have a start to keep."""
@@ -43,7 +52,14 @@ class TrainingProblem:
 
         training = unit.split == "train" and self.settings.training_starts == "any"
         task = self.problem.task(self._starts(unit), self.settings.environment, None if training else unit.seed)
-        return (BatchWeightsEnv if self.weights else BatchEnv)(task, seed)
+        env = (BatchWeightsEnv if self.weights else BatchEnv)(task, seed)
+        if unit.split != "train" or not getattr(self.settings, "expert_share", 0):
+            return env
+        from schedlab.studies.batch.adversary import Adversary, AdversaryEnv
+
+        if self._adversary is None:
+            self._adversary = Adversary(self, self.settings, seed)
+        return AdversaryEnv(env, self._adversary)
 
     def _starts(self, unit: Unit) -> Sequence[int]:
         start = first_job(unit)

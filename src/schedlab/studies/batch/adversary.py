@@ -1,0 +1,116 @@
+"""Learning with an adversary: a discriminator tells an expert's decisions from the policy's, and pays for the former.
+
+After generative adversarial imitation (Ho and Ermon, NeurIPS 2016) and GARLSched, the scheduler that the dissertation planned to build and
+did not. The expert of a window is the best of some rules on it. The reward of a decision is (1 - a) * that of the environment
++ a * -ln(1 - D), D what the discriminator gives for being the expert's, and a falls from `expert_share` to 0.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import gymnasium as gym
+import numpy as np
+import torch
+from torch import nn
+
+from schedlab.config.seeds import derive_seed, generator
+from schedlab.learning.seeding import torch_stream
+from schedlab.studies.batch.cloning import choices
+from schedlab.studies.batch.networks import layers
+
+if TYPE_CHECKING:
+    from schedlab.studies.batch.env import BatchEnv
+    from schedlab.studies.batch.stock_settings import AdversarySettings
+    from schedlab.studies.batch.training_windows import TrainingProblem
+
+HIDDEN = (64, 32)
+EVERY = 512  # decisions of the policy between two lessons of the discriminator
+MINIBATCH = 128  # decisions of the policy in a gradient step, and as many of the expert
+
+
+class Adversary:
+    """The discriminator of one phase of learning. It is made, with the expert's decisions, when the first decision is paid for."""
+
+    def __init__(self, problem: TrainingProblem, settings: AdversarySettings, seed: int) -> None:
+        self.problem, self.settings, self.seed = problem, settings, seed
+        self.decisions = 0
+        self._own: list[np.ndarray] = []
+        self._rng = generator(seed, "batch", "adversary")
+        self._expert = torch.empty(0)
+        self.network: nn.Sequential | None = None
+
+    @property
+    def share(self) -> float:
+        """The part of the reward that the discriminator gives now."""
+        return self.settings.expert_share * max(0.0, 1.0 - self.decisions / self.settings.expert_steps)
+
+    def pay(self, decision: np.ndarray | None, reward: float) -> float:
+        """Return what a decision (features,) of `describe` earns, given the environment's reward, and learn from it.
+
+        None stands for a decision without a choice, of which the expert shows none: nothing can be told by it.
+        """
+        share = self.share
+        self.decisions += 1
+        if share == 0.0 or decision is None:
+            return (1.0 - share) * reward
+        if self.network is None:
+            self._begin()
+        with torch.no_grad():
+            expert_like = nn.functional.softplus(self.network(torch.from_numpy(decision)))  # -ln(1 - D)
+        self._own.append(decision)
+        if len(self._own) == EVERY:
+            self._learn(torch.from_numpy(np.stack(self._own)))
+            self._own = []
+        return (1.0 - share) * reward + share * float(expert_like)
+
+    def _begin(self) -> None:
+        settings = self.settings
+        shown = choices([self.problem], settings.expert_rules, settings.expert_windows, derive_seed(self.seed, "expert"))
+        layout = self.problem.env(self.problem.units("train")[0], 0).unwrapped.layout
+        self._expert = torch.from_numpy(np.stack([describe(layout, *each) for each in zip(*shown, strict=True)]))
+        with torch_stream(self.seed, "batch", "adversary"):
+            self.network = layers(self._expert.shape[1], HIDDEN, 1)
+        self._optimizer = torch.optim.Adam(self.network.parameters(), lr=settings.expert_rate)
+
+    def _learn(self, own: torch.Tensor) -> None:
+        for part in torch.from_numpy(self._rng.permutation(len(own))).split(MINIBATCH):
+            shown = self._expert[torch.from_numpy(self._rng.integers(len(self._expert), size=len(part)))]
+            logits = self.network(torch.cat([own[part], shown])).squeeze(1)
+            truth = torch.cat([torch.zeros(len(part)), torch.ones(len(part))])
+            loss = nn.functional.binary_cross_entropy_with_logits(logits, truth)
+            self._optimizer.zero_grad()
+            loss.backward()
+            self._optimizer.step()
+
+
+class AdversaryEnv(gym.Wrapper):
+    """A window whose decisions an adversary pays for."""
+
+    def __init__(self, env: BatchEnv, adversary: Adversary) -> None:
+        super().__init__(env)
+        self.adversary = adversary
+        self._seen: tuple[np.ndarray, np.ndarray] | None = None
+
+    def reset(self, **keywords: Any) -> tuple[np.ndarray, dict[str, Any]]:
+        """Begin a window."""
+        observation, info = self.env.reset(**keywords)
+        self._seen = observation, self.env.action_masks()
+        return observation, info
+
+    def step(self, action: int) -> tuple[np.ndarray, float, bool, bool, dict[str, Any]]:
+        """Choose a row; the reward is the adversary's in part."""
+        decision = describe(self.env.layout, *self._seen, int(action)) if self._seen[1].sum() > 1 else None
+        observation, reward, terminated, truncated, info = self.env.step(action)
+        self._seen = observation, self.env.action_masks()
+        return observation, self.adversary.pay(decision, reward), terminated, truncated, info
+
+    def action_masks(self) -> np.ndarray:
+        """Return True for each row that may be chosen now (128,)."""
+        return self.env.action_masks()
+
+
+def describe(layout: Any, observation: np.ndarray, mask: np.ndarray, row: int) -> np.ndarray:
+    """Return a decision as the discriminator sees it (2 * columns,) float32: the chosen row, and the mean of those that might be chosen."""
+    rows, _ = layout.split(observation)
+    return np.concatenate([rows[row], rows[mask].mean(axis=0)])
