@@ -140,3 +140,22 @@ def test_the_planner_and_a_learned_policy_by_file(capsys, tmp_path):
     assert learned == planned | {"policy": f"learned:{tmp_path / 'policy.zip'}"}
     assert "there is no such checkpoint" in refused(capsys, "--trace", trace, "--policy", "learned:nowhere.zip")
     assert "no meaning" in refused(capsys, "--trace", trace, "--policy", "fcfs", "--backfill-order", "area")
+
+
+def test_what_decisions_cost_is_printed_and_recorded(capsys, tmp_path):
+    trace = write(tmp_path / "t.swf", (0, 9, 9, 8), (1, 50, 50, 8), (1, 5, 5, 2), (2, 5, 5, 2))
+    save_priority(tmp_path / "policy.zip", PLANNER)
+    learned = f"learned:{tmp_path / 'policy.zip'}"
+    command = ["batch", "latency", "--trace", str(trace), "--policy", "fcfs", learned, "--labels", "fcfs", "searched", "--repeats", "3"]
+    assert main([*command, "--out", str(tmp_path / "record.json")]) == 0
+    document = json.loads(capsys.readouterr().out)
+    assert [row["policy"] for row in document["measured"]] == ["fcfs", "searched"] and document["jobs"] == 4
+    assert all(len(row["us_per_decision"]) == 3 and row["median"] >= 0 for row in document["measured"])
+    assert json.loads((tmp_path / "record.json").read_text()) == document
+    for wrong, told in (
+        (["--out", str(tmp_path / "record.json")], "the file is there already"),
+        (["--repeats", "0"], "from 1 to 1000"),
+        (["--labels", "one"], "1 labels for 2 policies"),
+    ):
+        assert main([*command, *wrong]) == 2
+        assert told in capsys.readouterr().err

@@ -9,7 +9,7 @@ import pytest
 
 from schedlab.config.contract import FigureSpec
 from schedlab.config.errors import UserError
-from schedlab.studies.batch.figures_speed import draw_device_speed
+from schedlab.studies.batch.figures_speed import draw_decision_latency, draw_device_speed
 
 
 def speeds(**params) -> FigureSpec:
@@ -40,3 +40,20 @@ def test_what_is_no_record_is_told(record: Path, text: str) -> None:
         draw_device_speed(None, speeds(records=[str(record)]))
     with pytest.raises(UserError, match="no rate to show"):
         draw_device_speed(None, speeds())
+
+
+def test_what_decisions_cost_is_a_bar_a_policy_from_the_fastest_on(tmp_path: Path) -> None:
+    rows = [{"policy": name, "us_per_decision": [cost, 2 * cost], "median": cost} for name, cost in (("net", 400.0), ("fcfs", 0.5))]
+    path = tmp_path / "record.json"
+    path.write_text(json.dumps({"name": "desk", "measured": rows}))
+    spec = FigureSpec("decision_latency", "decision_latency", "Latency", "A window.", params={"records": [str(path)]})
+    drawing = draw_decision_latency(None, spec)
+    (axes,) = drawing.figure.axes
+    assert [label.get_text() for label in axes.get_yticklabels()] == ["fcfs", "net"]
+    assert [bar.get_width() for bar in axes.patches] == [0.5, 400.0] and axes.get_xscale() == "log"
+    assert drawing.caption == "A window. fcfs 0.5 µs; net 400 µs."
+    path.write_text("{}")
+    with pytest.raises(UserError, match=r"record\.json: no record of what decisions cost"):
+        draw_decision_latency(None, spec)
+    with pytest.raises(UserError, match="at least one record"):
+        draw_decision_latency(None, FigureSpec("x", "decision_latency", "", "", params={"records": []}))

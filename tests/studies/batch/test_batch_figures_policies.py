@@ -133,3 +133,27 @@ def test_the_published_numbers_of_the_figure_are_those_of_the_ledger():
         assert {rule for rule in panel["published"] if rule.startswith(("wfp3", "unicep"))} == set(LEGACY.values())
         shown[f"{start}-rl"] = panel["learned"]
     assert len(shown) == 48 and shown == {name: claims[name] for name in shown}
+
+
+def test_a_sweep_shows_policies_that_every_scenario_scores():
+    params = {"label": "load", "points": [{"scenario": "fills", "at": 0.9}, {"scenario": "blocks", "at": 0.6}]}
+    drawing = draw(made(), "sweep", "blocks", "fills", **params)
+    (axes,) = drawing.figure.axes
+    lines = {tuple(line.get_ydata().tolist()) for line in axes.get_lines()}
+    means = {name: tuple(np.mean(BSLD[scenario][name]) for scenario in ("blocks", "fills")) for name in BSLD["fills"]}
+    assert lines == set(means.values())
+    assert "Best mean by load: 0.6: sjf (8.33); 0.9: f1 (1.67)." in drawing.caption
+    with pytest.raises(UserError, match="no policy is scored in all scenarios"):
+        draw(made(), "sweep", "blocks", "fills", policies=("learner",), **params)
+
+
+def test_a_matrix_tells_the_ratio_to_the_best_rule_of_each_scenario():
+    drawing = draw(made(), "matrix", "blocks", "fills", policies=("learner", "fcfs", "sjf"))
+    axes = drawing.figure.axes[0]
+    assert rows_of(axes) == ["learner", "fcfs", "sjf"]
+    texts = [text.get_text() for text in axes.texts]
+    learner = np.mean(BSLD["blocks"]["learner"]) / np.mean(BSLD["blocks"]["sjf"])
+    assert f"{learner:.2f}" in texts and f"{np.mean(BSLD['fills']['fcfs']) / np.mean(BSLD['fills']['f1']):.2f}" in texts
+    assert f"The best rules: blocks: sjf; fills: f1. The lowest ratio is that of learner on blocks, {learner:.2f}." in drawing.caption
+    with pytest.raises(UserError, match="none of the policies is scored"):
+        draw(made(), "matrix", "blocks", policies=("nobody",))

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from schedlab.studies.batch.commands_compare import add_compare_command
+from schedlab.studies.batch.commands_latency import add_latency_command
 from schedlab.studies.batch.commands_speed import add_speed_command
 from schedlab.studies.batch.trace_window import add_window_arguments, read_window
 
@@ -27,6 +28,7 @@ def add_commands(commands: argparse._SubParsersAction) -> None:
     parser.add_argument("--policy", required=True, metavar="NAME", help="a rule, such as fcfs, sjf, f1, planner, or learned:FILE")
     parser.add_argument("--starts", type=Path, metavar="OUT.csv", help="write job_id,start of each job")
     parser.set_defaults(run=_evaluate)
+    add_latency_command(commands)
     add_speed_command(commands)
 
 

@@ -31,6 +31,12 @@ class DeviceSpeedSettings(Settings):
     records: tuple[str, ...] = setting((), doc="what `schedlab batch speed --out` recorded, from the checkout or the working directory on")
 
 
+class DecisionLatencySettings(Settings):
+    """The figure `decision_latency`."""
+
+    records: tuple[str, ...] = setting(doc="what `schedlab batch latency --out` recorded, from the checkout or the working directory on")
+
+
 class WindowsSettings(Settings):
     """The figure `windows`."""
 
@@ -79,6 +85,29 @@ class LearningSettings(Settings):
     shared: bool = setting(False, doc="one vertical axis for all panels")
 
 
+class SweepPoint(Settings):
+    """A scenario of the figure `sweep`."""
+
+    scenario: ScenarioName = setting(doc="the scenario")
+    at: float = setting(doc="its place on the axis")
+
+
+class SweepSettings(Settings):
+    """The figure `sweep`."""
+
+    points: tuple[SweepPoint, ...] = setting(doc="scenarios of the sweep", min_length=2)
+    label: str = setting(doc="what is swept", min_length=1)
+    metric: Score = setting("avg_bsld", doc="score of a window")
+
+
+class MatrixSettings(Settings):
+    """The figure `matrix`."""
+
+    not_among_rules: tuple[PolicyName, ...] = setting(
+        ("planner",), doc="rules that are no priority of single jobs: compared, but no yardstick"
+    )
+
+
 class PublishedPanel(Settings):
     """A panel of the figure `published`: one trace of a published table."""
 
@@ -97,14 +126,17 @@ class PublishedSettings(Settings):
 
 FIGURE_SETTINGS: dict[str, type[Settings]] = {
     "device_speed": DeviceSpeedSettings,
+    "decision_latency": DecisionLatencySettings,
     "windows": WindowsSettings,
     "ratios": RatiosSettings,
     "trace": TraceSettings,
     "learning": LearningSettings,
     "published": PublishedSettings,
+    "sweep": SweepSettings,
+    "matrix": MatrixSettings,
 }
 
 
 def figure_files(settings: Settings) -> list[str]:
     """Return the files that a drawing reads beside the tables."""
-    return list(settings.records) if isinstance(settings, DeviceSpeedSettings) else []
+    return list(settings.records) if isinstance(settings, (DeviceSpeedSettings, DecisionLatencySettings)) else []

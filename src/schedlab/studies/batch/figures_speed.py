@@ -1,8 +1,9 @@
-"""The figure of device speeds: published rates and recorded ones, a bar each."""
+"""Figures of what was measured on a machine: device speeds, published and recorded, and what decisions cost; a bar each."""
 
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -12,7 +13,7 @@ from schedlab.config.errors import UserError
 from schedlab.config.schema import validate
 from schedlab.figures import theme
 from schedlab.figures.theme import MUTED
-from schedlab.studies.batch.figure_settings import DeviceSpeedSettings
+from schedlab.studies.batch.figure_settings import DecisionLatencySettings, DeviceSpeedSettings
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -23,7 +24,7 @@ PUBLISHED = "#a9a9a9"
 
 @dataclass(frozen=True)
 class Bar:
-    """One device under one setting: the median rate, smallest and largest repeat (steps/s)."""
+    """One device under one setting, or one policy: the median, smallest and largest repeat."""
 
     label: str
     median: float
@@ -42,22 +43,46 @@ def draw_device_speed(tables: StudyTables, spec: FigureSpec) -> Drawing:
         raise UserError("there is no rate to show", where=f"figure {spec.name}: params", expected="published or records")
     figure, axes = theme.new_figure(width=0.75, height_mm=18 + ROW_MM * len(bars))
     _bars(axes, bars)
+    axes.set_xlabel("steps a second, an update each")
     ours = [bar for bar in bars if not bar.published]
     fastest = max(ours, key=lambda bar: bar.median, default=None)
     told = f" The fastest here: {fastest.label}, {fastest.median:.0f} steps a second." if fastest else ""
     return Drawing(figure, f"{spec.caption}{told}")
 
 
+def draw_decision_latency(tables: StudyTables, spec: FigureSpec) -> Drawing:
+    """A bar a policy from fastest to slowest, lines from the fastest to the slowest repeat. Settings: DecisionLatencySettings."""
+    del tables
+    settings = validate(DecisionLatencySettings, spec.params)
+    bars = sorted((bar for name in settings.records for bar in recorded_latencies(name)), key=lambda bar: bar.median)
+    if not bars:
+        raise UserError("there is nothing to show", where=f"figure {spec.name}: params.records", expected="at least one record")
+    figure, axes = theme.new_figure(width=0.75, height_mm=18 + ROW_MM * len(bars))
+    _bars(axes, bars, "{:.3g}")
+    axes.set_xscale("log")
+    axes.set_xlim(0.5 * bars[0].low, 3 * bars[-1].high)  # room for the last number
+    axes.xaxis.set_major_formatter("{x:g}")
+    axes.set_xlabel("µs a decision")
+    told = "; ".join(f"{bar.label} {bar.median:.3g} µs" for bar in bars)
+    return Drawing(figure, f"{spec.caption} {told}.")
+
+
 def recorded(name: str) -> list[Bar]:
     """Return the bars of a record that `schedlab batch speed --out` wrote. Raises UserError where it is none."""
+    return _read(name, "device speeds", "steps_per_s", "speed", lambda record, row: _label(record["name"], row))
+
+
+def recorded_latencies(name: str) -> list[Bar]:
+    """Return the bars of a record that `schedlab batch latency --out` wrote. Raises UserError where it is none."""
+    return _read(name, "what decisions cost", "us_per_decision", "latency", lambda record, row: str(row["policy"]))
+
+
+def _read(name: str, what: str, repeats: str, command: str, label: Callable[[dict, dict], str]) -> list[Bar]:
     try:
         record = json.loads(find_resource(name).read_text(encoding="utf-8"))
-        return [
-            Bar(_label(record["name"], row), float(row["median"]), min(row["steps_per_s"]), max(row["steps_per_s"]))
-            for row in record["measured"]
-        ]
+        return [Bar(label(record, row), float(row["median"]), min(row[repeats]), max(row[repeats])) for row in record["measured"]]
     except (OSError, ValueError, KeyError, TypeError) as error:
-        raise UserError(f"no record of device speeds ({error})", where=name, remedy="make it by schedlab batch speed --out") from None
+        raise UserError(f"no record of {what} ({error})", where=name, remedy=f"make it by schedlab batch {command} --out") from None
 
 
 def _label(name: str, row: dict) -> str:
@@ -65,14 +90,13 @@ def _label(name: str, row: dict) -> str:
     return f"{name}, {threads}, batches of {row['batch_size']}"
 
 
-def _bars(axes: Axes, bars: list[Bar]) -> None:
+def _bars(axes: Axes, bars: list[Bar], form: str = "{:.0f}") -> None:
     for height, bar in enumerate(bars):
         axes.barh(height, bar.median, height=0.62, color=PUBLISHED if bar.published else theme.colour(0))
         axes.plot([bar.low, bar.high], [height, height], color=theme.INK, linewidth=0.8)
-        axes.annotate(f"{bar.median:.0f}", (bar.high, height), xytext=(3, 0), textcoords="offset points", va="center")
+        axes.annotate(form.format(bar.median), (bar.high, height), xytext=(3, 0), textcoords="offset points", va="center")
     axes.set_yticks(range(len(bars)), [f"{bar.label}{' (published)' if bar.published else ''}" for bar in bars])
     axes.set_ylim(len(bars) - 0.5, -0.5)
-    axes.set_xlabel("steps a second, an update each")
     axes.margins(x=0.1)
     axes.tick_params(axis="y", length=0)
     axes.spines["left"].set_color(MUTED)
