@@ -207,7 +207,7 @@ class Cluster:
         self._left = [left - tick for left in self._left]
         if min(self._left, default=math.inf) <= DUE:
             self._complete()
-        if self.time < self.limits.end and self.next_arrival - self.time <= DUE:
+        if self.next_arrival - self.time <= DUE:
             self._arrive()
         if self.done and self.running and self.legacy.running_jobs_blocked:
             for running in self.running:

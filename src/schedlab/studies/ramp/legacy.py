@@ -31,6 +31,7 @@ class LegacySettings(Settings):
     running_jobs_blocked: bool = setting(False, doc="jobs that run when the simulation ends count as blocked")
     endless_last_step: bool = setting(False, doc="time jumps to infinity where the last job is rejected")
     workers_before_completions: bool = setting(False, doc="a decision sees the workers that were mounted before the last completions")
+    letters_run_on: bool = setting(False, doc="shards behind the 26th are named by the characters that follow z")
     no_largest_cost: bool = setting(False, doc="the feature that marks the op of largest cost is always 0")
 
 

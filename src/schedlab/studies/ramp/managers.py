@@ -28,18 +28,20 @@ class Manager:
     quantum  s, aimed run time of a forward shard
     placer   first_fit or random; shaper: a block of as many servers as the largest degree is chosen first, and the job stays in it
     random   for what draws
+    legal    degrees to which the quantum's are rounded down, None to keep them
     """
 
     quantum: float = 0.01
     placer: Literal["first_fit", "random"] = "first_fit"
     shaper: Shaper = "none"
     random: np.random.Generator | None = None
+    legal: tuple[int, ...] | None = None
 
     def plan(self, cluster: Cluster, job: Job, most: int) -> JobPlan | str:
         """Return how a job is split at most `most` ways and placed, or the part that failed. Raises UserError for an odd `most`."""
         if most == 0:
             return NO_PARTITION
-        return self.place(cluster, cluster.times.split_by_quantum(job.graph, most, self.quantum))
+        return self.place(cluster, cluster.times.split_by_quantum(job.graph, most, self.quantum, self.legal))
 
     def place(self, cluster: Cluster, split: Partition) -> JobPlan | str:
         """Return the plan of a partitioned job, or the part that failed."""

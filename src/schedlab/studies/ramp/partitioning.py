@@ -14,15 +14,22 @@ import numpy as np
 from schedlab.config.errors import UserError
 from schedlab.studies.ramp.graph import TrainingGraph
 from schedlab.studies.ramp.quantum import degrees as forward_degrees
+from schedlab.studies.ramp.quantum import round_down
 
 ALPHABET = "abcdefghijklmnopqrstuvwxyz"
 
 
-def quantum_degrees(graph: TrainingGraph, most: int, quantum: float) -> np.ndarray:
-    """Return int64[2n]: shards of each op so that a forward shard takes about `quantum` seconds, at most `most`; mates alike."""
+def quantum_degrees(graph: TrainingGraph, most: int, quantum: float, legal: Sequence[int] | None = None) -> np.ndarray:
+    """Return int64[2n]: shards of each op so that a forward shard takes about `quantum` seconds, at most `most`; mates alike.
+
+    legal  degrees to which the others are rounded down (1 among them), or None to keep what no block of servers may have
+    """
     if quantum <= 0:
         raise UserError(f"the quantum is {quantum} s", where="partitioning", expected="a number above 0")
-    degrees = np.tile(forward_degrees(graph.cost[: graph.num_forward], quantum, most), 2)
+    forward = forward_degrees(graph.cost[: graph.num_forward], quantum, most)
+    if legal is not None:
+        forward = np.array([round_down(degree, legal) for degree in forward.tolist()], dtype=np.int64)
+    degrees = np.tile(forward, 2)
     check_degrees(graph, degrees)
     return degrees
 
@@ -55,8 +62,10 @@ def degrees_of(graph: TrainingGraph, named: Mapping[int, int]) -> np.ndarray:
     return degrees
 
 
-def shard_suffix(number: int) -> str:
-    """Return what stands behind an op's id for its shard 0, 1, ...: a..z, then aa, ab, ..."""
+def shard_suffix(number: int, letters_run_on: bool = False) -> str:
+    """Return what stands behind an op's id for its shard 0, 1, ...: a..z, then aa, ab, ... (as published: what follows z)."""
+    if letters_run_on:
+        return chr(ord("a") + number)
     text = ""
     number += 1
     while number:
@@ -155,9 +164,13 @@ class Partition:
     @cached_property
     def shard_names(self) -> tuple[str, ...]:
         """`<id>` of whole ops, `<id>a`, `<id>b`, ... of shards."""
+        return self.named_shards()
+
+    def named_shards(self, letters_run_on: bool = False) -> tuple[str, ...]:
+        """Return the names of the shards; letters_run_on as in LegacySettings."""
         names = []
         for shard, op in enumerate(self.shard_op.tolist()):
-            suffix = shard_suffix(shard - int(self.first_shard[op])) if self.degrees[op] > 1 else ""
+            suffix = shard_suffix(shard - int(self.first_shard[op]), letters_run_on) if self.degrees[op] > 1 else ""
             names.append(f"{self.graph.ids[op]}{suffix}")
         return tuple(names)
 

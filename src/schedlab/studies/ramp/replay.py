@@ -159,9 +159,9 @@ class _Replay:
         if not named:
             return NO_PLACEMENT
         labels = {label: number for number, label in enumerate(self.case.topology.labels)}
-        blocks = []
+        blocks, shards = [], split.named_shards(self.cluster.legacy.letters_run_on)
         for op in range(split.graph.num_ops):
-            names = [split.shard_names[shard] for shard in split.shards(op)]
+            names = [shards[shard] for shard in split.shards(op)]
             missing = [name for name in names if named.get(name) not in labels]
             if missing:
                 raise UserError(f"shard {missing[0]} has no server", where=f"expected.jobs.{job.index}.placement", expected="a server")

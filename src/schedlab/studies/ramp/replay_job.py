@@ -25,7 +25,7 @@ def describe_job(
     split, times = plan.split, cluster.times
     server = times.servers(split, plan.placement)
     traffic = times.communication.traffic(split, server)
-    labels, names = times.topology.labels, split.shard_names
+    labels, names = times.topology.labels, split.named_shards(cluster.legacy.letters_run_on)
     order = placement_order(split)
     by_server = sorted(order.tolist(), key=lambda shard: server[shard])
     channels = [_channel(cluster, traffic, dep) for dep in range(split.num_deps)]
@@ -46,14 +46,14 @@ def describe_job(
                 strict=True,
             )
         ],
-        "op_priority": _op_priorities(split, server, labels),
-        "dep_priority": _dep_priorities(split, traffic, channels),
+        "op_priority": _op_priorities(split, server, labels, names),
+        "dep_priority": _dep_priorities(split, traffic, channels, names),
         "lookahead": _lookahead(job, timing, lookahead, running),
     }
     collectives = times.communication.collectives(split, server)
     if collectives:
         described |= {
-            "collectives": [_collective(split, item) for item in collectives],
+            "collectives": [_collective(split, item, names) for item in collectives],
             "num_collectives": len(collectives),
             "sum_collective_run_time": sum(item.time for item in collectives),
         }
@@ -67,19 +67,19 @@ def _channel(cluster: Cluster, traffic: Traffic, dep: int) -> str:
     return cluster.times.topology.channel_name(source, destination, 0)
 
 
-def _op_priorities(split: Partition, server: np.ndarray, labels: tuple[str, ...]) -> dict[str, dict[str, int]]:
+def _op_priorities(split: Partition, server: np.ndarray, labels: tuple[str, ...], names: tuple[str, ...]) -> dict[str, dict[str, int]]:
     ranks = srpt_ranks(split.cost, server, placement_order(split))
     found: dict[str, dict[str, int]] = {}
     for shard in np.lexsort((ranks, server)).tolist():
-        found.setdefault(labels[server[shard]], {})[split.shard_names[shard]] = int(ranks[shard])
+        found.setdefault(labels[server[shard]], {})[names[shard]] = int(ranks[shard])
     return found
 
 
-def _dep_priorities(split: Partition, traffic: Traffic, channels: list[str]) -> dict[str, list[list[Any]]]:
+def _dep_priorities(split: Partition, traffic: Traffic, channels: list[str], names: tuple[str, ...]) -> dict[str, list[list[Any]]]:
     ranks = srpt_dep_ranks(traffic.time)
     found: dict[str, list[list[Any]]] = {}
     for dep in np.argsort(ranks).tolist():
-        ends = [split.shard_names[split.dep_source[dep]], split.shard_names[split.dep_destination[dep]]]
+        ends = [names[split.dep_source[dep]], names[split.dep_destination[dep]]]
         found.setdefault(channels[dep], []).append([*ends, int(ranks[dep])])
     return found
 
@@ -100,9 +100,8 @@ def _lookahead(job: Job, timing: Timing, lookahead: Lookahead, running: RunningJ
     return described
 
 
-def _collective(split: Partition, item: Any) -> dict[str, Any]:
+def _collective(split: Partition, item: Any, names: tuple[str, ...]) -> dict[str, Any]:
     servers, groups, racks, nodes = item.spread
-    names = split.shard_names
     return {
         "num_deps": len(item.deps),
         "deps": [[names[split.dep_source[dep]], names[split.dep_destination[dep]]] for dep in item.deps.tolist()],

@@ -57,6 +57,9 @@ class ManagementSettings(Settings):
 
     most: int = setting(16, doc="most shards of an op, the largest action", ge=1, le=LARGEST_DEGREE)
     quantum: float = setting(0.01, doc="aimed run time of a forward shard", unit="s", gt=0)
+    illegal_degrees: Literal["keep", "round_down"] = setting(
+        "keep", doc="degrees of the quantum that no block of servers has: kept, so that the job cannot be placed, or the next below"
+    )
     placer: Literal["first_fit", "random"] = setting("first_fit", doc="blocks in order, or any free servers")
     shaper: Literal["none", "first_fit", "random"] = setting(
         "none", doc="the block that a job stays in is chosen first: none, the first free one, any free one"

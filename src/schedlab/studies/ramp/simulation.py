@@ -34,6 +34,9 @@ class Simulation:
         speed = np.resize(np.array(cluster.speeds), count) if cluster.speeds else None
         self._times = JobTimes(self.topology, legacy, speed, management.contention)
         self._memory = np.full(count, cluster.memory)
+        self._legal = None
+        if management.illegal_degrees == "round_down":
+            self._legal = tuple(degree for degree in range(1, management.most + 1) if self.rules.is_legal(degree))
         end = scenario.episodes.end
         self._limits = ClusterLimits(scenario.episodes.queue_capacity, end if end > 0 else math.inf)
 
@@ -43,7 +46,7 @@ class Simulation:
         self.cluster = Cluster(self._times, self.rules, self._memory, source, self._limits)
         management = self.scenario.management
         draws = generator(seed, "ramp", "manager")
-        self.manager = Manager(management.quantum, management.placer, management.shaper, draws)
+        self.manager = Manager(management.quantum, management.placer, management.shaper, draws, self._legal)
         no_largest = self.scenario.legacy.no_largest_cost
         self.observer = Observer(source.ranges, management.most, self.rules, self.topology.num_servers, no_largest_cost=no_largest)
         self._to_next_job()
@@ -65,6 +68,19 @@ class Simulation:
     def _has_block(self, degree: int) -> bool:
         """Whether the waiting job could be placed at a degree now."""
         return isinstance(self.plan(degree), JobPlan)
+
+    def observation(self) -> dict[str, np.ndarray]:
+        """Return what is seen of the waiting job, not padded: keys as published, shapes as in observation.GraphFeatures."""
+        job, mounted = self.cluster.queue[0], mounted_workers(self.cluster)
+        graph = self.observer.graph(job.graph)
+        return {
+            "node_features": graph.nodes,
+            "edge_features": graph.edges,
+            "edges_src": graph.sources,
+            "edges_dst": graph.destinations,
+            "graph_features": self.observer.features(job, mounted, len(self.cluster.running)),
+            "action_mask": self.mask(),
+        }
 
     def plan(self, degree: int) -> JobPlan | str:
         """Return how the waiting job would run at a degree, or the part that fails."""

@@ -91,10 +91,10 @@ class JobTimes:
     def _split(self, graph: TrainingGraph, degrees: np.ndarray) -> Partition:
         return partition(graph, degrees, self.legacy.sizes_from_memory)
 
-    def split_by_quantum(self, graph: TrainingGraph, most: int, quantum: float) -> Partition:
-        """Return the partition by the quantum rule, at most `most` shards an op. Raises UserError."""
-        key = (graph.digest, most, quantum)
-        degrees, packed = self._quantum.get(key, lambda: _packed(quantum_degrees(graph, most, quantum)))
+    def split_by_quantum(self, graph: TrainingGraph, most: int, quantum: float, legal: tuple[int, ...] | None = None) -> Partition:
+        """Return the partition by the quantum rule, at most `most` shards an op, rounded down to legal degrees where those are given."""
+        key = (graph.digest, most, quantum, legal)
+        degrees, packed = self._quantum.get(key, lambda: _packed(quantum_degrees(graph, most, quantum, legal)))
         return self._partitions.get((graph.digest, packed), lambda: self._split(graph, degrees), _weight)
 
     def servers(self, split: Partition, placement: Placement) -> np.ndarray:

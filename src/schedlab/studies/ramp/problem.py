@@ -1,0 +1,192 @@
+"""One scenario with its graphs: episodes of arrivals, each run under a policy and scored."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property, partial
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from schedlab.config.contract import Metric, Outcome, Policy, RuleMaker, Split, Unit
+from schedlab.config.errors import UserError
+from schedlab.config.schema import NoSettings, Settings, setting, validate
+from schedlab.config.seeds import derive_seed, generator
+from schedlab.studies.ramp.cluster import Cluster
+from schedlab.studies.ramp.graph import ForwardGraph
+from schedlab.studies.ramp.rules import RULES, Decision, Rule, capped, fixed
+from schedlab.studies.ramp.settings import LARGEST_DEGREE, RampScenario
+from schedlab.studies.ramp.simulation import Simulation
+
+METRICS = (
+    Metric("blocking_rate", "-", "lower", headline=True, label="blocking rate"),
+    Metric("speedup", "-", "higher", label="mean speed-up of completed jobs"),
+    Metric("jct", "s", "lower", label="mean completion time of completed jobs"),
+    Metric("demand_throughput", "bytes/s", "higher", label="demand throughput"),
+    Metric("mounted_workers", "workers", "higher", label="mean number of mounted workers per step"),
+    Metric("utilisation", "-", "higher", label="mean utilisation of mounted workers per step"),
+)
+
+
+class CapSettings(Settings):
+    """The rule `sip_ml`."""
+
+    cap: int = setting(16, doc="most shards of an op", ge=1, le=LARGEST_DEGREE)
+
+
+class FixedSettings(Settings):
+    """The rule `fixed`."""
+
+    degree: int = setting(doc="shards of an op, or as far below as is valid", ge=1, le=LARGEST_DEGREE)
+
+
+@dataclass
+class RulePolicy:
+    """A rule that reads the job and the mask; what it draws hangs from its seed and the unit's."""
+
+    rule: Rule
+    seed: int
+
+    def reset(self, unit: Unit) -> None:
+        """Begin the random stream of an episode."""
+        self.random = generator(self.seed, "ramp", "rule", unit.seed)
+
+
+def _plain_rule(name: str, params: Mapping[str, Any], problem: Any, seed: int) -> RulePolicy:
+    del problem
+    validate(NoSettings, params)
+    return RulePolicy(RULES[name], seed)
+
+
+def _capped(params: Mapping[str, Any], problem: Any, seed: int) -> RulePolicy:
+    del problem
+    return RulePolicy(capped(validate(CapSettings, params).cap), seed)
+
+
+def _fixed(params: Mapping[str, Any], problem: Any, seed: int) -> RulePolicy:
+    del problem
+    return RulePolicy(fixed(validate(FixedSettings, params).degree), seed)
+
+
+RULE_MAKERS: dict[str, RuleMaker] = {name: partial(_plain_rule, name) for name in RULES if name != "sip_ml" and "fixed_" not in name}
+RULE_MAKERS |= {"sip_ml": _capped, "fixed": _fixed}
+RULE_SETTINGS: dict[str, type[Settings]] = {"sip_ml": CapSettings, "fixed": FixedSettings}
+
+
+class RampProblem:
+    """Implements the contract's Problem. Units are episodes; each is a block of its own, for their draws are independent."""
+
+    def __init__(self, scenario: RampScenario, graphs: Sequence[ForwardGraph]) -> None:
+        self.scenario, self._graphs = scenario, graphs
+
+    @cached_property
+    def simulation(self) -> Simulation:
+        """The cluster that episodes run on, one after the other."""
+        return Simulation(self.scenario, self._graphs)
+
+    def units(self, split: Split) -> Sequence[Unit]:
+        """Return the episodes of a split."""
+        count = getattr(self.scenario.episodes, split)
+        names = [f"{split}-{number:03d}" for number in range(count)]
+        return [Unit(name, "episode", split, name, derive_seed(self.scenario.seed, "ramp", name)) for name in names]
+
+    def env(self, unit: Unit, seed: int) -> None:
+        """There is no environment to step yet."""
+        del unit, seed
+
+    def rollout(self, policy: Policy, unit: Unit) -> Outcome:
+        """Run an episode under a policy and score it. A measure without a denominator is left out.
+
+        A rule gets the job and the mask, another policy the observation (Simulation.observation) and the mask. Raises UserError for an
+        action that is not valid.
+        """
+        policy.reset(unit)
+        simulation = self.simulation
+        simulation.reset(unit.seed)
+        decide: Callable[[np.ndarray], Any]
+        if isinstance(policy, RulePolicy):
+            decide = lambda mask: policy.rule(Decision(simulation.waiting, mask, policy.random))  # noqa: E731
+        else:
+            decide = lambda mask: policy.act(simulation.observation(), mask.astype(bool))  # noqa: E731
+        while simulation.waiting is not None:
+            mask = simulation.mask()
+            action = int(decide(mask))
+            if not 0 <= action < len(mask) or not mask[action]:
+                valid = ", ".join(map(str, np.flatnonzero(mask).tolist()))
+                raise UserError(
+                    f"the policy chose {action}", where=f"{unit.id}, job {simulation.waiting.index}", expected=f"one of {valid}"
+                )
+            simulation.act(action)
+        return Outcome(_scores(simulation.cluster), details={"jobs": job_table(simulation.cluster)})
+
+
+def _scores(cluster: Cluster) -> dict[str, float]:
+    found = cluster.statistics()
+    scores = {
+        "blocking_rate": found["blocking_rate"],
+        "demand_throughput": found["mean_demand_total_throughput"],
+        "mounted_workers": found["mean_num_mounted_workers"],
+        "utilisation": found["mean_mounted_worker_utilisation_frac"],
+    }
+    if cluster.record.completed:
+        scores["speedup"] = float(np.mean(found["job_completion_time_speedup"]))
+        scores["jct"] = float(np.mean(found["job_completion_time"]))
+    return {name: float(value) for name, value in scores.items()}
+
+
+def job_table(cluster: Cluster) -> pd.DataFrame:
+    """Return a row for each job that ended: what it was, what became of it (cause empty: completed), and how it ran.
+
+    Columns: job, model, beta, cause, time (s, of the end), ops, deps, memory, dep_size (bytes), sequential_jct (s), and for completed
+    jobs jct (s), speedup, degree, workers, else missing.
+    """
+    rows = [_described(blocked.job) | {"cause": blocked.cause, "time": blocked.time} for blocked in cluster.record.blocked]
+    for done in cluster.record.completed:
+        running = done.running
+        rows.append(
+            _described(running.job)
+            | {
+                "cause": "",
+                "time": done.time,
+                "jct": done.duration,
+                "speedup": running.job.sequential_time / done.duration,
+                "degree": running.plan.split.max_degree,
+                "workers": running.timing.workers,
+            }
+        )
+    table = pd.DataFrame(rows, columns=[*JOB_COLUMNS])
+    return table.astype(JOB_COLUMNS).sort_values("job", ignore_index=True)
+
+
+JOB_COLUMNS = {
+    "job": "int64",
+    "model": "str",
+    "beta": "float64",
+    "cause": "str",
+    "time": "float64",
+    "ops": "int64",
+    "deps": "int64",
+    "memory": "float64",
+    "dep_size": "float64",
+    "sequential_jct": "float64",
+    "jct": "float64",
+    "speedup": "float64",
+    "degree": "float64",
+    "workers": "float64",
+}
+
+
+def _described(job: Any) -> dict[str, Any]:
+    graph = job.graph
+    return {
+        "job": job.index,
+        "model": graph.name,
+        "beta": job.beta,
+        "ops": graph.num_ops,
+        "deps": len(graph.edges),
+        "memory": graph.total_memory,
+        "dep_size": graph.total_dep_size,
+        "sequential_jct": job.sequential_time,
+    }

@@ -1,0 +1,100 @@
+"""The door of the ramp study."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+from schedlab.config.contract import Part, Problem, Requirement, Study
+from schedlab.config.errors import UserError
+from schedlab.config.schema import validate
+from schedlab.studies.ramp.distributions import DistributionSettings
+from schedlab.studies.ramp.graph_files import read_graphs
+from schedlab.studies.ramp.graphs import ARCHIVE, PART, REPORT, graph_part, graph_requirements
+from schedlab.studies.ramp.legacy import REFERENCE
+from schedlab.studies.ramp.problem import METRICS, RULE_MAKERS, RULE_SETTINGS, RampProblem
+from schedlab.studies.ramp.settings import RESULTS_VERSION, RampScale, RampScenario
+from schedlab.studies.ramp.simulation import ramp_topology
+from schedlab.studies.ramp.terms import TERMS
+
+PROBLEM = ("cluster", "jobs", "management", "episodes", "legacy")
+
+
+def parts(scenario: RampScenario) -> dict[str, Part]:
+    """Return what the prepare rule reads; scenarios of one set of graphs share it."""
+    return {PART: graph_part(scenario.graphs)}
+
+
+def requires(scenario: RampScenario) -> list[Requirement]:
+    """Return the graph files that must be there."""
+    return graph_requirements(scenario.graphs)
+
+
+def check(scenario: RampScenario) -> Iterable[UserError]:
+    """Yield mistakes that types cannot see: a cluster that is no RAMP, shards that no cluster holds, betas outside (0, 1]."""
+    try:
+        servers = ramp_topology(scenario).num_servers
+    except UserError as error:
+        yield UserError(error.what, where="cluster", expected=error.expected)
+        return
+    if scenario.management.most > servers:
+        what = f"{scenario.management.most} shards of an op on {servers} servers"
+        yield UserError(what, where="management.most", expected=f"at most {servers}")
+    if any(speed <= 0 for speed in scenario.cluster.speeds):
+        yield UserError("a server of speed 0 or below", where="cluster.speeds", expected="numbers above 0")
+    for value in _extremes(scenario.jobs.beta):
+        if not 0 < value <= 1:
+            yield UserError(f"beta can become {value:g}", where="jobs.beta", expected="shares above 0 and at most 1")
+    if any(value < 0 for value in _extremes(scenario.jobs.interarrival)):
+        yield UserError("a negative gap between arrivals", where="jobs.interarrival", expected="times of 0 or more")
+    if scenario.mode == "reference" and scenario.legacy.model_dump() != REFERENCE:
+        yield UserError("not every defect is switched on in mode reference", where="reference.legacy", expected="all true, or mode default")
+
+
+def _extremes(settings: DistributionSettings) -> list[float]:
+    """The values that a distribution begins and ends with, or all that it lists."""
+    own = [value for value in (settings.value, settings.low, settings.high) if value is not None]
+    return [*own, *settings.probabilities, *(value for choice in settings.choices for value in _extremes(choice))]
+
+
+def problem_values(scenario: RampScenario) -> dict[str, Any]:
+    """Return what decides how policies are scored, given the graphs."""
+    values = scenario.model_dump(mode="json")
+    return {key: values[key] for key in (*PROBLEM, "name", "seed", "graphs")}
+
+
+def load_problem(values: Mapping[str, Any], inputs: Mapping[str, Path]) -> Problem:
+    """Return one scenario with its graphs."""
+    scenario = validate(RampScenario, {key: value for key, value in values.items() if key != "upstream"})
+    return RampProblem(scenario, read_graphs(inputs["graphs"]))
+
+
+def _commands(commands: Any) -> None:
+    from schedlab.studies.ramp.commands import add_commands
+
+    add_commands(commands)
+
+
+STUDY = Study(
+    name="ramp",
+    question="how far should a distributed training job be split over the servers of an optical cluster?",
+    results_version=RESULTS_VERSION,
+    scenario=RampScenario,
+    scale=RampScale,
+    metrics=METRICS,
+    rules=RULE_MAKERS,
+    rule_settings=RULE_SETTINGS,
+    learners={},
+    learner_settings={},
+    figures={},
+    parts=parts,
+    problem_part=problem_values,
+    requires=requires,
+    inputs=lambda _: {"graphs": (PART, ARCHIVE), "report": (PART, REPORT)},
+    problem=load_problem,
+    details={"jobs": "what each job was, why it was blocked, or how it ran"},
+    terms=TERMS,
+    check=check,
+    commands=_commands,
+)

@@ -1,0 +1,108 @@
+"""The compiled event loop against its statement in plain Python, and what durations must be by hand."""
+
+import numpy as np
+import pytest
+from small_graphs import chain, graph, random_graph
+
+from schedlab.studies.ramp.communication import CommunicationModel
+from schedlab.studies.ramp.graph import training_graph
+from schedlab.studies.ramp.legacy import PUBLISHED, LegacySettings
+from schedlab.studies.ramp.lookahead import FlowRules, look_ahead
+from schedlab.studies.ramp.lookahead_plain import plain_step
+from schedlab.studies.ramp.partitioning import partition, quantum_degrees
+from schedlab.studies.ramp.placement_rules import RampPlacement
+from schedlab.studies.ramp.placers import Room, first_fit, place_at_random, placement_order
+from schedlab.studies.ramp.schedulers import srpt_ranks
+from schedlab.studies.ramp.timing import JobTimes
+from schedlab.studies.ramp.topology import Ramp
+
+RULES = [FlowRules(mutual, ticks, contention) for mutual in (False, True) for ticks, contention in ((0, 0), (1, 0), (0, 1))]
+SLOW = Ramp(2, 2, 2, node_bandwidth=4e9)
+
+
+def placed(forward, most, at_random=None, topology=SLOW):
+    """A split job and its traffic on an empty cluster."""
+    split = partition(training_graph(forward), quantum_degrees(training_graph(forward), most, 0.01))
+    room = Room(0, np.full(topology.num_servers, 1e15))
+    if at_random is None:
+        placement = first_fit(split, RampPlacement(topology), room)
+    else:
+        placement = place_at_random(split, room, np.random.default_rng(at_random))
+    server = JobTimes(topology, LegacySettings()).servers(split, placement)
+    return split, CommunicationModel(topology).traffic(split, server)
+
+
+@pytest.mark.parametrize("rules", RULES)
+@pytest.mark.parametrize("seed", range(8))
+def test_the_kernel_does_what_plain_python_says(seed, rules):
+    split, traffic = placed(random_graph(seed), most=(1, 2, 4, 8)[seed % 4], at_random=seed if seed > 3 else None)
+    ranks = srpt_ranks(split.cost, traffic.server, placement_order(split))
+    compiled = look_ahead(split, traffic, ranks, rules=rules)
+    sums, ticks = plain_step(split, traffic, ranks, rules)
+    assert list(zip(compiled.active.tolist(), compiled.ticks.tolist(), strict=True)) == ticks
+    assert [compiled.time, compiled.communication, compiled.computation, compiled.busy] == sums
+
+
+def test_a_whole_job_takes_the_sum_of_its_costs():
+    split, traffic = placed(chain(1.0, 2.0, 4.0), most=1)
+    step = look_ahead(split, traffic, srpt_ranks(split.cost, traffic.server, placement_order(split)))
+    assert step.time == step.computation == step.busy == 14.0
+    assert step.communication == 0.0
+
+
+def test_shards_on_two_servers_wait_for_what_they_send_each_other():
+    split, traffic = placed(chain(2.0, 2.0, activation=[8e6, 8e6], parameter=[0.0, 0.0]), most=2)
+    step = look_ahead(split, traffic, srpt_ranks(split.cost, traffic.server, placement_order(split)))
+    assert step.computation == pytest.approx(4.0)
+    assert step.communication == pytest.approx(sum(sorted(set(traffic.time[traffic.remote].tolist()))[-1:]) * 3, rel=1e-9)
+    assert step.time == pytest.approx(step.computation + step.communication)
+
+
+def test_contention_makes_flows_of_one_link_wait():
+    """Two branches of a whole op go to its two shards' server at once: together without contention, one after the other with it."""
+    branches = graph([(1, 2), (1, 3), (2, 4), (3, 4)], [1.0, 0.0, 0.0, 1.0], activation=[4e9] * 4, parameter=[0.0] * 4)
+    split, traffic = placed(branches, most=2)
+    ranks = srpt_ranks(split.cost, traffic.server, placement_order(split))
+    free, waiting = (look_ahead(split, traffic, ranks, rules=FlowRules(contention=contention)) for contention in (False, True))
+    assert waiting.time > free.time * 1.2
+    assert waiting.computation == pytest.approx(free.computation, rel=0.5)
+
+
+def test_a_faster_device_shortens_its_shards():
+    times = [JobTimes(SLOW, LegacySettings(), speed) for speed in (None, np.full(8, 2.0), np.r_[np.full(4, 2.0), np.ones(4)])]
+    graph_ = training_graph(chain(1.0, 1.0))
+    durations = []
+    for each in times:
+        split = each.split_by_quantum(graph_, 1, 0.01)
+        placement = first_fit(split, RampPlacement(SLOW), Room(0b00001111, np.full(8, 1e12)))
+        durations.append(each.timing(split, placement).lookahead.time)
+    assert durations == [4.0, 2.0, 4.0]
+
+
+def test_durations_are_kept_by_placement_up_to_symmetry_and_by_nothing_less():
+    times, rules = JobTimes(SLOW, LegacySettings()), RampPlacement(SLOW)
+    split = times.split_by_quantum(training_graph(chain(1.0, 1.0)), 2, 0.01)
+    memory = np.full(8, 1e12)
+    first, second, inside = (first_fit(split, rules, Room(taken, memory)) for taken in (0b0, 0b00010001, 0b11110011))
+    assert times.timing(split, first) is times.timing(split, second)
+    assert times.timing(split, inside) is not times.timing(split, first)
+
+
+def test_the_published_memo_forgets_the_placement_and_ours_does_not():
+    durations = {}
+    for memo in (True, False):
+        legacy = LegacySettings(free_inside_racks=True, memo_by_degree=memo)
+        topology = Ramp(2, 2, 2, node_bandwidth=4e9, free_inside_racks=True)
+        times, rules, memory = JobTimes(topology, legacy), RampPlacement(topology), np.full(8, 1e12)
+        split = times.split_by_quantum(training_graph(chain(1.0, 1.0, activation=[4e9] * 2)), 2, 0.01)
+        placements = [first_fit(split, rules, Room(taken, memory)) for taken in (0, 0b11110000)]  # two groups; one rack
+        durations[memo] = [times.lookahead(split, placement)[1].time for placement in placements]
+    assert durations[True][0] == durations[True][1] == durations[False][0]
+    assert durations[False][1] < durations[False][0]
+
+
+def test_a_memo_that_is_switched_off_is_not_used():
+    times = JobTimes(SLOW, PUBLISHED, reuse=False)
+    split = times.split_by_quantum(training_graph(chain(1.0, 1.0)), 2, 0.01)
+    times.lookahead(split, first_fit(split, RampPlacement(SLOW), Room(0, np.full(8, 1e12))))
+    assert not times.lookahead_is_known(split)

@@ -1,0 +1,83 @@
+"""Where shards go: first fit, memory, random places, shapers."""
+
+import numpy as np
+import pytest
+from small_graphs import chain, random_graph
+
+from schedlab.studies.ramp.graph import training_graph
+from schedlab.studies.ramp.partitioning import partition
+from schedlab.studies.ramp.placement_rules import RampPlacement
+from schedlab.studies.ramp.placers import Room, _first_fit_by_degree, _first_fit_with_memory, first_fit, fits, place_at_random, visit_order
+from schedlab.studies.ramp.topology import Ramp
+
+RULES = RampPlacement(Ramp(4, 4, 2))
+PLENTY = np.full(32, 1e15)
+
+
+def split_of(forward, degree):
+    step = training_graph(forward)
+    return partition(step, np.full(step.num_ops, degree))
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_the_short_cut_by_degree_is_first_fit_where_memory_never_decides(seed):
+    draws = np.random.default_rng(seed)
+    step = training_graph(random_graph(seed, ops=12))
+    split = partition(step, np.tile(draws.choice([1, 2, 4, 6, 8], step.num_forward), 2))
+    taken = sum(1 << int(server) for server in draws.choice(32, 12, replace=False))
+    room = Room(taken, PLENTY)
+    short, long = _first_fit_by_degree(split, RULES, room), _first_fit_with_memory(split, RULES, room, forward_only=False)
+    assert (short is None) == (long is None)
+    if short is not None:
+        assert short.blocks == long.blocks
+        assert short.mask == long.mask
+        assert not short.mask & taken
+
+
+def test_ops_are_visited_as_their_last_parent_was():
+    order = visit_order(training_graph(random_graph(3)))
+    for op in order.ops:
+        assert all(order.ops.index(parent) < order.ops.index(op) for parent in order.parents[op])
+
+
+def test_whole_ops_take_the_first_free_server_beside_the_block():
+    step = training_graph(chain(0.0, 1.0))
+    split = partition(step, np.array([1, 4, 1, 4]))
+    placement = first_fit(split, RULES, Room(0b1, PLENTY))
+    assert placement.blocks[0].servers == (1,)
+    assert placement.blocks[1].servers == (1, 3, 9, 11)
+
+
+def test_both_passes_reserve_memory():
+    split = split_of(chain(1.0, activation=[50e9], parameter=[0.0]), 1)
+    room = Room(0, np.full(32, 80e9))
+    assert first_fit(split, RULES, room) is None  # 50 GB forward and 50 GB backward
+    assert first_fit(split, RULES, Room(0, np.full(32, 100e9))) is not None
+
+
+def test_a_job_that_the_published_placer_puts_where_it_does_not_fit_is_not_placed():
+    split = split_of(chain(1.0, activation=[50e9], parameter=[0.0]), 1)
+    assert _first_fit_with_memory(split, RULES, Room(0, np.full(32, 80e9)), forward_only=True) is not None
+    assert first_fit(split, RULES, Room(0, np.full(32, 80e9)), forward_only=True) is None
+
+
+def test_ops_go_on_to_other_servers_where_memory_ends():
+    split = split_of(chain(1.0, 1.0, 1.0, activation=[20e9] * 3, parameter=[0.0] * 3), 1)
+    placement = first_fit(split, RULES, Room(0, np.full(32, 80e9)))
+    assert [block.servers for block in placement.blocks[:3]] == [(0,), (0,), (1,)]
+    assert fits(split, placement, np.full(32, 80e9))
+
+
+def test_no_block_no_placement():
+    assert first_fit(split_of(chain(1.0), 10), RULES, Room(0, PLENTY)) is None
+    assert first_fit(split_of(chain(1.0), 2), RULES, Room((1 << 32) - 1, PLENTY)) is None
+
+
+def test_random_places_are_free_have_memory_and_hang_from_the_seed():
+    split = split_of(chain(1.0, 2.0, activation=[20e9] * 2), 2)
+    taken, memory = 0xFFFF, np.full(32, 80e9)
+    found = [place_at_random(split, Room(taken, memory), np.random.default_rng(seed)) for seed in (1, 1, 2)]
+    assert found[0].blocks == found[1].blocks != found[2].blocks
+    assert not any(placement.mask & taken for placement in found)
+    assert all(fits(split, placement, memory) for placement in found)
+    assert place_at_random(split_of(chain(1.0, activation=[90e9]), 1), Room(0, memory), np.random.default_rng(0)) is None
