@@ -101,9 +101,6 @@ def read_case(path: Path | str, legacy: LegacySettings) -> Case:
     graphs = _graphs(inputs, join_sinks=not legacy.sinks_unjoined)
     jobs, times = _jobs(inputs, graphs)
     decisions = inputs.get("decisions", list, "a list", default=[])
-    expected = document.values.get("expected")
-    recorded = expected.get("jobs") if isinstance(expected, dict) else None
-    drawn = {int(number): job for number, job in (recorded or {}).items() if number.isdigit() and isinstance(job, dict)}
     return Case(
         topology=_topology(inputs.section("topology"), legacy),
         memory=inputs.section("device").number("memory_bytes"),
@@ -120,8 +117,27 @@ def read_case(path: Path | str, legacy: LegacySettings) -> Case:
         end=inputs.number("max_simulation_time", math.inf),
         queue_capacity=inputs.whole("queue_capacity", 10),
         reuse=inputs.get("cache", bool, "true or false", default=True),
-        drawn=drawn,
+        drawn=_drawn(document),
     )
+
+
+def _drawn(document: _Reader) -> dict[int, dict[str, Any]]:
+    """Degrees and placements of the recorded jobs, where the file still holds results."""
+    if not document.values.get("expected"):
+        return {}
+    found: dict[int, dict[str, Any]] = {}
+    jobs = document.section("expected").section("jobs")
+    for number in jobs.values:
+        job = jobs.section(number)
+        degrees = job.get("partition_degrees", dict, "degrees by op id", default={})
+        if not number.isdigit() or not all(op.isdigit() and isinstance(degree, int) for op, degree in degrees.items()):
+            raise UserError("are no degrees by op id", where=f"{job.where}.partition_degrees", expected='such as {"1": 2, "8": 2}')
+        found[int(number)] = {
+            "partition_degrees": {int(op): degree for op, degree in degrees.items()},
+            "max_partition_degree": job.get("max_partition_degree", int, "a whole number", default=None),
+            "placement": job.get("placement", dict, "servers by shard", default={}),
+        }
+    return found
 
 
 def _topology(values: _Reader, legacy: LegacySettings) -> Ramp:

@@ -21,20 +21,22 @@ from schedlab.studies.ramp.placement_rules import Block, PlacementRules, make_bl
 class Placement:
     """Servers of each op (positions, both passes): shard j of op i runs on blocks[i].servers[j]; mask has the bits of all.
 
-    key  what tells placements of one partition apart: the servers of each degree, where that says all, else of each op
+    key    what tells placements of one partition apart: the servers of each degree, where that says all, else of each op; and `order`
+    order  the shards as they were placed, where that is not as `placement_order` says: ties of their scheduling follow it
     """
 
     blocks: tuple[Block, ...]
     mask: int
     key: tuple[tuple[int, ...], ...]
+    order: tuple[int, ...] | None = None
 
 
-def placement_of(blocks: Sequence[Block]) -> Placement:
+def placement_of(blocks: Sequence[Block], order: tuple[int, ...] | None = None) -> Placement:
     """Return the placement of ops (positions, both passes) on blocks."""
     mask = 0
     for block in blocks:
         mask |= block.mask
-    return Placement(tuple(blocks), mask, tuple(block.servers for block in blocks))
+    return Placement(tuple(blocks), mask, (*(block.servers for block in blocks), order or ()), order)
 
 
 @dataclass(frozen=True)
@@ -91,8 +93,10 @@ def visit_order(graph: TrainingGraph) -> VisitOrder:
     return _ORDERS[graph]
 
 
-def placement_order(partition: Partition) -> np.ndarray:
+def placement_order(partition: Partition, placement: Placement | None = None) -> np.ndarray:
     """Return int64[shards]: the shards as they are placed, op by op in visiting order, each followed by its mate's."""
+    if placement is not None and placement.order is not None:
+        return np.array(placement.order, dtype=np.int64)
     count = partition.graph.num_forward
     ops = [op for forward in visit_order(partition.graph).ops for op in (forward, forward + count)]
     return np.concatenate([np.arange(partition.degrees[op]) + partition.first_shard[op] for op in ops])

@@ -143,10 +143,13 @@ class _Replay:
         drawn = case.drawn.get(job.index, {})
         degrees = drawn.get("partition_degrees")
         if degrees:
-            return times.split(job.graph, degrees_of(job.graph, {int(op): int(k) for op, k in degrees.items()}))
+            try:
+                return times.split(job.graph, degrees_of(job.graph, degrees))
+            except UserError:
+                return None  # odd numbers were drawn, which no action accepts
         if case.drawn and not drawn.get("max_partition_degree"):
             return None
-        most = int(drawn.get("max_partition_degree", case.most))
+        most = drawn.get("max_partition_degree") or case.most
         if "random" in (case.partitioner or ""):
             return times.split(job.graph, random_degrees(job.graph, most, self.random))
         return times.split_by_quantum(job.graph, most, case.quantum)
@@ -162,12 +165,15 @@ class _Replay:
         blocks, shards = [], split.named_shards(self.cluster.legacy.letters_run_on)
         for op in range(split.graph.num_ops):
             names = [shards[shard] for shard in split.shards(op)]
-            missing = [name for name in names if named.get(name) not in labels]
+            missing = [name for name in names if named.get(name) not in labels] + sorted(set(named) - set(shards))
             if missing:
-                raise UserError(f"shard {missing[0]} has no server", where=f"expected.jobs.{job.index}.placement", expected="a server")
+                raise UserError(
+                    f"shard {missing[0]} has no server or is none", where=f"expected.jobs.{job.index}.placement", expected="a server each"
+                )
             servers = tuple(labels[named[name]] for name in names)
             blocks.append(make_block(servers))
-        placement = placement_of(blocks)
+        numbers = {name: shard for shard, name in enumerate(shards)}
+        placement = placement_of(blocks, tuple(numbers[name] for name in named))
         return JobPlan(split, placement) if fits(split, placement, self.cluster.memory) else NO_PLACEMENT
 
     def _blocked(self, job: Job) -> bool:

@@ -26,7 +26,7 @@ def describe_job(
     server = times.servers(split, plan.placement)
     traffic = times.communication.traffic(split, server)
     labels, names = times.topology.labels, split.named_shards(cluster.legacy.letters_run_on)
-    order = placement_order(split)
+    order = placement_order(split, plan.placement)
     by_server = sorted(order.tolist(), key=lambda shard: server[shard])
     channels = [_channel(cluster, traffic, dep) for dep in range(split.num_deps)]
     described: dict[str, Any] = {
@@ -46,7 +46,7 @@ def describe_job(
                 strict=True,
             )
         ],
-        "op_priority": _op_priorities(split, server, labels, names),
+        "op_priority": _op_priorities(split, server, order, labels, names),
         "dep_priority": _dep_priorities(split, traffic, channels, names),
         "lookahead": _lookahead(job, timing, lookahead, running),
     }
@@ -67,8 +67,10 @@ def _channel(cluster: Cluster, traffic: Traffic, dep: int) -> str:
     return cluster.times.topology.channel_name(source, destination, 0)
 
 
-def _op_priorities(split: Partition, server: np.ndarray, labels: tuple[str, ...], names: tuple[str, ...]) -> dict[str, dict[str, int]]:
-    ranks = srpt_ranks(split.cost, server, placement_order(split))
+def _op_priorities(
+    split: Partition, server: np.ndarray, order: np.ndarray, labels: tuple[str, ...], names: tuple[str, ...]
+) -> dict[str, dict[str, int]]:
+    ranks = srpt_ranks(split.cost, server, order)
     found: dict[str, dict[str, int]] = {}
     for shard in np.lexsort((ranks, server)).tolist():
         found.setdefault(labels[server[shard]], {})[names[shard]] = int(ranks[shard])

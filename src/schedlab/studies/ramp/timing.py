@@ -127,13 +127,13 @@ class JobTimes:
     def _timing(self, split: Partition, placement: Placement) -> Timing:
         server = self.servers(split, placement)
         speeds = b"" if self._speed is None else self._speed[server].tobytes()
-        key = (split.key, self.topology.symmetry_key(server), speeds)
-        return self._timings.get(key, lambda: self._compute(split, server))
+        key = (split.key, self.topology.symmetry_key(server), speeds, placement.order)
+        return self._timings.get(key, lambda: self._compute(split, server, placement_order(split, placement)))
 
-    def _compute(self, split: Partition, server: np.ndarray) -> Timing:
+    def _compute(self, split: Partition, server: np.ndarray, order: np.ndarray) -> Timing:
         traffic = self.communication.traffic(split, server)
         cost = split.cost if self._speed is None else split.cost / self._speed[server]
-        ranks = srpt_ranks(cost, server, placement_order(split))
+        ranks = srpt_ranks(cost, server, order)
         step = look_ahead(split, traffic, ranks, cost, self._flow_rules)
         flow_size = float(split.dep_size[traffic.remote].sum())
         return Timing(step, traffic.num_servers, traffic.num_channels, flow_size)

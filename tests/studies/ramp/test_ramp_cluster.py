@@ -1,0 +1,181 @@
+"""The cluster from event to event: what is mounted, blocked and counted, and when it ends."""
+
+import math
+
+import numpy as np
+import pytest
+from small_graphs import chain, graph
+
+from schedlab.config.errors import UserError
+from schedlab.studies.ramp.cluster import QUEUE_FULL, REJECTED, TOO_SLOW, Cluster, ClusterLimits
+from schedlab.studies.ramp.graph import training_graph
+from schedlab.studies.ramp.jobs import Job, ListedJobs
+from schedlab.studies.ramp.legacy import PUBLISHED, LegacySettings
+from schedlab.studies.ramp.managers import Manager, random_degrees, run_to_end
+from schedlab.studies.ramp.placement_rules import RampPlacement
+from schedlab.studies.ramp.timing import JobTimes
+from schedlab.studies.ramp.topology import Ramp
+
+TOPOLOGY = Ramp(2, 2, 2)
+
+
+def cluster_of(times, forward=None, beta=1.0, legacy=None, memory=80e9, later=math.inf, **limits):
+    """A cluster of 8 servers at which one job of 10 s (alone, whole) arrives at each of the times."""
+    step = training_graph(forward or chain(2.0, 3.0))
+    jobs = [Job(number, number, step, 1, beta) for number in range(len(times))]
+    source = ListedJobs(jobs, times, later)
+    return Cluster(
+        JobTimes(TOPOLOGY, legacy or LegacySettings()), RampPlacement(TOPOLOGY), np.full(8, memory), source, ClusterLimits(**limits)
+    )
+
+
+def plan(degree, manager=None):
+    return lambda cluster, job: (manager or Manager()).plan(cluster, job, degree)
+
+
+def test_jobs_run_side_by_side_for_as_long_as_they_take():
+    cluster = cluster_of([0.0, 1.0, 2.0])
+    run_to_end(cluster, plan(1))
+    assert [(done.running.job.index, done.running.started, done.time) for done in cluster.record.completed] == [
+        (0, 0, 10),
+        (1, 1, 11),
+        (2, 2, 12),
+    ]
+    found = cluster.statistics()
+    assert (found["blocking_rate"], found["acceptance_rate"], found["num_jobs_arrived"]) == (0, 1, 3)
+    assert found["job_completion_time_speedup"] == [1.0] * 3
+    assert [step["mean_num_jobs_running"] for step in cluster.record.steps] == [1, 2, 3, 2, 1]
+    assert cluster.mounted_workers == 0
+
+
+def test_a_job_that_nobody_plans_is_rejected_and_each_cause_is_kept():
+    cluster = cluster_of([0.0, 1.0, 2.0])
+    cluster.step({})
+    cluster.step({1: "op_placement"})
+    cluster.step({2: Manager().plan(cluster, cluster.queue[0], 1)})
+    assert [(blocked.job.index, blocked.cause, blocked.time) for blocked in cluster.record.blocked] == [
+        (0, REJECTED, 0),
+        (1, "op_placement", 1),
+    ]
+    assert cluster.done
+
+
+def test_a_limit_that_is_met_exactly_is_met():
+    for beta, blocked in ((1.0, 0), (0.999, 1)):
+        cluster = cluster_of([0.0], beta=beta)
+        run_to_end(cluster, plan(1))
+        assert [one.cause for one in cluster.record.blocked] == [TOO_SLOW] * blocked
+        assert cluster.mounted_workers == 0
+
+
+def test_a_full_cluster_places_nothing_more():
+    cluster = cluster_of([0.0, 1.0])
+    run_to_end(cluster, plan(8))
+    assert [done.running.job.index for done in cluster.record.completed] == [0]
+    assert [(blocked.job.index, blocked.cause) for blocked in cluster.record.blocked] == [(1, "op_placement")]
+
+
+@pytest.mark.parametrize(
+    ("forward", "degree"),
+    [(chain(1.0, activation=[50e9]), 1), (chain(1.0, activation=[90e9]), 1), (chain(1.0, activation=[90e9], parameter=[0.0]), 2)],
+)
+def test_a_job_that_no_memory_holds_is_blocked_at_its_placement(forward, degree):
+    for legacy in (PUBLISHED, LegacySettings()):  # the published system stops with an error that names nothing of this
+        cluster = cluster_of([0.0], forward, legacy=legacy)
+        run_to_end(cluster, plan(degree))
+        assert [blocked.cause for blocked in cluster.record.blocked] == ["op_placement"]
+
+
+def test_a_queue_of_no_length_blocks_what_arrives():
+    cluster = cluster_of([0.0, 5.0], queue_capacity=0)
+    run_to_end(cluster, plan(1))
+    assert [(blocked.cause, blocked.time) for blocked in cluster.record.blocked] == [(QUEUE_FULL, 0), (QUEUE_FULL, 5)]
+
+
+def test_arrivals_at_one_time_are_decided_one_after_the_other():
+    cluster = cluster_of([0.0, 0.0, 0.0])
+    run_to_end(cluster, plan(1))
+    assert [done.time for done in cluster.record.completed] == [10, 10, 10]
+
+
+def test_jobs_that_still_run_at_the_end_are_blocked_only_as_published():
+    for legacy, rate in ((PUBLISHED, 1.0), (LegacySettings(), 0.0)):
+        cluster = cluster_of([0.0, 1.0], legacy=legacy, end=5.0)
+        run_to_end(cluster, plan(1))
+        assert cluster.time == 5.0
+        assert cluster.statistics()["blocking_rate"] == rate
+
+
+def test_time_stands_still_after_a_last_rejection_but_runs_away_as_published():
+    for legacy, end in ((PUBLISHED, math.inf), (LegacySettings(), 0.0)):
+        cluster = cluster_of([0.0], legacy=legacy)
+        cluster.step({})
+        assert cluster.done
+        assert cluster.time == end
+        assert cluster.statistics()["mean_compute_throughput"] == 0
+
+
+def test_what_is_asked_for_over_the_gap_to_the_next_arrival():
+    cluster = cluster_of([0.0, 4.0], later=6.0, end=5.5)
+    run_to_end(cluster, plan(1))
+    demand = cluster.running[0].job.demand
+    assert cluster.statistics()["mean_load_rate"] == pytest.approx((demand / 4 + demand / 2) / 2)
+
+
+def test_information_is_processed_in_proportion_to_time():
+    cluster = cluster_of([0.0, 4.0])
+    run_to_end(cluster, plan(2))
+    found = cluster.statistics()
+    split = cluster.record.completed[0].running.plan.split
+    assert found["compute_info_processed"] == pytest.approx(2 * split.total_memory)
+    assert found["demand_dep_info_processed"] == pytest.approx(2 * split.graph.total_dep_size)
+    assert found["mean_demand_total_throughput"] == pytest.approx(found["demand_total_info_processed"] / cluster.time)
+
+
+def test_plans_that_cannot_be_are_refused():
+    cluster = cluster_of([0.0, 1.0])
+    with pytest.raises(UserError, match="job 7 does not wait"):
+        cluster.step({7: "op_placement"})
+    first = Manager().plan(cluster, cluster.queue[0], 1)
+    cluster.step({0: first})
+    with pytest.raises(UserError, match="takes a worker of another job"):
+        cluster.step({1: first})
+
+
+def test_a_shaped_job_stays_in_its_block():
+    forward = chain(0.0, 2.0)
+    free = Manager().plan(cluster_of([0.0], forward), cluster_of([0.0], forward).queue[0], 2)
+    for shaper in ("first_fit", "random"):
+        cluster = cluster_of([0.0], forward)
+        manager = Manager(shaper=shaper, random=np.random.default_rng(1))
+        placed = manager.plan(cluster, cluster.queue[0], 2)
+        assert placed.placement.mask.bit_count() == 2
+    assert free.placement.mask.bit_count() == 2
+
+
+def test_a_shaper_finds_no_block_in_a_full_cluster():
+    cluster = cluster_of([0.0])
+    cluster.taken = 0xFF
+    assert Manager(shaper="first_fit").plan(cluster, cluster.queue[0], 2) == "op_placement"
+
+
+def test_random_degrees_can_be_partitioned_unless_drawn_as_published():
+    step = training_graph(graph([], [1.0] * 40))
+    ours = random_degrees(step, 16, np.random.default_rng(0))
+    assert set(ours.tolist()) <= {1, *range(2, 17, 2)}
+    assert (ours[:40] == ours[40:]).all()
+    assert (random_degrees(step, 16, np.random.default_rng(0), legacy=True) % 2 == 1).sum() > 10
+
+
+@pytest.mark.parametrize(
+    ("limits", "message"), [({"queue_capacity": -1}, "a queue of -1 jobs"), ({"end": 0.0}, "the simulation ends at 0.0 s")]
+)
+def test_limits_that_cannot_be_are_refused(limits, message):
+    with pytest.raises(UserError, match=message):
+        ClusterLimits(**limits)
+
+
+@pytest.mark.parametrize(("beta", "steps", "message"), [(0.0, 1, "beta is 0"), (1.1, 1, "beta is 1.1"), (0.5, 0, "0 training steps")])
+def test_jobs_that_cannot_be_are_refused(beta, steps, message):
+    with pytest.raises(UserError, match=message):
+        Job(0, 0, training_graph(chain(1.0)), steps, beta)

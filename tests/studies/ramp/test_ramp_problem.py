@@ -1,0 +1,107 @@
+"""The door of the ramp study: units, scores, details, and what its check tells."""
+
+import numpy as np
+import pytest
+from small_graphs import chain, random_graph
+
+from schedlab.config.errors import UserError
+from schedlab.config.schema import validate
+from schedlab.studies.ramp.legacy import REFERENCE
+from schedlab.studies.ramp.problem import RULE_MAKERS, RampProblem
+from schedlab.studies.ramp.settings import RampScenario
+from schedlab.studies.ramp.study import STUDY, problem_values
+
+VALUES = {
+    "name": "small",
+    "seed": 3,
+    "graphs": {"source": "generated"},
+    "management": {"illegal_degrees": "round_down"},
+    "episodes": {"end": 30000.0, "validation": 1, "test": 2},
+}
+
+
+@pytest.fixture(scope="module")
+def problem():
+    return RampProblem(validate(RampScenario, VALUES), (chain(2000.0, 3000.0, name="long"), random_graph(2)))
+
+
+class Whole:
+    """A user's own policy: one shard where that is valid."""
+
+    def reset(self, unit):
+        del unit
+        self.seen = []
+
+    def act(self, observation, mask):
+        self.seen.append(observation)
+        return int(mask[1])
+
+
+class Wild(Whole):
+    """Chooses what is not valid."""
+
+    def act(self, observation, mask):
+        del observation, mask
+        return 3
+
+
+def test_episodes_are_units_with_seeds_of_their_own(problem):
+    assert [len(problem.units(split)) for split in ("train", "validation", "test")] == [0, 1, 2]
+    assert len({unit.seed for split in ("validation", "test") for unit in problem.units(split)}) == 3
+
+
+@pytest.mark.parametrize("name", sorted(RULE_MAKERS))
+def test_rules_are_scored_by_every_metric(problem, name):
+    policy = RULE_MAKERS[name]({"degree": 2} if name == "fixed" else {}, problem, 0)
+    unit = problem.units("test")[0]
+    outcome = problem.rollout(policy, unit)
+    assert set(outcome.scores) <= {metric.name for metric in STUDY.metrics}
+    assert 0 <= outcome.scores["blocking_rate"] <= 1
+    table = outcome.details["jobs"]
+    assert (table["cause"] != "").sum() == pytest.approx(outcome.scores["blocking_rate"] * 31)
+    assert table.loc[table["cause"] == "", "jct"].notna().all()
+    again = problem.rollout(policy, unit)
+    assert again.scores == outcome.scores
+
+
+def test_a_policy_sees_the_job_and_the_cluster(problem):
+    policy = Whole()
+    outcome = problem.rollout(policy, problem.units("test")[1])
+    seen = policy.seen[-1]
+    assert seen["graph_features"].shape == (17 + 17,)
+    assert seen["graph_features"].dtype == np.float32
+    assert ((seen["graph_features"] >= 0) & (seen["graph_features"] <= 1)).all()
+    assert seen["node_features"].shape[1] == 5
+    assert ((seen["node_features"] >= 0) & (seen["node_features"] <= 1)).all()
+    assert outcome.details["jobs"]["degree"].dropna().eq(1).all()
+
+
+def test_an_action_that_is_not_valid_is_told(problem):
+    with pytest.raises(UserError, match="the policy chose 3"):
+        problem.rollout(Wild(), problem.units("test")[0])
+
+
+def test_a_frozen_part_makes_the_same_scenario():
+    scenario = validate(RampScenario, VALUES)
+    assert validate(RampScenario, problem_values(scenario)) == scenario
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"cluster": {"groups": 2, "racks": 3}}, "3 racks per group"),
+        ({"management": {"most": 64}}, "64 shards of an op on 32 servers"),
+        ({"jobs": {"beta": {"kind": "fixed", "value": 2.0}}}, "beta can become 2"),
+        ({"jobs": {"interarrival": {"kind": "fixed", "value": -2.0}}}, "a negative gap"),
+        ({"cluster": {"speeds": [1.0, 0.0]}}, "a server of speed 0"),
+        ({"mode": "reference"}, "not every defect is switched on"),
+    ],
+)
+def test_the_check_tells_what_types_cannot(changes, message):
+    found = [str(error) for error in STUDY.check(validate(RampScenario, VALUES | changes))]
+    assert any(message in text for text in found)
+
+
+def test_a_right_scenario_passes_the_check():
+    assert list(STUDY.check(validate(RampScenario, VALUES))) == []
+    assert list(STUDY.check(validate(RampScenario, VALUES | {"mode": "reference", "legacy": REFERENCE}))) == []
