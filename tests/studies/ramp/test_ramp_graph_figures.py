@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import re
 from pathlib import Path
 
@@ -15,6 +16,7 @@ from schedlab.config.schema import validate
 from schedlab.config.settings import ThemeSettings
 from schedlab.figures import theme
 from schedlab.studies.ramp import figures_graphs as figures
+from schedlab.studies.ramp.figure_settings import FIGURE_SETTINGS, FIGURES
 from schedlab.studies.ramp.graph import ForwardGraph, training_graph
 from schedlab.studies.ramp.graph_files import write_graphs
 from schedlab.studies.ramp.graph_generator import generated_graphs
@@ -53,9 +55,10 @@ def spec(kind: str, scenarios: tuple[str, ...] = (), **params) -> FigureSpec:
 
 
 def test_every_drawing_is_there_and_has_its_settings() -> None:
-    assert set(figures.GRAPH_FIGURES) == set(figures.GRAPH_FIGURE_SETTINGS)
-    for place in figures.GRAPH_FIGURES.values():
-        assert callable(getattr(figures, place.partition(":")[2]))
+    assert set(FIGURES) == set(FIGURE_SETTINGS)
+    for place in FIGURES.values():
+        module, _, name = place.partition(":")
+        assert callable(getattr(importlib.import_module(module), name))
 
 
 def test_ops_lie_in_layers_and_side_by_side() -> None:

@@ -10,11 +10,11 @@ import numpy as np
 
 from schedlab.config.contract import Drawing, FigureSpec, StudyTables
 from schedlab.config.errors import UserError, did_you_mean
-from schedlab.config.schema import Settings, setting, validate
-from schedlab.config.settings import LONGEST, Names
+from schedlab.config.schema import validate
 from schedlab.figures import helpers, theme
 from schedlab.figures.theme import GRID, INK, MUTED
 from schedlab.studies.ramp.distributions import DistributionSettings, of_scenario
+from schedlab.studies.ramp.figure_settings import BetasSettings, GraphsShownSettings
 from schedlab.studies.ramp.graph import TrainingGraph, training_graph
 from schedlab.studies.ramp.graph_files import read_graphs
 from schedlab.studies.ramp.graph_statistics import statistics_table
@@ -29,34 +29,6 @@ WIDTH = 430.0  # points that a drawing is wide
 KINDS = 6  # that have a colour of their own
 BINS = 32
 COLUMNS = (("run time of an op", "ms"), ("memory of an op", "bytes"), ("size of a dep", "bytes"))
-
-
-class GraphsShownSettings(Settings):
-    """Which graphs the figures `graphs`, `op_histograms` and `graph_table` show."""
-
-    graphs: Names = setting((), doc="names of graphs; empty: the first `most`")
-    most: int = setting(8, doc="most graphs where none are named", ge=1, le=40)
-    training_steps: int = setting(1, doc="steps of the sequential completion time (graph_table)", ge=1, le=LONGEST)
-
-
-class BetasSettings(Settings):
-    """The figure `betas`."""
-
-    labels: dict[str, str] = setting({}, doc="scenario -> what it is called in the figure")
-
-
-GRAPH_FIGURE_SETTINGS: dict[str, type[Settings]] = {
-    "graphs": GraphsShownSettings,
-    "op_histograms": GraphsShownSettings,
-    "graph_table": GraphsShownSettings,
-    "betas": BetasSettings,
-}
-GRAPH_FIGURES = {
-    "graphs": "schedlab.studies.ramp.figures_graphs:draw_graphs",
-    "op_histograms": "schedlab.studies.ramp.figures_graphs:draw_op_histograms",
-    "graph_table": "schedlab.studies.ramp.figures_graphs:draw_graph_table",
-    "betas": "schedlab.studies.ramp.figures_graphs:draw_betas",
-}
 
 
 def draw_graphs(tables: StudyTables, spec: FigureSpec) -> Drawing:

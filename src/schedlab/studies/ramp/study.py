@@ -10,6 +10,7 @@ from schedlab.config.contract import Part, Problem, Requirement, Study
 from schedlab.config.errors import UserError
 from schedlab.config.schema import validate
 from schedlab.studies.ramp.distributions import DistributionSettings
+from schedlab.studies.ramp.figure_settings import FIGURE_SETTINGS, FIGURES
 from schedlab.studies.ramp.graph_files import read_graphs
 from schedlab.studies.ramp.graphs import ARCHIVE, PART, REPORT, graph_part, graph_requirements
 from schedlab.studies.ramp.legacy import REFERENCE
@@ -87,7 +88,8 @@ STUDY = Study(
     rule_settings=RULE_SETTINGS,
     learners={},
     learner_settings={},
-    figures={},
+    figures=FIGURES,
+    figure_settings=FIGURE_SETTINGS,
     parts=parts,
     problem_part=problem_values,
     requires=requires,
