@@ -23,20 +23,22 @@ class Placement:
 
     key    what tells placements of one partition apart: the servers of each degree, where that says all, else of each op; and `order`
     order  the shards as they were placed, where that is not as `placement_order` says: ties of their scheduling follow it
+    ranks  rank of each shard on its server where its scheduling is given, the highest first; else the shortest goes first
     """
 
     blocks: tuple[Block, ...]
     mask: int
     key: tuple[tuple[int, ...], ...]
     order: tuple[int, ...] | None = None
+    ranks: tuple[int, ...] | None = None
 
 
-def placement_of(blocks: Sequence[Block], order: tuple[int, ...] | None = None) -> Placement:
+def placement_of(blocks: Sequence[Block], order: tuple[int, ...] | None = None, ranks: tuple[int, ...] | None = None) -> Placement:
     """Return the placement of ops (positions, both passes) on blocks."""
     mask = 0
     for block in blocks:
         mask |= block.mask
-    return Placement(tuple(blocks), mask, (*(block.servers for block in blocks), order or ()), order)
+    return Placement(tuple(blocks), mask, (*(block.servers for block in blocks), order or (), ranks or ()), order, ranks)
 
 
 @dataclass(frozen=True)

@@ -127,13 +127,16 @@ class JobTimes:
     def _timing(self, split: Partition, placement: Placement) -> Timing:
         server = self.servers(split, placement)
         speeds = b"" if self._speed is None else self._speed[server].tobytes()
-        key = (split.key, self.topology.symmetry_key(server), speeds, placement.order)
-        return self._timings.get(key, lambda: self._compute(split, server, placement_order(split, placement)))
+        key = (split.key, self.topology.symmetry_key(server), speeds, placement.order, placement.ranks)
+        return self._timings.get(key, lambda: self._compute(split, server, placement))
 
-    def _compute(self, split: Partition, server: np.ndarray, order: np.ndarray) -> Timing:
+    def _compute(self, split: Partition, server: np.ndarray, placement: Placement) -> Timing:
         traffic = self.communication.traffic(split, server)
         cost = split.cost if self._speed is None else split.cost / self._speed[server]
-        ranks = srpt_ranks(cost, server, order)
+        if placement.ranks is None:
+            ranks = srpt_ranks(cost, server, placement_order(split, placement))
+        else:
+            ranks = np.array(placement.ranks, dtype=np.int64)
         step = look_ahead(split, traffic, ranks, cost, self._flow_rules)
         flow_size = float(split.dep_size[traffic.remote].sum())
         return Timing(step, traffic.num_servers, traffic.num_channels, flow_size)
