@@ -90,7 +90,7 @@ def look(windows: Windows, episodes, terms, place, observation, mask):
         waiting = np.flatnonzero(window.queue.waits[: window.queue.counts[ARRIVED]])
         clock = window.queue.clock[0]
         excess_costs(window.columns, episodes.request[place], episodes.plans[place], window.running, waiting, clock, excess)
-    observe(window, terms.layout, fixed, rows, found, excess, episodes.job_id[place], terms.largest_id, observation)
+    observe(window, terms, fixed, rows, found, excess, episodes.job_id[place], observation)
 
 
 @uncounted

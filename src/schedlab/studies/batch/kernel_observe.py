@@ -77,17 +77,18 @@ def _shuffle(order, state):
 
 
 @njit(cache=True, error_model="numpy")
-def observe(window, layout, fixed, rows, found, excess, job_ids, largest_id, out):
+def observe(window, terms, fixed, rows, found, excess, job_ids, out):
     """Write an observation (size,) float32.
 
-    fixed (n, k): layouts.fixed_columns of the jobs of the window; excess (n,): what planning the queue says, (0,) where it is not seen
+    terms: the layout and, for the dissertation's, the largest job id; fixed (n, k): layouts.fixed_columns of the jobs of the window;
+    excess (n,): what planning the queue says, (0,) where it is not seen
     """
-    if layout == FEATURES:
+    if terms.layout == FEATURES:
         _features(window, fixed, rows, found, excess, out)
-    elif layout == RLSCHEDULER:
+    elif terms.layout == RLSCHEDULER:
         _rlscheduler(window, fixed, rows, found, out)
-    elif layout == DISSERTATION:
-        _dissertation(window, fixed, rows, found, job_ids, largest_id, out)
+    elif terms.layout == DISSERTATION:
+        _dissertation(window, fixed, rows, found, job_ids, terms.largest_id, out)
 
 
 @njit(cache=True, error_model="numpy")
