@@ -100,6 +100,9 @@ def load_module(path: Path) -> ModuleType:
         raise UserError(
             f"the file does not run: {type(error).__name__}: {error}", where=place_in(path, error), remedy="mend the file"
         ) from error
+    except BaseException:  # interrupted: half a module is none
+        del sys.modules[name]
+        raise
     return module
 
 

@@ -292,6 +292,7 @@ BAD_FILES = [
         1,
         "takes a second action within one decision",
     ),
+    ("[0 for _ in iter(int, 1)]\n", 2, "mine.py:1: takes more than 1 s to be read"),
     (SECOND.format(action="[0 for _ in iter(int, 1)]", factor=1), 1, "mine.py:10: Mine.decide takes more than 1 s"),
 ]
 

@@ -207,7 +207,7 @@ class _Pupil:
         self._given, self._options, self._settings, self._seed = given, options, settings, seed
         self._path = agent_file(given.agent)
         with _seeded(seed, "agent file"):
-            self._class = load_agent(self._path)
+            self._class = load_agent(self._path, given.agent_limit)
         log.info("agent: %s of %s", self._class.__name__, self._path)
         self._model = self._input_model()
         self._guard: Guard

@@ -41,14 +41,19 @@ def agent_file(name: str) -> Path:
     return path
 
 
-def load_agent(path: Path) -> type[Agent]:
+def load_agent(path: Path, seconds: float | None = None) -> type[Agent]:
     """Return the first class in a file that is derived from Agent.
 
     The file may import the base classes from `schedlab.studies.hetero.agent` or, as for HDeepRM, from `hdeeprm.agent`, and modules that
-    lie beside it. Raises UserError where it does not run or has no such class.
+    lie beside it. Raises UserError where it does not run, runs longer than `seconds` (None: any), or has no such class.
     """
-    with _importable(path):
-        module = load_module(path)
+    with _importable(path), TimeLimit(seconds) as limit:
+        limit.start()
+        try:
+            module = limit.call(lambda: load_module(path))
+        except TimeIsUp as late:
+            expected = "a class, and nothing that runs while it is read; or a longer --agent-limit"
+            raise UserError(f"takes more than {seconds:g} s to be read", where=place_in(path, late), expected=expected) from None
     own = [value for value in vars(module).values() if isinstance(value, type) and value.__module__ == module.__name__]
     found = next((value for value in own if issubclass(value, Agent)), None)
     if found is None:
