@@ -228,6 +228,9 @@ WRONG_JOBS = [
     ({"profile": {"req_time": 0}}, "custom.json: profiles.p: req_time is 0; expected the requested time in s, above 0"),
     ({"profile": {"mem": -4}}, "custom.json: profiles.p: mem is -4; expected the memory of each core in MB"),
     ({"profile": {"mem_bw": "much"}}, "custom.json: profiles.p: mem_bw is 'much'; expected the memory bandwidth of each core in GB/s"),
+    ({"profile": {"type": "paralel"}}, "custom.json: profiles['p']: type is 'paralel'; expected a type of profile"),
+    ({"profile": {"com": None}}, "custom.json: profiles['p'], com: is None; expected a number"),
+    ({"jobs": [{"id": "x!1"}]}, "custom.json: jobs[0], id: 'x!1' belongs to no job of workload 'w0'"),
     ({"jobs": [{"res": -1}]}, "custom.json: jobs[0]: res is -1"),
 ]
 

@@ -30,9 +30,8 @@ def _add_launch(commands: argparse._SubParsersAction) -> None:
     parser.add_argument("-cw", "--customworkload", type=Path, metavar="CUSTOM.json", help="workload of Batsim instead of a trace")
     parser.add_argument("-nr", "--nbruns", type=_count, default=1, metavar="N", help="episodes, one after the other (default: 1)")
     parser.add_argument("--compat", action="store_true", help="mode reference: as published, defects included")
-    parser.add_argument(
-        "--agent-limit", type=_seconds, default=60.0, metavar="S", help="for one call of an agent's method, in s; 0: none (default: 60)"
-    )
+    limit = "to read an agent's file, and for one call of its methods, in s; 0: none (default: 60)"
+    parser.add_argument("--agent-limit", type=_seconds, default=60.0, metavar="S", help=limit)
     parser.set_defaults(run=_launch)
 
 

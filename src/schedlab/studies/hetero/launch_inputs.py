@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from schedlab.batsim.workload import read_workload
+from schedlab.batsim.workload import parse_workload, read_workload
 from schedlab.config.errors import UserError, nearest
 from schedlab.config.files import write_json
 from schedlab.config.hashes import content_hash, file_hash
@@ -27,7 +27,7 @@ from schedlab.studies.hetero.episode import Cluster, Jobs
 from schedlab.studies.hetero.options_file import LaunchOptions
 from schedlab.studies.hetero.settings import RESULTS_VERSION
 from schedlab.workloads import to_batsim as conversion
-from schedlab.workloads.batsim_file import BatsimWorkload, job_limits, read_batsim, set_work, write_batsim
+from schedlab.workloads.batsim_file import BatsimWorkload, batsim_text, job_limits, read_batsim, set_work, write_batsim
 from schedlab.workloads.clean import CleaningSettings, clean
 from schedlab.workloads.swf import read_swf
 
@@ -153,6 +153,7 @@ def _make_workload(sources: Sources, hierarchy: Hierarchy) -> tuple[BatsimWorklo
     path = _workload_file(sources)
     if sources.custom_workload is not None:
         workload = set_work(_custom_workload(path), hierarchy.reference_speed)
+        parse_workload(batsim_text(workload), "w0", str(path))  # so that the simulator's complaints name the file that can be mended
     else:
         trace = read_swf(path)
         if not trace.processors:
