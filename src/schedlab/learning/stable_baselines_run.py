@@ -23,6 +23,7 @@ from schedlab.config.errors import UserError
 from schedlab.config.hashes import content_hash, file_hash
 from schedlab.config.seeds import derive_seed
 from schedlab.learning.checkpoints import Checkpoint, load_module, module_arrays, read_checkpoint, write_checkpoint
+from schedlab.learning.stable_baselines_buffers import BUFFERS
 from schedlab.learning.stable_baselines_envs import EpisodeStream, Finished, StreamEnv
 from schedlab.learning.stable_baselines_policy import ALGORITHMS, MakePolicy, StockPolicy, policy_parts
 from schedlab.learning.stable_baselines_settings import StockSettings
@@ -154,6 +155,8 @@ class Run:
         if self.job.algorithm == "ddpg" and settings.action_noise:
             size = int(np.prod(action_space.shape))
             keywords["action_noise"] = NormalActionNoise(np.zeros(size), np.full(size, settings.action_noise))
+        if self.job.algorithm in BUFFERS and isinstance(observation_space, gym.spaces.Box):
+            keywords["rollout_buffer_class"] = BUFFERS[self.job.algorithm]
         policy, parts = policy_parts(self.job.algorithm, self.job.make_policy, settings, self.job.spaces)
         with warnings.catch_warnings(record=True) as warned:
             warnings.simplefilter("always", UserWarning)

@@ -17,7 +17,7 @@ from schedlab.studies.batch.adversary import describe
 from schedlab.studies.batch.cloning import choices
 from schedlab.studies.batch.problem import BatchProblem
 from schedlab.studies.batch.settings import BatchScenario
-from schedlab.studies.batch.stock_policy import TwoRates
+from schedlab.studies.batch.stock_policy import QueueNetworks, TwoRates, queue_policy
 from schedlab.studies.batch.stock_settings import STOCK_SETTINGS, BatchMaskablePPOSettings
 from schedlab.studies.batch.study import STUDY, check_policy
 from schedlab.studies.batch.training_windows import TrainingProblem, rule_values
@@ -171,6 +171,24 @@ def test_the_second_phase_of_a_curriculum_learns_on_all_windows(problem, tmp_pat
     assert checkpoint.exists() and {place["phase"] for _, _, place in points} == {0, 1}
     given = POLICY | {"train_on": [{"scenarios": ["drawn"], "steps": 1, "params": dict(phases[0].params)}]}
     assert not list(check_policy(validate(PolicySettings, given), settings()))
+
+
+@pytest.mark.parametrize("masked", [True, False])
+def test_actions_are_weighed_as_by_the_distribution(masked, problem):
+    made = settings(environment={"layout": "rlscheduler"}) if masked else validate(STOCK_SETTINGS["ppo"], {"value": "rows"})
+    seen = TrainingProblem(problem, made)
+    observations, masks, chosen = (torch.from_numpy(each) for each in choices([seen], ("f1",), 4, 2))
+    env = seen.env(seen.units("train")[0], 0)
+    kind, keywords = queue_policy(made, env.observation_space, env.action_space)
+    policy = kind(env.observation_space, env.action_space, lambda _: 1e-3, **keywords)
+    for part in policy.action_net.parameters():
+        torch.nn.init.normal_(part)
+    given = {"action_masks": masks} if masked else {}
+    ours = policy.evaluate_actions(observations, chosen, **given)
+    theirs = super(QueueNetworks, policy).evaluate_actions(observations, chosen, **given)
+    torch.testing.assert_close(ours, theirs, rtol=1e-4, atol=1e-5)
+    gradients = [torch.autograd.grad((each[1] * 2 + each[2]).mean(), list(policy.action_net.parameters())) for each in (ours, theirs)]
+    torch.testing.assert_close(*gradients, rtol=1e-3, atol=1e-4)
 
 
 def test_two_rates_are_those_of_two_optimisers():

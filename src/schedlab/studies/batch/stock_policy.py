@@ -9,12 +9,14 @@ import torch
 from sb3_contrib.common.maskable.policies import MaskableActorCriticPolicy
 from stable_baselines3.common.policies import ActorCriticPolicy
 from torch import nn
+from torch.nn import functional
 
 from schedlab.learning.stable_baselines_policy import PolicyParts, layered_policy
 from schedlab.studies.batch.layouts import Layout, layout_of_size
-from schedlab.studies.batch.networks import Queue, begin_orthogonal, policy_network, read, value_network
+from schedlab.studies.batch.networks import EXCLUDED, Queue, begin_orthogonal, policy_network, read, value_network
 from schedlab.studies.batch.stock_settings import BatchMaskablePPOSettings, NetworkSettings
 
+SMALLEST = -80.0  # exp of little less is no normal number in single precision
 POLICY_GAIN, VALUE_GAIN = 0.01, 1.0  # of the last layers, as in the dissertation (and by default in Stable-Baselines3)
 
 
@@ -53,6 +55,22 @@ class QueueNetworks:
             begin_orthogonal(self.value_net, VALUE_GAIN)
         groups = [{"params": list(self.action_net.parameters())}, {"params": list(self.value_net.parameters()), "factor": self.value_rate}]
         self.optimizer = self.optimizer_class(groups, lr=lr_schedule(1), **self.optimizer_kwargs)
+
+    def evaluate_actions(
+        self, obs: torch.Tensor, actions: torch.Tensor, action_masks: Any = None
+    ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+        """Return values (B, 1), logarithms of probabilities (B,) and entropies (B,), as the policy's distribution does.
+
+        That one takes much of a gradient step: its exponentials of excluded rows underflow, which processors are slow at.
+        """
+        queue, _ = self.mlp_extractor(self.extract_features(obs))
+        scores = self.action_net(queue)
+        if action_masks is not None:
+            scores = scores.masked_fill(~torch.as_tensor(action_masks, dtype=torch.bool).view_as(scores), EXCLUDED)
+        scores = torch.maximum(scores, scores.detach().amax(dim=1, keepdim=True) + SMALLEST)
+        logarithms = functional.log_softmax(scores, dim=1)
+        entropy = -(logarithms.exp() * logarithms).sum(dim=1)
+        return self.value_net(queue), logarithms.gather(1, actions.long().view(-1, 1)).squeeze(1), entropy
 
 
 class QueuePolicy(QueueNetworks, ActorCriticPolicy):
