@@ -24,14 +24,15 @@ def _hundredths() -> DistributionSettings:
 
 
 class ClusterSettings(Settings):
-    """A RAMP cluster: communication groups x racks per group x servers per rack, each server with one device."""
+    """A cluster of servers with one device each: RAMP, or a torus whose three axes have the sizes of groups, racks and servers."""
 
+    topology: Literal["ramp", "torus"] = setting("ramp", doc="network, and with it the blocks of servers that a job may take")
     groups: int = setting(4, doc="communication groups", ge=1, le=256)
-    racks: int = setting(4, doc="racks per group, at most as many as groups", ge=1, le=256)
+    racks: int = setting(4, doc="racks per group, at most as many as groups (ramp)", ge=1, le=256)
     servers: int = setting(2, doc="servers per rack", ge=1, le=256)
     channels: int = setting(1, doc="channels between two servers, each way", ge=1, le=256)
     node_bandwidth: float = setting(1.6e12, doc="bandwidth of a server, over all its channels", unit="bytes/s", gt=0)
-    propagation_latency: float = setting(50e-9, doc="time of light between servers", unit="s", ge=0)
+    propagation_latency: float = setting(50e-9, doc="time of light between servers (torus: of each hop)", unit="s", ge=0)
     io_latency: float = setting(100e-9, doc="time of a server's input or output", unit="s", ge=0)
     memory: float = setting(80e9, doc="memory of a device", unit="bytes", gt=0)
     speeds: tuple[float, ...] = setting(

@@ -14,11 +14,12 @@ from schedlab.studies.ramp.graph import ForwardGraph
 from schedlab.studies.ramp.jobs import Job
 from schedlab.studies.ramp.managers import Manager
 from schedlab.studies.ramp.observation import Observer, mounted_workers
-from schedlab.studies.ramp.placement_rules import RampPlacement
+from schedlab.studies.ramp.placement_rules import PlacementRules, RampPlacement
 from schedlab.studies.ramp.rules import Decision, Rule
 from schedlab.studies.ramp.settings import RampScenario
 from schedlab.studies.ramp.timing import JobTimes
-from schedlab.studies.ramp.topology import Ramp
+from schedlab.studies.ramp.topology import Ramp, Topology
+from schedlab.studies.ramp.torus import Torus, TorusPlacement
 
 
 class Simulation:
@@ -27,8 +28,7 @@ class Simulation:
     def __init__(self, scenario: RampScenario, graphs: Sequence[ForwardGraph]) -> None:
         self.scenario = scenario
         cluster, management, legacy = scenario.cluster, scenario.management, scenario.legacy
-        self.topology = ramp_topology(scenario)
-        self.rules = RampPlacement(self.topology)
+        self.topology, self.rules = network(scenario)
         self.pool = JobPool(graphs, scenario.jobs, scenario.seed, join_sinks=not legacy.sinks_unjoined)
         count = self.topology.num_servers
         speed = np.resize(np.array(cluster.speeds), count) if cluster.speeds else None
@@ -106,17 +106,13 @@ def run_episode(simulation: Simulation, rule: Rule, seed: int) -> dict[str, obje
     return simulation.cluster.statistics()
 
 
-def ramp_topology(scenario: RampScenario) -> Ramp:
-    """Return the cluster's network. Raises UserError."""
+def network(scenario: RampScenario) -> tuple[Topology, PlacementRules]:
+    """Return the cluster's topology and its rules of placement. Raises UserError."""
     cluster, legacy = scenario.cluster, scenario.legacy
-    return Ramp(
-        cluster.groups,
-        cluster.racks,
-        cluster.servers,
-        cluster.channels,
-        cluster.node_bandwidth,
-        cluster.propagation_latency,
-        cluster.io_latency,
-        legacy.free_inside_racks,
-        legacy.bandwidth_shared_twice,
-    )
+    sizes = (cluster.groups, cluster.racks, cluster.servers)
+    rates = (cluster.channels, cluster.node_bandwidth, cluster.propagation_latency, cluster.io_latency)
+    if cluster.topology == "torus":
+        torus = Torus(sizes, *rates)
+        return torus, TorusPlacement(torus)
+    ramp = Ramp(*sizes, *rates, legacy.free_inside_racks, legacy.bandwidth_shared_twice)
+    return ramp, RampPlacement(ramp)

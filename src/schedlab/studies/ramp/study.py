@@ -16,7 +16,7 @@ from schedlab.studies.ramp.graphs import ARCHIVE, PART, REPORT, graph_part, grap
 from schedlab.studies.ramp.legacy import REFERENCE
 from schedlab.studies.ramp.problem import METRICS, RULE_MAKERS, RULE_SETTINGS, RampProblem
 from schedlab.studies.ramp.settings import RESULTS_VERSION, RampScale, RampScenario
-from schedlab.studies.ramp.simulation import ramp_topology
+from schedlab.studies.ramp.simulation import network
 from schedlab.studies.ramp.terms import TERMS
 
 PROBLEM = ("cluster", "jobs", "management", "episodes", "legacy")
@@ -35,7 +35,7 @@ def requires(scenario: RampScenario) -> list[Requirement]:
 def check(scenario: RampScenario) -> Iterable[UserError]:
     """Yield mistakes that types cannot see: a cluster that is no RAMP, shards that no cluster holds, betas outside (0, 1]."""
     try:
-        servers = ramp_topology(scenario).num_servers
+        servers = network(scenario)[0].num_servers
     except UserError as error:
         yield UserError(error.what, where="cluster", expected=error.expected)
         return

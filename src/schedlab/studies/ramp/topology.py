@@ -157,7 +157,7 @@ class Ramp:
             part = math.ceil(part / members)
             if members > 1:
                 communication += self.message_latency + part / self._step_bandwidth(members)
-                computation += _reduction_time(members, part)
+                computation += reduction_time(members, part)
         return 2 * communication + computation
 
     def _step_bandwidth(self, members: int) -> float:
@@ -174,7 +174,7 @@ class Ramp:
         return wavelengths * self.channel_bandwidth / shared
 
 
-def _reduction_time(members: int, part: float) -> float:
-    """Seconds of adding up `members` parts on a device, after the roofline of its memory and its peak."""
+def reduction_time(members: int, part: float) -> float:
+    """Return the seconds of adding up `members` parts on a device, after the roofline of its memory and its peak."""
     levels = math.ceil(math.log2(members))
     return (levels * part / 2) / min(MEMORY_FREQUENCY * levels / (2 * (members + 1)), PEAK_FLOPS)

@@ -1,0 +1,79 @@
+"""The second pair of topology and rules of placement: what is by hand, and that the whole simulator runs on it."""
+
+import numpy as np
+import pytest
+from small_graphs import chain, random_graph
+
+from schedlab.config.errors import UserError
+from schedlab.config.schema import validate
+from schedlab.studies.ramp.problem import RULE_MAKERS, RampProblem
+from schedlab.studies.ramp.settings import RampScenario
+from schedlab.studies.ramp.torus import Torus, TorusPlacement
+
+TORUS = Torus((4, 4, 2), node_bandwidth=6e9, propagation_latency=1e-6, io_latency=1e-7)
+
+
+def test_hops_go_the_shorter_way_around():
+    assert TORUS.hops(np.array([0]), np.array([0])).tolist() == [0]
+    names = {label: number for number, label in enumerate(TORUS.labels)}
+    ends = [("0-0-0", "3-0-0", 1), ("0-0-0", "2-0-0", 2), ("0-0-0", "2-2-1", 5), ("1-3-0", "1-0-1", 2)]
+    for source, destination, hops in ends:
+        assert TORUS.hops(np.array([names[source]]), np.array([names[destination]])).tolist() == [hops]
+
+
+def test_messages_take_hops_and_the_bandwidth_of_a_link():
+    times = TORUS.one_to_one_times(np.array([0, 0, 0]), np.array([1, 20, 0]), np.array([1e9, 1e9, 1e9]))
+    assert times == pytest.approx([1e-6 + 2e-7 + 1.0, 4e-6 + 2e-7 + 1.0, 0.0], rel=1e-12)
+
+
+def test_a_ring_moves_the_message_twice_less_one_part():
+    spread = TORUS.spread([0, 2, 4, 6])
+    assert spread == (4, 1)
+    assert TORUS.collective_time(spread, 4e9) == pytest.approx(6 * 1.0, rel=0.01)
+    assert TORUS.collective_time((1, 0), 4e9) == 0.0
+
+
+def test_blocks_are_boxes_over_the_edges_compact_ones_first():
+    rules = TorusPlacement(TORUS)
+    blocks = rules.blocks(4)
+    assert blocks[0].servers == (0, 1, 2, 3)  # 1 x 2 x 2
+    assert len({block.mask for block in blocks}) == len(blocks)
+    across = {block.servers for block in blocks if {0, 6} <= set(block.servers)}
+    assert across
+    assert [degree for degree in range(1, 33) if rules.is_legal(degree)] == [1, 2, 4, 6, 8, 12, 16, 18, 24, 32]
+
+
+def test_placements_that_are_moved_have_one_key():
+    moved = [np.array([0, 1, 2]), np.array([8, 9, 10]), np.array([31, 30, 25])]
+    keys = [TORUS.symmetry_key(servers) for servers in moved]
+    assert keys[0] == keys[1]
+    assert TORUS.symmetry_key(np.array([0, 1, 8])) not in keys
+
+
+@pytest.mark.parametrize("name", ["para_max", "para_min", "random"])
+def test_episodes_run_on_it(name):
+    values = {
+        "name": "torus",
+        "seed": 3,
+        "graphs": {"source": "generated"},
+        "cluster": {"topology": "torus"},
+        "management": {"illegal_degrees": "round_down"},
+        "episodes": {"end": 30000.0, "test": 1},
+    }
+    problem = RampProblem(validate(RampScenario, values), (chain(2000.0, 3000.0, name="long"), random_graph(2)))
+    outcome = problem.rollout(RULE_MAKERS[name]({}, problem, 0), problem.units("test")[0])
+    assert 0 <= outcome.scores["blocking_rate"] < 1
+    assert outcome.scores["speedup"] > 1
+
+
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        ({"shape": (4, 0, 1)}, "no torus"),
+        ({"shape": (256, 256, 2)}, "no torus"),
+        ({"shape": (2, 2, 2), "node_bandwidth": 0.0}, "node_bandwidth"),
+    ],
+)
+def test_what_is_no_torus_is_refused(values, message):
+    with pytest.raises(UserError, match=message):
+        Torus(**values)
