@@ -3,6 +3,7 @@
 import json
 from pathlib import Path
 
+import pandas as pd
 import pytest
 
 from schedlab.cli.main import main
@@ -66,6 +67,15 @@ def test_an_episode_of_the_shipped_graphs(capsys, monkeypatch):
     found = printed(capsys, *arguments)
     assert found["num_jobs_arrived"] == 21
     assert found == printed(capsys, *arguments)
+
+
+def test_logs_of_an_episode_are_tables(capsys, tmp_path):
+    steps, jobs = tmp_path / "steps.parquet", tmp_path / "jobs.parquet"
+    found = printed(capsys, "episode", "--policy", "para_min", "--end", "20000", "--graphs", SHIPPED, "--steps", steps, "--jobs", jobs)
+    logged = pd.read_parquet(steps)
+    assert logged["num_jobs_completed"].sum() == found["num_jobs_completed"]
+    assert logged["demand_total_info_processed"].sum() == pytest.approx(found["demand_total_info_processed"])
+    assert (pd.read_parquet(jobs)["cause"] != "").sum() == found["num_jobs_blocked"]
 
 
 @pytest.mark.parametrize(

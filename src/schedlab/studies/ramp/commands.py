@@ -33,6 +33,8 @@ def add_commands(commands: argparse._SubParsersAction) -> None:
     parser.add_argument("--end", type=float, default=1e6, metavar="S", help="length of the episode, s (default: 1e6)")
     parser.add_argument("--time-unit", choices=("s", "ms"), default="s", help="what a 1 in a graph's times is (default, as published: s)")
     parser.add_argument("--compat", action="store_true", help="mode reference: as published, defects included")
+    parser.add_argument("--steps", type=Path, metavar="OUT.parquet", help="write the statistics of each cluster step")
+    parser.add_argument("--jobs", type=Path, metavar="OUT.parquet", help="write what became of each job")
     parser.set_defaults(run=_episode)
 
 
@@ -52,8 +54,10 @@ def _episode(arguments: argparse.Namespace) -> int:
 
 def episode(arguments: argparse.Namespace) -> dict[str, Any]:
     """Return the document of `ramp episode`. Raises UserError."""
+    from schedlab.config.files import write_table
     from schedlab.studies.ramp.graph_files import read_graphs
     from schedlab.studies.ramp.graphs import find_graphs
+    from schedlab.studies.ramp.job_tables import job_table, step_table
     from schedlab.studies.ramp.published import published_scenario
     from schedlab.studies.ramp.rules import rule_named
     from schedlab.studies.ramp.simulation import Simulation, run_episode
@@ -67,6 +71,10 @@ def episode(arguments: argparse.Namespace) -> dict[str, Any]:
     scenario = published_scenario(arguments.beta, arguments.compat, jobs=jobs, episodes={"end": arguments.end})
     simulation = Simulation(scenario, read_graphs(folder))
     found = run_episode(simulation, rule, arguments.seed)
+    for path, table in ((arguments.steps, step_table), (arguments.jobs, job_table)):
+        if path is not None:
+            write_table(path, table(simulation.cluster))
+            log.info("wrote %s", path)
     return {"policy": arguments.policy, "beta": arguments.beta, "seed": arguments.seed, "graphs": str(folder)} | found
 
 

@@ -8,7 +8,6 @@ from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
-import pandas as pd
 
 from schedlab.config.contract import Metric, Outcome, Policy, RuleMaker, Split, Unit
 from schedlab.config.errors import UserError
@@ -16,6 +15,7 @@ from schedlab.config.schema import NoSettings, Settings, setting, validate
 from schedlab.config.seeds import derive_seed, generator
 from schedlab.studies.ramp.cluster import Cluster
 from schedlab.studies.ramp.graph import ForwardGraph
+from schedlab.studies.ramp.job_tables import job_table
 from schedlab.studies.ramp.rules import RULES, Decision, Rule, capped, fixed
 from schedlab.studies.ramp.settings import LARGEST_DEGREE, RampScenario
 from schedlab.studies.ramp.simulation import Simulation
@@ -134,59 +134,3 @@ def _scores(cluster: Cluster) -> dict[str, float]:
         scores["speedup"] = float(np.mean(found["job_completion_time_speedup"]))
         scores["jct"] = float(np.mean(found["job_completion_time"]))
     return {name: float(value) for name, value in scores.items()}
-
-
-def job_table(cluster: Cluster) -> pd.DataFrame:
-    """Return a row for each job that ended: what it was, what became of it (cause empty: completed), and how it ran.
-
-    Columns: job, model, beta, cause, time (s, of the end), ops, deps, memory, dep_size (bytes), sequential_jct (s), and for completed
-    jobs jct (s), speedup, degree, workers, else missing.
-    """
-    rows = [_described(blocked.job) | {"cause": blocked.cause, "time": blocked.time} for blocked in cluster.record.blocked]
-    for done in cluster.record.completed:
-        running = done.running
-        rows.append(
-            _described(running.job)
-            | {
-                "cause": "",
-                "time": done.time,
-                "jct": done.duration,
-                "speedup": running.job.sequential_time / done.duration,
-                "degree": running.plan.split.max_degree,
-                "workers": running.timing.workers,
-            }
-        )
-    table = pd.DataFrame(rows, columns=[*JOB_COLUMNS])
-    return table.astype(JOB_COLUMNS).sort_values("job", ignore_index=True)
-
-
-JOB_COLUMNS = {
-    "job": "int64",
-    "model": "str",
-    "beta": "float64",
-    "cause": "str",
-    "time": "float64",
-    "ops": "int64",
-    "deps": "int64",
-    "memory": "float64",
-    "dep_size": "float64",
-    "sequential_jct": "float64",
-    "jct": "float64",
-    "speedup": "float64",
-    "degree": "float64",
-    "workers": "float64",
-}
-
-
-def _described(job: Any) -> dict[str, Any]:
-    graph = job.graph
-    return {
-        "job": job.index,
-        "model": graph.name,
-        "beta": job.beta,
-        "ops": graph.num_ops,
-        "deps": len(graph.edges),
-        "memory": graph.total_memory,
-        "dep_size": graph.total_dep_size,
-        "sequential_jct": job.sequential_time,
-    }
