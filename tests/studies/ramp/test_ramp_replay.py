@@ -138,3 +138,71 @@ def raise_recorded(document):
     """A mistake in a job shows only when the job is decided on: it stands in the document then."""
     if document["error"]:
         raise UserError(document["error"]["message"])
+
+
+def without_results(name, tmp_path, change):
+    return plain(replay(write_inputs(name, tmp_path, lambda document: change(document["inputs"])), compat=True))
+
+
+def test_where_the_original_stopped_with_an_error_a_job_is_blocked_or_goes_on(tmp_path):
+    def split_in_two(inputs):
+        inputs["decisions"][0]["action"] = 2
+
+    def half_of_a_device(inputs):
+        inputs["graphs"]["fat"]["ops"][1][4] = 50e9
+
+    def no_queue(inputs):
+        inputs["queue_capacity"] = 0
+
+    sinks = without_results("c28_two_sinks_degree1", tmp_path, split_in_two)  # a collective of no deps: divided by zero
+    assert sinks["jobs"]["0"]["status"] == "completed"
+    for change in (split_in_two, half_of_a_device):  # both passes exceed the device: an error about something else
+        job = without_results("c30_memory_too_big", tmp_path, change)["jobs"]["0"]
+        assert (job["status"], job["block_cause"]) == ("blocked", "not_handled_by_action:op_placement")
+    causes = {job["block_cause"] for job in without_results("c16_sim_time_end", tmp_path, no_queue)["jobs"].values()}
+    assert causes == {"queue_full"}
+
+
+def test_an_agent_decides_again_where_its_actions_are_not_recorded(tmp_path):
+    def forget(inputs):
+        for decision in inputs["decisions"]:
+            del decision["action"]
+
+    recorded = load("c14_contention_blocked")["expected"]["jobs"]
+    ours = without_results("c14_contention_blocked", tmp_path, forget)["jobs"]
+    assert {number: job["degree"] for number, job in ours.items()} == {number: job["degree"] for number, job in recorded.items()}
+
+
+def test_an_action_that_is_not_valid_ends_the_run_and_is_told(tmp_path):
+    def odd(inputs):
+        inputs["decisions"][0]["action"] = 3
+
+    document = without_results("c06_diamond_degree8", tmp_path, odd)
+    assert "action 3 is not valid; expected one of 0, 1, 2, 4, 8" in document["error"]["message"]
+
+
+def test_more_shards_than_letters_are_named_as_recorded_runs_name_them(tmp_path):
+    def large(inputs):
+        inputs["topology"] |= {"communication_groups": 4, "racks_per_group": 4}
+        inputs["max_partitions_per_op"] = inputs["decisions"][0]["action"] = 32
+
+    placement = without_results("c06_diamond_degree8", tmp_path, large)["jobs"]["0"]["placement"]
+    assert {"1z", "1{", "1\x80"} <= set(placement)
+    assert len(set(placement.values())) == 32
+
+
+def test_a_recorded_random_placement_is_taken(tmp_path):
+    """The servers and their order stand in the record; shards of equal cost run in that order."""
+
+    def at_random(document):
+        document["inputs"] |= {"op_placer": "ramp_random", "arrivals": document["inputs"]["arrivals"][:1]}
+        servers = ["0-0-0", "0-1-1", "1-0-0", "1-1-1"]
+        shards = load("c22_sipml_partitioner")["expected"]["jobs"]["0"]["placement"]
+        document["expected"]["jobs"]["0"]["placement"] = {shard: servers[(at * 7) % 4] for at, shard in enumerate(shards)}
+
+    path = write_inputs("c22_sipml_partitioner", tmp_path, at_random)
+    given = json.loads(path.read_text())["expected"]["jobs"]["0"]
+    document = plain(replay(path, compat=True))
+    assert document["error"] is None
+    ours = document["jobs"]["0"]
+    assert ours["placement"] == given["placement"]

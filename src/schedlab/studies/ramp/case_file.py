@@ -210,7 +210,8 @@ def _later(inputs: _Reader, jobs: tuple[Job, ...], times: list[float]) -> float:
     left = inputs.values.get("sampling", "remove") != "remove" or len(jobs) < pool
     if not left or not isinstance(interarrival, (int, float)):
         return math.inf
-    return times[-1] + interarrival
+    later = times[-1] + interarrival
+    return later if later >= inputs.number("max_simulation_time", math.inf) else math.inf  # else it would stand in the record
 
 
 def _ranges(inputs: _Reader, graphs: Mapping[str, TrainingGraph], jobs: tuple[Job, ...]) -> PoolRanges:

@@ -77,6 +77,7 @@ class _Replay:
             return
         job = cluster.queue[0]
         decision, action = self._decide(job)
+        self.jobs[job.index] = {}
         self.decisions.append(decision)
         plan = self._plan(job, action)
         known = isinstance(plan, JobPlan) and cluster.times.lookahead_is_known(plan.split)
@@ -99,14 +100,16 @@ class _Replay:
             "job_idx": job.index,
             "model": job.graph.name,
         }
-        self.jobs[job.index] = {}
         if not self.case.has_agent:
             return seen, None
         mounted = mounted_workers(cluster)
         mask, graph = observer.mask(mounted), observer.graph(job.graph)
         action = self.case.actions.get(job.index)
         if action is None:
-            rule = rule_named(self.case.agent or "", where="inputs.agent")
+            if self.case.agent is None:
+                what = f"job {job.index} has no recorded action"
+                raise UserError(what, where="inputs.decisions", expected="an action for each job, or an agent or an op_partitioner")
+            rule = rule_named(self.case.agent, where="inputs.agent")
             action = rule(Decision(job, mask, self.random))
         if action >= len(mask) or not mask[action]:
             valid = ", ".join(map(str, np.flatnonzero(mask).tolist()))
