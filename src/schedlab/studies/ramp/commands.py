@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from schedlab.config.errors import UserError
+from schedlab.studies.ramp.commands_graphs import add_graphs_command
 from schedlab.studies.ramp.published import BETAS
 
 log = logging.getLogger("schedlab.ramp")
@@ -36,6 +37,7 @@ def add_commands(commands: argparse._SubParsersAction) -> None:
     parser.add_argument("--steps", type=Path, metavar="OUT.parquet", help="write the statistics of each cluster step")
     parser.add_argument("--jobs", type=Path, metavar="OUT.parquet", help="write what became of each job")
     parser.set_defaults(run=_episode)
+    add_graphs_command(commands)
 
 
 def _replay(arguments: argparse.Namespace) -> int:

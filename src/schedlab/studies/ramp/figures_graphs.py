@@ -33,14 +33,18 @@ COLUMNS = (("run time of an op", "ms"), ("memory of an op", "bytes"), ("size of 
 
 def draw_graphs(tables: StudyTables, spec: FigureSpec) -> Drawing:
     """A panel a graph: ops in layers, the forward pass above, its mirror below; dots as large as the op's share of the step's time."""
-    graphs = graphs_shown(tables, spec)
+    return drawing_of(graphs_shown(tables, spec), spec.caption)
+
+
+def drawing_of(graphs: Sequence[TrainingGraph], caption: str) -> Drawing:
+    """Return the drawing of graphs inside an applied theme."""
     figure, panels = theme.new_figure(len(graphs), 1, height_mm=12 + 26 * len(graphs), squeeze=False)
     colours = kind_colours(graphs)
     for axes, graph in zip(panels[:, 0], graphs, strict=True):
         _draw_graph(axes, graph, colours)
         axes.set_title(f"{graph.name}: {graph.num_ops} ops, {len(graph.edges)} deps")
     helpers.legend_outside(figure, _kind_keys(colours), columns=KINDS + 1)
-    return Drawing(figure, f"{spec.caption} {_slowest_told(graphs)}")
+    return Drawing(figure, f"{caption} {_slowest_told(graphs)}")
 
 
 def draw_op_histograms(tables: StudyTables, spec: FigureSpec) -> Drawing:
