@@ -9,7 +9,14 @@ from scipy import stats
 from schedlab.config.errors import UserError, UserErrors
 from schedlab.config.schema import validate
 from schedlab.config.seeds import generator
-from schedlab.studies.ramp.distributions import DistributionSettings, alternatives, choose, require_shares, scaled_skew_normal
+from schedlab.studies.ramp.distributions import (
+    DistributionSettings,
+    alternatives,
+    choose,
+    require_shares,
+    scaled_skew_normal,
+    skew_normal_cdf,
+)
 
 
 def settings(kind: str, **values) -> DistributionSettings:
@@ -42,16 +49,37 @@ def test_a_uniform_grid_starts_at_its_lowest_value_whatever_the_step(decimals: i
     assert the_only("uniform", low=0.5, high=3.0, decimals=decimals).values.tolist() == pytest.approx(values)
 
 
-@pytest.mark.parametrize(("skewness", "mean", "std"), [(5, 0.284, 0.120), (0, 0.467, 0.110), (-5, 0.727, 0.109)])
-def test_skew_normals_have_the_moments_of_the_specification(skewness: float, mean: float, std: float) -> None:
+SKEWNESS = pytest.mark.parametrize(("skewness", "mean", "std"), [(5, 0.284, 0.120), (0, 0.467, 0.110), (-5, 0.727, 0.109)])
+
+
+@SKEWNESS
+def test_drawn_skew_normals_have_the_moments_of_the_specification(skewness: float, mean: float, std: float) -> None:
     """Section 15; the extremes of a sample of 50,000 scale the shape, so its moments depend on the stream."""
-    found = [alternatives(settings("skew_normal", skewness=skewness, low=0.1, high=1.0), generator(seed, "beta"))[0] for seed in range(16)]
+    given = settings("skew_normal", skewness=skewness, low=0.1, high=1.0, shape="drawn")
+    found = [alternatives(given, generator(seed, "beta"))[0] for seed in range(16)]
     for published, ours in ((mean, [one.mean for one in found]), (std, [one.std for one in found])):
         assert abs(np.mean(ours) - published) < 3 * np.std(ours, ddof=1) < 0.1
     for one in found:
         assert one.values.min() >= 0.1 and one.values.max() == 1.0
         assert np.array_equal(one.values, np.round(one.values, 2))
         assert one.probabilities.sum() == pytest.approx(1.0, abs=1e-12)
+
+
+@SKEWNESS
+def test_the_exact_shape_is_the_mean_of_drawn_ones_and_no_stream_changes_it(skewness: float, mean: float, std: float) -> None:
+    values = {"skewness": skewness, "low": 0.1, "high": 1.0}
+    exact = [alternatives(settings("skew_normal", **values), generator(seed, "beta"))[0] for seed in range(2)]
+    assert np.array_equal(exact[0].values, exact[1].values) and np.array_equal(exact[0].probabilities, exact[1].probabilities)
+    drawn = [alternatives(settings("skew_normal", shape="drawn", **values), generator(seed, "beta"))[0] for seed in range(16)]
+    assert exact[0].mean == pytest.approx(np.mean([one.mean for one in drawn]), abs=0.012)
+    assert exact[0].std == pytest.approx(np.mean([one.std for one in drawn]), abs=0.005)
+    assert (exact[0].mean, exact[0].std) == (pytest.approx(mean, abs=0.05), pytest.approx(std, abs=0.02))
+    assert exact[0].values.tolist() == pytest.approx([number / 100 for number in range(10, 101)])
+
+
+def test_the_law_of_the_skew_normal_is_the_textbook_one() -> None:
+    places = np.linspace(-4, 4, 41)
+    assert np.allclose(skew_normal_cdf(places, 5.0), stats.skewnorm(5).cdf(places), atol=1e-9)
 
 
 def test_draws_of_the_skew_normal_follow_its_textbook_law() -> None:
@@ -61,8 +89,9 @@ def test_draws_of_the_skew_normal_follow_its_textbook_law() -> None:
     assert stats.kstest((drawn - location) * textbook.std() / drawn.std(), textbook.cdf).pvalue > 0.01
 
 
-def test_values_below_the_lowest_are_piled_up_as_published_or_drawn_anew() -> None:
-    piled, spread = (skewed(5, below_low=choice) for choice in ("low", "redraw"))
+@pytest.mark.parametrize("shape", ["exact", "drawn"])
+def test_values_below_the_lowest_are_piled_up_as_published_or_drawn_anew(shape: str) -> None:
+    piled, spread = (skewed(5, below_low=choice, shape=shape) for choice in ("low", "redraw"))
     at_low = [float(found.probabilities[found.values <= 0.105].sum()) for found in (piled, spread)]
     assert at_low[0] > 0.02 > 2 * at_low[1]
     assert spread.mean > piled.mean
@@ -122,5 +151,5 @@ def test_a_beta_that_is_no_share_is_told() -> None:
 
 
 def test_the_same_stream_gives_the_same_shape() -> None:
-    first, second = (skewed(5) for _ in range(2))
+    first, second = (skewed(5, shape="drawn") for _ in range(2))
     assert np.array_equal(first.values, second.values) and np.array_equal(first.probabilities, second.probabilities)

@@ -37,6 +37,11 @@ class DistributionSettings(Settings):
         2, doc="the grid's step is 10 to the power of minus this (uniform); values are rounded so (skew_normal)", ge=0, le=12
     )
     skewness: float | None = setting(None, doc="shape of the skew normal; above 0: most values are small")
+    shape: Literal["exact", "drawn"] = setting(
+        "exact",
+        doc="how the skew normal is scaled: by quantiles of its law, or by the extremes of a sample of 50,000 draws or more, as published, "
+        "so that it differs from seed to seed",
+    )
     below_low: Literal["low", "redraw"] = setting(
         "low",
         doc="what becomes of values up to `low` (skew_normal): `low` itself, as published, or drawn anew evenly between `low` and `high`",
@@ -111,8 +116,7 @@ class Distribution:
 def alternatives(settings: DistributionSettings, rng: np.random.Generator) -> tuple[Distribution, ...]:
     """Return the distributions that episodes choose from: one, but for `one_of`.
 
-    Only the skew normal draws here, since it is scaled by the extremes of a sample: use a stream of its own, so that all
-    episodes of a scenario share the shape.
+    Only the skew normal of the shape `drawn` draws here: use a stream of its own, so that all episodes of a scenario share it.
     """
     if settings.kind == "one_of":
         return tuple(_distribution(choice, rng) for choice in settings.choices)
@@ -148,9 +152,35 @@ def _distribution(settings: DistributionSettings, rng: np.random.Generator) -> D
     if settings.kind == "pmf":
         return _merged(np.array(list(settings.probabilities)), np.array(list(settings.probabilities.values())))
     draws = max(LEAST_DRAWS, round(DRAWS_PER_STEP * (settings.high - settings.low) * 10**settings.decimals))
-    values = scaled_skew_normal(settings, draws, rng)
-    shares, edges = np.histogram(values, bins=BINS)
-    return _merged(np.round(edges[1:], settings.decimals), shares.astype(float))
+    if settings.shape == "drawn":
+        shares, edges = np.histogram(scaled_skew_normal(settings, draws, rng), bins=BINS)
+    else:
+        shares, edges = expected_shares(settings, draws)
+    return _merged(np.round(edges[1:], settings.decimals), np.asarray(shares, dtype=np.float64))
+
+
+def expected_shares(settings: DistributionSettings, draws: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return what `scaled_skew_normal` gives on average: shares float64[bins] and edges float64[bins + 1] of bins from low to high.
+
+    The extremes of a sample are those quantiles of the law that leave half a draw outside.
+    """
+    grid = np.linspace(-12.0, 12.0, 240_001)
+    least, most = np.interp([0.5 / draws, 1 - 0.5 / draws], skew_normal_cdf(grid, settings.skewness), grid)
+    edges = np.linspace(settings.low, settings.high, BINS + 1)
+    below = skew_normal_cdf(least + edges / settings.high * (most - least), settings.skewness)
+    shares = np.diff(below)
+    if settings.below_low == "low":
+        shares[0] += below[0]
+    else:
+        shares += below[0] / BINS
+    return np.clip(shares, 0.0, None), edges
+
+
+def skew_normal_cdf(x: np.ndarray, skewness: float) -> np.ndarray:
+    """Return the distribution function of the skew normal of location 0 and scale 1 (Azzalini 1985)."""
+    from scipy.special import ndtr, owens_t
+
+    return ndtr(x) - 2 * owens_t(x, skewness)
 
 
 def uniform_grid(low: float, high: float, decimals: int) -> np.ndarray:

@@ -14,7 +14,7 @@ from schedlab.studies.ramp.settings import RampScenario
 
 
 def _skewed(skewness: float) -> dict[str, Any]:
-    return {"kind": "skew_normal", "skewness": skewness, "low": 0.1, "high": 1.0, "decimals": 2}
+    return {"kind": "skew_normal", "skewness": skewness, "low": 0.1, "high": 1.0, "decimals": 2, "shape": "drawn"}
 
 
 BETAS: dict[str, dict[str, Any]] = {
