@@ -22,7 +22,8 @@ from schedlab.studies.ramp.placers import Placement, placement_order
 from schedlab.studies.ramp.schedulers import srpt_ranks
 from schedlab.studies.ramp.topology import Topology
 
-MOST_TIMINGS = 8192
+MOST_TICKS_KEPT = 2_000_000  # of kept timings, 16 bytes each
+MOST_RULES_KEPT = 8192  # degrees by the quantum rule
 MOST_DEPS_KEPT = 4_000_000  # deps of kept partitions, some 35 bytes each
 Value = TypeVar("Value")
 
@@ -80,8 +81,8 @@ class JobTimes:
         self.communication = CommunicationModel(topology)
         self._speed = None if speed is None or (speed == 1).all() else np.asarray(speed, dtype=np.float64)
         self._reuse = reuse
-        self._partitions, self._quantum = Kept(MOST_DEPS_KEPT), Kept(MOST_TIMINGS)
-        self._timings, self._placed = Kept(MOST_TIMINGS), Kept(MOST_TIMINGS)
+        self._partitions, self._quantum = Kept(MOST_DEPS_KEPT), Kept(MOST_RULES_KEPT)
+        self._timings, self._placed = Kept(MOST_TICKS_KEPT), Kept(MOST_TICKS_KEPT)
         self._by_degree: dict[tuple[str, int], Lookahead] = {}
 
     def split(self, graph: TrainingGraph, degrees: np.ndarray) -> Partition:
@@ -107,7 +108,7 @@ class JobTimes:
 
     def timing(self, split: Partition, placement: Placement) -> Timing:
         """Return a placed job's training step. Raises UserError where it cannot be executed or a collective never ends."""
-        return self._placed.get((split.key, placement.key), lambda: self._timing(split, placement))
+        return self._placed.get((split.key, placement.key), lambda: self._timing(split, placement), _ticks)
 
     def lookahead_is_known(self, split: Partition) -> bool:
         """Return whether the published memo (model, maximum degree) holds this job."""
@@ -128,7 +129,7 @@ class JobTimes:
         server = self.servers(split, placement)
         speeds = b"" if self._speed is None else self._speed[server].tobytes()
         key = (split.key, self.topology.symmetry_key(server), speeds, placement.order, placement.ranks)
-        return self._timings.get(key, lambda: self._compute(split, server, placement))
+        return self._timings.get(key, lambda: self._compute(split, server, placement), _ticks)
 
     def _compute(self, split: Partition, server: np.ndarray, placement: Placement) -> Timing:
         traffic = self.communication.traffic(split, server)
@@ -148,3 +149,7 @@ def _weight(split: Partition) -> int:
 
 def _packed(degrees: np.ndarray) -> tuple[np.ndarray, bytes]:
     return degrees, degrees.tobytes()
+
+
+def _ticks(timing: Timing) -> int:
+    return len(timing.lookahead.ticks) + 64
