@@ -23,12 +23,12 @@ SLOW = Ramp(2, 2, 2, node_bandwidth=4e9)
 def placed(forward, most, at_random=None, topology=SLOW):
     """A split job and its traffic on an empty cluster."""
     split = partition(training_graph(forward), quantum_degrees(training_graph(forward), most, 0.01))
-    room = Room(0, np.full(topology.num_servers, 1e15))
+    room = Room(0, np.full(topology.num_workers, 1e15))
     if at_random is None:
         placement = first_fit(split, RampPlacement(topology), room)
     else:
         placement = place_at_random(split, room, np.random.default_rng(at_random))
-    server = JobTimes(topology, LegacySettings()).servers(split, placement)
+    server = JobTimes(topology, LegacySettings()).workers(split, placement)
     return split, CommunicationModel(topology).traffic(split, server)
 
 
@@ -36,7 +36,7 @@ def placed(forward, most, at_random=None, topology=SLOW):
 @pytest.mark.parametrize("seed", range(8))
 def test_the_kernel_does_what_plain_python_says(seed, rules):
     split, traffic = placed(random_graph(seed), most=(1, 2, 4, 8)[seed % 4], at_random=seed if seed > 3 else None)
-    ranks = srpt_ranks(split.cost, traffic.server, placement_order(split))
+    ranks = srpt_ranks(split.cost, traffic.worker, placement_order(split))
     compiled = look_ahead(split, traffic, ranks, rules=rules)
     sums, ticks = plain_step(split, traffic, ranks, rules)
     assert list(zip(compiled.active.tolist(), compiled.ticks.tolist(), strict=True)) == ticks
@@ -45,14 +45,14 @@ def test_the_kernel_does_what_plain_python_says(seed, rules):
 
 def test_a_whole_job_takes_the_sum_of_its_costs():
     split, traffic = placed(chain(1.0, 2.0, 4.0), most=1)
-    step = look_ahead(split, traffic, srpt_ranks(split.cost, traffic.server, placement_order(split)))
+    step = look_ahead(split, traffic, srpt_ranks(split.cost, traffic.worker, placement_order(split)))
     assert step.time == step.computation == step.busy == 14.0
     assert step.communication == 0.0
 
 
 def test_shards_on_two_servers_wait_for_what_they_send_each_other():
     split, traffic = placed(chain(2.0, 2.0, activation=[8e6, 8e6], parameter=[0.0, 0.0]), most=2)
-    step = look_ahead(split, traffic, srpt_ranks(split.cost, traffic.server, placement_order(split)))
+    step = look_ahead(split, traffic, srpt_ranks(split.cost, traffic.worker, placement_order(split)))
     assert step.computation == pytest.approx(4.0)
     assert step.communication == pytest.approx(sum(sorted(set(traffic.time[traffic.remote].tolist()))[-1:]) * 3, rel=1e-9)
     assert step.time == pytest.approx(step.computation + step.communication)
@@ -62,7 +62,7 @@ def test_contention_makes_flows_of_one_link_wait():
     """Two branches of a whole op go to its two shards' server at once: together without contention, one after the other with it."""
     branches = graph([(1, 2), (1, 3), (2, 4), (3, 4)], [1.0, 0.0, 0.0, 1.0], activation=[4e9] * 4, parameter=[0.0] * 4)
     split, traffic = placed(branches, most=2)
-    ranks = srpt_ranks(split.cost, traffic.server, placement_order(split))
+    ranks = srpt_ranks(split.cost, traffic.worker, placement_order(split))
     free, waiting = (look_ahead(split, traffic, ranks, rules=FlowRules(contention=contention)) for contention in (False, True))
     assert waiting.time > free.time * 1.2
     assert waiting.computation == pytest.approx(free.computation, rel=0.5)

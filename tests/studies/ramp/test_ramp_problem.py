@@ -90,10 +90,10 @@ def test_a_frozen_part_makes_the_same_scenario():
     ("changes", "message"),
     [
         ({"cluster": {"groups": 2, "racks": 3}}, "3 racks per group"),
-        ({"management": {"most": 64}}, "64 shards of an op on 32 servers"),
+        ({"management": {"most": 64}}, "64 shards of an op on 32 workers"),
         ({"jobs": {"beta": {"kind": "fixed", "value": 2.0}}}, "beta can become 2"),
         ({"jobs": {"interarrival": {"kind": "fixed", "value": -2.0}}}, "a negative gap"),
-        ({"cluster": {"speeds": [1.0, 0.0]}}, "a server of speed 0"),
+        ({"cluster": {"speeds": [1.0, 0.0]}}, "a worker of speed 0"),
         ({"mode": "reference"}, "not every defect is switched on"),
     ],
 )

@@ -83,7 +83,7 @@ def test_bandwidth_is_not_shared_twice_unless_as_published():
     [
         ({"groups": 2, "racks": 3, "servers": 1}, "3 racks per group, but 2 communication groups"),
         ({"groups": 0, "racks": 1, "servers": 1}, "groups is 0"),
-        ({"groups": 256, "racks": 256, "servers": 2}, "131072 servers"),
+        ({"groups": 256, "racks": 256, "servers": 2}, "131072 workers"),
         ({"groups": 1, "racks": 1, "servers": 1, "node_bandwidth": 0.0}, "node_bandwidth is 0"),
         ({"groups": 1, "racks": 1, "servers": 1, "io_latency": float("nan")}, "io_latency is nan"),
     ],

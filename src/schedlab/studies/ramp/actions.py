@@ -41,7 +41,7 @@ class OpPartition:
 
 @dataclass(frozen=True)
 class OpPlacement:
-    """job -> shard -> label of its server."""
+    """job -> shard -> label of its worker (of its server, where a server has one)."""
 
     servers: Mapping[int, Mapping[str, str]] = field(default_factory=dict)
 
@@ -53,7 +53,7 @@ class OpPlacement:
 
 @dataclass(frozen=True)
 class OpSchedule:
-    """label of a server -> job -> shard -> priority; the highest ready one runs."""
+    """label of a worker -> job -> shard -> priority; the highest ready one runs."""
 
     priorities: Mapping[str, Mapping[int, Mapping[str, int]]] = field(default_factory=dict)
 
@@ -145,7 +145,7 @@ class JointAction:
 
     def _ranks(self, cluster: Cluster, split: Partition, placement: Placement, job: int) -> tuple[int, ...]:
         """The shards' ranks by their priorities; among equals the smallest name goes first."""
-        labels, server = cluster.times.topology.labels, cluster.times.servers(split, placement)
+        labels, server = cluster.times.topology.worker_labels, cluster.times.workers(split, placement)
         priorities = []
         for shard, name in enumerate(split.shard_names):
             given = self.op_schedule.priorities.get(labels[server[shard]], {}).get(job, {})
@@ -182,7 +182,7 @@ class JointAction:
 
 
 def _blocks(cluster: Cluster, split: Partition, servers: Mapping[str, str], where: str) -> list[Block]:
-    labels = {label: number for number, label in enumerate(cluster.times.topology.labels)}
+    labels = {label: number for number, label in enumerate(cluster.times.topology.worker_labels)}
     if unknown := set(servers) - set(split.shard_names):
         raise UserError(f"there is no shard {min(unknown)}", where=f"{where}, op_placement", expected="shards of the partition")
     blocks = []
@@ -204,13 +204,13 @@ def action_of(cluster: Cluster, plans: Mapping[int, JobPlan]) -> JointAction:
     partitions, placements, schedules, deps, dep_schedules = {}, {}, {}, {}, {}
     for job, plan in plans.items():
         split, topology = plan.split, cluster.times.topology
-        server, names = cluster.times.servers(split, plan.placement), split.shard_names
+        server, names = cluster.times.workers(split, plan.placement), split.shard_names
         traffic = cluster.times.traffic(split, plan.placement)
         partitions[job] = {int(op): int(degree) for op, degree in zip(split.graph.ids, split.degrees, strict=True)}
-        placements[job] = {name: topology.labels[server[shard]] for shard, name in enumerate(names)}
+        placements[job] = {name: topology.worker_labels[server[shard]] for shard, name in enumerate(names)}
         ranks = srpt_ranks(split.cost, server, placement_order(split, plan.placement))
         for shard, name in enumerate(names):
-            schedules.setdefault(topology.labels[server[shard]], {}).setdefault(job, {})[name] = int(ranks[shard])
+            schedules.setdefault(topology.worker_labels[server[shard]], {}).setdefault(job, {})[name] = int(ranks[shard])
         dep_ranks = srpt_dep_ranks(traffic.time)
         deps[job] = {}
         for number, dep in enumerate(_named_deps(split)):

@@ -1,14 +1,15 @@
 """The cluster: jobs arrive one by one, are mounted or blocked, and run for exactly their look-ahead duration.
 
-Jobs share no server, and on RAMP no channel, so that a mounted job's end is known at once and time goes from event to event.
+Jobs share no worker and no channel, so that a mounted job's end is known at once and time goes from event to event.
 Source: specification of the ramp study, section 11.
 """
 
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -26,6 +27,7 @@ DUE = 1e-7  # s; what is nearer than this has happened
 REJECTED = "rejected_by_agent"
 TOO_SLOW = "max_acceptable_jct_exceeded"
 QUEUE_FULL = "queue_full"
+NO_CHANNEL = "dep_placement"
 CUT_OFF = "simulation_ended_while_running"
 PARTS = ("op_partition", "op_placement", "op_schedule", "dep_placement", "dep_schedule")
 
@@ -43,6 +45,7 @@ class RunningJob:
     """A mounted job.
 
     started, duration, communication, computation  s, over all training steps; utilisation: share of the mounted workers' time
+    links  links on which it holds a channel, where jobs may share servers and so links
     rates  what it adds to a step, per second: information processed in the order of statistics.INFO; then overhead fractions,
            utilisation, workers, channels
     """
@@ -57,6 +60,7 @@ class RunningJob:
     computation: float
     utilisation: float
     rates: tuple[float, ...]
+    links: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -77,7 +81,7 @@ class ClusterLimits:
 class Cluster:
     """A simulation that a manager or an environment steps: decide on the jobs in `queue`, call `step`, until `done`.
 
-    memory  float64[servers], bytes of each server
+    memory  float64[workers], bytes of each worker
     """
 
     def __init__(
@@ -86,10 +90,10 @@ class Cluster:
         self.times, self.rules, self.memory = times, rules, np.asarray(memory, dtype=np.float64)
         self.legacy: LegacySettings = times.legacy
         self.limits = limits or ClusterLimits()
-        self.num_workers = times.topology.num_servers
+        self.num_workers = times.topology.num_workers
         if self.memory.shape != (self.num_workers,):
             raise UserError(
-                f"{self.memory.size} memory sizes for {self.num_workers} servers", where="device", expected="one for each server"
+                f"{self.memory.size} memory sizes for {self.num_workers} workers", where="device", expected="one for each server"
             )
         self._source = source
         self.reset(source)
@@ -105,6 +109,7 @@ class Cluster:
         self.record = EpisodeRecord()
         self.outcome: RunningJob | BlockedJob | None = None  # of the job that was decided on last
         self._left: list[float] = []
+        self._jobs_on_link: Counter[int] = Counter()
         self._arrive()
 
     @property
@@ -159,15 +164,27 @@ class Cluster:
         mask = decision.placement.mask
         if mask & self.taken:
             raise UserError(f"job {job.index} takes a worker of another job", where="action", expected="workers of one job only")
+        links = self._links(decision)
+        if any(self._jobs_on_link[link] >= self.times.topology.channels for link in links):
+            self._block(job, NO_CHANNEL)
+            return
         timing, lookahead = self.times.lookahead(decision.split, decision.placement)
-        running = self._running(job, decision, timing, lookahead)
+        running = replace(self._running(job, decision, timing, lookahead), links=links)
         self.outcome = running
         if running.duration > job.time_limit:
             self._block(job, TOO_SLOW)
             return
         self.taken |= mask
+        self._jobs_on_link.update(links)
         self.running.append(running)
         self._left.append(running.duration)
+
+    def _links(self, plan: JobPlan) -> tuple[int, ...]:
+        """Links that a job needs a channel of; none where servers, and with them their links, hold one job alone."""
+        if self.times.topology.workers == 1:
+            return ()
+        traffic = self.times.traffic(plan.split, plan.placement)
+        return tuple(np.unique(traffic.link[traffic.remote]).tolist())
 
     def _running(self, job: Job, plan: JobPlan, timing: Timing, lookahead: Lookahead) -> RunningJob:
         duration = job.steps * lookahead.time
@@ -220,6 +237,7 @@ class Cluster:
             if seconds <= DUE:
                 self.record.completed.append(CompletedJob(running, self.time))
                 self.taken &= ~running.plan.placement.mask
+                self._jobs_on_link.subtract(running.links)
             else:
                 still.append(running)
                 left.append(seconds)

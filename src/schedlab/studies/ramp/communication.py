@@ -29,22 +29,22 @@ class Collective:
 class Traffic:
     """What the deps of a placed job cost the network.
 
-    server       int64[shards]; each shard's server
+    worker       int64[shards]; each shard's worker
     time         float64[deps] s, as the cost model gives it (a collective's for its deps within a server too)
     remote       bool[deps], dep crosses the network: different servers and a size above 0
     collective   bool[deps], dep belongs to a collective
     """
 
-    server: np.ndarray
+    worker: np.ndarray
     time: np.ndarray
     remote: np.ndarray
     collective: np.ndarray
     link: np.ndarray
 
     @cached_property
-    def num_servers(self) -> int:
-        """Servers with a shard."""
-        return len(np.unique(self.server))
+    def num_workers(self) -> int:
+        """Workers with a shard."""
+        return len(np.unique(self.worker))
 
     @cached_property
     def num_channels(self) -> int:
@@ -60,17 +60,18 @@ class CommunicationModel:
         self._spreads: dict[tuple[int, ...], Spread] = {}
         self._pairs: dict[tuple[int, ...], tuple[np.ndarray, list[Spread]]] = {}
 
-    def traffic(self, partition: Partition, server: np.ndarray) -> Traffic:
-        """Return what a partition's deps cost with shard i on server[i]. Raises UserError for a collective that never ends."""
-        return self._compute(partition, server, None)
+    def traffic(self, partition: Partition, worker: np.ndarray) -> Traffic:
+        """Return what a partition's deps cost with shard i on worker[i]. Raises UserError for a collective that never ends."""
+        return self._compute(partition, worker, None)
 
-    def collectives(self, partition: Partition, server: np.ndarray) -> list[Collective]:
+    def collectives(self, partition: Partition, worker: np.ndarray) -> list[Collective]:
         """Return the collectives, op by op in file order: those of the forward op, of its mate, of the mate's synchronisation."""
         found: list[Collective] = []
-        self._compute(partition, server, found)
+        self._compute(partition, worker, found)
         return found
 
-    def _compute(self, partition: Partition, server: np.ndarray, found: list[Collective] | None) -> Traffic:
+    def _compute(self, partition: Partition, worker: np.ndarray, found: list[Collective] | None) -> Traffic:
+        server = worker // self.topology.workers
         source, destination = server[partition.dep_source], server[partition.dep_destination]
         time = self.topology.one_to_one_times(source, destination, partition.dep_size)
         collective = np.zeros(partition.num_deps, dtype=bool)
@@ -88,7 +89,7 @@ class CommunicationModel:
                         found.append(exchange)
             self._synchronise(partition, server, mate, time, collective, found)
         remote = (source != destination) & (partition.dep_size > 0)
-        return Traffic(server, time, remote, collective, source * self.topology.num_servers + destination)
+        return Traffic(worker, time, remote, collective, source * self.topology.num_servers + destination)
 
     def _exchange(self, partition: Partition, server: np.ndarray, bundles: Sequence[Bundle], by_source: bool) -> Collective | None:
         """The collective that these deps are, or None: sent from as many places, and as often each, as received in."""

@@ -60,7 +60,7 @@ def look_ahead(
     rules = rules or FlowRules()
     cost = partition.cost if cost is None else cost
     order = np.argsort(partition.dep_source, kind="stable")
-    _, worker = np.unique(traffic.server, return_inverse=True)
+    _, worker = np.unique(traffic.worker, return_inverse=True)
     step = Step(
         worker=worker.astype(np.int64).reshape(-1),
         rank=ranks,

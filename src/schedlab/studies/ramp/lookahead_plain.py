@@ -64,7 +64,7 @@ class _PlainStep:
         """On each worker the ready shard of highest rank."""
         best: dict[int, int] = {}
         for shard in self.ready:
-            worker = int(self.traffic.server[shard])
+            worker = int(self.traffic.worker[shard])
             if worker not in best or self.ranks[shard] > self.ranks[best[worker]]:
                 best[worker] = shard
         return list(best.values())

@@ -1,6 +1,7 @@
 """Which sets of servers a job split k ways may take, in the order in which they are tried.
 
-Source: specification of the ramp study, sections 8 and 12. Server sets are Python integers, bit s for server s.
+Source: specification of the ramp study, sections 8 and 12. A server is a worker here: where servers have several, a rack has so many times
+more places. Sets are Python integers, bit s for worker s.
 """
 
 from __future__ import annotations
@@ -59,7 +60,8 @@ class RampPlacement:
     """Blocks of RAMP: boxes of servers, then the diagonal and one server in each of k groups as a last resort."""
 
     def __init__(self, topology: Ramp) -> None:
-        self._shape = topology.shape
+        groups, racks, servers = topology.shape
+        self._shape = groups, racks, servers * topology.workers
         self._blocks: dict[int, tuple[Block, ...]] = {}
         self._kept = 0
 

@@ -43,10 +43,10 @@ class _Replay:
     def __init__(self, case: Case, legacy: LegacySettings) -> None:
         self.case = case
         rules = RampPlacement(case.topology)
-        memory = np.full(case.topology.num_servers, case.memory)
+        memory = np.full(case.topology.num_workers, case.memory)
         times = JobTimes(case.topology, legacy, reuse=case.reuse)
         self.cluster = Cluster(times, rules, memory, case.source, ClusterLimits(case.queue_capacity, case.end))
-        self.observer = Observer(case.ranges, case.most, rules, case.topology.num_servers, no_largest_cost=legacy.no_largest_cost)
+        self.observer = Observer(case.ranges, case.most, rules, case.topology.num_workers, no_largest_cost=legacy.no_largest_cost)
         self.manager = Manager(case.quantum)
         self.random = generator(0, "ramp", "replay")
         self.decisions: list[dict[str, Any]] = []
@@ -164,7 +164,7 @@ class _Replay:
         named = self.case.drawn.get(job.index, {}).get("placement")
         if not named:
             return NO_PLACEMENT
-        labels = {label: number for number, label in enumerate(self.case.topology.labels)}
+        labels = {label: number for number, label in enumerate(self.case.topology.worker_labels)}
         blocks, shards = [], split.named_shards(self.cluster.legacy.letters_run_on)
         for op in range(split.graph.num_ops):
             names = [shards[shard] for shard in split.shards(op)]

@@ -23,9 +23,9 @@ def describe_job(
 ) -> dict[str, Any]:
     """Return the description of a placed job; `running` is None where its duration exceeded its limit."""
     split, times = plan.split, cluster.times
-    server = times.servers(split, plan.placement)
+    server = times.workers(split, plan.placement)
     traffic = times.communication.traffic(split, server)
-    labels, names = times.topology.labels, split.named_shards(cluster.legacy.letters_run_on)
+    labels, names = times.topology.worker_labels, split.named_shards(cluster.legacy.letters_run_on)
     order = placement_order(split, plan.placement)
     by_server = sorted(order.tolist(), key=lambda shard: server[shard])
     channels = [_channel(cluster, traffic, dep) for dep in range(split.num_deps)]
@@ -63,7 +63,7 @@ def describe_job(
 def _channel(cluster: Cluster, traffic: Traffic, dep: int) -> str:
     if not traffic.remote[dep]:
         return NO_CHANNEL
-    source, destination = divmod(int(traffic.link[dep]), cluster.num_workers)
+    source, destination = divmod(int(traffic.link[dep]), cluster.times.topology.num_servers)
     return cluster.times.topology.channel_name(source, destination, 0)
 
 

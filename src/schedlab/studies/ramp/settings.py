@@ -30,13 +30,16 @@ class ClusterSettings(Settings):
     groups: int = setting(4, doc="communication groups", ge=1, le=256)
     racks: int = setting(4, doc="racks per group, at most as many as groups (ramp)", ge=1, le=256)
     servers: int = setting(2, doc="servers per rack", ge=1, le=256)
+    workers: int = setting(
+        1, doc="workers of a server, a device each; jobs may share a server, and nothing is sent within one", ge=1, le=64
+    )
     channels: int = setting(1, doc="channels between two servers, each way", ge=1, le=256)
     node_bandwidth: float = setting(1.6e12, doc="bandwidth of a server, over all its channels", unit="bytes/s", gt=0)
     propagation_latency: float = setting(50e-9, doc="time of light between servers (torus: of each hop)", unit="s", ge=0)
     io_latency: float = setting(100e-9, doc="time of a server's input or output", unit="s", ge=0)
     memory: float = setting(80e9, doc="memory of a device", unit="bytes", gt=0)
     speeds: tuple[float, ...] = setting(
-        (), doc="how much faster each server computes than the device of the graphs' times, repeated over the servers; empty: all the same"
+        (), doc="how much faster each worker computes than the device of the graphs' times, repeated over the workers; empty: all the same"
     )
 
 

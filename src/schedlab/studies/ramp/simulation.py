@@ -30,7 +30,7 @@ class Simulation:
         cluster, management, legacy = scenario.cluster, scenario.management, scenario.legacy
         self.topology, self.rules = network(scenario)
         self.pool = JobPool(graphs, scenario.jobs, scenario.seed, join_sinks=not legacy.sinks_unjoined)
-        count = self.topology.num_servers
+        count = self.topology.num_workers
         speed = np.resize(np.array(cluster.speeds), count) if cluster.speeds else None
         self._times = JobTimes(self.topology, legacy, speed, management.contention)
         self._memory = np.full(count, cluster.memory)
@@ -48,7 +48,7 @@ class Simulation:
         draws = generator(seed, "ramp", "manager")
         self.manager = Manager(management.quantum, management.placer, management.shaper, draws, self._legal)
         no_largest = self.scenario.legacy.no_largest_cost
-        self.observer = Observer(source.ranges, management.most, self.rules, self.topology.num_servers, no_largest_cost=no_largest)
+        self.observer = Observer(source.ranges, management.most, self.rules, self.topology.num_workers, no_largest_cost=no_largest)
         self._to_next_job()
 
     @property
@@ -114,5 +114,5 @@ def network(scenario: RampScenario) -> tuple[Topology, PlacementRules]:
     if cluster.topology == "torus":
         torus = Torus(sizes, *rates)
         return torus, TorusPlacement(torus)
-    ramp = Ramp(*sizes, *rates, legacy.free_inside_racks, legacy.bandwidth_shared_twice)
+    ramp = Ramp(*sizes, *rates, legacy.free_inside_racks, legacy.bandwidth_shared_twice, cluster.workers)
     return ramp, RampPlacement(ramp)

@@ -35,15 +35,17 @@ def requires(scenario: RampScenario) -> list[Requirement]:
 def check(scenario: RampScenario) -> Iterable[UserError]:
     """Yield mistakes that types cannot see: a cluster that is no RAMP, shards that no cluster holds, betas outside (0, 1]."""
     try:
-        servers = network(scenario)[0].num_servers
+        workers = network(scenario)[0].num_workers
     except UserError as error:
         yield UserError(error.what, where="cluster", expected=error.expected)
         return
-    if scenario.management.most > servers:
-        what = f"{scenario.management.most} shards of an op on {servers} servers"
-        yield UserError(what, where="management.most", expected=f"at most {servers}")
+    if scenario.management.most > workers:
+        what = f"{scenario.management.most} shards of an op on {workers} workers"
+        yield UserError(what, where="management.most", expected=f"at most {workers}")
+    if scenario.cluster.topology == "torus" and scenario.cluster.workers > 1:
+        yield UserError(f"{scenario.cluster.workers} workers a server", where="cluster.workers", expected="1 in a torus")
     if any(speed <= 0 for speed in scenario.cluster.speeds):
-        yield UserError("a server of speed 0 or below", where="cluster.speeds", expected="numbers above 0")
+        yield UserError("a worker of speed 0 or below", where="cluster.speeds", expected="numbers above 0")
     for value in _extremes(scenario.jobs.beta):
         if not 0 < value <= 1:
             yield UserError(f"beta can become {value:g}", where="jobs.beta", expected="shares above 0 and at most 1")

@@ -70,7 +70,7 @@ class Kept:
 class JobTimes:
     """Partitions and durations on one topology under one set of rules.
 
-    speed  float64[servers], how much faster a server computes than the device of the graph's costs (default: all 1)
+    speed  float64[workers], how much faster a worker computes than the device of the graph's costs (default: all 1)
     """
 
     def __init__(
@@ -98,13 +98,13 @@ class JobTimes:
         degrees, packed = self._quantum.get(key, lambda: _packed(quantum_degrees(graph, most, quantum, legal)))
         return self._partitions.get((graph.digest, packed), lambda: self._split(graph, degrees), _weight)
 
-    def servers(self, split: Partition, placement: Placement) -> np.ndarray:
-        """Return int64[shards]: the server of each shard."""
-        server = np.empty(split.num_shards, dtype=np.int64)
+    def workers(self, split: Partition, placement: Placement) -> np.ndarray:
+        """Return int64[shards]: the worker of each shard."""
+        worker = np.empty(split.num_shards, dtype=np.int64)
         for op, block in enumerate(placement.blocks):
             first = split.first_shard[op]
-            server[first : first + len(block.servers)] = block.servers
-        return server
+            worker[first : first + len(block.servers)] = block.servers
+        return worker
 
     def timing(self, split: Partition, placement: Placement) -> Timing:
         """Return a placed job's training step. Raises UserError where it cannot be executed or a collective never ends."""
@@ -123,24 +123,24 @@ class JobTimes:
 
     def traffic(self, split: Partition, placement: Placement) -> Traffic:
         """Return what a placed job's deps cost the network. Raises UserError."""
-        return self.communication.traffic(split, self.servers(split, placement))
+        return self.communication.traffic(split, self.workers(split, placement))
 
     def _timing(self, split: Partition, placement: Placement) -> Timing:
-        server = self.servers(split, placement)
-        speeds = b"" if self._speed is None else self._speed[server].tobytes()
-        key = (split.key, self.topology.symmetry_key(server), speeds, placement.order, placement.ranks)
-        return self._timings.get(key, lambda: self._compute(split, server, placement), _ticks)
+        worker = self.workers(split, placement)
+        speeds = b"" if self._speed is None else self._speed[worker].tobytes()
+        key = (split.key, self.topology.symmetry_key(worker), speeds, placement.order, placement.ranks)
+        return self._timings.get(key, lambda: self._compute(split, worker, placement), _ticks)
 
-    def _compute(self, split: Partition, server: np.ndarray, placement: Placement) -> Timing:
-        traffic = self.communication.traffic(split, server)
-        cost = split.cost if self._speed is None else split.cost / self._speed[server]
+    def _compute(self, split: Partition, worker: np.ndarray, placement: Placement) -> Timing:
+        traffic = self.communication.traffic(split, worker)
+        cost = split.cost if self._speed is None else split.cost / self._speed[worker]
         if placement.ranks is None:
-            ranks = srpt_ranks(cost, server, placement_order(split, placement))
+            ranks = srpt_ranks(cost, worker, placement_order(split, placement))
         else:
             ranks = np.array(placement.ranks, dtype=np.int64)
         step = look_ahead(split, traffic, ranks, cost, self._flow_rules)
         flow_size = float(split.dep_size[traffic.remote].sum())
-        return Timing(step, traffic.num_servers, traffic.num_channels, flow_size)
+        return Timing(step, traffic.num_workers, traffic.num_channels, flow_size)
 
 
 def _weight(split: Partition) -> int:

@@ -17,16 +17,20 @@ import numpy as np
 from schedlab.config.errors import UserError
 
 MEMORY_FREQUENCY, PEAK_FLOPS = 2e12, 130e12  # bytes/s of a device's memory and its peak, as the published cost model of reductions has them
-MOST_SERVERS = 65536
+MOST_WORKERS = 65536
 
 Spread = tuple[int, ...]
 
 
 class Topology(Protocol):
-    """What the simulator asks of a network; servers are numbered 0..num_servers-1, each with one worker."""
+    """What the simulator asks of a network. Servers are numbered 0..num_servers-1; worker w belongs to server w // workers.
+
+    workers  workers of each server, one device each; what they send each other within a server takes no time
+    """
 
     name: str
     channels: int
+    workers: int
 
     @property
     def num_servers(self) -> int:
@@ -36,8 +40,16 @@ class Topology(Protocol):
     def labels(self) -> tuple[str, ...]:
         """Name of each server, in order."""
 
-    def symmetry_key(self, server: np.ndarray) -> bytes:
-        """Return the same for placements (int64[shards], server of each) between which no time can differ."""
+    @property
+    def num_workers(self) -> int:
+        """Workers of the cluster."""
+
+    @property
+    def worker_labels(self) -> tuple[str, ...]:
+        """Name of each worker, in order; that of its server where a server has one."""
+
+    def symmetry_key(self, worker: np.ndarray) -> bytes:
+        """Return the same for placements (int64[shards], worker of each) between which no time can differ."""
 
     def spread(self, servers: Sequence[int]) -> Spread:
         """Return all that the time of a collective among these servers depends on, its message apart."""
@@ -69,12 +81,13 @@ class Ramp:
     io_latency: float = 100e-9
     free_inside_racks: bool = False
     bandwidth_shared_twice: bool = False
+    workers: int = 1
     name: str = field(default="ramp", init=False)
 
     def __post_init__(self) -> None:
         """Refuse sizes and rates that cannot be."""
         where = f"topology ramp {self.groups} x {self.racks} x {self.servers}"
-        for key in ("groups", "racks", "servers", "channels"):
+        for key in ("groups", "racks", "servers", "channels", "workers"):
             if getattr(self, key) < 1:
                 raise UserError(f"{key} is {getattr(self, key)}", where=where, expected="a whole number from 1 on")
         if self.racks > self.groups:
@@ -83,8 +96,8 @@ class Ramp:
                 where=where,
                 expected="at most as many racks per group as communication groups",
             )
-        if self.num_servers > MOST_SERVERS:
-            raise UserError(f"{self.num_servers} servers", where=where, expected=f"at most {MOST_SERVERS}")
+        if self.num_workers > MOST_WORKERS:
+            raise UserError(f"{self.num_workers} workers", where=where, expected=f"at most {MOST_WORKERS}")
         for key in ("node_bandwidth", "propagation_latency", "io_latency"):
             value = getattr(self, key)
             if not math.isfinite(value) or value < 0 or (key == "node_bandwidth" and value == 0):
@@ -94,6 +107,11 @@ class Ramp:
     def num_servers(self) -> int:
         """Servers of the cluster."""
         return self.groups * self.racks * self.servers
+
+    @property
+    def num_workers(self) -> int:
+        """Workers of the cluster."""
+        return self.num_servers * self.workers
 
     @property
     def shape(self) -> tuple[int, int, int]:
@@ -110,6 +128,13 @@ class Ramp:
     def labels(self) -> tuple[str, ...]:
         """`c-r-s` of each server."""
         return tuple("-".join(map(str, place)) for place in self.coordinates.tolist())
+
+    @cached_property
+    def worker_labels(self) -> tuple[str, ...]:
+        """`c-r-s`, or `c-r-s-w` where servers have several workers."""
+        if self.workers == 1:
+            return self.labels
+        return tuple(f"{label}-{number}" for label in self.labels for number in range(self.workers))
 
     @property
     def channel_bandwidth(self) -> float:
@@ -130,13 +155,12 @@ class Ramp:
         times = self.propagation_latency + 2 * self.io_latency + sizes / self.channel_bandwidth
         return np.where((sources == destinations) | (sizes == 0), 0.0, times)
 
-    def symmetry_key(self, server: np.ndarray) -> bytes:
-        """Return a placement with the numbers along each axis exchanged for those of their first appearance."""
-        columns = []
-        for axis in range(3):
-            _, first, inverse = np.unique(self.coordinates[server, axis], return_index=True, return_inverse=True)
-            columns.append(np.argsort(np.argsort(first))[inverse])
-        return np.array(columns, dtype=np.int32).tobytes()
+    def symmetry_key(self, worker: np.ndarray) -> bytes:
+        """Return a placement with the numbers along each axis, and of workers, exchanged for those of their first appearance."""
+        columns = [self.coordinates[worker // self.workers, axis] for axis in range(3)]
+        if self.workers > 1:
+            columns.append(worker)
+        return np.array([_by_appearance(column) for column in columns], dtype=np.int32).tobytes()
 
     def spread(self, servers: Sequence[int]) -> Spread:
         """Return how many servers, groups, racks and server numbers a set of servers touches."""
@@ -172,6 +196,11 @@ class Ramp:
             )
         shared = self.groups if self.bandwidth_shared_twice else 1
         return wavelengths * self.channel_bandwidth / shared
+
+
+def _by_appearance(values: np.ndarray) -> np.ndarray:
+    _, first, inverse = np.unique(values, return_index=True, return_inverse=True)
+    return np.argsort(np.argsort(first))[inverse]
 
 
 def reduction_time(members: int, part: float) -> float:

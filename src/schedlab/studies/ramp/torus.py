@@ -16,7 +16,7 @@ import numpy as np
 
 from schedlab.config.errors import UserError
 from schedlab.studies.ramp.placement_rules import Block, Shape, make_block
-from schedlab.studies.ramp.topology import MOST_SERVERS, Spread, reduction_time
+from schedlab.studies.ramp.topology import MOST_WORKERS, Spread, reduction_time
 
 
 @dataclass(frozen=True)
@@ -33,12 +33,13 @@ class Torus:
     propagation_latency: float = 1.25e-6
     io_latency: float = 100e-9
     name: str = field(default="torus", init=False)
+    workers: int = field(default=1, init=False)
 
     def __post_init__(self) -> None:
         """Refuse what is no torus."""
         where = "topology torus " + " x ".join(map(str, self.shape))
-        if min(self.shape) < 1 or self.channels < 1 or self.num_servers > MOST_SERVERS:
-            raise UserError("sizes that are no torus", where=where, expected=f"three numbers from 1 on, at most {MOST_SERVERS} servers")
+        if min(self.shape) < 1 or self.channels < 1 or self.num_servers > MOST_WORKERS:
+            raise UserError("sizes that are no torus", where=where, expected=f"three numbers from 1 on, at most {MOST_WORKERS} servers")
         for key in ("node_bandwidth", "propagation_latency", "io_latency"):
             value = getattr(self, key)
             if not math.isfinite(value) or value < 0 or (key == "node_bandwidth" and value == 0):
@@ -60,6 +61,16 @@ class Torus:
         return tuple("-".join(map(str, place)) for place in self.coordinates.tolist())
 
     @property
+    def num_workers(self) -> int:
+        """Workers of the cluster, one a server."""
+        return self.num_servers
+
+    @property
+    def worker_labels(self) -> tuple[str, ...]:
+        """The servers' labels."""
+        return self.labels
+
+    @property
     def channel_bandwidth(self) -> float:
         """Bytes/s of one link."""
         return self.node_bandwidth / max(1, 2 * sum(size > 1 for size in self.shape))
@@ -69,9 +80,9 @@ class Torus:
         apart = np.abs(self.coordinates[sources] - self.coordinates[destinations])
         return np.minimum(apart, np.array(self.shape) - apart).sum(axis=-1)
 
-    def symmetry_key(self, server: np.ndarray) -> bytes:
+    def symmetry_key(self, worker: np.ndarray) -> bytes:
         """Return a placement moved so that its first shard stands at the origin."""
-        places = self.coordinates[server]
+        places = self.coordinates[worker]
         return ((places - places[0]) % np.array(self.shape)).astype(np.int32).tobytes()
 
     def spread(self, servers: Sequence[int]) -> Spread:

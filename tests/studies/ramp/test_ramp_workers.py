@@ -1,0 +1,70 @@
+"""Servers with several workers: what stays within one takes no time, and jobs that share servers need channels of their own."""
+
+import numpy as np
+import pytest
+from small_graphs import chain
+
+from schedlab.studies.ramp.cluster import Cluster, JobPlan
+from schedlab.studies.ramp.graph import training_graph
+from schedlab.studies.ramp.jobs import Job, ListedJobs
+from schedlab.studies.ramp.legacy import LegacySettings
+from schedlab.studies.ramp.managers import Manager, run_to_end
+from schedlab.studies.ramp.placement_rules import RampPlacement, make_block
+from schedlab.studies.ramp.placers import placement_of
+from schedlab.studies.ramp.timing import JobTimes
+from schedlab.studies.ramp.topology import Ramp
+
+
+def cluster_of(topology, arrivals, forward):
+    step = training_graph(forward)
+    jobs = [Job(number, number, step, 1, 1.0) for number in range(len(arrivals))]
+    times = JobTimes(topology, LegacySettings())
+    return Cluster(times, RampPlacement(topology), np.full(topology.num_workers, 80e9), ListedJobs(jobs, arrivals))
+
+
+def planner(degree):
+    return lambda cluster, job: Manager().plan(cluster, job, degree)
+
+
+def test_workers_are_places_of_their_racks_and_have_names():
+    topology = Ramp(1, 1, 2, workers=2)
+    assert (topology.num_servers, topology.num_workers) == (2, 4)
+    assert topology.worker_labels == ("0-0-0-0", "0-0-0-1", "0-0-1-0", "0-0-1-1")
+    assert [block.servers for block in RampPlacement(topology).blocks(2)] == [(0, 1), (1, 2), (2, 3)]
+
+
+def test_shards_on_one_server_exchange_in_no_time():
+    cluster = cluster_of(Ramp(1, 1, 2, node_bandwidth=1e6, workers=2), [0.0], chain(2.0, 3.0))
+    run_to_end(cluster, planner(2))
+    running = cluster.record.completed[0].running
+    assert running.duration == pytest.approx(5.0)
+    assert (running.communication, running.timing.channels, running.timing.workers) == (0.0, 0, 2)
+
+
+def test_two_workers_of_a_server_run_two_jobs():
+    cluster = cluster_of(Ramp(1, 1, 1, workers=2), [0.0, 0.0, 0.0], chain(2.0, 3.0))
+    run_to_end(cluster, planner(1))
+    assert [done.time for done in cluster.record.completed] == [10.0, 10.0]
+    assert [blocked.cause for blocked in cluster.record.blocked] == ["op_placement"]
+
+
+@pytest.mark.parametrize(("channels", "causes"), [(1, ["dep_placement"]), (2, [])])
+def test_jobs_that_share_servers_need_a_channel_each(channels, causes):
+    """Both jobs lie across the two servers, on a worker of each."""
+    cluster = cluster_of(Ramp(2, 1, 1, channels=channels, workers=2), [0.0, 0.0, 50.0], chain(2.0, 3.0))
+
+    def across(cluster, job):
+        split = cluster.times.split_by_quantum(job.graph, 2, 0.01)
+        return JobPlan(split, placement_of([make_block((job.index % 2, 2 + job.index % 2))] * split.graph.num_ops))
+
+    run_to_end(cluster, across)
+    assert [blocked.cause for blocked in cluster.record.blocked] == causes
+    assert cluster.record.completed[-1].running.job.index == 2  # a channel is free again when its job is done
+
+
+def test_a_place_on_one_server_is_not_one_across_two():
+    topology = Ramp(2, 1, 1, workers=2)
+    keys = {topology.symmetry_key(np.array(places)) for places in ([0, 1], [2, 3])}
+    assert len(keys) == 1
+    assert topology.symmetry_key(np.array([0, 2])) not in keys
+    assert topology.symmetry_key(np.array([0, 0])) not in keys
