@@ -1,16 +1,18 @@
-"""How much better than rules is a linear priority that was searched for? Held-out windows of real and drawn traces, one CSV.
+"""How much better than rules is a policy that was learned without a network? Held-out windows of real and drawn traces, one CSV.
 
-    python benchmarks/batch_search.py [--traces sdsc hpc2n lublin-1 lublin-2] [--others kth] [--backfill none] [--seeds 3] [--out FILE.csv]
+    python benchmarks/batch_search.py [--learner rollout] [--traces sdsc hpc2n lublin-1 lublin-2] [--others kth] [--backfill none]
+        [--seeds 0 1 2] [--drawn-seed 2] [--policies FOLDER] [--against evolution] [--out FILE.csv]
 
-The learner and the split (50 % training, 10 % validation, 40 % test, windows of 256 jobs) are those of the scenarios, without the
-measures that nobody compares here. Each policy is also tried on the test windows of the other traces. Needs the traces (SCHEDLAB_DATA).
+The learners and the split (50 % training, 10 % validation, 40 % test, windows of 256 jobs) are those of the scenarios, without the
+measures that nobody compares here. Each policy is also tried on the test windows of the other traces. A policy that stands in the
+folder (`--policies`) is taken from there, so that seeds and traces can be learned in pieces; `--learn-only` tests nothing. Needs the traces
+(SCHEDLAB_DATA).
 """
 
 from __future__ import annotations
 
 import argparse
 import sys
-import tempfile
 import time
 from functools import cache
 from pathlib import Path
@@ -19,19 +21,22 @@ import numpy as np
 import pandas as pd
 
 from schedlab.config.contract import LearnPaths, Phase, PolicySpec
+from schedlab.config.hashes import content_hash
 from schedlab.config.schema import validate
 from schedlab.config.seeds import generator
 from schedlab.evaluation.statistics import Sample
+from schedlab.learning.checkpoints import read_checkpoint
 from schedlab.studies.batch.learned import load_priority
-from schedlab.studies.batch.learner_search import EvolutionLearner
 from schedlab.studies.batch.problem import BatchProblem
+from schedlab.studies.batch.rollouts import RolloutPolicy
 from schedlab.studies.batch.search_settings import CORRECT_RULES
 from schedlab.studies.batch.search_windows import Windows, best_rule, spread_windows
 from schedlab.studies.batch.settings import BatchScenario
+from schedlab.studies.batch.study import STUDY
 from schedlab.studies.batch.window_comparison import compare_windows
 from schedlab.workloads.prepare import make_trace
 
-LENGTH, DRAWN_JOBS, DRAWN_SEED = 256, 80_000, 2
+LENGTH, DRAWN_JOBS = 256, 80_000
 FILES = {"sdsc": "SDSC-SP2-1998-4.2-cln", "hpc2n": "HPC2N-2002-2.2-cln", "kth": "KTH-SP2-1996-2.1"}
 MODELS = {
     "lublin-1": {"types": "typeless", "load": 1.06, "umed": 5.5, "uhi": 8.0},
@@ -39,29 +44,55 @@ MODELS = {
 }
 
 
-def problem_of(name: str, backfill: str) -> BatchProblem:
+def problem_of(name: str, backfill: str, drawn_seed: int = 2) -> BatchProblem:
     """Return the problem of a trace."""
     if name in FILES:
         workload = {"source": "swf", "file": f"traces/{FILES[name]}.swf.gz", "cleaning": {"profile": "rlscheduler"}}
     else:
-        workload = {"source": "lublin", "seed": DRAWN_SEED, "lublin": {"jobs": DRAWN_JOBS, "processors": 256, **MODELS[name]}}
+        workload = {"source": "lublin", "seed": drawn_seed, "lublin": {"jobs": DRAWN_JOBS, "processors": 256, **MODELS[name]}}
     values = {"name": name, "seed": 1, "workload": {"name": name, **workload}, "windows": {"length": LENGTH}, "backfill": backfill}
     scenario = validate(BatchScenario, values)
     return BatchProblem(scenario, make_trace(scenario.workload)[0])
 
 
-def learned(problem: BatchProblem, seed: int, generations: int) -> tuple[object, float]:
-    """Return (what the learner keeps, its CPU seconds)."""
-    starts = ["linear", "planner"] if problem.scenario.backfill == "none" else ["linear"]
-    params = {"population": 14, "windows": 24, "starts": starts}
-    name = problem.scenario.name
-    spec = PolicySpec("evolution", "learned", "evolution", params, train_on=(Phase((name,), generations),))
-    with tempfile.TemporaryDirectory() as folder:
-        paths = LearnPaths(None, Path(folder, "policy.zip"), Path(folder, "progress"))
-        paths.progress.mkdir()
+def spec_of(learner: str, problem: BatchProblem, generations: int) -> PolicySpec:
+    """Return what is learned on a problem."""
+    params = {}
+    if learner == "evolution":
+        starts = ["linear", "planner"] if problem.scenario.backfill == "none" else ["linear"]
+        params = {"population": 14, "windows": 24, "starts": starts}
+    return PolicySpec(learner, "learned", learner, params, train_on=(Phase((problem.scenario.name,), generations),))
+
+
+def configuration(spec: PolicySpec, problem: BatchProblem) -> str:
+    """Return the hash of all values that a policy and its windows come from."""
+    settings = validate(STUDY.learner_settings[spec.target], spec.params).model_dump(mode="json")
+    steps = [phase.steps for phase in spec.train_on]
+    return content_hash([spec.target, settings, steps, problem.scenario.model_dump(mode="json")])[:12]
+
+
+def learned(problem: BatchProblem, spec: PolicySpec, seed: int, folder: Path) -> Path:
+    """Return the file of what the learner keeps, made where the folder does not have it; prints its CPU seconds."""
+    path = folder / f"{problem.scenario.name}-{problem.scenario.backfill}-{configuration(spec, problem)}-{seed}.zip"
+    if not path.exists():
+        paths = LearnPaths(None, path, folder / f"{path.stem}-progress")
+        paths.progress.mkdir(parents=True, exist_ok=True)
         began = time.process_time()
-        EvolutionLearner().learn({name: problem}, spec, seed, paths, lambda *_, **__: None)
-        return load_priority(paths.checkpoint), time.process_time() - began
+        STUDY.learners[spec.target]().learn({problem.scenario.name: problem}, spec, seed, paths, lambda *_, **__: None)
+        print(f"{path.name}: {time.process_time() - began:.0f} CPU s, keeps {describe(path)}", file=sys.stderr, flush=True)
+    return path
+
+
+def describe(path: Path) -> str:
+    """Return what a file holds, in a word or two."""
+    policy = load_priority(path)
+    if isinstance(policy, RolloutPolicy):
+        kind = f"rollouts of {len(policy.bases)} bases, horizon {policy.arrivals.gap.shape[1]}" if policy.samples else "a base alone"
+    else:
+        kind = policy if isinstance(policy, str) else "a linear priority"
+    ratios = read_checkpoint(path).meta["about"]["log_ratios"]
+    values = list(ratios.values()) if isinstance(ratios, dict) else ratios
+    return f"{kind} ({', '.join(f'{np.exp(value):.3f}' for value in values)})"
 
 
 def as_sample(values: list[np.ndarray], *, seeded: bool) -> Sample:
@@ -78,9 +109,15 @@ def rules_of(problem: BatchProblem) -> tuple[Windows, dict[str, np.ndarray], dic
     return test, {rule: test.bsld(rule) for rule in (*CORRECT_RULES, "planner")}, {rule: validation.bsld(rule) for rule in CORRECT_RULES}
 
 
-def rows_of(name: str, origin: str, problem: BatchProblem, policies: list[object]) -> list[dict[str, object]]:
-    """Compare policies learned on `origin` (one a seed) with rules and the planner on the test windows of a trace."""
-    test, on_test, on_validation = rules_of(problem)
+@cache
+def tested(problem: BatchProblem, path: Path) -> np.ndarray:
+    """Return the values of a policy's file on the test windows."""
+    return rules_of(problem)[0].bsld(load_priority(path))
+
+
+def rows_of(problem: BatchProblem, head: dict[str, object], policies: list[Path], others: list[Path]) -> list[dict[str, object]]:
+    """Compare policies (one file a seed) with rules, the planner and other policies on the test windows of a problem."""
+    _, on_test, on_validation = rules_of(problem)
     baselines = {
         "chosen by mean": best_rule(CORRECT_RULES, on_validation, "mean"),
         "chosen by log": best_rule(CORRECT_RULES, on_validation, "log"),
@@ -89,34 +126,52 @@ def rows_of(name: str, origin: str, problem: BatchProblem, policies: list[object
     }
     table = np.array(list(on_test.values()))
     differing = {f"{unit:06d}" for unit in np.flatnonzero(table.max(axis=0) > table.min(axis=0) * (1 + 1e-12))}
-    ours = as_sample([test.bsld(policy) for policy in policies], seeded=True)
-    head = {"backfill": problem.scenario.backfill, "trace": name, "learned_on": origin}
+    ours = as_sample([tested(problem, path) for path in policies], seeded=True)
     rows = []
     for role, rule in baselines.items():
-        theirs = as_sample([on_test[rule]], seeded=False)
-        found = compare_windows(ours, theirs, differing, generator(0, "batch-search", name, origin, role))
+        rng = generator(0, "batch-search", *head.values(), role)
+        found = compare_windows(ours, as_sample([on_test[rule]], seeded=False), differing, rng)
         rows.append({**head, "against": role, "rule": rule, **found})
+    if others:
+        theirs = as_sample([np.mean([tested(problem, path) for path in others], axis=0)], seeded=False)
+        found = compare_windows(ours, theirs, differing, generator(0, "batch-search", *head.values(), "other"))
+        rows.append({**head, "against": "evolution", "rule": f"mean of {len(others)} seeds", **found})
+    for row in rows:
+        row["by_seed"] = " ".join(f"{value:.4g}" for value in ours.values.mean(axis=1))
     return rows
 
 
 def main() -> None:
     """Learn on each trace, compare on each, and write the rows as they come."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--learner", default="rollout", choices=("rollout", "evolution"))
     parser.add_argument("--traces", nargs="+", default=["sdsc", "hpc2n", "lublin-1", "lublin-2"], choices=[*FILES, *MODELS])
     parser.add_argument("--others", nargs="*", default=[], choices=[*FILES, *MODELS], help="traces that are only tested on")
     parser.add_argument("--backfill", default="none", choices=("none", "legacy", "easy", "conservative"))
-    parser.add_argument("--seeds", type=int, default=3)
+    parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1, 2])
+    parser.add_argument("--drawn-seed", type=int, default=2, help="seed of the drawn traces")
     parser.add_argument("--generations", type=int, default=12)
+    parser.add_argument("--policies", type=Path, default=Path("build/policies"), help="folder of learned policies (build/policies)")
+    parser.add_argument("--against", choices=("evolution",), help="compare with the policies of this learner, too, of the same seeds")
+    parser.add_argument("--learn-only", action="store_true", help="test nothing")
     parser.add_argument("--out", default=sys.stdout, help="CSV (default: print)")
     arguments = parser.parse_args()
-    problems = {name: problem_of(name, arguments.backfill) for name in (*arguments.traces, *arguments.others)}
+    problems = {name: problem_of(name, arguments.backfill, arguments.drawn_seed) for name in (*arguments.traces, *arguments.others)}
     rows = []
     for origin in arguments.traces:
-        made = [learned(problems[origin], seed, arguments.generations) for seed in range(arguments.seeds)]
-        print(f"{origin}: {', '.join(f'{seconds:.0f}' for _, seconds in made)} CPU s", file=sys.stderr)
+        made = {}
+        for learner in dict.fromkeys((arguments.learner, *([arguments.against] if arguments.against else []))):
+            spec = spec_of(learner, problems[origin], arguments.generations)
+            made[learner] = [learned(problems[origin], spec, seed, arguments.policies) for seed in arguments.seeds]
+        if arguments.learn_only:
+            continue
+        policies, others = made[arguments.learner], made[arguments.against] if arguments.against else []
+        key = configuration(spec_of(arguments.learner, problems[origin], arguments.generations), problems[origin])
         for name, problem in problems.items():
-            rows += rows_of(name, origin, problem, [policy for policy, _ in made])
-    pd.DataFrame(rows).round(4).to_csv(arguments.out, index=False)
+            head = {"learner": arguments.learner, "configuration": key, "backfill": arguments.backfill, "trace": name, "learned_on": origin}
+            rows += rows_of(problem, head, policies, others)
+    if rows:
+        pd.DataFrame(rows).round(4).to_csv(arguments.out, index=False)
 
 
 if __name__ == "__main__":

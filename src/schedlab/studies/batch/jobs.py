@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, fields, replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from schedlab.config.errors import UserError
 from schedlab.workloads.trace import Trace, job_processors
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 SHORT = 10.0  # s; a job that ran shorter counts as one of this length in the bounded slowdown
 
@@ -71,7 +75,7 @@ def jobs_of(trace: Trace, machine: Machine) -> tuple[Jobs, int]:
     """
     frame = trace.jobs
     late = int((frame["submit"].to_numpy() < np.maximum.accumulate(frame["submit"].to_numpy())).sum()) if len(frame) else 0
-    frame = frame.sort_values(["submit", "job_id"], kind="stable")
+    frame = _in_order(frame)
     procs = job_processors(frame).astype(np.int64)
     columns = {
         "job_id": frame["job_id"].to_numpy(np.int64),
@@ -84,6 +88,17 @@ def jobs_of(trace: Trace, machine: Machine) -> tuple[Jobs, int]:
         "memory": frame["memory_requested"].to_numpy(float),
     }
     return Jobs(**columns), late
+
+
+def recorded_ends(trace: Trace) -> np.ndarray:
+    """Return when each job of `jobs_of` ended by the log, (n,) s; NaN where the log has no wait."""
+    frame = _in_order(trace.jobs)
+    submit, wait, run = (frame[name].to_numpy(float) for name in ("submit", "wait", "run"))
+    return np.where(wait >= 0, submit + wait + run, np.nan)
+
+
+def _in_order(frame: pd.DataFrame) -> pd.DataFrame:
+    return frame.sort_values(["submit", "job_id"], kind="stable")
 
 
 def window(jobs: Jobs, machine: Machine, start: int = 0, count: int | None = None) -> Jobs:

@@ -1,7 +1,7 @@
 """Learned policies of the batch study as files: what `--policy learned:PATH` and the learners load.
 
-A file of kind `batch-priority` holds a linear priority (its features and weights) or the name of the rule that was chosen; those of stock
-learners hold a network.
+A file of kind `batch-priority` holds a linear priority (its features and weights), a policy that rolls out, or the name of the
+rule that was chosen; those of stock learners hold a network.
 """
 
 from __future__ import annotations
@@ -14,7 +14,9 @@ import numpy as np
 from schedlab.config.errors import UserError
 from schedlab.learning.checkpoints import read_checkpoint, write_checkpoint
 from schedlab.studies.batch.linear import NAMES, LinearPriority
+from schedlab.studies.batch.rollouts import RolloutPolicy
 from schedlab.studies.batch.rules import RULES, require_rule
+from schedlab.studies.batch.simulate import Priorities
 
 if TYPE_CHECKING:
     from schedlab.config.contract import Policy
@@ -24,10 +26,12 @@ KIND = "batch-priority"
 PREFIX = "learned:"
 
 
-def save_priority(path: Path, policy: LinearPriority | str, **about: Any) -> None:
-    """Write a linear priority, or a rule by name, with plain values that say how it was found."""
+def save_priority(path: Path, policy: Priorities, **about: Any) -> None:
+    """Write a linear priority, a policy that rolls out, or a rule by name, with plain values that say how it was found."""
     if isinstance(policy, str):
         write_checkpoint(path, {"kind": KIND, "rule": policy, "about": about})
+    elif isinstance(policy, RolloutPolicy):
+        write_checkpoint(path, {"kind": KIND, "samples": policy.samples, "about": about}, policy.arrays())
     else:
         write_checkpoint(path, {"kind": KIND, "features": list(NAMES), "about": about}, {"weights": policy.weights})
 
@@ -50,12 +54,14 @@ def named_policy(name: str, problem: BatchProblem) -> Policy:
     return BatchStockLearner(checkpoint.meta["algorithm"]).load(path, problem)
 
 
-def load_priority(path: Path | str) -> LinearPriority | str:
+def load_priority(path: Path | str) -> Priorities:
     """Return the policy of a file. Raises UserError where it is missing, damaged, or made for other features."""
     checkpoint = read_checkpoint(path, KIND)
     rule = checkpoint.meta.get("rule")
     if isinstance(rule, str) and (rule in RULES or rule == "planner"):
         return rule
+    if "samples" in checkpoint.meta:
+        return RolloutPolicy.from_arrays(checkpoint.arrays, checkpoint.meta["samples"], str(path))
     features, weights = checkpoint.meta.get("features"), checkpoint.arrays.get("weights")
     if features != list(NAMES) or weights is None or weights.shape != (len(NAMES),) or not np.isfinite(weights).all():
         expected = f"a weight for each of {', '.join(NAMES)}"

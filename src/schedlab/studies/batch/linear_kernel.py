@@ -12,6 +12,8 @@ from schedlab.studies.batch.jobs import Jobs, Machine
 from schedlab.studies.batch.kernel_cluster import counted
 from schedlab.studies.batch.linear import DAY, FIXED, MOST_DAYS, PLAN, LinearPriority
 from schedlab.studies.batch.plan_features import excess_costs, planning_orders
+from schedlab.studies.batch.rollout_kernel import rollout_scores
+from schedlab.studies.batch.rollouts import NO_ROLLOUT, Rollout, RolloutPolicy, rollout_of
 
 
 class Linear(NamedTuple):
@@ -20,6 +22,7 @@ class Linear(NamedTuple):
     weights (12,); fixed (n,): the part of the sum that does not change; request (n,) s, above 0
     orders  (rules, n): the jobs in the order of each rule that plans begin with, where the policy plans
     excess  (n,): room for the plan features; scores (n,): what was found at the last decision, lowest first
+    rollout what writes the scores instead, where it holds bases; easy: whether it plays EASY
     """
 
     weights: np.ndarray
@@ -28,6 +31,8 @@ class Linear(NamedTuple):
     orders: np.ndarray
     excess: np.ndarray
     scores: np.ndarray
+    rollout: Rollout = NO_ROLLOUT
+    easy: bool = False
 
 
 NO_LINEAR = Linear(*(np.empty(0) for _ in range(3)), np.empty((0, 0), dtype=np.int64), np.empty(0), np.empty(0))
@@ -41,6 +46,11 @@ def linear_of(policy: LinearPriority, jobs: Jobs, machine: Machine) -> Linear:
     fixed = _fixed(weights, request, jobs.procs.astype(float), float(machine.processors))
     orders = planning_orders(jobs) if policy.plans else np.empty((0, 0), dtype=np.int64)
     return Linear(weights, fixed, request, orders, np.empty(len(jobs)), np.empty(len(jobs)))
+
+
+def scores_of_rollouts(policy: RolloutPolicy, jobs: Jobs, machine: Machine, *, easy: bool) -> Linear:
+    """Return the arrays of a policy that rolls out."""
+    return NO_LINEAR._replace(scores=np.empty(len(jobs)), rollout=rollout_of(policy, jobs, machine), easy=easy)
 
 
 @njit(cache=True, error_model="numpy")
@@ -59,6 +69,9 @@ def _fixed(weights, request, procs, processors):
 @counted
 def write_scores(columns, linear, running, jobs, clock):
     """Write linear.scores of the waiting `jobs` at a time."""
+    if len(linear.rollout.bases):
+        rollout_scores(columns, linear.rollout, linear.easy, running, jobs, clock, linear.scores)
+        return
     weights = linear.weights
     plans = len(linear.orders) > 0
     if plans:

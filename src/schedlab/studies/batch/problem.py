@@ -12,13 +12,14 @@ from schedlab.config.contract import Metric, Outcome, Policy, RuleMaker, Split, 
 from schedlab.config.errors import UserError
 from schedlab.config.schema import NoSettings, validate
 from schedlab.studies.batch.environment_settings import EnvironmentSettings
-from schedlab.studies.batch.jobs import jobs_of, machine_of, prefill, window
+from schedlab.studies.batch.jobs import jobs_of, machine_of, prefill, recorded_ends, window
 from schedlab.studies.batch.layouts import Layout, Scales, layout_of
-from schedlab.studies.batch.linear import LinearPriority
 from schedlab.studies.batch.metrics import job_table, measures
+from schedlab.studies.batch.predictions import Past
+from schedlab.studies.batch.rollouts import RolloutPolicy
 from schedlab.studies.batch.rules import RULES
 from schedlab.studies.batch.settings import BatchScenario
-from schedlab.studies.batch.simulate import Schedule, simulate
+from schedlab.studies.batch.simulate import Priorities, Schedule, simulate
 from schedlab.studies.batch.stepping import Drawn, Stepper, Task
 from schedlab.studies.batch.waiting_rules import WAITING_RULES, WaitingRule
 from schedlab.studies.batch.windows import first_job, part_of, require_test_windows, window_units
@@ -48,7 +49,7 @@ METRICS = (
 class RulePolicy:
     """A priority rule by name or a linear priority; whole windows are simulated under it at once, so nothing asks it to act."""
 
-    rule: str | LinearPriority
+    rule: Priorities
 
     def reset(self, unit: Unit) -> None:
         """Keep nothing from one window to the next."""
@@ -79,6 +80,7 @@ class BatchProblem:
     def __init__(self, scenario: BatchScenario, trace: Trace, maxima: Mapping[str, float] | None = None) -> None:
         self.scenario, self.machine = scenario, machine_of(trace)
         self.jobs, _ = jobs_of(trace, self.machine)
+        self.past = Past(self.jobs, recorded_ends(trace))
         require_test_windows(len(self.jobs), scenario.windows, scenario.name)
         self._maxima = maxima
         self._steppers: dict[EnvironmentSettings, Stepper] = {}
@@ -141,7 +143,7 @@ class BatchProblem:
             return policy.schedule(self._opened(policy.environment, unit))
         return self._stepped_schedule(policy, unit)
 
-    def schedule(self, rule: str | LinearPriority, start: int, seed: int) -> Schedule:
+    def schedule(self, rule: Priorities, start: int, seed: int) -> Schedule:
         """Return the schedule of the window from job `start` on; the seed draws what already runs, where the start is warm."""
         scenario = self.scenario
         chosen = window(self.jobs, self.machine, start, scenario.windows.length)
@@ -149,6 +151,7 @@ class BatchProblem:
         if scenario.warm_start:
             before = prefill(self.jobs, self.machine, start, len(chosen), np.random.default_rng(seed))
         order = scenario.backfill_order
+        rule = rule.at(self.past, start, len(chosen)) if isinstance(rule, RolloutPolicy) else rule
         return simulate(chosen, self.machine, rule, scenario.backfill, backfill_order=order, kill=scenario.kill, prefill=before)
 
     def _stepped_schedule(self, policy: Policy, unit: Unit) -> Schedule:

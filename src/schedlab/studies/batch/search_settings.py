@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Annotated, Literal
+
+from pydantic import Field
 
 from schedlab.config.schema import Settings, setting
 from schedlab.studies.batch.rules import RULES
 
 CORRECT_RULES = tuple(rule for rule in RULES if not rule.endswith("_legacy"))
 Start = Literal["linear", "zero", "planner"]
+Base = Literal["shortest", "smallest", "smallest_area", "f1", "costly", "costly_per_area"]  # rollouts.BASES
+Horizon = Annotated[int, Field(ge=0, le=1000)]
 
 
 class CandidateSettings(Settings):
@@ -41,6 +45,25 @@ class EvolutionSettings(CandidateSettings):
     )
     check_every: int = setting(5, doc="generations between two candidates of a search", unit="generations", ge=1)
     candidates: tuple[Literal["rules", "planner"], ...] = setting(("rules", "planner"), doc="what is kept where no search beats it")
+
+
+class RolloutSettings(CandidateSettings):
+    """Rollouts upon base priorities; a phase's steps are the generations of each search for a base."""
+
+    most_windows: int = setting(40, doc="most windows of each part, evenly spread", unit="windows", ge=1)
+    population: int = setting(12, doc="points of a generation", ge=4, le=1000)
+    windows: int = setting(24, doc="training windows of a generation, the same for all points", unit="windows", ge=1, le=10_000)
+    starts: tuple[Base, ...] = setting(("costly_per_area", "f1"), doc="bases that searches begin at", min_length=1)
+    step: float = setting(0.3, doc="step size of a search at its begin", gt=0)
+    bases: tuple[Base, ...] = setting(
+        ("f1", "shortest", "smallest", "smallest_area", "costly_per_area"), doc="bases that rollouts are tried with", min_length=1
+    )
+    horizons: tuple[Horizon, ...] = setting(
+        (0, 16), doc="drawn jobs that arrive in a rollout; each is a candidate, 0 plans the present queue", unit="jobs"
+    )
+    samples: int = setting(8, doc="rollouts of each try with arrivals", ge=1, le=1000)
+    stretches: int = setting(256, doc="stretches of jobs drawn from the training part", ge=1, le=100_000)
+    candidates: tuple[Literal["rules", "planner"], ...] = setting(("rules", "planner"), doc="what is kept where no rollouts beat it")
 
 
 class ChosenRuleSettings(CandidateSettings):

@@ -12,10 +12,10 @@ from schedlab.config.errors import UserError
 from schedlab.config.seeds import derive_seed
 from schedlab.evaluation.job_metrics import bounded_slowdown
 from schedlab.studies.batch.jobs import SHORT
-from schedlab.studies.batch.linear import LinearPriority
 from schedlab.studies.batch.problem import BatchProblem
+from schedlab.studies.batch.simulate import Priorities
 
-Candidate = str | LinearPriority
+Candidate = Priorities
 
 
 @dataclass(frozen=True)

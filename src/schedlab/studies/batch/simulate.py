@@ -14,9 +14,11 @@ from schedlab.studies.batch.kernel_cluster import BY_AREA, BY_RULE, FCFS, WRITTE
 from schedlab.studies.batch.kernel_policies import policy_blocking_starts
 from schedlab.studies.batch.kernel_textbook import textbook_starts
 from schedlab.studies.batch.linear import PLANNER, LinearPriority
-from schedlab.studies.batch.linear_kernel import NO_LINEAR, linear_of
+from schedlab.studies.batch.linear_kernel import NO_LINEAR, linear_of, scores_of_rollouts
+from schedlab.studies.batch.rollouts import RolloutPolicy
 from schedlab.studies.batch.rules import area, priority
 
+Priorities = str | LinearPriority | RolloutPolicy
 Backfill = Literal["none", "legacy", "easy", "conservative"]
 BACKFILLS = ("none", "legacy", "easy", "conservative")
 BackfillOrder = Literal["default", "fcfs", "area", "rule"]
@@ -46,7 +48,7 @@ class Schedule:
 def simulate(
     jobs: Jobs,
     machine: Machine,
-    policy: str | LinearPriority,
+    policy: Priorities,
     backfill: Backfill = "none",
     *,
     backfill_order: BackfillOrder = "default",
@@ -54,7 +56,7 @@ def simulate(
     prefill: Prefill | None = None,
     track_nodes: bool = False,
 ) -> Schedule:
-    """Return the schedule of jobs, in order of submission, under a rule, `planner` or a linear priority.
+    """Return the schedule of jobs, in order of submission, under a rule, `planner`, a linear priority or rollouts.
 
     backfill     none: the chosen job blocks everything; legacy: the published simulator's; easy, conservative: those of the textbook
     backfill_order  in which order jobs are looked at when they are backfilled (legacy, easy): by submission, by requested time times
@@ -70,8 +72,9 @@ def simulate(
     prefill = prefill or Prefill(jobs.take(slice(0, 0)), np.empty(0))
     columns = columns_of(jobs, prefill)
     policy = PLANNER if policy == "planner" else policy
-    if isinstance(policy, LinearPriority):
-        linear = linear_of(policy, jobs, machine)
+    if isinstance(policy, LinearPriority | RolloutPolicy):
+        rolls = isinstance(policy, RolloutPolicy)
+        linear = scores_of_rollouts(policy, jobs, machine, easy=backfill == "easy") if rolls else linear_of(policy, jobs, machine)
         order = Order(np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int64), np.empty(0), linear.scores, WRITTEN)
     else:
         linear, order = NO_LINEAR, order_of(priority(policy, jobs))

@@ -18,7 +18,7 @@ from schedlab.studies.batch.environment_settings import EnvironmentSettings
 from schedlab.studies.batch.figure_settings import FIGURE_SETTINGS, figure_files
 from schedlab.studies.batch.problem import METRICS, RULE_MAKERS, BatchProblem
 from schedlab.studies.batch.rules import RULES
-from schedlab.studies.batch.search_settings import ChosenRuleSettings, EvolutionSettings
+from schedlab.studies.batch.search_settings import ChosenRuleSettings, EvolutionSettings, RolloutSettings
 from schedlab.studies.batch.settings import RESULTS_VERSION, BatchScale, BatchScenario
 from schedlab.studies.batch.simulate import require_order
 from schedlab.studies.batch.stock_settings import STOCK_SETTINGS, BatchDDPGSettings, BatchMaskablePPOSettings, TrainingWindows
@@ -98,6 +98,12 @@ def _chosen_rule() -> Learner:
     return ChosenRuleLearner()
 
 
+def _rollout() -> Learner:
+    from schedlab.studies.batch.learner_rollout import RolloutLearner
+
+    return RolloutLearner()
+
+
 def _commands(commands: Any) -> None:
     from schedlab.studies.batch.commands import add_commands
 
@@ -137,9 +143,10 @@ STUDY = Study(
     learners={
         "evolution": _evolution,
         "chosen_rule": _chosen_rule,
+        "rollout": _rollout,
         **{name: partial(_stock_learner, name) for name in STOCK_SETTINGS},
     },
-    learner_settings={"evolution": EvolutionSettings, "chosen_rule": ChosenRuleSettings, **STOCK_SETTINGS},
+    learner_settings={"evolution": EvolutionSettings, "chosen_rule": ChosenRuleSettings, "rollout": RolloutSettings, **STOCK_SETTINGS},
     figures={
         "device_speed": "schedlab.studies.batch.figures_speed:draw_device_speed",
         "decision_latency": "schedlab.studies.batch.figures_speed:draw_decision_latency",
