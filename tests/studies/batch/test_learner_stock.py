@@ -309,3 +309,22 @@ def test_mistakes_of_a_policy_are_told_before_a_run(name, values, told):
 def test_values_that_would_not_count_are_refused(values):
     with pytest.raises(UserErrors, match="layers"):
         settings(**values)
+
+
+@pytest.mark.parametrize("reward", ["sigmoid", "direct"])
+def test_validation_scores_what_counts_whatever_is_rewarded(problem, tmp_path, reward):
+    environment = {"reward": reward}
+    params = {**PPO, "environment": environment, "validate_every": 128}
+    learner, checkpoint, points = learn("ppo", problem, tmp_path, Phase(("drawn",), 256), **params)
+    scores = [value for metric, value, place in points if metric == "return" and place.get("split") == "validation"]
+    policy, units = learner.load(checkpoint, problem), problem.units("validation")
+    assert len(scores) == 2
+    assert max(scores) == pytest.approx(-np.mean([problem.rollout(policy, unit).scores["avg_bsld"] for unit in units]), rel=1e-6)
+
+
+def test_validation_by_rewards_adds_them_up(problem):
+    settings = validate(BatchMaskablePPOSettings, {"environment": {"reward": "sigmoid"}, "validate_by": "reward"})
+    unit = problem.units("validation")[0]
+    env = TrainingProblem(problem, settings).env(unit, 0)
+    env.reset(seed=0)
+    assert 0 < env.step(0)[1] <= 0.5

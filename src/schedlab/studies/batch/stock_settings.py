@@ -39,6 +39,11 @@ class TrainingWindows(Settings):
         "its paper has it, above the median of all and at most twice their mean",
     )
     keep_range: tuple[Slowdown, Slowdown] = setting((10.0, 150.0), doc="bounds of keep_windows: range, both excluded")
+    validate_by: Literal["reward", "bsld", "log_bsld"] = setting(
+        "bsld",
+        doc="what validation windows are scored by: their rewards, or, whatever is rewarded in training, the mean bounded slowdown or its "
+        "mean logarithm, negated",
+    )
     keep_rule: str = setting("sjf", doc="rule of keep_windows")
 
 

@@ -51,7 +51,10 @@ class TrainingProblem:
         from schedlab.studies.batch.env_weights import BatchWeightsEnv
 
         training = unit.split == "train" and self.settings.training_starts == "any"
-        task = self.problem.task(self._starts(unit), self.settings.environment, None if training else unit.seed)
+        environment = self.settings.environment
+        if unit.split == "validation" and self.settings.validate_by != "reward":
+            environment = environment.model_copy(update={"reward": "episodic", "measure": self.settings.validate_by, "users": "none"})
+        task = self.problem.task(self._starts(unit), environment, None if training else unit.seed)
         env = (BatchWeightsEnv if self.weights else BatchEnv)(task, seed)
         if unit.split != "train" or not getattr(self.settings, "expert_share", 0):
             return env
