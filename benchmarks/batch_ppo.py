@@ -2,9 +2,12 @@
 
     python benchmarks/batch_ppo.py epoch conf/learner/batch/ppo_published.yaml [--passes 80]
     python benchmarks/batch_ppo.py learn conf/learner/batch/maskable_ppo.yaml --steps 60000 [--seeds 2] [--set gamma=1.0 ...]
+    python benchmarks/batch_ppo.py rewards conf/learner/batch/maskable_ppo.yaml --steps 16384 --seeds 5 --out FILE.csv
 
 An epoch is 25,600 decisions (100 windows of 256 jobs) of the drawn workload of the scenario lublin: rollout and all passes. What is learned
-is tested on the windows of the last 40 % of 80,000 drawn jobs, which share no job. One thread; time is CPU time.
+is tested on the windows of the last 40 % of 80,000 drawn jobs, which share no job. `rewards` repeats the dissertation's comparison of
+rewards on 20,000 drawn jobs: for each reward and seed the best and the last validation score and the mean of the test windows under the
+best. One thread; time is CPU time.
 """
 
 from __future__ import annotations
@@ -18,9 +21,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import yaml
 
 from schedlab.config.contract import LearnPaths, Phase, PolicySpec
+from schedlab.config.hashes import content_hash
 from schedlab.config.schema import validate
 from schedlab.studies.batch.problem import BatchProblem, RulePolicy
 from schedlab.studies.batch.search_settings import CORRECT_RULES
@@ -28,7 +33,13 @@ from schedlab.studies.batch.settings import BatchScenario
 from schedlab.studies.batch.study import STUDY
 from schedlab.workloads.prepare import make_trace
 
-EPOCH, JOBS = 25_600, 80_000
+EPOCH, JOBS, FEWER_JOBS = 25_600, 80_000, 20_000
+REWARDS = {
+    "episodic": {"gamma": 1.0, "environment": {"reward": "episodic"}},
+    "direct": {"gamma": 0.99, "environment": {"reward": "direct"}},
+    "sigmoid, k = 100": {"gamma": 0.99, "environment": {"reward": "sigmoid", "sigmoid_scale": 100.0}},
+    "sigmoid, k = 50": {"gamma": 0.99, "environment": {"reward": "sigmoid", "sigmoid_scale": 50.0}},
+}
 
 
 def problem_of(jobs: int) -> BatchProblem:
@@ -39,14 +50,22 @@ def problem_of(jobs: int) -> BatchProblem:
     return BatchProblem(scenario, make_trace(scenario.workload)[0])
 
 
-def learned(problem: BatchProblem, params: dict[str, Any], steps: int, seed: int) -> tuple[Any, float, list[tuple[str, float, int]]]:
-    """Return (policy, CPU seconds of learning it, points of its curves)."""
+def learned(
+    problem: BatchProblem, params: dict[str, Any], steps: int, seed: int, validated: list[float] | None = None
+) -> tuple[Any, float, list[tuple[str, float, int]]]:
+    """Return (policy, CPU seconds of learning it, points of its curves); scores on validation windows are added to `validated`."""
     name, values = params["name"], {key: value for key, value in params.items() if key != "name"}
     spec, points = PolicySpec("measured", "learned", name, values, train_on=(Phase(("lublin",), steps),)), []
     learner = STUDY.learners[name]()
     with tempfile.TemporaryDirectory() as folder:
         paths, began = LearnPaths(None, Path(folder, "policy.zip"), Path(folder, "progress")), time.process_time()
-        learner.learn({"lublin": problem}, spec, seed, paths, lambda metric, value, **at: points.append((metric, value, at["step"])))
+
+        def curve(metric: str, value: float, **at: Any) -> None:
+            if at.get("split") == "validation" and validated is not None:
+                validated.append(value)
+            points.append((metric, value, at["step"]))
+
+        learner.learn({"lublin": problem}, spec, seed, paths, curve)
         return learner.load(paths.checkpoint, problem), time.process_time() - began, points
 
 
@@ -81,6 +100,25 @@ def learn(params: dict[str, Any], steps: int, seeds: int) -> None:
         print(f"   returns {curve[:: max(1, len(curve) // 12)]}")
 
 
+def rewards(params: dict[str, Any], steps: int, seeds: int, out: Path) -> None:
+    """Write a row for each reward and seed as soon as it is there; those that the file has are kept."""
+    problem = problem_of(FEWER_JOBS)
+    rule = slowdowns(problem, RulePolicy("f1"), "test").mean()
+    rows = pd.read_csv(out).to_dict("records") if out.exists() else []
+    for reward, own in REWARDS.items():
+        values = params | own | {"validate_every": steps // 4, "validation_units": 7}
+        key = content_hash([values, steps, problem.scenario.model_dump(mode="json")])[:12]
+        for seed in range(seeds):
+            if any((row["configuration"], row["seed"]) == (key, seed) for row in rows):
+                continue
+            points: list[float] = []
+            policy, seconds, _ = learned(problem, values, steps, seed, validated=points)
+            mean = slowdowns(problem, policy, "test").mean()
+            row = {"reward": reward, "configuration": key, "seed": seed, "decisions": steps, "validation_best": max(points)}
+            rows.append(row | {"validation_last": points[-1], "test_mean": mean, "test_f1": rule, "cpu_seconds": round(seconds)})
+            pd.DataFrame(rows).round(2).to_csv(out, index=False)
+
+
 def slowdowns(problem: BatchProblem, policy: Any, part: str) -> np.ndarray:
     """Return the mean bounded slowdown of each window of a part."""
     return np.array([problem.rollout(policy, unit).scores["avg_bsld"] for unit in problem.units(part)])
@@ -101,11 +139,12 @@ def ratios(own: np.ndarray, rules: dict[str, np.ndarray], chosen: str, best: str
 def main() -> int:
     """Measure what the arguments say."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("what", choices=("epoch", "learn"))
+    parser.add_argument("what", choices=("epoch", "learn", "rewards"))
     parser.add_argument("file", type=Path, help="values of a learner: conf/learner/batch/*.yaml")
     parser.add_argument("--passes", type=int, help="passes over the epoch, all of them taken (default: as the file says)")
     parser.add_argument("--steps", type=int, default=60_000, help="decisions to learn from")
     parser.add_argument("--seeds", type=int, default=1)
+    parser.add_argument("--out", type=Path, default=Path("batch_rewards.csv"), help="CSV of rewards; a file that is there goes on")
     parser.add_argument("--set", nargs="*", default=[], metavar="KEY=VALUE", help="values other than the file's")
     arguments = parser.parse_args()
     params = yaml.safe_load(arguments.file.read_text()) | {
@@ -113,6 +152,8 @@ def main() -> int:
     }
     if arguments.what == "epoch":
         epoch(params, arguments.passes)
+    elif arguments.what == "rewards":
+        rewards(params, arguments.steps, arguments.seeds, arguments.out)
     else:
         learn(params, arguments.steps, arguments.seeds)
     return 0

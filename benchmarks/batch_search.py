@@ -5,8 +5,8 @@
 
 The learners and the split (50 % training, 10 % validation, 40 % test, windows of 256 jobs) are those of the scenarios, without the
 measures that nobody compares here. Each policy is also tried on the test windows of the other traces. A policy that stands in the
-folder (`--policies`) is taken from there, so that seeds and traces can be learned in pieces; `--learn-only` tests nothing. Needs the traces
-(SCHEDLAB_DATA).
+folder (`--policies`) is taken from there, so that seeds and traces can be learned in pieces; `--learn-only` tests nothing, `--published`
+prints the means of the ten windows of RLScheduler's tables instead, which judge nothing. Needs the traces (SCHEDLAB_DATA).
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from schedlab.config.seeds import generator
 from schedlab.evaluation.statistics import Sample
 from schedlab.learning.checkpoints import read_checkpoint
 from schedlab.studies.batch.learned import load_priority
-from schedlab.studies.batch.problem import BatchProblem
+from schedlab.studies.batch.problem import BatchProblem, RulePolicy
 from schedlab.studies.batch.rollouts import RolloutPolicy
 from schedlab.studies.batch.search_settings import CORRECT_RULES
 from schedlab.studies.batch.search_windows import Windows, best_rule, spread_windows
@@ -42,6 +42,9 @@ MODELS = {
     "lublin-1": {"types": "typeless", "load": 1.06, "umed": 5.5, "uhi": 8.0},
     "lublin-2": {"types": "typed", "load": 0.62, "uhi": 8.0},
 }
+
+PUBLISHED = FILES | {"lublin-1": "lublin_256", "lublin-2": "lublin_256_new2"}
+PUBLISHED_STARTS = [1981, 2756, 4299, 8850, 3316, 2714, 5228, 7762, 4022, 7085]
 
 
 def problem_of(name: str, backfill: str, drawn_seed: int = 2) -> BatchProblem:
@@ -69,6 +72,26 @@ def configuration(spec: PolicySpec, problem: BatchProblem) -> str:
     settings = validate(STUDY.learner_settings[spec.target], spec.params).model_dump(mode="json")
     steps = [phase.steps for phase in spec.train_on]
     return content_hash([spec.target, settings, steps, problem.scenario.model_dump(mode="json")])[:12]
+
+
+def published_problem(name: str) -> BatchProblem:
+    """Return the windows of RLScheduler's table, without backfilling."""
+    workload = {"name": name, "source": "swf", "file": f"traces/{PUBLISHED[name]}.swf.gz", "cleaning": {"profile": "rlscheduler"}}
+    values = {"name": name, "seed": 1, "workload": workload, "windows": {"length": 1024, "starts": PUBLISHED_STARTS}}
+    scenario = validate(BatchScenario, values)
+    return BatchProblem(scenario, make_trace(scenario.workload)[0])
+
+
+def print_published(name: str, policies: list[Path]) -> None:
+    """Print the mean bounded slowdown of a few rules and of each policy."""
+    problem = published_problem(name)
+    found = {}
+    for policy in ("f1", "f2", "f4", "smallest", "planner", *policies):
+        rule = RulePolicy(load_priority(policy) if isinstance(policy, Path) else policy)
+        found[str(getattr(policy, "stem", policy))] = np.mean(
+            [problem.rollout(rule, unit).scores["avg_bsld"] for unit in problem.units("test")]
+        )
+    print(name, " ".join(f"{policy} {mean:.2f}" for policy, mean in found.items()), flush=True)
 
 
 def learned(problem: BatchProblem, spec: PolicySpec, seed: int, folder: Path) -> Path:
@@ -154,6 +177,7 @@ def main() -> None:
     parser.add_argument("--policies", type=Path, default=Path("build/policies"), help="folder of learned policies (build/policies)")
     parser.add_argument("--against", choices=("evolution",), help="compare with the policies of this learner, too, of the same seeds")
     parser.add_argument("--learn-only", action="store_true", help="test nothing")
+    parser.add_argument("--published", action="store_true", help="print means on the windows of the published table")
     parser.add_argument("--out", default=sys.stdout, help="CSV (default: print)")
     arguments = parser.parse_args()
     problems = {name: problem_of(name, arguments.backfill, arguments.drawn_seed) for name in (*arguments.traces, *arguments.others)}
@@ -163,7 +187,9 @@ def main() -> None:
         for learner in dict.fromkeys((arguments.learner, *([arguments.against] if arguments.against else []))):
             spec = spec_of(learner, problems[origin], arguments.generations)
             made[learner] = [learned(problems[origin], spec, seed, arguments.policies) for seed in arguments.seeds]
-        if arguments.learn_only:
+        if arguments.published:
+            print_published(origin, made[arguments.learner])
+        if arguments.learn_only or arguments.published:
             continue
         policies, others = made[arguments.learner], made[arguments.against] if arguments.against else []
         key = configuration(spec_of(arguments.learner, problems[origin], arguments.generations), problems[origin])
