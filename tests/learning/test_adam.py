@@ -57,3 +57,26 @@ def test_it_does_not_import_the_compiler() -> None:
     code = "import sys, torch; from schedlab.learning.adam import Adam; Adam(torch.nn.Linear(2, 2).parameters(), 0.1)"
     done = subprocess.run([sys.executable, "-c", f"{code}; sys.exit('torch._dynamo' in sys.modules)"], timeout=120)
     assert done.returncode == 0
+
+
+def test_torchs_own_without_its_compiler_takes_the_same_steps() -> None:
+    program = """
+import sys, torch
+from schedlab.learning.adam import TorchAdam
+kind = torch.optim.Adam if "torch" in sys.argv else TorchAdam
+torch.manual_seed(0)
+layer = torch.nn.Linear(5, 3)
+optimizer = kind(layer.parameters(), lr=0.1)
+for _ in range(4):
+    optimizer.zero_grad()
+    (layer(torch.ones(2, 5)) ** 4).sum().backward()
+    optimizer.step()
+optimizer.load_state_dict(optimizer.state_dict())
+print(layer.weight.flatten().tolist(), "torch._dynamo" in sys.modules)
+"""
+    ours, theirs = (
+        subprocess.run([sys.executable, "-c", program, who], capture_output=True, text=True, check=True).stdout.strip()
+        for who in ("ours", "torch")
+    )
+    assert ours.endswith("False") and theirs.endswith("True")
+    assert ours.removesuffix("False") == theirs.removesuffix("True")

@@ -17,6 +17,7 @@ from schedlab.config.contract import Unit
 from schedlab.config.errors import UserError
 from schedlab.config.schema import Settings
 from schedlab.config.seeds import generator
+from schedlab.learning.adam import TorchAdam
 from schedlab.learning.seeding import torch_stream
 from schedlab.learning.stable_baselines_settings import OnPolicySettings
 
@@ -46,10 +47,16 @@ def layered_policy(settings: Settings, observation_space: gym.Space, action_spac
 
 
 def policy_parts(algorithm: str, make: MakePolicy, settings: Settings, spaces: tuple[gym.Space, gym.Space]) -> PolicyParts:
-    """Return the policy's class and keywords, names resolved; DDPG has one critic, which only its algorithm would add."""
+    """Return the policy's class and keywords, names resolved; DDPG has one critic, which only its algorithm would add.
+
+    The optimiser is Adam, if the study names none; A2C with RMSprop makes its own.
+    """
     found, keywords = make(settings, *spaces)
     policy_class = ALGORITHMS[algorithm].policy_aliases[found] if isinstance(found, str) else found
-    return policy_class, ({"n_critics": 1} if algorithm == "ddpg" else {}) | keywords
+    given: dict[str, Any] = {"n_critics": 1} if algorithm == "ddpg" else {}
+    if not getattr(settings, "use_rms_prop", False):
+        given["optimizer_class"] = TorchAdam
+    return policy_class, given | keywords
 
 
 def build_policy(parts: PolicyParts, spaces: tuple[gym.Space, gym.Space]) -> BasePolicy:

@@ -11,6 +11,7 @@ from stable_baselines3.common.policies import ActorCriticPolicy
 from torch import nn
 from torch.nn import functional
 
+from schedlab.learning.adam import TorchAdam
 from schedlab.learning.stable_baselines_policy import PolicyParts, layered_policy
 from schedlab.studies.batch.layouts import Layout, layout_of_size
 from schedlab.studies.batch.networks import EXCLUDED, Queue, begin_orthogonal, policy_network, read, value_network
@@ -81,17 +82,16 @@ class MaskableQueuePolicy(QueueNetworks, MaskableActorCriticPolicy):
     """For PPO with masks."""
 
 
-class TwoRates(torch.optim.Adam):
+class TwoRates(TorchAdam):
     """Adam whose groups may have a `factor` on the learning rate: Stable-Baselines3 sets one rate for all groups before each update."""
 
-    @torch.no_grad()
-    def step(self, closure: Any = None) -> Any:
+    def step(self, closure: None = None) -> None:
         """Take a step at the rate of each group."""
         rates = [group["lr"] for group in self.param_groups]
         for group in self.param_groups:
             group["lr"] *= group.get("factor", 1.0)
         try:
-            return super().step(closure)
+            super().step(closure)
         finally:
             for group, rate in zip(self.param_groups, rates, strict=True):
                 group["lr"] = rate
