@@ -32,14 +32,14 @@ def draw_sweep(tables: StudyTables, spec: FigureSpec) -> Drawing:
     figure, axes = theme.new_figure(width=0.75, height_mm=75)
     for policy, values in means.iterrows():
         look = looks[policy]
-        axes.plot(values.index, values, **look.line(), linewidth=1.1)
-        axes.plot(values.index, values, **look.point(), label="_")
+        axes.plot(values.index, values, label=policy, linewidth=1.1, **look.line())
+        axes.plot(values.index, values, **look.point())
     axes.set_yscale("log")
     helpers.log_ticks(axes.yaxis, float(means.min().min()), float(means.max().max()))
     axes.set_xticks(means.columns, [f"{at:g}" for at in means.columns])
     axes.set_xlabel(settings.label)
     axes.set_ylabel(helpers.axis_label(metric))
-    helpers.legend_outside(figure, helpers.policy_handles(looks, means.index, lines=True), columns=4)
+    helpers.direct_labels(axes)
     better = "idxmin" if metric.better == "lower" else "idxmax"
     told = [f"{at:g}: {best} ({helpers.number_text(means.loc[best, at], '{:.3g}')})" for at, best in getattr(means, better)().items()]
     return Drawing(figure, f"{spec.caption} Best mean by {settings.label}: {'; '.join(told)}.")
