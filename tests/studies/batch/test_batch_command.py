@@ -83,6 +83,15 @@ def test_cleaning_is_counted(capsys, tmp_path):
     assert document["cleaning"]["out_of_order"] == 1
 
 
+def test_a_trace_that_requests_no_times_goes_by_run_times_and_says_so(capsys, tmp_path):
+    trace = write(tmp_path / "a.swf", (0, 10, -1, 8), (1, 9, -1, 8), (2, 3, -1, 8))
+    for cleaning in ("default", "rlscheduler"):
+        how = ("--policy", "sjf", "--backfill", "easy", "--cleaning", cleaning)
+        found = evaluate(capsys, "--trace", trace, *how, "--starts", tmp_path / f"{cleaning}.csv")
+        assert found["cleaning"]["rules"]["missing_request"] == {"action": "run", "jobs": 3}
+        assert (tmp_path / f"{cleaning}.csv").read_text() == "job_id,start\n1,0\n2,13\n3,10\n"
+
+
 def test_a_header_with_text_behind_the_number(capsys, tmp_path):
     header = "; MaxNodes: 4 (batch partition; 12 total)\n;MaxProcs :  8 in all\n"
     found = evaluate(capsys, "--trace", write(tmp_path / "a.swf", (0, 5, 5, 3), header=header), "--policy", "fcfs")
