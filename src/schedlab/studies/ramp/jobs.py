@@ -42,7 +42,7 @@ class Job:
     @property
     def time_limit(self) -> float:
         """Longest acceptable job completion time, s."""
-        return self.beta * self.steps * self.graph.step_time
+        return self.beta * self.sequential_time
 
     @property
     def demand(self) -> float:
