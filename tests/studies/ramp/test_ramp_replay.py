@@ -206,3 +206,21 @@ def test_a_recorded_random_placement_is_taken(tmp_path):
     assert document["error"] is None
     ours = document["jobs"]["0"]
     assert ours["placement"] == given["placement"]
+
+
+@pytest.mark.parametrize(
+    ("degrees", "largest", "cause"),
+    [({}, 4, "op_placement"), ({"1": 3, "18": 3}, 3, "op_partition"), ({"1": 4, "18": 4}, 4, None), ({}, None, "op_partition")],
+)
+def test_recorded_random_degrees_are_taken(tmp_path, degrees, largest, cause):
+    """Odd ones are no action; where the placement failed, the record keeps the largest degree alone."""
+
+    def at_random(document):
+        document["inputs"] |= {"op_partitioner": "random", "arrivals": document["inputs"]["arrivals"][:1]}
+        document["expected"]["jobs"] = {"0": {"partition_degrees": degrees, "max_partition_degree": largest}}
+
+    job = plain(replay(write_inputs("c22_sipml_partitioner", tmp_path, at_random), compat=True))["jobs"]["0"]
+    assert job.get("block_cause") == (f"not_handled_by_action:{cause}" if cause else None)
+    assert job["status"] == ("blocked" if cause else "completed")
+    if cause is None:
+        assert job["partition_degrees"] == {"1": 4, "18": 4} | dict.fromkeys(job["partition_degrees"].keys() - {"1", "18"}, 1)

@@ -129,6 +129,9 @@ class _Replay:
     def _plan(self, job: Job, action: int | None) -> JobPlan | str:
         if action == 0:
             return NO_PARTITION
+        if action is None and self._was_not_placed(job):
+            self.jobs[job.index] |= {"partition_degrees": {}, "placed": False}
+            return NO_PLACEMENT
         split = self._split(job, action)
         if split is None:
             return NO_PARTITION
@@ -137,6 +140,12 @@ class _Replay:
         if isinstance(plan, str):
             self.jobs[job.index] |= {"partition_degrees": {}, "placed": False}
         return plan
+
+    def _was_not_placed(self, job: Job) -> bool:
+        """Whether the record has lost a job's random degrees with its placement: it keeps the largest alone, then."""
+        drawn = self.case.drawn.get(job.index, {})
+        lost = not drawn.get("partition_degrees") and bool(drawn.get("max_partition_degree"))
+        return lost and "random" in (self.case.partitioner or "")
 
     def _split(self, job: Job, action: int | None) -> Partition | None:
         """The job in shards: by its action, with the recorded degrees, or by the partitioner where none are recorded."""
@@ -152,10 +161,9 @@ class _Replay:
                 return None  # odd numbers were drawn, which no action accepts
         if case.drawn and not drawn.get("max_partition_degree"):
             return None
-        most = drawn.get("max_partition_degree") or case.most
         if "random" in (case.partitioner or ""):
-            return times.split(job.graph, random_degrees(job.graph, most, self.random))
-        return times.split_by_quantum(job.graph, most, case.quantum)
+            return times.split(job.graph, random_degrees(job.graph, case.most, self.random))
+        return times.split_by_quantum(job.graph, drawn.get("max_partition_degree") or case.most, case.quantum)
 
     def _recorded_placement(self, job: Job, split: Partition) -> JobPlan | str:
         """The servers that a random placer took, where they are recorded; else a placement of our own draws."""
