@@ -118,7 +118,7 @@ def test_out_of_memory_loses_time_and_no_progress():
 
 
 def test_a_start_without_enough_memory_is_refused():
-    with pytest.raises(UserError, match=r"start\.memory_gb"):
+    with pytest.raises(UserError, match="lacks the memory"):
         example_replay(start={"gpu_count": 8, "memory_gb": 8})
 
 
@@ -142,11 +142,9 @@ def test_rewards_as_published_and_with_adapted_weights():
     *_, reward = published.step(26)[:2]
     of_price = -0.6 * 20 * 3.06 - 2  # the price rises by $3.06 an hour, and a change costs 2
     assert of_price < reward < of_price + 0.1 * 10 + 0.2 * 22.5
-    plain, adapted = (
-        CloudReplayEnv(example_replay(environment={"adaptive": strength}, sla_from="configuration")) for strength in (0.0, 2.0)
-    )
     rewards = []
-    for env in (plain, adapted):
+    for strength in (0.0, 2.0):
+        env = CloudReplayEnv(example_replay(environment={"adaptive": strength}, sla_from="configuration"))
         env.reset(seed=0)
         rewards.append(env.step(KEEP)[1])
     assert rewards[0] != rewards[1]

@@ -33,6 +33,9 @@ def _replay(arguments: argparse.Namespace) -> int:
 
 
 def _fit(arguments: argparse.Namespace) -> int:
+    from schedlab.config.job_log import one_thread
+
+    one_thread()  # before NumPy is loaded: the optimiser's small matrices are ten times slower on several threads
     from schedlab.studies.cloud.fit_report import fit_report, report_lines
 
     if arguments.gpus_per_node < 1:

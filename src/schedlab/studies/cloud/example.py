@@ -2,18 +2,26 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from schedlab.config.schema import merged, validate
+from schedlab.config.seeds import generator
+from schedlab.studies.cloud.goodput import StepParameters, gradient_time, step_time
 from schedlab.studies.cloud.replay import Replay, make_replay
 from schedlab.studies.cloud.settings import CloudScenario
 
+if TYPE_CHECKING:
+    import pandas as pd
+
 STEP = {"a_c": 0.02, "b_c": 7e-4, "a_n": 0.12, "b_n": 2.6e-3, "a_r": 0.03, "b_r": 9e-4, "y": 2.0}
+PRICES = {"cost_per_gpu_hour": 2.5, "cost_per_cpu_hour": 0.1, "cost_per_gb_hour": 0.02}
 EXAMPLE: dict[str, Any] = {
     "name": "example",
     "seed": 0,
     "job": {"name": "example", "step": STEP, "gradient_noise": [1.0, 20.0, 100.0]},
-    "resource": {"cpu_count_max": 32, "memory_max": 64, "cost_per_gpu_hour": 2.5, "cost_per_cpu_hour": 0.1, "cost_per_gb_hour": 0.02},
+    "resource": {"cpu_count_min": 4, "cpu_count_max": 32, "memory_min": 8, "memory_max": 64, **PRICES},
 }
 
 
@@ -26,3 +34,24 @@ def example_replay(**changed: Any) -> Replay:
     """Return the example laid out; `changed` as in `example_scenario`."""
     scenario = example_scenario(**changed)
     return make_replay(scenario, scenario.job.step.parameters())
+
+
+PLACEMENTS = ("1", "2", "3", "4", "11", "12", "22", "23", "44", "444", "4444")
+BATCHES = (32, 64, 128, 256)
+SPREAD = 0.03  # standard deviation of the logarithm of a measured time
+
+
+def synthetic_step_times(seed: int = 0) -> pd.DataFrame:
+    """Return step times as a user would measure them, drawn from the example's model (resources/step_times/synthetic.csv)."""
+    import pandas as pd
+
+    rng, step = generator(seed, "synthetic step times"), StepParameters(**STEP)
+    rows = []
+    for placement in PLACEMENTS:
+        gpus = sum(map(int, placement))
+        for batch in BATCHES:
+            gradient, whole = gradient_time(step, batch), step_time(step, len(placement), gpus, batch)
+            factor = float(np.exp(SPREAD * rng.standard_normal()))
+            times = {"step_time": round(float(whole) * factor, 6), "sync_time": round(float(whole - gradient) * factor, 6)}
+            rows.append({"placement": placement, "local_bsz": batch, **times})
+    return pd.DataFrame(rows)

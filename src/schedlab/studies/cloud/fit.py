@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from schedlab.config.errors import UserError
-from schedlab.studies.cloud.goodput import StepParameters, gradient_time, step_time
+from schedlab.studies.cloud.goodput import StepParameters, step_time
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -21,6 +21,7 @@ NAMES = ("a_c", "b_c", "a_n", "b_n", "a_r", "b_r", "y")
 LEAST, MOST = 1e-8, 1e3  # of a parameter, s
 PINNED = 1e-8  # of a regime that was not observed
 FARTHER = 1.1  # between nodes at least this factor of within a node, where only the latter was measured
+SMOOTH = 1e-3  # relative error below which the loss is quadratic instead of linear
 STARTS = ((1.0, 1.0), (0.3, 2.0), (3.0, 4.0))  # factor on the synchronisation of the first guess, and y
 
 
@@ -61,6 +62,7 @@ def fit(rows: pd.DataFrame) -> Fit:
         found = minimize(
             data.loss,
             np.log(np.clip(start, low, high)),
+            jac=True,
             method="L-BFGS-B",
             bounds=np.log(bounds),
             options={"maxiter": 500, "maxfun": 20000},
@@ -87,6 +89,7 @@ class _Data:
         sync = rows["sync_time"].to_numpy(float)
         self.gradient = self.step - np.where(np.isfinite(sync), sync, 0.0)
         self.split = np.isfinite(sync)
+        self.more = np.maximum(self.gpus - 2, 0)
         self.between, self.within = self.nodes > 1, (self.nodes == 1) & (self.gpus > 1)
 
     def bounds(self) -> list[tuple[float, float]]:
@@ -116,15 +119,41 @@ class _Data:
             found += [mean, 0.02 * mean]
         return found
 
-    def loss(self, logs: np.ndarray) -> float:
-        """Root mean squared errors of the logarithms of gradient and step time, with penalties on overlap and growth."""
-        p = StepParameters(*np.exp(logs))
-        step = np.log(step_time(p, self.nodes, self.gpus, self.batch)) - np.log(self.step)
-        loss = float(np.sqrt(np.mean(step**2)))
+    def loss(self, logs: np.ndarray) -> tuple[float, np.ndarray]:
+        """Root mean squared errors of the logarithms of gradient and step time, with penalties on overlap and growth; and its slope.
+
+        The slope is that in the logarithms of the parameters; a test holds it against differences.
+        """
+        values = np.exp(logs)
+        a_c, b_c, a_n, b_n, a_r, b_r, y = values
+        gradient = a_c + b_c * self.batch
+        sync = self.between * (a_n + b_n * self.more) + self.within * (a_r + b_r * self.more)
+        powers = gradient**y, sync**y
+        whole = powers[0] + powers[1]
+        of_gradient, of_sync = powers[0] / gradient / whole, np.where(sync > 0, powers[1] / np.where(sync > 0, sync, 1.0), 0.0) / whole
+        mixed = powers[0] * np.log(gradient) + powers[1] * np.log(np.where(sync > 0, sync, 1.0))
+        slopes = np.stack(
+            [
+                *(of_gradient, of_gradient * self.batch),
+                *(of_sync * self.between, of_sync * self.between * self.more, of_sync * self.within, of_sync * self.within * self.more),
+                mixed / whole / y - np.log(whole) / y**2,
+            ]
+        )
+        loss, slope = _rms(np.log(whole) / y - np.log(self.step), slopes * values[:, None])
         if self.split.any():
-            gradient = np.log(gradient_time(p, self.batch[self.split])) - np.log(self.gradient[self.split])
-            loss += float(np.sqrt(np.mean(gradient**2)))
-        return loss + 1e-3 * (p.y - 1.0) ** 2 + 1e-2 * ((p.b_n / p.a_n) ** 2 + (p.b_r / p.a_r) ** 2)
+            split = self.split
+            error = np.log(gradient[split] / self.gradient[split])
+            of_gradient = np.zeros((len(NAMES), int(split.sum())))
+            of_gradient[:2] = np.stack([np.full(split.sum(), a_c), b_c * self.batch[split]]) / gradient[split]
+            more, steeper = _rms(error, of_gradient)
+            loss, slope = loss + more, slope + steeper
+        loss += 1e-3 * (y - 1.0) ** 2
+        slope[6] += 2e-3 * (y - 1.0) * y
+        for base, growth, ratio in ((2, 3, b_n / a_n), (4, 5, b_r / a_r)):
+            loss += 1e-2 * ratio**2
+            slope[growth] += 2e-2 * ratio**2
+            slope[base] -= 2e-2 * ratio**2
+        return float(loss), slope
 
     def completed(self, p: StepParameters) -> StepParameters:
         """The parameters with what was not measured set by what was: between nodes it takes at least a tenth longer than within one."""
@@ -132,6 +161,12 @@ class _Data:
         if not self.between.any():
             values |= {"a_n": max(p.a_n, FARTHER * p.a_r), "b_n": max(p.b_n, FARTHER * p.b_r)}
         return StepParameters(**values)
+
+
+def _rms(errors: np.ndarray, slopes: np.ndarray) -> tuple[float, np.ndarray]:
+    """Root mean square of errors (n,), smooth at 0, and its slope from theirs (k, n)."""
+    root = float(np.sqrt(np.mean(errors**2) + SMOOTH**2))
+    return root, slopes @ errors / (len(errors) * root)
 
 
 def leave_one_placement_out(rows: pd.DataFrame) -> LeftOut:

@@ -22,7 +22,7 @@ def fit_report(logs: Sequence[Path], gpus_per_node: int = 4, leave_out: bool = F
 
     rows = pd.concat([read_step_times(path, gpus_per_node) for path in logs], ignore_index=True)
     names = sorted(set(rows["model"]))
-    if len(names) == 1:
+    if len(names) <= 1:
         return model_report(rows, leave_out)
     return {"models": {name: model_report(rows[rows["model"] == name], leave_out) for name in names}}
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -14,12 +14,14 @@ class Lattice:
     """n allocations by number.
 
     allocations  (n, 3): GPUs, cores, GB              axes     the values of each resource, rising
-    following    (n, 27) int64: the allocation's number after each action              start  number of the start
+    following    (n, 27) int64: the allocation's number after each action              start    number of the start
+    ways         of each resource, (values, values) int64: the first step, -1, 0 or 1, of the shortest way from one value to another
     """
 
     axes: tuple[tuple[float, ...], ...]
     allocations: np.ndarray
     following: np.ndarray
+    ways: tuple[np.ndarray, ...]
     start: int
 
     def __len__(self) -> int:
@@ -34,16 +36,14 @@ class Lattice:
 
     def nearest(self, allocation: Allocation) -> int:
         """Return the number of the allocation that is nearest to another one, resource by resource."""
-        near = (
-            min(axis, key=lambda have, value=value: (abs(have - value), have)) for axis, value in zip(self.axes, allocation, strict=True)
-        )
+        near = [axis[int(np.abs(np.asarray(axis) - value).argmin())] for axis, value in zip(self.axes, allocation, strict=True)]
         return self.number(Allocation(*near))
 
-    def steps_between(self, here: np.ndarray, there: np.ndarray) -> np.ndarray:
-        """Return how many steps lie from allocations to others in each resource, with their sign; shape (..., 3)."""
+    def steps_to(self, here: np.ndarray, there: np.ndarray) -> np.ndarray:
+        """Return the first steps (-1, 0 or 1 of each resource) of the shortest ways from allocations to others; shape (..., 3)."""
         sizes = [len(axis) for axis in self.axes]
-        at, to = (np.stack(np.unravel_index(np.asarray(numbers), sizes), axis=-1) for numbers in (here, there))
-        return to - at
+        places = zip(self.ways, np.unravel_index(here, sizes), np.unravel_index(there, sizes), strict=True)
+        return np.stack([way[at, to] for way, at, to in places], axis=-1)
 
 
 def lattice(start: Allocation, limits: ResourceConfig, steps: tuple[int, int, int] = STEPS) -> Lattice:
@@ -63,8 +63,23 @@ def lattice(start: Allocation, limits: ResourceConfig, steps: tuple[int, int, in
     for action in range(ACTIONS):
         moved = [np.asarray(nexts[number])[grid[:, number], way + 1] for number, way in enumerate(changes(action))]
         following[:, action] = np.ravel_multi_index(moved, sizes)
-    found = Lattice(tuple(axes), values, following, 0)
-    return Lattice(found.axes, values, following, found.number(start))
+    ways = tuple(_first_steps(np.array(each)) for each in nexts)
+    found = Lattice(tuple(axes), values, following, ways, 0)
+    return replace(found, start=found.number(start))
+
+
+def _first_steps(nexts: np.ndarray) -> np.ndarray:
+    """First steps of the shortest ways between the values of a resource, given the value after each step, (values, 3).
+
+    A step that a limit cuts short leads to values that the way back does not, so a value in between may lie off the way.
+    """
+    size = len(nexts)
+    distance = np.full((size, size), size)
+    np.fill_diagonal(distance, 0)
+    for _ in range(size):
+        distance = np.minimum(distance, distance[nexts].min(axis=1) + 1)
+    first = distance[nexts].argmin(axis=1) - 1
+    return np.where(np.eye(size, dtype=bool), 0, first)
 
 
 def _reachable(start: float, step: int, least: float, most: float) -> tuple[float, ...]:

@@ -46,7 +46,7 @@ def towards(replay: Replay, here: np.ndarray, target: np.ndarray) -> np.ndarray:
 
     Where the straight step runs out of memory, GPUs are given back and memory is taken first.
     """
-    steps = np.sign(replay.lattice.steps_between(here, target))
+    steps = replay.lattice.steps_to(here, target)
     straight = _numbers(steps)
     gpus, cores, memory = np.moveaxis(steps, -1, 0)
     careful = _numbers(np.stack([np.minimum(gpus, 0), cores, np.maximum(memory, 0)], axis=-1))
@@ -60,7 +60,10 @@ def _numbers(steps: np.ndarray) -> np.ndarray:
 
 
 def objective_of_staying(replay: Replay, weights: Mapping[str, float]) -> np.ndarray:
-    """Return the objective of going straight to each allocation and staying there, (n,); infinite where its memory does not suffice."""
+    """Return the objective of going straight to each allocation and staying there, (n,).
+
+    Infinite where its memory does not suffice, and where the job ends before it is reached.
+    """
     costs, restarts = replay.step_costs(weights)
     target = np.arange(len(replay.lattice))
     here = np.full(len(target), replay.lattice.start)
@@ -69,7 +72,7 @@ def objective_of_staying(replay: Replay, weights: Mapping[str, float]) -> np.nda
         there = replay.lattice.following[here, towards(replay, here, target)]
         found += costs[interval, there] + np.where(there != here, restarts[there], 0.0)
         here = there
-    return found
+    return np.where(here == target, found, np.inf)
 
 
 def best_constant(replay: Replay, weights: Mapping[str, float]) -> int:

@@ -77,7 +77,7 @@ class Replay:
         return costs, self.restart * rate
 
     def constant(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Time (s), cost ($) and waste (fraction) of staying on each allocation from the begin, (n,); infinite where it does not fit."""
+        """Return time (s), cost ($) and waste (fraction) of each allocation kept from the begin on, (n,); infinite if it does not fit."""
         time = self.seconds.sum(axis=0)
         return tuple(np.where(self.fits, values, np.inf) for values in (time, time * self.price / SECONDS, 1.0 - self.busy))
 

@@ -41,9 +41,8 @@ class TrainingJobSettings(Settings):
 
     name: str = setting(doc="equal to the file's name")
     step: StepSettings | None = setting(None, doc="parameters of the step time; null: fitted to the logs")
-    logs: tuple[str, ...] = setting(
-        (), doc="training logs or tables of measured placements to fit, of the checkout (resources/) or of data"
-    )
+    logs: tuple[str, ...] = setting((), doc="training logs or tables of measured placements to fit (resources/..., or of data)")
+    parameters: int = setting(11_000_000, doc="weights of the network; the published predictor goes by them", ge=1)
     pipeline: PipelineSettings = section(PipelineSettings, doc="the input pipeline")
     gpus_per_node: int = setting(4, doc="GPUs of a node; more are spread over as few nodes as possible", ge=1)
     epochs: float = setting(20.0, doc="length of the training, in epochs at the base batch", unit="epochs", gt=0)
@@ -81,9 +80,7 @@ class EnvironmentSettings(Settings):
     out_of_memory: float = setting(60.0, doc="paid time that is lost in an allocation whose memory does not suffice", unit="s", gt=0)
     time_noise: float = setting(0.0, doc="standard deviation of the logarithm of an interval's time", ge=0, le=2)
     price_walk: float = setting(0.0, doc="standard deviation of the logarithm of the price's change in an interval", ge=0, le=2)
-    interference: float = setting(
-        1.0, doc="speed of synchronisation between nodes beside other jobs, as a share", unit="fraction", gt=0, le=1
-    )
+    interference: float = setting(1.0, doc="speed of synchronisation between nodes beside other jobs", unit="fraction", gt=0, le=1)
     reward: Literal["scalar", "reference"] = setting("scalar", doc="minus what the objective grows by; or the published reward")
     adaptive: float = setting(0.0, doc="how strongly weights lean towards what is violated; 0: not at all", ge=0, le=100)
 

@@ -1,0 +1,129 @@
+"""One scenario: its training job run under a policy for each preference, and scored against the oracle."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from schedlab.config.contract import Metric, Outcome, Policy, Split, Unit
+from schedlab.config.seeds import derive_seed
+from schedlab.studies.cloud.env import CloudReplayEnv, weights_of
+from schedlab.studies.cloud.goodput import StepParameters
+from schedlab.studies.cloud.observe import MET, SEVERITY
+from schedlab.studies.cloud.replay import Replay, make_replay
+from schedlab.studies.cloud.settings import CloudScenario
+from schedlab.studies.cloud.sla import ITEMS
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+METRICS = (
+    Metric("regret", "-", "lower", headline=True, label="regret: 0 the best plan, 1 random actions"),
+    Metric("objective", "-", "lower", label="weighted time, cost and waste"),
+    Metric("time", "s", "lower", label="training time"),
+    Metric("cost", "$", "lower", label="cost of the training"),
+    Metric("gpu_hours", "h", "lower", label="GPU hours"),
+    Metric("waste", "fraction", "lower", label="unused share of GPUs and cores"),
+    Metric("sla_met", "items", "higher", label="service levels met in the end, of 6"),
+    Metric("severity", "-", "lower", label="severity of violations, mean over time"),
+    Metric("restarts", "changes", "lower", label="changes of the allocation"),
+    Metric("out_of_memory", "intervals", "lower", label="intervals that ran out of memory"),
+)
+DETAILS = {
+    "allocation_history": "the allocation after each action, and its reward",
+    "performance_metrics": "throughput, time, money and utilisation after each interval",
+    "sla_metrics": "which service levels are met after each interval, and how severely they are not",
+}
+
+
+UNIT_KIND = "preference"
+
+
+def preference_of(unit: Unit) -> str:
+    """Return the preference that a unit is about."""
+    return unit.id.partition("-")[0]
+
+
+class CloudProblem:
+    """Implements the contract's Problem. Units are the preferences, each run as often as `replicates` says.
+
+    oracle  preference -> {dynamic, static, random}: objectives of the oracles and of random actions (mean), of the job without noise
+    """
+
+    metrics = METRICS
+
+    def __init__(self, scenario: CloudScenario, parameters: StepParameters, oracle: Mapping[str, Mapping[str, float]]) -> None:
+        self.scenario, self.parameters, self.oracle = scenario, parameters, oracle
+
+    @cached_property
+    def replay(self) -> Replay:
+        """The scenario laid out."""
+        return make_replay(self.scenario, self.parameters)
+
+    def units(self, split: Split) -> Sequence[Unit]:
+        """Return the preferences with their runs, each with noise of its own."""
+        found = []
+        for preference in self.scenario.preferences:
+            for number in range(getattr(self.scenario.replicates, split)):
+                name = f"{preference}-{split}-{number:02d}"
+                found.append(Unit(name, UNIT_KIND, split, name, derive_seed(self.scenario.seed, "run", name)))
+        return found
+
+    def env(self, unit: Unit, seed: int) -> CloudReplayEnv:
+        """Return the environment of a unit's preference."""
+        return CloudReplayEnv(self.replay, preference_of(unit), seed)
+
+    def step_costs(self, preference: str) -> tuple[np.ndarray, np.ndarray]:
+        """Return what the objective of a preference grows by (replay.Replay.step_costs)."""
+        return self.replay.step_costs(weights_of(preference))
+
+    def rollout(self, policy: Policy, unit: Unit) -> Outcome:
+        """Run the job under a policy: a rule of ours looks at the environment, any other policy at its vector and mask.
+
+        The regret is the distance to the oracle's objective as a share of that of random actions; left out where both are the same.
+        """
+        env = self.env(unit, unit.seed)
+        policy.reset(unit)
+        observation, _ = env.reset(seed=unit.seed)
+        rows, over = [], False
+        while not over:
+            if hasattr(policy, "choose"):
+                action = env.actions.index(policy.choose(env))
+            else:
+                action = int(policy.act(observation, env.action_masks()))
+            observation, reward, done, cut, info = env.step(action)
+            rows.append((env.actions[action], float(reward), info["record"], observation))
+            over = done or cut
+        scores = env.scores()
+        reference = self.oracle[preference_of(unit)]
+        if (span := reference["random"] - reference["dynamic"]) > 1e-12:
+            scores["regret"] = (scores["objective"] - reference["dynamic"]) / span
+        return Outcome(scores, details=details(rows, full=env.observation_space.shape == (26,)))
+
+
+def details(rows: Sequence[tuple[int, float, Mapping[str, Any], np.ndarray]], full: bool) -> dict[str, pd.DataFrame]:
+    """Return the published tables of an episode, a row an interval, with columns `episode` and `step` in front."""
+    import pandas as pd
+
+    from schedlab.studies.cloud.allocation import describe
+
+    records = pd.DataFrame([record for _, _, record, _ in rows])
+    key = pd.DataFrame({"episode": 0, "step": range(len(rows)), "epoch": records["epoch"]})
+    actions = {"action": [a for a, *_ in rows], "action_description": [describe(a) for a, *_ in rows], "reward": [r for _, r, *_ in rows]}
+    held = records[["gpu_count", "cpu_count", "memory_gb"]].astype("float64")
+    measured = records[["throughput", "time_so_far", "cost_so_far"]].assign(
+        gpu_util=records["gpu_utilization_0"], cpu_util=records["cpu_percent"], memory_util=records["memory_used_gb"] / records["memory_gb"]
+    )
+    found = {
+        "allocation_history": pd.concat([key, held, pd.DataFrame(actions)], axis=1),
+        "performance_metrics": pd.concat([key, measured], axis=1),
+    }
+    if full:  # the paper's space leaves the memory's item out of the vector
+        seen = np.stack([observation for *_, observation in rows]).astype(float)
+        columns = {f"sla_{item}_met": seen[:, MET][:, n] for n, item in enumerate(ITEMS)}
+        columns |= {f"sla_{item}_severity": seen[:, SEVERITY][:, n] for n, item in enumerate(ITEMS)}
+        found["sla_metrics"] = pd.concat([key, pd.DataFrame(columns)], axis=1)
+    return found

@@ -1,0 +1,42 @@
+"""The door of the cloud study."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from schedlab.config.contract import Study
+from schedlab.studies.cloud import prepare
+from schedlab.studies.cloud.problem import DETAILS, METRICS
+from schedlab.studies.cloud.rules import RULE_SETTINGS, RULES
+from schedlab.studies.cloud.settings import RESULTS_VERSION, CloudScale, CloudScenario, check
+from schedlab.studies.cloud.terms import TERMS
+
+
+def _commands(commands: Any) -> None:
+    from schedlab.studies.cloud.commands import add_commands
+
+    add_commands(commands)
+
+
+STUDY = Study(
+    name="cloud",
+    question="how many GPUs, CPUs and GB for this training job, under cost, time and SLA?",
+    results_version=RESULTS_VERSION,
+    scenario=CloudScenario,
+    scale=CloudScale,
+    metrics=METRICS,
+    rules=RULES,
+    learners={},
+    learner_settings={},
+    figures={},
+    parts=prepare.parts,
+    problem_part=prepare.problem_values,
+    requires=prepare.requires,
+    inputs=prepare.inputs,
+    problem=prepare.load_problem,
+    details=DETAILS,
+    terms=TERMS,
+    rule_settings=RULE_SETTINGS,
+    check=check,
+    commands=_commands,
+)

@@ -1,0 +1,220 @@
+"""The step-time model: recovered from drawn times, as good as specified on recorded ones, and what a wrong log is told."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from threadpoolctl import threadpool_limits
+
+from schedlab.cli.main import main
+from schedlab.config.errors import UserError
+from schedlab.config.yaml_files import read_yaml
+from schedlab.studies.cloud.example import STEP, synthetic_step_times
+from schedlab.studies.cloud.fit import _Data, fit, leave_one_placement_out, relative_errors
+from schedlab.studies.cloud.fit_report import fit_report
+from schedlab.studies.cloud.goodput import (
+    PipelineSettings,
+    Placement,
+    StepParameters,
+    memory_needed,
+    performance,
+    statistical_efficiency,
+    step_time,
+)
+from schedlab.studies.cloud.logs import read_step_times, read_training_log
+
+
+@pytest.fixture(autouse=True, scope="module")
+def one_thread():
+    """As the command and the jobs run: the optimiser's small matrices are slower on several threads."""
+    import scipy.optimize  # noqa: F401  (so that its library is there to be limited)
+
+    with threadpool_limits(1):
+        yield
+
+
+SYNTHETIC = Path("resources/step_times/synthetic.csv")
+MODELS = {"cifar10": "cifar10", "imagenet": "imagenet", "ncf": "movielens", "bert": "squad"}
+LOGS = {
+    "cifar10": "log-cifar10-resnet18.csv",
+    "imagenet": "log-imagenet-resnet50.csv",
+    "ncf": "log-movielens1m-neumf.csv",
+    "bert": "log-squad-bert-base.csv",
+}
+
+
+def drawn(placements: list[tuple[int, int]], noise: float = 0.0) -> pd.DataFrame:
+    """Step times of the example's model."""
+    rng, step = np.random.default_rng(0), StepParameters(**STEP)
+    rows = [(nodes, gpus, float(batch)) for nodes, gpus in placements for batch in (32, 64, 128, 256)]
+    table = pd.DataFrame(rows, columns=["nodes", "gpus", "batch"]).assign(model="")
+    times = step_time(step, table["nodes"].to_numpy(), table["gpus"].to_numpy(), table["batch"].to_numpy())
+    gradient = step.a_c + step.b_c * table["batch"].to_numpy()
+    factor = np.exp(noise * rng.standard_normal(len(table)))
+    return table.assign(step_time=times * factor, sync_time=(times - gradient) * factor)
+
+
+ALL = [(1, 1), (1, 2), (1, 3), (1, 4), (2, 2), (2, 4), (2, 8), (3, 12), (4, 16)]
+
+
+def test_step_time_by_hand():
+    p = StepParameters(a_c=0.1, b_c=0.01, a_n=0.5, b_n=0.1, a_r=0.2, b_r=0.05, y=1.0)
+    found = step_time(p, np.array([1, 1, 1, 2]), np.array([1, 2, 4, 8]), 10)
+    assert found == pytest.approx([0.2, 0.4, 0.5, 1.3])
+    assert step_time(p, 1, 2, 10, accumulation=3) == pytest.approx(1.0)
+    assert step_time(StepParameters(**{**p.values(), "y": 10.0}), 1, 2, 10) == pytest.approx(0.2 * 2**0.1)
+
+
+def test_performance_by_hand():
+    p = StepParameters(a_c=0.1, b_c=0.01, a_n=0.5, b_n=0.1, a_r=0.2, b_r=0.05, y=1.0)
+    pipeline = PipelineSettings(core_seconds=0.02, sample_bytes=1e6, dataset_gb=10.0, workers=4, prefetch=2)
+    at = Placement(*(np.array([value], float) for value in (1, 1, 1, 4.0, 10, 0)))
+    found = performance(p, pipeline, at)
+    assert not found.fits and memory_needed(pipeline, 1, 10) == pytest.approx(2 + 1.5 + 1 + 0.02)
+    at = Placement(*(np.array([value], float) for value in (1, 1, 1, 9.52, 10, 0)))
+    found = performance(p, pipeline, at)
+    data = 10 * (0.02 + 0.5 * 1e6 / 500e6)  # half of the data is in memory
+    whole = (0.2**4 + data**4) ** 0.25
+    assert found.fits and found.throughput == pytest.approx(10 / whole)
+    assert found.gpu_util == pytest.approx(0.2 / whole) and found.cpu_util == pytest.approx(0.02 * 10 / whole)
+    assert found.memory_util == pytest.approx(1.0)
+
+
+def test_statistical_efficiency():
+    assert statistical_efficiency(1.0, 128, 128) == 1.0
+    assert statistical_efficiency(1.0, 1024, 128) == pytest.approx(2 / 9)
+    assert statistical_efficiency(1e9, 1024, 128) == pytest.approx(1.0)
+
+
+def test_parameters_are_recovered():
+    rows = drawn(ALL)
+    found = fit(rows)
+    assert found.median_error < 0.01 and found.rows == len(rows)
+    assert relative_errors(found.parameters, drawn([(5, 20), (1, 3)])).max() < 0.1
+    assert fit(rows).parameters == found.parameters
+
+
+def test_the_slope_of_the_loss_is_that_of_its_differences():
+    data, logs = _Data(drawn(ALL, noise=0.05)), np.log([0.03, 5e-4, 0.2, 3e-3, 0.02, 1e-3, 2.7])
+    slope = data.loss(logs)[1]
+    for number, step in enumerate(1e-6 * np.eye(7)):
+        assert slope[number] == pytest.approx((data.loss(logs + step)[0] - data.loss(logs - step)[0]) / 2e-6, abs=1e-7)
+
+
+def test_what_was_not_measured_is_not_better_than_what_was():
+    alone = fit(drawn([(1, 1), (1, 2), (1, 4)])).parameters
+    assert alone.a_n == pytest.approx(1.1 * alone.a_r) and alone.b_n == pytest.approx(1.1 * alone.b_r)
+    two = fit(drawn([(1, 1), (1, 2)])).parameters
+    assert two.b_r < 1e-7 and two.a_r > 1e-3
+
+
+def test_placements_left_out_tell_between_from_beyond():
+    left = leave_one_placement_out(drawn(ALL, noise=0.03))
+    assert left.placements == len(ALL) and 0 < left.interpolation < 0.1 and left.extrapolation > 0
+    only = leave_one_placement_out(drawn([(1, 1)]))
+    assert only.placements == 0 and only.interpolation is only.extrapolation is None
+
+
+def test_the_bundled_log_is_what_its_page_says(repository):
+    pd.testing.assert_frame_equal(
+        pd.read_csv(repository / SYNTHETIC, dtype={"placement": str}), synthetic_step_times().astype({"placement": "str"})
+    )
+    assert fit_report([repository / SYNTHETIC])["median_relative_error"] < 0.03
+
+
+def test_the_command_prints_one_document(repository, capsys):
+    assert main(["cloud", "fit", str(repository / SYNTHETIC), "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found["rows"] == 44 and set(found["parameters"]) == set(STEP) and found["median_relative_error"] < 0.03
+    assert main(["cloud", "fit", str(repository / SYNTHETIC)]) == 0
+    assert "median relative error" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("model", MODELS)
+def test_recorded_models_are_fitted_as_specified(shared_data, repository, model):
+    folder = shared_data / "cloud_logs/throughput" / model
+    found = fit_report([folder / "placements.csv", folder / "scalability.csv"])
+    assert found["median_relative_error"] <= 0.08
+    pinned = read_yaml(repository / f"conf/training_job/{MODELS[model]}.yaml")["step"]
+    for name in ("a_c", "b_c", "a_n", "b_n", "y"):  # a_r and b_r trade off against each other
+        assert found["parameters"][name] == pytest.approx(pinned[name], rel=0.03), name
+
+
+@pytest.mark.parametrize("model", MODELS)
+def test_fifteen_probes_predict_every_other_placement(shared_data, model):
+    folder = shared_data / "cloud_logs/throughput" / model
+    rows = pd.concat([read_step_times(folder / f"{name}.csv") for name in ("placements", "scalability")], ignore_index=True)
+    probes = []
+    for nodes, gpus in ((1, 1), (1, 2), (1, 4), (2, 2), (4, 16)):
+        here = rows[(rows["nodes"] == nodes) & (rows["gpus"] == gpus)].sort_values("batch", kind="stable")
+        probes.append(here.iloc[[0, len(here) // 2, len(here) - 1]])
+    chosen = pd.concat(probes)
+    others = rows.drop(chosen.index)
+    assert np.median(relative_errors(fit(chosen).parameters, others)) <= 0.12
+
+
+@pytest.mark.parametrize("model", MODELS)
+def test_training_logs_are_fitted(shared_data, model, capsys):
+    assert main(["cloud", "fit", str(shared_data / "cloud_logs/derived" / LOGS[model]), "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found["median_relative_error"] < 0.08 and found["placements"] == 4
+
+
+def log_text(**changed: str) -> str:
+    """A log of two epochs as CSV; keywords change the second row, None takes the column out."""
+    row = {"epoch": "0", "data_count": "1000", "batch_size": "10", "gpu_count": "1", "epoch_time": "10", "throughput": "100"}
+    row["gpu_utilization_0"] = "90"
+    second = row | {"epoch": "1"} | changed
+    names = [name for name in row if second[name] is not None]
+    return "\n".join(",".join(line) for line in (names, [row[n] for n in names], [second[n] for n in names])) + "\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        (log_text(throughput=None), "has no column 'throughput'"),
+        (log_text(throughput="nan"), "row 3, column throughput"),
+        (log_text(epoch_time="0"), "above 0"),
+        (log_text(epoch_time="soon"), "the value is soon"),
+        (log_text(epoch="0"), "epoch 0 stands there twice"),
+        (log_text(gpu_utilization_0="900"), "percent, 0 to 100"),
+        (log_text().replace(",10,100,", ",10,100000,"), "samples a second"),
+        ("", "is empty"),
+        ("epoch,throughput\n", "has no rows"),
+        ("epoch,epoch\n1,2\n", "stands there twice"),
+        ("placement,local_bsz,step_time\n1,32,0.1\n", "has no column 'sync_time'"),
+        ("placement,local_bsz,step_time,sync_time\n1x,32,0.1,0.0\n", "the placement is '1x'"),
+        ("placement,local_bsz,step_time,sync_time\n1,32,0.1,0.2\n", "sync_time is not below step_time"),
+        ("placement,local_bsz,step_time,sync_time\n1,32,-0.1,0.0\n", "above 0"),
+    ],
+)
+def test_mistakes_in_logs_are_told(tmp_path, text, told):
+    (tmp_path / "log.csv").write_text(text)
+    with pytest.raises(UserError, match=told) as error:
+        fit_report([tmp_path / "log.csv"])
+    assert len(str(error.value).splitlines()) == 1 and "log.csv" in str(error.value)
+
+
+def test_a_missing_log_and_a_log_without_gpus_are_told(tmp_path, capsys):
+    assert main(["cloud", "fit", str(tmp_path / "none.csv")]) == 2
+    assert "no such file" in capsys.readouterr().err
+    (tmp_path / "log.csv").write_text(log_text().replace(",10,1,10,", ",10,0,10,"))
+    with pytest.raises(UserError, match="no row with a GPU"):
+        fit_report([tmp_path / "log.csv"])
+
+
+def test_an_epoch_that_falls_begins_a_run(tmp_path):
+    lines = log_text().splitlines()
+    (tmp_path / "log.csv").write_text("\n".join([*lines, *lines[1:]]) + "\n")
+    assert read_training_log(tmp_path / "log.csv")["run"].tolist() == [0, 0, 1, 1]
+
+
+def test_models_of_several_logs_are_fitted_apart(tmp_path):
+    for name in ("one", "two"):
+        lines = log_text().splitlines()
+        (tmp_path / f"{name}.csv").write_text("\n".join([lines[0] + ",model_name", *(f"{line},{name}" for line in lines[1:])]))
+    assert set(fit_report([tmp_path / "one.csv", tmp_path / "two.csv"])["models"]) == {"one", "two"}

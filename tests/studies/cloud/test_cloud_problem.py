@@ -1,0 +1,187 @@
+"""Scenarios through the study's door: units, rules, regret, prepared files, and mistakes in configurations."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+import yaml
+from threadpoolctl import threadpool_limits
+
+from schedlab.config.contract import PolicySpec
+from schedlab.config.errors import UserError
+from schedlab.config.schema import validate
+from schedlab.stages.policies import make_rule
+from schedlab.studies.cloud import prepare
+from schedlab.studies.cloud.example import EXAMPLE, STEP, example_scenario
+from schedlab.studies.cloud.problem import CloudProblem, preference_of
+from schedlab.studies.cloud.rules import RULES
+from schedlab.studies.cloud.settings import CloudScenario, check
+from schedlab.studies.cloud.study import STUDY
+
+
+@pytest.fixture(autouse=True, scope="module")
+def one_thread():
+    """As the jobs run: the optimiser's small matrices are slower on several threads."""
+    import scipy.optimize  # noqa: F401  (so that its library is there to be limited)
+
+    with threadpool_limits(1):
+        yield
+
+
+PARAMS = {"fixed": {"gpu_count": 3, "cpu_count": 12, "memory_gb": 24}}
+
+
+def prepared(folder: Path, **changed) -> CloudProblem:
+    """The example's problem, by way of its prepared files."""
+    scenario = example_scenario(random_episodes=5, **changed)
+    files = {"fit_performance": folder / "model.json", "solve_oracle": folder / "oracle.json"}
+    for name, part in prepare.parts(scenario).items():
+        (folder / f"{name}.yaml").write_text(yaml.safe_dump(dict(part.values)))
+    prepare.fit_performance(folder / "fit_performance.yaml", files["fit_performance"])
+    prepare.solve_oracle(folder / "solve_oracle.yaml", files["fit_performance"], files["solve_oracle"])
+    inputs = {name: files[part] for name, (part, _) in prepare.inputs(scenario).items()}
+    return STUDY.problem({**prepare.problem_values(scenario), "mode": "default", "upstream": {}}, inputs)
+
+
+@pytest.fixture(scope="module")
+def problem(tmp_path_factory) -> CloudProblem:
+    return prepared(tmp_path_factory.mktemp("example"))
+
+
+def rule(problem: CloudProblem, name: str, seed: int = 0, **params):
+    return make_rule(STUDY, PolicySpec(name, "rule", name, params or PARAMS.get(name, {})), problem, seed)
+
+
+def scores(problem: CloudProblem, name: str, unit: int = 0, seed: int = 0, **params) -> dict[str, float]:
+    return dict(problem.rollout(rule(problem, name, seed, **params), problem.units("test")[unit]).scores)
+
+
+def test_units_are_the_preferences(problem):
+    assert [preference_of(unit) for unit in problem.units("test")] == ["balanced", "cost", "time", "resource"]
+    ids = [unit.id for split in ("train", "validation", "test") for unit in problem.units(split)]
+    seeds = [unit.seed for split in ("train", "validation", "test") for unit in problem.units(split)]
+    assert len(set(ids)) == len(set(seeds)) == 12
+
+
+@pytest.mark.parametrize("target", RULES)
+@pytest.mark.parametrize("unit", range(4))
+def test_no_rule_beats_the_best_plan(problem, target, unit):
+    found = scores(problem, target, unit)
+    assert found["regret"] >= -1e-9 and found["out_of_memory"] == 0
+    assert found == scores(problem, target, unit)
+    declared = {metric.name for metric in STUDY.metrics}
+    assert set(found) <= declared
+
+
+def test_oracles_reach_what_was_promised(problem):
+    for number, unit in enumerate(problem.units("test")):
+        promised = problem.oracle[preference_of(unit)]
+        assert scores(problem, "oracle_dynamic", number)["objective"] == pytest.approx(promised["dynamic"], abs=1e-12)
+        assert scores(problem, "oracle_static", number)["objective"] == pytest.approx(promised["static"], abs=1e-12)
+        assert promised["dynamic"] <= promised["static"] + 1e-12 < promised["random"]
+
+
+def final(problem: CloudProblem, name: str, **params) -> tuple[float, float, float]:
+    """The allocation that a rule ends with, for the balanced preference."""
+    outcome = problem.rollout(rule(problem, name, **params), problem.units("test")[0])
+    return tuple(outcome.details["allocation_history"][["gpu_count", "cpu_count", "memory_gb"]].iloc[-1])
+
+
+def test_where_static_rules_end(problem):
+    assert final(problem, "static_start") == (2, 8, 32)
+    assert final(problem, "static_max") == (8, 32, 64)
+    assert final(problem, "static_min") == (1, 4, 8)
+    assert final(problem, "static_default") == (2, 8, 16)  # 11 million weights
+    assert final(problem, "fixed") == (3, 12, 24)
+
+
+def test_autoscalers(problem, tmp_path):
+    assert scores(problem, "threshold", cooldown=0, low=100.0, high=100.0)["restarts"] == 1.0  # from two GPUs to one, and no further
+    assert final(problem, "threshold", cooldown=0, low=0.0, high=1.0)[0] == 8  # busy, and late as long as large batches bring little
+    in_time = prepared(tmp_path, sla_from="configuration", sla={"time_max": 1e6})
+    assert final(in_time, "threshold", cooldown=0, low=0.0, high=1.0)[0] == 2
+    assert final(problem, "horizontal", target=1.0, cooldown=0)[0] == 8
+    assert scores(problem, "horizontal", target=1.0, cooldown=3)["restarts"] == 5.0  # in 20 intervals, the first one measured before
+    assert final(problem, "options")[0] == 2  # balanced stays
+
+
+def test_random_actions_differ_by_seed_and_not_by_run(problem):
+    first, again, other = (scores(problem, "random", seed=seed) for seed in (1, 1, 2))
+    assert first == again != other
+
+
+def test_a_policy_that_sees_the_vector_is_asked_for_actions(problem):
+    class Keep:
+        def reset(self, unit):
+            self.unit = unit
+
+        def act(self, observation, mask):
+            assert observation.shape == (26,) and mask.shape == (27,) and mask[13]
+            return 13
+
+    outcome = problem.rollout(Keep(), problem.units("test")[0])
+    assert outcome.scores["restarts"] == 0
+    assert set(outcome.details) == set(STUDY.details)
+    history = outcome.details["performance_metrics"]
+    assert list(history["step"]) == list(range(20)) and history["time_so_far"].is_monotonic_increasing
+
+
+def test_the_papers_space_keeps_the_memory(tmp_path):
+    problem = prepared(tmp_path, environment={"space": "paper9"})
+    for target in ("random", "static_max", "oracle_dynamic", "goodput_greedy"):
+        outcome = problem.rollout(rule(problem, target), problem.units("test")[0])
+        assert set(outcome.details["allocation_history"]["memory_gb"]) == {32.0}
+        assert outcome.scores["regret"] >= -1e-9 and "sla_metrics" not in outcome.details
+
+
+def test_noise_is_the_units_own(tmp_path):
+    problem = prepared(tmp_path, environment={"time_noise": 0.05}, replicates={"test": 2})
+    times = [scores(problem, "static_start", unit)["time"] for unit in range(8)]
+    assert len(set(times)) == 8 and times == [scores(problem, "static_start", unit)["time"] for unit in range(8)]
+
+
+def test_a_job_is_fitted_to_its_logs(tmp_path, repository, monkeypatch):
+    monkeypatch.chdir(repository)
+    job = {"name": "fitted", "step": None, "logs": ["resources/step_times/synthetic.csv"]}
+    scenario = validate(CloudScenario, {**EXAMPLE, "job": job})
+    (tmp_path / "part.yaml").write_text(yaml.safe_dump(dict(prepare.parts(scenario)["fit_performance"].values)))
+    prepare.fit_performance(tmp_path / "part.yaml", tmp_path / "model.json")
+    report = json.loads((tmp_path / "model.json").read_text())
+    assert report["rows"] == 44 and report["left_out"]["placements"] == 11
+    assert report["parameters"]["b_c"] == pytest.approx(STEP["b_c"], rel=0.05)
+    assert prepare.requires(scenario) == []
+    foreign = validate(CloudScenario, {**EXAMPLE, "job": job | {"logs": ["cloud_logs/log.csv"]}})
+    assert [need.path for need in prepare.requires(foreign)] == [Path("cloud_logs/log.csv")]
+
+
+@pytest.mark.parametrize(
+    ("changed", "told"),
+    [
+        ({"environment": {"interval": 3.0}}, "environment.interval"),
+        ({"environment": {"interval": 1e-4}}, "at most 10,000"),
+        ({"start": {"gpu_count": 9}}, "start.gpu_count"),
+        ({"start": {"memory_gb": 65}}, "start.memory_gb"),
+        ({"resource": {"gpu_count_min": 0}}, "resource.gpu_count_min"),
+    ],
+)
+def test_mistakes_that_types_cannot_see(changed, told):
+    assert any(told in str(error) for error in check(example_scenario(**changed)))
+    assert list(check(example_scenario())) == []
+
+
+@pytest.mark.parametrize(
+    ("changed", "told"),
+    [
+        ({"job": {"logs": ["a.csv"]}}, "either 'step' or 'logs'"),
+        ({"preferences": ["cheap"]}, "preferences"),
+        ({"preferences": ["cost", "cost"]}, "each once"),
+        ({"sla": {"time_max": -1.0}}, "sla.time_max"),
+        ({"resource": {"cost_per_gpu": 1.0}}, "did you mean 'cost_per_gpu_hour'"),
+        ({"job": {"gradient_noise": []}}, "gradient_noise"),
+    ],
+)
+def test_mistakes_in_values_are_told(changed, told):
+    with pytest.raises(UserError, match=told):
+        example_scenario(**changed)
