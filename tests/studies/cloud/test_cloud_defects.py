@@ -1,0 +1,104 @@
+"""What docs/errata.md says of SLA-MORL's program, each defect by the one switch that shows it, and the ledger's numbers."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from schedlab.config.claims import read_claims
+from schedlab.studies.cloud.allocation import KEEP, Allocation, ResourceConfig, moved
+from schedlab.studies.cloud.cost import percent
+from schedlab.studies.cloud.env import CloudReplayEnv
+from schedlab.studies.cloud.example import example_replay
+from schedlab.studies.cloud.oracle import towards
+from schedlab.studies.cloud.published import step, trimmed
+from schedlab.studies.cloud.reward import Transition, reference_reward
+from schedlab.studies.cloud.sla import SLAConfig
+from schedlab.studies.cloud.state import CloudEnvironmentState, StateSwitches
+
+LIMITS = ResourceConfig(), SLAConfig()
+BAD = {"epoch": 1, "time_so_far": 1800.0, "cost_so_far": 0.9, "throughput": 100.0, "memory_used_gb": 100.0, "cpu_percent": 0.0}
+GOOD = {"epoch": 2, "time_so_far": 100.0, "cost_so_far": 0.1, "throughput": 2000.0, "memory_used_gb": 10.0, "cpu_percent": 75.0}
+REFERENCE_PRICES = {"cost_per_gpu_hour": 10.0, "cost_per_cpu_hour": 3.0, "cost_per_gb_hour": 2.0}
+
+
+def state(*records: dict[str, float], **switches: bool) -> CloudEnvironmentState:
+    """The state after records."""
+    found = CloudEnvironmentState(*LIMITS, StateSwitches(**switches))
+    for record in records:
+        found.update(record)
+    return found
+
+
+def test_severities_stay_after_recovery():
+    worst = state(BAD, GOOD, keep_severities=True).vector()[16:22]
+    assert worst.tolist() == pytest.approx([1, 1, 0.944444, 0.5625, 1, 1], abs=1e-5)
+    assert state(BAD, GOOD).vector()[16:20].tolist() == [0, 0, 0, 0]
+
+
+def test_memory_in_use_is_divided_by_itself():
+    record = GOOD | {"memory_gb": 40.0}
+    assert state(record, memory_used_only=True).memory_util == 1.0
+    assert state(record).memory_util == 0.25
+
+
+def test_four_components_are_empty():
+    assert state(GOOD, empty_components=True).vector()[22:].tolist() == [0, 0, 0, 0]
+    assert state(GOOD | {"total_epochs": 4}).vector()[22] > 0
+
+
+def test_idle_gpus_are_never_trimmed():
+    idle = GOOD | {"gpu_utilization_0": 50.0, "gpu_utilization_1": 1.0, "gpu_utilization_2": 0.0}
+    allocation = Allocation(3, 8, 32)
+    assert step(KEEP, allocation, [idle], "cost", LIMITS, compat=True).allocation == allocation
+    assert step(KEEP, allocation, [idle], "cost", LIMITS, compat=False).allocation.gpu_count == 1
+    assert trimmed(allocation, {"gpu_utilization_0": 0.0, "gpu_utilization_1": 1.0}).gpu_count == 1
+
+
+def largest_price_term() -> float:
+    """The part of the published reward that one step of all three resources makes, before weighting."""
+    prices = ResourceConfig()
+    before = Allocation(4, 16, 32)
+    after = moved(before, 26, prices)
+    found = Transition(prices.hourly_price(*before), prices.hourly_price(*after), (), 5, 0.8, 0.8, 1.0, True)
+    return -reference_reward("balanced", found).cost
+
+
+def test_the_price_drowns_all_else():
+    met = Transition(0.0, 0.0, (), 1, 0.8, 0.8, 1.0, False)
+    assert largest_price_term() == 760.0
+    assert reference_reward("balanced", met).sla == 22.5
+
+
+def published_total(preference: str, goal: str) -> tuple[float, float]:
+    """Sum of the published reward, and the training time (s), of going to the smallest or largest allocation."""
+    env = CloudReplayEnv(example_replay(environment={"reward": "reference"}, resource=REFERENCE_PRICES), preference)
+    fits = np.flatnonzero(env.replay.fits)
+    target = np.int64(fits[0] if goal == "smallest" else fits[-1])
+    env.reset(seed=0)
+    total, over = 0.0, False
+    while not over:
+        _, reward, over, _, _ = env.step(int(towards(env.replay, np.int64(env.here), target)))
+        total += reward
+    return total, env.time
+
+
+@pytest.mark.parametrize("preference", ["balanced", "cost", "time", "resource"])
+def test_shrinking_is_rewarded_even_where_time_counts_most(preference):
+    small, large = published_total(preference, "smallest"), published_total(preference, "largest")
+    assert small[0] > large[0] + 100
+    assert small[1] > 1.2 * large[1]
+
+
+def test_percentages_under_a_dollar():
+    assert percent(0.10 - 0.20, 0.20) == pytest.approx(-50.0)
+    assert (0.10 - 0.20) / max(1, 0.20) == pytest.approx(-0.10)  # as published: a fraction of at least a dollar
+
+
+def test_the_ledger_holds_what_the_code_gives(repository):
+    claims = {claim.id: claim for claim in read_claims(repository / "conf", "cloud")["cloud"].claims}
+    assert claims["price-term"].ours_reference == largest_price_term()
+    assert claims["severity-after-recovery"].ours_reference == state(BAD, GOOD, keep_severities=True).status["time"].severity
+    assert claims["severity-after-recovery"].ours_repaired == state(BAD, GOOD).status["time"].severity
+    assert claims["memory-utilisation"].ours_repaired == state(GOOD | {"memory_gb": 40.0}).memory_util
+    assert {claims[name].status for name in ("time-reduction", "cost-reduction", "sla-improvement", "exploration")} == {"open"}
