@@ -1,0 +1,63 @@
+"""The cloud study through the workflow: jobs pinned and fitted, every rule scored against the best plan, the same bytes each time."""
+
+from __future__ import annotations
+
+import json
+import shutil
+
+import pandas as pd
+import pytest
+from checkouts import Checkout, copy_repository
+
+from schedlab.studies.cloud.rules import RULES
+from small_conf import write_scales
+
+SCENARIOS = ("synthetic", "cifar10")
+SMALL = ("all", "--config", "scale=small")
+
+
+@pytest.fixture
+def checkout(repository, tmp_path) -> Checkout:
+    """The shipped cloud study alone, with a job that is fitted and one that is pinned."""
+    made = copy_repository(repository, tmp_path / "cloud")
+    conf, shipped = made.folder / "conf", repository / "conf"
+    scenarios = [f"scenario/cloud/{name}.yaml" for name in ("_base", *SCENARIOS)]
+    for name in ("config.yaml", "study/cloud.yaml", "figure/theme.yaml", *scenarios):
+        (conf / name).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(shipped / name, conf / name)
+    for group in ("training_job", "prices"):
+        shutil.copytree(shipped / group, conf / group)
+    write_scales(conf, "cloud", "small")
+    return made
+
+
+def test_a_small_run_scores_every_rule_and_gives_the_same_bytes_each_time(checkout):
+    checkout.run(*SMALL)
+    made = checkout.hashes()
+    folder = checkout.folder / "results/small/cloud"
+    scores = pd.read_parquet(folder / "scores.parquet")
+    assert set(scores["scenario"]) == set(SCENARIOS)
+    assert set(scores["policy"]) == set(RULES) - {"fixed"}
+    regret = scores[scores["metric"] == "regret"]
+    assert regret["value"].min() >= -1e-9
+    assert regret[regret["policy"] == "oracle_dynamic"]["value"].max() < 1e-9
+    assert regret[regret["policy"] == "random"].groupby("policy_seed").size().to_dict() == {0: 16, 1: 16, 2: 16}
+    models = [json.loads(path.read_text()) for path in sorted(folder.glob("inputs/fit_performance-*/model.json"))]
+    assert sorted(model["rows"] for model in models) == [0, 44]
+    history = pd.read_parquet(folder / "details/allocation_history.parquet")
+    assert {"episode", "step", "action_description"} <= set(history.columns)
+    checkout.edit("conf/prices/realistic.yaml", "cost_per_gpu_hour: 2.5", "cost_per_gpu_hour: 2.6")
+    expected = {f"{rule} {name}" for rule in ("solve_oracle",) for name in SCENARIOS} | {f"evaluate {name}/rules" for name in SCENARIOS}
+    assert checkout.jobs(*SMALL) == {*expected, "summarise cloud", "draw_cloud", "index_figures"}
+    checkout.edit("conf/prices/realistic.yaml", "cost_per_gpu_hour: 2.6", "cost_per_gpu_hour: 2.5")
+    shutil.rmtree(checkout.folder / "results")
+    checkout.run(*SMALL, cores=1)
+    assert checkout.hashes() == made
+
+
+def test_mistakes_in_a_scenario_are_told_with_file_and_key(checkout):
+    checkout.edit("conf/scenario/cloud/synthetic.yaml", "name: synthetic", "name: synthetic\nenvironment: {interval: 7.0}")
+    checkout.edit("conf/training_job/cifar10.yaml", "epochs: 20.0", "epoch: 20.0")
+    output = checkout.run(*SMALL, "--dry-run", status=1)
+    assert "environment.interval" in output and "no whole number of intervals" in output
+    assert "unknown key 'epoch'" in output and "did you mean 'epochs'?" in output and "Traceback" not in output
