@@ -14,7 +14,10 @@ ENVIRONMENTS = {
     "schedlab/Hetero-v0": "schedlab.studies.hetero.env:make",
     "schedlab/MoCloudReplay-v0": "schedlab.studies.cloud.env:make_vector_reward",
 }
-VECTOR_FORMS = {"schedlab/Batch-v0": "schedlab.studies.batch.env_vector:make"}  # what gymnasium.make_vec makes
+VECTOR_FORMS = {  # what gymnasium.make_vec makes
+    "schedlab/Batch-v0": "schedlab.studies.batch.env_vector:make",
+    "schedlab/CloudReplay-v0": "schedlab.studies.cloud.env_vector:make",
+}
 
 for _name, _entry_point in ENVIRONMENTS.items():
     if _name not in gymnasium.registry:

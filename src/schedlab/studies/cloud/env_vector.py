@@ -1,0 +1,204 @@
+"""The vectorised replay environment: many training jobs in one process, stepped together by array operations."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+from gymnasium.utils import seeding
+from gymnasium.vector import AutoresetMode, VectorEnv
+from gymnasium.vector.utils import batch_space
+
+from schedlab.config.errors import UserError
+from schedlab.studies.cloud.allocation import ACTIONS, PAPER_ACTIONS
+from schedlab.studies.cloud.env import ENVIRONMENT, MOST_FAILURES, weights_of
+from schedlab.studies.cloud.observe import (
+    COST,
+    COST_MET,
+    COST_SEVERITY,
+    EPOCH_TIME,
+    PROGRESS,
+    TIME,
+    TIME_LEFT,
+    TIME_MET,
+    TIME_SEVERITY,
+    component_numbers,
+)
+from schedlab.studies.cloud.replay import SECONDS, Replay
+from schedlab.studies.cloud.sla import ITEMS
+from schedlab.studies.cloud.state import SIZE
+
+
+class CloudReplayVectorEnv(VectorEnv):
+    """A number of CloudReplayEnv side by side; each does what a CloudReplayEnv of its seed does, number i of seed s that of seed s + i.
+
+    Observations (N, 26 or 21) float32, actions (N,), rewards (N,) float64; `action_masks` is (N, 27 or 9). A job that ends is replaced by a
+    new one in the same step: `final_obs` and `final_info` (its scores) tell how it ended. Only the scalar reward without adapted weights.
+    Raises UserError for another reward.
+    """
+
+    def __init__(self, replay: Replay, num_envs: int = 1, preference: str = "balanced", seed: int | None = None) -> None:
+        settings = replay.scenario.environment
+        if num_envs < 1:
+            raise UserError(f"{num_envs} environments", where="num_envs", expected="at least 1")
+        if settings.reward != "scalar" or settings.adaptive:
+            raise UserError(
+                "the reward is not the scalar one", where=ENVIRONMENT, remedy="step single environments, or take reward: scalar"
+            )
+        self.num_envs, self.replay, self.settings, self.weights = num_envs, replay, settings, weights_of(preference)
+        self.metadata = {"render_modes": [], "autoreset_mode": AutoresetMode.SAME_STEP}
+        self.actions = np.array(PAPER_ACTIONS if settings.space == "paper9" else range(ACTIONS))
+        self._components = component_numbers(settings.space)
+        size = len(self._components) if self._components else SIZE
+        self.single_observation_space = gym.spaces.Box(0.0, 1.0, (size,), np.float32)
+        self.single_action_space = gym.spaces.Discrete(len(self.actions))
+        self.observation_space = batch_space(self.single_observation_space, num_envs)
+        self.action_space = batch_space(self.single_action_space, num_envs)
+        tables, grid = replay.tables, replay.lattice
+        self._rows = np.stack([tables.rows[False], tables.rows[True]])
+        self._severity, self._met = (np.array([values[False], values[True]]) for values in (tables.severity, tables.met))
+        self._following = grid.following[:, self.actions]
+        self._gpus = grid.allocations[:, 0]
+        self._seed = seed
+        self._rngs: list[np.random.Generator] = []
+        self._totals = {
+            name: np.zeros(num_envs) for name in ("time", "cost", "waste", "gpu_hours", "severity", "restarts", "failures", "met")
+        }
+        self.here, self.interval = np.zeros(num_envs, dtype=np.int64), np.zeros(num_envs, dtype=np.int64)
+        self.price_factor = np.ones(num_envs)
+        self._observed = np.zeros((num_envs, SIZE), np.float32)
+
+    def reset(
+        self, *, seed: int | Sequence[int | None] | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[np.ndarray, dict[str, Any]]:
+        """Submit every job anew; the first reset uses the construction's seed."""
+        del options
+        seed = self._seed if seed is None else seed
+        self._seed = None
+        seeds = list(seed) if isinstance(seed, Sequence) else [None if seed is None else seed + place for place in range(self.num_envs)]
+        if len(seeds) != self.num_envs:
+            raise ValueError(f"{len(seeds)} seeds for {self.num_envs} environments")
+        first = not self._rngs
+        self._rngs = [
+            seeding.np_random(own)[0] if first or own is not None else rng
+            for own, rng in zip(seeds, self._rngs or [None] * self.num_envs, strict=True)
+        ]
+        self._begin(np.arange(self.num_envs))
+        return self._observation(), {}
+
+    def step(self, actions: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, dict[str, Any]]:
+        """Take an action in every job and train for an interval."""
+        replay, totals, before = self.replay, self._totals, self.here
+        here = self.here = self._following[before, np.asarray(actions)]
+        changed, fits = here != before, replay.fits[here]
+        seconds = np.where(fits, replay.seconds[self.interval, here] * self._noise(fits), self.settings.out_of_memory)
+        seconds = seconds + np.where(changed, replay.restart, 0.0)
+        dollars = seconds * (replay.price[here] * self.price_factor) / SECONDS
+        waste = np.where(fits, (1.0 - replay.busy[here]) / replay.intervals, 0.0)
+        self.interval = self.interval + fits
+        gpu_hours = self._gpus[here] * seconds / SECONDS
+        added = {"time": seconds, "cost": dollars, "waste": waste, "gpu_hours": gpu_hours, "restarts": changed, "failures": ~fits}
+        for name, more in added.items():
+            totals[name] += more
+        self._see(seconds, fits)
+        weights = self.weights
+        rewards = (
+            weights["time"] * (-seconds / replay.time_ref) + weights["cost"] * (-dollars / replay.cost_ref) - weights["resource"] * waste
+        )
+        ended = self.interval >= replay.intervals
+        cut = (totals["failures"] >= MOST_FAILURES) & ~ended
+        final: dict[str, Any] = {}
+        if (over := np.flatnonzero(ended | cut)).size:
+            observed = self._observation()
+            for place in over.tolist():
+                final = self._add_info(final, {"final_obs": observed[place], "final_info": {"scores": self.scores(place)}}, place)
+            self._begin(over)
+        return self._observation(), rewards, ended, cut, final
+
+    def action_masks(self) -> np.ndarray:
+        """Return True for each action that leaves the job the memory it needs, (N, 27 or 9)."""
+        return self.replay.allowed[self.here][:, self.actions]
+
+    def scores(self, place: int) -> dict[str, float]:
+        """Return what the episode of one place is scored by so far, as CloudReplayEnv.scores does."""
+        total = {name: float(values[place]) for name, values in self._totals.items()}
+        of = {"time": total["time"] / self.replay.time_ref, "cost": total["cost"] / self.replay.cost_ref, "resource": total["waste"]}
+        return {
+            "objective": sum(weight * of[name] for name, weight in self.weights.items()),
+            **{name: total[name] for name in ("time", "cost", "gpu_hours", "waste")},
+            "sla_met": total["met"],
+            "severity": total["severity"] / total["time"] if total["time"] else 0.0,
+            "restarts": total["restarts"],
+            "out_of_memory": total["failures"],
+        }
+
+    def _begin(self, places: np.ndarray) -> None:
+        self.here[places], self.interval[places], self.price_factor[places] = self.replay.lattice.start, 0, 1.0
+        for values in self._totals.values():
+            values[places] = 0.0
+        self._totals["met"][places] = len(ITEMS)
+        self._observed[places] = self.replay.tables.first
+
+    def _noise(self, fits: np.ndarray) -> np.ndarray | float:
+        """Factors on the intervals' times, and the walk of the prices, each from the job's own generator in the order of CloudReplayEnv."""
+        sigma, walk = self.settings.time_noise, self.settings.price_walk
+        if not sigma and not walk:
+            return 1.0
+        factors = np.ones(self.num_envs)
+        for place, rng in enumerate(self._rngs):
+            if sigma and fits[place]:
+                factors[place] = math.exp(sigma * rng.standard_normal() - sigma * sigma / 2)
+            if walk:
+                self.price_factor[place] *= math.exp(walk * rng.standard_normal())
+        return factors
+
+    def _see(self, seconds: np.ndarray, fits: np.ndarray) -> None:
+        """Fill in the state vectors after an interval, and count what is met and how severely it is not."""
+        sla, totals, kind = self.replay.sla, self._totals, fits.astype(np.int64)
+        observed = self._rows[kind, self.here]
+        progress = self.interval / self.replay.intervals
+        late, dear = _excess(totals["time"], sla.time_max), _excess(totals["cost"], sla.cost_max)
+        left = np.divide(totals["time"] * (1.0 - progress), progress, out=np.zeros(self.num_envs), where=progress > 0)
+        filled = {
+            PROGRESS: progress,
+            TIME: _share(totals["time"], sla.time_max),
+            COST: _share(totals["cost"], sla.cost_max),
+            TIME_MET: late <= 0.0,
+            COST_MET: dear <= 0.0,
+            TIME_SEVERITY: late,
+            COST_SEVERITY: dear,
+            TIME_LEFT: _share(left, sla.time_max),
+            EPOCH_TIME: _share(seconds / self.settings.interval, sla.time_max),
+        }
+        for column, values in filled.items():
+            observed[:, column] = values
+        totals["severity"] += (self._severity[kind, self.here] + late + dear) * seconds
+        totals["met"] = self._met[kind, self.here] + (late <= 0.0) + (dear <= 0.0)
+        self._observed = observed
+
+    def _observation(self) -> np.ndarray:
+        return self._observed[:, self._components] if self._components else self._observed.copy()
+
+
+def _share(values: np.ndarray, limit: float) -> np.ndarray:
+    """Values as shares of a limit, at most 1; of a limit of 0, 0 or 1."""
+    return np.minimum(1.0, values / limit) if limit > 0 else (values > 0).astype(float)
+
+
+def _excess(values: np.ndarray, limit: float) -> np.ndarray:
+    """Severities of values that should stay at or below a limit."""
+    if limit <= 0:
+        return (values > limit).astype(float)
+    return np.where(values <= limit, 0.0, np.minimum(1.0, (values - limit) / limit))
+
+
+def make(replay: Replay | None = None, num_envs: int = 1, preference: str = "balanced", seed: int | None = None) -> CloudReplayVectorEnv:
+    """Return the vectorised environment of a replay; without one, of the example (`example.example_replay`)."""
+    if replay is None:
+        from schedlab.studies.cloud.example import example_replay
+
+        replay = example_replay()
+    return CloudReplayVectorEnv(replay, num_envs, preference, seed)

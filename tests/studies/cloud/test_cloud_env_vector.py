@@ -1,0 +1,59 @@
+"""The vectorised environment does what single ones do, bit for bit."""
+
+from __future__ import annotations
+
+import gymnasium
+import numpy as np
+import pytest
+
+from schedlab.config.errors import UserError
+from schedlab.studies.cloud.env import ENVIRONMENT, CloudReplayEnv
+from schedlab.studies.cloud.env_vector import CloudReplayVectorEnv, make
+from schedlab.studies.cloud.example import example_replay
+
+CASES = {
+    "plain": {},
+    "paper": {"environment": {"space": "paper9"}},
+    "noise": {"environment": {"time_noise": 0.05, "price_walk": 0.1}},
+    "little memory": {"start": {"gpu_count": 8, "memory_gb": 16}},
+    "limits of 0": {"sla_from": "configuration", "sla": {"time_max": 0.0, "cost_max": 0.0, "throughput_min": 0.0}},
+}
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_each_place_does_what_a_single_environment_does(case):
+    replay, places = example_replay(**CASES[case]), 3
+    many = CloudReplayVectorEnv(replay, places, "time")
+    single = [CloudReplayEnv(replay, "time") for _ in range(places)]
+    observations, _ = many.reset(seed=7)
+    alone = [env.reset(seed=7 + place)[0] for place, env in enumerate(single)]
+    assert np.array_equal(observations, np.stack(alone))
+    rng = np.random.default_rng(0)
+    for _ in range(50):
+        actions = rng.integers(many.single_action_space.n, size=places)
+        assert np.array_equal(many.action_masks(), np.stack([env.replay.allowed[env.here][list(env.actions)] for env in single]))
+        observations, rewards, ended, cut, infos = many.step(actions)
+        for place, env in enumerate(single):
+            observation, reward, over, truncated, info = env.step(int(actions[place]))
+            assert (rewards[place], ended[place], cut[place]) == (pytest.approx(reward, abs=1e-15), over, truncated)
+            if over or truncated:
+                assert np.array_equal(infos["final_obs"][place], observation)
+                told = infos["final_info"]["scores"]
+                assert {name: values[place] for name, values in told.items() if not name.startswith("_")} == info["scores"]
+                observation, _ = env.reset()
+            assert np.array_equal(observations[place], observation)
+
+
+def test_gymnasium_makes_it():
+    env = gymnasium.make_vec(f"schedlab.environments:{ENVIRONMENT}", num_envs=4, vectorization_mode="vector_entry_point")
+    observations, _ = env.reset(seed=0)
+    assert observations.shape == (4, 26) and env.observation_space.contains(observations)
+
+
+def test_what_it_does_not_do_is_told():
+    with pytest.raises(UserError, match="at least 1"):
+        make(num_envs=0)
+    with pytest.raises(UserError, match="not the scalar one"):
+        make(example_replay(environment={"reward": "reference"}))
+    with pytest.raises(ValueError, match="2 seeds for 3"):
+        make(num_envs=3).reset(seed=[1, 2])
