@@ -114,10 +114,10 @@ class CloudReplayEnv(gym.Env[np.ndarray, int]):
         objectives = dict(zip(OBJECTIVES, parts, strict=True))
         done = self.interval >= self.replay.intervals
         info: dict[str, Any] = {"record": self._record(seconds, fits), "objectives": objectives, "changed": changed}
-        if done:
+        cut = self.failures >= MOST_FAILURES and not done
+        if done or cut:
             info["scores"] = self.scores()
-        reward = self._reward(objectives, before, compliance)
-        return self._observation(), reward, done, self.failures >= MOST_FAILURES and not done, info
+        return self._observation(), self._reward(objectives, before, compliance), done, cut, info
 
     def _seconds(self) -> float:
         """Time of the interval on the allocation held, with its noise."""
