@@ -12,6 +12,7 @@ from checkouts import Checkout, copy_repository
 from schedlab.studies.cloud.rules import RULES
 from small_conf import write_scales
 
+LEARNED = "reinforce-cifar10"
 SCENARIOS = ("synthetic", "cifar10")
 SMALL = ("all", "--config", "scale=small")
 
@@ -22,12 +23,15 @@ def checkout(repository, tmp_path) -> Checkout:
     made = copy_repository(repository, tmp_path / "cloud")
     conf, shipped = made.folder / "conf", repository / "conf"
     scenarios = [f"scenario/cloud/{name}.yaml" for name in ("_base", *SCENARIOS)]
-    for name in ("config.yaml", "study/cloud.yaml", "figure/theme.yaml", *scenarios):
+    learned = [f"policy/cloud/{LEARNED}.yaml", "learner/cloud/reinforce.yaml"]
+    for name in ("config.yaml", "study/cloud.yaml", "figure/theme.yaml", *scenarios, *learned):
         (conf / name).parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(shipped / name, conf / name)
     for group in ("training_job", "prices"):
         shutil.copytree(shipped / group, conf / group)
     write_scales(conf, "cloud", "small")
+    made.edit("conf/scale/small.yaml", "    seeds: [0, 1, 2]", "    seeds: [0, 1]")
+    made.edit("conf/scale/small.yaml", "    episodes: 9600", "    episodes: 128")
     return made
 
 
@@ -37,17 +41,18 @@ def test_a_small_run_scores_every_rule_and_gives_the_same_bytes_each_time(checko
     folder = checkout.folder / "results/small/cloud"
     scores = pd.read_parquet(folder / "scores.parquet")
     assert set(scores["scenario"]) == set(SCENARIOS)
-    assert set(scores["policy"]) == set(RULES) - {"fixed"}
+    assert set(scores["policy"]) == (set(RULES) - {"fixed"}) | {LEARNED}
     regret = scores[scores["metric"] == "regret"]
     assert regret["value"].min() >= -1e-9
     assert regret[regret["policy"] == "oracle_dynamic"]["value"].max() < 1e-9
-    assert regret[regret["policy"] == "random"].groupby("policy_seed").size().to_dict() == {0: 16, 1: 16, 2: 16}
+    assert regret[regret["policy"] == "random"].groupby("policy_seed").size().to_dict() == {0: 16, 1: 16}
     models = [json.loads(path.read_text()) for path in sorted(folder.glob("inputs/fit_performance-*/model.json"))]
     assert sorted(model["rows"] for model in models) == [0, 44]
     history = pd.read_parquet(folder / "details/allocation_history.parquet")
     assert {"episode", "step", "action_description"} <= set(history.columns)
     checkout.edit("conf/prices/realistic.yaml", "cost_per_gpu_hour: 2.5", "cost_per_gpu_hour: 2.6")
-    expected = {f"{rule} {name}" for rule in ("solve_oracle",) for name in SCENARIOS} | {f"evaluate {name}/rules" for name in SCENARIOS}
+    expected = {f"solve_oracle {name}" for name in SCENARIOS} | {f"evaluate {name}/rules" for name in SCENARIOS}
+    expected |= {f"learn {LEARNED}/0", f"learn {LEARNED}/1", "evaluate cifar10/learned"}
     assert checkout.jobs(*SMALL) == {*expected, "summarise cloud", "draw_cloud", "index_figures"}
     checkout.edit("conf/prices/realistic.yaml", "cost_per_gpu_hour: 2.6", "cost_per_gpu_hour: 2.5")
     shutil.rmtree(checkout.folder / "results")

@@ -9,7 +9,7 @@ from pydantic import Field, model_validator
 
 from schedlab.config.errors import UserError
 from schedlab.config.schema import Settings, section, setting
-from schedlab.config.settings import MOST, ScenarioSettings, Seeds, distinct
+from schedlab.config.settings import LONGEST, MOST, ScenarioSettings, Seeds, distinct
 from schedlab.studies.cloud.allocation import ResourceConfig
 from schedlab.studies.cloud.goodput import PipelineSettings, StepParameters
 from schedlab.studies.cloud.sla import SLAConfig
@@ -126,6 +126,7 @@ class CloudScale(Settings):
 
     random_episodes: int = setting(30, doc="episodes of random actions that the regret is normalised by", ge=1, le=MOST)
     seeds: Seeds = setting((0, 1, 2), doc="repetitions of rules and policies that draw", min_length=1)
+    episodes: int = setting(6400, doc="episodes of each preference that a policy learns on", ge=1, le=LONGEST)
 
 
 def check(scenario: CloudScenario) -> Iterator[UserError]:

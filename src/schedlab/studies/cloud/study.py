@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from schedlab.config.contract import Study
+from schedlab.config.contract import Learner, Study
 from schedlab.studies.cloud import prepare
+from schedlab.studies.cloud.learner_settings import LEARNER_SETTINGS
 from schedlab.studies.cloud.problem import DETAILS, METRICS
 from schedlab.studies.cloud.rules import RULE_SETTINGS, RULES
 from schedlab.studies.cloud.settings import RESULTS_VERSION, CloudScale, CloudScenario, check
@@ -18,6 +19,12 @@ def _commands(commands: Any) -> None:
     add_commands(commands)
 
 
+def _reinforce() -> Learner:
+    from schedlab.studies.cloud.learner_reinforce import ReinforceLearner
+
+    return ReinforceLearner()
+
+
 STUDY = Study(
     name="cloud",
     question="how many GPUs, CPUs and GB for this training job, under cost, time and SLA?",
@@ -26,8 +33,8 @@ STUDY = Study(
     scale=CloudScale,
     metrics=METRICS,
     rules=RULES,
-    learners={},
-    learner_settings={},
+    learners={"reinforce": _reinforce},
+    learner_settings=LEARNER_SETTINGS,
     figures={},
     parts=prepare.parts,
     problem_part=prepare.problem_values,

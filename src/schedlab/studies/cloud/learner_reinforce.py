@@ -1,0 +1,231 @@
+"""REINFORCE on replayed training jobs, a network for each preference; episodes run side by side.
+
+The published program records log-probabilities without gradients, so that no update ever happens. Here the gradient is kept, the mean
+return of the episodes side by side from the same interval on is the baseline, and invalid actions are masked.
+Source: R. Williams 1992; specification of the study cloud, A9, A14 (1) and B4.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import torch
+
+from schedlab.config.contract import Curve, LearnPaths, PolicySpec, Unit
+from schedlab.config.errors import UserError
+from schedlab.config.hashes import content_hash
+from schedlab.config.schema import validate
+from schedlab.config.seeds import derive_seed, generator
+from schedlab.learning.adam import Adam
+from schedlab.learning.checkpoints import load_module, module_arrays, read_checkpoint, write_checkpoint
+from schedlab.learning.reinforce import entropy
+from schedlab.learning.seeding import torch_stream, use_one_thread
+from schedlab.studies.cloud.env_vector import CloudReplayVectorEnv
+from schedlab.studies.cloud.learner_settings import ReinforceSettings
+from schedlab.studies.cloud.problem import CloudProblem, preference_of
+
+if TYPE_CHECKING:
+    from torch import nn
+
+KIND, PROGRESS = "cloud-reinforce", "cloud-reinforce-progress"
+
+
+def build_network(observation: int, actions: int, hidden: int, seed: int, preference: str) -> nn.Sequential:
+    """Return the network of a preference: two hidden layers; its first parameters hang from seed and name."""
+    with torch_stream(seed, "network", preference):
+        layers = (torch.nn.Linear(observation, hidden), torch.nn.Linear(hidden, hidden), torch.nn.Linear(hidden, actions))
+    return torch.nn.Sequential(layers[0], torch.nn.ReLU(), layers[1], torch.nn.ReLU(), layers[2])
+
+
+def masked_logs(logits: torch.Tensor, masks: torch.Tensor) -> torch.Tensor:
+    """Return log-probabilities; those of invalid actions (mask False) are very low."""
+    return torch.log_softmax(torch.where(masks, logits, torch.full_like(logits, -1e9)), dim=-1)
+
+
+class PreferencePolicy:
+    """A learned policy: the network of the unit's preference, its most probable action."""
+
+    def __init__(self, networks: Mapping[str, nn.Sequential]) -> None:
+        self.networks, self._network = networks, next(iter(networks.values()))
+
+    def reset(self, unit: Unit) -> None:
+        """Take the network of the unit's preference. Raises UserError where none was learned."""
+        preference = preference_of(unit)
+        if preference not in self.networks:
+            known = ", ".join(self.networks)
+            raise UserError(f"the policy knows no preference {preference}", where="learned policy", expected=f"one of {known}")
+        self._network = self.networks[preference]
+
+    @torch.no_grad()
+    def act(self, observation: np.ndarray, mask: np.ndarray) -> int:
+        """Return the most probable action that the mask allows."""
+        logits = self._network(torch.from_numpy(observation)[None])
+        return int(masked_logs(logits, torch.from_numpy(mask)[None])[0].argmax())
+
+
+class ReinforceLearner:
+    """Learns each preference of the problems' training units on its own. Resumes bit for bit."""
+
+    def learn(self, problems: Mapping[str, CloudProblem], spec: PolicySpec, seed: int, paths: LearnPaths, curve: Curve) -> None:
+        """Learn phase after phase, each with a fresh Adam, and write the final parameters.
+
+        Raises UserError where scenarios differ in their spaces or have no training unit.
+        """
+        use_one_thread()
+        run = _Run(problems, spec, seed, paths)
+        run.learn()
+        for point in run.points:
+            curve(**point)
+        meta = {"kind": KIND, "hidden": run.settings.hidden, "sizes": run.sizes, "preferences": sorted(run.networks)}
+        write_checkpoint(paths.checkpoint, meta, run.arrays())
+
+    def load(self, checkpoint: Path, problem: CloudProblem) -> PreferencePolicy:
+        """Return the learned policy. Raises UserError where it was learned for other observations or actions."""
+        kept = read_checkpoint(checkpoint, KIND)
+        sizes = _sizes(problem)
+        if list(kept.meta["sizes"]) != sizes:
+            what = f"it was learned for {kept.meta['sizes'][0]} components and {kept.meta['sizes'][1]} actions"
+            raise UserError(what, where=str(checkpoint), expected=f"{sizes[0]} and {sizes[1]}, as in this scenario")
+        networks = {}
+        for name in kept.meta["preferences"]:
+            networks[name] = build_network(*sizes, kept.meta["hidden"], 0, name)
+            load_module(networks[name], kept.group(name), checkpoint)
+        return PreferencePolicy(networks)
+
+
+class _Run:
+    """One learning job: networks and optimisers by preference, and the points of its curves so far."""
+
+    def __init__(self, problems: Mapping[str, CloudProblem], spec: PolicySpec, seed: int, paths: LearnPaths) -> None:
+        self.settings = validate(ReinforceSettings, spec.params)
+        self.problems, self.spec, self.seed, self.progress = problems, spec, seed, paths.progress / "reinforce.zip"
+        sizes = {name: _sizes(problem) for name, problem in problems.items()}
+        first, self.sizes = next(iter(sizes.items()))
+        for name, found in sizes.items():
+            if found != self.sizes:
+                what = f"{found[0]} components are observed and {found[1]} actions offered"
+                raise UserError(what, where=f"scenario {name}", expected=f"{self.sizes[0]} and {self.sizes[1]}, as in scenario {first}")
+        wanted = {preference_of(unit): None for problem in problems.values() for unit in problem.units("train")}
+        if not wanted:
+            raise UserError("no run to learn on", where=f"scenario {first}: replicates.train", expected="1 or more")
+        self.networks = {name: build_network(*self.sizes, self.settings.hidden, seed, name) for name in wanted}
+        if paths.start is not None:
+            parent = read_checkpoint(paths.start, KIND)
+            for name, network in self.networks.items():
+                load_module(network, parent.group(name), paths.start)
+        self.envs: dict[tuple[str, str], CloudReplayVectorEnv] = {}
+        self.points: list[dict[str, Any]] = []
+        self.phase = self.update = 0
+        self.optimizers = self._fresh()
+        values = {"params": self.settings.model_dump(), "phases": [str(phase) for phase in spec.train_on], "seed": seed}
+        self.digest = content_hash(values)
+
+    def learn(self) -> None:
+        """Go on from where an interrupted job of the same values was, to the end of the last phase."""
+        self._resume()
+        for number in range(self.phase, len(self.spec.train_on)):
+            phase = self.spec.train_on[number]
+            updates = -(-phase.steps // self.settings.episodes_per_update)
+            while self.update < updates:
+                scenario = phase.scenarios[self.update % len(phase.scenarios)]
+                for preference in self.networks:
+                    self._step(number, scenario, preference, 1.0 - self.update / updates)
+                self.update += 1
+                if self.update % self.settings.save_every == 0:
+                    self._save()
+            self.phase, self.update = number + 1, 0
+            self.optimizers = self._fresh()
+
+    def arrays(self) -> dict[str, np.ndarray]:
+        """Return the parameters of all networks by `preference/name`."""
+        return {f"{key}/{name}": array for key, network in self.networks.items() for name, array in module_arrays(network).items()}
+
+    def _fresh(self) -> dict[str, Adam]:
+        return {name: Adam(network.parameters(), self.settings.learning_rate) for name, network in self.networks.items()}
+
+    def _env(self, scenario: str, preference: str) -> CloudReplayVectorEnv:
+        if (scenario, preference) not in self.envs:
+            replay = self.problems[scenario].replay
+            self.envs[scenario, preference] = CloudReplayVectorEnv(replay, self.settings.episodes_per_update, preference)
+        return self.envs[scenario, preference]
+
+    def _step(self, phase: int, scenario: str, preference: str, left: float) -> None:
+        """One gradient step of one preference; `left`: share of the phase that is left."""
+        names = ("phase", phase, "update", self.update, preference)
+        network, optimizer = self.networks[preference], self.optimizers[preference]
+        seen, masks, actions, rewards = sample_episodes(self._env(scenario, preference), network, derive_seed(self.seed, *names))
+        returns = discounted(rewards, self.settings.gamma)
+        advantages = returns - returns.mean(axis=1, keepdims=True)
+        scale = float(np.sqrt(np.mean(advantages**2)))
+        advantages = torch.from_numpy((advantages / scale if scale > 0 else advantages).astype(np.float32))
+        logs = masked_logs(network(torch.from_numpy(seen)), torch.from_numpy(masks))
+        chosen = logs.gather(-1, torch.from_numpy(actions)[..., None])[..., 0]
+        loss = -(chosen * advantages).mean() - self.settings.entropy * left * entropy(logs).mean()
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.learning_rate = self.settings.learning_rate * left
+        optimizer.step()
+        if self.update % self.settings.record_every == 0:
+            episode = (self.update + 1) * self.settings.episodes_per_update
+            place = {"step": episode, "episode": episode, "update": self.update + 1, "phase": phase, "scenario": scenario}
+            objective = float(-rewards.sum(axis=0).mean())
+            self.points.append({"metric": f"objective {preference}", "value": objective, **place})
+
+    def _save(self) -> None:
+        meta = {"kind": PROGRESS, "digest": self.digest, "phase": self.phase, "update": self.update, "points": self.points}
+        arrays = self.arrays()
+        for name, optimizer in self.optimizers.items():
+            arrays |= {f"optimizer {name}/{key}": array for key, array in optimizer.arrays().items()}
+        write_checkpoint(self.progress, meta, arrays)
+
+    def _resume(self) -> None:
+        if not self.progress.exists():
+            return
+        try:
+            kept = read_checkpoint(self.progress, PROGRESS)
+        except UserError:
+            return  # damaged: learn from the start
+        if kept.meta["digest"] == self.digest:
+            for name, network in self.networks.items():
+                load_module(network, kept.group(name), self.progress)
+                self.optimizers[name].load(kept.group(f"optimizer {name}"))
+            self.phase, self.update, self.points = kept.meta["phase"], kept.meta["update"], list(kept.meta["points"])
+
+
+def sample_episodes(env: CloudReplayVectorEnv, network: nn.Sequential, seed: int) -> tuple[np.ndarray, ...]:
+    """Run episodes side by side by sampled valid actions; the same ones for the same seed and parameters.
+
+    Returns observations (E, N, size), masks (E, N, actions), actions (E, N) and rewards (E, N) of E intervals and N episodes.
+    """
+    rng = generator(seed, "actions")
+    observation, _ = env.reset(seed=derive_seed(seed, "episodes") % 2**31)
+    kept: tuple[list[np.ndarray], ...] = ([], [], [], [])
+    for _ in range(env.replay.intervals):
+        mask = env.action_masks()
+        with torch.no_grad():
+            chances = masked_logs(network(torch.from_numpy(observation)), torch.from_numpy(mask)).double().exp().numpy()
+        drawn = rng.random((env.num_envs, 1)) * chances.sum(axis=1, keepdims=True)
+        actions = (drawn < chances.cumsum(axis=1)).argmax(axis=1)
+        for values, value in zip(kept[:3], (observation, mask, actions), strict=True):
+            values.append(value)
+        observation, rewards, *_ = env.step(actions)
+        kept[3].append(rewards)
+    return tuple(np.stack(values) for values in kept)
+
+
+def discounted(rewards: np.ndarray, gamma: float) -> np.ndarray:
+    """Return G_t = r_t + gamma G_(t+1) along the first axis, float64."""
+    found, ahead = np.zeros_like(rewards), np.zeros(rewards.shape[1:])
+    for place in range(len(rewards) - 1, -1, -1):
+        ahead = found[place] = rewards[place] + gamma * ahead
+    return found
+
+
+def _sizes(problem: CloudProblem) -> list[int]:
+    """Components observed and actions offered."""
+    units: Sequence[Unit] = [unit for split in ("train", "test") for unit in problem.units(split)]
+    env = problem.env(units[0], 0)
+    return [env.observation_space.shape[0], int(env.action_space.n)]

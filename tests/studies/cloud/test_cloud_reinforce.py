@@ -1,0 +1,107 @@
+"""REINFORCE on replayed jobs: its weights change, it beats fixed ways to allocate, resumes bit for bit, and gives the same bytes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+pytest.importorskip("torch")
+
+from schedlab.config.contract import LearnPaths, Phase, PolicySpec
+from schedlab.config.errors import UserError
+from schedlab.learning.checkpoints import read_checkpoint
+from schedlab.stages.policies import make_rule
+from schedlab.studies.cloud import learner_reinforce
+from schedlab.studies.cloud.env import weights_of
+from schedlab.studies.cloud.example import STEP, example_scenario
+from schedlab.studies.cloud.goodput import StepParameters
+from schedlab.studies.cloud.learner_reinforce import ReinforceLearner, build_network, discounted
+from schedlab.studies.cloud.oracle import best_plan, objective_of_staying
+from schedlab.studies.cloud.problem import CloudProblem, preference_of
+from schedlab.studies.cloud.study import STUDY
+
+LITTLE = {"hidden": 16, "episodes_per_update": 16, "save_every": 2, "record_every": 1}
+
+
+def problem(**changed) -> CloudProblem:
+    """The example, with the oracle's objective and a stand-in for random actions that the regret is divided by."""
+    made = CloudProblem(example_scenario(**changed), StepParameters(**STEP), {})
+    found = {}
+    for preference in made.scenario.preferences:
+        weights = weights_of(preference)
+        staying = objective_of_staying(made.replay, weights)
+        dynamic = best_plan(made.replay, weights).values[0, made.replay.lattice.start]
+        found[preference] = {"dynamic": float(dynamic), "static": float(staying.min()), "random": float(dynamic) + 1.0}
+    made.oracle = found
+    return made
+
+
+def learn(folder: Path, problems: dict[str, CloudProblem], episodes: int, seed: int = 0, **params) -> Path:
+    """Learn and return the checkpoint."""
+    spec = PolicySpec("learned", "learned", "reinforce", LITTLE | params, train_on=(Phase(tuple(problems), episodes),))
+    paths = LearnPaths(None, folder / "policy.zip", folder)
+    folder.mkdir(exist_ok=True)
+    ReinforceLearner().learn(problems, spec, seed, paths, lambda *point, **place: None)
+    return paths.checkpoint
+
+
+def test_weights_change_after_one_update(tmp_path):
+    checkpoint = read_checkpoint(learn(tmp_path, {"example": problem()}, 16))
+    for name in ("balanced", "cost", "time", "resource"):
+        before = build_network(26, 27, 16, 0, name).state_dict()
+        assert all(np.abs(checkpoint.group(name)[key] - before[key].numpy()).max() > 1e-4 for key in before)
+
+
+def test_the_same_seed_gives_the_same_bytes_and_another_one_others(tmp_path):
+    first, again, other = (learn(tmp_path / str(number), {"example": problem()}, 48, seed) for number, seed in enumerate((1, 1, 2)))
+    assert first.read_bytes() == again.read_bytes() != other.read_bytes()
+
+
+def test_an_interrupted_job_ends_in_the_same_bytes(tmp_path, monkeypatch):
+    whole = learn(tmp_path / "whole", {"example": problem()}, 96)
+    steps, sample = [], learner_reinforce.sample_episodes
+
+    def stop(*arguments):
+        steps.append(1)
+        if len(steps) > 15:
+            raise KeyboardInterrupt
+        return sample(*arguments)
+
+    monkeypatch.setattr(learner_reinforce, "sample_episodes", stop)
+    with pytest.raises(KeyboardInterrupt):
+        learn(tmp_path / "cut", {"example": problem()}, 96)
+    monkeypatch.setattr(learner_reinforce, "sample_episodes", sample)
+    assert learn(tmp_path / "cut", {"example": problem()}, 96).read_bytes() == whole.read_bytes()
+
+
+def test_it_learns_to_be_better_than_fixed_ways(tmp_path):
+    here = problem(preferences=["balanced"])
+    policy = ReinforceLearner().load(learn(tmp_path, {"example": here}, 6400, hidden=64, episodes_per_update=64, save_every=1000), here)
+    unit = here.units("test")[0]
+    learned = here.rollout(policy, unit).scores
+    assert learned["out_of_memory"] == 0 and learned["regret"] >= -1e-9
+    for name in ("static_start", "static_max", "static_min", "random", "threshold", "horizontal"):
+        rule = make_rule(STUDY, PolicySpec(name, "rule", name), here, 0)
+        assert learned["objective"] < here.rollout(rule, unit).scores["objective"], name
+
+
+def test_returns_by_hand():
+    rewards = np.array([[1.0, 0.0], [2.0, 4.0]])
+    assert discounted(rewards, 0.5).tolist() == [[2.0, 2.0], [2.0, 4.0]]
+
+
+def test_mistakes_are_told(tmp_path):
+    paper = problem(environment={"space": "paper9"})
+    with pytest.raises(UserError, match="scenario paper: 21 components"):
+        learn(tmp_path / "unlike", {"example": problem(), "paper": paper}, 16)
+    with pytest.raises(UserError, match="no run to learn on"):
+        learn(tmp_path / "none", {"example": problem(replicates={"train": 0})}, 16)
+    checkpoint = learn(tmp_path / "one", {"example": problem(preferences=["cost"])}, 16)
+    with pytest.raises(UserError, match="it was learned for 26 components and 27 actions"):
+        ReinforceLearner().load(checkpoint, paper)
+    other = problem()
+    policy = ReinforceLearner().load(checkpoint, other)
+    with pytest.raises(UserError, match="knows no preference balanced"):
+        policy.reset(next(unit for unit in other.units("test") if preference_of(unit) == "balanced"))
