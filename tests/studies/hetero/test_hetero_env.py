@@ -35,7 +35,7 @@ def course(env: HeteroEnv, seed: int) -> list:
     return [*seen, info["scores"]]
 
 
-@pytest.mark.parametrize("observation", ["normal", "small", "minimal"])
+@pytest.mark.parametrize("observation", ["normal", "small", "minimal", "heads"])
 def test_gymnasium_accepts_it(observation):
     check_env(environment(observation=observation, time_weighted=True), skip_render_check=False)
     check_env(gymnasium.make(f"schedlab.environments:{ENVIRONMENT}", render_mode="ansi").unwrapped)

@@ -160,7 +160,7 @@ def test_learning_case_is_learned(critic, tmp_path):
 
 
 def test_same_seed_same_bytes_and_an_interrupted_job_goes_on(tmp_path, monkeypatch):
-    params = {"episodes_per_update": 3, "save_every": 1, "critic": True}
+    params = {"episodes_per_update": 3, "save_every": 1, "critic": True, "average": 0.5}
     folders = [tmp_path / name for name in ("one", "two", "other")]
     whole, again, other = (learn(small(), folder, 12, seed, **params) for folder, seed in zip(folders, (1, 1, 2), strict=True))
     assert whole[0].read_bytes() == again[0].read_bytes() != other[0].read_bytes()
@@ -180,6 +180,29 @@ def test_same_seed_same_bytes_and_an_interrupted_job_goes_on(tmp_path, monkeypat
     checkpoint, points = learn(small(), tmp_path / "cut", 12, 1, **params)
     assert len(calls) == 2 + 1 + 2
     assert checkpoint.read_bytes() == whole[0].read_bytes() and points == whole[1]
+
+
+def test_the_last_parameters_are_averaged(tmp_path):
+    """Two updates: the mean of both, and of the last one alone."""
+
+    def parameters(name, steps, average):
+        checkpoint, _ = learn(small(), tmp_path / name, steps, episodes_per_update=3, average=average)
+        return learner.PolicyGradientLearner().load(checkpoint, small()).network.first.weight.detach().numpy()
+
+    first, second = parameters("first", 3, 0.0), parameters("second", 6, 0.0)
+    assert np.abs(first - second).max() > 1e-3
+    np.testing.assert_allclose(parameters("both", 6, 1.0), (first + second) / 2, atol=1e-7)
+    assert parameters("last", 6, 0.5).tolist() == second.tolist()
+
+
+def test_compiled_episodes_teach_the_same(tmp_path):
+    settings = {"observation": "heads", "time_weighted": True, "void": False}
+    problem = OneUnit(cluster(), make_jobs(workload(JOBS)), DecisionSettings(**settings))
+    params = {"standardise": "workload", "gamma": 1.0, "head": "parts"}
+    (one, plain), (other, fast) = (learn(problem, tmp_path / str(how), 24, compiled=how, **params) for how in (False, True))
+    assert [point["value"] for point in fast] == pytest.approx([point["value"] for point in plain], rel=1e-3, abs=1e-4)
+    weights = [learner.PolicyGradientLearner().load(path, problem).network.first.weight.detach().numpy() for path in (one, other)]
+    np.testing.assert_allclose(*weights, atol=1e-3)
 
 
 def test_a_parent_is_where_learning_starts(tmp_path):

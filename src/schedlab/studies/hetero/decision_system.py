@@ -20,6 +20,7 @@ from schedlab.studies.hetero.environment_settings import PAIR_SEPARATOR, Decisio
 from schedlab.studies.hetero.job_queue import JobQueue
 from schedlab.studies.hetero.objectives import OBJECTIVES, Load
 from schedlab.studies.hetero.observation import Observer
+from schedlab.studies.hetero.observation_heads import HeadsObserver
 from schedlab.studies.hetero.resources import GIGA, IDLE, KB_PER_GB, KB_PER_MB, JobRequest, ResourceModel
 
 
@@ -54,9 +55,11 @@ class DecisionSystem:
         legacy = settings.legacy
         self.hierarchy, self.settings = hierarchy, settings
         self.model = ResourceModel(hierarchy, 1 / GIGA if legacy.remaining_in_gigaflop else 1.0)
-        self.observer = Observer(
-            self.model, settings.observation, limits, settings.queue_sensitivity, clipped=not legacy.unclipped_observation
-        )
+        if settings.observation == "heads":
+            self.observer: Observer | HeadsObserver = HeadsObserver(self.model, limits)
+        else:
+            clipped = not legacy.unclipped_observation
+            self.observer = Observer(self.model, settings.observation, limits, settings.queue_sensitivity, clipped)
         self.queue, self.load = JobQueue(), Load()
         self.history = History()
         self.rejected = self.replaced = 0
@@ -64,7 +67,7 @@ class DecisionSystem:
         self.reward: float | None = None
         self._pairs = [_pair(name, legacy.high_cores_packs) for name in settings.selection]
         self._objective = OBJECTIVES[settings.objective]
-        self._rng = generator(seed, "hetero", "random policies")
+        self._rng = random_policies(seed)
         self._profiles: dict[str, Any] = {}
         self._host_of = self._core_of = np.empty(0, np.int64)
         self._static_over = self._changed = self._void_taken = False
@@ -247,6 +250,11 @@ class DecisionSystem:
         "NOTIFY": _notice,
         "SIMULATION_ENDS": _end,
     }
+
+
+def random_policies(seed: int) -> np.random.Generator:
+    """Return the generator that the random policies of an episode draw from."""
+    return generator(seed, "hetero", "random policies")
 
 
 def _pair(name: str, high_cores_packs: bool) -> tuple[str, Choice]:

@@ -60,7 +60,7 @@ class HeteroEnv(gym.Env[np.ndarray, int]):
         number = (options or {}).get("workload", drawn)
         if number not in range(len(self.workloads)):
             raise UserError(f"workload {number!r}", where="options of reset", expected=f"a number below {len(self.workloads)}")
-        self.episode = self._episode(number, int(self.np_random.integers(2**62)))
+        self.episode = self._episode(number, drawn_seed(self.np_random))
         if not self.episode.advance():
             raise UserError("asks for no decision", where=f"workload {number}", expected="a job that fits the platform")
         return self.episode.observe(), self._info() | {"workload": number}
@@ -90,6 +90,11 @@ class HeteroEnv(gym.Env[np.ndarray, int]):
     def _info(self) -> dict[str, Any]:
         system = self.episode.system
         return {"time": self.episode.now, "waiting": len(system.queue), "running": len(system.model.running), "replaced": system.replaced}
+
+
+def drawn_seed(rng: np.random.Generator) -> int:
+    """Return the seed of an episode, which a reset draws after the number of the workload."""
+    return int(rng.integers(2**62))
 
 
 def make(

@@ -46,8 +46,8 @@ class DecisionSettings(Settings):
 
     selection: tuple[str, ...] = setting(ALL_PAIRS, doc="job policy - core policy of each action, by its number", min_length=1)
     void: bool = setting(True, doc="a last action that does nothing")
-    observation: Literal["normal", "small", "minimal"] = setting(
-        "normal", doc="cores, processors and nodes with the queue; without cores; the queue alone"
+    observation: Literal["normal", "small", "minimal", "heads"] = setting(
+        "normal", doc="cores, processors and nodes with the queue; without cores; the queue alone; the first job of each job policy"
     )
     queue_sensitivity: float = setting(0.05, doc="growth of the queue, as a share, at which its variation shows 0 or 1", gt=0)
     objective: Literal[tuple(OBJECTIVES)] = setting("avg_job_slowdown", doc="what the reward adds up to")

@@ -51,6 +51,11 @@ class JobQueue:
             return self._jobs[entries[int(rng.integers(len(entries)))][1]]
         return self._jobs[self._sorted[ORDERS[policy]][0][1]]
 
+    def head(self, policy: str) -> JobRequest | None:
+        """Return the job that a policy other than `random` puts first, None where no job waits."""
+        entries = self._sorted[ORDERS[policy]]
+        return self._jobs[entries[0][1]] if entries else None
+
     def quartiles(self, column: str) -> list[float]:
         """Return minimum, quartiles and maximum of a column, interpolated linearly; zeros where no job waits."""
         entries = self._sorted[column]

@@ -8,7 +8,6 @@ so that episodes of one decision teach something; every draw hangs from the seed
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -24,40 +23,14 @@ from schedlab.learning.adam import Adam
 from schedlab.learning.checkpoints import load_module, module_arrays, read_checkpoint, write_checkpoint
 from schedlab.learning.reinforce import entropy
 from schedlab.learning.seeding import use_one_thread
+from schedlab.studies.hetero.agent_episodes import EpisodeRecord, draw, probabilities, sample_episode
 from schedlab.studies.hetero.agent_networks import AgentNetwork, build_network, log_probabilities
+from schedlab.studies.hetero.compiled_episodes import CompiledEpisodes
 from schedlab.studies.hetero.env import HeteroEnv
 from schedlab.studies.hetero.learner_settings import PUBLISHED, PolicyGradientSettings
 
 __all__ = ["PUBLISHED", "AgentPolicy", "PolicyGradientLearner", "PolicyGradientSettings"]
 _KIND, _PROGRESS = "hetero-policy-gradient", "hetero-policy-gradient-progress"
-
-
-@dataclass
-class EpisodeRecord:
-    """What an agent saw, could do, did, when (s), and got: a row or entry a decision."""
-
-    observations: list[np.ndarray] = field(default_factory=list)
-    masks: list[np.ndarray] = field(default_factory=list)
-    actions: list[int] = field(default_factory=list)
-    times: list[float] = field(default_factory=list)
-    rewards: list[float] = field(default_factory=list)
-
-
-def sample_episode(env: HeteroEnv, network: AgentNetwork, seed: int, number: int) -> EpisodeRecord:
-    """Run an episode by sampled actions; episode `number` of a seed is always the same for the same parameters."""
-    record, over = EpisodeRecord(), False
-    rng = generator(seed, "policy-sample", number)
-    observation, info = env.reset(seed=derive_seed(seed, "episode", number))
-    while not over:
-        mask = env.action_masks()
-        action = _draw(_probabilities(network, observation, mask), rng)
-        record.observations.append(observation)
-        record.masks.append(mask)
-        record.actions.append(action)
-        record.times.append(info["time"])
-        observation, reward, over, _, info = env.step(action)
-        record.rewards.append(reward)
-    return record
 
 
 def discounted(rewards: Sequence[float], gamma: float) -> np.ndarray:
@@ -125,12 +98,12 @@ class AgentPolicy:
 
     def act(self, observation: np.ndarray, mask: np.ndarray) -> int:
         """Return an action that the mask (actions,) allows."""
-        chances = _probabilities(self.network, observation, mask)
-        return int(chances.argmax()) if self._acting == "greedy" else _draw(chances, self._rng)
+        chances = probabilities(self.network, observation, mask)
+        return int(chances.argmax()) if self._acting == "greedy" else draw(chances, self._rng)
 
     def probabilities(self, observation: np.ndarray, mask: np.ndarray) -> np.ndarray:
         """Return the probability of each action, (actions,) float64."""
-        return _probabilities(self.network, observation, mask)
+        return probabilities(self.network, observation, mask)
 
 
 class PolicyGradientLearner:
@@ -159,6 +132,8 @@ class PolicyGradientLearner:
         network = build_network(shape[0], envs[first][0].action_names, settings.hidden, settings.critic, seed, settings.head)
         if paths.start is not None:
             load_module(network, read_checkpoint(paths.start, _KIND).group("network"), paths.start)
+        if settings.compiled:
+            envs = {scenario: [CompiledEpisodes(env, f"scenario {scenario}") for env in some] for scenario, some in envs.items()}
         run = _Run(network, settings, envs, spec, seed, paths.progress / "policy_gradient.zip")
         run.learn()
         for point in run.points:
@@ -184,14 +159,15 @@ class _Run:
         self,
         network: AgentNetwork,
         settings: PolicyGradientSettings,
-        envs: Mapping[str, Sequence[HeteroEnv]],
+        envs: Mapping[str, Sequence[HeteroEnv | CompiledEpisodes]],
         spec: PolicySpec,
         seed: int,
         progress: Path,
     ) -> None:
         self.network, self.settings, self.envs, self.spec, self.seed, self.progress = network, settings, envs, spec, seed, progress
         self.points: list[dict[str, Any]] = []
-        self.phase = self.update = 0
+        self.phase = self.update = self.averaged = 0
+        self.mean: dict[str, np.ndarray] = {}
         self.digest = content_hash({"params": settings.model_dump(), "phases": [str(phase) for phase in spec.train_on], "seed": seed})
         self.optimizer = Adam(network.parameters(), settings.learning_rate)
 
@@ -203,13 +179,24 @@ class _Run:
             updates = -(-phase.steps // self.settings.episodes_per_update)
             while self.update < updates:
                 self._step(number, phase.scenarios, min(self.settings.episodes_per_update, phase.steps - self._episode()))
+                if self.update > updates * (1 - self.settings.average):
+                    self._add_to_mean()
                 if self.update % self.settings.save_every == 0:
                     self._save()
-            self.phase, self.update = number + 1, 0
+            if self.averaged:
+                load_module(self.network, self.mean, self.progress)
+            self.phase, self.update, self.averaged = number + 1, 0, 0
             self.optimizer = Adam(self.network.parameters(), self.settings.learning_rate)
 
     def _episode(self) -> int:
         return self.update * self.settings.episodes_per_update
+
+    def _add_to_mean(self) -> None:
+        """Take the parameters into their mean over the updates at the end of a phase."""
+        self.averaged += 1
+        now = module_arrays(self.network)
+        kept = self.mean if self.averaged > 1 else now
+        self.mean = {name: kept[name] + (now[name] - kept[name]) / self.averaged for name in now}
 
     def _step(self, phase: int, scenarios: Sequence[str], count: int) -> None:
         choices = [(scenario, env) for scenario in scenarios for env in self.envs[scenario]]
@@ -217,7 +204,8 @@ class _Run:
         turn = [self.update] * count if self.settings.standardise == "workload" else numbers
         chosen = [choices[number % len(choices)] for number in turn]
         seed = derive_seed(self.seed, "phase", phase)
-        records = [sample_episode(env, self.network, seed, number) for (_, env), number in zip(chosen, numbers, strict=True)]
+        sample = CompiledEpisodes.sample if self.settings.compiled else sample_episode
+        records = [sample(env, self.network, seed, number) for (_, env), number in zip(chosen, numbers, strict=True)]
         loss = loss_of(self.network, records, self.settings)
         self.optimizer.zero_grad()
         loss.backward()
@@ -242,9 +230,11 @@ class _Run:
         self.points += [{"metric": metric, "value": value, **place} for metric, value in values.items()]
 
     def _save(self) -> None:
-        meta = {"kind": _PROGRESS, "digest": self.digest, "phase": self.phase, "update": self.update, "points": self.points}
+        meta = {"kind": _PROGRESS, "digest": self.digest, "points": self.points}
+        meta |= {"phase": self.phase, "update": self.update, "averaged": self.averaged}
         arrays = {f"network/{name}": array for name, array in module_arrays(self.network).items()}
         arrays |= {f"optimizer/{name}": array for name, array in self.optimizer.arrays().items()}
+        arrays |= {f"mean/{name}": array for name, array in self.mean.items()}
         write_checkpoint(self.progress, meta, arrays)
 
     def _resume(self) -> None:
@@ -257,7 +247,8 @@ class _Run:
         if kept.meta["digest"] == self.digest:
             load_module(self.network, kept.group("network"), self.progress)
             self.optimizer.load(kept.group("optimizer"))
-            self.phase, self.update, self.points = kept.meta["phase"], kept.meta["update"], list(kept.meta["points"])
+            self.phase, self.update, self.averaged = (kept.meta[key] for key in ("phase", "update", "averaged"))
+            self.points, self.mean = list(kept.meta["points"]), kept.group("mean")
 
 
 def _joined(records: Sequence[EpisodeRecord]) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
@@ -265,17 +256,6 @@ def _joined(records: Sequence[EpisodeRecord]) -> tuple[torch.Tensor, torch.Tenso
     observations = torch.from_numpy(np.stack([row for record in records for row in record.observations]))
     masks = torch.from_numpy(np.stack([row for record in records for row in record.masks]))
     return observations, masks, torch.tensor([action for record in records for action in record.actions])
-
-
-@torch.no_grad()
-def _probabilities(network: AgentNetwork, observation: np.ndarray, mask: np.ndarray) -> np.ndarray:
-    logits = network(torch.from_numpy(observation)[None])[0]
-    return log_probabilities(logits, torch.from_numpy(mask)[None])[0].double().exp().numpy()
-
-
-def _draw(chances: np.ndarray, rng: np.random.Generator) -> int:
-    reached = np.flatnonzero(rng.random() * chances.sum() < chances.cumsum())
-    return int(reached[0])
 
 
 def _shape(env: HeteroEnv) -> tuple[int, int]:

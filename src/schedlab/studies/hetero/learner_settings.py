@@ -25,6 +25,14 @@ class PolicyGradientSettings(Settings):
         "update's episodes are of one workload, and a return counts against their mean at the same date",
     )
     entropy: float = setting(0.0, doc="weight of the policy's entropy, which keeps it from settling", unit="1/nat", ge=0)
+    average: float = setting(
+        0.0, doc="share of a phase's last updates whose mean parameters are kept: less left to the luck of the last workloads", ge=0, le=1
+    )
+    compiled: bool = setting(
+        False,
+        doc="episodes are taken by a compiled kernel, some hundred times as fast; for the observation heads and the objective "
+        "avg_job_slowdown, time-weighted, without void",
+    )
     acting: Literal["greedy", "sample"] = setting("greedy", doc="how the learned policy acts (published: sample)")
     record_every: int = setting(1, doc="updates between two points of the curves", ge=1)
     save_every: int = setting(50, doc="updates between two states that an interrupted job can go on from", ge=1)

@@ -172,6 +172,19 @@ class ResourceModel:
                     return ""
         return "memory"
 
+    def expected_wait(self, cores: int) -> float:
+        """Return the time, s, until this many cores are free if each running job takes the flop that it asked for, at its present speed."""
+        missing = cores - self.free_in_all
+        if missing <= 0:
+            return 0.0
+        left = np.maximum(self._flops - self._done, 0.0)
+        ends = sorted((left[job.slot] / (self._rate[job.slot] * GIGA), len(job.cores)) for job in self.running.values())
+        for end, freed in ends:
+            missing -= freed
+            if missing <= 0:
+                return float(end)
+        return float("inf")
+
     def advance(self, now: float) -> None:
         """Let time pass; what changes after this changes at `now`."""
         if now > self.now:

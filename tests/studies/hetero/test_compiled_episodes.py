@@ -1,0 +1,95 @@
+"""The compiled kernel takes the episodes that the environment takes."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+from small_clusters import cluster, workload
+from small_hetero import managed_scenario, prepared
+
+from schedlab.config.errors import UserError
+from schedlab.studies.hetero.agent_episodes import sample_episode
+from schedlab.studies.hetero.agent_networks import build_network
+from schedlab.studies.hetero.compiled_episodes import CompiledEpisodes
+from schedlab.studies.hetero.env import HeteroEnv
+from schedlab.studies.hetero.environment_settings import ALL_PAIRS, DecisionSettings
+from schedlab.studies.hetero.episode import make_jobs
+from schedlab.studies.hetero.observation_heads import HeadsObserver
+
+HEADS = {"observation": "heads", "objective": "avg_job_slowdown", "time_weighted": True, "void": False}
+DRAWN_NOWHERE = tuple(pair for pair in ALL_PAIRS if "random" not in pair)
+JOBS = [{"res": 1 + number % 4, "subtime": number // 3, "bw": 4 * (number % 6), "mem": 1000 * (number % 4)} for number in range(30)]
+
+
+def small(**settings) -> HeteroEnv:
+    return HeteroEnv(cluster(), (make_jobs(workload(JOBS)),), DecisionSettings(**HEADS | settings))
+
+
+def network(names, head="parts", critic=False, seed=0):
+    """A network whose probabilities differ clearly from state to state."""
+    made = build_network(HeadsObserver.size, names, 8, critic, seed, head)
+    with torch.no_grad():
+        for parameter in made.parameters():
+            parameter.mul_(2.0)
+    return made
+
+
+def check_alike(env: HeteroEnv, net, episodes: int) -> None:
+    """Hold episodes of the kernel against those of the environment."""
+    compiled = CompiledEpisodes(env)
+    for number in range(episodes):
+        plain, fast = sample_episode(env, net, 3, number), compiled.sample(net, 3, number)
+        assert fast.actions == plain.actions
+        np.testing.assert_allclose(fast.times, plain.times, atol=1e-6)  # the protocol tells dates to the microsecond
+        np.testing.assert_allclose(fast.rewards, plain.rewards, rtol=1e-5, atol=1e-5)
+        np.testing.assert_allclose(np.stack(fast.observations), np.stack(plain.observations), atol=1e-5)
+        assert np.stack(fast.masks).all() and fast.observations[0].dtype == np.float32
+
+
+@pytest.mark.parametrize("head", ["parts", "actions"])
+def test_the_same_episodes_on_a_small_platform(head):
+    env = small(selection=(*DRAWN_NOWHERE, "shortest-lowest"))
+    check_alike(env, network(env.action_names, head, critic=True), 4)
+
+
+def test_the_same_episodes_on_the_contended_platform(tmp_path):
+    settings = managed_scenario(40, replicates={"train": 2, "test": 1}, decisions={**HEADS, "selection": DRAWN_NOWHERE})
+    problem = prepared(settings, tmp_path)
+    for number, unit in enumerate(problem.units("train")):
+        check_alike(problem.env(unit, 0), network(DRAWN_NOWHERE, seed=number), 2)
+
+
+def test_random_policies_draw_as_in_the_environment():
+    env = small(selection=("random-random", "random-high_cores", "first-random"))
+    check_alike(env, network(env.action_names), 4)
+
+
+@pytest.mark.parametrize(
+    ("changed", "said"),
+    [
+        ({"observation": "small"}, "observation is small"),
+        ({"objective": "makespan"}, "objective is makespan"),
+        ({"time_weighted": False}, "time_weighted is False"),
+        ({"void": True}, "void is True"),
+        ({"legacy": {"late_reward": True}}, "defects of the original"),
+        ({"selection": ("first-pack_cores",)}, "first-pack_cores"),
+    ],
+)
+def test_other_decisions_are_refused(changed, said):
+    with pytest.raises(UserError, match=said):
+        CompiledEpisodes(small(**changed))
+
+
+def test_jobs_that_do_more_than_compute_are_refused():
+    talking = workload(JOBS)
+    next(iter(talking.profiles.values()))["com"] = 1e6
+    env = HeteroEnv(cluster(), (make_jobs(talking),), DecisionSettings(**HEADS))
+    with pytest.raises(UserError, match="does more than compute"):
+        CompiledEpisodes(env)
+
+
+def test_jobs_that_never_fit_are_left_out():
+    jobs = make_jobs(workload([*JOBS, {"res": 5, "subtime": 1}]))
+    env = HeteroEnv(cluster(), (jobs,), DecisionSettings(**HEADS | {"selection": DRAWN_NOWHERE}))
+    check_alike(env, network(DRAWN_NOWHERE), 2)
