@@ -17,7 +17,7 @@ TOY_END = {"summarise toy", "draw_toy", "index_figures"}
 TOY_LEARNED = {"learn hill/0", "evaluate near/hill", *TOY_END}
 SCHEDULED = {"evaluate trio/rules", "summarise hetero", "draw_hetero", "index_figures"}
 DECIDED = {f"evaluate {scenario}/{bundle}" for scenario in ("learning", "contended") for bundle in ("rules", "learned")} | {
-    f"learn {policy}/0" for policy in ("reinforce-learning", "actor-critic-learning", "actor-critic-contended")
+    f"learn {policy}/0" for policy in ("reinforce-learning", "actor-critic-learning", "reinforce-contended")
 }
 
 # the file below the checkout, old text, new text, the jobs that run again
