@@ -105,10 +105,10 @@ def rewards(params: dict[str, Any], steps: int, seeds: int, out: Path) -> None:
     problem = problem_of(FEWER_JOBS)
     rule = slowdowns(problem, RulePolicy("f1"), "test").mean()
     rows = pd.read_csv(out).to_dict("records") if out.exists() else []
-    for reward, own in REWARDS.items():
-        values = params | own | {"validate_every": steps // 4, "validation_units": 7}
-        key = content_hash([values, steps, problem.scenario.model_dump(mode="json")])[:12]
-        for seed in range(seeds):
+    for seed in range(seeds):
+        for reward, own in REWARDS.items():
+            values = params | own | {"validate_every": steps // 4, "validation_units": 5}
+            key = content_hash([values, steps, problem.scenario.model_dump(mode="json")])[:12]
             if any((row["configuration"], row["seed"]) == (key, seed) for row in rows):
                 continue
             points: list[float] = []
