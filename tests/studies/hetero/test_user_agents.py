@@ -278,6 +278,11 @@ BAD_FILES = [
     ),
     (SECOND.format(action="__import__('sys').exit(3)", factor=1), 1, "mine.py:10: Mine.decide raised SystemExit: 3"),
     (SECOND.format(action=0, factor=1).replace("super().__init__()", "1 / 0"), 1, "mine.py:7: Mine.__init__ raised ZeroDivisionError"),
+    (
+        SECOND.format(action=0, factor=1).replace("super().__init__()", "pass").replace("torch.nn.Parameter(torch.ones(1))", "1"),
+        1,
+        "mine.py: Mine.__init__ does not begin its base class; expected super().__init__(...) in its first line",
+    ),
     (SECOND.format(action=0, factor=1).replace("def loss", "def lost"), 2, "Mine has no a method loss"),
     (SECOND.format(action=0, factor=1).replace("torch.nn.Parameter(torch.ones(1))", "1"), 2, "Mine has no parameters, so it cannot learn"),
     (

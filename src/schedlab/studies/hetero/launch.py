@@ -265,10 +265,14 @@ class _Pupil:
     def _make(self, environment: AgentEnvironment) -> Agent:
         """The agent of the next episode: its first weights hang from the seed alone, later ones are those learned."""
         from schedlab.studies.hetero.agent_models import put_memory, put_weights
+        from schedlab.studies.hetero.user_agent import AgentFailed
 
         options, training = self._options, self._options.run == "train"
         with _seeded(self._seed, "agent"), self._guard.during("__init__"):
             agent = self._class(options.gamma, options.hidden, environment.action_size, environment.observation_size)
+            if "_modules" not in vars(agent):  # what torch.nn.Module.__init__ sets, and all of torch builds on
+                what, expected = f"{self._class.__name__}.__init__ does not begin its base class", "super().__init__(...) in its first line"
+                raise AgentFailed(what, expected=expected)
         agent.train(training)
         agent.acting = "sample" if training else options.acting or ("sample" if self._given.compat else "greedy")
         if self._model is not None:
