@@ -49,6 +49,16 @@ def test_a_policy_that_is_not_there() -> None:
         list(comparisons(scores(), "ours", ("rul",)))
 
 
+def test_policies_that_no_scenario_scores_together_are_told() -> None:
+    here = scores()
+    elsewhere = here[here["policy"] == "other"].assign(scenario="there")
+    apart = pd.concat([here[here["policy"] != "other"], elsewhere])
+    with pytest.raises(UserError, match=r"no scenario scores both 'ours' \(here\) and 'other' \(there\)"):
+        list(comparisons(apart, "ours", ("rule", "other")))
+    with pytest.raises(UserError, match="'ours' is held against itself"):
+        list(comparisons(here, "ours", ("rule", "ours")))
+
+
 def test_the_command(tmp_path, capsys) -> None:
     tables.write(tables.SCORES, tmp_path / "scores.parquet", scores())
     assert main(["batch", "compare", str(tmp_path / "scores.parquet"), "--policy", "ours", "--baseline", "rule", "other"]) == 0
@@ -56,3 +66,7 @@ def test_the_command(tmp_path, capsys) -> None:
     assert [(row["scenario"], row["baseline"]) for row in rows] == [("here", "rule"), ("here", "other")]
     assert main(["batch", "compare", str(tmp_path / "none.parquet"), "--policy", "a", "--baseline", "b"]) == 2
     assert "there is no such table" in capsys.readouterr().err
+    scores()[["policy", "value"]].to_parquet(tmp_path / "summary.parquet")
+    assert main(["batch", "compare", str(tmp_path / "summary.parquet"), "--policy", "ours", "--baseline", "rule"]) == 2
+    told = capsys.readouterr().err
+    assert "summary.parquet: is no table of scores" in told and "scores.parquet" in told and "Traceback" not in told

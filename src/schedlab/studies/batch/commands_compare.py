@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import argparse
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from schedlab.config.errors import UserError
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 
 def add_compare_command(commands: argparse._SubParsersAction) -> None:
@@ -25,10 +29,20 @@ def _compare(arguments: argparse.Namespace) -> int:
     from schedlab.evaluation import tables
     from schedlab.studies.batch.window_comparison import comparisons
 
-    for path in arguments.scores:
-        if not path.exists():
-            raise UserError("there is no such table", where=str(path), remedy="run snakemake first")
-    scores = tables.join(tables.SCORES, [tables.read(tables.SCORES, path) for path in arguments.scores])
+    scores = tables.join(tables.SCORES, [_scores(path) for path in arguments.scores])
     rows = list(comparisons(scores, arguments.policy, tuple(arguments.baseline), arguments.split))
     print(pd.DataFrame(rows).round(4).to_csv(index=False), end="")
     return 0
+
+
+def _scores(path: Path) -> pd.DataFrame:
+    """Return a table of scores. Raises UserError where there is none."""
+    from schedlab.evaluation import tables
+
+    if not path.is_file():
+        raise UserError("there is no such table", where=str(path), remedy="run snakemake first")
+    try:
+        return tables.read(tables.SCORES, path)
+    except ValueError:
+        expected = "results/SCALE/batch/scores.parquet, or a scenario's evaluation/rules.parquet or learned.parquet"
+        raise UserError("is no table of scores", where=str(path), expected=expected) from None

@@ -27,18 +27,27 @@ RESAMPLES, CONFIDENCE = 2000, 0.95
 def comparisons(scores: pd.DataFrame, policy: str, baselines: tuple[str, ...], split: str = "test") -> Iterator[dict[str, Any]]:
     """Yield one row a scenario and baseline: ratios of the policy's mean bounded slowdown to the baseline's, with intervals.
 
-    scores: the common table of scores. Raises UserError for a policy that no scenario scores.
+    scores: the common table of scores. Raises UserError for a policy that no scenario scores, or none beside the other, and for a policy
+    against itself.
     """
     rows = scores[(scores["metric"] == METRIC) & (scores["split"] == split)]
     known = sorted(set(rows["policy"]))
     for name in (policy, *baselines):
         if name not in known:
             raise UserError(f"no scores of '{name}'", where="--policy or --baseline", remedy=did_you_mean(name, known))
+    scenarios = {name: set(rows.loc[rows["policy"] == name, "scenario"]) for name in (policy, *baselines)}
+    for name in baselines:
+        if name == policy:
+            raise UserError(f"'{name}' is held against itself", where="--baseline", expected="another policy")
+        if scenarios[name].isdisjoint(scenarios[policy]):
+            ours, theirs = (", ".join(sorted(scenarios[each])) for each in (policy, name))
+            what = f"no scenario scores both '{policy}' ({ours}) and '{name}' ({theirs})"
+            raise UserError(what, where="--baseline", remedy="name both in one scenario's rules and policies")
     for scenario, here in rows.groupby("scenario", sort=True):
         by_policy = {name: sample(found) for name, found in here.groupby("policy", sort=True)}
         differing = _differing(here)
         for baseline in baselines:
-            if policy in by_policy and baseline in by_policy and policy != baseline:
+            if policy in by_policy and baseline in by_policy:
                 head = {"scenario": scenario, "policy": policy, "baseline": baseline}
                 yield head | compare_windows(by_policy[policy], by_policy[baseline], differing, generator(0, policy, baseline))
 
