@@ -127,6 +127,17 @@ def test_greedy_and_sampling_evaluation(here):
     assert not Path("losses.log").exists()
 
 
+def test_an_untrained_network_is_told_once_and_a_rule_never(here, caplog):
+    write_case(here, options(TEST))
+    told = "no -im: the agent acts by the weights that it begins with"
+    assert run_launch("-a", "reinforce", "-nr", "3") == 0
+    assert caplog.text.count(told) == 1
+    caplog.clear()
+    rule = "from schedlab.studies.hetero.agent import Agent\n\nclass Rule(Agent):\n    def decide(self, observation):\n        return 0\n"
+    assert run_launch("-a", write_agent(rule)) == 0
+    assert "weights" not in caplog.text
+
+
 def test_learning_goes_on_from_a_model_as_if_it_had_never_stopped(tmp_path, monkeypatch):
     for name, runs in (("once", [6]), ("twice", [2, 4])):
         write_case(tmp_path / name, options())

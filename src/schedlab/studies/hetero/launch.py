@@ -213,7 +213,7 @@ class _Pupil:
         self._guard: Guard
         self._agent: Agent
         self._optimizer: Any = None
-        self._decided = False
+        self._decided = self._told_untrained = False
         self.first = self._model.episodes if self._model else 0
 
     @contextmanager
@@ -277,6 +277,9 @@ class _Pupil:
         agent.acting = "sample" if training else options.acting or ("sample" if self._given.compat else "greedy")
         if self._model is not None:
             put_weights(agent, self._model)
+        elif not training and not self._told_untrained and any(True for _ in agent.parameters()):
+            log.warning("no -im: the agent acts by the weights that it begins with")
+            self._told_untrained = True
         if training:
             self._optimizer = self._make_optimizer(agent)
             if self._model is not None:
@@ -307,8 +310,6 @@ class _Pupil:
             raise UserError(f"{given.output_model} is a directory", where="-om", expected="a file to write the model to")
         path = given.input_model
         if path is None:
-            if not training:
-                log.warning("no -im: the agent acts by the weights that it begins with")
             return None
         if not path.exists() and training and given.output_model is not None and path.resolve() == given.output_model.resolve():
             return None
