@@ -199,6 +199,8 @@ def _fields_at(kind: type[Settings], path: tuple) -> list[str]:
 def _field_doc(kind: type[Settings], path: tuple) -> str:
     owner = _section_at(kind, path[:-1]) if path else None
     field = owner.model_fields.get(str(path[-1])) if owner else None
+    if field is None and len(path) > 1 and isinstance(path[-1], int):
+        return _field_doc(kind, path[:-1])  # an entry is explained by its list
     return (field.description or "") if field else ""
 
 

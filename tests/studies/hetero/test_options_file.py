@@ -71,6 +71,7 @@ MISTAKES = [
     (changed("pybatsim.env.actions.selection", [{"first": ["high_flops"]}]), "selection.0.first", "did you mean 'high_gflops'?"),
     (changed("pybatsim.env.actions.selection", [{"first": ["random"]}] * 2), "selection.1.first", "each pair once"),
     (changed("pybatsim.env.actions.selection", [{"first": []}]), "selection.0", "names no pair"),
+    (changed("pybatsim.env.actions.selection", ["first-random"]), "selection.0", "(one {job policy: [core policy, ...]} after the other"),
     (changed("pybatsim.agent.type", "CLASIC"), "pybatsim.agent.type", "did you mean 'CLASSIC'?"),
     (changed("pybatsim.agent.type", "DQN"), "pybatsim.agent.type", "'CLASSIC' or 'LEARNING'"),
     (changed("pybatsim.log_level", "LOUD"), "pybatsim.log_level", "'DEBUG'"),
