@@ -83,6 +83,15 @@ def test_cleaning_is_counted(capsys, tmp_path):
     assert document["cleaning"]["out_of_order"] == 1
 
 
+def test_jobs_that_the_cleaning_leaves_out_are_told(capsys, caplog, tmp_path):
+    trace = write(tmp_path / "a.swf", (0, 10, 10, 6), (2, 5, 5, 2), (3, 5, 5, 8), (4, 0, 5, 1))
+    assert evaluate(capsys, "--trace", trace, "--policy", "sjf", "--processors", 4)["jobs"] == 1
+    assert "3 of 4 jobs are left out by the cleaning (too_large 2, zero_run 1)" in caplog.text
+    caplog.clear()
+    evaluate(capsys, "--trace", write(tmp_path / "b.swf", (0, 10, 10, 6)), "--policy", "sjf")
+    assert "left out" not in caplog.text
+
+
 def test_a_trace_that_requests_no_times_goes_by_run_times_and_says_so(capsys, tmp_path):
     trace = write(tmp_path / "a.swf", (0, 10, -1, 8), (1, 9, -1, 8), (2, 3, -1, 8))
     for cleaning in ("default", "rlscheduler"):
@@ -113,6 +122,10 @@ def test_kill_and_warm_start(capsys, tmp_path):
 def test_refusals(capsys, tmp_path):
     trace = write(tmp_path / "a.swf", (0, 10, 10, 6), (1, 5, 5, 8))
     assert "did you mean 'wfp3'" in refused(capsys, "--trace", trace, "--policy", "wfp")
+    assert "did you mean 'planner'" in refused(capsys, "--trace", trace, "--policy", "plan")
+    assert "expected a rule, planner or learned:FILE" in refused(capsys, "--trace", trace, "--policy", "random")
+    for name in ("my_rules/patient.py:Patient", "sjf_waiting"):
+        assert f"'{name}' runs in scenarios only" in refused(capsys, "--trace", trace, "--policy", name)
     assert "no such file" in refused(capsys, "--trace", tmp_path / "none.swf", "--policy", "fcfs")
     past = refused(capsys, "--trace", trace, "--policy", "fcfs", "--start", 2)
     assert "start 2 lies outside the 2 jobs" in past and "from 0 to 1" in past
@@ -151,7 +164,7 @@ def test_the_planner_and_a_learned_policy_by_file(capsys, tmp_path):
     assert "no meaning" in refused(capsys, "--trace", trace, "--policy", "fcfs", "--backfill-order", "area")
 
 
-def test_what_decisions_cost_is_printed_and_recorded(capsys, tmp_path):
+def test_what_decisions_cost_is_printed_and_recorded(capsys, caplog, tmp_path):
     trace = write(tmp_path / "t.swf", (0, 9, 9, 8), (1, 50, 50, 8), (1, 5, 5, 2), (2, 5, 5, 2))
     save_priority(tmp_path / "policy.zip", PLANNER)
     learned = f"learned:{tmp_path / 'policy.zip'}"
@@ -161,6 +174,10 @@ def test_what_decisions_cost_is_printed_and_recorded(capsys, tmp_path):
     assert [row["policy"] for row in document["measured"]] == ["fcfs", "searched"] and document["jobs"] == 4
     assert all(len(row["us_per_decision"]) == 3 and row["median"] >= 0 for row in document["measured"])
     assert json.loads((tmp_path / "record.json").read_text()) == document
+    nowhere = ["--policy", "fcfs", "learned:nowhere.zip"]
+    caplog.clear()
+    assert main([*command[:4], *nowhere]) == 2
+    assert "there is no such checkpoint" in capsys.readouterr().err and "fcfs" not in caplog.text  # told before anything is measured
     for wrong, told in (
         (["--out", str(tmp_path / "record.json")], "the file is there already"),
         (["--repeats", "0"], "from 1 to 1000"),

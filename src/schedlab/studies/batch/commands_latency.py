@@ -9,10 +9,13 @@ import statistics
 import time
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from schedlab.config.errors import UserError
 from schedlab.studies.batch.trace_window import TraceWindow, add_window_arguments, read_window
+
+if TYPE_CHECKING:
+    from schedlab.config.contract import Policy
 
 log = logging.getLogger("schedlab.batch")
 _DESCRIPTION = """Measure what a decision of each policy costs on a window of a trace: CPU time of the whole window, simulator and view
@@ -34,6 +37,8 @@ def add_latency_command(commands: argparse._SubParsersAction) -> None:
 def _latency(arguments: argparse.Namespace) -> int:
     from schedlab.config.files import write_json
     from schedlab.config.provenance import environment
+    from schedlab.learning.seeding import use_one_thread
+    from schedlab.studies.batch.learned import PREFIX, named_policy
 
     if arguments.out and arguments.out.exists():
         raise UserError("the file is there already", where=str(arguments.out), remedy="name another file with --out")
@@ -43,8 +48,11 @@ def _latency(arguments: argparse.Namespace) -> int:
     if len(labels) != len(arguments.policy):
         raise UserError(f"{len(labels)} labels for {len(arguments.policy)} policies", where="--labels", expected="one for each")
     window = read_window(arguments)
+    if any(name.startswith(PREFIX) for name in arguments.policy):
+        use_one_thread()
+    policies = [named_policy(name, window.problem) for name in arguments.policy]  # a wrong name is told before anything is measured
     rows = []
-    for label, policy in zip(labels, arguments.policy, strict=True):
+    for label, policy in zip(labels, policies, strict=True):
         times = microseconds(window, policy, arguments.repeats)
         rows.append({"policy": label, "us_per_decision": [round(each, 3) for each in times], "median": round(statistics.median(times), 3)})
         log.info("%s: %.1f us a decision", label, rows[-1]["median"])
@@ -65,14 +73,9 @@ def _latency(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def microseconds(window: TraceWindow, name: str, repeats: int) -> list[float]:
+def microseconds(window: TraceWindow, policy: Policy, repeats: int) -> list[float]:
     """Return the CPU time of a decision in each repeat, in microseconds."""
-    from schedlab.learning.seeding import use_one_thread
-    from schedlab.studies.batch.learned import PREFIX, named_policy
-
-    if name.startswith(PREFIX):
-        use_one_thread()
-    policy, found = named_policy(name, window.problem), []
+    found = []
     window.problem.run(policy, window.unit)
     for _ in range(repeats):
         begin = time.process_time()

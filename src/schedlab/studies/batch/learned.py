@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from schedlab.config.errors import UserError
+from schedlab.config.errors import UserError, did_you_mean
 from schedlab.learning.checkpoints import read_checkpoint, write_checkpoint
 from schedlab.studies.batch.linear import NAMES, LinearPriority
 from schedlab.studies.batch.rollouts import RolloutPolicy
-from schedlab.studies.batch.rules import RULES, require_rule
+from schedlab.studies.batch.rules import RULES
 from schedlab.studies.batch.simulate import Priorities
 
 if TYPE_CHECKING:
@@ -42,8 +42,7 @@ def named_policy(name: str, problem: BatchProblem) -> Policy:
     from schedlab.studies.batch.problem import RulePolicy
 
     if not name.startswith(PREFIX):
-        if name != "planner":
-            require_rule(name, "--policy")
+        _require_name(name)
         return RulePolicy(name)
     path = Path(name.removeprefix(PREFIX))
     checkpoint = read_checkpoint(path)
@@ -52,6 +51,16 @@ def named_policy(name: str, problem: BatchProblem) -> Policy:
     from schedlab.studies.batch.learner_stock import BatchStockLearner
 
     return BatchStockLearner(checkpoint.meta["algorithm"]).load(path, problem)
+
+
+def _require_name(name: str) -> None:
+    """Raise UserError for a name that a command cannot run."""
+    if ".py:" in name or name.endswith("_waiting"):
+        raise UserError(f"'{name}' runs in scenarios only", where="--policy", remedy="see Scenarios in docs/batch.md")
+    names = [*RULES, "planner"]
+    if name not in names:
+        expected = f"a rule, planner or {PREFIX}FILE"
+        raise UserError(f"there is no rule '{name}'", where="--policy", expected=expected, remedy=did_you_mean(name, names))
 
 
 def load_priority(path: Path | str) -> Priorities:

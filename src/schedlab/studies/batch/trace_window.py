@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import logging
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -13,6 +14,8 @@ from schedlab.config.errors import UserError
 if TYPE_CHECKING:
     from schedlab.config.contract import Unit
     from schedlab.studies.batch.problem import BatchProblem
+
+log = logging.getLogger("schedlab.batch")
 
 
 @dataclass(frozen=True)
@@ -65,6 +68,9 @@ def read_window(arguments: argparse.Namespace) -> TraceWindow:
     trace = read_swf(arguments.trace).with_processors(arguments.processors)
     trace.machine_size()  # told before the cleaning asks for it
     cleaned, report = clean(trace, CleaningSettings(profile=arguments.cleaning))
+    if report.kept < report.records:
+        why = ", ".join(f"{rule} {jobs}" for rule, action, jobs in report.rows() if action == "drop" and jobs)
+        log.info("%d of %d jobs are left out by the cleaning (%s)", report.records - report.kept, report.records, why)
     machine, start = machine_of(cleaned), arguments.start
     jobs, out_of_order = jobs_of(cleaned, machine)
     count = len(window(jobs, machine, start, arguments.jobs))
