@@ -91,6 +91,13 @@ def test_a_rule_that_was_chosen_has_its_own_name():
     assert "blocks, against chosen (which is sjf)" in drawing.caption
 
 
+def test_a_rule_keeps_its_name_where_another_scores_the_same():
+    tied = score_rows(values={"blocks": {"f1": [[2.0, 4.0]], "f2": [[2.0, 4.0]], "sjf": [[3.0, 4.0]]}})
+    drawing = draw(made(tied, comparison_rows(blocks="f1")), "ratios", "blocks")
+    assert drawing.figure.axes[0].get_title(loc="left") == "blocks: against f1"
+    assert "blocks, against f1: lowest is sjf" in drawing.caption
+
+
 def test_ratios_need_something_to_compare_with():
     named = [{**row, "role": "baseline"} for row in comparison_rows(blocks="fcfs")]
     assert "blocks, against fcfs:" in draw(made(comparisons=named), "ratios", "blocks").caption

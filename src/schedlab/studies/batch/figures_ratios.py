@@ -45,7 +45,7 @@ def draw_ratios(tables: StudyTables, spec: FigureSpec) -> Drawing:
 class _Panel:
     """One scenario: rows of window_comparison, the means of the windows by policy, and what they are compared with.
 
-    same: the rule that has exactly the baseline's scores, where the baseline was chosen among rules; else the baseline itself
+    same: the rule that has exactly the scores of a learned baseline, which was chosen among rules; else the baseline itself
     """
 
     name: str
@@ -74,7 +74,8 @@ def _compared(tables: StudyTables, spec: FigureSpec, name: str, settings: Ratios
     if not rows:
         raise UserError(f"no policy is compared in {name}", where=f"figure {spec.name}: policies", expected=f"others than {baseline}")
     rows.sort(key=lambda row: (row["geometric_ratio"], row["policy"]))
-    return _Panel(name, baseline, next((policy for policy in equal if policy in rules), baseline), rows, means, learned)
+    same = baseline if baseline in rules else next((policy for policy in equal if policy in rules), baseline)
+    return _Panel(name, baseline, same, rows, means, learned)
 
 
 def _best_rule(compared: pd.DataFrame, scenario: str) -> str:
