@@ -139,6 +139,12 @@ def test_differences_that_are_all_0_are_told_as_such(tables):
         draw(tables, "metrics", "unlike", metrics=["unsuccessful"], against="fcfs")
 
 
+def test_a_difference_that_is_asked_for_and_has_no_panel_is_told(tables):
+    drawing = draw(tables, "metrics", "unlike", metrics=["makespan", "unsuccessful"], against="fcfs")
+    assert len([axes for axes in drawing.figure.axes if axes.get_visible()]) == 1
+    assert f"Not shown, as fcfs scores 0 or none differs from it: {data.BY_NAME['unsuccessful'].label}." in drawing.caption
+
+
 def test_the_best_and_the_worst_of_a_tie_are_told_as_one(tables):
     rows = tables.summary["metric"] == "makespan"
     alike = tables.summary.assign(value=tables.summary["value"].where(~rows, 7200.0))

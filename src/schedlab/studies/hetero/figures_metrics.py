@@ -30,7 +30,7 @@ WIDE = 20.0  # largest over smallest value from which an axis is logarithmic
 def draw_metrics(tables: StudyTables, spec: FigureSpec) -> Drawing:
     """A panel a metric, a row a scheduler, a point with its interval for each scenario; from best to worst by the headline metric.
 
-    A metric that is 0 everywhere has no panel, and the caption says so. Settings: MetricsSettings.
+    A metric that is 0 everywhere, or that `against` scores 0 in, has no panel, and the caption says so. Settings: MetricsSettings.
     """
     settings = helpers.settings_of(spec, MetricsSettings)
     names = data.scenarios(tables, spec)
@@ -60,6 +60,10 @@ def draw_metrics(tables: StudyTables, spec: FigureSpec) -> Drawing:
     zero = [metric.label for metric in chosen if metric.name in nothing]
     told = [_told(tables, names, order, metrics) if not baseline else _told_against(rows, names, metrics, baseline)]
     told += [f"Zero for all: {', '.join(zero)}."] if zero and not baseline else []
+    scored = set(tables.summary.loc[tables.summary["scenario"].isin(names), "metric"])
+    missing = [metric.label for metric in chosen if metric not in metrics and metric.name in scored]
+    if baseline and settings.metrics and missing:
+        told.append(f"Not shown, as {baseline} scores 0 or none differs from it: {', '.join(missing)}.")
     if any(metric.name == "utilisation" for metric in metrics):
         told.append("Utilisation is the time that cores are busy: the same work keeps slower cores busy for longer.")
     return Drawing(figure, f"{spec.caption} {' '.join(told)} {_workloads(rows)} {explained}")
