@@ -43,6 +43,12 @@ class JobPool:
         beta, gap = choose(self._betas, generator(seed, "ramp", "beta")), choose(self._gaps, generator(seed, "ramp", "gap"))
         return DrawnJobs(self.graphs, self.settings, beta, gap, seed)
 
+    def draw(self, random: np.random.Generator, count: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Return jobs drawn independently: graphs int64[count], betas float64[count], gaps before them float64[count], s."""
+        graphs = random.integers(len(self.graphs), size=count)
+        beta, gap = choose(self._betas, random), choose(self._gaps, random)
+        return graphs, np.asarray(beta.sample(random, count)), np.asarray(gap.sample(random, count))
+
 
 class DrawnJobs:
     """Implements JobSource: each arrival is a random job of the pool.

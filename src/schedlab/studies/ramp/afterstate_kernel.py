@@ -1,0 +1,224 @@
+"""Decisions by the value of the cluster after them, compiled: score(action) = accepted + V(cluster after it); rejecting is one of them.
+
+V is linear in what the cluster will look like at the arrivals to come, or a small tanh network of that and of when each server is free.
+Source: specification of the ramp study, section 18.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numba
+import numpy as np
+
+from schedlab.studies.ramp.fast_kernel import REJECT, Arrivals, Tables, counts, first_free, occupy, servers_for, taken_at
+
+LOOKS = 4  # offsets at which single degrees are looked at
+
+
+class Outlook(NamedTuple):
+    """What V looks at. Offsets count from now, in s.
+
+    offsets   float64[O], rising: when free servers are counted; at the first LOOKS of them also whether each degree has a free block
+    degrees   int64[B], places of those degrees; quarters: uint64[Q], disjoint blocks; at: int64[K], the offsets at which free ones are counted
+    period, horizon  s: mean time between arrivals; how far the end of the episode and of jobs is seen
+    """
+
+    offsets: np.ndarray
+    degrees: np.ndarray
+    quarters: np.ndarray
+    at: np.ndarray
+    period: float
+    horizon: float
+
+
+class Network(NamedTuple):
+    """Two hidden tanh layers: float32 arrays (features, hidden), (hidden,), (hidden, hidden), (hidden,), (hidden,)."""
+
+    first: np.ndarray
+    first_bias: np.ndarray
+    second: np.ndarray
+    second_bias: np.ndarray
+    last: np.ndarray
+
+
+@numba.njit(cache=True)
+def count_bits(mask: np.uint64) -> int:
+    """The number of bits that are set."""
+    mask -= (mask >> np.uint64(1)) & np.uint64(0x5555555555555555)
+    mask = (mask & np.uint64(0x3333333333333333)) + ((mask >> np.uint64(2)) & np.uint64(0x3333333333333333))
+    mask = (mask + (mask >> np.uint64(4))) & np.uint64(0x0F0F0F0F0F0F0F0F)
+    return int((mask * np.uint64(0x0101010101010101)) >> np.uint64(56))
+
+
+@numba.njit(cache=True)
+def look(tables: Tables, outlook: Outlook, ends: np.ndarray, time: float, stop: float, taken: np.ndarray, places: np.ndarray) -> None:
+    """Write what all afterstates of a decision share: bits taken at each offset (uint64[O]), first free blocks (int64[LOOKS, B])."""
+    for number in range(len(outlook.offsets)):
+        taken[number] = taken_at(ends, time + outlook.offsets[number])
+    for number in range(LOOKS):
+        for place in range(len(outlook.degrees)):
+            degree = outlook.degrees[place]
+            places[number, place] = first_free(tables, degree, taken[number], tables.first[degree])
+
+
+@numba.njit(cache=True)
+def summary_size(outlook: Outlook) -> int:
+    """How many features are without single servers."""
+    return len(outlook.offsets) + LOOKS * len(outlook.degrees) + len(outlook.at) + 1
+
+
+@numba.njit(cache=True)
+def summarise(
+    tables: Tables,
+    outlook: Outlook,
+    taken: np.ndarray,
+    places: np.ndarray,
+    time: float,
+    stop: float,
+    mask: np.uint64,
+    until: float,
+    found: np.ndarray,
+) -> None:
+    """Write the features of an afterstate without single servers, each in [0, 1]: a job holds `mask` until a time (s), 0 for none."""
+    size = len(outlook.offsets)
+    place = size
+    for number in range(size):
+        held = taken[number]
+        if until > time + outlook.offsets[number] + 1e-7:
+            held |= mask
+        found[number] = 1.0 - count_bits(held) / tables.servers
+        if number < LOOKS:
+            for kind in range(len(outlook.degrees)):
+                degree = outlook.degrees[kind]
+                free = first_free(tables, degree, held, places[number, kind])  # nothing before the first free one is free
+                found[place] = 1.0 if free < tables.first[degree + 1] else 0.0
+                place += 1
+    for number in outlook.at:
+        held = taken[number]
+        if until > time + outlook.offsets[number] + 1e-7:
+            held |= mask
+        free = 0
+        for quarter in outlook.quarters:
+            free += 0 if held & quarter else 1
+        found[place] = free / max(len(outlook.quarters), 1)
+        place += 1
+    found[place] = min(stop - time, outlook.horizon) / outlook.horizon
+
+
+@numba.njit(cache=True)
+def wait_for_servers(outlook: Outlook, ends: np.ndarray, time: float, mask: np.uint64, until: float, found: np.ndarray) -> None:
+    """Write for each server how long it is held yet, over the horizon, at most 1."""
+    for server in range(len(ends)):
+        end = until if mask >> np.uint64(server) & np.uint64(1) else ends[server]
+        found[server] = min(max(end - time, 0.0), outlook.horizon) / outlook.horizon
+
+
+@numba.njit(cache=True)
+def afterstates(
+    tables: Tables,
+    outlook: Outlook,
+    ends: np.ndarray,
+    time: float,
+    stop: float,
+    graph: int,
+    meets: int,
+    rows: np.ndarray,
+    own: np.ndarray,
+    masks: np.ndarray,
+) -> None:
+    """Write the features of every afterstate (float64[A + 1, F]), what each counts (float64[A + 1], NaN: impossible) and its servers.
+
+    The last row is that of rejecting. A row of summary_size features has no single servers.
+    """
+    count, size = len(tables.actions), summary_size(outlook)
+    taken, places = np.empty(len(outlook.offsets), np.uint64), np.empty((LOOKS, len(outlook.degrees)), np.int64)
+    look(tables, outlook, ends, time, stop, taken, places)
+    now = taken_at(ends, time)
+    for action in range(count + 1):
+        own[action] = np.nan
+        mask, until = np.uint64(0), 0.0
+        if action < count:
+            if not meets >> action & 1:
+                continue
+            mask = servers_for(tables, graph, action, now)
+            if not mask:
+                continue
+            until = time + tables.durations[graph, action]
+            own[action] = counts(tables, until, stop)
+        else:
+            own[action] = 0.0
+        masks[action] = mask
+        summarise(tables, outlook, taken, places, time, stop, mask, until, rows[action])
+        if rows.shape[1] > size:
+            wait_for_servers(outlook, ends, time, mask, until, rows[action, size:])
+
+
+@numba.njit(cache=True)
+def best_linear(weights: np.ndarray, rows: np.ndarray, own: np.ndarray) -> int:
+    """The action of the highest score, the smallest of equals; REJECT for the last row."""
+    best, chosen = -np.inf, REJECT
+    for action in range(len(own)):
+        if np.isnan(own[action]):
+            continue
+        score = own[action]
+        for feature in range(len(weights)):
+            score += weights[feature] * rows[action, feature]
+        if score > best:
+            best, chosen = score, action
+    return chosen if chosen < len(own) - 1 else REJECT
+
+
+@numba.njit(cache=True)
+def network_value(network: Network, row: np.ndarray) -> float:
+    """V of one afterstate."""
+    hidden = np.tanh(np.dot(row.astype(np.float32), network.first) + network.first_bias)
+    hidden = np.tanh(np.dot(hidden, network.second) + network.second_bias)
+    return float(np.dot(hidden, network.last))
+
+
+@numba.njit(cache=True)
+def best_by_network(network: Network, rows: np.ndarray, own: np.ndarray) -> int:
+    """The action of the highest score, the smallest of equals; REJECT for the last row."""
+    best, chosen = -np.inf, REJECT
+    for action in range(len(own)):
+        if np.isnan(own[action]):
+            continue
+        score = own[action] + network_value(network, rows[action])
+        if score > best:
+            best, chosen = score, action
+    return chosen if chosen < len(own) - 1 else REJECT
+
+
+@numba.njit(cache=True)
+def play_linear(tables: Tables, outlook: Outlook, arrivals: Arrivals, stop: float, weights: np.ndarray) -> float:
+    """Return the accepted jobs of an episode under a linear V, float64[F]."""
+    count, ends = len(tables.actions), np.zeros(tables.servers)
+    rows, own = np.empty((count + 1, len(weights))), np.empty(count + 1)
+    masks = np.empty(count + 1, np.uint64)
+    accepted = 0.0
+    for job in range(len(arrivals.times)):
+        time, graph = arrivals.times[job], arrivals.graphs[job]
+        afterstates(tables, outlook, ends, time, stop, graph, arrivals.meets[job], rows, own, masks)
+        action = best_linear(weights, rows, own)
+        if action != REJECT:
+            occupy(ends, masks[action], time + tables.durations[graph, action])
+            accepted += own[action]
+    return accepted
+
+
+@numba.njit(cache=True)
+def play_network(tables: Tables, outlook: Outlook, arrivals: Arrivals, stop: float, network: Network) -> float:
+    """Return the accepted jobs of an episode under a network's V."""
+    count, ends = len(tables.actions), np.zeros(tables.servers)
+    rows, own = np.empty((count + 1, network.first.shape[0])), np.empty(count + 1)
+    masks = np.empty(count + 1, np.uint64)
+    accepted = 0.0
+    for job in range(len(arrivals.times)):
+        time, graph = arrivals.times[job], arrivals.graphs[job]
+        afterstates(tables, outlook, ends, time, stop, graph, arrivals.meets[job], rows, own, masks)
+        action = best_by_network(network, rows, own)
+        if action != REJECT:
+            occupy(ends, masks[action], time + tables.durations[graph, action])
+            accepted += own[action]
+    return accepted

@@ -1,0 +1,114 @@
+"""Tables and episodes for the compiled cluster, made from the exact one, so that learning plays the same decisions much faster.
+
+Source: specification of the ramp study, section 18.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from schedlab.config.errors import UserError
+from schedlab.config.seeds import generator
+from schedlab.studies.ramp.cluster import JobPlan
+from schedlab.studies.ramp.fast_kernel import REJECT, Arrivals, Tables
+from schedlab.studies.ramp.jobs import Job
+from schedlab.studies.ramp.simulation import Simulation
+
+MOST_SERVERS = 64
+
+
+def fast_tables(simulation: Simulation) -> Tables:
+    """Return the tables of a scenario, durations as on an empty cluster. It leaves the simulation reset: give it one of its own.
+
+    Raises UserError for a scenario that the compiled cluster cannot play: more than 64 servers, unlike ones, placement that draws, memory
+    that decides.
+    """
+    scenario, rules = simulation.scenario, simulation.rules
+    _require(scenario.management.placer == "first_fit" and scenario.management.shaper == "none", "management.placer", "first fit")
+    _require(not scenario.cluster.speeds, "cluster.speeds", "servers that are alike")
+    servers = simulation.topology.num_servers
+    _require(servers <= MOST_SERVERS, "cluster", f"at most {MOST_SERVERS} servers")
+    simulation.reset(0)
+    cluster = simulation.cluster
+    actions = [degree for degree in range(1, scenario.management.most + 1) if rules.is_legal(degree)]
+    graphs = simulation.pool.graphs
+    durations = np.full((len(graphs), len(actions)), math.inf)
+    degrees: list[list[tuple[int, ...]]] = []
+    for number, graph in enumerate(graphs):
+        job = Job(0, 0, graph, scenario.jobs.steps, 1.0)
+        degrees.append([])
+        for place, action in enumerate(actions):
+            plan = simulation.manager.plan(cluster, job, action)
+            degrees[-1].append(())
+            if isinstance(plan, JobPlan):
+                _require(plan.split.most_memory_of_a_server <= scenario.cluster.memory, "cluster.memory", "room for every job's shards")
+                durations[number, place] = job.steps * cluster.times.lookahead(plan.split, plan.placement)[1].time
+                degrees[-1][-1] = tuple(sorted(plan.split.distinct_degrees))
+    known = sorted({degree for row in degrees for found in row for degree in found} | set(actions))
+    blocks = [[block.mask for block in rules.blocks(degree)] for degree in known]
+    parts = np.full((len(graphs), len(actions), max(len(found) for row in degrees for found in row) + 1), -1, dtype=np.int64)
+    for number, row in enumerate(degrees):
+        for place, found in enumerate(row):
+            parts[number, place, : len(found)] = [known.index(degree) for degree in found]
+    return Tables(
+        np.array(actions, dtype=np.int64),
+        durations,
+        np.array([graph.step_time * scenario.jobs.steps for graph in graphs]),
+        parts,
+        np.cumsum([0, *map(len, blocks)]).astype(np.int64),
+        np.array([mask for found in blocks for mask in found], dtype=np.uint64),
+        servers,
+        scenario.legacy.running_jobs_blocked,
+    )
+
+
+def _require(holds: bool, where: str, expected: str) -> None:
+    if not holds:
+        raise UserError("learning with tables of durations cannot play this scenario", where=where, expected=expected)
+
+
+def meeting(tables: Tables, graphs: np.ndarray, betas: np.ndarray) -> np.ndarray:
+    """Return int64[n]: bit a where action a meets the limit of a job of a graph (int64[n]) and beta (float64[n])."""
+    limits = tables.sequential[graphs] * betas
+    meets = (tables.durations[graphs] <= limits[:, None]).astype(np.int64)
+    return (meets << np.arange(len(tables.actions))).sum(axis=1)
+
+
+def episode_arrivals(simulation: Simulation, tables: Tables, seed: int) -> Arrivals:
+    """Return the jobs that an episode decides on, as the exact cluster draws them."""
+    source = simulation.pool.episode(seed)
+    index = {graph.digest: number for number, graph in enumerate(simulation.pool.graphs)}
+    end = simulation.scenario.episodes.end
+    times, graphs, betas, now = [], [], [], 0.0
+    while now < end - 1e-7:
+        job = source.draw(len(times))
+        times.append(now)
+        graphs.append(index[job.graph.digest])
+        betas.append(job.beta)
+        now = source.next_arrival(now)
+    found = np.array(graphs, dtype=np.int64)
+    return Arrivals(np.array(times), found, meeting(tables, found, np.array(betas)))
+
+
+class Futures:
+    """Jobs to come, drawn independently of each other: what rollouts are played on."""
+
+    def __init__(self, simulation: Simulation, tables: Tables, seed: int) -> None:
+        self._pool, self._tables = simulation.pool, tables
+        self._random = generator(seed, "ramp", "futures")
+
+    def draw(self, samples: int, jobs: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Return gaps (s), graphs and the actions that meet the limits (bits), each [samples, jobs]."""
+        graphs, betas, gaps = self._pool.draw(self._random, samples * jobs)
+        shape = (samples, jobs)
+        return gaps.reshape(shape), graphs.reshape(shape), meeting(self._tables, graphs, betas).reshape(shape)
+
+
+def fixed_table(tables: Tables, degree: int) -> np.ndarray:
+    """Return the table that asks for one degree, or what is below it: int64[graphs, A + 1] of actions."""
+    action = int(np.searchsorted(tables.actions, degree, side="right")) - 1
+    choice = np.full((len(tables.sequential), len(tables.actions) + 1), action, dtype=np.int64)
+    choice[:, action + 1 :] = REJECT  # what needs more is not accepted
+    return choice

@@ -1,0 +1,105 @@
+"""The compiled cluster against the exact one: the same jobs, decisions and blocks of servers over whole episodes."""
+
+import numpy as np
+import pytest
+
+from schedlab.config.errors import UserError
+from schedlab.config.schema import validate
+from schedlab.config.seeds import generator
+from schedlab.studies.ramp.cluster import RunningJob
+from schedlab.studies.ramp.fast import Futures, episode_arrivals, fast_tables, fixed_table
+from schedlab.studies.ramp.fast_kernel import REJECT, play_actions, play_table, rollout_returns
+from schedlab.studies.ramp.graph_files import read_graphs
+from schedlab.studies.ramp.graphs import find_graphs
+from schedlab.studies.ramp.published import BETAS
+from schedlab.studies.ramp.settings import RampScenario
+from schedlab.studies.ramp.simulation import Simulation
+
+END = 4e5
+
+
+def simulation_of(**changes):
+    values = {
+        "name": "fast",
+        "seed": 3,
+        "graphs": {"source": "generated"},
+        "jobs": {"beta": BETAS["A"]},
+        "management": {"illegal_degrees": "round_down"},
+        "episodes": {"end": END, "test": 1},
+    }
+    scenario = validate(RampScenario, values | changes)
+    return Simulation(scenario, read_graphs(find_graphs("resources/graphs/a100")))
+
+
+@pytest.fixture(scope="module")
+def simulation():
+    return simulation_of()
+
+
+@pytest.fixture(scope="module")
+def tables():
+    return fast_tables(simulation_of())
+
+
+def exact_masks(simulation, tables, seed, actions):
+    """Servers of each job (0: blocked) on the exact cluster under given actions."""
+    simulation.reset(seed)
+    masks = []
+    while simulation.waiting is not None:
+        action = actions[len(masks)]
+        simulation.act(int(tables.actions[action]) if action != REJECT else 0)
+        outcome = simulation.cluster.outcome
+        mounted = isinstance(outcome, RunningJob) and outcome.duration <= outcome.job.time_limit
+        masks.append(outcome.plan.placement.mask if mounted else 0)
+    return masks
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_whole_episodes_take_the_same_servers(simulation, tables, seed):
+    arrivals = episode_arrivals(simulation, tables, seed)
+    actions = generator(seed, "any action").integers(-1, len(tables.actions), size=len(arrivals.times))
+    masks = np.zeros(len(actions), dtype=np.uint64)
+    accepted = play_actions(tables, arrivals, END, actions, masks)
+    assert masks.tolist() == exact_masks(simulation, tables, seed, actions)
+    assert accepted == np.count_nonzero(masks) > 30
+
+
+def test_a_fixed_table_never_splits_further(simulation, tables):
+    arrivals = episode_arrivals(simulation, tables, 0)
+    accepted = {degree: play_table(tables, arrivals, END, fixed_table(tables, degree)) for degree in (1, 4, 16)}
+    assert accepted[1] < accepted[4]
+    whole = np.where(arrivals.meets & 1, 0, REJECT)
+    masks = np.zeros(len(whole), dtype=np.uint64)
+    assert play_actions(tables, arrivals, END, whole, masks) == accepted[1]
+
+
+def test_rollouts_know_that_a_full_cluster_only_rejects_and_that_all_actions_share_their_futures(simulation, tables):
+    futures = Futures(simulation, tables, 1).draw(8, 12)
+    found, choice = np.zeros(len(tables.actions) + 1), fixed_table(tables, 4)
+    every = (1 << len(tables.actions)) - 1
+    full = np.full(tables.servers, 5000.0)
+    rollout_returns(tables, choice, full, 0.0, END, 0, every, *futures, found)
+    assert np.isnan(found[:-1]).all()
+    empty = np.zeros(tables.servers)
+    rollout_returns(tables, choice, empty, 0.0, END, 0, every, *futures, found)
+    again = found.copy()
+    rollout_returns(tables, choice, empty, 0.0, END, 0, every, *futures, found)
+    assert (again == found).all()
+    assert (found[:-1] >= 1).all()
+    assert found[-1] >= found[:-1].min() - 1
+    assert (empty == 0).all()
+
+
+@pytest.mark.parametrize(
+    ("changes", "where"),
+    [
+        ({"cluster": {"groups": 8, "racks": 8, "servers": 2}}, "cluster"),
+        ({"cluster": {"speeds": [1.0, 2.0]}}, "cluster.speeds"),
+        ({"management": {"placer": "random"}}, "management.placer"),
+        ({"cluster": {"memory": 1e9}, "management": {"illegal_degrees": "round_down", "most": 2}}, "cluster.memory"),
+    ],
+)
+def test_what_the_compiled_cluster_cannot_play_is_told(changes, where):
+    with pytest.raises(UserError) as error:
+        fast_tables(simulation_of(**changes))
+    assert error.value.where == where
