@@ -20,7 +20,8 @@ class Outlook(NamedTuple):
     """What V looks at. Offsets count from now, in s.
 
     offsets   float64[O], rising: when free servers are counted; at the first LOOKS of them also whether each degree has a free block
-    degrees   int64[B], places of those degrees; quarters: uint64[Q], disjoint blocks; at: int64[K], the offsets at which free ones are counted
+    degrees   int64[B], places of those degrees
+    quarters  uint64[Q], disjoint blocks; at: int64[K], the offsets at which free ones are counted
     period, horizon  s: mean time between arrivals; how far the end of the episode and of jobs is seen
     """
 
@@ -52,7 +53,7 @@ def count_bits(mask: np.uint64) -> int:
 
 
 @numba.njit(cache=True)
-def look(tables: Tables, outlook: Outlook, ends: np.ndarray, time: float, stop: float, taken: np.ndarray, places: np.ndarray) -> None:
+def look(tables: Tables, outlook: Outlook, ends: np.ndarray, time: float, taken: np.ndarray, places: np.ndarray) -> None:
     """Write what all afterstates of a decision share: bits taken at each offset (uint64[O]), first free blocks (int64[LOOKS, B])."""
     for number in range(len(outlook.offsets)):
         taken[number] = taken_at(ends, time + outlook.offsets[number])
@@ -133,7 +134,7 @@ def afterstates(
     """
     count, size = len(tables.actions), summary_size(outlook)
     taken, places = np.empty(len(outlook.offsets), np.uint64), np.empty((LOOKS, len(outlook.degrees)), np.int64)
-    look(tables, outlook, ends, time, stop, taken, places)
+    look(tables, outlook, ends, time, taken, places)
     now = taken_at(ends, time)
     for action in range(count + 1):
         own[action] = np.nan

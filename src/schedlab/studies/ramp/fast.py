@@ -10,9 +10,8 @@ import math
 import numpy as np
 
 from schedlab.config.errors import UserError
-from schedlab.config.seeds import generator
 from schedlab.studies.ramp.cluster import JobPlan
-from schedlab.studies.ramp.fast_kernel import REJECT, Arrivals, Tables
+from schedlab.studies.ramp.fast_kernel import REJECT, Arrivals, Futures, Tables
 from schedlab.studies.ramp.jobs import Job
 from schedlab.studies.ramp.simulation import Simulation
 
@@ -57,6 +56,7 @@ def fast_tables(simulation: Simulation) -> Tables:
         durations,
         np.array([graph.step_time * scenario.jobs.steps for graph in graphs]),
         parts,
+        np.array([known.index(action) for action in actions], dtype=np.int64),
         np.cumsum([0, *map(len, blocks)]).astype(np.int64),
         np.array([mask for found in blocks for mask in found], dtype=np.uint64),
         servers,
@@ -79,31 +79,22 @@ def meeting(tables: Tables, graphs: np.ndarray, betas: np.ndarray) -> np.ndarray
 def episode_arrivals(simulation: Simulation, tables: Tables, seed: int) -> Arrivals:
     """Return the jobs that an episode decides on, as the exact cluster draws them."""
     source = simulation.pool.episode(seed)
-    index = {graph.digest: number for number, graph in enumerate(simulation.pool.graphs)}
     end = simulation.scenario.episodes.end
     times, graphs, betas, now = [], [], [], 0.0
     while now < end - 1e-7:
         job = source.draw(len(times))
         times.append(now)
-        graphs.append(index[job.graph.digest])
+        graphs.append(simulation.pool.place(job.graph))
         betas.append(job.beta)
         now = source.next_arrival(now)
     found = np.array(graphs, dtype=np.int64)
     return Arrivals(np.array(times), found, meeting(tables, found, np.array(betas)))
 
 
-class Futures:
-    """Jobs to come, drawn independently of each other: what rollouts are played on."""
-
-    def __init__(self, simulation: Simulation, tables: Tables, seed: int) -> None:
-        self._pool, self._tables = simulation.pool, tables
-        self._random = generator(seed, "ramp", "futures")
-
-    def draw(self, samples: int, jobs: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Return gaps (s), graphs and the actions that meet the limits (bits), each [samples, jobs]."""
-        graphs, betas, gaps = self._pool.draw(self._random, samples * jobs)
-        shape = (samples, jobs)
-        return gaps.reshape(shape), graphs.reshape(shape), meeting(self._tables, graphs, betas).reshape(shape)
+def draw_futures(simulation: Simulation, tables: Tables, random: np.random.Generator, count: int) -> Futures:
+    """Return jobs that rollouts are played on."""
+    graphs, betas, gaps = simulation.pool.draw(random, count)
+    return Futures(gaps, graphs, meeting(tables, graphs, betas))
 
 
 def fixed_table(tables: Tables, degree: int) -> np.ndarray:

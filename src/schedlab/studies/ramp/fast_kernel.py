@@ -20,7 +20,7 @@ class Tables(NamedTuple):
     """What is known of jobs and blocks of servers. Actions and degrees are named by their places.
 
     actions    int64[A], shards, rising; durations: float64[graphs, A], s; sequential: float64[graphs], s
-    parts      int64[graphs, A, P], the distinct degrees of a graph under an action, -1 behind the last
+    parts      int64[graphs, A, P], the distinct degrees of a graph under an action, -1 behind the last; own: int64[A], an action's degree
     first      int64[D + 1]: the legal blocks of degree d are masks[first[d]:first[d + 1]], in the order in which they are tried
     masks      uint64[blocks], bit s for server s
     servers    number of servers; cut_off: whether jobs that run at the end count as blocked
@@ -30,6 +30,7 @@ class Tables(NamedTuple):
     durations: np.ndarray
     sequential: np.ndarray
     parts: np.ndarray
+    own: np.ndarray
     first: np.ndarray
     masks: np.ndarray
     servers: int
@@ -40,6 +41,14 @@ class Arrivals(NamedTuple):
     """The jobs of an episode: when they arrive (float64[n], s), their graphs (int64[n]), and the actions that meet their limits (bits)."""
 
     times: np.ndarray
+    graphs: np.ndarray
+    meets: np.ndarray
+
+
+class Futures(NamedTuple):
+    """Jobs to come, drawn independently of each other: the gap before each (float64[n], s), graphs and meets as in Arrivals."""
+
+    gaps: np.ndarray
     graphs: np.ndarray
     meets: np.ndarray
 
@@ -133,20 +142,14 @@ def needed(meets: int, count: int) -> int:
 
 
 @numba.njit(cache=True)
-def table_decision(tables: Tables, choice: np.ndarray, ends: np.ndarray, time: float, stop: float, graph: int, meets: int) -> float:
-    """Mount a job as a table says: choice[graph, smallest action that meets the limit], or the next below with a free block."""
+def table_action(tables: Tables, choice: np.ndarray, ends: np.ndarray, time: float, graph: int, meets: int) -> int:
+    """The action of a table: choice[graph, smallest action that meets the limit], or the next below with a free block, or REJECT."""
     lowest = needed(meets, len(tables.actions))
-    action = choice[graph, lowest]
     taken = taken_at(ends, time)
-    while action >= lowest:
-        if meets >> action & 1:
-            mask = servers_for(tables, graph, action, taken)
-            if mask:
-                until = time + tables.durations[graph, action]
-                occupy(ends, mask, until)
-                return counts(tables, until, stop)
-        action -= 1
-    return 0.0
+    for action in range(choice[graph, lowest], lowest - 1, -1):
+        if meets >> action & 1 and servers_for(tables, graph, action, taken):
+            return action
+    return REJECT
 
 
 @numba.njit(cache=True)
@@ -155,7 +158,10 @@ def play_table(tables: Tables, arrivals: Arrivals, stop: float, choice: np.ndarr
     ends = np.zeros(tables.servers)
     accepted = 0.0
     for job in range(len(arrivals.times)):
-        accepted += table_decision(tables, choice, ends, arrivals.times[job], stop, arrivals.graphs[job], arrivals.meets[job])
+        time, graph = arrivals.times[job], arrivals.graphs[job]
+        action = table_action(tables, choice, ends, time, graph, arrivals.meets[job])
+        if action != REJECT:
+            accepted += mount(tables, ends, time, stop, graph, action)
     return accepted
 
 
@@ -168,15 +174,15 @@ def rollout_returns(
     stop: float,
     graph: int,
     meets: int,
-    gaps: np.ndarray,
-    graphs: np.ndarray,
-    limits: np.ndarray,
+    futures: Futures,
+    starts: np.ndarray,
+    jobs: int,
     found: np.ndarray,
 ) -> None:
     """Write into found (float64[A + 1], the last for rejecting) the mean accepted jobs from each action on, under a table afterwards.
 
-    gaps (s), graphs, limits (bits): float64, int64, int64 [samples, jobs], futures that all actions share. Actions without a free block or
-    beyond the limit get NaN; where only rejecting is left, nothing is played.
+    starts  int64[samples]: where each sample of `jobs` arrivals begins in the futures; all actions share them
+    Actions without a free block or beyond the limit get NaN; where only rejecting is left, nothing is played.
     """
     count = len(tables.actions)
     taken = taken_at(ends, time)
@@ -199,12 +205,25 @@ def rollout_returns(
         if action < count:
             own = mount(tables, start, time, stop, graph, action)
         total = 0.0
-        for sample in range(len(gaps)):
+        for first in starts:
             after[:] = start
             now = time
-            for job in range(gaps.shape[1]):
-                now += gaps[sample, job]
+            for job in range(first, first + jobs):
+                now += futures.gaps[job]
                 if now >= stop - DUE:
                     break
-                total += table_decision(tables, choice, after, now, stop, graphs[sample, job], limits[sample, job])
-        found[action] = own + total / len(gaps)
+                kind = futures.graphs[job]
+                next_action = table_action(tables, choice, after, now, kind, futures.meets[job])
+                if next_action != REJECT:
+                    total += mount(tables, after, now, stop, kind, next_action)
+        found[action] = own + total / len(starts)
+
+
+@numba.njit(cache=True)
+def best_return(found: np.ndarray) -> int:
+    """The action of the highest return, the smallest of equals, before rejecting (the last); REJECT for that."""
+    best = len(found) - 1
+    for action in range(len(found) - 2, -1, -1):
+        if found[action] >= found[best]:
+            best = action
+    return best if best < len(found) - 1 else REJECT

@@ -31,6 +31,7 @@ class JobPool:
         self.graphs: tuple[TrainingGraph, ...] = tuple(
             training_graph(graph, SECONDS[settings.time_unit], join_sinks=join_sinks) for graph in graphs
         )
+        self._places = {graph.digest: number for number, graph in enumerate(self.graphs)}
         self._betas = of_scenario(settings.beta, seed, "beta")
         self._gaps = of_scenario(settings.interarrival, seed, "gap")
         require_shares(self._betas, "jobs.beta")
@@ -42,6 +43,15 @@ class JobPool:
         """Return the jobs of one episode."""
         beta, gap = choose(self._betas, generator(seed, "ramp", "beta")), choose(self._gaps, generator(seed, "ramp", "gap"))
         return DrawnJobs(self.graphs, self.settings, beta, gap, seed)
+
+    @property
+    def mean_gap(self) -> float:
+        """Expected time from one arrival to the next, s."""
+        return float(np.mean([gap.mean for gap in self._gaps]))
+
+    def place(self, graph: TrainingGraph) -> int:
+        """Return the number of a graph in the pool."""
+        return self._places[graph.digest]
 
     def draw(self, random: np.random.Generator, count: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Return jobs drawn independently: graphs int64[count], betas float64[count], gaps before them float64[count], s."""

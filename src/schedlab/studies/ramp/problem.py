@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
-from typing import Any
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 import numpy as np
 
@@ -19,6 +19,10 @@ from schedlab.studies.ramp.job_tables import job_table
 from schedlab.studies.ramp.rules import RULES, Decision, Rule, capped, fixed
 from schedlab.studies.ramp.settings import LARGEST_DEGREE, RampScenario
 from schedlab.studies.ramp.simulation import Simulation
+
+if TYPE_CHECKING:
+    from schedlab.studies.ramp.afterstate_kernel import Outlook
+    from schedlab.studies.ramp.fast_kernel import Tables
 
 METRICS = (
     Metric("blocking_rate", "-", "lower", headline=True, label="blocking rate"),
@@ -53,6 +57,19 @@ class RulePolicy:
         """Begin the random stream of an episode."""
         self.random = generator(self.seed, "ramp", "rule", unit.seed)
 
+    def decide(self, simulation: Simulation, mask: np.ndarray) -> int:
+        """Return the number of shards for the waiting job; 0 rejects it."""
+        return self.rule(Decision(simulation.waiting, mask, self.random))
+
+
+@runtime_checkable
+class ClusterPolicy(Protocol):
+    """A policy that looks at the simulation itself instead of an observation."""
+
+    def reset(self, unit: Unit) -> None: ...
+
+    def decide(self, simulation: Simulation, mask: np.ndarray) -> int: ...
+
 
 def _plain_rule(name: str, params: Mapping[str, Any], problem: Any, seed: int) -> RulePolicy:
     del problem
@@ -86,6 +103,15 @@ class RampProblem:
         """The cluster that episodes run on, one after the other."""
         return Simulation(self.scenario, self._graphs)
 
+    @cached_property
+    def fast(self) -> tuple[Tables, Outlook]:
+        """Tables and outlook of the compiled cluster. Raises UserError where it cannot play the scenario."""
+        from schedlab.studies.ramp.afterstate import make_outlook
+        from schedlab.studies.ramp.fast import fast_tables
+
+        tables = fast_tables(Simulation(self.scenario, self._graphs))
+        return tables, make_outlook(tables, self.simulation.pool.mean_gap)
+
     def units(self, split: Split) -> Sequence[Unit]:
         """Return the episodes of a split."""
         count = getattr(self.scenario.episodes, split)
@@ -99,20 +125,18 @@ class RampProblem:
     def rollout(self, policy: Policy, unit: Unit) -> Outcome:
         """Run an episode under a policy and score it. A measure without a denominator is left out.
 
-        A rule gets the job and the mask, another policy the observation (Simulation.observation) and the mask. Raises UserError for an
-        action that is not valid.
+        A ClusterPolicy gets the simulation and the mask, another policy the observation (Simulation.observation) and the mask. Raises
+        UserError for an action that is not valid.
         """
         policy.reset(unit)
         simulation = self.simulation
         simulation.reset(unit.seed)
-        decide: Callable[[np.ndarray], Any]
-        if isinstance(policy, RulePolicy):
-            decide = lambda mask: policy.rule(Decision(simulation.waiting, mask, policy.random))  # noqa: E731
-        else:
-            decide = lambda mask: policy.act(simulation.observation(), mask.astype(bool))  # noqa: E731
         while simulation.waiting is not None:
             mask = simulation.mask()
-            action = int(decide(mask))
+            if isinstance(policy, ClusterPolicy):
+                action = policy.decide(simulation, mask)
+            else:
+                action = int(policy.act(simulation.observation(), mask.astype(bool)))
             if not 0 <= action < len(mask) or not mask[action]:
                 valid = ", ".join(map(str, np.flatnonzero(mask).tolist()))
                 raise UserError(

@@ -6,13 +6,14 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from schedlab.config.contract import Part, Problem, Requirement, Study
+from schedlab.config.contract import Learner, Part, Problem, Requirement, Study
 from schedlab.config.errors import UserError
 from schedlab.config.schema import validate
 from schedlab.studies.ramp.distributions import DistributionSettings
 from schedlab.studies.ramp.figure_settings import FIGURE_SETTINGS, FIGURES
 from schedlab.studies.ramp.graph_files import read_graphs
 from schedlab.studies.ramp.graphs import ARCHIVE, PART, REPORT, graph_part, graph_requirements
+from schedlab.studies.ramp.learner_settings import LEARNER_SETTINGS
 from schedlab.studies.ramp.legacy import REFERENCE
 from schedlab.studies.ramp.problem import METRICS, RULE_MAKERS, RULE_SETTINGS, RampProblem
 from schedlab.studies.ramp.settings import RESULTS_VERSION, RampScale, RampScenario
@@ -79,6 +80,12 @@ def _commands(commands: Any) -> None:
     add_commands(commands)
 
 
+def _afterstate() -> Learner:
+    from schedlab.studies.ramp.learner_afterstate import AfterstateLearner
+
+    return AfterstateLearner()
+
+
 STUDY = Study(
     name="ramp",
     question="how far should a distributed training job be split over the servers of an optical cluster?",
@@ -88,8 +95,8 @@ STUDY = Study(
     metrics=METRICS,
     rules=RULE_MAKERS,
     rule_settings=RULE_SETTINGS,
-    learners={},
-    learner_settings={},
+    learners={"afterstate": _afterstate},
+    learner_settings=LEARNER_SETTINGS,
     figures=FIGURES,
     figure_settings=FIGURE_SETTINGS,
     parts=parts,

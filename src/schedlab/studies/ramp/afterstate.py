@@ -1,0 +1,169 @@
+"""What the value of a cluster looks at, what rollouts say of it, and how it is fitted to them.
+
+Source: specification of the ramp study, section 18.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numba
+import numpy as np
+
+from schedlab.config.seeds import derive_seed
+from schedlab.learning.seeding import torch_stream, use_one_thread
+from schedlab.studies.ramp.afterstate_kernel import Network, Outlook, afterstates, summary_size
+from schedlab.studies.ramp.fast_kernel import REJECT, Arrivals, Futures, Tables, best_return, occupy, rollout_returns
+
+PERIODS = (1, 2, 3, 4, 5, 7, 9, 12, 15, 19, 23, 28)  # arrivals ahead at which free servers are counted
+QUARTERS_AT = (0, 1, 3, 5)  # of them, where whole quarters of the cluster are
+HORIZON = 48  # arrivals
+RIDGE = 1e-3
+
+
+def make_outlook(tables: Tables, period: float) -> Outlook:
+    """Return what V looks at on a cluster to which a job comes every `period` s on average."""
+    quarter = int(np.searchsorted(tables.actions, max(tables.servers // 4, 1), side="right")) - 1
+    degree = tables.own[quarter]
+    quarters, taken = [], 0
+    for mask in tables.masks[tables.first[degree] : tables.first[degree + 1]].tolist():
+        if not mask & taken:
+            quarters.append(mask)
+            taken |= mask
+    return Outlook(
+        np.array(PERIODS) * period,
+        tables.own[tables.actions > 1],
+        np.array(quarters, dtype=np.uint64),
+        np.array(QUARTERS_AT, dtype=np.int64),
+        period,
+        HORIZON * period,
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class Returns:
+    """Decisions and what rollouts say of them.
+
+    rows     float32[n, A + 1, F], features of the cluster after each action, the last one rejecting
+    own      float64[n, A + 1], what the action itself counts, NaN where it is impossible
+    returns  float64[n, A + 1], mean accepted jobs from the action on, NaN likewise
+    """
+
+    rows: np.ndarray
+    own: np.ndarray
+    returns: np.ndarray
+
+
+def stack(found: Sequence[Returns]) -> Returns:
+    """Return the decisions of several episodes together."""
+    return Returns(*(np.concatenate([getattr(one, name) for one in found]) for name in ("rows", "own", "returns")))
+
+
+def draw_starts(random: np.random.Generator, futures: Futures, decisions: int, samples: int, jobs: int) -> np.ndarray:
+    """Return int64[decisions, samples]: where the samples of rollouts begin, `jobs` before the end of the futures at the latest."""
+    return random.integers(len(futures.gaps) - jobs, size=(decisions, samples))
+
+
+def collect(
+    tables: Tables,
+    outlook: Outlook,
+    choice: np.ndarray,
+    arrivals: Arrivals,
+    stop: float,
+    futures: Futures,
+    random: np.random.Generator,
+    samples: int,
+    jobs: int,
+) -> tuple[Returns, float]:
+    """Play an episode, each decision by rollouts of a table; return its decisions with a choice, and the accepted jobs."""
+    starts = draw_starts(random, futures, len(arrivals.times), samples, jobs)
+    count, size = len(tables.actions), summary_size(outlook) + tables.servers
+    rows = np.zeros((len(arrivals.times), count + 1, size), dtype=np.float32)
+    own, returns = (np.full((len(arrivals.times), count + 1), np.nan) for _ in range(2))
+    accepted = _collect(tables, outlook, choice, arrivals, stop, futures, starts, jobs, rows, own, returns)
+    open_ = np.isfinite(returns).sum(axis=1) > 1
+    return Returns(rows[open_], own[open_], returns[open_]), accepted
+
+
+@numba.njit(cache=True)
+def _collect(
+    tables: Tables,
+    outlook: Outlook,
+    choice: np.ndarray,
+    arrivals: Arrivals,
+    stop: float,
+    futures: Futures,
+    starts: np.ndarray,
+    jobs: int,
+    rows: np.ndarray,
+    own: np.ndarray,
+    returns: np.ndarray,
+) -> float:
+    count, ends = len(tables.actions), np.zeros(tables.servers)
+    found, masks = np.zeros((count + 1, rows.shape[2])), np.empty(count + 1, np.uint64)
+    accepted = 0.0
+    for job in range(len(arrivals.times)):
+        time, graph, meets = arrivals.times[job], arrivals.graphs[job], arrivals.meets[job]
+        afterstates(tables, outlook, ends, time, stop, graph, meets, found, own[job], masks)
+        rows[job] = found
+        rollout_returns(tables, choice, ends, time, stop, graph, meets, futures, starts[job], jobs, returns[job])
+        best = best_return(returns[job])
+        if best != REJECT:
+            occupy(ends, masks[best], time + tables.durations[graph, best])
+            accepted += own[job, best]
+    return accepted
+
+
+def centred(found: Returns, size: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return features float64[m, size] and values float64[m] of V, each decision's mean taken off: a regression needs no level."""
+    valid = np.isfinite(found.returns)
+    values = np.where(valid, found.returns - np.nan_to_num(found.own), 0.0)
+    rows = np.where(valid[:, :, None], found.rows[:, :, :size], 0.0)
+    weight = valid.sum(axis=1, keepdims=True)
+    values = values - values.sum(axis=1, keepdims=True) / weight
+    rows = rows - rows.sum(axis=1, keepdims=True) / weight[:, :, None]
+    return rows[valid], values[valid]
+
+
+def ridge(found: Returns, size: int) -> np.ndarray:
+    """Return the weights of a linear V, float64[size], on the first features."""
+    rows, values = centred(found, size)
+    return np.linalg.solve(rows.T @ rows + RIDGE * len(rows) * np.eye(size), rows.T @ values)
+
+
+def fit_network(found: Returns, hidden: int, epochs: int, seed: int, batch: int = 256, rate: float = 2e-3) -> Network:
+    """Return a network fitted to the centred values of decisions."""
+    import torch
+    from torch import nn
+
+    use_one_thread()
+    valid = torch.from_numpy(np.isfinite(found.returns))
+    values = torch.from_numpy(np.nan_to_num(found.returns - found.own).astype(np.float32))
+    rows = torch.from_numpy(found.rows)
+    weight = valid.sum(dim=1, keepdim=True)
+
+    def level(scores: torch.Tensor, some: torch.Tensor, count: torch.Tensor) -> torch.Tensor:
+        kept = torch.where(some, scores, torch.zeros(()))
+        return torch.where(some, kept - kept.sum(dim=1, keepdim=True) / count, torch.zeros(()))
+
+    with torch_stream(derive_seed(seed, "ramp", "network")):
+        net = nn.Sequential(
+            nn.Linear(rows.shape[2], hidden), nn.Tanh(), nn.Linear(hidden, hidden), nn.Tanh(), nn.Linear(hidden, 1, bias=False)
+        )
+        optimiser = torch.optim.Adam(net.parameters(), lr=rate)
+        steps = epochs * ((len(rows) + batch - 1) // batch)
+        schedule = torch.optim.lr_scheduler.LinearLR(optimiser, 1.0, 0.02, max(steps, 1))
+        for _ in range(epochs):
+            for part in torch.randperm(len(rows)).split(batch):
+                scores = torch.zeros(len(part), rows.shape[1])
+                scores[valid[part]] = net(rows[part][valid[part]]).squeeze(1)
+                gap = level(scores, valid[part], weight[part]) - level(values[part], valid[part], weight[part])
+                loss = (gap**2).sum() / valid[part].sum()
+                optimiser.zero_grad()
+                loss.backward()
+                optimiser.step()
+                schedule.step()
+    first, second, last = (net[place] for place in (0, 2, 4))
+    arrays = (first.weight.T, first.bias, second.weight.T, second.bias, last.weight[0])
+    return Network(*(np.ascontiguousarray(array.detach().numpy()) for array in arrays))

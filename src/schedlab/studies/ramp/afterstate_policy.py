@@ -1,0 +1,102 @@
+"""Policies that decide on the exact cluster with the compiled tables: a table, rollouts, or the value of the cluster after a decision."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+
+from schedlab.config.contract import Unit
+from schedlab.config.errors import UserError
+from schedlab.config.seeds import derive_seed, generator
+from schedlab.learning.checkpoints import read_checkpoint, write_checkpoint
+from schedlab.studies.ramp.afterstate import draw_starts
+from schedlab.studies.ramp.afterstate_kernel import Network, Outlook, afterstates, best_by_network, best_linear, summary_size
+from schedlab.studies.ramp.fast import draw_futures
+from schedlab.studies.ramp.fast_kernel import REJECT, Futures, Tables, best_return, occupy, rollout_returns, table_action
+from schedlab.studies.ramp.simulation import Simulation
+
+KIND = "ramp-afterstate"
+FUTURES = 200_000  # jobs that rollouts draw from
+
+
+@dataclass(frozen=True, eq=False)
+class Kept:
+    """What decides: a table int64[graphs, A + 1], rollouts of one (samples, jobs), weights float64[F], or a network."""
+
+    form: Literal["table", "rollouts", "linear", "network"]
+    choice: np.ndarray
+    samples: int = 0
+    jobs: int = 0
+    weights: np.ndarray | None = None
+    network: Network | None = None
+
+
+def save(path: Path, kept: Kept, actions: np.ndarray, **about: Any) -> None:
+    """Write what decides, with plain values that say how it was found."""
+    arrays = {"choice": kept.choice, "actions": actions}
+    if kept.weights is not None:
+        arrays["weights"] = kept.weights
+    if kept.network is not None:
+        arrays |= {f"network/{name}": array for name, array in kept.network._asdict().items()}
+    write_checkpoint(path, {"kind": KIND, "form": kept.form, "samples": kept.samples, "jobs": kept.jobs, "about": about}, arrays)
+
+
+def load(path: Path, tables: Tables, outlook: Outlook) -> Kept:
+    """Return what decides. Raises UserError where it was learned for another cluster or other graphs."""
+    checkpoint = read_checkpoint(path, KIND)
+    meta, arrays = checkpoint.meta, checkpoint.arrays
+    network = Network(**checkpoint.group("network")) if meta["form"] == "network" else None
+    expected = (len(tables.sequential), len(tables.actions) + 1)
+    size = summary_size(outlook)
+    fits = arrays["choice"].shape == expected and arrays["actions"].tolist() == tables.actions.tolist()
+    fits &= "weights" not in arrays or len(arrays["weights"]) == size
+    fits &= network is None or len(network.first) == size + tables.servers
+    if not fits:
+        what = f"the policy was learned for {arrays['choice'].shape[0]} graphs and the degrees {arrays['actions'].tolist()}"
+        raise UserError(what, where=str(path), expected=f"{expected[0]} graphs and the degrees {tables.actions.tolist()}")
+    return Kept(meta["form"], arrays["choice"], meta["samples"], meta["jobs"], arrays.get("weights"), network)
+
+
+class AfterstatePolicy:
+    """Decides on a simulation's waiting job; what it draws hangs from its seed and the unit's."""
+
+    def __init__(self, kept: Kept, tables: Tables, outlook: Outlook, seed: int) -> None:
+        self._kept, self._tables, self._outlook, self._seed = kept, tables, outlook, seed
+        count = len(tables.actions)
+        size = summary_size(outlook) + (tables.servers if kept.form == "network" else 0)
+        self._rows, self._own, self._masks = np.zeros((count + 1, size)), np.empty(count + 1), np.empty(count + 1, np.uint64)
+        self._futures: Futures | None = None
+
+    def reset(self, unit: Unit) -> None:
+        """Begin the random stream of an episode."""
+        self._random = generator(derive_seed(self._seed, "ramp", "rollouts", unit.seed))
+
+    def decide(self, simulation: Simulation, mask: np.ndarray) -> int:
+        """Return the number of shards, among those that a mask (int16[most + 1]) allows; 0 rejects."""
+        tables, cluster, job = self._tables, simulation.cluster, simulation.waiting
+        ends = np.zeros(tables.servers)
+        for running in cluster.running:
+            occupy(ends, np.uint64(running.plan.placement.mask), running.started + running.duration)
+        graph = simulation.pool.place(job.graph)
+        allowed = (tables.durations[graph] <= job.time_limit) & (mask[tables.actions] > 0)
+        meets = int(allowed @ (1 << np.arange(len(allowed))))
+        action = self._action(simulation, ends, cluster.time, simulation.scenario.episodes.end, graph, meets)
+        return 0 if action == REJECT else int(tables.actions[action])
+
+    def _action(self, simulation: Simulation, ends: np.ndarray, time: float, stop: float, graph: int, meets: int) -> int:
+        kept, tables = self._kept, self._tables
+        if kept.form == "table":
+            return table_action(tables, kept.choice, ends, time, graph, meets)
+        if kept.form == "rollouts":
+            if self._futures is None:
+                self._futures = draw_futures(simulation, tables, generator(self._seed, "ramp", "futures"), FUTURES)
+            starts = draw_starts(self._random, self._futures, 1, kept.samples, kept.jobs)[0]
+            rollout_returns(tables, kept.choice, ends, time, stop, graph, meets, self._futures, starts, kept.jobs, self._own)
+            return best_return(self._own)
+        afterstates(tables, self._outlook, ends, time, stop, graph, meets, self._rows, self._own, self._masks)
+        if kept.form == "linear":
+            return best_linear(kept.weights, self._rows, self._own)
+        return best_by_network(kept.network, self._rows, self._own)

@@ -1,0 +1,177 @@
+"""Learning what the cluster is worth after a decision: rollouts of a base, regression, an evolution strategy; validation chooses.
+
+Source: specification of the ramp study, section 18.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+
+import numpy as np
+
+from schedlab.config.contract import Curve, LearnPaths, PolicySpec
+from schedlab.config.errors import UserError
+from schedlab.config.schema import validate
+from schedlab.config.seeds import derive_seed, generator
+from schedlab.learning.cma_es import CmaEs
+from schedlab.studies.ramp.afterstate import Returns, collect, fit_network, ridge, stack
+from schedlab.studies.ramp.afterstate_kernel import play_linear, play_network, summary_size
+from schedlab.studies.ramp.afterstate_policy import FUTURES, AfterstatePolicy, Kept, load, save
+from schedlab.studies.ramp.fast import draw_futures, episode_arrivals, fixed_table
+from schedlab.studies.ramp.fast_kernel import REJECT, Arrivals, play_table
+from schedlab.studies.ramp.learner_settings import AfterstateSettings
+from schedlab.studies.ramp.problem import RampProblem
+
+SHORT = 0.25  # graphs of less than this share of the longest sequential time have a row of their own in tuned tables
+SWEEPS = 3
+
+
+class AfterstateLearner:
+    """Learns on one scenario. A job takes a minute or two and is deterministic, so that an interrupted one begins anew."""
+
+    def learn(self, problems: Mapping[str, RampProblem], spec: PolicySpec, seed: int, paths: LearnPaths, curve: Curve) -> None:
+        """Learn on the scenario of the only phase and write the candidate that validation chooses. Raises UserError."""
+        if len(spec.train_on) != 1 or len(spec.train_on[0].scenarios) != 1 or paths.start is not None:
+            raise UserError(
+                "tables of durations hold one scenario", where=f"{spec.name}.yaml: train_on", expected="one phase, one scenario"
+            )
+        phase = spec.train_on[0]
+        settings = validate(AfterstateSettings, {**spec.params, **phase.params})
+        problem = problems[phase.scenarios[0]]
+        study = Training(problem, settings, seed, curve)
+        kept, blocking = study.run(phase.steps)
+        save(paths.checkpoint, kept, study.tables.actions, validation_blocking_rate=blocking)
+
+    def load(self, checkpoint: Path, problem: RampProblem) -> AfterstatePolicy:
+        """Return the learned policy. Raises UserError where it was learned for another cluster or other graphs."""
+        tables, outlook = problem.fast
+        return AfterstatePolicy(load(checkpoint, tables, outlook), tables, outlook, derive_seed(problem.scenario.seed, "ramp", "acting"))
+
+
+class Training:
+    """One learning job: episodes by name, candidates, and how often each blocks on the validation episodes."""
+
+    def __init__(self, problem: RampProblem, settings: AfterstateSettings, seed: int, curve: Curve) -> None:
+        self.problem, self.settings, self.seed, self.curve = problem, settings, seed, curve
+        self.tables, self.outlook = problem.fast
+        self.stop = problem.scenario.episodes.end
+        self._random = generator(seed, "ramp", "rollout starts")
+        self._futures = draw_futures(problem.simulation, self.tables, generator(seed, "ramp", "training futures"), FUTURES)
+        root = problem.scenario.seed
+        self._validation = [self._episode(derive_seed(root, "ramp", "choosing", number)) for number in range(settings.validation_episodes)]
+        self._arrived = 1 + len(self._validation[0].times)  # the job that arrives at the end is never decided on
+
+    def _episode(self, seed: int) -> Arrivals:
+        return episode_arrivals(self.problem.simulation, self.tables, seed)
+
+    def _training(self, what: str, count: int, first: int = 0) -> list[Arrivals]:
+        return [self._episode(derive_seed(self.seed, "ramp", what, first + number)) for number in range(count)]
+
+    def run(self, episodes: int) -> tuple[Kept, float]:
+        """Return what blocks least on validation, the first of equals, and its blocking rate."""
+        settings, found = self.settings, []
+        legal = [degree for degree in settings.degrees if degree in self.tables.actions] or [1]
+        fixed = [fixed_table(self.tables, degree) for degree in legal]
+        bases = [*fixed, *self._tuned(fixed)] if settings.tables or "table" in settings.candidates else fixed
+        found += [Kept("table", choice) for choice in (fixed if "fixed" in settings.candidates else [])]
+        found += [Kept("table", choice) for choice in (bases[len(fixed) :] if "table" in settings.candidates else [])]
+        if {"rollouts", "linear", "network"} & set(settings.candidates):
+            base = min(bases, key=self._trial)
+            if "rollouts" in settings.candidates:
+                found.append(Kept("rollouts", base, settings.samples, settings.horizon))
+            if {"linear", "network"} & set(settings.candidates):
+                found += self._fitted(base, episodes)
+        rates = [self.validated(kept) for kept in found] if len(found) > 1 else [np.nan]
+        best = int(np.argmin(rates))
+        return found[best], float(rates[best]) if len(found) > 1 else self.validated(found[0])
+
+    def validated(self, kept: Kept) -> float:
+        """Return the blocking rate on the validation episodes."""
+        return self._blocking(self._player(kept), self._validation)
+
+    def _player(self, kept: Kept) -> Callable[[Arrivals], float]:
+        tables, outlook, stop = self.tables, self.outlook, self.stop
+        if kept.form == "table":
+            return lambda arrivals: play_table(tables, arrivals, stop, kept.choice)
+        if kept.form == "linear":
+            return lambda arrivals: play_linear(tables, outlook, arrivals, stop, kept.weights)
+        if kept.form == "network":
+            return lambda arrivals: play_network(tables, outlook, arrivals, stop, kept.network)
+        return lambda arrivals: self._collect(kept.choice, arrivals, kept.samples)[1]
+
+    def _blocking(self, play: Callable[[Arrivals], float], episodes: Sequence[Arrivals]) -> float:
+        return 1 - sum(map(play, episodes)) / (self._arrived * len(episodes))
+
+    def _collect(self, choice: np.ndarray, arrivals: Arrivals, samples: int) -> tuple[Returns, float]:
+        horizon = self.settings.horizon
+        return collect(self.tables, self.outlook, choice, arrivals, self.stop, self._futures, self._random, samples, horizon)
+
+    def _trial(self, base: np.ndarray) -> float:
+        """How often a base's rollouts block."""
+        episodes = self._training("trial", self.settings.trial_episodes)
+        return self._blocking(lambda arrivals: self._collect(base, arrivals, self.settings.trial_samples)[1], episodes)
+
+    def _tuned(self, starts: Sequence[np.ndarray]) -> list[np.ndarray]:
+        """Improve tables entry by entry: a degree, or none, for each needed degree of short and of long jobs. The best one, alone."""
+        episodes = self._training("tuning", self.settings.tuning_episodes)
+        short = self.tables.sequential < SHORT * self.tables.sequential.max()
+        groups = [group for group in (np.flatnonzero(~short), np.flatnonzero(short)) if len(group)]
+        count, tuned = len(self.tables.actions), []
+        for start in starts:
+            choice, rate = start.copy(), self._blocking(lambda arrivals, c=start: play_table(self.tables, arrivals, self.stop, c), episodes)
+            for _ in range(SWEEPS):
+                before = rate
+                for group in groups:
+                    for level in range(count):
+                        for action in (*range(level, count), REJECT):
+                            other = choice.copy()
+                            other[group, level] = action
+                            new = self._blocking(lambda arrivals, c=other: play_table(self.tables, arrivals, self.stop, c), episodes)
+                            if new < rate:
+                                choice, rate = other, new
+                if rate == before:
+                    break
+            tuned.append((rate, choice))
+        return [min(tuned, key=lambda entry: entry[0])[1]]
+
+    def _fitted(self, base: np.ndarray, episodes: int) -> list[Kept]:
+        """Fit values to rollouts of a base; candidates."""
+        settings, found = self.settings, []
+        for number, arrivals in enumerate(self._training("rollouts", episodes)):
+            returns, accepted = self._collect(base, arrivals, settings.samples)
+            found.append(returns)
+            self.curve("blocking_rate", 1 - accepted / self._arrived, step=number, split="train")
+        returns = stack(found)
+        kept = []
+        if "network" in settings.candidates:
+            network = fit_network(returns, settings.hidden, settings.epochs, self.seed)
+            kept.append(Kept("network", base, network=network))
+            self.curve("network_blocking_rate", self.validated(kept[-1]), step=0, split="validation")
+        if "linear" in settings.candidates:
+            kept += self._searched(base, ridge(returns, summary_size(self.outlook)))
+        return kept
+
+    def _searched(self, base: np.ndarray, weights: np.ndarray) -> list[Kept]:
+        """Search around linear weights; the point that blocks least at a check."""
+        settings = self.settings
+        scale = float(np.sqrt(np.mean(weights**2))) or 1.0
+        strategy, random = CmaEs(weights, settings.step * scale, settings.population), generator(self.seed, "ramp", "evolution")
+        best = Kept("linear", base, weights=weights)
+        lowest = self.validated(best)
+        self.curve("blocking_rate", lowest, step=0, split="validation")
+        for generation in range(1, settings.generations + 1):
+            episodes = self._training("evolution", settings.episodes, generation * settings.episodes)
+            points = strategy.ask(random)
+            values = [
+                self._blocking(lambda arrivals, w=point: play_linear(self.tables, self.outlook, arrivals, self.stop, w), episodes)
+                for point in points
+            ]
+            strategy.tell(points, np.array(values))
+            if generation % settings.check_every == 0 or generation == settings.generations:
+                candidate = Kept("linear", base, weights=strategy.mean.copy())
+                rate = self.validated(candidate)
+                self.curve("blocking_rate", rate, step=generation, split="validation")
+                if rate < lowest:
+                    best, lowest = candidate, rate
+        return [best]

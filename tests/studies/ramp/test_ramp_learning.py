@@ -1,0 +1,133 @@
+"""Learners of the ramp study: what they keep, that they repeat, and that the exact cluster does as the compiled one."""
+
+import dataclasses
+
+import numpy as np
+import pytest
+
+from schedlab.config.contract import LearnPaths, Phase, PolicySpec
+from schedlab.config.errors import UserError
+from schedlab.config.schema import validate
+from schedlab.studies.ramp.afterstate import collect, make_outlook
+from schedlab.studies.ramp.afterstate_kernel import afterstates, count_bits, summary_size
+from schedlab.studies.ramp.fast import draw_futures, episode_arrivals, fixed_table
+from schedlab.studies.ramp.graph_files import read_graphs
+from schedlab.studies.ramp.graphs import find_graphs
+from schedlab.studies.ramp.learner_afterstate import AfterstateLearner, Training
+from schedlab.studies.ramp.learner_settings import AfterstateSettings
+from schedlab.studies.ramp.problem import RULE_MAKERS, RampProblem
+from schedlab.studies.ramp.settings import RampScenario
+
+END = 1.5e5
+TINY = {
+    "degrees": [2, 16],
+    "tuning_episodes": 1,
+    "validation_episodes": 2,
+    "trial_samples": 2,
+    "samples": 4,
+    "horizon": 12,
+    "generations": 2,
+    "population": 4,
+    "episodes": 1,
+    "check_every": 1,
+    "hidden": 8,
+    "epochs": 2,
+}
+
+
+def problem_of(**changes):
+    values = {
+        "name": "learned",
+        "seed": 3,
+        "graphs": {"source": "generated"},
+        "management": {"illegal_degrees": "round_down"},
+        "episodes": {"end": END, "test": 1},
+    }
+    return RampProblem(validate(RampScenario, values | changes), read_graphs(find_graphs("resources/graphs/a100")))
+
+
+@pytest.fixture(scope="module")
+def problem():
+    return problem_of()
+
+
+def spec_of(**params):
+    return PolicySpec("afterstate-test", "learned", "afterstate", TINY | params, train_on=(Phase(("learned",), 1),))
+
+
+def learned(problem, folder, **params):
+    curve = []
+    paths = LearnPaths(None, folder / "policy.zip", folder)
+    AfterstateLearner().learn({"learned": problem}, spec_of(**params), 5, paths, lambda *point, **place: curve.append((point, place)))
+    return paths.checkpoint, curve
+
+
+@pytest.mark.parametrize("form", ["fixed", "table", "linear", "network"])
+def test_the_exact_cluster_accepts_what_the_compiled_one_does(problem, tmp_path, form):
+    path, _ = learned(problem, tmp_path, candidates=[form])
+    policy, unit = AfterstateLearner().load(path, problem), problem.units("test")[0]
+    training = Training(problem, validate(AfterstateSettings, TINY), 5, lambda *_, **__: None)
+    arrivals = episode_arrivals(problem.simulation, problem.fast[0], unit.seed)
+    compiled = 1 - training._player(policy._kept)(arrivals) / (len(arrivals.times) + 1)
+    # of the jobs that arrive, the one at the very end is not decided on: neither accepted nor blocked
+    exact = problem.rollout(policy, unit).scores["blocking_rate"]
+    assert exact == pytest.approx(compiled - 1 / (len(arrivals.times) + 1))
+    assert 0 < exact < 1
+
+
+def test_rollouts_decide_better_than_their_base(problem, tmp_path):
+    path, _ = learned(problem, tmp_path, candidates=["rollouts"], degrees=[16], tables=False, samples=16)
+    unit = problem.units("test")[0]
+    policy = AfterstateLearner().load(path, problem)
+    base = RULE_MAKERS["fixed"]({"degree": 16}, problem, 0)
+    scores = [problem.rollout(one, unit).scores["blocking_rate"] for one in (policy, base)]
+    assert scores[0] < scores[1]
+    assert problem.rollout(policy, unit).scores["blocking_rate"] == scores[0]
+
+
+def test_the_same_seed_learns_the_same_bytes(problem, tmp_path):
+    first, curve = learned(problem, tmp_path / "a")
+    again, _ = learned(problem_of(), tmp_path / "b")
+    assert first.read_bytes() == again.read_bytes()
+    assert {place["split"] for _, place in curve} == {"train", "validation"}
+
+
+def test_a_policy_of_another_cluster_is_refused(problem, tmp_path):
+    path, _ = learned(problem, tmp_path, candidates=["fixed"])
+    other = problem_of(management={"illegal_degrees": "round_down", "most": 8})
+    with pytest.raises(UserError, match="was learned for 5 graphs"):
+        AfterstateLearner().load(path, other)
+
+
+def test_one_scenario_is_learned_on_at_a_time(problem, tmp_path):
+    spec = dataclasses.replace(spec_of(), train_on=(Phase(("learned", "other"), 1),))
+    with pytest.raises(UserError, match="hold one scenario"):
+        AfterstateLearner().learn({"learned": problem}, spec, 0, LearnPaths(None, tmp_path / "p.zip", tmp_path), None)
+
+
+def test_features_say_what_is_free_and_when(problem):
+    tables, outlook = problem.fast
+    count, size = len(tables.actions), summary_size(outlook)
+    rows, own = np.zeros((count + 1, size + tables.servers)), np.empty(count + 1)
+    ends = np.zeros(tables.servers)
+    ends[:16] = 2500.0  # half of the cluster, for two and a half arrivals
+    afterstates(tables, outlook, ends, 0.0, END, 0, 0, rows, own, np.empty(count + 1, np.uint64))
+    assert np.isnan(own[:-1]).all()
+    assert own[-1] == 0
+    free = rows[-1, : len(outlook.offsets)]
+    assert free.tolist() == [0.5, 0.5] + [1.0] * (len(free) - 2)
+    assert rows[-1, size - 5 : size].tolist() == [0.5, 0.5, 1.0, 1.0, 1.0]  # quarters, then time to the end
+    assert rows[-1, size:].max() == pytest.approx(2.5 / 48)
+    assert [count_bits(np.uint64(mask)) for mask in (0, 1, 2**32 - 1, 2**64 - 1)] == [0, 1, 32, 64]
+
+
+def test_returns_of_an_episode_are_those_of_decisions_with_a_choice(problem):
+    tables, outlook = problem.fast
+    arrivals = episode_arrivals(problem.simulation, tables, 1)
+    random = np.random.default_rng(0)
+    futures = draw_futures(problem.simulation, tables, random, 500)
+    found, accepted = collect(tables, outlook, fixed_table(tables, 4), arrivals, END, futures, random, 4, 12)
+    assert (np.isfinite(found.returns) == np.isfinite(found.own)).all()
+    assert (np.isfinite(found.returns).sum(axis=1) > 1).all()
+    assert 0 < accepted <= len(arrivals.times)
+    assert make_outlook(tables, 1000.0).quarters.tolist() == outlook.quarters.tolist()
