@@ -13,6 +13,7 @@ ENVIRONMENTS = {
     "schedlab/CloudReplay-v0": "schedlab.studies.cloud.env:make",
     "schedlab/Hetero-v0": "schedlab.studies.hetero.env:make",
     "schedlab/MoCloudReplay-v0": "schedlab.studies.cloud.env:make_vector_reward",
+    "schedlab/Ramp-v0": "schedlab.studies.ramp.env:make",
 }
 VECTOR_FORMS = {  # what gymnasium.make_vec makes
     "schedlab/Batch-v0": "schedlab.studies.batch.env_vector:make",

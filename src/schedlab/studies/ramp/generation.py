@@ -45,6 +45,16 @@ class JobPool:
         return DrawnJobs(self.graphs, self.settings, beta, gap, seed)
 
     @property
+    def most_sequential_time(self) -> float:
+        """Of all graphs, s."""
+        return max(graph.step_time for graph in self.graphs) * self.settings.steps
+
+    @property
+    def least_sequential_time(self) -> float:
+        """Of all graphs, s."""
+        return min(graph.step_time for graph in self.graphs) * self.settings.steps
+
+    @property
     def mean_gap(self) -> float:
         """Expected time from one arrival to the next, s."""
         return float(np.mean([gap.mean for gap in self._gaps]))

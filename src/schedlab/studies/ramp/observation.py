@@ -8,6 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cached_property
 from statistics import mean, median
+from weakref import WeakKeyDictionary
 
 import numpy as np
 
@@ -17,6 +18,7 @@ from schedlab.studies.ramp.jobs import Job, PoolRanges
 from schedlab.studies.ramp.placement_rules import PlacementRules
 
 JOB_FEATURES = 17
+_KNOWN: WeakKeyDictionary[TrainingGraph, dict[bool, GraphFeatures]] = WeakKeyDictionary()
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,13 +75,13 @@ class Observer:
         self.most, self._ranges, self._num_workers, self._partitions = most, ranges, num_workers, partitions
         self._legal = np.array([True, *(degree <= num_workers and rules.is_legal(degree) for degree in range(1, most + 1))])
         self._no_largest_cost = no_largest_cost
-        self._graphs: dict[TrainingGraph, GraphFeatures] = {}
 
     def graph(self, graph: TrainingGraph) -> GraphFeatures:
         """Return the features of a graph."""
-        if graph not in self._graphs:
-            self._graphs[graph] = graph_features(graph, self._no_largest_cost)
-        return self._graphs[graph]
+        known = _KNOWN.setdefault(graph, {})
+        if self._no_largest_cost not in known:
+            known[self._no_largest_cost] = graph_features(graph, self._no_largest_cost)
+        return known[self._no_largest_cost]
 
     def mask(self, mounted: int) -> np.ndarray:
         """Return int16[most + 1], 1 for a valid action: 0, and degrees with a legal block and enough workers not mounted."""

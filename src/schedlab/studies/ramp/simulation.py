@@ -56,10 +56,10 @@ class Simulation:
         """The job to decide on; None at the end of the episode."""
         return self.cluster.queue[0] if self.cluster.queue and not self.cluster.done else None
 
-    def mask(self) -> np.ndarray:
-        """Return int16[most + 1]: 1 for the actions that are valid for the waiting job."""
+    def mask(self, blocks: bool = False) -> np.ndarray:
+        """Return int16[most + 1]: 1 for the actions that are valid for the waiting job; blocks: only those with a free block."""
         mask = self.observer.mask(mounted_workers(self.cluster))
-        if self.scenario.management.mask == "blocks":
+        if blocks or self.scenario.management.mask == "blocks":
             for degree in np.flatnonzero(mask[1:]).tolist():
                 if not self._has_block(degree + 1):
                     mask[degree + 1] = 0
@@ -81,6 +81,12 @@ class Simulation:
             "graph_features": self.observer.features(job, mounted, len(self.cluster.running)),
             "action_mask": self.mask(),
         }
+
+    def features(self, mask: np.ndarray) -> np.ndarray:
+        """Return float32[17 + most + 1]: what is seen of the waiting job and the cluster, and a mask (int16[most + 1])."""
+        seen = self.observer.features(self.cluster.queue[0], mounted_workers(self.cluster), len(self.cluster.running))
+        seen[-len(mask) :] = mask
+        return seen
 
     def plan(self, degree: int) -> JobPlan | str:
         """Return how the waiting job would run at a degree, or the part that fails."""

@@ -1,0 +1,195 @@
+"""The Gymnasium environment of the ramp study: one step decides how far a waiting job is split, or rejects it.
+
+Source: specification of the ramp study, section 12.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+
+from schedlab.config.errors import UserError
+from schedlab.studies.ramp.cluster import RunningJob
+from schedlab.studies.ramp.environment_settings import EnvironmentSettings
+from schedlab.studies.ramp.jobs import Job
+from schedlab.studies.ramp.observation import JOB_FEATURES, GraphFeatures
+from schedlab.studies.ramp.simulation import Simulation
+
+ENVIRONMENT = "schedlab/Ramp-v0"
+THROUGHPUTS = {
+    "compute_throughput": "mean_compute_throughput",
+    "cluster_throughput": "mean_cluster_throughput",
+    "demand_throughput": "mean_demand_total_throughput",
+}
+
+
+class RampEnv(gym.Env[Any, int]):
+    """Decide on the waiting job: action k splits its ops up to k ways, 0 rejects it; `action_masks` tells which are valid.
+
+    Observation: float32 vector of 17 features and the mask, or a dictionary (`EnvironmentSettings.observation`): `features`, that vector;
+    `graph`, a number into `graphs`; or, as published, the padded graph itself. Terminated when no job waits and none will come; then the
+    last observation stands for the end. `info` tells the time (s), the job's index and whether it was `accepted`.
+
+    fixed_episode  seed of the only episode; None: every reset draws another
+    Raises UserError for an action that is not valid, where the settings say so.
+    """
+
+    metadata = {"render_modes": ["ansi"], "render_fps": 1}  # noqa: RUF012  (as Gymnasium declares it)
+
+    def __init__(
+        self,
+        simulation: Simulation,
+        settings: EnvironmentSettings | None = None,
+        seed: int | None = None,
+        fixed_episode: int | None = None,
+        render_mode: str | None = None,
+    ) -> None:
+        self.simulation, self.settings, self.render_mode = simulation, settings or EnvironmentSettings(), render_mode
+        self._seed, self._fixed = seed, fixed_episode
+        most = simulation.scenario.management.most
+        self.action_space = gym.spaces.Discrete(most + 1)
+        simulation.reset(0)
+        self.graphs: tuple[GraphFeatures, ...] = tuple(map(simulation.observer.graph, simulation.pool.graphs))
+        self._longest = simulation.pool.most_sequential_time, simulation.pool.least_sequential_time
+        self.observation_space = self._space(JOB_FEATURES + most + 1)
+        self._vector = np.zeros(JOB_FEATURES + most + 1, dtype=np.float32)
+        self._mask = np.zeros(most + 1, dtype=np.int16)
+        self._graph = 0
+
+    def _space(self, size: int) -> gym.Space:
+        box = gym.spaces.Box
+        features = box(0.0, 1.0, (size,), np.float32)
+        if self.settings.observation == "vector":
+            return features
+        if self.settings.observation == "graph_id":
+            return gym.spaces.Dict({"features": features, "graph": gym.spaces.Discrete(len(self.graphs))})
+        nodes, edges = (max(len(getattr(graph, name)) for graph in self.graphs) for name in ("nodes", "edges"))
+        return gym.spaces.Dict(
+            {
+                "node_features": box(0.0, 1.0, (nodes, 5), np.float32),
+                "edge_features": box(0.0, 1.0, (edges, 2), np.float32),
+                "edges_src": box(0.0, nodes, (edges,), np.float32),
+                "edges_dst": box(0.0, nodes, (edges,), np.float32),
+                "node_split": box(0.0, nodes, (1,), np.float32),
+                "edge_split": box(0.0, edges, (1,), np.float32),
+                "graph_features": features,
+                "action_set": box(0, self.action_space.n, (int(self.action_space.n),), np.int16),
+                "action_mask": box(0, 1, (int(self.action_space.n),), np.int16),
+            }
+        )
+
+    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
+        """Begin an episode; the first reset uses the seed of the construction."""
+        del options
+        super().reset(seed=self._seed if seed is None else seed)
+        self._seed = None
+        self.simulation.reset(int(self.np_random.integers(2**62)) if self._fixed is None else self._fixed)
+        self._look()
+        return self._observation(), self._info(None)
+
+    def step(self, action: int) -> tuple[Any, float, bool, bool, dict[str, Any]]:
+        """Decide on the waiting job and go on to the next one, or to the end."""
+        simulation, action = self.simulation, int(action)
+        job = simulation.waiting
+        if job is None:
+            raise UserError("no job waits; the episode is over", where="step", remedy="call reset")
+        if not 0 <= action < len(self._mask) or not self._mask[action]:
+            if self.settings.invalid == "raise":
+                valid = ", ".join(map(str, np.flatnonzero(self._mask).tolist()))
+                raise UserError(f"the action {action} is not valid", where=f"job {job.index}", expected=f"one of {valid}")
+            action = 0
+        steps = len(simulation.cluster.record.steps)
+        simulation.act(action)
+        outcome = simulation.cluster.outcome
+        duration = outcome.duration if isinstance(outcome, RunningJob) and outcome.duration <= job.time_limit else None
+        reward = self._reward(job, duration, simulation.cluster.record.steps[steps:])
+        ended = simulation.waiting is None
+        if not ended:
+            self._look()
+        return self._observation(), reward, ended, False, self._info(job) | {"accepted": duration is not None}
+
+    def action_masks(self) -> np.ndarray:
+        """Return True for each action that is valid now (most + 1,)."""
+        return self._mask.astype(bool)
+
+    def render(self) -> str:
+        """Return the time and the jobs as a line of text."""
+        cluster = self.simulation.cluster
+        record = cluster.record
+        blocked, ended = len(record.blocked), len(record.completed)
+        return f"{cluster.time:g} s: {cluster.mounted_workers} workers busy, {ended} jobs completed, {blocked} blocked"
+
+    def _look(self) -> None:
+        simulation = self.simulation
+        self._mask = simulation.mask(blocks=self.settings.mask == "blocks")
+        self._vector = simulation.features(self._mask)
+        self._graph = simulation.pool.place(simulation.waiting.graph)
+
+    def _observation(self) -> Any:
+        if self.settings.observation == "vector":
+            return self._vector.copy()
+        if self.settings.observation == "graph_id":
+            return {"features": self._vector.copy(), "graph": np.int64(self._graph)}
+        graph = self.graphs[self._graph]
+        return {
+            **{name: self._padded(name, values) for name, values in _arrays(graph).items()},
+            "node_split": np.array([len(graph.nodes)], dtype=np.float32),
+            "edge_split": np.array([len(graph.edges)], dtype=np.float32),
+            "graph_features": self._vector.copy(),
+            "action_set": np.arange(len(self._mask), dtype=np.int16),
+            "action_mask": self._mask.copy(),
+        }
+
+    def _padded(self, name: str, values: np.ndarray) -> np.ndarray:
+        padded = np.zeros(self.observation_space[name].shape, dtype=np.float32)
+        padded[: len(values)] = values
+        return padded
+
+    def _info(self, job: Job | None) -> dict[str, Any]:
+        return {"time": self.simulation.cluster.time} | ({} if job is None else {"job": job.index})
+
+    def _reward(self, job: Job, duration: float | None, steps: list[Mapping[str, Any]]) -> float:
+        settings = self.settings
+        if settings.reward == "acceptance":
+            return settings.success if duration is not None else settings.failure
+        if settings.reward in THROUGHPUTS:
+            value = sum(step[THROUGHPUTS[settings.reward]] for step in steps) / max(len(steps), 1)
+        else:
+            value = self._time_of(job, duration)
+            value = settings.sign * (1 / value if settings.inverse and value else value)
+        return math.copysign(math.log10(1 + abs(value)), value) if settings.logarithm else float(value)
+
+    def _time_of(self, job: Job, duration: float | None) -> float:
+        """What `jct` and `multi_objective` count before sign, inverse and logarithm."""
+        factor, whole = self.settings.failure_factor, job.sequential_time
+        if self.settings.reward == "jct":
+            return duration if duration is not None else whole * factor
+        if duration is not None:
+            return duration / whole
+        longest, shortest = self._longest
+        return factor * ((whole - shortest) / (longest - shortest) + 1 if longest > shortest else 1.0)
+
+
+def _arrays(graph: GraphFeatures) -> dict[str, np.ndarray]:
+    return {"node_features": graph.nodes, "edge_features": graph.edges, "edges_src": graph.sources, "edges_dst": graph.destinations}
+
+
+def make(
+    simulation: Simulation | None = None,
+    seed: int | None = None,
+    render_mode: str | None = None,
+    settings: EnvironmentSettings | None = None,
+) -> RampEnv:
+    """Return the environment of a simulation; without one, of the traced models under uniform limits."""
+    if simulation is None:
+        from schedlab.studies.ramp.graph_files import read_graphs
+        from schedlab.studies.ramp.graphs import find_graphs
+        from schedlab.studies.ramp.published import published_scenario
+
+        scenario = published_scenario("A", compat=False, management={"illegal_degrees": "round_down"})
+        simulation = Simulation(scenario, read_graphs(find_graphs("resources/graphs/a100")))
+    return RampEnv(simulation, settings, seed, render_mode=render_mode)

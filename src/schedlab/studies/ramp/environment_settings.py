@@ -1,0 +1,32 @@
+"""Typed settings of the environment: what is seen, and what a decision is rewarded with."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from schedlab.config.schema import Settings, setting
+
+Reward = Literal["acceptance", "jct", "multi_objective", "compute_throughput", "cluster_throughput", "demand_throughput"]
+
+
+class EnvironmentSettings(Settings):
+    """What the environment shows and rewards (specification of the ramp study, section 12)."""
+
+    observation: Literal["vector", "graph_id", "published"] = setting(
+        "vector",
+        doc="vector: the job, its graph in numbers, the cluster, and the mask; graph_id: these and the graph's number, whose features "
+        "`env.graphs` holds once; published: these and the whole graph, padded",
+    )
+    mask: Literal["scenario", "blocks"] = setting("scenario", doc="valid actions: as the scenario has them, or those with a free block")
+    invalid: Literal["raise", "reject"] = setting("raise", doc="an action that is not valid is an error, or rejects the job")
+    reward: Reward = setting(
+        "acceptance",
+        doc="acceptance: by whether the job was accepted; jct: its completion time; multi_objective: that over its sequential time, or a "
+        "failure weighed by the job's length; throughputs: mean bytes/s since the last decision",
+    )
+    success: float = setting(1.0, doc="acceptance: of an accepted job")
+    failure: float = setting(-1.0, doc="acceptance: of a blocked job")
+    failure_factor: float = setting(1.0, doc="jct, multi_objective: factor on what a blocked job counts", gt=0)
+    sign: Literal[-1, 1] = setting(-1, doc="jct, multi_objective: factor, -1 where shorter is better")
+    inverse: bool = setting(False, doc="jct, multi_objective: one over the value")
+    logarithm: bool = setting(False, doc="sign(r) log10(1 + |r|) of every reward but acceptance")

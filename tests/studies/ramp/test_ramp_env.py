@@ -1,0 +1,123 @@
+"""The environment: checks of Gymnasium and Stable-Baselines3, observations, masks, rewards, seeds."""
+
+import time
+import warnings
+
+import gymnasium as gym
+import numpy as np
+import pytest
+from gymnasium.utils.env_checker import check_env
+from stable_baselines3.common.env_checker import check_env as check_for_stable_baselines
+
+import schedlab.environments  # noqa: F401
+from schedlab.config.errors import UserError
+from schedlab.studies.ramp.env import ENVIRONMENT, RampEnv, make
+from schedlab.studies.ramp.environment_settings import EnvironmentSettings
+from schedlab.studies.ramp.graph_files import read_graphs
+from schedlab.studies.ramp.graphs import find_graphs
+from schedlab.studies.ramp.published import published_scenario
+from schedlab.studies.ramp.simulation import Simulation
+
+GRAPHS = read_graphs(find_graphs("resources/graphs/a100"))
+
+
+def env_of(end=6e4, fixed=None, **settings):
+    scenario = published_scenario("A", compat=False, management={"illegal_degrees": "round_down"}, episodes={"end": end})
+    return RampEnv(Simulation(scenario, GRAPHS), EnvironmentSettings(**settings), fixed_episode=fixed)
+
+
+@pytest.mark.parametrize("observation", ["vector", "graph_id", "published"])
+def test_it_passes_the_checks_of_gymnasium_and_stable_baselines(observation):
+    settings = EnvironmentSettings(observation=observation, invalid="reject")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        check_env(gym.make(ENVIRONMENT, settings=settings).unwrapped)
+        if observation == "published":
+            warnings.simplefilter("ignore")  # two-dimensional boxes that are no images
+        check_for_stable_baselines(make(settings=settings))
+
+
+def episode(env, seed, choose=lambda mask, rng: int(rng.choice(np.flatnonzero(mask)))):
+    rng, (observation, info) = np.random.default_rng(seed), env.reset(seed=seed)
+    found, done = [], False
+    while not done:
+        assert env.observation_space.contains(observation)
+        observation, reward, done, _, info = env.step(choose(env.action_masks(), rng))
+        found.append((observation, reward, info))
+    return found
+
+
+def test_the_same_seed_gives_the_same_episode():
+    first, again = (episode(env_of(), 4) for _ in range(2))
+    assert [(reward, info) for _, reward, info in first] == [(reward, info) for _, reward, info in again]
+    assert all((a[0] == b[0]).all() for a, b in zip(first, again, strict=True))
+
+
+def test_a_fixed_episode_comes_again():
+    env = env_of(fixed=7)
+    assert [reward for _, reward, _ in episode(env, 1)] == [reward for _, reward, _ in episode(env, 1)]
+
+
+def test_acceptance_counts_what_the_statistics_count():
+    env = env_of()
+    found = episode(env, 2, lambda mask, _: int(np.flatnonzero(mask)[-1]))
+    accepted = sum(info["accepted"] for *_, info in found)
+    assert sum(reward for _, reward, _ in found) == 2 * accepted - len(found)
+    record = env.simulation.cluster.record
+    assert accepted == len(record.completed) + len(env.simulation.cluster.running)
+
+
+@pytest.mark.parametrize(
+    ("reward", "low", "high"),
+    [("jct", -1e5, 0), ("multi_objective", -2, 0), ("demand_throughput", 0, 1e12), ("compute_throughput", 0, 1e12)],
+)
+def test_other_rewards_have_their_signs_and_sizes(reward, low, high):
+    rewards = [reward for _, reward, _ in episode(env_of(reward=reward), 3)]
+    assert all(low <= value <= high for value in rewards)
+    assert len(set(rewards)) > 3
+    logarithms = [value for _, value, _ in episode(env_of(reward=reward, logarithm=True), 3)]
+    assert logarithms == pytest.approx([np.sign(value) * np.log10(1 + abs(value)) for value in rewards])
+
+
+def test_a_rejected_job_counts_as_failed():
+    reject = lambda mask, rng: 0  # noqa: E731
+    assert {reward for _, reward, _ in episode(env_of(), 0, reject)} == {-1.0}
+    jobs = episode(env_of(reward="jct", failure_factor=2.0, sign=1, inverse=True), 0, reject)
+    whole = {1 / (2 * graph.step_time * 50) for graph in env_of().simulation.pool.graphs}
+    assert {round(reward, 12) for _, reward, _ in jobs} <= {round(value, 12) for value in whole}
+
+
+def test_the_mask_of_blocks_leaves_no_failed_placement():
+    env = env_of(mask="blocks")
+    episode(env, 5)
+    assert "op_placement" not in {blocked.cause for blocked in env.simulation.cluster.record.blocked}
+    parity = env_of()
+    episode(parity, 5)
+    assert "op_placement" in {blocked.cause for blocked in parity.simulation.cluster.record.blocked}
+
+
+def test_static_graphs_are_stored_once():
+    env = env_of(observation="graph_id")
+    observation, _ = env.reset(seed=0)
+    assert len(env.graphs) == 5
+    assert env.graphs[observation["graph"]] is env.simulation.observer.graph(env.simulation.waiting.graph)
+
+
+def test_actions_that_are_not_valid_are_told_or_reject():
+    env = env_of()
+    env.reset(seed=0)
+    with pytest.raises(UserError, match="the action 3 is not valid"):
+        env.step(3)
+    lenient = env_of(invalid="reject")
+    lenient.reset(seed=0)
+    assert lenient.step(3)[4]["accepted"] is False
+
+
+def test_steps_are_reported_with_processor_time(record_property):
+    """Decisions a second, for the documentation; no bound, for machines differ."""
+    env = env_of(end=3e5)
+    episode(env, 0)
+    began = time.process_time()
+    count = len(episode(env, 0))
+    record_property("steps_per_second", count / (time.process_time() - began))
+    assert count == 300
