@@ -17,6 +17,7 @@ from schedlab.studies.ramp.learner_afterstate import AfterstateLearner, Training
 from schedlab.studies.ramp.learner_settings import AfterstateSettings
 from schedlab.studies.ramp.problem import RULE_MAKERS, RampProblem
 from schedlab.studies.ramp.settings import RampScenario
+from schedlab.studies.ramp.study import STUDY
 
 END = 1.5e5
 TINY = {
@@ -103,6 +104,19 @@ def test_one_scenario_is_learned_on_at_a_time(problem, tmp_path):
     spec = dataclasses.replace(spec_of(), train_on=(Phase(("learned", "other"), 1),))
     with pytest.raises(UserError, match="hold one scenario"):
         AfterstateLearner().learn({"learned": problem}, spec, 0, LearnPaths(None, tmp_path / "p.zip", tmp_path), None)
+
+
+def test_masked_ppo_learns_through_the_stock_glue(tmp_path):
+    problem = problem_of(episodes={"end": END, "train": 1, "validation": 1, "test": 1})
+    learner = STUDY.learners["maskable_ppo"]()
+    params = {"n_steps": 64, "batch_size": 32, "n_epochs": 1, "environment": {"mask": "blocks"}, "validate_every": 64}
+    spec = PolicySpec("ppo", "learned", "maskable_ppo", params, train_on=(Phase(("learned",), 128),))
+    points, paths = [], LearnPaths(None, tmp_path / "ppo.zip", tmp_path / "progress")
+    learner.learn({"learned": problem}, spec, 0, paths, lambda metric, value, **place: points.append((metric, value, place)))
+    assert any(place.get("split") == "validation" for *_, place in points)
+    outcome = problem.rollout(learner.load(paths.checkpoint, problem), problem.units("test")[0])
+    assert 0 <= outcome.scores["blocking_rate"] < 1
+    assert "op_placement" not in set(outcome.details["jobs"]["cause"])
 
 
 def test_features_say_what_is_free_and_when(problem):

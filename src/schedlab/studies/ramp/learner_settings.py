@@ -4,8 +4,12 @@ from __future__ import annotations
 
 from typing import Literal
 
-from schedlab.config.schema import Settings, setting
+from pydantic import model_validator
+
+from schedlab.config.schema import Settings, section, setting
 from schedlab.config.settings import LONGEST, MOST
+from schedlab.learning.stable_baselines_settings import MaskablePPOSettings, StockSettings
+from schedlab.studies.ramp.environment_settings import EnvironmentSettings
 from schedlab.studies.ramp.settings import LARGEST_DEGREE
 
 Candidate = Literal["fixed", "table", "rollouts", "linear", "network"]
@@ -40,4 +44,21 @@ class AfterstateSettings(Settings):
     epochs: int = setting(30, doc="passes over the decisions", ge=1, le=MOST)
 
 
-LEARNER_SETTINGS: dict[str, type[Settings]] = {"afterstate": AfterstateSettings}
+class RampStockSettings(StockSettings):
+    """What stock learners see and are rewarded with; a phase's steps are decisions."""
+
+    environment: EnvironmentSettings = section(EnvironmentSettings, doc="what is seen and rewarded; observation: vector")
+
+    @model_validator(mode="after")
+    def _vector_alone(self) -> RampStockSettings:
+        if self.environment.observation != "vector":
+            raise ValueError(f"environment.observation: stock networks read a vector, not {self.environment.observation}")
+        return self
+
+
+class RampMaskablePPOSettings(RampStockSettings, MaskablePPOSettings):
+    """Proximal policy optimisation that keeps to valid numbers of shards."""
+
+
+STOCK_SETTINGS: dict[str, type[RampStockSettings]] = {"maskable_ppo": RampMaskablePPOSettings}
+LEARNER_SETTINGS: dict[str, type[Settings]] = {"afterstate": AfterstateSettings, **STOCK_SETTINGS}

@@ -21,6 +21,8 @@ from schedlab.studies.ramp.settings import LARGEST_DEGREE, RampScenario
 from schedlab.studies.ramp.simulation import Simulation
 
 if TYPE_CHECKING:
+    import gymnasium as gym
+
     from schedlab.studies.ramp.afterstate_kernel import Outlook
     from schedlab.studies.ramp.fast_kernel import Tables
 
@@ -96,12 +98,12 @@ class RampProblem:
     """Implements the contract's Problem. Units are episodes; each is a block of its own, for their draws are independent."""
 
     def __init__(self, scenario: RampScenario, graphs: Sequence[ForwardGraph]) -> None:
-        self.scenario, self._graphs = scenario, graphs
+        self.scenario, self.graphs = scenario, graphs
 
     @cached_property
     def simulation(self) -> Simulation:
         """The cluster that episodes run on, one after the other."""
-        return Simulation(self.scenario, self._graphs)
+        return Simulation(self.scenario, self.graphs)
 
     @cached_property
     def fast(self) -> tuple[Tables, Outlook]:
@@ -109,7 +111,7 @@ class RampProblem:
         from schedlab.studies.ramp.afterstate import make_outlook
         from schedlab.studies.ramp.fast import fast_tables
 
-        tables = fast_tables(Simulation(self.scenario, self._graphs))
+        tables = fast_tables(Simulation(self.scenario, self.graphs))
         return tables, make_outlook(tables, self.simulation.pool.mean_gap)
 
     def units(self, split: Split) -> Sequence[Unit]:
@@ -118,9 +120,12 @@ class RampProblem:
         names = [f"{split}-{number:03d}" for number in range(count)]
         return [Unit(name, "episode", split, name, derive_seed(self.scenario.seed, "ramp", name)) for name in names]
 
-    def env(self, unit: Unit, seed: int) -> None:
-        """There is no environment to step yet."""
-        del unit, seed
+    def env(self, unit: Unit, seed: int) -> gym.Env:
+        """Return an environment that repeats an episode, but in training draws another at every reset."""
+        from schedlab.studies.ramp.env import RampEnv
+
+        simulation = Simulation(self.scenario, self.graphs)
+        return RampEnv(simulation, seed=seed, fixed_episode=None if unit.split == "train" else unit.seed)
 
     def rollout(self, policy: Policy, unit: Unit) -> Outcome:
         """Run an episode under a policy and score it. A measure without a denominator is left out.

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from schedlab.config.contract import Learner, Part, Problem, Requirement, Study
 from schedlab.config.errors import UserError
-from schedlab.config.schema import validate
+from schedlab.config.schema import Settings, validate
+from schedlab.config.settings import PolicySettings
+from schedlab.learning.stable_baselines_settings import phase_mistakes
 from schedlab.studies.ramp.distributions import DistributionSettings
 from schedlab.studies.ramp.figure_settings import FIGURE_SETTINGS, FIGURES
 from schedlab.studies.ramp.graph_files import read_graphs
 from schedlab.studies.ramp.graphs import ARCHIVE, PART, REPORT, graph_part, graph_requirements
-from schedlab.studies.ramp.learner_settings import LEARNER_SETTINGS
+from schedlab.studies.ramp.learner_settings import LEARNER_SETTINGS, STOCK_SETTINGS, RampStockSettings
 from schedlab.studies.ramp.legacy import REFERENCE
 from schedlab.studies.ramp.problem import METRICS, RULE_MAKERS, RULE_SETTINGS, RampProblem
 from schedlab.studies.ramp.settings import RESULTS_VERSION, RampScale, RampScenario
@@ -86,6 +89,18 @@ def _afterstate() -> Learner:
     return AfterstateLearner()
 
 
+def _stock_learner(name: str) -> Learner:
+    from schedlab.studies.ramp.learner_stock import RampStockLearner
+
+    return RampStockLearner(name)
+
+
+def check_policy(policy: PolicySettings, learner: Settings) -> Iterable[UserError]:
+    """Yield phases that would change a policy itself."""
+    if isinstance(learner, RampStockSettings):
+        yield from phase_mistakes(learner, policy.train_on)
+
+
 STUDY = Study(
     name="ramp",
     question="how far should a distributed training job be split over the servers of an optical cluster?",
@@ -95,7 +110,7 @@ STUDY = Study(
     metrics=METRICS,
     rules=RULE_MAKERS,
     rule_settings=RULE_SETTINGS,
-    learners={"afterstate": _afterstate},
+    learners={"afterstate": _afterstate, **{name: partial(_stock_learner, name) for name in STOCK_SETTINGS}},
     learner_settings=LEARNER_SETTINGS,
     figures=FIGURES,
     figure_settings=FIGURE_SETTINGS,
@@ -107,5 +122,6 @@ STUDY = Study(
     details={"jobs": "what each job was, why it was blocked, or how it ran"},
     terms=TERMS,
     check=check,
+    check_policy=check_policy,
     commands=_commands,
 )

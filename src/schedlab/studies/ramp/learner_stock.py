@@ -1,0 +1,76 @@
+"""The stock learners of the ramp study: own observations, masks and rewards, and episodes that are drawn anew."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from schedlab.config.contract import Outcome, Policy, Split, Unit
+from schedlab.config.schema import validate
+from schedlab.learning.checkpoints import read_checkpoint
+from schedlab.learning.stable_baselines import StableBaselinesLearner
+from schedlab.studies.ramp.env import RampEnv
+from schedlab.studies.ramp.environment_settings import EnvironmentSettings
+from schedlab.studies.ramp.learner_settings import STOCK_SETTINGS, RampStockSettings
+from schedlab.studies.ramp.problem import RampProblem
+from schedlab.studies.ramp.simulation import Simulation
+
+if TYPE_CHECKING:
+    from schedlab.learning.stable_baselines_policy import StockPolicy
+
+
+class RampStockLearner(StableBaselinesLearner):
+    """An algorithm of Stable-Baselines3 on the ramp study's scenarios."""
+
+    def __init__(self, algorithm: str) -> None:
+        super().__init__(algorithm, STOCK_SETTINGS[algorithm])
+
+    def seen(self, problem: RampProblem, settings: RampStockSettings) -> SeenProblem:
+        """Return the problem as these settings have it."""
+        return SeenProblem(problem, settings.environment)
+
+    def load(self, checkpoint: Path, problem: RampProblem) -> NetworkPolicy:
+        """Return the learned policy, with what it wants to see."""
+        policy = super().load(checkpoint, problem)
+        settings = validate(self.settings, read_checkpoint(checkpoint).meta["settings"])
+        return NetworkPolicy(policy, settings.environment)
+
+
+class SeenProblem:
+    """A problem whose environments show and reward as settings say; a training unit draws another episode at every reset."""
+
+    def __init__(self, problem: RampProblem, settings: EnvironmentSettings) -> None:
+        self.problem, self.settings = problem, settings
+
+    def units(self, split: Split) -> Sequence[Unit]:
+        """Return the episodes of a split."""
+        return self.problem.units(split)
+
+    def env(self, unit: Unit, seed: int) -> RampEnv:
+        """Return the environment of a unit."""
+        simulation = Simulation(self.problem.scenario, self.problem.graphs)
+        return RampEnv(simulation, self.settings, seed, fixed_episode=None if unit.split == "train" else unit.seed)
+
+    def rollout(self, policy: StockPolicy, unit: Unit) -> Outcome:
+        """Score a policy on an episode."""
+        return self.problem.rollout(NetworkPolicy(policy, self.settings), unit)
+
+
+class NetworkPolicy:
+    """A learned network; it sees the vector of features and the mask of its settings."""
+
+    def __init__(self, policy: Policy, settings: EnvironmentSettings) -> None:
+        self._policy, self._settings = policy, settings
+
+    def reset(self, unit: Unit) -> None:
+        """Begin an episode."""
+        self._policy.reset(unit)
+
+    def decide(self, simulation: Simulation, mask: np.ndarray) -> int:
+        """Return the number of shards for the waiting job; 0 rejects it."""
+        if self._settings.mask == "blocks":
+            mask = simulation.mask(blocks=True)
+        return int(self._policy.act(simulation.features(mask), mask.astype(bool)))
