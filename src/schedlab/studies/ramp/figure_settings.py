@@ -20,15 +20,41 @@ class BetasSettings(Settings):
     labels: dict[str, str] = setting({}, doc="scenario -> what it is called in the figure; else its name")
 
 
+class ValidationSettings(BetasSettings):
+    """The figure `validation`."""
+
+    policy: str = setting("afterstate", doc="learned policy, without the scenario that ends its name")
+    baselines: Names = setting(("para_max", "para_min"), doc="rules whose validation episodes are bands")
+
+
+class ScoresSettings(BetasSettings):
+    """The figure `scores`."""
+
+    policies: Names = setting(doc="policies, learned ones without the scenario that ends their names", min_length=1)
+    metrics: Names = setting(("blocking_rate", "demand_throughput", "jct", "speedup"), doc="measures", min_length=1)
+
+
+class PairsSettings(BetasSettings):
+    """The figure `pairs`."""
+
+    published: dict[str, dict[str, float]] = setting({}, doc="scenario -> policy -> published blocking rate")
+
+
 FIGURE_SETTINGS: dict[str, type[Settings]] = {
     "graphs": GraphsShownSettings,
     "op_histograms": GraphsShownSettings,
     "graph_table": GraphsShownSettings,
     "betas": BetasSettings,
+    "validation": ValidationSettings,
+    "scores": ScoresSettings,
+    "pairs": PairsSettings,
 }
 FIGURES = {
     "graphs": "schedlab.studies.ramp.figures_graphs:draw_graphs",
     "op_histograms": "schedlab.studies.ramp.figures_graphs:draw_op_histograms",
     "graph_table": "schedlab.studies.ramp.figures_graphs:draw_graph_table",
     "betas": "schedlab.studies.ramp.figures_graphs:draw_betas",
+    "validation": "schedlab.studies.ramp.figures_policies:draw_validation",
+    "scores": "schedlab.studies.ramp.figures_policies:draw_scores",
+    "pairs": "schedlab.studies.ramp.figures_policies:draw_pairs",
 }

@@ -1,0 +1,167 @@
+"""Figures of policies: how learning went against the rules, scores scaled by the best, and blocking rates beside published ones."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from schedlab.config.contract import Drawing, FigureSpec, StudyTables
+from schedlab.figures import helpers, theme
+from schedlab.figures.theme import INK, MUTED
+from schedlab.studies.ramp.figure_settings import PairsSettings, ScoresSettings, ValidationSettings
+from schedlab.studies.ramp.problem import METRICS
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from matplotlib.axes import Axes
+
+BLOCKING = "blocking_rate"
+ROW_MM, COLUMNS = 5.0, 4
+
+
+def family(policy: str, scenario: str) -> str:
+    """Return a policy's name without the scenario that it was learned on, so that panels have rows of the same names."""
+    return policy.removesuffix("-" + scenario.replace("_", "-"))
+
+
+def draw_validation(tables: StudyTables, spec: FigureSpec) -> Drawing:
+    """A panel a scenario: blocking of validation episodes while a policy learned; rules as bands. Settings: ValidationSettings."""
+    settings = helpers.settings_of(spec, ValidationSettings)
+    curves = tables.curves[(tables.curves["metric"] == BLOCKING) & (tables.curves["split"] == "validation")]
+    shown = [(name, rows) for name in spec.scenarios if len(rows := curves[curves["policy"] == _learned(settings.policy, name)])]
+    if not shown:
+        return _nothing(spec, "no such curve is learned at this scale")
+    figure, lines = theme.new_grid(len(shown), COLUMNS, row_mm=55, around_mm=16)
+    told = []
+    for axes, (name, rows) in zip([axes for line in lines for axes in line], shown, strict=True):
+        helpers.learning_curve(axes, rows, theme.Style(theme.colour(0), "o"), label="linear values, searched")
+        for number, rule in enumerate(settings.baselines):
+            band = _scores(tables, name, rule, "validation")
+            if len(band):
+                colour = theme.RULE_GREYS[number % len(theme.RULE_GREYS)]
+                axes.axhspan(band.min(), band.max(), color=colour, alpha=0.15, linewidth=0)
+                axes.axhline(band.mean(), color=colour, linewidth=1.0, linestyle=theme.DASHES[number % len(theme.DASHES)], label=rule)
+        axes.set_title(settings.labels.get(name, name))
+        axes.margins(x=0.02)
+        first, last = (rows.loc[rows["step"] == step, "value"].mean() for step in (rows["step"].min(), rows["step"].max()))
+        told.append(f"{settings.labels.get(name, name)} {first:.3f} at first, {last:.3f} after {rows['step'].max()} generations")
+    lines[0][0].set_ylabel("blocking rate")
+    for line in lines:
+        helpers.shared_xlabel(line, "generation")
+    helpers.legend_outside(figure, columns=4)
+    return Drawing(figure, f"{spec.caption} {'; '.join(told)}.")
+
+
+def draw_scores(tables: StudyTables, spec: FigureSpec) -> Drawing:
+    """A panel a scenario, a group a measure, a bar a policy: best over value, or value over best. Settings: ScoresSettings."""
+    import numpy as np
+
+    settings = helpers.settings_of(spec, ScoresSettings)
+    metrics = [metric for metric in METRICS if metric.name in settings.metrics]
+    panels = [(name, values) for name in spec.scenarios if (values := _values(tables, name, settings.policies))]
+    if not panels:
+        return _nothing(spec, "no such scenario is run at this scale")
+    colours = {policy: theme.colour(number) for number, policy in enumerate(settings.policies)}
+    figure, lines = theme.new_grid(len(panels), 2, row_mm=48, around_mm=14, sharey=True)
+    best = []
+    for axes, (name, values) in zip([axes for line in lines for axes in line], panels, strict=True):
+        width = 0.8 / len(settings.policies)
+        for group, metric in enumerate(metrics):
+            found = {policy: scores[metric.name] for policy, scores in values.items() if metric.name in scores}
+            top = (min if metric.better == "lower" else max)(found.values())
+            for place, policy in enumerate(settings.policies):
+                if policy in found:
+                    score = top / found[policy] if metric.better == "lower" else found[policy] / top
+                    axes.bar(group - 0.4 + (place + 0.5) * width, score, width, color=colours[policy], label=policy)
+        rates = {policy: scores[BLOCKING] for policy, scores in values.items()}
+        leader = min(rates, key=lambda policy: (rates[policy], policy))
+        best.append(f"{settings.labels.get(name, name)} {leader} ({rates[leader]:.3f})")
+        axes.set_xticks(np.arange(len(metrics)), [_short(metric.name) for metric in metrics])
+        axes.set_title(settings.labels.get(name, name))
+        axes.set_ylim(0, 1.02)
+    for line in lines:
+        line[0].set_ylabel("score (1: best)")
+    helpers.legend_outside(figure, columns=5)
+    return Drawing(figure, f"{spec.caption} Least blocking: {'; '.join(best)}.")
+
+
+def draw_pairs(tables: StudyTables, spec: FigureSpec) -> Drawing:
+    """A panel a scenario, a row a policy: blocking rate on test episodes, and the published one as a ring. Settings: PairsSettings."""
+    settings = helpers.settings_of(spec, PairsSettings)
+    panels = [(name, values) for name in spec.scenarios if (values := _values(tables, name, ()))]
+    if not panels:
+        return _nothing(spec, "no such scenario is run at this scale")
+    order = sorted(
+        {policy for _, values in panels for policy in values} | {policy for rows in settings.published.values() for policy in rows}
+    )
+    first = panels[0][1]
+    order.sort(key=lambda policy: (first.get(policy, {}).get(BLOCKING, 0.0), policy))
+    figure, lines = theme.new_grid(len(panels), COLUMNS, row_mm=18 + ROW_MM * len(order), around_mm=12, sharey=True)
+    told = []
+    for axes, (name, values) in zip([axes for line in lines for axes in line], panels, strict=True):
+        published = settings.published.get(name, {})
+        _pairs(axes, {policy: scores[BLOCKING] for policy, scores in values.items()}, published, order)
+        axes.set_title(settings.labels.get(name, name))
+        both = [abs(values[policy][BLOCKING] - value) for policy, value in published.items() if policy in values]
+        if both:
+            told.append(f"{settings.labels.get(name, name)} {max(both):.3f}")
+    for line in lines:
+        helpers.shared_xlabel(line, "blocking rate")
+    helpers.legend_outside(figure, _keys(), columns=2)
+    widest = f" Largest distance of a rule from its published value: {'; '.join(told)}." if told else ""
+    return Drawing(figure, f"{spec.caption}{widest}")
+
+
+def _pairs(axes: Axes, ours: dict[str, float], published: dict[str, float], order: list[str]) -> None:
+    for height, policy in enumerate(order):
+        if policy in ours:
+            axes.plot([ours[policy]], [height], "o", color=theme.colour(0), markersize=4, markeredgewidth=0, zorder=4)
+        if policy in published:
+            ring = {"color": "none", "markeredgecolor": INK, "markeredgewidth": 0.8, "markersize": 7}
+            axes.plot([published[policy]], [height], "o", zorder=3, **ring)
+    axes.set_yticks(range(len(order)), order)
+    axes.set_ylim(len(order) - 0.4, -0.6)
+    axes.tick_params(axis="y", length=0)
+    axes.grid(True, axis="both", alpha=0.6)
+    axes.margins(x=0.1)
+
+
+def _keys() -> list[object]:
+    from matplotlib.lines import Line2D
+
+    ring = {"markeredgecolor": INK, "markeredgewidth": 0.8, "markersize": 7}
+    ours = {"linestyle": "none", "marker": "o", "color": theme.colour(0), "markersize": 4}
+    return [Line2D([], [], linestyle="none", marker="o", color="white", label="published", **ring), Line2D([], [], label="here", **ours)]
+
+
+def _learned(policy: str, scenario: str) -> str:
+    return f"{policy}-{scenario.replace('_', '-')}"
+
+
+def _scores(tables: StudyTables, scenario: str, policy: str, split: str) -> pd.Series:
+    rows = tables.scores
+    return rows.loc[
+        (rows["scenario"] == scenario) & (rows["policy"] == policy) & (rows["metric"] == BLOCKING) & (rows["split"] == split), "value"
+    ]
+
+
+def _values(tables: StudyTables, scenario: str, policies: tuple[str, ...]) -> dict[str, dict[str, float]]:
+    """Policy (without its scenario) -> measure -> mean on test episodes; of those named, or of all."""
+    rows = tables.summary
+    rows = rows[(rows["scenario"] == scenario) & (rows["split"] == "test")]
+    found: dict[str, dict[str, float]] = {}
+    for policy, metric, value in zip(rows["policy"], rows["metric"], rows["value"], strict=True):
+        name = family(policy, scenario)
+        if not policies or name in policies:
+            found.setdefault(name, {})[metric] = float(value)
+    return {name: scores for name, scores in found.items() if BLOCKING in scores}
+
+
+def _short(metric: str) -> str:
+    return {"blocking_rate": "blocking", "demand_throughput": "throughput", "jct": "completion", "speedup": "speed-up"}.get(metric, metric)
+
+
+def _nothing(spec: FigureSpec, why: str) -> Drawing:
+    figure, axes = theme.new_figure(height_mm=20)
+    axes.axis("off")
+    axes.text(0.5, 0.5, why, ha="center", va="center", color=MUTED)
+    return Drawing(figure, f"{spec.caption} {why[:1].upper()}{why[1:]}.")
