@@ -20,6 +20,7 @@ PERIODS = (1, 2, 3, 4, 5, 7, 9, 12, 15, 19, 23, 28)  # arrivals ahead at which f
 QUARTERS_AT = (0, 1, 3, 5)  # of them, where whole quarters of the cluster are
 HORIZON = 48  # arrivals
 RIDGE = 1e-3
+LEAST_SPREAD = 1e-3  # of a feature that hardly varies
 
 
 def make_outlook(tables: Tables, period: float) -> Outlook:
@@ -132,15 +133,21 @@ def ridge(found: Returns, size: int) -> np.ndarray:
     return np.linalg.solve(rows.T @ rows + RIDGE * len(rows) * np.eye(size), rows.T @ values)
 
 
-def fit_network(found: Returns, hidden: int, epochs: int, seed: int, batch: int = 256, rate: float = 2e-3) -> Network:
-    """Return a network fitted to the centred values of decisions."""
+def fit_network(found: Returns, hidden: int, epochs: int, seed: int, batch: int = 64, rate: float = 2e-3) -> Network:
+    """Return a network fitted to the centred values of decisions.
+
+    It is fitted on features of mean 0 and deviation 1, which then go into the first layer: as they are, waits of servers are so small that
+    the network hardly learns to read them (blocking on distribution A .204 against .183 of the same decisions).
+    """
     import torch
     from torch import nn
 
     use_one_thread()
     valid = torch.from_numpy(np.isfinite(found.returns))
     values = torch.from_numpy(np.nan_to_num(found.returns - found.own).astype(np.float32))
-    rows = torch.from_numpy(found.rows)
+    seen = found.rows[np.isfinite(found.returns)]
+    middle, spread = seen.mean(axis=0), seen.std(axis=0) + LEAST_SPREAD
+    rows = torch.from_numpy((found.rows - middle) / spread)
     weight = valid.sum(dim=1, keepdim=True)
 
     def level(scores: torch.Tensor, some: torch.Tensor, count: torch.Tensor) -> torch.Tensor:
@@ -165,5 +172,7 @@ def fit_network(found: Returns, hidden: int, epochs: int, seed: int, batch: int 
                 optimiser.step()
                 schedule.step()
     first, second, last = (net[place] for place in (0, 2, 4))
-    arrays = (first.weight.T, first.bias, second.weight.T, second.bias, last.weight[0])
-    return Network(*(np.ascontiguousarray(array.detach().numpy()) for array in arrays))
+    entry = first.weight.detach().numpy().T / spread[:, None]
+    arrays = (second.weight.T, second.bias, last.weight[0])
+    rest = (np.ascontiguousarray(array.detach().numpy()) for array in arrays)
+    return Network(np.ascontiguousarray(entry), first.bias.detach().numpy() - middle @ entry, *rest)

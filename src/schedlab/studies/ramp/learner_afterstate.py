@@ -101,7 +101,7 @@ class Training:
         return lambda arrivals: self._collect(kept.choice, arrivals, kept.samples)[1]
 
     def _blocking(self, play: Callable[[Arrivals], float], episodes: Sequence[Arrivals]) -> float:
-        return 1 - sum(map(play, episodes)) / (self._arrived * len(episodes))
+        return (self._arrived - 1) / self._arrived - sum(map(play, episodes)) / (self._arrived * len(episodes))
 
     def _collect(self, choice: np.ndarray, arrivals: Arrivals, samples: int) -> tuple[Returns, float]:
         horizon = self.settings.horizon
@@ -141,7 +141,7 @@ class Training:
         for number, arrivals in enumerate(self._training("rollouts", episodes)):
             returns, accepted = self._collect(base, arrivals, settings.samples)
             found.append(returns)
-            self.curve("blocking_rate", 1 - accepted / self._arrived, step=number, split="train")
+            self.curve("blocking_rate", (self._arrived - 1 - accepted) / self._arrived, step=number, split="train")
         returns = stack(found)
         kept = []
         if "network" in settings.candidates:

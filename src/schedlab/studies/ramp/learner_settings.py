@@ -41,7 +41,7 @@ class AfterstateSettings(Settings):
     check_every: int = setting(10, doc="generations between two validations", unit="generations", ge=1, le=LONGEST)
     step: float = setting(0.5, doc="first step of the evolution strategy, over the root mean square of the weights", gt=0)
     hidden: int = setting(96, doc="units of each of the two hidden layers", unit="units", ge=1, le=4096)
-    epochs: int = setting(30, doc="passes over the decisions", ge=1, le=MOST)
+    epochs: int = setting(40, doc="passes over the decisions", ge=1, le=MOST)
 
 
 class RampStockSettings(StockSettings):
