@@ -1,0 +1,82 @@
+"""Figures of policies: what is drawn, what the caption tells, and what a scale without them shows."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from schedlab.config.contract import FigureSpec, StudyTables
+from schedlab.config.settings import ThemeSettings
+from schedlab.figures import theme
+from schedlab.studies.ramp.figures_policies import draw_pairs, draw_scores, draw_validation, family
+
+SCENARIOS = ("uniform", "published_a")
+RATES = {"para_max": 0.3, "para_min": 0.4, "afterstate": 0.2}
+
+
+@pytest.fixture(autouse=True)
+def applied_theme():
+    with theme.applied(ThemeSettings()):
+        yield
+
+
+def tables() -> StudyTables:
+    scores, curves = [], []
+    for scenario in SCENARIOS:
+        learned = f"afterstate-{scenario.replace('_', '-')}"
+        for name, rate in RATES.items():
+            policy = learned if name == "afterstate" else name
+            for split in ("validation", "test"):
+                for unit in range(2):
+                    key = {"scenario": scenario, "policy": policy, "split": split, "unit": f"{split}-{unit}"}
+                    scores += [{**key, "metric": "blocking_rate", "value": rate + 0.01 * unit}]
+                    scores += [{**key, "metric": "jct", "value": 1000.0 / rate}]
+        for seed in range(2):
+            for step in (0, 10):
+                key = {"policy": learned, "policy_seed": seed, "metric": "blocking_rate", "split": "validation"}
+                curves.append({**key, "step": step, "value": 0.25 - 0.005 * step + 0.01 * seed})
+    frame = pd.DataFrame(scores)
+    summary = frame.groupby(["scenario", "policy", "split", "metric"], as_index=False)["value"].mean()
+    none = pd.DataFrame()
+    return StudyTables(frame, pd.DataFrame(curves), summary, none, {}, {}, {name: {} for name in SCENARIOS}, {})
+
+
+def spec(kind, scenarios=SCENARIOS, **params):
+    return FigureSpec(kind, kind, "Title", "What is shown.", scenarios=scenarios, params=params)
+
+
+def test_a_policy_is_called_by_what_it_is():
+    assert family("afterstate-published-a", "published_a") == "afterstate"
+    assert family("para_max", "uniform") == "para_max"
+
+
+def test_learning_is_drawn_against_bands_of_rules():
+    drawing = draw_validation(tables(), spec("validation", baselines=["para_max"], labels={"uniform": "A"}))
+    panels = drawing.figure.axes
+    assert [axes.get_title(loc="left") for axes in panels] == ["A", "published_a"]
+    curve, rule = panels[0].get_lines()
+    assert curve.get_ydata() == pytest.approx([0.255, 0.205])
+    assert np.allclose(rule.get_ydata(), 0.305)
+    assert "A 0.255 at first, 0.205 after 10 generations" in drawing.caption
+
+
+def test_the_best_policy_of_a_measure_has_a_bar_of_one():
+    names = ["afterstate", "para_max", "para_min"]
+    drawing = draw_scores(tables(), spec("scores", ("uniform",), policies=names, metrics=["blocking_rate", "jct"]))
+    heights = {bar.get_label(): [patch.get_height() for patch in bar] for bar in drawing.figure.axes[0].containers}
+    assert [container[0].get_height() for container in drawing.figure.axes[0].containers[:3]] == pytest.approx(
+        [1, 0.205 / 0.305, 0.205 / 0.405]
+    )
+    assert len(heights) == 3
+    assert "uniform afterstate (0.205)" in drawing.caption
+
+
+def test_published_rates_are_rings_and_their_distance_is_told():
+    drawing = draw_pairs(tables(), spec("pairs", ("published_a",), published={"published_a": {"para_max": 0.31, "pac_ml": 0.2}}))
+    assert len(drawing.figure.axes[0].get_lines()) == 5
+    assert "Largest distance of a rule from its published value: published_a 0.005." in drawing.caption
+
+
+@pytest.mark.parametrize("draw", [draw_validation, draw_scores, draw_pairs])
+def test_a_scale_without_them_says_so(draw):
+    params = {"policies": ["para_max"]} if draw is draw_scores else {}
+    assert "at this scale" in draw(tables(), spec("any", ("loose",), **params)).caption
