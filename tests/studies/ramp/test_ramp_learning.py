@@ -85,9 +85,11 @@ def test_rollouts_decide_better_than_their_base(problem, tmp_path):
 
 
 def test_the_same_seed_learns_the_same_bytes(problem, tmp_path):
-    first, curve = learned(problem, tmp_path / "a")
-    again, _ = learned(problem_of(), tmp_path / "b")
+    first, curve = learned(problem, tmp_path / "a", bases=2)
+    again, _ = learned(problem_of(), tmp_path / "b", bases=2)
     assert first.read_bytes() == again.read_bytes()
+    points = [(metric, place["split"], place["step"]) for (metric, _), place in curve]
+    assert len(set(points)) == len(points) == 10  # two bases: an episode, the network, the start and two checks of the search each
     assert {place["split"] for _, place in curve} == {"train", "validation"}
 
 

@@ -77,11 +77,13 @@ class Training:
         found += [Kept("table", choice) for choice in (fixed if "fixed" in settings.candidates else [])]
         found += [Kept("table", choice) for choice in (bases[len(fixed) :] if "table" in settings.candidates else [])]
         if {"rollouts", "linear", "network"} & set(settings.candidates):
-            base = min(bases, key=self._trial)
+            trials = [self._trial(base) for base in bases]
+            chosen = [bases[place] for place in np.argsort(trials, kind="stable")[: settings.bases]]
             if "rollouts" in settings.candidates:
-                found.append(Kept("rollouts", base, settings.samples, settings.horizon))
+                found += [Kept("rollouts", base, settings.samples, settings.horizon) for base in chosen]
             if {"linear", "network"} & set(settings.candidates):
-                found += self._fitted(base, episodes)
+                for number, base in enumerate(chosen):
+                    found += self._fitted(base, episodes, number)
         rates = [self.validated(kept) for kept in found] if len(found) > 1 else [np.nan]
         best = int(np.argmin(rates))
         return found[best], float(rates[best]) if len(found) > 1 else self.validated(found[0])
@@ -135,31 +137,31 @@ class Training:
             tuned.append((rate, choice))
         return [min(tuned, key=lambda entry: entry[0])[1]]
 
-    def _fitted(self, base: np.ndarray, episodes: int) -> list[Kept]:
-        """Fit values to rollouts of a base; candidates."""
+    def _fitted(self, base: np.ndarray, episodes: int, place: int) -> list[Kept]:
+        """Fit values to rollouts of a base; candidates. The curves of one base follow those of the one before (place)."""
         settings, found = self.settings, []
         for number, arrivals in enumerate(self._training("rollouts", episodes)):
             returns, accepted = self._collect(base, arrivals, settings.samples)
             found.append(returns)
-            self.curve("blocking_rate", (self._arrived - 1 - accepted) / self._arrived, step=number, split="train")
+            self.curve("blocking_rate", (self._arrived - 1 - accepted) / self._arrived, step=place * episodes + number, split="train")
         returns = stack(found)
         kept = []
         if "network" in settings.candidates:
             network = fit_network(returns, settings.hidden, settings.epochs, self.seed)
             kept.append(Kept("network", base, network=network))
-            self.curve("network_blocking_rate", self.validated(kept[-1]), step=0, split="validation")
+            self.curve("network_blocking_rate", self.validated(kept[-1]), step=place, split="validation")
         if "linear" in settings.candidates:
-            kept += self._searched(base, ridge(returns, summary_size(self.outlook)))
+            kept += self._searched(base, ridge(returns, summary_size(self.outlook)), place * (settings.generations + 1))
         return kept
 
-    def _searched(self, base: np.ndarray, weights: np.ndarray) -> list[Kept]:
-        """Search around linear weights; the point that blocks least at a check."""
+    def _searched(self, base: np.ndarray, weights: np.ndarray, first: int) -> list[Kept]:
+        """Search around linear weights; the point that blocks least at a check. first: step of the curve's first point."""
         settings = self.settings
         scale = float(np.sqrt(np.mean(weights**2))) or 1.0
         strategy, random = CmaEs(weights, settings.step * scale, settings.population), generator(self.seed, "ramp", "evolution")
         best = Kept("linear", base, weights=weights)
         lowest = self.validated(best)
-        self.curve("blocking_rate", lowest, step=0, split="validation")
+        self.curve("blocking_rate", lowest, step=first, split="validation")
         for generation in range(1, settings.generations + 1):
             episodes = self._training("evolution", settings.episodes, generation * settings.episodes)
             points = strategy.ask(random)
@@ -171,7 +173,7 @@ class Training:
             if generation % settings.check_every == 0 or generation == settings.generations:
                 candidate = Kept("linear", base, weights=strategy.mean.copy())
                 rate = self.validated(candidate)
-                self.curve("blocking_rate", rate, step=generation, split="validation")
+                self.curve("blocking_rate", rate, step=first + generation, split="validation")
                 if rate < lowest:
                     best, lowest = candidate, rate
         return [best]

@@ -31,6 +31,7 @@ class AfterstateSettings(Settings):
     tables: bool = setting(True, doc="tuned tables are tried as base as well")
     tuning_episodes: int = setting(24, doc="episodes that tables are tuned on", unit="episodes", ge=1, le=MOST)
     validation_episodes: int = setting(20, doc="episodes that candidates are chosen on", unit="episodes", ge=1, le=MOST)
+    bases: int = setting(1, doc="bases, those that block least on trial, that values are fitted on", ge=1, le=MOST)
     trial_samples: int = setting(16, doc="samples of a rollout where bases are compared", ge=1, le=MOST)
     trial_episodes: int = setting(1, doc="episodes on which bases are compared", unit="episodes", ge=1, le=MOST)
     samples: int = setting(64, doc="samples of a rollout, the same for all actions", ge=1, le=MOST)

@@ -102,6 +102,7 @@ class RampScale(Settings):
     test: int = setting(20, doc="test episodes", unit="episodes", ge=1, le=MOST)
     validation: int = setting(3, doc="validation episodes", unit="episodes", ge=0, le=MOST)
     seeds: Seeds = setting((0, 1, 2), doc="repetitions of learned policies", min_length=1)
+    bases: int = setting(1, doc="bases of rollouts that values are fitted on", ge=1, le=MOST)
     training_episodes: int = setting(4, doc="episodes that rollouts decide, for values to be fitted to", unit="episodes", ge=1, le=MOST)
     samples: int = setting(32, doc="samples of a rollout", ge=1, le=MOST)
     generations: int = setting(40, doc="generations of the evolution strategy over linear values", ge=0, le=MOST)
