@@ -94,6 +94,8 @@ def test_rollouts_know_that_a_full_cluster_only_rejects_and_that_all_actions_sha
     ("changes", "where"),
     [
         ({"cluster": {"groups": 8, "racks": 8, "servers": 2}}, "cluster"),
+        ({"cluster": {"workers": 2}}, "cluster.workers"),
+        ({"cluster": {"topology": "torus"}}, "cluster.topology"),
         ({"cluster": {"speeds": [1.0, 2.0]}}, "cluster.speeds"),
         ({"management": {"placer": "random"}}, "management.placer"),
         ({"cluster": {"memory": 1e9}, "management": {"illegal_degrees": "round_down", "most": 2}}, "cluster.memory"),

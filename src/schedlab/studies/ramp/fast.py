@@ -14,6 +14,7 @@ from schedlab.studies.ramp.cluster import JobPlan
 from schedlab.studies.ramp.fast_kernel import REJECT, Arrivals, Futures, Tables
 from schedlab.studies.ramp.jobs import Job
 from schedlab.studies.ramp.simulation import Simulation
+from schedlab.studies.ramp.topology import Ramp
 
 MOST_SERVERS = 64
 
@@ -21,12 +22,14 @@ MOST_SERVERS = 64
 def fast_tables(simulation: Simulation) -> Tables:
     """Return the tables of a scenario, durations as on an empty cluster. It leaves the simulation reset: give it one of its own.
 
-    Raises UserError for a scenario that the compiled cluster cannot play: more than 64 servers, unlike ones, placement that draws, memory
-    that decides.
+    Raises UserError for a scenario that the compiled cluster cannot play: another network, several workers a server (times then depend on
+    the place), more than 64 servers, unlike ones, placement that draws, memory that decides.
     """
     scenario, rules = simulation.scenario, simulation.rules
     _require(scenario.management.placer == "first_fit" and scenario.management.shaper == "none", "management.placer", "first fit")
     _require(not scenario.cluster.speeds, "cluster.speeds", "servers that are alike")
+    _require(isinstance(simulation.topology, Ramp), "cluster.topology", "ramp, where jobs share no links")
+    _require(scenario.cluster.workers == 1, "cluster.workers", "one worker a server, so that times do not depend on the place")
     servers = simulation.topology.num_servers
     _require(servers <= MOST_SERVERS, "cluster", f"at most {MOST_SERVERS} servers")
     simulation.reset(0)
