@@ -8,7 +8,7 @@ from schedlab.config.schema import validate
 from schedlab.config.seeds import generator
 from schedlab.studies.ramp.cluster import RunningJob
 from schedlab.studies.ramp.fast import draw_futures, episode_arrivals, fast_tables, fixed_table
-from schedlab.studies.ramp.fast_kernel import REJECT, play_actions, play_table, rollout_returns
+from schedlab.studies.ramp.fast_kernel import REJECT, Rollouts, Situation, play_actions, play_table, rollout_returns
 from schedlab.studies.ramp.graph_files import read_graphs
 from schedlab.studies.ramp.graphs import find_graphs
 from schedlab.studies.ramp.published import BETAS
@@ -75,15 +75,15 @@ def test_a_fixed_table_never_splits_further(simulation, tables):
 
 def test_rollouts_know_that_a_full_cluster_only_rejects_and_that_all_actions_share_their_futures(simulation, tables):
     futures, starts = draw_futures(simulation, tables, generator(1, "futures"), 100), np.arange(0, 80, 10)
-    found, choice = np.zeros(len(tables.actions) + 1), fixed_table(tables, 4)
+    found, rollouts = np.zeros(len(tables.actions) + 1), Rollouts(fixed_table(tables, 4), futures, 12)
     every = (1 << len(tables.actions)) - 1
     full = np.full(tables.servers, 5000.0)
-    rollout_returns(tables, choice, full, 0.0, END, 0, every, futures, starts, 12, found)
+    rollout_returns(tables, rollouts, Situation(full, 0.0, END, 0, every), starts, found)
     assert np.isnan(found[:-1]).all()
     empty = np.zeros(tables.servers)
-    rollout_returns(tables, choice, empty, 0.0, END, 0, every, futures, starts, 12, found)
+    rollout_returns(tables, rollouts, Situation(empty, 0.0, END, 0, every), starts, found)
     again = found.copy()
-    rollout_returns(tables, choice, empty, 0.0, END, 0, every, futures, starts, 12, found)
+    rollout_returns(tables, rollouts, Situation(empty, 0.0, END, 0, every), starts, found)
     assert (again == found).all()
     assert (found[:-1] >= 1).all()
     assert found[-1] >= found[:-1].min() - 1

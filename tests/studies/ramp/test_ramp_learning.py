@@ -11,6 +11,7 @@ from schedlab.config.schema import validate
 from schedlab.studies.ramp.afterstate import collect, make_outlook
 from schedlab.studies.ramp.afterstate_kernel import afterstates, count_bits, summary_size
 from schedlab.studies.ramp.fast import draw_futures, episode_arrivals, fixed_table
+from schedlab.studies.ramp.fast_kernel import Rollouts, Situation
 from schedlab.studies.ramp.graph_files import read_graphs
 from schedlab.studies.ramp.graphs import find_graphs
 from schedlab.studies.ramp.learner_afterstate import AfterstateLearner, Training
@@ -125,7 +126,7 @@ def test_features_say_what_is_free_and_when(problem):
     rows, own = np.zeros((count + 1, size + tables.servers)), np.empty(count + 1)
     ends = np.zeros(tables.servers)
     ends[:16] = 2500.0  # half of the cluster, for two and a half arrivals
-    afterstates(tables, outlook, ends, 0.0, END, 0, 0, rows, own, np.empty(count + 1, np.uint64))
+    afterstates(tables, outlook, Situation(ends, 0.0, END, 0, 0), rows, own, np.empty(count + 1, np.uint64))
     assert np.isnan(own[:-1]).all()
     assert own[-1] == 0
     free = rows[-1, : len(outlook.offsets)]
@@ -140,7 +141,7 @@ def test_returns_of_an_episode_are_those_of_decisions_with_a_choice(problem):
     arrivals = episode_arrivals(problem.simulation, tables, 1)
     random = np.random.default_rng(0)
     futures = draw_futures(problem.simulation, tables, random, 500)
-    found, accepted = collect(tables, outlook, fixed_table(tables, 4), arrivals, END, futures, random, 4, 12)
+    found, accepted = collect(tables, outlook, Rollouts(fixed_table(tables, 4), futures, 12), arrivals, END, random, 4)
     assert (np.isfinite(found.returns) == np.isfinite(found.own)).all()
     assert (np.isfinite(found.returns).sum(axis=1) > 1).all()
     assert 0 < accepted <= len(arrivals.times)

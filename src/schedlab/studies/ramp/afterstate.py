@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numba
 import numpy as np
@@ -14,7 +15,7 @@ import numpy as np
 from schedlab.config.seeds import derive_seed
 from schedlab.learning.seeding import torch_stream, use_one_thread
 from schedlab.studies.ramp.afterstate_kernel import Network, Outlook, afterstates, summary_size
-from schedlab.studies.ramp.fast_kernel import REJECT, Arrivals, Futures, Tables, best_return, occupy, rollout_returns
+from schedlab.studies.ramp.fast_kernel import REJECT, Arrivals, Rollouts, Situation, Tables, best_return, occupy, rollout_returns
 
 PERIODS = (1, 2, 3, 4, 5, 7, 9, 12, 15, 19, 23, 28)  # arrivals ahead at which free servers are counted
 QUARTERS_AT = (0, 1, 3, 5)  # of them, where whole quarters of the cluster are
@@ -42,6 +43,14 @@ def make_outlook(tables: Tables, period: float) -> Outlook:
     )
 
 
+class Arrays(NamedTuple):
+    """What a compiled episode writes into: rows, own and returns of every decision, as in Returns."""
+
+    rows: np.ndarray
+    own: np.ndarray
+    returns: np.ndarray
+
+
 @dataclass(frozen=True, eq=False)
 class Returns:
     """Decisions and what rollouts say of them.
@@ -61,54 +70,38 @@ def stack(found: Sequence[Returns]) -> Returns:
     return Returns(*(np.concatenate([getattr(one, name) for one in found]) for name in ("rows", "own", "returns")))
 
 
-def draw_starts(random: np.random.Generator, futures: Futures, decisions: int, samples: int, jobs: int) -> np.ndarray:
-    """Return int64[decisions, samples]: where the samples of rollouts begin, `jobs` before the end of the futures at the latest."""
-    return random.integers(len(futures.gaps) - jobs, size=(decisions, samples))
+def draw_starts(random: np.random.Generator, rollouts: Rollouts, decisions: int, samples: int) -> np.ndarray:
+    """Return int64[decisions, samples]: where the samples of rollouts begin, so that the futures hold all their jobs."""
+    return random.integers(len(rollouts.futures.gaps) - rollouts.jobs, size=(decisions, samples))
 
 
 def collect(
-    tables: Tables,
-    outlook: Outlook,
-    choice: np.ndarray,
-    arrivals: Arrivals,
-    stop: float,
-    futures: Futures,
-    random: np.random.Generator,
-    samples: int,
-    jobs: int,
+    tables: Tables, outlook: Outlook, rollouts: Rollouts, arrivals: Arrivals, stop: float, random: np.random.Generator, samples: int
 ) -> tuple[Returns, float]:
-    """Play an episode, each decision by rollouts of a table; return its decisions with a choice, and the accepted jobs."""
-    starts = draw_starts(random, futures, len(arrivals.times), samples, jobs)
+    """Play an episode, each decision by rollouts; return its decisions with a choice, and the accepted jobs."""
+    starts = draw_starts(random, rollouts, len(arrivals.times), samples)
     count, size = len(tables.actions), summary_size(outlook) + tables.servers
     rows = np.zeros((len(arrivals.times), count + 1, size), dtype=np.float32)
     own, returns = (np.full((len(arrivals.times), count + 1), np.nan) for _ in range(2))
-    accepted = _collect(tables, outlook, choice, arrivals, stop, futures, starts, jobs, rows, own, returns)
+    accepted = _collect(tables, outlook, rollouts, arrivals, stop, starts, Arrays(rows, own, returns))
     open_ = np.isfinite(returns).sum(axis=1) > 1
     return Returns(rows[open_], own[open_], returns[open_]), accepted
 
 
 @numba.njit(cache=True)
 def _collect(
-    tables: Tables,
-    outlook: Outlook,
-    choice: np.ndarray,
-    arrivals: Arrivals,
-    stop: float,
-    futures: Futures,
-    starts: np.ndarray,
-    jobs: int,
-    rows: np.ndarray,
-    own: np.ndarray,
-    returns: np.ndarray,
+    tables: Tables, outlook: Outlook, rollouts: Rollouts, arrivals: Arrivals, stop: float, starts: np.ndarray, into: Arrays
 ) -> float:
     count, ends = len(tables.actions), np.zeros(tables.servers)
+    rows, own, returns = into
     found, masks = np.zeros((count + 1, rows.shape[2])), np.empty(count + 1, np.uint64)
     accepted = 0.0
     for job in range(len(arrivals.times)):
         time, graph, meets = arrivals.times[job], arrivals.graphs[job], arrivals.meets[job]
-        afterstates(tables, outlook, ends, time, stop, graph, meets, found, own[job], masks)
+        now = Situation(ends, time, stop, graph, meets)
+        afterstates(tables, outlook, now, found, own[job], masks)
         rows[job] = found
-        rollout_returns(tables, choice, ends, time, stop, graph, meets, futures, starts[job], jobs, returns[job])
+        rollout_returns(tables, rollouts, now, starts[job], returns[job])
         best = best_return(returns[job])
         if best != REJECT:
             occupy(ends, masks[best], time + tables.durations[graph, best])

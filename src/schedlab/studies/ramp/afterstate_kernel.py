@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numba
 import numpy as np
 
-from schedlab.studies.ramp.fast_kernel import REJECT, Arrivals, Tables, counts, first_free, occupy, servers_for, taken_at
+from schedlab.studies.ramp.fast_kernel import REJECT, Arrivals, Situation, Tables, counts, first_free, occupy, servers_for, taken_at
 
 LOOKS = 4  # offsets at which single degrees are looked at
 
@@ -75,18 +75,20 @@ def summarise(
     outlook: Outlook,
     taken: np.ndarray,
     places: np.ndarray,
-    time: float,
-    stop: float,
+    left: float,
     mask: np.uint64,
-    until: float,
+    lasts: float,
     found: np.ndarray,
 ) -> None:
-    """Write the features of an afterstate without single servers, each in [0, 1]: a job holds `mask` until a time (s), 0 for none."""
+    """Write the features of an afterstate without single servers, each in [0, 1].
+
+    left  time to the end of the episode, s; the job holds `mask` for `lasts` s, 0 for none
+    """
     size = len(outlook.offsets)
     place = size
     for number in range(size):
         held = taken[number]
-        if until > time + outlook.offsets[number] + 1e-7:
+        if lasts > outlook.offsets[number] + 1e-7:
             held |= mask
         found[number] = 1.0 - count_bits(held) / tables.servers
         if number < LOOKS:
@@ -97,14 +99,14 @@ def summarise(
                 place += 1
     for number in outlook.at:
         held = taken[number]
-        if until > time + outlook.offsets[number] + 1e-7:
+        if lasts > outlook.offsets[number] + 1e-7:
             held |= mask
         free = 0
         for quarter in outlook.quarters:
             free += 0 if held & quarter else 1
         found[place] = free / max(len(outlook.quarters), 1)
         place += 1
-    found[place] = min(stop - time, outlook.horizon) / outlook.horizon
+    found[place] = min(left, outlook.horizon) / outlook.horizon
 
 
 @numba.njit(cache=True)
@@ -116,33 +118,23 @@ def wait_for_servers(outlook: Outlook, ends: np.ndarray, time: float, mask: np.u
 
 
 @numba.njit(cache=True)
-def afterstates(
-    tables: Tables,
-    outlook: Outlook,
-    ends: np.ndarray,
-    time: float,
-    stop: float,
-    graph: int,
-    meets: int,
-    rows: np.ndarray,
-    own: np.ndarray,
-    masks: np.ndarray,
-) -> None:
+def afterstates(tables: Tables, outlook: Outlook, now: Situation, rows: np.ndarray, own: np.ndarray, masks: np.ndarray) -> None:
     """Write the features of every afterstate (float64[A + 1, F]), what each counts (float64[A + 1], NaN: impossible) and its servers.
 
     The last row is that of rejecting. A row of summary_size features has no single servers.
     """
     count, size = len(tables.actions), summary_size(outlook)
+    ends, time, stop, graph, meets = now
     taken, places = np.empty(len(outlook.offsets), np.uint64), np.empty((LOOKS, len(outlook.degrees)), np.int64)
     look(tables, outlook, ends, time, taken, places)
-    now = taken_at(ends, time)
+    held = taken_at(ends, time)
     for action in range(count + 1):
         own[action] = np.nan
         mask, until = np.uint64(0), 0.0
         if action < count:
             if not meets >> action & 1:
                 continue
-            mask = servers_for(tables, graph, action, now)
+            mask = servers_for(tables, graph, action, held)
             if not mask:
                 continue
             until = time + tables.durations[graph, action]
@@ -150,7 +142,7 @@ def afterstates(
         else:
             own[action] = 0.0
         masks[action] = mask
-        summarise(tables, outlook, taken, places, time, stop, mask, until, rows[action])
+        summarise(tables, outlook, taken, places, stop - time, mask, until - time, rows[action])
         if rows.shape[1] > size:
             wait_for_servers(outlook, ends, time, mask, until, rows[action, size:])
 
@@ -200,7 +192,8 @@ def play_linear(tables: Tables, outlook: Outlook, arrivals: Arrivals, stop: floa
     accepted = 0.0
     for job in range(len(arrivals.times)):
         time, graph = arrivals.times[job], arrivals.graphs[job]
-        afterstates(tables, outlook, ends, time, stop, graph, arrivals.meets[job], rows, own, masks)
+        now = Situation(ends, time, stop, graph, arrivals.meets[job])
+        afterstates(tables, outlook, now, rows, own, masks)
         action = best_linear(weights, rows, own)
         if action != REJECT:
             occupy(ends, masks[action], time + tables.durations[graph, action])
@@ -217,7 +210,8 @@ def play_network(tables: Tables, outlook: Outlook, arrivals: Arrivals, stop: flo
     accepted = 0.0
     for job in range(len(arrivals.times)):
         time, graph = arrivals.times[job], arrivals.graphs[job]
-        afterstates(tables, outlook, ends, time, stop, graph, arrivals.meets[job], rows, own, masks)
+        now = Situation(ends, time, stop, graph, arrivals.meets[job])
+        afterstates(tables, outlook, now, rows, own, masks)
         action = best_by_network(network, rows, own)
         if action != REJECT:
             occupy(ends, masks[action], time + tables.durations[graph, action])

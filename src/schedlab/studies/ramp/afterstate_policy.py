@@ -15,7 +15,17 @@ from schedlab.learning.checkpoints import read_checkpoint, write_checkpoint
 from schedlab.studies.ramp.afterstate import draw_starts
 from schedlab.studies.ramp.afterstate_kernel import Network, Outlook, afterstates, best_by_network, best_linear, summary_size
 from schedlab.studies.ramp.fast import draw_futures
-from schedlab.studies.ramp.fast_kernel import REJECT, Futures, Tables, best_return, occupy, rollout_returns, table_action
+from schedlab.studies.ramp.fast_kernel import (
+    REJECT,
+    Futures,
+    Rollouts,
+    Situation,
+    Tables,
+    best_return,
+    occupy,
+    rollout_returns,
+    table_action,
+)
 from schedlab.studies.ramp.simulation import Simulation
 
 KIND = "ramp-afterstate"
@@ -83,20 +93,21 @@ class AfterstatePolicy:
         graph = simulation.pool.place(job.graph)
         allowed = (tables.durations[graph] <= job.time_limit) & (mask[tables.actions] > 0)
         meets = int(allowed @ (1 << np.arange(len(allowed))))
-        action = self._action(simulation, ends, cluster.time, simulation.scenario.episodes.end, graph, meets)
+        action = self._action(simulation, Situation(ends, cluster.time, simulation.scenario.episodes.end, graph, meets))
         return 0 if action == REJECT else int(tables.actions[action])
 
-    def _action(self, simulation: Simulation, ends: np.ndarray, time: float, stop: float, graph: int, meets: int) -> int:
+    def _action(self, simulation: Simulation, now: Situation) -> int:
         kept, tables = self._kept, self._tables
         if kept.form == "table":
-            return table_action(tables, kept.choice, ends, time, graph, meets)
+            return table_action(tables, kept.choice, now.ends, now.time, now.graph, now.meets)
         if kept.form == "rollouts":
             if self._futures is None:
                 self._futures = draw_futures(simulation, tables, generator(self._seed, "ramp", "futures"), FUTURES)
-            starts = draw_starts(self._random, self._futures, 1, kept.samples, kept.jobs)[0]
-            rollout_returns(tables, kept.choice, ends, time, stop, graph, meets, self._futures, starts, kept.jobs, self._own)
+            rollouts = Rollouts(kept.choice, self._futures, kept.jobs)
+            starts = draw_starts(self._random, rollouts, 1, kept.samples)[0]
+            rollout_returns(tables, rollouts, now, starts, self._own)
             return best_return(self._own)
-        afterstates(tables, self._outlook, ends, time, stop, graph, meets, self._rows, self._own, self._masks)
+        afterstates(tables, self._outlook, now, self._rows, self._own, self._masks)
         if kept.form == "linear":
             return best_linear(kept.weights, self._rows, self._own)
         return best_by_network(kept.network, self._rows, self._own)

@@ -53,6 +53,24 @@ class Futures(NamedTuple):
     meets: np.ndarray
 
 
+class Situation(NamedTuple):
+    """A decision: when each server becomes free (float64[servers], s), the time, the episode's end, the job's graph, and its meets."""
+
+    ends: np.ndarray
+    time: float
+    stop: float
+    graph: int
+    meets: int
+
+
+class Rollouts(NamedTuple):
+    """How actions are played on: under a table (int64[graphs, A + 1]), for so many jobs of the futures."""
+
+    choice: np.ndarray
+    futures: Futures
+    jobs: int
+
+
 @numba.njit(cache=True)
 def taken_at(ends: np.ndarray, time: float) -> np.uint64:
     """Bits of the servers that are not free at a time; ends: float64[servers], s."""
@@ -166,25 +184,14 @@ def play_table(tables: Tables, arrivals: Arrivals, stop: float, choice: np.ndarr
 
 
 @numba.njit(cache=True)
-def rollout_returns(
-    tables: Tables,
-    choice: np.ndarray,
-    ends: np.ndarray,
-    time: float,
-    stop: float,
-    graph: int,
-    meets: int,
-    futures: Futures,
-    starts: np.ndarray,
-    jobs: int,
-    found: np.ndarray,
-) -> None:
-    """Write into found (float64[A + 1], the last for rejecting) the mean accepted jobs from each action on, under a table afterwards.
+def rollout_returns(tables: Tables, rollouts: Rollouts, now: Situation, starts: np.ndarray, found: np.ndarray) -> None:
+    """Write into found (float64[A + 1], the last for rejecting) the mean accepted jobs from each action on.
 
-    starts  int64[samples]: where each sample of `jobs` arrivals begins in the futures; all actions share them
+    starts  int64[samples]: where each sample begins in the futures; all actions share them
     Actions without a free block or beyond the limit get NaN; where only rejecting is left, nothing is played.
     """
-    count = len(tables.actions)
+    count, choice, futures = len(tables.actions), rollouts.choice, rollouts.futures
+    ends, time, stop, graph, meets = now
     taken = taken_at(ends, time)
     found[:] = np.nan
     found[count] = 0.0
@@ -207,15 +214,15 @@ def rollout_returns(
         total = 0.0
         for first in starts:
             after[:] = start
-            now = time
-            for job in range(first, first + jobs):
-                now += futures.gaps[job]
-                if now >= stop - DUE:
+            clock = time
+            for job in range(first, first + rollouts.jobs):
+                clock += futures.gaps[job]
+                if clock >= stop - DUE:
                     break
                 kind = futures.graphs[job]
-                next_action = table_action(tables, choice, after, now, kind, futures.meets[job])
+                next_action = table_action(tables, choice, after, clock, kind, futures.meets[job])
                 if next_action != REJECT:
-                    total += mount(tables, after, now, stop, kind, next_action)
+                    total += mount(tables, after, clock, stop, kind, next_action)
         found[action] = own + total / len(starts)
 
 

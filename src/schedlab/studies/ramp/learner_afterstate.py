@@ -19,7 +19,7 @@ from schedlab.studies.ramp.afterstate import Returns, collect, fit_network, ridg
 from schedlab.studies.ramp.afterstate_kernel import play_linear, play_network, summary_size
 from schedlab.studies.ramp.afterstate_policy import FUTURES, AfterstatePolicy, Kept, load, save
 from schedlab.studies.ramp.fast import draw_futures, episode_arrivals, fixed_table
-from schedlab.studies.ramp.fast_kernel import REJECT, Arrivals, play_table
+from schedlab.studies.ramp.fast_kernel import REJECT, Arrivals, Rollouts, play_table
 from schedlab.studies.ramp.learner_settings import AfterstateSettings
 from schedlab.studies.ramp.problem import RampProblem
 
@@ -106,8 +106,8 @@ class Training:
         return (self._arrived - 1) / self._arrived - sum(map(play, episodes)) / (self._arrived * len(episodes))
 
     def _collect(self, choice: np.ndarray, arrivals: Arrivals, samples: int) -> tuple[Returns, float]:
-        horizon = self.settings.horizon
-        return collect(self.tables, self.outlook, choice, arrivals, self.stop, self._futures, self._random, samples, horizon)
+        rollouts = Rollouts(choice, self._futures, self.settings.horizon)
+        return collect(self.tables, self.outlook, rollouts, arrivals, self.stop, self._random, samples)
 
     def _trial(self, base: np.ndarray) -> float:
         """How often a base's rollouts block."""
