@@ -145,21 +145,22 @@ def shipped_checkout(repository: Path, folder: Path) -> Checkout:
     return checkout
 
 
-def without_batch(checkout: Checkout) -> None:
-    """Take the study batch out of a configuration; test_batch_run runs it alone, with its compiled kernels kept."""
+def without(checkout: Checkout, study: str) -> None:
+    """Take a study out of a configuration."""
     conf = checkout.folder / "conf"
     for group in ("scenario", "figure", "policy", "learner"):
-        shutil.rmtree(conf / group / "batch")
+        shutil.rmtree(conf / group / study, ignore_errors=True)
     for group in ("study", "claims"):
-        (conf / group / "batch.yaml").unlink()
+        (conf / group / f"{study}.yaml").unlink(missing_ok=True)
     for file in (conf / "scale").glob("*.yaml"):
-        file.write_text(re.sub(r"^  batch:\n(    .*\n)+", "", file.read_text(), flags=re.M))
+        file.write_text(re.sub(rf"^  {study}:\n(    .*\n)+", "", file.read_text(), flags=re.M))
 
 
 def smoke_checkout(repository: Path, folder: Path) -> Checkout:
     """The shipped configuration cut to two scenarios and two policies at scale smoke, and the toy beside it with the user's own classes."""
     checkout = shipped_checkout(repository, folder)
-    without_batch(checkout)
+    for study in ("batch", "ramp", "cloud"):  # batch and cloud have runs of their own; compiling anew in each checkout takes long
+        without(checkout, study)
     shutil.copytree(repository / "tests/toy_study/conf", folder / "conf", dirs_exist_ok=True)
     base = folder / "conf/scenario/adaptation/_base.yaml"
     base.write_text(re.sub(r"(?<=^policies:\n)(  - .*\n)+", "  - best-constant\n  - exact-all\n", base.read_text(), flags=re.M))

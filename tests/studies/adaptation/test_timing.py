@@ -48,10 +48,11 @@ def _grown(base: Architecture, blocks: tuple[int, ...]) -> Architecture:
 
 
 def test_every_shipped_timing_is_valid_and_named_like_its_file(repository):
-    files = sorted((repository / "conf" / "gpu").glob("*.yaml"))
-    assert {"gv100gl", "priced", "flops"} <= {file.stem for file in files}
-    for file in files:
-        assert validate(TimingSettings, yaml.safe_load(file.read_text())).name == file.stem
+    given = {file.stem: yaml.safe_load(file.read_text()) for file in (repository / "conf" / "gpu").glob("*.yaml")}
+    timings = {stem: values for stem, values in given.items() if "peak_flops" not in values}  # the others are devices of the study ramp
+    assert {"gv100gl", "priced", "flops"} <= timings.keys()
+    for stem, values in timings.items():
+        assert validate(TimingSettings, values).name == stem
 
 
 @pytest.mark.parametrize(
