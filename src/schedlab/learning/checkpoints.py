@@ -75,6 +75,15 @@ def read_checkpoint(path: Path | str, kind: str | None = None) -> Checkpoint:
     return Checkpoint(meta, arrays, path)
 
 
+def read_progress(path: Path, kind: str, digest: str) -> Checkpoint | None:
+    """Return what an interrupted job of the same values (meta['digest']) left; None where nothing is there or it is damaged."""
+    try:
+        kept = read_checkpoint(path, kind)
+    except UserError:
+        return None
+    return kept if kept.meta["digest"] == digest else None
+
+
 def module_arrays(module: nn.Module) -> dict[str, np.ndarray]:
     """Return a module's parameters and buffers as arrays by name."""
     return {name: tensor.detach().cpu().numpy().copy() for name, tensor in module.state_dict().items()}

@@ -22,7 +22,7 @@ from schedlab.config.contract import Curve, LearnPaths, PolicySpec, Problem, Uni
 from schedlab.config.errors import UserError
 from schedlab.config.hashes import content_hash, file_hash
 from schedlab.config.seeds import derive_seed
-from schedlab.learning.checkpoints import Checkpoint, load_module, module_arrays, read_checkpoint, write_checkpoint
+from schedlab.learning.checkpoints import Checkpoint, load_module, module_arrays, read_progress, write_checkpoint
 from schedlab.learning.stable_baselines_buffers import BUFFERS
 from schedlab.learning.stable_baselines_envs import EpisodeStream, Finished, StreamEnv
 from schedlab.learning.stable_baselines_policy import ALGORITHMS, MakePolicy, StockPolicy, policy_parts
@@ -115,11 +115,7 @@ class Run:
         write_checkpoint(self.progress, meta, arrays)
 
     def _read(self) -> Checkpoint | None:
-        try:
-            kept = read_checkpoint(self.progress, PROGRESS)
-        except UserError:
-            return None  # none, or damaged: learn from the start
-        return kept if kept.meta["digest"] == self.digest else None
+        return read_progress(self.progress, PROGRESS, self.digest)
 
     def _phase(self, number: int, kept: Checkpoint | None) -> None:
         phase, seed = self.job.spec.train_on[number], derive_seed(self.job.seed, "phase", number)

@@ -18,7 +18,7 @@ from schedlab.learning.adam import Adam
 from schedlab.learning.checkpoints import (
     load_module,
     module_arrays,
-    read_checkpoint,
+    read_progress,
     write_checkpoint,
 )
 from schedlab.learning.reinforce import MovingMean, cooled, entropy, normalised
@@ -96,13 +96,8 @@ class _Run:
 
     def resume(self, progress: Path) -> int:
         """Take up what an interrupted job of the same values left; return the phase to go on with."""
-        if not progress.exists():
-            return 0
-        try:
-            kept = read_checkpoint(progress, _PROGRESS)
-        except UserError:
-            return 0  # damaged: learn from the start
-        if kept.meta["digest"] != self.digest:
+        kept = read_progress(progress, _PROGRESS, self.digest)
+        if kept is None:
             return 0
         number = int(kept.meta["phase"])
         load_module(self.network, kept.group("network"), progress)

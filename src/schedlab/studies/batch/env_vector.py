@@ -7,11 +7,11 @@ from typing import Any
 
 import gymnasium as gym
 import numpy as np
-from gymnasium.utils import seeding
 from gymnasium.vector import AutoresetMode, VectorEnv
 from gymnasium.vector.utils import batch_space
 
 from schedlab.config.errors import UserError
+from schedlab.learning.vector_seeds import place_generators
 from schedlab.studies.batch.environment_settings import ROWS, EnvironmentSettings
 from schedlab.studies.batch.stepping import Drawn, Stepper, Task
 
@@ -45,14 +45,7 @@ class BatchVectorEnv(VectorEnv):
         """Begin a window in each place, or in those that options["reset_mask"] (N,) marks; the first reset uses the construction's seed."""
         seed = self._seed if seed is None else seed
         self._seed = None
-        seeds = list(seed) if isinstance(seed, Sequence) else [None if seed is None else seed + place for place in range(self.num_envs)]
-        if len(seeds) != self.num_envs:
-            raise ValueError(f"{len(seeds)} seeds for {self.num_envs} environments")
-        first = not self._rngs
-        self._rngs = [
-            seeding.np_random(own)[0] if first or own is not None else rng
-            for own, rng in zip(seeds, self._rngs or [None] * self.num_envs, strict=True)
-        ]
+        self._rngs = place_generators(seed, self._rngs, self.num_envs)
         which = (options or {}).get("reset_mask", np.ones(self.num_envs, dtype=bool))
         drawn = {int(place): self._open(int(place)) for place in np.flatnonzero(which)}
         infos = self._infos()

@@ -8,11 +8,11 @@ from typing import Any
 
 import gymnasium as gym
 import numpy as np
-from gymnasium.utils import seeding
 from gymnasium.vector import AutoresetMode, VectorEnv
 from gymnasium.vector.utils import batch_space
 
 from schedlab.config.errors import UserError
+from schedlab.learning.vector_seeds import place_generators
 from schedlab.studies.cloud.allocation import ACTIONS, PAPER_ACTIONS
 from schedlab.studies.cloud.env import ENVIRONMENT, MOST_FAILURES, weights_of
 from schedlab.studies.cloud.observe import (
@@ -78,14 +78,7 @@ class CloudReplayVectorEnv(VectorEnv):
         del options
         seed = self._seed if seed is None else seed
         self._seed = None
-        seeds = list(seed) if isinstance(seed, Sequence) else [None if seed is None else seed + place for place in range(self.num_envs)]
-        if len(seeds) != self.num_envs:
-            raise ValueError(f"{len(seeds)} seeds for {self.num_envs} environments")
-        first = not self._rngs
-        self._rngs = [
-            seeding.np_random(own)[0] if first or own is not None else rng
-            for own, rng in zip(seeds, self._rngs or [None] * self.num_envs, strict=True)
-        ]
+        self._rngs = place_generators(seed, self._rngs, self.num_envs)
         self._begin(np.arange(self.num_envs))
         return self._observation(), {}
 

@@ -20,7 +20,7 @@ from schedlab.config.hashes import content_hash
 from schedlab.config.schema import validate
 from schedlab.config.seeds import derive_seed, generator
 from schedlab.learning.adam import Adam
-from schedlab.learning.checkpoints import load_module, module_arrays, read_checkpoint, write_checkpoint
+from schedlab.learning.checkpoints import load_module, module_arrays, read_checkpoint, read_progress, write_checkpoint
 from schedlab.learning.reinforce import entropy
 from schedlab.learning.seeding import torch_stream, use_one_thread
 from schedlab.studies.cloud.env_vector import CloudReplayVectorEnv
@@ -182,13 +182,8 @@ class _Run:
         write_checkpoint(self.progress, meta, arrays)
 
     def _resume(self) -> None:
-        if not self.progress.exists():
-            return
-        try:
-            kept = read_checkpoint(self.progress, PROGRESS)
-        except UserError:
-            return  # damaged: learn from the start
-        if kept.meta["digest"] == self.digest:
+        kept = read_progress(self.progress, PROGRESS, self.digest)
+        if kept is not None:
             for name, network in self.networks.items():
                 load_module(network, kept.group(name), self.progress)
                 self.optimizers[name].load(kept.group(f"optimizer {name}"))

@@ -20,7 +20,7 @@ from schedlab.config.hashes import content_hash
 from schedlab.config.schema import validate
 from schedlab.config.seeds import derive_seed, generator
 from schedlab.learning.adam import Adam
-from schedlab.learning.checkpoints import load_module, module_arrays, read_checkpoint, write_checkpoint
+from schedlab.learning.checkpoints import load_module, module_arrays, read_checkpoint, read_progress, write_checkpoint
 from schedlab.learning.reinforce import entropy
 from schedlab.learning.seeding import use_one_thread
 from schedlab.studies.hetero.agent_episodes import EpisodeRecord, draw, probabilities, sample_episode
@@ -238,13 +238,8 @@ class _Run:
         write_checkpoint(self.progress, meta, arrays)
 
     def _resume(self) -> None:
-        if not self.progress.exists():
-            return
-        try:
-            kept = read_checkpoint(self.progress, _PROGRESS)
-        except UserError:
-            return  # damaged: learn from the start
-        if kept.meta["digest"] == self.digest:
+        kept = read_progress(self.progress, _PROGRESS, self.digest)
+        if kept is not None:
             load_module(self.network, kept.group("network"), self.progress)
             self.optimizer.load(kept.group("optimizer"))
             self.phase, self.update, self.averaged = (kept.meta[key] for key in ("phase", "update", "averaged"))
