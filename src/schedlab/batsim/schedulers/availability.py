@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
+
+from schedlab.config.compiled import compiled
 
 SPARE = 8  # steps for which there is room at first; it doubles where that is not enough
 
@@ -54,7 +55,7 @@ class Availability:
         )
 
 
-@njit(cache=True)
+@compiled
 def _earliest(times, free, count, hosts, duration, before, low, high):
     """Return the first date from which hosts are free for a duration; `before` where there is none before that.
 
@@ -78,7 +79,7 @@ def _earliest(times, free, count, hosts, duration, before, low, high):
     return min(begin, before)
 
 
-@njit(cache=True)
+@compiled
 def _with_room(times, free, count):
     """Return the columns with room for the four steps that a move may add."""
     if count + 4 <= len(times):
@@ -88,7 +89,7 @@ def _with_room(times, free, count):
     return more_times, more_free
 
 
-@njit(cache=True)
+@compiled
 def _occupy(times, free, count, begin, end, hosts):
     """Take hosts for a stretch of time; returns the new number of steps, of which no two neighbours are equal."""
     first, count = _step(times, free, count, begin)
@@ -98,7 +99,7 @@ def _occupy(times, free, count, begin, end, hosts):
     return _join(times, free, count, first)
 
 
-@njit(cache=True)
+@compiled
 def _step(times, free, count, date):
     """Return the step that begins at a date, made where there is none, and the number of steps."""
     if date <= times[0]:
@@ -113,7 +114,7 @@ def _step(times, free, count, date):
     return at, count
 
 
-@njit(cache=True)
+@compiled
 def _step_at(times, count, date):
     """Return the last step that begins by a date; the first where there is none."""
     first, last = 0, count - 1
@@ -126,7 +127,7 @@ def _step_at(times, count, date):
     return first
 
 
-@njit(cache=True)
+@compiled
 def _join(times, free, count, at):
     """Drop a step at which nothing changes; returns the number of steps."""
     if at == 0 or at >= count or free[at] != free[at - 1]:
@@ -136,7 +137,7 @@ def _join(times, free, count, at):
     return count - 1
 
 
-@njit(cache=True)
+@compiled
 def _most_free(times, free, count, begin, end):
     """Return the largest number of hosts that is free at any moment of a stretch of time."""
     step = _step_at(times, count, begin)
@@ -147,7 +148,7 @@ def _most_free(times, free, count, begin, end):
     return most
 
 
-@njit(cache=True)
+@compiled
 def _bring_forward(times, free, count, opened, hosts, durations, starts):
     """As `Availability.bring_forward`; returns the columns and the number of steps.
 
@@ -186,7 +187,7 @@ def _bring_forward(times, free, count, opened, hosts, durations, starts):
     return times, free, count
 
 
-@njit(cache=True)
+@compiled
 def _extend_hull(hull, last, begin, end):
     hull[last] = begin, end
     for at in range(last - 1, -1, -1):

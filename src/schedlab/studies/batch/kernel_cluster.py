@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import njit
 
+from schedlab.config.compiled import compiled
 from schedlab.studies.batch.jobs import Jobs, Machine, Prefill
 from schedlab.studies.batch.rules import Priority
 
@@ -108,12 +108,12 @@ def uncounted(function):
     Their owners live as long as the call. Counting at each use of a named tuple of arrays takes most of the time otherwise: eight times as
     long for a rule over 10,000 jobs. A function that does allocate is refused when it is compiled.
     """
-    return njit(cache=True, error_model="numpy", _nrt=False)(function)
+    return compiled(function, error_model="numpy", _nrt=False)
 
 
 def counted(function):
     """Compile a function that allocates arrays and is called by an uncounted one, whose way would be taken over."""
-    return njit(cache=True, error_model="numpy", _nrt=True)(function)
+    return compiled(function, error_model="numpy", _nrt=True)
 
 
 @uncounted

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 
+from schedlab.config.compiled import compiled
 from schedlab.studies.batch.kernel_blocking import ARRIVED
 from schedlab.studies.batch.kernel_cluster import BEGUN, uncounted
 from schedlab.studies.batch.kernel_observe import EMPTY, NOOP, fill_rows, observe
@@ -72,7 +72,7 @@ class Terms(NamedTuple):
     scale: float
 
 
-@njit(cache=True, error_model="numpy")
+@compiled(error_model="numpy")
 def look(windows: Windows, episodes, terms, place, observation, mask):
     """Write what is seen of one window and which rows may be chosen."""
     window = window_at(windows, place)
@@ -100,7 +100,7 @@ def _may_wait(window, terms):
     return terms.noop_ends or may_wait(window)
 
 
-@njit(cache=True, error_model="numpy")
+@compiled(error_model="numpy")
 def step(windows, episodes, terms, actions, observations, masks, rewards, ended):
     """Step all windows that have not ended, with a row each; write observations, masks, rewards and which ended with this step."""
     for place in range(len(actions)):
@@ -113,7 +113,7 @@ def step(windows, episodes, terms, actions, observations, masks, rewards, ended)
         look(windows, episodes, terms, place, observations[place], masks[place])
 
 
-@njit(cache=True, error_model="numpy")
+@compiled(error_model="numpy")
 def _act(window, episodes, terms, place, row, mask):
     """Choose a row; return (whether the window ends, whether the row was real)."""
     job, real = episodes.rows[place, row], mask[row]
@@ -131,7 +131,7 @@ def _act(window, episodes, terms, place, row, mask):
     return False, real
 
 
-@njit(cache=True, error_model="numpy")
+@compiled(error_model="numpy")
 def _pay(window, episodes, terms, place, last, real):
     """Take in the jobs that started; return the reward."""
     columns, running = window.columns, window.running

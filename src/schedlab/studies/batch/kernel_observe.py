@@ -5,8 +5,8 @@ from __future__ import annotations
 from math import ceil, log, log10
 
 import numpy as np
-from numba import njit
 
+from schedlab.config.compiled import compiled
 from schedlab.studies.batch.kernel_blocking import ARRIVED
 from schedlab.studies.batch.kernel_cluster import COUNT, FREE, uncounted
 from schedlab.studies.batch.kernel_steps import choices
@@ -19,7 +19,7 @@ LONGEST_WAIT = 43200.0  # s; what the published layouts divide waits by
 RLSCHEDULER_TOP, DISSERTATION_TOP = CEILING["rlscheduler"], CEILING["dissertation"]
 
 
-@njit(cache=True, error_model="numpy")
+@compiled(error_model="numpy")
 def fill_rows(window, orders, random, state, stamp, rows, noop):
     """Write the job of each row (EMPTY: none; NOOP: the row for waiting, behind the last job); return how many rows hold one.
 
@@ -45,7 +45,7 @@ def fill_rows(window, orders, random, state, stamp, rows, noop):
     return found
 
 
-@njit(cache=True, error_model="numpy")
+@compiled(error_model="numpy")
 def _take_in_turn(orders, stamp, rows):
     """Go through the orders side by side; stamp: 1 may be chosen, 2 taken."""
     places, taken = np.zeros(len(orders), dtype=np.int64), 0
@@ -63,7 +63,7 @@ def _take_in_turn(orders, stamp, rows):
                     return
 
 
-@njit(cache=True, error_model="numpy")
+@compiled(error_model="numpy")
 def _shuffle(order, state):
     """Put jobs in random order (splitmix64, Steele et al., OOPSLA 2014; Fisher and Yates)."""
     for place in range(len(order) - 1, 0, -1):
@@ -76,7 +76,7 @@ def _shuffle(order, state):
         order[place], order[other] = order[other], order[place]
 
 
-@njit(cache=True, error_model="numpy")
+@compiled(error_model="numpy")
 def observe(window, terms, fixed, rows, found, excess, job_ids, out):
     """Write an observation (size,) float32.
 
@@ -91,7 +91,7 @@ def observe(window, terms, fixed, rows, found, excess, job_ids, out):
         _dissertation(window, fixed, rows, found, job_ids, terms.largest_id, out)
 
 
-@njit(cache=True, error_model="numpy")
+@compiled(error_model="numpy")
 def _rlscheduler(window, fixed, rows, found, out):
     nodes, submit = window.columns.nodes, window.columns.submit
     clock, free = window.queue.clock[0], window.running.size[FREE]
@@ -112,7 +112,7 @@ def _rlscheduler(window, fixed, rows, found, out):
             out[8 * found + 7] = 1.0
 
 
-@njit(cache=True, error_model="numpy")
+@compiled(error_model="numpy")
 def _dissertation(window, fixed, rows, found, job_ids, largest_id, out):
     nodes, submit, owner = window.columns.nodes, window.columns.submit, window.running.owner
     clock, free = window.queue.clock[0], window.running.size[FREE]
@@ -135,7 +135,7 @@ def _dissertation(window, fixed, rows, found, job_ids, largest_id, out):
         out[at + node] = min(max(number / largest_id, -1.0), 1.0)
 
 
-@njit(cache=True, error_model="numpy")
+@compiled(error_model="numpy")
 def _features(window, fixed, rows, found, excess, out):
     """log_delay tells when the nodes would be free if nothing else started; a job that has used up its request ends in a second."""
     nodes, requested, submit = window.columns.nodes, window.columns.requested, window.columns.submit

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
+from schedlab.config.compiled import compiled
 from schedlab.studies.batch.kernel_blocking import (
     ARRIVED,
     WAITING,
@@ -21,7 +21,7 @@ from schedlab.studies.batch.kernel_cluster import BY_AREA, FCFS, FREE, WRITTEN, 
 from schedlab.studies.batch.linear_kernel import write_scores
 
 
-@njit(cache=True, error_model="numpy")
+@compiled(error_model="numpy")
 def policy_blocking_starts(queue, columns, order, scan, running, backfill):
     """Fill running.start with the start time of each job."""
     count = len(columns.submit)
@@ -47,7 +47,7 @@ def policy_blocking_starts(queue, columns, order, scan, running, backfill):
             event(queue, columns, running)
 
 
-@njit(cache=True, error_model="numpy")
+@compiled(error_model="numpy")
 def _backfill_by_score(queue, columns, order, scan, running, shadow):
     """Start what fits and ends before the shadow time as requested, in order of the scores of this time."""
     jobs, clock = _waiting(queue), queue.clock[0]
@@ -62,7 +62,7 @@ def _backfill_by_score(queue, columns, order, scan, running, shadow):
             begin(queue, columns, running, job)
 
 
-@njit(cache=True, error_model="numpy")
+@compiled(error_model="numpy")
 def _waiting(queue):
     """The waiting jobs in order of submission."""
     return np.flatnonzero(queue.waits[: queue.counts[ARRIVED]])

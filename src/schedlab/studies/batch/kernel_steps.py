@@ -13,8 +13,8 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 
+from schedlab.config.compiled import compiled
 from schedlab.studies.batch.kernel_blocking import ARRIVED, LISTED, WAITING, Queue, arrive, begin, choose, event
 from schedlab.studies.batch.kernel_cluster import BY_AREA, BY_RULE, COUNT, FREE, Columns, Order, Running, occupy, release, uncounted
 from schedlab.studies.batch.kernel_textbook import may_backfill, profile, reservation, reserve
@@ -126,7 +126,7 @@ def windows_of(number: int, jobs: int, nodes: int, held: int, backfill: int, sca
     return Windows(**{name: np.zeros(number, dtype=kind) for name, kind in whole.items()}, **arrays, backfill=backfill, scan=scan)
 
 
-@njit(inline="always")
+@compiled(inline="always")
 def window_at(windows, place):
     """The views on one window."""
     count = windows.count[place]

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
+from schedlab.config.compiled import compiled
 from schedlab.studies.batch.kernel_cluster import (
     BY_AREA,
     BY_RULE,
@@ -21,7 +21,7 @@ from schedlab.studies.batch.kernel_cluster import (
 from schedlab.studies.batch.linear_kernel import write_scores
 
 
-@njit(cache=True, error_model="numpy")
+@compiled(error_model="numpy")
 def textbook_starts(columns, order, scan, running, conservative):
     """Fill running.start with the start time of each job."""
     scored = order.power != 0 or scan.by != BY_RULE

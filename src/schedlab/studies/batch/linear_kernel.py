@@ -6,8 +6,8 @@ from math import log, log10, sqrt
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 
+from schedlab.config.compiled import compiled
 from schedlab.studies.batch.jobs import Jobs, Machine
 from schedlab.studies.batch.kernel_cluster import counted
 from schedlab.studies.batch.linear import DAY, FIXED, MOST_DAYS, PLAN, LinearPriority
@@ -53,7 +53,7 @@ def scores_of_rollouts(policy: RolloutPolicy, jobs: Jobs, machine: Machine, *, e
     return NO_LINEAR._replace(scores=np.empty(len(jobs)), rollout=rollout_of(policy, jobs, machine), easy=easy)
 
 
-@njit(cache=True, error_model="numpy")
+@compiled(error_model="numpy")
 def _fixed(weights, request, procs, processors):
     total = np.empty(len(request))
     for job in range(len(request)):

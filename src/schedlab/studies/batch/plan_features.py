@@ -10,8 +10,8 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 
+from schedlab.config.compiled import compiled
 from schedlab.studies.batch.jobs import SHORT, Jobs
 from schedlab.studies.batch.rules import area, priority
 
@@ -40,7 +40,7 @@ class _Queue(NamedTuple):
     freed: np.ndarray
 
 
-@njit(cache=True, error_model="numpy")
+@compiled(error_model="numpy")
 def excess_costs(columns, request, orders, running, jobs, clock, excess):
     """Write the excess of each waiting job of `jobs` (in order of submission), 0 to 1; 1 for what no plan begins with."""
     first, last = jobs[0], jobs[-1]
@@ -69,7 +69,7 @@ def excess_costs(columns, request, orders, running, jobs, clock, excess):
         excess[job] = min(excess[job] / least - 1.0, 1.0)
 
 
-@njit(cache=True, error_model="numpy")
+@compiled(error_model="numpy")
 def _cost(columns, request, running, queue, head, clock, most):
     """The cost of the plan that begins with queue.jobs[head]; anything above `most` where it is more."""
     ends, freed, size = queue.ends, queue.freed, running.size[COUNT]

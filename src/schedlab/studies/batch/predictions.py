@@ -16,8 +16,8 @@ from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 
+from schedlab.config.compiled import compiled
 from schedlab.studies.batch.jobs import SHORT, Jobs
 from schedlab.studies.batch.rules import positive_request
 
@@ -156,7 +156,7 @@ def request_class(request: np.ndarray) -> np.ndarray:
     return np.clip(np.log2(np.maximum(request, 1.0)).astype(np.int64), 0, CLASSES - 1)
 
 
-@njit(cache=True, error_model="numpy")
+@compiled(error_model="numpy")
 def take_in(columns, predictor, running, clock):
     """Take in the jobs of the window that have ended by now, in the order in which they started."""
     sums = predictor.sums
@@ -171,7 +171,7 @@ def take_in(columns, predictor, running, clock):
                 sums.weight[user] = KEEP * sums.weight[user] + 1.0 / max(columns.run[job], SHORT)
 
 
-@njit(cache=True, error_model="numpy")
+@compiled(error_model="numpy")
 def predict(predictor, job):
     """Write what is now predicted of a job of the window."""
     user, log_ratio, weight = predictor.user[job], predictor.log_ratio[job], predictor.weight_before[job]
@@ -183,7 +183,7 @@ def predict(predictor, job):
     predictor.weight[job] = weight
 
 
-@njit(cache=True, error_model="numpy")
+@compiled(error_model="numpy")
 def predicted_end(predictor, running, job, clock):
     """When a running job will end: as predicted or, once it runs long, half as long again, but as requested at the latest."""
     end = running.expected[job]
@@ -193,7 +193,7 @@ def predicted_end(predictor, running, job, clock):
     return max(end, clock + 1.0)
 
 
-@njit(cache=True, error_model="numpy")
+@compiled(error_model="numpy")
 def _running_sums(numbers):
     sums = np.zeros((len(numbers) + 1, numbers.shape[1]))
     for place in range(len(numbers)):

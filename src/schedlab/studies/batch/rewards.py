@@ -10,8 +10,7 @@ from __future__ import annotations
 from math import exp, log
 from typing import Literal
 
-from numba import njit
-
+from schedlab.config.compiled import compiled
 from schedlab.studies.batch.jobs import SHORT
 
 Reward = Literal["episodic", "direct", "sigmoid", "difference", "improvement"]
@@ -26,7 +25,7 @@ SIGMOID_MISS = -1e-6  # `sigmoid` at the last step, and for a row without a job
 LARGEST_EXPONENT = 700.0  # exp overflows soon after
 
 
-@njit(cache=True, error_model="numpy")
+@compiled(error_model="numpy")
 def job_score(measure, wait, run):
     """Return what a started job adds to the sum of a measure; lower is better, 0 for utilisation alone. Times in s.
 
@@ -44,7 +43,7 @@ def job_score(measure, wait, run):
     return log(bounded) if measure == LOG_BSLD else bounded
 
 
-@njit(cache=True, error_model="numpy")
+@compiled(error_model="numpy")
 def average(measure, mean, work, offered):
     """Return B, lower is better: the mean score of the jobs so far, less the utilisation where the measure has it.
 
@@ -57,7 +56,7 @@ def average(measure, mean, work, offered):
     return mean
 
 
-@njit(cache=True, error_model="numpy")
+@compiled(error_model="numpy")
 def user_average(users, total, started):
     """Return the mean score of each user's started jobs, averaged over the users that have some: their mean, max or min (USERS).
 
@@ -75,7 +74,7 @@ def user_average(users, total, started):
     return value / found if users == 1 and found else value
 
 
-@njit(cache=True, error_model="numpy")
+@compiled(error_model="numpy")
 def reward(kind, now, change, last, real, scale, baseline):
     """Return the reward of a step, after its jobs were taken in.
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 
+from schedlab.config.compiled import compiled
 from schedlab.studies.batch.kernel_cluster import COUNT, FREE
 from schedlab.studies.batch.predictions import predict, predicted_end, take_in
 
@@ -43,7 +43,7 @@ class Running(NamedTuple):
     nodes: np.ndarray
 
 
-@njit(cache=True, error_model="numpy")
+@compiled(error_model="numpy")
 def base_key(coefficients, machine, nodes, run, weight, days):
     """The weighted sum of rollouts.BASE_FEATURES."""
     share, length = nodes / machine, np.log(max(run, 1.0)) / 10.0
@@ -51,7 +51,7 @@ def base_key(coefficients, machine, nodes, run, weight, days):
     return key + coefficients[3] * share * length + coefficients[4] * share * np.sqrt(run) / 100.0 + coefficients[5] * days
 
 
-@njit(cache=True, error_model="numpy")
+@compiled(error_model="numpy")
 def blocking_cost(future, order, head, clock, free, count, running, queue):
     """Weighted waits until all have started when `head` comes first and each chosen job blocks until it fits; as blocking_starts.
 
@@ -92,7 +92,7 @@ def blocking_cost(future, order, head, clock, free, count, running, queue):
                 queue[place] = queue[place + 1]
 
 
-@njit(cache=True, error_model="numpy")
+@compiled(error_model="numpy")
 def easy_cost(future, order, head, clock, free, count, running, queue):
     """The same with EASY backfilling in the order of the base, `head` before all others (NOBODY: none is)."""
     waiting, total = len(order), len(future.submit)
@@ -136,7 +136,7 @@ def easy_cost(future, order, head, clock, free, count, running, queue):
             arrived += 1
 
 
-@njit(cache=True, error_model="numpy")
+@compiled(error_model="numpy")
 def _reservation(running, done, count, free, time, nodes):
     """(time from which so many nodes are free as requested, nodes that are left then); as kernel_textbook.reservation."""
     shadow, last = time, -np.inf
@@ -153,7 +153,7 @@ def _reservation(running, done, count, free, time, nodes):
     return shadow, free - nodes
 
 
-@njit(cache=True, error_model="numpy")
+@compiled(error_model="numpy")
 def _run(running, done, count, end, expected, nodes):
     place = count
     while place > done and running.end[place - 1] > end:
@@ -164,7 +164,7 @@ def _run(running, done, count, end, expected, nodes):
     running.end[place], running.expected[place], running.nodes[place] = end, expected, nodes
 
 
-@njit(cache=True, error_model="numpy")
+@compiled(error_model="numpy")
 def _insert(queue, low, size, key, job):
     """Put a job into queue[low:size], which is sorted by key, after those of the same key."""
     high = size
@@ -179,7 +179,7 @@ def _insert(queue, low, size, key, job):
     queue[low] = job
 
 
-@njit(cache=True, error_model="numpy")
+@compiled(error_model="numpy")
 def rollout_scores(columns, rollout, easy, running, jobs, clock, scores):
     """Write the scores of the waiting `jobs`, in order of submission: the best try's head 0, the others by its base, lowest first."""
     predictor, first = rollout.predictor, columns.submit[0]
@@ -198,7 +198,7 @@ def rollout_scores(columns, rollout, easy, running, jobs, clock, scores):
     scores[jobs[head]] = 0.0
 
 
-@njit(cache=True, error_model="numpy")
+@compiled(error_model="numpy")
 def _best_try(columns, rollout, easy, running, jobs, clock):
     """(base, place of the head in `jobs`, orders of the bases (bases, waiting)) of the try that costs least over the samples."""
     waiting, horizon = len(jobs), rollout.gap.shape[1]
@@ -243,7 +243,7 @@ def _best_try(columns, rollout, easy, running, jobs, clock):
     return best // tries, orders[best // tries, best % tries], orders
 
 
-@njit(cache=True, error_model="numpy")
+@compiled(error_model="numpy")
 def _now(columns, predictor, running, clock):
     """The running jobs by predicted end."""
     count = running.size[COUNT]
@@ -258,7 +258,7 @@ def _now(columns, predictor, running, clock):
     return Running(now.end[order], now.expected[order], now.nodes[order])
 
 
-@njit(cache=True, error_model="numpy")
+@compiled(error_model="numpy")
 def _arrive(future, waiting, rollout, stretch, clock):
     """Write the jobs of a stretch behind those that wait."""
     time = clock
@@ -270,7 +270,7 @@ def _arrive(future, waiting, rollout, stretch, clock):
         future.predicted[place], future.weight[place] = rollout.predicted[stretch, step], rollout.weight[stretch, step]
 
 
-@njit(cache=True, error_model="numpy")
+@compiled(error_model="numpy")
 def _write_keys(keys, rollout, number, first, future, begin):
     """Write the keys of a base for the jobs from `begin` on."""
     machine = rollout.shape[NODES]

@@ -10,8 +10,8 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 
+from schedlab.config.compiled import compiled
 from schedlab.studies.hetero.kernel_cores import KernelCluster, KernelState, fits, take_cores
 
 JOB_CODES = {"first": 0, "shortest": 1, "smallest": 2, "low_mem": 3, "low_mem_bw": 4, "random": 5}  # the first five in the order of ORDERS
@@ -52,7 +52,7 @@ class KernelNetwork(NamedTuple):
     last_bias: np.ndarray
 
 
-@njit(cache=True)
+@compiled
 def play_compiled(
     jobs: KernelJobs,
     cluster: KernelCluster,
@@ -100,7 +100,7 @@ def play_compiled(
     return observations[:decisions], actions[:decisions], dates[:decisions], rewards[:decisions]
 
 
-@njit(cache=True)
+@compiled
 def free_state(cluster: KernelCluster, jobs: int) -> KernelState:
     """Return a free cluster before the first submission."""
     return KernelState(
@@ -116,7 +116,7 @@ def free_state(cluster: KernelCluster, jobs: int) -> KernelState:
     )
 
 
-@njit(cache=True)
+@compiled
 def next_date(state: KernelState, jobs: KernelJobs, now: float) -> float:
     """Return when the next job comes or ends."""
     submitted = state.counts[SUBMITTED]
@@ -126,7 +126,7 @@ def next_date(state: KernelState, jobs: KernelJobs, now: float) -> float:
     return soonest
 
 
-@njit(cache=True)
+@compiled
 def end_jobs(state: KernelState, jobs: KernelJobs, cluster: KernelCluster, urgency: float) -> tuple[bool, float]:
     """End the jobs that have done their work; return whether there were any, and the sum of 1 / requested time of what is left."""
     left = 0
@@ -142,7 +142,7 @@ def end_jobs(state: KernelState, jobs: KernelJobs, cluster: KernelCluster, urgen
     return ended, urgency
 
 
-@njit(cache=True)
+@compiled
 def submit_jobs(state: KernelState, jobs: KernelJobs, now: float, urgency: float) -> tuple[bool, float]:
     """Let the jobs wait that are due; return as `end_jobs` does."""
     before = state.counts[SUBMITTED]
@@ -154,7 +154,7 @@ def submit_jobs(state: KernelState, jobs: KernelJobs, now: float, urgency: float
     return state.counts[SUBMITTED] > before, urgency
 
 
-@njit(cache=True)
+@compiled
 def start_jobs(state: KernelState, jobs: KernelJobs, cluster: KernelCluster, pair: np.ndarray, rng: np.random.Generator) -> None:
     """Start jobs in the order of a pair's job policy until one does not fit."""
     while state.counts[WAITING]:
@@ -174,7 +174,7 @@ def start_jobs(state: KernelState, jobs: KernelJobs, cluster: KernelCluster, pai
         state.counts[WAITING] = left
 
 
-@njit(cache=True)
+@compiled
 def book(state: KernelState, jobs: KernelJobs, cluster: KernelCluster, job: int, taken: np.ndarray) -> None:
     """Take a job's cores of each processor, or give them back where the numbers are negative."""
     for processor in range(len(taken)):
@@ -183,7 +183,7 @@ def book(state: KernelState, jobs: KernelJobs, cluster: KernelCluster, job: int,
         state.memory[cluster.node[processor]] -= taken[processor] * jobs.memory[job]
 
 
-@njit(cache=True)
+@compiled
 def set_speeds(state: KernelState, cluster: KernelCluster) -> None:
     """Give each running job the speed of its slowest core, flop/s."""
     for job in state.running[: state.counts[RUNNING]]:
@@ -195,7 +195,7 @@ def set_speeds(state: KernelState, cluster: KernelCluster) -> None:
         state.speed[job] = slowest
 
 
-@njit(cache=True)
+@compiled
 def head(state: KernelState, jobs: KernelJobs, policy: int) -> int:
     """Return the job that a job policy other than `random` takes first; ties keep the order of submission, in which the queue is."""
     best = state.queue[0]
@@ -205,7 +205,7 @@ def head(state: KernelState, jobs: KernelJobs, policy: int) -> int:
     return best
 
 
-@njit(cache=True)
+@compiled
 def expected_wait(state: KernelState, jobs: KernelJobs, wanted: int) -> float:
     """Return what `ResourceModel.expected_wait` does."""
     missing = wanted - state.cores.sum()
@@ -220,7 +220,7 @@ def expected_wait(state: KernelState, jobs: KernelJobs, wanted: int) -> float:
     return np.inf
 
 
-@njit(cache=True)
+@compiled
 def observe(vector: np.ndarray, state: KernelState, jobs: KernelJobs, cluster: KernelCluster, now: float) -> None:
     """Fill in what `HeadsObserver.observe` returns."""
     total, waiting = cluster.size.sum(), state.counts[WAITING]
@@ -246,7 +246,7 @@ def observe(vector: np.ndarray, state: KernelState, jobs: KernelJobs, cluster: K
     vector[at + 3] = 1.0 - jobs.time[shortest] / (delay + jobs.time[shortest])
 
 
-@njit(cache=True)
+@compiled
 def draw(network: KernelNetwork, vector: np.ndarray, uniform: float) -> int:
     """Return an action drawn by its probability."""
     values = rectified(network.first, network.first_bias, vector)
@@ -265,7 +265,7 @@ def draw(network: KernelNetwork, vector: np.ndarray, uniform: float) -> int:
     return len(chances) - 1
 
 
-@njit(cache=True)
+@compiled
 def rectified(weights: np.ndarray, bias: np.ndarray, values: np.ndarray) -> np.ndarray:
     """Return a layer's values after the leaky rectifier."""
     made = bias.copy()

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
+
+from schedlab.config.compiled import compiled
 
 CORE_CODES = {"random": 0, "high_gflops": 1, "low_power": 2, "lowest": 3, "high_cores": 4, "high_mem_bw": 5, "high_mem": 6}
 RANDOM, HIGH_GFLOPS, LOW_POWER, LOWEST, HIGH_CORES, HIGH_MEM_BW, HIGH_MEM = range(7)
@@ -44,7 +45,7 @@ class KernelState(NamedTuple):
     counts: np.ndarray
 
 
-@njit(cache=True)
+@compiled
 def fits(state: KernelState, cluster: KernelCluster, cores: int, memory: int) -> bool:
     """Whether a job finds its cores on nodes with enough memory."""
     free = np.zeros(len(state.memory), np.int64)
@@ -55,7 +56,7 @@ def fits(state: KernelState, cluster: KernelCluster, cores: int, memory: int) ->
     return free.sum() >= cores
 
 
-@njit(cache=True)
+@compiled
 def take_cores(
     state: KernelState,
     cluster: KernelCluster,
@@ -87,7 +88,7 @@ def take_cores(
         by_level(state, cluster, cluster.node, state.memory, memory, cores, room, taken)
 
 
-@njit(cache=True)
+@compiled
 def in_order(cluster: KernelCluster, order: np.ndarray, free: np.ndarray, missing: int, room: np.ndarray, taken: np.ndarray) -> None:
     """Take up to `free` cores of one processor after another; one may come several times."""
     for processor in order:
@@ -97,7 +98,7 @@ def in_order(cluster: KernelCluster, order: np.ndarray, free: np.ndarray, missin
         missing -= granted
 
 
-@njit(cache=True)
+@compiled
 def by_level(
     state: KernelState,
     cluster: KernelCluster,

@@ -9,9 +9,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-import numba
 import numpy as np
 
+from schedlab.config.compiled import compiled
 from schedlab.config.seeds import derive_seed
 from schedlab.learning.seeding import torch_stream, use_one_thread
 from schedlab.studies.ramp.afterstate_kernel import Network, Outlook, afterstates, summary_size
@@ -88,7 +88,7 @@ def collect(
     return Returns(rows[open_], own[open_], returns[open_]), accepted
 
 
-@numba.njit(cache=True)
+@compiled
 def _collect(
     tables: Tables, outlook: Outlook, rollouts: Rollouts, arrivals: Arrivals, stop: float, starts: np.ndarray, into: Arrays
 ) -> float:

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-import numba
 import numpy as np
 
+from schedlab.config.compiled import compiled
 from schedlab.studies.ramp.fast_kernel import REJECT, Arrivals, Situation, Tables, counts, first_free, occupy, servers_for, taken_at
 
 LOOKS = 4  # offsets at which single degrees are looked at
@@ -43,7 +43,7 @@ class Network(NamedTuple):
     last: np.ndarray
 
 
-@numba.njit(cache=True)
+@compiled
 def count_bits(mask: np.uint64) -> int:
     """The number of bits that are set."""
     mask -= (mask >> np.uint64(1)) & np.uint64(0x5555555555555555)
@@ -52,7 +52,7 @@ def count_bits(mask: np.uint64) -> int:
     return int((mask * np.uint64(0x0101010101010101)) >> np.uint64(56))
 
 
-@numba.njit(cache=True)
+@compiled
 def look(tables: Tables, outlook: Outlook, ends: np.ndarray, time: float, taken: np.ndarray, places: np.ndarray) -> None:
     """Write what all afterstates of a decision share: bits taken at each offset (uint64[O]), first free blocks (int64[LOOKS, B])."""
     for number in range(len(outlook.offsets)):
@@ -63,13 +63,13 @@ def look(tables: Tables, outlook: Outlook, ends: np.ndarray, time: float, taken:
             places[number, place] = first_free(tables, degree, taken[number], tables.first[degree])
 
 
-@numba.njit(cache=True)
+@compiled
 def summary_size(outlook: Outlook) -> int:
     """How many features are without single servers."""
     return len(outlook.offsets) + LOOKS * len(outlook.degrees) + len(outlook.at) + 1
 
 
-@numba.njit(cache=True)
+@compiled
 def summarise(
     tables: Tables,
     outlook: Outlook,
@@ -109,7 +109,7 @@ def summarise(
     found[place] = min(left, outlook.horizon) / outlook.horizon
 
 
-@numba.njit(cache=True)
+@compiled
 def wait_for_servers(outlook: Outlook, ends: np.ndarray, time: float, mask: np.uint64, until: float, found: np.ndarray) -> None:
     """Write for each server how long it is held yet, over the horizon, at most 1."""
     for server in range(len(ends)):
@@ -117,7 +117,7 @@ def wait_for_servers(outlook: Outlook, ends: np.ndarray, time: float, mask: np.u
         found[server] = min(max(end - time, 0.0), outlook.horizon) / outlook.horizon
 
 
-@numba.njit(cache=True)
+@compiled
 def afterstates(tables: Tables, outlook: Outlook, now: Situation, rows: np.ndarray, own: np.ndarray, masks: np.ndarray) -> None:
     """Write the features of every afterstate (float64[A + 1, F]), what each counts (float64[A + 1], NaN: impossible) and its servers.
 
@@ -147,7 +147,7 @@ def afterstates(tables: Tables, outlook: Outlook, now: Situation, rows: np.ndarr
             wait_for_servers(outlook, ends, time, mask, until, rows[action, size:])
 
 
-@numba.njit(cache=True)
+@compiled
 def best_linear(weights: np.ndarray, rows: np.ndarray, own: np.ndarray) -> int:
     """The action of the highest score, the smallest of equals; REJECT for the last row."""
     best, chosen = -np.inf, REJECT
@@ -162,7 +162,7 @@ def best_linear(weights: np.ndarray, rows: np.ndarray, own: np.ndarray) -> int:
     return chosen if chosen < len(own) - 1 else REJECT
 
 
-@numba.njit(cache=True)
+@compiled
 def network_value(network: Network, row: np.ndarray) -> float:
     """V of one afterstate."""
     hidden = np.tanh(np.dot(row.astype(np.float32), network.first) + network.first_bias)
@@ -170,7 +170,7 @@ def network_value(network: Network, row: np.ndarray) -> float:
     return float(np.dot(hidden, network.last))
 
 
-@numba.njit(cache=True)
+@compiled
 def best_by_network(network: Network, rows: np.ndarray, own: np.ndarray) -> int:
     """The action of the highest score, the smallest of equals; REJECT for the last row."""
     best, chosen = -np.inf, REJECT
@@ -183,7 +183,7 @@ def best_by_network(network: Network, rows: np.ndarray, own: np.ndarray) -> int:
     return chosen if chosen < len(own) - 1 else REJECT
 
 
-@numba.njit(cache=True)
+@compiled
 def play_linear(tables: Tables, outlook: Outlook, arrivals: Arrivals, stop: float, weights: np.ndarray) -> float:
     """Return the accepted jobs of an episode under a linear V, float64[F]."""
     count, ends = len(tables.actions), np.zeros(tables.servers)
@@ -201,7 +201,7 @@ def play_linear(tables: Tables, outlook: Outlook, arrivals: Arrivals, stop: floa
     return accepted
 
 
-@numba.njit(cache=True)
+@compiled
 def play_network(tables: Tables, outlook: Outlook, arrivals: Arrivals, stop: float, network: Network) -> float:
     """Return the accepted jobs of an episode under a network's V."""
     count, ends = len(tables.actions), np.zeros(tables.servers)

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-import numba
 import numpy as np
+
+from schedlab.config.compiled import compiled
 
 DUE = 1e-7  # s; what is nearer than this has happened
 REJECT = -1
@@ -71,7 +72,7 @@ class Rollouts(NamedTuple):
     jobs: int
 
 
-@numba.njit(cache=True)
+@compiled
 def taken_at(ends: np.ndarray, time: float) -> np.uint64:
     """Bits of the servers that are not free at a time; ends: float64[servers], s."""
     taken = np.uint64(0)
@@ -81,7 +82,7 @@ def taken_at(ends: np.ndarray, time: float) -> np.uint64:
     return taken
 
 
-@numba.njit(cache=True)
+@compiled
 def first_free(tables: Tables, degree: int, taken: np.uint64, start: int) -> int:
     """The place of the first free block of a degree from `start` on, or where its blocks end."""
     place, end = start, tables.first[degree + 1]
@@ -90,7 +91,7 @@ def first_free(tables: Tables, degree: int, taken: np.uint64, start: int) -> int
     return place
 
 
-@numba.njit(cache=True)
+@compiled
 def servers_for(tables: Tables, graph: int, action: int, taken: np.uint64) -> np.uint64:
     """Bits of the servers that a graph takes under an action, 0 where a degree finds no block."""
     found = np.uint64(0)
@@ -104,7 +105,7 @@ def servers_for(tables: Tables, graph: int, action: int, taken: np.uint64) -> np
     return found
 
 
-@numba.njit(cache=True)
+@compiled
 def occupy(ends: np.ndarray, mask: np.uint64, until: float) -> None:
     """Let servers be free at a time and not before."""
     server = 0
@@ -115,13 +116,13 @@ def occupy(ends: np.ndarray, mask: np.uint64, until: float) -> None:
         server += 1
 
 
-@numba.njit(cache=True)
+@compiled
 def counts(tables: Tables, until: float, stop: float) -> float:
     """What a mounted job adds to the accepted ones: nothing where the episode stops before it ends and that blocks it."""
     return 0.0 if tables.cut_off and until > stop + DUE else 1.0
 
 
-@numba.njit(cache=True)
+@compiled
 def mount(tables: Tables, ends: np.ndarray, time: float, stop: float, graph: int, action: int) -> float:
     """Mount a job if it finds servers, and return what it counts."""
     mask = servers_for(tables, graph, action, taken_at(ends, time))
@@ -132,7 +133,7 @@ def mount(tables: Tables, ends: np.ndarray, time: float, stop: float, graph: int
     return counts(tables, until, stop)
 
 
-@numba.njit(cache=True)
+@compiled
 def play_actions(tables: Tables, arrivals: Arrivals, stop: float, actions: np.ndarray, masks: np.ndarray) -> int:
     """Play given actions (int64[n], places, REJECT); write the servers of each job (uint64[n], 0 if blocked); return the accepted jobs."""
     ends = np.zeros(tables.servers)
@@ -150,7 +151,7 @@ def play_actions(tables: Tables, arrivals: Arrivals, stop: float, actions: np.nd
     return int(accepted)
 
 
-@numba.njit(cache=True)
+@compiled
 def needed(meets: int, count: int) -> int:
     """The place of the smallest action that meets a limit; `count` where none does."""
     for action in range(count):
@@ -159,7 +160,7 @@ def needed(meets: int, count: int) -> int:
     return count
 
 
-@numba.njit(cache=True)
+@compiled
 def table_action(tables: Tables, choice: np.ndarray, ends: np.ndarray, time: float, graph: int, meets: int) -> int:
     """The action of a table: choice[graph, smallest action that meets the limit], or the next below with a free block, or REJECT."""
     lowest = needed(meets, len(tables.actions))
@@ -170,7 +171,7 @@ def table_action(tables: Tables, choice: np.ndarray, ends: np.ndarray, time: flo
     return REJECT
 
 
-@numba.njit(cache=True)
+@compiled
 def play_table(tables: Tables, arrivals: Arrivals, stop: float, choice: np.ndarray) -> float:
     """Return the accepted jobs of an episode under a table, int64[graphs, A + 1] of actions or REJECT."""
     ends = np.zeros(tables.servers)
@@ -183,7 +184,7 @@ def play_table(tables: Tables, arrivals: Arrivals, stop: float, choice: np.ndarr
     return accepted
 
 
-@numba.njit(cache=True)
+@compiled
 def rollout_returns(tables: Tables, rollouts: Rollouts, now: Situation, starts: np.ndarray, found: np.ndarray) -> None:
     """Write into found (float64[A + 1], the last for rejecting) the mean accepted jobs from each action on.
 
@@ -226,7 +227,7 @@ def rollout_returns(tables: Tables, rollouts: Rollouts, now: Situation, starts: 
         found[action] = own + total / len(starts)
 
 
-@numba.njit(cache=True)
+@compiled
 def best_return(found: np.ndarray) -> int:
     """The action of the highest return, the smallest of equals, before rejecting (the last); REJECT for that."""
     best = len(found) - 1

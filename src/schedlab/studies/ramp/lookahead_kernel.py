@@ -9,7 +9,8 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
+
+from schedlab.config.compiled import compiled
 
 READY, FLOWS, LOCALS, DONE_SHARDS, DONE_DEPS = range(5)  # places in `number`
 FIRST_TICKS = 256
@@ -54,7 +55,7 @@ class State(NamedTuple):
     number: np.ndarray
 
 
-@njit(cache=True, error_model="numpy")
+@compiled(error_model="numpy")
 def run_step(step: Step, cost: np.ndarray, dep_time: np.ndarray) -> tuple[bool, np.ndarray, np.ndarray, np.ndarray]:
     """Run one training step. Returns whether it ended; float64[4]: time, communication, computation, busy; workers and s of each tick."""
     state = _start(step, cost, dep_time)
@@ -85,7 +86,7 @@ def run_step(step: Step, cost: np.ndarray, dep_time: np.ndarray) -> tuple[bool, 
     return True, sums, active[:num_ticks], ticks[:num_ticks]
 
 
-@njit(inline="always")
+@compiled(inline="always")
 def _start(step, cost, dep_time):
     shards, deps = len(cost), len(dep_time)
     number = np.zeros(5, np.int64)
@@ -108,7 +109,7 @@ def _start(step, cost, dep_time):
     )
 
 
-@njit(inline="always")
+@compiled(inline="always")
 def _choose_shards(step, state):
     """On each worker the ready shard of highest rank; how many, and the shortest time that is left of one."""
     state.chosen[:] = -1
@@ -125,7 +126,7 @@ def _choose_shards(step, state):
     return running, shortest
 
 
-@njit(inline="always")
+@compiled(inline="always")
 def _shortest_flow(step, state):
     """The shortest time that is left of a flow: of all ready ones, or of the first on each link."""
     state.head[:] = -1
@@ -142,7 +143,7 @@ def _shortest_flow(step, state):
     return shortest
 
 
-@njit(inline="always")
+@compiled(inline="always")
 def _run_shards(step, state, tick):
     """Run the chosen shards; the deps of those that finish are ready from the next tick on."""
     number, kept = state.number, 0
@@ -166,7 +167,7 @@ def _run_shards(step, state, tick):
     number[READY] = kept
 
 
-@njit(inline="always")
+@compiled(inline="always")
 def _complete_locals(step, state, arrivals):
     """Complete the first `arrivals` deps that take no time."""
     for at in range(arrivals):
@@ -176,7 +177,7 @@ def _complete_locals(step, state, arrivals):
     state.number[LOCALS] -= arrivals
 
 
-@njit(inline="always")
+@compiled(inline="always")
 def _advance_flows(step, state, tick, flows):
     """Advance the first `flows` flows, or where they contend the first of each link, and complete those that are through."""
     kept = 0
@@ -192,7 +193,7 @@ def _advance_flows(step, state, tick, flows):
     state.number[FLOWS] = kept
 
 
-@njit(inline="always")
+@compiled(inline="always")
 def _complete(step, state, dep):
     """Complete a dep; its destination is ready when as many inputs have arrived as it waits for."""
     state.number[DONE_DEPS] += 1

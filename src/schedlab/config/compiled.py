@@ -1,0 +1,96 @@
+"""Compile kernels, and compile them again whenever a module that they depend on was edited.
+
+Numba keeps compiled functions in files, keyed by the source of the module that defines them alone: after an edit of an imported kernel or
+constant, it goes on with the old machine code. The key here is over that module and every schedlab module that it imports, however
+indirectly. How a cache finds its files is exchangeable by numba's documented NUMBA_CACHE_LOCATOR_CLASSES.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Callable
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numba
+from numba.core import caching
+
+import schedlab
+
+# `from schedlab.a import b, c` and `import schedlab.a.b`, wherever they stand; relative imports are not used in this package.
+_IMPORT = re.compile(rb"^[ \t]*(?:from (schedlab[\w.]*) import ([^\n(]+|\([^)]*\))|import (schedlab[\w.]*))", flags=re.MULTILINE)
+
+
+def compiled(function: Callable | None = None, **options: Any) -> Callable:
+    """Return `numba.njit` of the function, kept in files under the hash of all sources that it depends on; usable with or without options.
+
+    function: of a module of this package. Compiles at the first call with types that no file has yet.
+    """
+    if function is None:
+        return lambda decorated: compiled(decorated, **options)
+    before = numba.config.CACHE_LOCATOR_CLASSES
+    numba.config.CACHE_LOCATOR_CLASSES = ",".join(f"{__name__}.{name}" for name in ("ChosenFolder", "BesideSource", "UserFolder"))
+    try:
+        return numba.njit(cache=True, **options)(function)
+    finally:
+        numba.config.CACHE_LOCATOR_CLASSES = before
+
+
+class _AllSources:
+    """What the three places below have in common: their files hold for these sources only."""
+
+    def get_source_stamp(self) -> str:
+        return sources_hash(Path(self._py_file))
+
+
+class ChosenFolder(_AllSources, caching.UserProvidedCacheLocator):
+    """The folder that NUMBA_CACHE_DIR names, if it does."""
+
+
+class BesideSource(_AllSources, caching.InTreeCacheLocator):
+    """`__pycache__` beside the module, where it can be written."""
+
+
+class UserFolder(_AllSources, caching.UserWideCacheLocator):
+    """The user's cache folder, for an installation that is read-only."""
+
+
+def sources_hash(path: Path) -> str:
+    """Return a hash over the bytes of a module's file and of all schedlab modules that it imports, at first or second hand."""
+    found = {path}
+    waiting = [path]
+    while waiting:
+        new = _imported(waiting.pop()) - found
+        found |= new
+        waiting += new
+    digest = hashlib.sha256()
+    for source in sorted(found):
+        digest.update(source.name.encode() + b"\0" + hashlib.sha256(_text(source)).digest())
+    return digest.hexdigest()
+
+
+@cache
+def _text(path: Path) -> bytes:
+    """The file as it was when first asked for: what this process has imported cannot follow later edits."""
+    return path.read_bytes()
+
+
+@cache
+def _imported(path: Path) -> frozenset[Path]:
+    """The files of the schedlab modules that a file imports itself; functions and classes among the imported names have none."""
+    found = set()
+    for source, names, module in _IMPORT.findall(_text(path)):
+        base = (source or module).decode()
+        parts = [base, *(f"{base}.{name}" for name in re.findall(r"\w+", names.decode()))]
+        found.update(file for part in parts if (file := _file_of(part)))
+    return frozenset(found)
+
+
+@cache
+def _file_of(module: str) -> Path | None:
+    if module == "schedlab":
+        return None  # the package itself registers environments, and so imports everything
+    path = Path(schedlab.__file__).parent.joinpath(*module.split(".")[1:])
+    return next((file for file in (path.with_suffix(".py"), path / "__init__.py") if file.is_file()), None)
