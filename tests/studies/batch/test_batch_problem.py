@@ -203,3 +203,35 @@ def test_mistakes_of_a_scenario():
 
 def test_every_rule_has_its_words():
     assert STUDY.rules.keys() <= STUDY.terms.keys()
+
+
+@pytest.mark.parametrize(
+    ("answer", "told"),
+    [
+        ("3", r"act returned '3' \(str\).*expected the number of a row, 0 to 127"),
+        (0.0, r"act returned 0.0 \(float\)"),
+        (None, r"act returned None \(NoneType\)"),
+        (np.array([0]), r"act returned array\(\[0\]\) \(ndarray\)"),
+        (True, r"act returned True \(bool\)"),
+        (128, r"act returned 128"),
+        (-1, r"act returned -1"),
+    ],
+    ids=repr,
+)
+def test_what_is_no_row_is_refused(problem, answer, told):
+    class Odd(Shortest):
+        def act(self, observation, mask):
+            return answer
+
+    with pytest.raises(UserError, match=told):
+        problem.rollout(Odd(), problem.units("test")[0])
+
+
+@pytest.mark.parametrize("number", [np.int64, np.int32, np.array], ids=lambda number: number.__name__)
+def test_numbers_of_numpy_are_rows(problem, number):
+    class Wrapped(Shortest):
+        def act(self, observation, mask):
+            return number(super().act(observation, mask))
+
+    unit = problem.units("test")[0]
+    assert problem.rollout(Wrapped(), unit).scores == problem.rollout(Shortest(), unit).scores

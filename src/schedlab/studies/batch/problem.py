@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -11,7 +12,7 @@ import numpy as np
 from schedlab.config.contract import Metric, Outcome, Policy, RuleMaker, Split, Unit
 from schedlab.config.errors import UserError
 from schedlab.config.schema import NoSettings, validate
-from schedlab.studies.batch.environment_settings import EnvironmentSettings
+from schedlab.studies.batch.environment_settings import ROWS, EnvironmentSettings
 from schedlab.studies.batch.jobs import jobs_of, machine_of, prefill, recorded_ends, window
 from schedlab.studies.batch.layouts import Layout, Scales, layout_of
 from schedlab.studies.batch.metrics import job_table, measures
@@ -64,6 +65,17 @@ def rule_maker(policy: RulePolicy | WaitingRule) -> RuleMaker:
         return policy
 
     return make
+
+
+def _row(action: Any) -> int:
+    """Return an action as the number of a row. Raises UserError for what is none."""
+    try:
+        row = operator.index(action)
+    except TypeError:
+        row = -1
+    if isinstance(action, bool | np.bool_) or not 0 <= row < ROWS:
+        raise UserError(f"act returned {action!r} ({type(action).__name__})", expected=f"the number of a row, 0 to {ROWS - 1}")
+    return row
 
 
 RULE_MAKERS = {name: rule_maker(RulePolicy(name)) for name in (*RULES, "planner")} | {
@@ -158,7 +170,7 @@ class BatchProblem:
         stepper = self._opened(getattr(policy, "environment", self.scenario.environment), unit)
         while not stepper.ended[0]:
             action = policy.act(stepper.observations[0].copy(), stepper.masks[0].copy())
-            stepper.step(np.array([action]))
+            stepper.step(np.array([_row(action)]))
         schedule = stepper.schedule(0)
         if np.isnan(schedule.start).any():
             waiting = int(np.isnan(schedule.start).sum())
