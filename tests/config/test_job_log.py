@@ -39,6 +39,22 @@ def test_an_error_ends_the_job_with_one_line(tmp_path, monkeypatch, capsys, erro
     assert (tmp_path / "job.log").read_text().startswith(kept)
 
 
+def test_the_log_holds_the_traceback_of_what_an_error_was_made_of(tmp_path, capsys):
+    def fail() -> None:
+        try:
+            {}["weight"]
+        except KeyError as error:
+            raise UserError("mine.py:3: rule 'mine' failed") from error
+
+    with pytest.raises(SystemExit, match="1"), job_log(tmp_path / "job.log"):
+        try:
+            fail()
+        except UserError as error:
+            raise UserError(str(error), where="mine on test-0") from error
+    assert capsys.readouterr().err == "error: mine on test-0: mine.py:3: rule 'mine' failed.\n"
+    assert "KeyError: 'weight'" in (tmp_path / "job.log").read_text()
+
+
 @pytest.mark.parametrize("fails", [False, True])
 def test_logging_is_afterwards_as_it_was(tmp_path, fails):
     root = logging.getLogger()

@@ -236,14 +236,14 @@ class Nothing:
     ("body", "error"),
     [
         ("pass", "wrote no checkpoint"),
-        ("curve('cost', float('nan'), step=1)", "cannot hold nan"),
-        ("[curve('cost', 1.0, step=1) for _ in range(2)]", "holds that place already"),
+        ("curve('cost', float('nan'), step=1)", r"mine\.py:3: learner of 'hill' failed: ValueError: .* cannot hold nan"),
+        ("[curve('cost', 1.0, step=1) for _ in range(2)]", r"mine\.py:3: .* holds that place already"),
     ],
 )
 def test_a_faulty_learner_is_told_and_progress_stays(toy: Toy, body: str, error: str) -> None:
     (toy.folder / "mine.py").write_text(LEARNER.format(body=body))
     part = toy.learn_part(target="mine.py:Nothing")
-    with pytest.raises((ValueError, RuntimeError), match=error):
+    with pytest.raises((UserError, RuntimeError), match=error):
         learn_toy(toy, toy.folder / "job", 0, part)
     assert (toy.folder / "job" / "progress").is_dir()
 
@@ -300,6 +300,59 @@ def test_a_failing_rollout_is_told_with_rule_and_unit(toy: Toy, monkeypatch: pyt
     monkeypatch.setattr(type(toy.study.problem({}, toy.inputs["far"])), "rollout", fail)
     with pytest.raises(UserError, match=r"^zero on \S+: the scheduler raised KeyError; mend it\.$"):
         evaluate_toy(toy, toy.evaluate_part("far", [toy.rules[0]]), {}, toy.folder / "scores")
+
+
+OWN = """
+class Own:
+    def __init__(self, params, problem, seed):
+        self.guess = params["guess"]
+
+    def reset(self, unit):
+        pass
+
+    def act(self, observation, mask):
+        raise IndexError("out of range")
+"""
+
+
+@pytest.mark.parametrize(("params", "line", "told"), [({}, 4, "KeyError: 'guess'"), ({"guess": 2.0}, 10, "IndexError: out of range")])
+def test_what_goes_wrong_in_a_file_of_the_users_is_told_with_its_line(toy: Toy, params: dict, line: int, told: str) -> None:
+    Path("own.py").write_text(f"{OWN}# {line}\n")  # a module is run once for each content
+    part = toy.evaluate_part("far", [{**toy.rules[0], "name": "own", "target": "own.py:Own", "params": params}])
+    with pytest.raises(UserError, match=rf"own\.py:{line}: rule 'own' failed: {told}; mend the file\."):
+        evaluate_toy(toy, part, {}, toy.folder / "scores")
+
+
+def test_what_goes_wrong_elsewhere_is_no_mistake_of_the_users(toy: Toy, monkeypatch: pytest.MonkeyPatch) -> None:
+    Path("own.py").write_text(OWN)
+
+    def fail(*_: object) -> None:
+        raise KeyError("ours")
+
+    monkeypatch.setattr(type(toy.study.problem({}, toy.inputs["far"])), "rollout", fail)
+    part = toy.evaluate_part("far", [{**toy.rules[0], "name": "own", "target": "own.py:Own", "params": {"guess": 2.0}}])
+    with pytest.raises(KeyError, match="ours"):
+        evaluate_toy(toy, part, {}, toy.folder / "scores")
+
+
+FAILING_LEARNER = """
+class Own:
+    def learn(self, problems, spec, seed, paths, curve):
+        raise IndexError("none left")
+
+    def load(self, checkpoint, problem):
+        raise OSError("unreadable")
+"""
+
+
+def test_what_goes_wrong_in_a_learner_of_the_users_is_told_with_its_line(toy: Toy) -> None:
+    Path("own.py").write_text(FAILING_LEARNER)
+    with pytest.raises(UserError, match=r"^own\.py:4: learner of 'hill' failed: IndexError: none left; mend the file\.$"):
+        learn_toy(toy, toy.folder / "learned", 0, toy.learn_part(target="own.py:Own"))
+    (toy.folder / "policy").write_text("")
+    part = toy.evaluate_part("far", [{**toy.hill, "trained_on": "near", "target": "own.py:Own"}])
+    with pytest.raises(UserError, match=r"own\.py:7: learner of 'hill' failed: OSError: unreadable"):
+        evaluate_toy(toy, part, {("hill", 0): toy.folder / "policy"}, toy.folder / "scores")
 
 
 def _unit() -> object:

@@ -17,7 +17,8 @@ from schedlab.config.errors import UserError
 def job_log(path: Path | str) -> Iterator[None]:
     """Send standard output, standard error and logging of this process to a file; end the process with status 1 on an error.
 
-    A UserError becomes one paragraph on the console, any other error its last line; the log holds the traceback.
+    A UserError becomes one paragraph on the console, any other error its last line; the log holds the traceback, also of what a UserError
+    was made of.
     """
     console = sys.stderr
     Path(path).parent.mkdir(parents=True, exist_ok=True)
@@ -28,6 +29,11 @@ def job_log(path: Path | str) -> Iterator[None]:
             with _only_handler(handler), contextlib.redirect_stdout(file), contextlib.redirect_stderr(file):
                 yield
         except UserError as error:
+            cause = error.__cause__
+            while isinstance(cause, UserError):
+                cause = cause.__cause__
+            if cause is not None:
+                traceback.print_exception(cause, file=file)
             print(f"error: {error}", file=file)
             print(f"error: {error}", file=console)
             _leave()

@@ -5,7 +5,8 @@ from __future__ import annotations
 import ast
 import importlib.util
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from types import ModuleType
 
@@ -106,12 +107,35 @@ def load_module(path: Path) -> ModuleType:
     return module
 
 
+@contextmanager
+def told_with_place(target: str, what: str) -> Iterator[None]:
+    """Run code of FILE.py:CLASS: what it raises becomes a UserError that names the file and its line.
+
+    what  what runs, as the message's begin: "rule 'patient'"
+    A UserError, and an error that no line of the file lies behind, pass as they are. A target that is no file changes nothing.
+    """
+    try:
+        yield
+    except UserError:
+        raise
+    except Exception as error:
+        if not is_file_target(target) or (line := _line_in(target_file(target), error)) is None:
+            raise
+        place = f"{target_file(target)}:{line}"
+        raise UserError(f"{what} failed: {type(error).__name__}: {error}", where=place, remedy="mend the file") from error
+
+
 def place_in(path: Path, error: BaseException) -> str:
-    """Give file and line of the deepest frame (or the syntax error) that lies in the file itself."""
+    """Give file and line of the deepest frame (or the syntax error) that lies in the file itself; the file alone where none does."""
+    line = _line_in(path, error)
+    return f"{path}:{line}" if line else str(path)
+
+
+def _line_in(path: Path, error: BaseException) -> int | None:
     line = error.lineno if isinstance(error, SyntaxError) else None
     trace = error.__traceback__
     while trace is not None:
         if Path(trace.tb_frame.f_code.co_filename).resolve() == path.resolve():
             line = trace.tb_lineno
         trace = trace.tb_next
-    return f"{path}:{line}" if line else str(path)
+    return line

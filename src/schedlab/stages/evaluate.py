@@ -14,6 +14,7 @@ from schedlab.config.errors import UserError
 from schedlab.config.files import write_table
 from schedlab.config.freeze import read_part
 from schedlab.config.hashes import content_hash
+from schedlab.config.plugins import told_with_place
 from schedlab.config.provenance import write_provenance
 from schedlab.evaluation import tables
 from schedlab.stages import studies
@@ -62,7 +63,7 @@ def evaluate(
             log.info("scoring %s, seed %d, on %d units of %s", spec.name, seed, len(units), values["scenario"])
             seeds.add(seed)
             for unit in units:
-                sheet.add({**head, "policy_seed": seed}, unit, _outcome(problem, policy, unit, f"{spec.name} on {unit.id}"))
+                sheet.add({**head, "policy_seed": seed}, unit, _outcome(problem, policy, unit, spec))
     tables.write(tables.SCORES, scores, tables.build(tables.SCORES, sheet.rows))
     Path(details).mkdir(parents=True, exist_ok=True)
     for name in study.details:
@@ -70,12 +71,13 @@ def evaluate(
     write_provenance(provenance, sheet.config_hash, sorted(seeds), files)
 
 
-def _outcome(problem: Problem, policy: Policy, unit: Unit, who: str) -> Outcome:
-    """Roll a policy out; a UserError names policy and unit in front."""
+def _outcome(problem: Problem, policy: Policy, unit: Unit, spec: PolicySpec) -> Outcome:
+    """Roll a policy out; a UserError names policy and unit in front, and what goes wrong in a user's file is one."""
     try:
-        return problem.rollout(policy, unit)
+        with told_with_place(spec.target, f"{spec.kind} '{spec.name}'"):
+            return problem.rollout(policy, unit)
     except UserError as error:
-        raise UserError(str(error), where=who) from error
+        raise UserError(str(error), where=f"{spec.name} on {unit.id}") from error
 
 
 def join_details(frames: Iterable[pd.DataFrame]) -> pd.DataFrame:
@@ -97,7 +99,9 @@ def _with_seeds(
     if not given and spec.kind == "learned":
         raise ValueError(f"no checkpoint of the learned policy '{spec.name}' was given")
     for seed in given:
-        yield seed, make_learner(study, spec).load(checkpoints[spec.name, seed], problem)
+        with told_with_place(spec.target, f"learner of '{spec.name}'"):
+            policy = make_learner(study, spec).load(checkpoints[spec.name, seed], problem)
+        yield seed, policy
     for seed in () if given else spec.seeds:
         yield seed, make_rule(study, spec, problem, policy_stream(root, "rule", study.name, seed))
 

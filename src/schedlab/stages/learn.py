@@ -14,6 +14,7 @@ from schedlab.config.contract import CurvePlace, LearnPaths
 from schedlab.config.files import write_bytes, write_text
 from schedlab.config.freeze import read_part
 from schedlab.config.hashes import content_hash, file_hash
+from schedlab.config.plugins import told_with_place
 from schedlab.config.provenance import write_provenance
 from schedlab.evaluation import tables
 from schedlab.stages import studies
@@ -57,7 +58,8 @@ def learn(
     _open_progress(paths.progress, [part_hash, seed, {name: file_hash(path) for name, path in sorted(files.items())}])
     log.info("learning %s, seed %d, on %s", spec.name, seed, ", ".join(problems))
     with CurveRecorder(paths.progress / "curve.jsonl") as recorder:
-        make_learner(study, spec).learn(problems, spec, policy_stream(values["seed"], "learn", values["study"], seed), paths, recorder)
+        with told_with_place(spec.target, f"learner of '{spec.name}'"):
+            make_learner(study, spec).learn(problems, spec, policy_stream(values["seed"], "learn", values["study"], seed), paths, recorder)
         points = recorder.points()
     if not paths.checkpoint.exists():
         raise RuntimeError(f"the learner of '{spec.name}' wrote no checkpoint {paths.checkpoint}")

@@ -8,7 +8,7 @@ from typing import Any
 
 from schedlab.config.contract import Learner, Phase, Policy, PolicySpec, Problem, Study
 from schedlab.config.errors import UserError, did_you_mean
-from schedlab.config.plugins import is_file_target, load_class
+from schedlab.config.plugins import is_file_target, load_class, told_with_place
 from schedlab.config.seeds import derive_seed
 
 
@@ -31,10 +31,12 @@ def make_rule(study: Study, spec: PolicySpec, problem: Problem, seed: int) -> Po
     """Return a rule of the study or of the user's file, made for a problem.
 
     seed  root seed and the policy's own seed number together, as `policy_stream` derives it
+    Raises UserError for a rule that is none, and for what goes wrong in the user's file.
     """
     if is_file_target(spec.target):
         make = study.own_rule(spec.target) if study.own_rule else load_class(spec.target, "rule")
-        return make(spec.params, problem, seed)
+        with told_with_place(spec.target, f"rule '{spec.name}'"):
+            return make(spec.params, problem, seed)
     if spec.target not in study.rules:
         raise UserError(
             f"unknown rule '{spec.target}' of study '{study.name}'", where=spec.name, remedy=did_you_mean(spec.target, study.rules)

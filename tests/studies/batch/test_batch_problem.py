@@ -220,7 +220,7 @@ def test_every_rule_has_its_words():
 )
 def test_what_is_no_row_is_refused(problem, answer, told):
     class Odd(Shortest):
-        def act(self, observation, mask):
+        def act(self, *_):
             return answer
 
     with pytest.raises(UserError, match=told):
