@@ -21,6 +21,7 @@ FORMULAS = {
     "ljf": lambda s, r, n, t: -r,
     "smallest": lambda s, r, n, t: n,
     "largest": lambda s, r, n, t: -n,
+    "smallest_area": lambda s, r, n, t: r * n,
     "f1": lambda s, r, n, t: log10(r) * n + 870 * log10(s if s > 0 else 0.1),
     "f2": lambda s, r, n, t: sqrt(r) * n + 25600 * (log10(s) if s > 0 else -inf),
     "f3": lambda s, r, n, t: r * n + 6860000 * (log10(s) if s > 0 else -inf),

@@ -115,6 +115,7 @@ RULES: dict[str, Callable[[Jobs], Priority]] = {
     "ljf": _fixed(lambda jobs: -jobs.requested),
     "smallest": _fixed(lambda jobs: jobs.procs),
     "largest": _fixed(lambda jobs: -jobs.procs),
+    "smallest_area": _fixed(lambda jobs: positive_request(jobs) * jobs.procs),
     "f1": _fixed(_f1),
     "f2": _fixed(lambda jobs: np.sqrt(_request(jobs)) * jobs.procs + 25600.0 * _log_submit(jobs)),
     "f3": _fixed(lambda jobs: _request(jobs) * jobs.procs + 6860000.0 * _log_submit(jobs)),

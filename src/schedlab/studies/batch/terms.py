@@ -8,6 +8,7 @@ TERMS = {
     "ljf": "the job of the longest requested time first",
     "smallest": "the job of the fewest processors first",
     "largest": "the job of the most processors first",
+    "smallest_area": "the job of the smallest requested time times processors first",
     "f1": "log10(requested time) * processors + 870 * log10(submit time), lowest first; found by simulation and regression",
     "f2": "sqrt(requested time) * processors + 25600 * log10(submit time), lowest first",
     "f3": "requested time * processors + 6860000 * log10(submit time), lowest first",
