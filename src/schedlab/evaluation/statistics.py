@@ -201,7 +201,7 @@ def compare(policy: Sample, baseline: Sample, better: str, settings: StatisticsS
         relative=(value - reference) / abs(reference) if reference else None,
         win_rate=float(wins.mean()),
         cliffs_delta=sign * cliffs_delta(ours.values[scored], theirs.values[scored]),
-        standardised=_standardised(np.average(gain, axis=0, weights=scored.astype(float))),
+        standardised=standardised(np.average(gain, axis=0, weights=scored.astype(float))),
     )
 
 
@@ -277,6 +277,7 @@ def _estimate(sample: Sample, value: float, draw: np.ndarray | None, singles: np
     )
 
 
-def _standardised(gains: np.ndarray) -> float | None:
+def standardised(gains: np.ndarray) -> float | None:
+    """Return mean over standard deviation of paired differences, one a unit (Cohen's d_z); None where all are equal."""
     deviation = float(np.std(gains, ddof=1)) if gains.size > 1 else 0.0
     return float(gains.mean()) / deviation if deviation > 0 else None

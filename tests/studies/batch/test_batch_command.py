@@ -70,6 +70,19 @@ def test_plain_and_packed_traces_give_one_document(capsys, tmp_path):
     assert documents[0]["machine"] == {"nodes": 8, "processors": 8}
 
 
+def test_several_policies_stand_beside_each_other(capsys, tmp_path):
+    trace = write(tmp_path / "t.swf", (0, 9, 9, 8), (1, 5, 5, 8), (2, 50, 50, 8), (3, 5, 5, 8))
+    alone = [evaluate(capsys, "--trace", trace, "--policy", name) for name in ("fcfs", "planner")]
+    both = evaluate(capsys, "--trace", trace, "--policy", "fcfs", "planner")
+    for document, of_policy in zip(alone, both.pop("policies"), strict=True):
+        assert {**both, **of_policy} == document
+    assert both["machine"] == {"nodes": 8, "processors": 8} and "avg_bsld" not in both
+    assert alone[0]["avg_wait"] != alone[1]["avg_wait"]
+    assert "did you mean 'f2'" in refused(capsys, "--trace", trace, "--policy", "fcfs", "f22")
+    told = refused(capsys, "--trace", trace, "--policy", "fcfs", "sjf", "--starts", tmp_path / "out.csv")
+    assert "--starts: start times of 2 policies" in told and not (tmp_path / "out.csv").exists()
+
+
 def test_cleaning_is_counted(capsys, tmp_path):
     jobs = [(5, 10, 10, 6), (1, 0, 100, 8), (2, 5, -1, 2), (3, 5, 5, 9), (4, -1, -1, 2)]
     trace = write(tmp_path / "a.swf", *jobs)

@@ -80,6 +80,7 @@ def test_ratios_are_to_the_best_rule_of_validation_on_the_same_windows():
     assert points(axes, "o")[0] == pytest.approx([np.exp(logs.mean())])
     assert "100 %" in {text.get_text() for text in axes.texts}
     assert f"ratio of the means {learner.sum() / sjf.sum():.2f} [" in drawing.caption
+    assert f", effect size {(logs_of := logs.mean(axis=0)).mean() / logs_of.std(ddof=1):.2f}, won" in drawing.caption
     assert "won 100 % of the 5 of 6 windows in which policies differ" in drawing.caption
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import math
+import statistics
 
 import pandas as pd
 import pytest
@@ -38,10 +39,19 @@ def test_ratios_by_hand() -> None:
     assert found["ratio_without_worst"] == pytest.approx((1 + 3 + 3 + 4 + 8) / (1 + 6 + 3 + 2 + 4))  # without 100, 70 and 60
     logs = [math.log(a / b) for values in OURS for a, b in zip(values, RULE, strict=True)]
     assert found["geometric_ratio"] == pytest.approx(math.exp(sum(logs) / len(logs)))
+    by_window = [(a + b) / 2 for a, b in zip(logs[:8], logs[8:], strict=True)]
+    assert found["standardised_log_ratio"] == pytest.approx(statistics.fmean(by_window) / statistics.stdev(by_window))
     assert (found["windows"], found["windows_differing"]) == (8, 6)  # in windows 0 and 5 all are equal
     assert found["win_rate"] == pytest.approx((1 + 0.5 + 0 + 1 + 0.5 + 0) / 6)
     assert found["ratio_low"] < found["ratio"] < found["ratio_high"]
     assert found["geometric_ratio_low"] < found["geometric_ratio"] < found["geometric_ratio_high"]
+
+
+def test_equal_policies_have_no_standardised_ratio() -> None:
+    same = scores()
+    same.loc[same["policy"] == "ours", "value"] = RULE * 2
+    (found,) = comparisons(same, "ours", ("rule",))
+    assert (found["geometric_ratio"], found["standardised_log_ratio"]) == (1.0, None)
 
 
 def test_a_policy_that_is_not_there() -> None:

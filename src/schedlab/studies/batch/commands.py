@@ -8,6 +8,7 @@ import logging
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from schedlab.config.errors import UserError
 from schedlab.studies.batch.commands_compare import add_compare_command
 from schedlab.studies.batch.commands_latency import add_latency_command
 from schedlab.studies.batch.commands_speed import add_speed_command
@@ -22,46 +23,53 @@ log = logging.getLogger("schedlab.batch")
 def add_commands(commands: argparse._SubParsersAction) -> None:
     """Add the commands, each of which sets `run` to a function (arguments) -> exit status."""
     add_compare_command(commands)
-    about = "run a window of a trace under a rule and print all measures as one JSON document"
+    about = "run a window of a trace under one policy or several and print all measures as one JSON document"
     parser = commands.add_parser("evaluate", help=about, description=about)
     add_window_arguments(parser)
-    parser.add_argument("--policy", required=True, metavar="NAME", help="a rule, such as fcfs, sjf, f1, planner, or learned:FILE")
-    parser.add_argument("--starts", type=Path, metavar="OUT.csv", help="write job_id,start of each job")
+    what = "a rule, such as fcfs, sjf, f1, planner, or learned:FILE; several are run one after the other"
+    parser.add_argument("--policy", required=True, nargs="+", metavar="NAME", help=what)
+    parser.add_argument("--starts", type=Path, metavar="OUT.csv", help="write job_id,start of each job (one policy)")
     parser.set_defaults(run=_evaluate)
     add_latency_command(commands)
     add_speed_command(commands)
 
 
 def _evaluate(arguments: argparse.Namespace) -> int:
-    document, schedule = evaluate(arguments)
+    if arguments.starts and len(arguments.policy) > 1:
+        raise UserError(f"start times of {len(arguments.policy)} policies", where="--starts", expected="one policy (--policy)")
+    document, schedules = evaluate(arguments)
     if arguments.starts:
-        _write_starts(arguments.starts, schedule)
+        _write_starts(arguments.starts, schedules[0])
         log.info("wrote %s", arguments.starts)
     print(json.dumps(document, indent=2, allow_nan=False))
     return 0
 
 
-def evaluate(arguments: argparse.Namespace) -> tuple[dict[str, Any], Schedule]:
-    """Return the document of `batch evaluate` and the schedule. Raises UserError."""
+def evaluate(arguments: argparse.Namespace) -> tuple[dict[str, Any], list[Schedule]]:
+    """Return the document of `batch evaluate` and the schedule of each policy. Raises UserError.
+
+    The measures of one policy stand in the document itself, those of several under `policies`, in the order in which they are named.
+    """
     from schedlab.studies.batch.learned import named_policy
     from schedlab.studies.batch.metrics import measures
 
     found = read_window(arguments)
     machine = found.problem.machine
-    schedule = found.problem.run(named_policy(arguments.policy, found.problem), found.unit)
+    policies = [named_policy(name, found.problem) for name in arguments.policy]  # a wrong name is told before anything runs
+    schedules = [found.problem.run(policy, found.unit) for policy in policies]
+    scored = [{"policy": name, **measures(schedule, machine)} for name, schedule in zip(arguments.policy, schedules, strict=True)]
     document = {
         "trace": str(arguments.trace),
-        "policy": arguments.policy,
         "backfill": arguments.backfill,
         "backfill_order": arguments.backfill_order,
         "start": arguments.start,
-        **measures(schedule, machine),
+        **(scored[0] if len(scored) == 1 else {"policies": scored}),
         "machine": {"nodes": machine.nodes, "processors": machine.processors},
         "kill": arguments.kill,
         "warm_start": {"jobs": found.prefilled, "seed": arguments.seed} if arguments.warm_start else None,
         "cleaning": dict(found.cleaning),
     }
-    return document, schedule
+    return document, schedules
 
 
 def _write_starts(path: Path, schedule: Schedule) -> None:

@@ -142,6 +142,8 @@ def _row_told(row: Mapping[str, Any]) -> str:
     differing = f"{row['windows_differing']} of {row['windows']} windows in which policies differ"
     won = "" if row["win_rate"] is None else f", won {100 * row['win_rate']:.0f} % of the {differing}"
     numbers = f"ratio of the means {_with_interval(row, 'ratio')}, geometric mean {_with_interval(row, 'geometric_ratio')}"
+    if (effect := row["standardised_log_ratio"]) is not None:
+        numbers += f", effect size {effect:.2f}"
     return f"{row['policy']}, {numbers}{won}"
 
 
@@ -154,5 +156,6 @@ def _explained(panels: Mapping[str, _Panel]) -> str:
     rows = [row for panel in panels.values() for row in panel.rows]
     lines = f" Lines: {100 * CONFIDENCE:g} % intervals (bootstrap over windows, and over seeds from five on)."
     text = lines.strip() if any("ratio_low" in row for row in rows) else "Too few windows for intervals."
+    text += " Effect size: mean over standard deviation of the windows' log ratios."
     beyond = any((panel.means.div(panel.means[panel.baseline], axis=0) > FARTHEST).any().any() for panel in panels.values())
     return text + (f" Ratios beyond {FARTHEST:g} stand at the edge." if beyond else "")
