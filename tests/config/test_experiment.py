@@ -104,6 +104,29 @@ def test_every_mistake_is_reported_in_one_pass(conf, load):
     assert len(caught.value.errors) == 2
 
 
+@pytest.mark.parametrize(
+    ("more", "told"),
+    [("", ["'oen'", "nowhere.py", "elsewhere.py"]), ("sice: 1\n", ["'sice'", "'oen'", "nowhere.py", "elsewhere.py"])],
+    ids=["rules", "another-key"],
+)
+def test_all_wrong_rules_of_a_scenario_are_told_in_one_pass(conf, load, more, told):
+    rules = "rules: [zero, oen, {name: mine, target: nowhere.py:Mine}, {name: yours, target: elsewhere.py:Yours}]"
+    edit(conf, "scenario/line/early.yaml", "name: early", f"name: early\n{more}{rules}")
+    with pytest.raises(UserErrors) as caught:
+        load()
+    assert len(caught.value.errors) == len(told)
+    for error, words in zip(caught.value.errors, told, strict=True):
+        assert "conf/scenario/line/early.yaml: " in str(error) and words in str(error)
+
+
+def test_a_rule_with_a_wrong_key_hides_no_other(conf, load):
+    edit(conf, "scenario/line/early.yaml", "name: early", "name: early\nrules: [oen, {nam: one}, {name: twoo, seed: [1]}, 3]")
+    with pytest.raises(UserErrors) as caught:
+        load()
+    text = str(caught.value)
+    assert all(word in text for word in ("'oen'", "'nam'", "'twoo'", "'seed'", "rules.3")), text
+
+
 def test_a_figure_shows_what_it_names_or_all_that_want_to_be_shown(conf, load):
     (conf / "scenario/line/apart.yaml").write_text("defaults:\n  - early\n  - _self_\nname: apart\nin_figures: named\n")
     (conf / "figure/line/two.yaml").write_text("name: two\nkind: line\ntitle: Two\ncaption: They cross.\nscenarios: [late, apart]\n")

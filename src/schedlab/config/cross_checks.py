@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from schedlab.config.errors import UserError, did_you_mean
-from schedlab.config.plugins import find_class, is_file_target
+from schedlab.config.plugins import class_mistakes, is_file_target
 
 if TYPE_CHECKING:
     from schedlab.config.experiment import Experiment, StudyRecords
@@ -49,15 +49,7 @@ def _scenario_checks(record: Mapping[str, Any], policies: Iterable[str]) -> Iter
         yield UserError(f"'{twice}' is named twice", where=record["where"]["rules"], remedy="remove one of them")
     for number, rule in enumerate(record["rules"]):
         if is_file_target(rule["target"]):
-            yield from _class_checks(rule["target"], "rule", f"{record['where']['rules']}.{number}.target")
-
-
-def _class_checks(target: str, kind: str, where: str) -> Iterable[UserError]:
-    """A mistake in a FILE.py:CLASS target, told with the file of conf/ in front; the file is not run."""
-    try:
-        find_class(target, kind)
-    except UserError as error:
-        yield UserError(f"{error.where}: {error.what}", where=where, expected=error.expected, remedy=error.remedy)
+            yield from class_mistakes(rule["target"], "rule", f"{record['where']['rules']}.{number}.target")
 
 
 def _policy_checks(
@@ -65,7 +57,7 @@ def _policy_checks(
 ) -> Iterable[UserError]:
     where = record["where"]
     if is_file_target(record["target"]):
-        yield from _class_checks(record["target"], "learner", where["learner"])
+        yield from class_mistakes(record["target"], "learner", where["learner"])
     for phase in record["train_on"]:
         for scenario in phase["scenarios"]:
             if scenario not in scenarios:

@@ -74,6 +74,14 @@ def find_class(target: str, kind: str) -> None:
         raise UserError(f"no class '{name}'", where=str(path), remedy=did_you_mean(name, classes))
 
 
+def class_mistakes(target: str, kind: str, where: str) -> Iterator[UserError]:
+    """Yield the mistake in a FILE.py:CLASS target, told with its place in conf/ in front; the file is not run."""
+    try:
+        find_class(target, kind)
+    except UserError as error:
+        yield UserError(f"{error.where}: {error.what}", where=where, expected=error.expected, remedy=error.remedy)
+
+
 def _may_bind(body: list[ast.stmt], name: str) -> bool:
     """Tell whether statements other than functions and classes may give a name a value: an import, an assignment."""
     for node in (found for statement in body if not isinstance(statement, ast.FunctionDef | ast.ClassDef) for found in ast.walk(statement)):

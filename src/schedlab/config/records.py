@@ -25,7 +25,7 @@ from schedlab.config.errors import UserError, UserErrors, did_you_mean
 from schedlab.config.files import write_text
 from schedlab.config.hashes import content_hash, file_hash
 from schedlab.config.layout import Layout
-from schedlab.config.plugins import is_file_target
+from schedlab.config.plugins import class_mistakes, is_file_target
 from schedlab.config.provenance import source_hash
 from schedlab.config.schema import NoSettings, Settings, names_within, validate
 from schedlab.config.settings import (
@@ -256,12 +256,15 @@ def scenario_record(composed: Composed, name: str, study: Study) -> dict[str, An
 
 def checked_scenario(composed: Composed, name: str, study: Study) -> Any:
     """Return the typed scenario of a file after all checks of its rules and its study, also those of mode reference. Raises UserErrors."""
-    scenario: Any = typed(study.scenario, composed, name)
+    try:
+        scenario: Any = typed(study.scenario, composed, name)
+    except UserErrors as several:
+        raise UserErrors([*several.errors, *_named_rule_mistakes(composed, study)]) from None
     assert isinstance(scenario, ScenarioSettings)
     for always in (False, True) if composed.values.get("reference") else (False,):
         given, located = _in_mode(study.scenario, composed, always)
         if errors := [*_rule_mistakes(given, located, study)]:
-            raise UserErrors(errors)
+            raise UserErrors([*errors, *_class_mistakes(given, located)])
         with _placed(located):
             if errors := list(study.check(given) if study.check else ()):
                 raise UserErrors(errors)
@@ -278,6 +281,25 @@ def _rule_mistakes(scenario: ScenarioSettings, composed: Composed, study: Study)
             yield UserError(f"unknown rule '{target}'", where=composed.locate(("rules", index)), remedy=did_you_mean(target, study.rules))
         else:
             yield from _mistakes(study.rule_settings.get(target, NoSettings), rule.params, composed, ("rules", index, "params"))
+
+
+def _class_mistakes(scenario: ScenarioSettings, composed: Composed) -> Iterable[UserError]:
+    """Mistakes in the user's own rules, of a scenario that has others: what has none is looked at by the cross checks."""
+    for index, rule in enumerate(scenario.rule_settings()):
+        if is_file_target(rule.target or ""):
+            yield from class_mistakes(rule.target, "rule", composed.locate(("rules", index, "target")))
+
+
+def _named_rule_mistakes(composed: Composed, study: Study) -> Iterable[UserError]:
+    """Rules that are none in a file that has no type, so that another mistake in it hides no wrong rule."""
+    values, located = composed.in_mode()
+    rules = values.get("rules")
+    for index, entry in enumerate(rules if isinstance(rules, list | tuple) else ()):
+        target = (entry.get("target") or entry.get("name")) if isinstance(entry, Mapping) else entry
+        if isinstance(target, str) and is_file_target(target):
+            yield from class_mistakes(target, "rule", located.locate(("rules", index, "target")))
+        elif isinstance(target, str) and target not in study.rules:
+            yield UserError(f"unknown rule '{target}'", where=located.locate(("rules", index)), remedy=did_you_mean(target, study.rules))
 
 
 @contextmanager
