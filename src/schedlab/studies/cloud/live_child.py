@@ -1,0 +1,135 @@
+"""Runs one training script within limits: the program of the subprocess that `live_process` starts. Standard library only.
+
+`python live_child.py SPEC.json` takes its limits upon itself before anything of the script is read, sets the script's module-level
+settings, and runs it as `__main__`. Exit status MEMORY: the script ran out of memory and said so.
+"""
+
+from __future__ import annotations
+
+import ast
+import importlib.machinery
+import json
+import os
+import resource
+import sys
+import traceback
+import types
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+MEMORY = 77  # exit status of a MemoryError
+FIXED_NAMES = ("train", "train_model", "main")  # what is called, in this order, before any train_*, where nothing runs by itself
+
+
+class SettingLoader(importlib.machinery.SourceFileLoader):
+    """Loads a script with other values in its module-level assignments; the file itself stays as it is, and no bytecode is kept."""
+
+    def __init__(self, path: str, values: Mapping[str, Any]) -> None:
+        super().__init__("__main__", path)
+        self.values = values
+
+    def get_code(self, fullname: str) -> types.CodeType:
+        """Return the code of the script with the values in place. Raises SyntaxError."""
+        del fullname
+        tree = ast.parse(Path(self.path).read_bytes(), self.path)
+        return compile(with_settings(tree, self.values), self.path, "exec", dont_inherit=True)
+
+
+def with_settings(tree: ast.Module, values: Mapping[str, Any]) -> ast.Module:
+    """Return a module whose assignments `name = ...` and `config["name"] = ...` outside functions and classes get these values.
+
+    A key of a literal `config = {...}` counts, too. Names that the module does not assign are left alone.
+    """
+    for node in _statements(tree.body):
+        target = node.targets[0] if isinstance(node, ast.Assign) and len(node.targets) == 1 else getattr(node, "target", None)
+        if isinstance(target, ast.Name) and target.id in values:
+            node.value = _constant(values[target.id], node)
+        elif isinstance(target, ast.Subscript) and _is_config(target.value) and _key(target.slice) in values:
+            node.value = _constant(values[_key(target.slice)], node)
+        elif _is_config(target) and isinstance(node.value, ast.Dict):
+            entries = zip(node.value.keys, node.value.values, strict=True)
+            node.value.values = [_constant(values[_key(key)], old) if _key(key) in values else old for key, old in entries]
+    return tree
+
+
+def _statements(body: list[ast.stmt]) -> list[ast.Assign | ast.AnnAssign]:
+    """Assignments that run with the module: also those within if, try, with and loops."""
+    found: list[ast.Assign | ast.AnnAssign] = []
+    for node in body:
+        if isinstance(node, ast.Assign | ast.AnnAssign):
+            found.append(node)
+        elif not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+            for part in ("body", "orelse", "finalbody"):
+                found += _statements(getattr(node, part, []))
+            for handler in getattr(node, "handlers", []):
+                found += _statements(handler.body)
+    return found
+
+
+def _is_config(node: ast.AST | None) -> bool:
+    return isinstance(node, ast.Name) and node.id.lower() == "config"
+
+
+def _key(node: ast.AST | None) -> Any:
+    return node.value if isinstance(node, ast.Constant) else None
+
+
+def _constant(value: Any, place: ast.AST) -> ast.expr:
+    return ast.copy_location(ast.Constant(value), place)
+
+
+def entry_function(tree: ast.Module) -> str | None:
+    """Return the function to call after a script that only defines: none where it trains by itself.
+
+    A script trains by itself where it has an `if __name__ ...` or calls one of its own functions at its top level.
+    """
+    functions = [node for node in tree.body if isinstance(node, ast.FunctionDef) and not _required(node.args)]
+    names = [node.name for node in functions]
+    for node in tree.body:
+        if isinstance(node, ast.If) and "__name__" in {name.id for name in ast.walk(node.test) if isinstance(name, ast.Name)}:
+            return None
+        if not isinstance(node, ast.FunctionDef | ast.ClassDef):
+            called = {call.func.id for call in ast.walk(node) if isinstance(call, ast.Call) and isinstance(call.func, ast.Name)}
+            if called & {each.name for each in tree.body if isinstance(each, ast.FunctionDef)}:
+                return None
+    fixed = [name for name in FIXED_NAMES if name in names]
+    return next(iter([*fixed, *(name for name in names if name.startswith("train_"))]), None)
+
+
+def _required(arguments: ast.arguments) -> bool:
+    positional = len(arguments.posonlyargs) + len(arguments.args) - len(arguments.defaults)
+    return positional > 0 or any(default is None for default in arguments.kw_defaults)
+
+
+def take_limits(cpus: list[int], memory_bytes: int | None) -> None:
+    """Bind this process, and all that it will start, to cores and to an amount of private memory."""
+    if cpus and hasattr(os, "sched_setaffinity"):
+        os.sched_setaffinity(0, cpus)
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    if memory_bytes:
+        resource.setrlimit(resource.RLIMIT_DATA, (memory_bytes, memory_bytes))
+
+
+def main(spec_path: str) -> int:
+    """Run the script that a specification names; returns the exit status."""
+    spec = json.loads(Path(spec_path).read_text(encoding="utf-8"))
+    take_limits(spec["cpus"], spec["memory_bytes"])
+    script = spec["script"]
+    sys.argv, sys.path[0] = [script], str(Path(script).parent)
+    module = types.ModuleType("__main__")
+    module.__file__ = script
+    sys.modules["__main__"] = module
+    try:
+        SettingLoader(script, spec["values"]).exec_module(module)
+        name = entry_function(ast.parse(Path(script).read_bytes(), script))
+        if name is not None:
+            getattr(module, name)()
+    except MemoryError:
+        traceback.print_exc()
+        return MEMORY
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1]))
