@@ -21,6 +21,7 @@ from typing import IO, Literal
 
 import psutil
 
+from schedlab.config.errors import UserError
 from schedlab.studies.cloud.live_child import MEMORY
 
 RUN_VARIABLE = "SCHEDLAB_RUN"  # a secret word in the environment of all that a run starts, by which it is found again
@@ -28,6 +29,10 @@ TAIL = 64 * 1024  # bytes of output that are kept: the last ones
 SAMPLE_EVERY = 0.1  # s
 OUT_OF_MEMORY = ("MemoryError", "bad_alloc", "an't allocate memory", "annot allocate memory", "out of memory")
 How = Literal["done", "error", "memory", "time"]
+
+
+class ScriptFailed(UserError):
+    """The user's script did not do what it was started for."""
 
 
 @dataclass(frozen=True)

@@ -76,7 +76,11 @@ def read_training_log(path: Path) -> pd.DataFrame:
     Raises UserError for missing columns, cells that are no numbers, an epoch that stands there twice in a row, and units that cannot be:
     a throughput that is not samples per second, utilisations that are not percent.
     """
-    table = read_table(path)
+    return check_training_log(read_table(path), path)
+
+
+def check_training_log(table: pd.DataFrame, path: Path) -> pd.DataFrame:
+    """Return a training log with its column `run`; raises as `read_training_log`, naming `path`."""
     require_columns(table, TRAINING, path)
     require_numbers(table, TRAINING, path)
     again = table["epoch"].diff().eq(0) & _same_setting(table)

@@ -1,0 +1,122 @@
+"""The log of a live run: what the script wrote, completed by what was measured from outside, with the cost of what it was given.
+
+The published example charges all cores of the host; here the price is that of the allocation.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from schedlab.studies.cloud.live_process import Ended, Sample, ScriptFailed
+from schedlab.studies.cloud.logs import check_training_log, read_table, require_columns, require_numbers
+from schedlab.studies.cloud.sla import GPU_COLUMN
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from schedlab.studies.cloud.live import LiveRequest
+
+SECONDS = 3600.0  # of an hour
+LONGER, SLACK = 1.2, 1.0  # epochs may claim this factor of the wall-clock time and this many seconds more before their unit is doubted
+Readings = Sequence[tuple[int, dict[str, tuple[float, float]]]]  # rows of the log so far, what the GPUs said
+
+
+def completed(request: LiveRequest, ended: Ended, readings: Readings, log: Path | None) -> pd.DataFrame:
+    """Return the log with every column of logs.COLUMNS that can be told, a row an epoch, epochs counted from `first_epoch` on.
+
+    Raises ScriptFailed where a script that ended by itself wrote none, and for what is wrong in it. A run that a limit ended may have
+    none: the table is then empty.
+    """
+    import pandas as pd
+
+    if log is None or (ended.how != "done" and log.read_bytes().count(b"\n") < 2):
+        if ended.how != "done":
+            return pd.DataFrame()
+        expected = "a row an epoch in the file that the environment variable SCHEDLAB_LOG names, or in log-*.csv in its working directory"
+        raise ScriptFailed("the script wrote no log", where=str(request.script), expected=expected)
+    table = read_table(log)
+    if ended.how != "done":
+        table = table.dropna(how="any") if len(table) > 1 else table  # the last row may be half written
+    table = _with_times(table, log)
+    claimed = float(table["epoch_time"].sum())
+    if claimed > LONGER * ended.seconds + SLACK:
+        what = f"the epochs claim {claimed:g} s, but the script ran for {ended.seconds:.3g} s"
+        raise ScriptFailed(what, where=f"{log}: column epoch_time", expected="seconds")
+    measured = [_of_epoch(row, ended.samples, request.allocation.cpu_count) for row in range(len(table))]
+    table = _completed(table, request, measured, log)
+    _add_gpus(table, readings, request.allocation.gpu_count)
+    check_training_log(table, log)
+    return table
+
+
+def _with_times(table: pd.DataFrame, log: Path) -> pd.DataFrame:
+    """The table with `epoch_time` in s, from `time_so_far` where it lacks it, and with throughput or the number of samples."""
+    if "epoch_time" not in table.columns and "time_so_far" in table.columns:
+        require_numbers(table, ["time_so_far"], log)
+        table = table.assign(epoch_time=table["time_so_far"].diff().fillna(table["time_so_far"]))
+    require_columns(table, ["epoch_time"], log)
+    require_numbers(table, ["epoch_time"], log)
+    if "throughput" not in table.columns:
+        require_columns(table, ["data_count"], log)
+        require_numbers(table, ["data_count"], log)
+        table = table.assign(throughput=table["data_count"] / table["epoch_time"])
+    if "epoch" in table.columns:
+        require_numbers(table, ["epoch"], log)
+        if (again := table["epoch"].duplicated()).any():
+            row = int(again.to_numpy().argmax())
+            what = f"epoch {table['epoch'].iloc[row]:g} stands there twice"
+            raise ScriptFailed(what, where=f"{log}: row {row + 2}", expected="one row an epoch")
+    return table
+
+
+def _completed(table: pd.DataFrame, request: LiveRequest, measured: list[tuple[float, float]], log: Path) -> pd.DataFrame:
+    import numpy as np
+
+    gpus, cpus, memory = request.allocation
+    time = table["epoch_time"].cumsum()
+    total = request.total_epochs or request.first_epoch + max(request.epochs, len(table))
+    price = request.prices.hourly_price(*request.allocation)
+    given = {
+        "epoch": request.first_epoch + np.arange(1, len(table) + 1),
+        "total_epochs": total,
+        "gpu_count": gpus,
+        "cpu_count": cpus,
+        "memory_gb": memory,
+        "time_so_far": time,
+        "cost_so_far": time / SECONDS * price,
+        "cpu_percent": [cpu for cpu, _ in measured],
+        "memory_used_gb": [used for _, used in measured],
+    }
+    lacking = {"model_name": request.script.stem, "dataset": "unknown", "device_type": "cuda" if gpus else "cpu"}
+    if request.batch:
+        lacking["batch_size"] = request.batch
+    require_columns(table.assign(**lacking), ["batch_size"], log)
+    missing = {name: value for name, value in lacking.items() if name not in table.columns}
+    return table.assign(**given, **missing)
+
+
+def _of_epoch(row: int, samples: Sequence[Sample], cpus: int) -> tuple[float, float]:
+    """CPU use in percent of the cores, and the largest resident memory, GB, while an epoch ran; of the whole run where none was sampled."""
+    own = [sample for sample in samples if sample.progress == row]
+    seen = own if len(own) >= 2 else list(samples)
+    if len(seen) < 2:
+        return 0.0, max((sample.rss_bytes for sample in seen), default=0) / (1 << 30)
+    span = seen[-1].seconds - seen[0].seconds
+    used = (seen[-1].cpu_seconds - seen[0].cpu_seconds) / span / cpus if span > 0 else 0.0
+    return min(100.0, max(0.0, 100.0 * used)), max(sample.rss_bytes for sample in seen) / (1 << 30)
+
+
+def _add_gpus(table: pd.DataFrame, readings: Readings, gpus: int) -> None:
+    """Add the use of each GPU where the script did not report it and somebody else did."""
+    if not gpus or any(str(name).startswith(GPU_COLUMN) for name in table.columns):
+        return
+    for row in range(len(table)):
+        seen = [found for rows, found in readings if rows == row] or [found for _, found in readings]
+        for number in range(gpus):
+            values = [list(found.values())[number] for found in seen if len(found) > number]
+            used = [use for use, _ in values if not math.isnan(use)]
+            if used:
+                table.loc[table.index[row], f"{GPU_COLUMN}{number}"] = sum(used) / len(used)

@@ -1,0 +1,74 @@
+"""Training scripts for tests: no torch, milliseconds an epoch."""
+
+from __future__ import annotations
+
+import textwrap
+from pathlib import Path
+
+PLAIN = """
+    import csv, glob, os, time
+
+    batch_size = 64
+    epochs = 4
+    dataset_path = "./data"
+    samples = 512
+
+    def train():
+        cores = int(os.environ["OMP_NUM_THREADS"])
+        start = kept = 0
+        if "SCHEDLAB_CHECKPOINT_IN" in os.environ:
+            start = kept = int(open(os.environ["SCHEDLAB_CHECKPOINT_IN"]).read())
+        with open(LOG, "w", newline="") as file:
+            writer = csv.writer(file)
+            writer.writerow(COLUMNS)
+            for epoch in range(start, start + epochs):
+                began = time.perf_counter()
+                seconds = SECONDS
+                while time.perf_counter() - began < seconds:
+                    pass
+                took = time.perf_counter() - began
+                row = {"epoch": epoch + 1, "batch_size": batch_size, "epoch_time": took, "throughput": samples / took,
+                       "data_count": samples, "model_params": 1000, "model_layers": 3, "model_name": "plain", "time_so_far": took,
+                       "cost_so_far": 99.0, "dataset": dataset_path, "train_loss": 1.0 / (epoch + 1)}
+                writer.writerow([row[name] for name in COLUMNS])
+                file.flush()
+        if CHECKPOINTS:
+            open(os.environ["SCHEDLAB_CHECKPOINT_OUT"], "w").write(str(start + epochs))
+
+    if __name__ == "__main__":
+        train()
+"""
+COLUMNS = (
+    "epoch",
+    "batch_size",
+    "epoch_time",
+    "throughput",
+    "data_count",
+    "model_params",
+    "model_layers",
+    "model_name",
+    "dataset",
+    "train_loss",
+)
+
+
+def plain_script(
+    folder: Path,
+    name: str = "plain.py",
+    columns: tuple[str, ...] = COLUMNS,
+    log: str = 'os.environ["SCHEDLAB_LOG"]',
+    checkpoints: bool = True,
+    seconds: str = "(0.02 + 0.0002 * batch_size) * (0.4 + 0.6 / cores)",
+) -> Path:
+    """Write a script whose epochs take the longer the larger the batch and the fewer its cores."""
+    text = textwrap.dedent(PLAIN).replace("LOG,", f"{log},").replace("CHECKPOINTS", str(checkpoints)).replace("SECONDS", seconds)
+    path = folder / name
+    path.write_text(f"COLUMNS = {columns!r}\n" + text)
+    return path
+
+
+def script(folder: Path, text: str, name: str = "script.py") -> Path:
+    """Write a script of one's own."""
+    path = folder / name
+    path.write_text(textwrap.dedent(text))
+    return path

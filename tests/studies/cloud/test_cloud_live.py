@@ -1,0 +1,188 @@
+"""A run of a user's script: what it is told, what its log becomes, and what is said where it fails."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pandas as pd
+import pytest
+from live_scripts import COLUMNS, plain_script, script
+
+from schedlab.config.errors import UserError
+from schedlab.studies.cloud.allocation import Allocation, ResourceConfig
+from schedlab.studies.cloud.live import LiveRequest, find_log, run_script, script_environment
+from schedlab.studies.cloud.live_process import ScriptFailed
+from schedlab.studies.cloud.logs import COLUMNS as ALL
+from schedlab.studies.cloud.logs import read_training_log
+
+ONE = Allocation(0, 1, 1)
+PRICES = ResourceConfig(cost_per_gpu_hour=2.5, cost_per_cpu_hour=0.1, cost_per_gb_hour=0.02)
+
+
+def request(path: Path, **changed) -> LiveRequest:
+    return LiveRequest(**{"script": path, "allocation": ONE, "epochs": 2, "prices": PRICES, "seconds": 60.0, **changed})
+
+
+def test_the_log_is_completed_and_priced_by_the_allocation(tmp_path):
+    run = run_script(request(plain_script(tmp_path), batch=32, total_epochs=8, first_epoch=3), tmp_path / "run")
+    table = run.table
+    assert run.how == "done" and run.checkpoint == tmp_path / "run" / "checkpoint"
+    assert table["epoch"].tolist() == [4, 5] and set(table["total_epochs"]) == {8} and set(table["batch_size"]) == {32}
+    needed = {"epoch", "total_epochs", "cpu_percent", "memory_used_gb", "memory_gb", "cpu_count", "gpu_count", "time_so_far"}
+    assert needed <= set(table.columns) and needed <= set(ALL)
+    assert table["time_so_far"].tolist() == pytest.approx(table["epoch_time"].cumsum().tolist())
+    assert table["cost_so_far"].tolist() == pytest.approx((table["time_so_far"] / 3600 * (0.1 + 0.02)).tolist())
+    assert table["cpu_percent"].between(0, 100).all() and (table["memory_used_gb"] > 0).all()
+    assert run.overhead == pytest.approx(run.seconds - table["epoch_time"].sum())
+    assert len(read_training_log(run.folder / "epochs.csv")) == 2
+    assert run.summary["throughput"] == table["throughput"].iloc[-1]
+
+
+def test_an_interval_goes_on_from_a_checkpoint(tmp_path):
+    path = plain_script(tmp_path)
+    first = run_script(request(path), tmp_path / "first")
+    second = run_script(request(path, checkpoint=first.checkpoint, first_epoch=2), tmp_path / "second")
+    assert second.table["epoch"].tolist() == [3, 4]
+    assert second.table["train_loss"].tolist() == pytest.approx([1 / 3, 1 / 4])
+    assert second.checkpoint.read_text() == "4"
+
+
+def test_a_log_of_another_name_is_found_in_the_private_folder(tmp_path):
+    run = run_script(request(plain_script(tmp_path, log='"log-plain.csv"')), tmp_path / "run")
+    assert len(run.table) == 2 and find_log(run.folder).name == "log-plain.csv"
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["plain.py", "run"]
+
+
+def test_time_and_throughput_are_worked_out_where_the_log_lacks_them(tmp_path):
+    text = """
+        import os
+        with open(os.environ["SCHEDLAB_LOG"], "w") as file:
+            file.write("time_so_far,data_count\\n0.01,100\\n0.03,100\\n")
+    """
+    run = run_script(request(script(tmp_path, text), batch=16), tmp_path / "run")
+    assert run.table["epoch_time"].tolist() == pytest.approx([0.01, 0.02])
+    assert run.table["throughput"].tolist() == pytest.approx([10000, 5000])
+
+
+def test_the_environment_is_private_and_tells_what_was_allocated(tmp_path, monkeypatch):
+    monkeypatch.setenv("MY_TOKEN", "told")
+    told = script_environment(request(tmp_path / "x.py", batch=8, seed=5, allocation=Allocation(0, 3, 8), dataset_path=tmp_path), tmp_path)
+    assert told["CUDA_VISIBLE_DEVICES"] == "" and "MY_TOKEN" not in told
+    for name in ("OMP", "MKL", "OPENBLAS", "NUMEXPR"):
+        assert told[f"{name}_NUM_THREADS"] == "3"
+    assert (told["OPTIMIZER_BATCH_SIZE"], told["OPTIMIZER_EPOCHS"], told["OPTIMIZER_RANDOM_SEED"]) == ("8", "2", "5")
+    assert (told["OPTIMIZER_NUM_WORKERS"], told["OPTIMIZER_PIN_MEMORY"], told["OPTIMIZER_MEMORY_USED_GB"]) == ("3", "true", "8")
+    assert (told["COST_PER_GPU_HOUR"], told["COST_PER_CPU_HOUR"], told["COST_PER_GB_HOUR"]) == ("2.5", "0.1", "0.02")
+    assert told["SCHEDLAB_LOG"] == str(tmp_path / "log.csv") and told["OPTIMIZER_DATASET_PATH"] == str(tmp_path)
+    assert told["HOME"] == told["TMPDIR"] == str(tmp_path)
+    busy = script_environment(request(tmp_path / "x.py", allocation=Allocation(0, 16, 8), gpu_util=5.0), tmp_path)
+    assert busy["OPTIMIZER_NUM_WORKERS"] == "8"
+
+
+def fake_nvidia_smi(folder: Path, monkeypatch) -> None:
+    """A command that tells of three GPUs, the last of them without utilisation."""
+    command = folder / "bin" / "nvidia-smi"
+    command.parent.mkdir()
+    command.write_text("#!/bin/sh\nprintf '0, 40, 1024\\n1, 60, 2048\\n2, [N/A], 512\\n'\n")
+    command.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{command.parent}{os.pathsep}{os.environ['PATH']}")
+    monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
+
+
+def test_gpus_are_seen_by_their_command_and_given_by_number(tmp_path, monkeypatch):
+    fake_nvidia_smi(tmp_path, monkeypatch)
+    run = run_script(request(plain_script(tmp_path), allocation=Allocation(2, 1, 1)), tmp_path / "run")
+    assert run.table["gpu_utilization_0"].tolist() == [40, 40] and run.table["gpu_utilization_1"].tolist() == [60, 60]
+    assert script_environment(request(tmp_path / "x.py", allocation=Allocation(2, 1, 1)), tmp_path)["CUDA_VISIBLE_DEVICES"] == "0,1"
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "1,2")
+    assert script_environment(request(tmp_path / "x.py", allocation=Allocation(1, 1, 1)), tmp_path)["CUDA_VISIBLE_DEVICES"] == "1"
+
+
+def test_without_a_gpu_no_use_of_one_is_told(tmp_path, monkeypatch):
+    monkeypatch.setenv("PATH", str(tmp_path))
+    run = run_script(request(plain_script(tmp_path)), tmp_path / "run")
+    assert not [name for name in run.table.columns if name.startswith("gpu_utilization")]
+    assert set(run.table["gpu_count"]) == {0}
+
+
+def test_a_limit_ends_the_run_and_leaves_what_was_logged(tmp_path):
+    slow = plain_script(tmp_path, seconds="0.05 if epoch < 1 else 600")
+    run = run_script(request(slow, seconds=3.0), tmp_path / "slow")
+    assert run.how == "time" and run.table["epoch"].tolist() == [1] and run.checkpoint is None
+    hungry = script(tmp_path, "kept = bytearray(2 << 30)")
+    run = run_script(request(hungry), tmp_path / "hungry")
+    assert run.how == "memory" and not len(run.table)
+
+
+WRONG = {
+    "raises": ("raise ValueError('no such data')", "ended with status 1: ValueError: no such data"),
+    "exits": ("import sys; sys.exit(3)", "ended with status 3: no output"),
+    "no Python": ("train the network", "SyntaxError"),
+    "silent": ("x = 1", "wrote no log"),
+    "empty": ("import os; open(os.environ['SCHEDLAB_LOG'], 'w').close()", "is empty"),
+    "garbage": ("import os; open(os.environ['SCHEDLAB_LOG'], 'wb').write(bytes(range(256)))", "not UTF-8"),
+    "header": ("import os; open(os.environ['SCHEDLAB_LOG'], 'w').write('epoch,epoch_time\\n')", "no rows"),
+}
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_a_script_that_fails_is_told_in_a_sentence(tmp_path, name):
+    text, told = WRONG[name]
+    with pytest.raises(UserError) as caught:
+        run_script(request(script(tmp_path, text)), tmp_path / "run")
+    assert told in str(caught.value) and "Traceback" not in str(caught.value)
+
+
+ROWS = {
+    "missing column": ("batch_size,throughput\n8,100\n", "no column 'epoch_time'"),
+    "no samples": ("batch_size,epoch_time\n8,0.01\n", "no column 'data_count'"),
+    "NaN": ("batch_size,epoch_time,throughput\n8,0.01,100\n8,nan,100\n", "row 3, column epoch_time"),
+    "epoch twice": ("epoch,batch_size,epoch_time,throughput\n1,8,.01,9\n2,8,.01,9\n1,8,.01,9\n", "epoch 1 stands there twice"),
+    "milliseconds": ("batch_size,epoch_time,throughput\n8,40000,100\n", "expected seconds"),
+    "samples a minute": ("batch_size,epoch_time,throughput,data_count\n8,0.01,60000,10\n", "throughput in samples a second"),
+    "fraction": ("batch_size,epoch_time,throughput,gpu_utilization_0\n8,0.01,100,400\n", "percent, 0 to 100"),
+}
+
+
+@pytest.mark.parametrize("name", ROWS)
+def test_a_wrong_log_is_told_with_its_row_or_column(tmp_path, name):
+    rows, told = ROWS[name]
+    text = f"import os; open(os.environ['SCHEDLAB_LOG'], 'w').write({rows!r})"
+    with pytest.raises(UserError) as caught:
+        run_script(request(script(tmp_path, text)), tmp_path / "run")
+    assert told in str(caught.value)
+
+
+def test_a_script_without_a_batch_size_is_asked_for_it(tmp_path):
+    path = plain_script(tmp_path, columns=tuple(name for name in COLUMNS if name != "batch_size"))
+    with pytest.raises(UserError, match="no column 'batch_size'"):
+        run_script(request(path), tmp_path / "run")
+    assert set(run_script(request(path, batch=16), tmp_path / "again").table["batch_size"]) == {16}
+
+
+def test_what_cannot_be_run_is_refused_before_it_runs(tmp_path):
+    path = plain_script(tmp_path)
+    with pytest.raises(UserError, match="no such file"):
+        run_script(request(tmp_path / "none.py"), tmp_path / "run")
+    with pytest.raises(UserError, match="no such checkpoint"):
+        run_script(request(path, checkpoint=tmp_path / "none"), tmp_path / "run")
+    with pytest.raises(UserError, match="at most"):
+        run_script(request(path, allocation=Allocation(0, 10_000, 1)), tmp_path / "run")
+    (tmp_path / "used").mkdir()
+    with pytest.raises(FileExistsError):
+        run_script(request(path), tmp_path / "used")
+
+
+def test_the_script_leaves_our_process_as_it_was(tmp_path):
+    before = dict(os.environ), Path.cwd(), os.sched_getaffinity(0)
+    text = "import os; os.environ['LEFT'] = 'behind'; os.chdir('/'); raise SystemExit(1)"
+    with pytest.raises(ScriptFailed):
+        run_script(request(script(tmp_path, text)), tmp_path / "run")
+    assert (dict(os.environ), Path.cwd(), os.sched_getaffinity(0)) == before
+
+
+def test_a_column_of_a_log_may_have_blanks(tmp_path):
+    text = "import os; open(os.environ['SCHEDLAB_LOG'], 'w').write('epoch, epoch_time, throughput\\n1, .01, 5\\n')"
+    run = run_script(request(script(tmp_path, text), batch=4), tmp_path / "run")
+    pd.testing.assert_series_equal(run.table["throughput"], pd.Series([5], name="throughput"))
