@@ -10,6 +10,7 @@ ENVIRONMENTS = {
     "schedlab/Adaptation-v0": "schedlab.studies.adaptation.env:make",
     "schedlab/Batch-v0": "schedlab.studies.batch.env:make",
     "schedlab/BatchWeights-v0": "schedlab.studies.batch.env_weights:make",
+    "schedlab/CloudLive-v0": "schedlab.studies.cloud.env_live:make",
     "schedlab/CloudReplay-v0": "schedlab.studies.cloud.env:make",
     "schedlab/Hetero-v0": "schedlab.studies.hetero.env:make",
     "schedlab/MoCloudReplay-v0": "schedlab.studies.cloud.env:make_vector_reward",

@@ -64,7 +64,7 @@ class TrainingJobSettings(Settings):
 class AllocationSettings(Settings):
     """What the job holds when it is submitted."""
 
-    gpu_count: int = setting(2, doc="GPUs", unit="GPUs", ge=1)
+    gpu_count: int = setting(2, doc="GPUs", unit="GPUs", ge=0)
     cpu_count: int = setting(8, doc="CPU cores", unit="cores", ge=1)
     memory_gb: int = setting(32, doc="memory", unit="GB", ge=1)
 
