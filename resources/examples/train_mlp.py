@@ -13,8 +13,8 @@ import torch
 from torch import nn
 
 batch_size = 128
-epochs = 8
-samples = 12_800
+epochs = 6
+samples = 6_400
 learning_rate = 0.05
 seed = int(os.environ.get("OPTIMIZER_RANDOM_SEED", 0))
 log_path = Path(os.environ.get("SCHEDLAB_LOG", "log-mlp.csv"))

@@ -5,12 +5,20 @@ Source: specification of the study cloud, A3.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import pandas as pd
 
+from schedlab.config.errors import UserError, did_you_mean
+from schedlab.config.files import write_text
+from schedlab.config.hashes import canonical_json, content_hash
+from schedlab.config.json_files import parse_json, read_text
+from schedlab.studies.cloud.fit_cores import CoreFit, fit_table
+from schedlab.studies.cloud.logs import read_training_log, require_columns, require_numbers
 from schedlab.studies.cloud.sla import known
 
 ALIKE = 0.7  # a log is used where its similarity is above this
@@ -26,6 +34,22 @@ class ModelFacts:
     data_size_mb: float = 0.0
     dataset: str = "unknown"
     data_count: float = 0.0
+
+
+def read_store(path: Path) -> list[dict[str, Any]]:
+    """Return the lines of a store of results; none where there is no such file. Raises UserError for a line that is damaged."""
+    if not path.exists():
+        return []
+    found = []
+    for number, line in enumerate(read_text(path, "a store of results").splitlines(), 1):
+        where = f"{path}, line {number}"
+        value = parse_json(line, where, "a result")
+        if not isinstance(value, dict) or not {"hash", "key", "rows"} <= set(value) or not value["rows"]:
+            raise UserError("is no result", where=where, expected="an object with hash, key and rows", remedy="remove the line")
+        if content_hash(value["rows"]) != value["hash"]:
+            raise UserError("the rows are not those of the hash", where=where, remedy="remove the line")
+        found.append(value)
+    return found
 
 
 def ratio(one: float, other: float) -> float:
@@ -45,11 +69,57 @@ def similarity(query: Mapping[str, Any], facts: ModelFacts) -> float:
 
 
 class OfflineDataAnalyzer:
-    """Collects logs and predicts resources for a job. A later log of a model replaces what is known of it; its rows are added."""
+    """Collects logs and predicts resources for a job. A later log of a model replaces what is known of it; its rows are added.
 
-    def __init__(self) -> None:
+    store: a file of results, JSON a line, that `update_with_result` adds to; what it holds already is taken. Raises UserError for a
+    damaged one.
+    """
+
+    def __init__(self, store: Path | None = None) -> None:
         self.models: dict[str, ModelFacts] = {}
         self.tables: list[pd.DataFrame] = []
+        self.store = store
+        self._known: set[str] = set()
+        for line in read_store(store) if store is not None else ():
+            self._known.add(line["hash"])
+            self.add(pd.DataFrame(line["rows"]), line["key"][0])
+
+    def add_log(self, path: Path) -> None:
+        """Take a training log, checked. Raises UserErrors for what is wrong in it."""
+        table = read_training_log(path).drop(columns="run")
+        require_columns(table, ("time_so_far", "cost_so_far"), path)
+        require_numbers(table, ("time_so_far", "cost_so_far"), path)
+        self.add(table, path.stem)
+
+    def update_with_result(self, table: pd.DataFrame, name: str, gpu_type: str = "cpu") -> bool:
+        """Take the log of a finished run, and keep it in the store; False where its content is there already, which changes nothing.
+
+        What `predict` and `performance` say takes it into account from now on.
+        """
+        rows = json.loads(table.to_json(orient="records", double_precision=12))
+        digest = content_hash(rows)
+        if digest in self._known:
+            return False
+        self._known.add(digest)
+        self.add(table, name)
+        if self.store is not None:
+            model = str(rows[0].get("model_name", name))
+            line = {"hash": digest, "key": [model, str(rows[0].get("dataset", "unknown")), gpu_type], "rows": rows}
+            kept = self.store.read_text(encoding="utf-8") if self.store.exists() else ""
+            write_text(self.store, kept + canonical_json(line) + "\n")
+        return True
+
+    def performance(self, model: str, gpus_per_node: int = 4) -> CoreFit:
+        """Return the performance model fitted to all rows of a model's logs. Raises UserErrors for an unknown model and unfit rows."""
+        whole = self._rows() if self.tables else pd.DataFrame({"model_name": []})
+        rows = whole[whole["model_name"] == model].reset_index(drop=True)
+        if not len(rows):
+            raise UserError(f"no log is of a model '{model}'", where="offline logs", remedy=did_you_mean(model, self.models))
+        return fit_table(rows, Path(f"logs of {model}"), gpus_per_node)
+
+    def history(self) -> list[dict[str, Any]]:
+        """Return what each log came to: its last row."""
+        return [table.iloc[-1].to_dict() for table in self.tables]
 
     def add(self, table: pd.DataFrame, name: str) -> None:
         """Take a log; `name` stands for the model where the log does not name it."""

@@ -7,6 +7,7 @@ import json
 from pathlib import Path
 
 from schedlab.config.errors import UserError
+from schedlab.studies.cloud.commands_live import add_live_commands
 
 
 def add_commands(commands: argparse._SubParsersAction) -> None:
@@ -23,6 +24,7 @@ def add_commands(commands: argparse._SubParsersAction) -> None:
     parser.add_argument("--leave-out", action="store_true", help="also fit without each placement in turn and predict it")
     parser.add_argument("--json", action="store_true", help="one JSON document instead of lines")
     parser.set_defaults(run=_fit)
+    add_live_commands(commands)
 
 
 def _replay(arguments: argparse.Namespace) -> int:

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from schedlab.studies.cloud.fit import fit, leave_one_placement_out
+from schedlab.studies.cloud.fit_cores import core_report
 from schedlab.studies.cloud.logs import read_step_times
 
 if TYPE_CHECKING:
@@ -16,11 +17,13 @@ if TYPE_CHECKING:
 def fit_report(logs: Sequence[Path], gpus_per_node: int = 4, leave_out: bool = False) -> dict[str, Any]:
     """Return the fit of the logs' model; with several models, each under its name in `models`.
 
-    Logs that name no model belong to one. Raises UserError for what is wrong in a log.
+    Logs that name no model belong to one; those of training without a GPU are fitted by their cores. Raises UserError for a wrong log.
     """
     import pandas as pd
 
     rows = pd.concat([read_step_times(path, gpus_per_node) for path in logs], ignore_index=True)
+    if not len(rows):  # training logs of a CPU: what goes by cores is all there is
+        return core_report(logs)
     names = sorted(set(rows["model"]))
     if len(names) <= 1:
         return model_report(rows, leave_out)

@@ -93,7 +93,7 @@ def check_training_log(table: pd.DataFrame, path: Path) -> pd.DataFrame:
 
 
 def _same_setting(table: pd.DataFrame) -> pd.Series:
-    settings = [name for name in ("model_name", "gpu_count", "cpu_count", "batch_size") if name in table.columns]
+    settings = [name for name in ("model_name", "sample", "gpu_count", "cpu_count", "memory_gb", "batch_size") if name in table.columns]
     return table[settings].eq(table[settings].shift()).all(axis=1)
 
 
@@ -121,7 +121,7 @@ def read_step_times(path: Path, gpus_per_node: int = 4) -> pd.DataFrame:
     """
     table = read_table(path)
     if "step_time" not in table.columns:
-        return _of_training(read_training_log(path), gpus_per_node)
+        return of_training(read_training_log(path), gpus_per_node)
     require_columns(table, SPEED, path)
     require_numbers(table, SPEED, path)
     if "placement" in table.columns:
@@ -147,10 +147,15 @@ def _placement(value: object, path: Path, row: int) -> str:
     return text
 
 
-def _of_training(log: pd.DataFrame, gpus_per_node: int) -> pd.DataFrame:
-    log = log[log["gpu_count"] > 0]
-    warm = log[log.groupby("run").cumcount() > 0]
-    rows = warm if len(warm) else log
+def warmed(log: pd.DataFrame) -> pd.DataFrame:
+    """Return a training log without the first epoch of each run that has more: it warms up."""
+    runs = log.groupby("run")["epoch"]
+    return log[(runs.cumcount() > 0) | (runs.transform("size") == 1)]
+
+
+def of_training(log: pd.DataFrame, gpus_per_node: int) -> pd.DataFrame:
+    """Return the step times of a checked training log, as `read_step_times` gives them; rows without GPUs have none."""
+    rows = warmed(log[log["gpu_count"] > 0])
     step = rows["batch_size"] / rows["throughput"]
     columns = [name for name in rows.columns if str(name).startswith("gpu_utilization_")]
     busy = rows[columns].mean(axis=1) / 100 if columns else float("nan")

@@ -1,0 +1,138 @@
+"""The part of the performance model that goes by cores, fitted to training logs: the input pipeline, or a whole job on a CPU.
+
+T = (T_gpu^d + T_data^d)^(1/d), T_data = M w / c^.95 (goodput). With GPUs, T_gpu is known from their fit and w alone is free; without, the
+computing of the CPU that more cores do not speed up takes the place of the GPU step, a + b M, and all three are free.
+Source: specification of the study cloud, B1 and B3 ("vary c at (1,1) for w_c").
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from schedlab.config.errors import UserError
+from schedlab.studies.cloud.fit import fit
+from schedlab.studies.cloud.goodput import CORE_EXPONENT, OVERLAP, StepParameters, step_time
+from schedlab.studies.cloud.logs import check_training_log, of_training, read_training_log, require_columns, require_numbers, warmed
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+LEAST, MOST = 1e-9, 1e3  # of a parameter, s
+STARTS = (0.9, 0.5, 0.1)  # share of the shortest time that the first guess gives to the cores
+
+
+@dataclass(frozen=True)
+class CoreFit:
+    """Parameters of the GPU step (without GPUs: what cores do not speed up), work of a core on a sample (s), and errors of the time."""
+
+    step: StepParameters
+    core_seconds: float
+    rows: int
+    median_error: float
+    largest_error: float
+
+
+def read_core_times(path: Path, gpus_per_node: int = 4) -> pd.DataFrame:
+    """Return a training log as columns model, nodes, gpus, cores, batch (total), step_time (s), a row a setting; UserError as its reader.
+
+    The first epoch of each run is left out where there are more, since it warms up.
+    """
+    log = read_training_log(path)
+    require_columns(log, ("cpu_count",), path)
+    require_numbers(log, ("cpu_count",), path)
+    return core_times(log, gpus_per_node)
+
+
+def core_times(log: pd.DataFrame, gpus_per_node: int = 4) -> pd.DataFrame:
+    """Return a checked training log (logs.check_training_log) with the column `cpu_count` as `read_core_times` does."""
+    rows = warmed(log)
+    found = rows.assign(
+        model=rows["model_name"] if "model_name" in rows.columns else "",
+        gpus=rows["gpu_count"].astype(int),
+        nodes=(-(-rows["gpu_count"].astype(int) // gpus_per_node)).clip(lower=1),
+        cores=rows["cpu_count"].astype(int),
+        batch=rows["batch_size"].astype(float),
+        step_time=rows["batch_size"] / rows["throughput"],
+    )
+    names = ["model", "nodes", "gpus", "cores", "batch"]
+    return found.groupby(names, sort=True, as_index=False)["step_time"].mean()
+
+
+def iteration_time(step: StepParameters, core_seconds: float, rows: pd.DataFrame) -> np.ndarray:
+    """Return the time of an iteration, s, of rows of `read_core_times`."""
+    gpus = np.maximum(rows["gpus"].to_numpy(), 1)
+    on_gpu = step_time(step, rows["nodes"].to_numpy(), gpus, rows["batch"].to_numpy(float) / gpus)
+    on_cores = rows["batch"].to_numpy(float) * core_seconds / rows["cores"].to_numpy(float) ** CORE_EXPONENT
+    return (on_gpu**OVERLAP + on_cores**OVERLAP) ** (1.0 / OVERLAP)
+
+
+def fit_cores(rows: pd.DataFrame, step: StepParameters | None = None) -> CoreFit:
+    """Fit the work of a core on a sample; without `step`, to rows without GPUs, also the part that cores do not speed up.
+
+    Raises UserError without rows.
+    """
+    from scipy.optimize import minimize
+
+    rows = rows[(rows["gpus"] > 0) if step else (rows["gpus"] == 0)]
+    if not len(rows):
+        raise UserError("no row to fit", where="training log", expected="epochs on a CPU" if step is None else "epochs on a GPU")
+    measured = rows["step_time"].to_numpy(float)
+    one_batch = rows["batch"].nunique() == 1
+
+    def parameters(logs: np.ndarray) -> tuple[StepParameters, float]:
+        values = np.exp(logs)
+        return step or on_cpu(LEAST if one_batch else float(values[1]), float(values[2])), float(values[0])
+
+    def loss(logs: np.ndarray) -> float:
+        errors = np.log(iteration_time(*parameters(logs), rows) / measured)
+        return float(np.sqrt(np.mean(errors**2) + 1e-6))
+
+    each = float((measured / rows["batch"]).min())
+    cores = float(rows["cores"].mean()) ** CORE_EXPONENT
+    best = None
+    for share in STARTS:
+        start = np.log([each * share * cores, max(LEAST, 0.1 * measured.min()), each * (1 - share)][: 1 if step else 3])
+        bounds = np.log([(LEAST, MOST)] * len(start))
+        found = minimize(loss, start, method="L-BFGS-B", bounds=bounds)
+        best = found if best is None or found.fun < best.fun else best
+    fitted, core_seconds = parameters(best.x)
+    errors = np.abs(iteration_time(fitted, core_seconds, rows) - measured) / measured
+    return CoreFit(fitted, core_seconds, len(rows), float(np.median(errors)), float(errors.max()))
+
+
+def fit_table(table: pd.DataFrame, path: Path, gpus_per_node: int = 4) -> CoreFit:
+    """Return the model of a training log: the step by its GPUs, where it has any, and what goes by cores. `path` names it in UserErrors."""
+    log = check_training_log(table, path)
+    require_columns(log, ("cpu_count",), path)
+    rows = core_times(log, gpus_per_node)
+    if not (log["gpu_count"] > 0).any():
+        return fit_cores(rows)
+    return fit_cores(rows, fit(of_training(log, gpus_per_node)).parameters)
+
+
+def on_cpu(a: float, b: float) -> StepParameters:
+    """Return the parameters of a step on one device that never synchronises: a + b M seconds."""
+    return StepParameters(a, b, LEAST, LEAST, LEAST, LEAST, 1.0)
+
+
+def core_report(logs: Sequence[Path], step: StepParameters | None = None, gpus_per_node: int = 4) -> dict[str, object]:
+    """Return the fit of training logs, as `fit_report` tells it."""
+    import pandas as pd
+
+    rows = pd.concat([read_core_times(path, gpus_per_node) for path in logs], ignore_index=True)
+    found = fit_cores(rows, step)
+    values = found.step.values()
+    shown = values if step else {"a_c": values["a_c"], "b_c": values["b_c"]}
+    return {
+        "model": str(rows["model"].iloc[0]) or None,
+        "parameters": {**shown, "core_seconds": found.core_seconds},
+        "rows": found.rows,
+        "placements": len(rows[["nodes", "gpus", "cores"]].drop_duplicates()),
+        "median_relative_error": found.median_error,
+        "largest_relative_error": found.largest_error,
+    }

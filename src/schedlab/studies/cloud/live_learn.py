@@ -1,0 +1,129 @@
+"""Learning how to run a real job on its replay, and walking a policy through it: what is learned here is what is run."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from schedlab.config.contract import LearnPaths, Phase, Policy, PolicySpec, Unit
+from schedlab.config.seeds import derive_seed
+from schedlab.studies.cloud.env import CloudReplayEnv, weights_of
+from schedlab.studies.cloud.env_live import CloudLiveEnv
+from schedlab.studies.cloud.goodput import StepParameters
+from schedlab.studies.cloud.oracle import best_constant, best_plan, objective_of_staying
+from schedlab.studies.cloud.problem import UNIT_KIND, CloudProblem
+from schedlab.studies.cloud.replay import Replay
+
+PASSES, DROPOUT = 20, 0.1  # of Monte-Carlo dropout (specification, A9)
+NAME = "live"
+
+
+@dataclass(frozen=True)
+class Taken:
+    """One step of an episode: what was seen after it and before it, what was done, what it brought.
+
+    objectives   of env.OBJECTIVES, before weights          uncertainty  mean over actions of the deviation of their probabilities
+    """
+
+    action: int
+    reward: float
+    record: Mapping[str, Any]
+    objectives: Mapping[str, float]
+    observation: np.ndarray
+    uncertainty: float
+
+
+@dataclass(frozen=True)
+class Learned:
+    """A learned policy with the course that it takes by the model, and what is best there.
+
+    objective, best, best_constant  objectives of the policy's course, of the best plan and of the best constant allocation
+    """
+
+    policy: Policy
+    preference: str
+    course: list[Taken]
+    points: list[dict[str, Any]]
+    objective: float
+    best: float
+    best_constant: float
+    constant: int
+
+
+class _LiveProblem(CloudProblem):
+    """A problem whose replay was measured, not configured."""
+
+    def __init__(self, replay: Replay) -> None:
+        super().__init__(replay.scenario, StepParameters(**replay.scenario.job.step.model_dump()), {})
+        self.__dict__["replay"] = replay
+
+
+def unit_of(preference: str) -> Unit:
+    """Return the unit that stands for a run of this preference."""
+    return Unit(f"{preference}-test-00", UNIT_KIND, "test", "live", 0)
+
+
+def learn(replay: Replay, preference: str, rl: Mapping[str, Any], folder: Path) -> Learned:
+    """Learn a policy for a preference and walk it through the replay.
+
+    rl      learner (a name of the study), episodes, seed, params of the learner
+    folder  where the policy is kept as policy.zip
+    """
+    from schedlab.studies.cloud.study import STUDY
+
+    problem, points = _LiveProblem(replay), []
+    learner = STUDY.learners[rl["learner"]]()
+    phase = Phase((NAME,), rl["episodes"])
+    spec = PolicySpec(NAME, "learned", rl["learner"], dict(rl["params"]), (rl["seed"],), (phase,))
+    paths = LearnPaths(None, folder / "policy.zip", folder / "learning")
+    learner.learn(
+        {NAME: problem}, spec, rl["seed"], paths, lambda metric, value, **place: points.append({"metric": metric, "value": value, **place})
+    )
+    policy = learner.load(paths.checkpoint, problem)
+    env = CloudReplayEnv(replay, preference)
+    course = walk(policy, env, unit_of(preference), rl["seed"])
+    weights = weights_of(preference)
+    constants = objective_of_staying(replay, weights)
+    best = float(best_plan(replay, weights).values[0, replay.lattice.start])
+    return Learned(policy, preference, course, points, env.objective(), best, float(constants.min()), best_constant(replay, weights))
+
+
+def walk(policy: Policy, env: CloudReplayEnv | CloudLiveEnv, unit: Unit, seed: int) -> list[Taken]:
+    """Run an episode by a policy's most probable actions."""
+    policy.reset(unit)
+    observation, _ = env.reset(seed=seed)
+    taken, over = [], False
+    while not over:
+        mask = env.action_masks()
+        action = int(policy.act(observation, mask))
+        doubt = uncertainty(policy, observation, mask, derive_seed(seed, "dropout", len(taken)))
+        observation, reward, done, cut, info = env.step(action)
+        taken.append(Taken(env.actions[action], float(reward), info["record"], info["objectives"], observation.copy(), doubt))
+        over = done or cut
+    return taken
+
+
+def uncertainty(policy: Policy, observation: np.ndarray, mask: np.ndarray, seed: int) -> float:
+    """Return the mean over actions of the standard deviation of their probabilities over PASSES with dropout after hidden layers.
+
+    0 for a policy that is no network of torch.
+    """
+    import torch
+
+    from schedlab.learning.seeding import torch_stream
+
+    network = getattr(policy, "_network", None)
+    if not isinstance(network, torch.nn.Module):
+        return 0.0
+    with torch.no_grad(), torch_stream(seed, "passes"):
+        values = torch.from_numpy(np.asarray(observation, dtype=np.float32))[None].repeat(PASSES, 1)
+        for layer in network:
+            values = layer(values)
+            if isinstance(layer, torch.nn.ReLU):
+                values = torch.nn.functional.dropout(values, DROPOUT, training=True)
+        allowed = torch.where(torch.from_numpy(mask)[None], values, torch.full_like(values, -1e9))
+        return float(torch.softmax(allowed, -1).std(0, correction=0).mean())

@@ -1,0 +1,153 @@
+"""A real job laid out as a replay: what was measured of it on a few allocations, extended to all of them by the performance model.
+
+In contrast to the scenarios of the pipeline, memory need and start-up time are measured, GPUs may be absent, and samples count alike in
+all batches (nothing tells a live job's gradient noise).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from schedlab.config.schema import validate
+from schedlab.studies.cloud.allocation import Allocation, ResourceConfig
+from schedlab.studies.cloud.fit_cores import CoreFit, iteration_time
+from schedlab.studies.cloud.goodput import Performance, gradient_time
+from schedlab.studies.cloud.lattice import lattice
+from schedlab.studies.cloud.replay import SECONDS, Replay
+from schedlab.studies.cloud.settings import CloudScenario
+from schedlab.studies.cloud.sla import SLAConfig
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+SPARE = 1.2  # memory asked for, over the largest use that was seen
+
+
+@dataclass(frozen=True)
+class JobFacts:
+    """What was measured of a job.
+
+    samples        of an epoch                   memory_used    largest resident memory, GB
+    batch          samples of a batch            overhead       s that a start takes before and after its epochs
+    per_gpu        batch is that on each GPU     cpu_share      measured use of the cores over the modelled one
+    """
+
+    samples: int
+    batch: int
+    per_gpu: bool
+    memory_used: float
+    overhead: float
+    cpu_share: float = 1.0
+
+    @property
+    def memory_needed(self) -> float:
+        """GB that an allocation should have."""
+        return self.memory_used * SPARE
+
+
+def job_facts(table: pd.DataFrame, overheads: Sequence[float], per_gpu: bool, fit: CoreFit) -> JobFacts:
+    """Return what the epochs of a job tell; overheads: of its runs, s."""
+    last = table.iloc[-1]
+    samples = last["data_count"] if "data_count" in table.columns else last["throughput"] * last["epoch_time"]
+    gpus = max(1, int(last["gpu_count"]))
+    batch = round(float(last["batch_size"]) / gpus) if per_gpu else int(last["batch_size"])
+    facts = JobFacts(max(1, round(samples)), max(1, batch), per_gpu, float(table["memory_used_gb"].max()), float(np.median(overheads)))
+    modelled = _performance(fit, facts, *table[["gpu_count", "cpu_count", "memory_gb"]].to_numpy(float).T, gpus_per_node=1_000_000)
+    seen = modelled.cpu_util > 0
+    ratios = table["cpu_percent"].to_numpy(float)[seen] / 100 / modelled.cpu_util[seen]
+    share = float(np.median(ratios)) if len(ratios) else 1.0
+    return JobFacts(facts.samples, facts.batch, per_gpu, facts.memory_used, facts.overhead, share)
+
+
+def _performance(fit: CoreFit, facts: JobFacts, gpus: np.ndarray, cores: np.ndarray, memory: np.ndarray, gpus_per_node: int) -> Performance:
+    """What allocations do by the model."""
+    import pandas as pd
+
+    devices = np.maximum(gpus, 1)
+    batch = facts.batch * (devices if facts.per_gpu else 1.0)
+    rows = pd.DataFrame({"nodes": np.ceil(devices / gpus_per_node), "gpus": devices, "cores": cores, "batch": batch})
+    iteration = iteration_time(fit.step, fit.core_seconds, rows)
+    throughput = batch / iteration
+    gradient = gradient_time(fit.step, batch / devices) / iteration
+    working = fit.core_seconds * throughput + np.where(gpus > 0, 0.0, gradient)
+    used = np.minimum(memory, facts.memory_used)
+    return Performance(
+        throughput=throughput,
+        gpu_util=np.where(gpus > 0, gradient, 0.0),
+        cpu_util=np.clip(working / cores * facts.cpu_share, 0.0, 1.0),
+        memory_util=used / memory,
+        memory_used=used,
+        fits=memory >= facts.memory_needed,
+    )
+
+
+@dataclass(frozen=True)
+class LivePlan:
+    """How a job is to run: epochs, epochs between two decisions, the allocation it starts with, what it may hold, service levels."""
+
+    epochs: int
+    interval: int
+    start: Allocation
+    resource: ResourceConfig
+    sla: SLAConfig
+    gpus_per_node: int
+    seed: int
+
+
+def live_replay(fit: CoreFit, facts: JobFacts, plan: LivePlan, preference: str) -> Replay:
+    """Return a job laid out on all allocations that it can reach. Where none holds its memory, all count as if they did."""
+    grid = lattice(plan.start, plan.resource)
+    gpus, cores, memory = grid.allocations.T
+    found = _performance(fit, facts, gpus, cores, memory, plan.gpus_per_node)
+    fits = found.fits if found.fits[grid.start] else np.ones(len(grid), dtype=bool)
+    intervals = -(-plan.epochs // plan.interval)
+    lengths = np.full(intervals, plan.interval)
+    lengths[-1] = plan.epochs - plan.interval * (intervals - 1)
+    seconds = lengths[:, None] * facts.samples / found.throughput
+    price = plan.resource.hourly_price(gpus, cores, memory)
+    time = seconds.sum(axis=0)
+    cost = time * price / SECONDS
+    busy = np.where(gpus > 0, (found.gpu_util + found.cpu_util) / 2.0, found.cpu_util)
+    return Replay(
+        scenario=_scenario(fit, facts, plan, preference),
+        lattice=grid,
+        performance=found,
+        seconds=seconds,
+        price=price,
+        busy=busy,
+        fits=fits,
+        allowed=fits[grid.following],
+        time_ref=float(time[fits].min()),
+        cost_ref=float(cost[fits].min()) or 1.0,
+        sla=plan.sla,
+    )
+
+
+def _scenario(fit: CoreFit, facts: JobFacts, plan: LivePlan, preference: str) -> CloudScenario:
+    """The same as a scenario, which names what the environment and learners ask for."""
+    start = {key: round(value) for key, value in plan.start._asdict().items()}
+    values: dict[str, Any] = {
+        "name": "live",
+        "seed": plan.seed,
+        "job": {
+            "name": "live",
+            "step": fit.step.values(),
+            "epochs": plan.epochs,
+            "samples": facts.samples,
+            "base_batch": facts.batch,
+            "batch": facts.batch,
+            "batching": "per_gpu" if facts.per_gpu else "fixed_global",
+        },
+        "resource": plan.resource.model_dump(),
+        "start": start,
+        "sla": plan.sla.model_dump(),
+        "sla_from": "configuration",
+        "environment": {"interval": plan.interval, "restart": facts.overhead},
+        "preferences": [preference],
+        "replicates": {"train": 1, "validation": 0, "test": 1},
+    }
+    return validate(CloudScenario, values)

@@ -1,0 +1,297 @@
+"""The flow of `schedlab cloud optimize`: measure, fit, freeze the service levels, learn on the model, run what was learned, report.
+
+Source: specification of the study cloud, A11, mended as A14 asks: actions change what follows, the learned policy is what is run,
+thresholds stay as they were set, and the mean baseline, extrapolated to the whole training, is what the run is compared with.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from schedlab.studies.cloud.allocation import KEEP, Allocation, ResourceConfig
+from schedlab.studies.cloud.analyser import OfflineDataAnalyzer
+from schedlab.studies.cloud.baseline import PROBE_EPOCHS, baseline_values, combined, probe, probe_allocations, sample_baseline
+from schedlab.studies.cloud.env_live import CloudLiveEnv, LiveJob
+from schedlab.studies.cloud.fit_cores import CoreFit, fit_table
+from schedlab.studies.cloud.live import LiveRequest, LiveRun
+from schedlab.studies.cloud.live_learn import Learned, Taken, learn, unit_of, walk
+from schedlab.studies.cloud.live_model import JobFacts, LivePlan, job_facts, live_replay
+from schedlab.studies.cloud.machine import machine_limits
+from schedlab.studies.cloud.optimize_settings import OptimizeSettings
+from schedlab.studies.cloud.replay import Replay
+from schedlab.studies.cloud.script_facts import ScriptFacts, script_facts
+from schedlab.studies.cloud.sla import SLAConfig, forecast
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+log = logging.getLogger(__name__)
+EPOCHS = 15  # of a script that names none
+DECISIONS = 4  # of a training, where no interval is given
+
+
+@dataclass
+class Optimization:
+    """One optimised training: what was asked, measured, learned and run.
+
+    baseline   under the names of baseline.baseline_values          live   the steps that were really run
+    resumes    the script keeps checkpoints, so that decisions count while it trains
+    work       where runs and policy lie
+    minutes    wall-clock time of all                               thresholds_from   where each limit comes from
+    """
+
+    script: Path
+    settings: OptimizeSettings
+    facts: ScriptFacts
+    resource: ResourceConfig
+    epochs: int
+    interval: int
+    sla: SLAConfig
+    thresholds_from: dict[str, str]
+    baseline: dict[str, Any]
+    baseline_table: pd.DataFrame | None
+    fit: CoreFit
+    job: JobFacts
+    replay: Replay
+    start: Allocation
+    prediction: dict[str, Any] | None
+    learned: Learned
+    live: list[Taken]
+    live_tables: list[pd.DataFrame]
+    scores: dict[str, float]
+    resumes: bool
+    cut_off: bool
+    minutes: float
+    work: Path
+    warnings: list[str] = field(default_factory=list)
+
+
+def optimize(script: Path, settings: OptimizeSettings, dataset: Path | None, analyser: OfflineDataAnalyzer, folder: Path) -> Optimization:
+    """Optimise the training of one script; runs, tables and the policy lie in `folder`, which is new.
+
+    Raises ScriptFailed where the script fails, UserError for what cannot be.
+    """
+    began = time.monotonic()
+    facts, resource = script_facts(script), settings.resource.limits()
+    epochs = settings.epochs or facts.epochs or EPOCHS
+    request = LiveRequest(
+        script=script,
+        allocation=resource.most,
+        epochs=epochs,
+        batch=settings.batch,
+        seed=settings.seed,
+        prices=resource,
+        dataset_path=dataset,
+        seconds=settings.time_limit,
+    )
+    samples, probes = _measure(request, settings, epochs, folder / "runs")
+    runs = [*(run for run in samples if len(run.table) >= PROBE_EPOCHS), *probes] or samples
+    table = combined([run.table for run in runs])
+    measured = folder / "measured.csv"
+    table.to_csv(measured, index=False)
+    fit = fit_table(table, measured, settings.gpus_per_node)
+    per_gpu = settings.batching == "per_gpu" and resource.gpu_count_max > 0
+    job = job_facts(table, [run.overhead for run in runs], per_gpu, fit)
+    prediction = _prediction(table, analyser)
+    start = _start(prediction, resource, job)
+    interval = min(epochs, settings.interval or -(-epochs // DECISIONS))
+    plan = LivePlan(epochs, interval, start, resource, machine_limits(), settings.gpus_per_node, settings.seed)
+    baseline = baseline_values(samples, epochs) if samples else _modelled(fit, job, plan, settings)
+    sla, origins = frozen_limits(settings, analyser, baseline if samples else None)
+    plan = replace(plan, sla=sla)
+    replay = live_replay(fit, job, plan, settings.preference)
+    rl = {**settings.rl.model_dump(), "seed": settings.seed}
+    learned = learn(replay, settings.preference, rl, folder)
+    log.info("learned: objective %.4f by the model; best plan %.4f", learned.objective, learned.best)
+    resumes = all(run.checkpoint is not None for run in (*samples, *probes))
+    env = CloudLiveEnv(_live_job(request, settings, plan, replay, job), settings.preference, settings.seed, None, folder / "runs" / "live")
+    live, tables = _run(env, learned, resumes, settings.seed)
+    found = Optimization(
+        script=script,
+        settings=settings,
+        facts=facts,
+        resource=resource,
+        epochs=epochs,
+        interval=interval,
+        sla=sla,
+        thresholds_from=origins,
+        baseline=baseline,
+        baseline_table=combined([run.table for run in samples]) if samples else None,
+        fit=fit,
+        job=job,
+        replay=replay,
+        start=start,
+        prediction=prediction,
+        learned=learned,
+        live=live,
+        live_tables=tables,
+        scores=env.scores(),
+        resumes=resumes,
+        cut_off=env.epoch < epochs,
+        minutes=(time.monotonic() - began) / 60.0,
+        work=folder,
+    )
+    return replace(found, warnings=run_warnings(found.baseline, optimized_values(found), settings.preference))
+
+
+def _measure(request: LiveRequest, settings: OptimizeSettings, epochs: int, folder: Path) -> tuple[list[LiveRun], list[LiveRun]]:
+    """Baseline samples and probes; where long enough samples were taken on the whole machine, it is not probed again."""
+    folder.mkdir(parents=True, exist_ok=True)
+    length = max(1, int(settings.baseline_ratio * epochs))
+    samples = [] if settings.skip_baseline else sample_baseline(request, settings.baseline_samples, length, folder)
+    known = samples and length >= PROBE_EPOCHS
+    wanted = [allocation for allocation in probe_allocations(request.prices) if not (known and allocation == request.allocation)]
+    probes = probe(request, wanted, folder)
+    if not samples and not probes:
+        from schedlab.studies.cloud.live_process import ScriptFailed
+
+        raise ScriptFailed("no probe could be run", where=str(request.script), expected="a larger limit on time or memory")
+    return samples, probes
+
+
+def _prediction(table: pd.DataFrame, analyser: OfflineDataAnalyzer) -> dict[str, Any] | None:
+    """What earlier logs say of a job like this one; None where there is none like it."""
+    first = table.iloc[0]
+    known = {key: float(first[key]) for key in ("model_params", "model_layers", "data_size_mb") if key in table.columns}
+    found = analyser.predict(known) if analyser.tables and {"model_params", "model_layers"} <= set(known) else None
+    return found if found and found["similarity_score"] > 0 else None
+
+
+def _start(prediction: dict[str, Any] | None, resource: ResourceConfig, job: JobFacts) -> Allocation:
+    """Where the training starts: what earlier logs suggest, within this machine and with the memory that the job needs; else all of it."""
+    if prediction is None:
+        return resource.most
+    wanted = (prediction["gpu_count"], prediction["cpu_count"], max(prediction["memory_gb"], -(-job.memory_needed // 1)))
+    return Allocation(*(max(least, min(value, most)) for least, value, most in zip(resource.least, wanted, resource.most, strict=True)))
+
+
+def _modelled(fit: CoreFit, job: JobFacts, plan: LivePlan, settings: OptimizeSettings) -> dict[str, Any]:
+    """The baseline by the model: the whole training on the whole machine."""
+    replay = live_replay(fit, job, plan, settings.preference)
+    most = plan.resource.most
+    grid, found = replay.lattice, replay.performance
+    number = grid.nearest(most)
+    time = float(replay.seconds[:, number].sum()) + job.overhead
+    return {
+        **most._asdict(),
+        "batch_size": job.batch,
+        "time": time,
+        "cost": time * float(replay.price[number]) / 3600.0,
+        "throughput": float(found.throughput[number]),
+        "cpu_percent": 100.0 * float(found.cpu_util[number]),
+        "memory_used_gb": job.memory_used,
+        "gpu_utilization": 100.0 * float(found.gpu_util[number]) if most.gpu_count else None,
+        "samples": 0,
+        "sample_epochs": 0,
+        "source": "model",
+    }
+
+
+def frozen_limits(
+    settings: OptimizeSettings, analyser: OfflineDataAnalyzer, baseline: dict[str, Any] | None
+) -> tuple[SLAConfig, dict[str, str]]:
+    """Return the service levels, which nothing changes from here on, and where each comes from.
+
+    In this order: what the user says; a forecast from earlier logs, else from the measured baseline (10 % beyond); the default.
+    """
+    usual = machine_limits()
+    values, origins = usual.model_dump(), dict.fromkeys(SLAConfig.model_fields, "default")
+    history, origin = analyser.history(), "earlier logs"
+    if not history and baseline is not None:
+        history = [{"time_so_far": baseline["time"], "cost_so_far": baseline["cost"], "throughput": baseline["throughput"]}]
+        origin = "baseline"
+    if history:
+        expected = forecast(history)
+        values |= expected
+        origins |= dict.fromkeys(expected, origin)
+    given = {key: value for key, value in settings.sla.model_dump().items() if value is not None}
+    return SLAConfig(**{**values, **given}), {**origins, **dict.fromkeys(given, "user")}
+
+
+def _live_job(request: LiveRequest, settings: OptimizeSettings, plan: LivePlan, replay: Replay, job: JobFacts) -> LiveJob:
+    return LiveJob(
+        script=request.script,
+        epochs=plan.epochs,
+        interval=plan.interval,
+        batch=job.batch if job.per_gpu else settings.batch,
+        per_gpu=job.per_gpu,
+        dataset_path=request.dataset_path,
+        resource=plan.resource,
+        sla=plan.sla,
+        start=plan.start,
+        seconds=settings.time_limit,
+        time_ref=replay.time_ref,
+        cost_ref=replay.cost_ref,
+        memory_needed=job.memory_needed,
+    )
+
+
+def _run(env: CloudLiveEnv, learned: Learned, resumes: bool, seed: int) -> tuple[list[Taken], list[pd.DataFrame]]:
+    """Run the learned policy: while the script trains, or (where it keeps no checkpoint) at once on the allocation that it settles on."""
+    tables: list[pd.DataFrame] = []
+    step = env.step
+
+    def kept(action: int) -> Any:
+        result = step(action)
+        if result[4]["run"].how == "done":
+            tables.append(result[4]["run"].table)
+        log.info("%s", env.render())
+        return result
+
+    env.step = kept  # every run's table is wanted, and a walk keeps the records alone
+    if resumes:
+        return walk(learned.policy, env, unit_of(learned.preference), seed), tables
+    last = learned.course[-1].record
+    settled = Allocation(*(last[name] for name in Allocation._fields))
+    env.job = replace(env.job, interval=env.job.epochs, start=settled)
+    env.reset(seed=seed)
+    taken, over = [], False
+    while not over:
+        observation, reward, done, cut, info = env.step(KEEP)
+        taken.append(Taken(KEEP, reward, info["record"], info["objectives"], observation.copy(), learned.course[-1].uncertainty))
+        over = done or cut
+    return taken, tables
+
+
+def optimized_values(found: Optimization) -> dict[str, Any]:
+    """Return what the run came to, under the names of the baseline; the allocation is the last one."""
+    import pandas as pd
+
+    last = found.live[-1].record
+    whole = pd.concat(found.live_tables, ignore_index=True) if found.live_tables else None
+    columns = [name for name in whole.columns if str(name).startswith("gpu_utilization_")] if whole is not None else []
+    return {
+        **{name: last[name] for name in Allocation._fields},
+        "batch_size": int(last["batch_size"]) if "batch_size" in last else found.job.batch,
+        "time": found.scores["time"],
+        "cost": found.scores["cost"],
+        "throughput": float(whole["throughput"].mean()) if whole is not None else 0.0,
+        "cpu_percent": float(whole["cpu_percent"].mean()) if whole is not None else 0.0,
+        "memory_used_gb": float(whole["memory_used_gb"].max()) if whole is not None else 0.0,
+        "gpu_utilization": float(whole[columns].mean().mean()) if columns else None,
+        "source": "measured",
+    }
+
+
+def percent_change(new: float, old: float) -> float | None:
+    """Return a change in percent of the old value, however small it is; None where that is 0."""
+    return (new - old) / old * 100.0 if old else None
+
+
+def run_warnings(base: dict[str, Any], new: dict[str, Any], preference: str) -> list[str]:
+    """Return what is worse in a run than in its baseline by more than the monitor lets pass (specification, A11)."""
+    time, cost, throughput = (percent_change(new[name], base[name]) or 0.0 for name in ("time", "cost", "throughput"))
+    found = []
+    if cost > 5 and time > 5:
+        found.append(f"cost and time both rose: {cost:+.1f} % and {time:+.1f} %")
+    if cost > 5 and throughput < -5:
+        found.append(f"cost rose by {cost:.1f} % while throughput fell by {-throughput:.1f} %")
+    if time > 10 and preference != "cost":
+        found.append(f"time rose by {time:.1f} %")
+    if cost > 10 and preference != "time":
+        found.append(f"cost rose by {cost:.1f} %")
+    return found

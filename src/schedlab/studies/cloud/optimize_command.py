@@ -1,0 +1,118 @@
+"""What `schedlab cloud optimize` does with its options: one training after another, its report, and what is learned for the next time."""
+
+from __future__ import annotations
+
+import argparse
+import datetime
+import logging
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from schedlab.config.errors import UserError
+from schedlab.config.files import write_bytes, write_json, write_text
+from schedlab.studies.cloud.analyser import OfflineDataAnalyzer
+from schedlab.studies.cloud.live_process import ScriptFailed
+from schedlab.studies.cloud.optimize import Optimization, optimize
+from schedlab.studies.cloud.optimize_folders import new_folder
+from schedlab.studies.cloud.optimize_report import report_lines, report_values
+from schedlab.studies.cloud.optimize_settings import OptimizeSettings, read_settings
+from schedlab.studies.cloud.optimize_tables import write_tables
+from schedlab.studies.cloud.report_html import html_report
+from schedlab.studies.cloud.report_plots import plots
+
+log = logging.getLogger(__name__)
+HISTORY = "history.jsonl"
+OF_LIMITS = ("time_max", "cost_max", "throughput_min")
+OF_SETTINGS = ("preference", "epochs", "baseline_samples", "baseline_ratio")
+
+
+def settings_of(arguments: argparse.Namespace) -> OptimizeSettings:
+    """Return the settings of configuration file and options. Raises UserErrors."""
+    for target, limit in (("time_target", "time_max"), ("cost_target", "cost_max")):
+        if getattr(arguments, target) is not None and getattr(arguments, limit) is not None:
+            raise UserError("both are given", where=f"--{target}, --{limit}", expected="one of them: they say the same")
+    given: dict[str, Any] = {name: getattr(arguments, name) for name in OF_SETTINGS if getattr(arguments, name) is not None}
+    limits = {name: getattr(arguments, name) for name in OF_LIMITS if getattr(arguments, name) is not None}
+    if arguments.time_target is not None:
+        limits["time_max"] = arguments.time_target * 60.0
+    if arguments.cost_target is not None:
+        limits["cost_max"] = arguments.cost_target
+    if arguments.skip_baseline:
+        given["skip_baseline"] = True
+    return read_settings(arguments.config, {**given, "sla": limits})
+
+
+def read_logs(given: Sequence[Path], store: Path) -> OfflineDataAnalyzer:
+    """Return the analyser of earlier runs: those that the store holds, and those that were given as files or folders. Raises UserErrors."""
+    analyser = OfflineDataAnalyzer(store)
+    for path in given:
+        if path.is_dir():
+            files = sorted(path.glob("*.csv"))
+            if not files:
+                raise UserError("the folder holds no log", where=str(path), expected="files that end in .csv")
+        else:
+            files = [path]
+        for file in files:
+            analyser.add_log(file)
+    return analyser
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Optimise every training file; the exit status is 1 where a script failed or a run was cut off."""
+    settings = settings_of(arguments)
+    if arguments.dataset_path is not None and not arguments.dataset_path.exists():
+        if str(arguments.dataset_path) != "data":
+            raise UserError("there is no such folder", where=f"--dataset_path {arguments.dataset_path}")
+        arguments.dataset_path = None
+    stems = [path.stem for path in arguments.training_file]
+    if len(set(stems)) < len(stems):
+        raise UserError("two scripts have one name", where="--training_file", expected="names that tell them apart")
+    for path in arguments.training_file:
+        if not path.is_file():
+            raise UserError("there is no such file", where=f"--training_file {path}", expected="a training script in Python")
+    settings.resource.limits()
+    status = 0
+    for path in arguments.training_file:
+        folder = arguments.output_dir if len(stems) == 1 else arguments.output_dir / path.stem
+        analyser = read_logs(arguments.offline_logs or (), folder / HISTORY)
+        try:
+            found = optimize(path, settings, arguments.dataset_path, analyser, new_folder(folder / "work"))
+        except ScriptFailed as error:
+            log.error("error: %s", error)
+            status = 1
+            continue
+        print("\n".join(write_all(found, folder, arguments.log_dir or folder / "logs", analyser)))
+        log.info("report: %s", folder / "report.html")
+        status = max(status, int(found.cut_off))
+    return status
+
+
+def write_all(found: Optimization, folder: Path, logs: Path, analyser: OfflineDataAnalyzer) -> list[str]:
+    """Write tables, reports, policy and logs of a run, and remember it; returns the report as lines."""
+    now = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
+    write_tables(found, folder, now)
+    values = report_values(found)
+    lines = list(report_lines(values))
+    write_json(folder / "report.json", values)
+    write_text(folder / "report.txt", "\n".join(lines) + "\n")
+    write_text(folder / "report.html", html_report(values, plots(found)))
+    write_bytes(folder / "policy.zip", (found.work / "policy.zip").read_bytes())
+    _keep_logs(found, logs)
+    if found.live_tables:
+        import pandas as pd
+
+        gpu = "gpu" if found.resource.gpu_count_max else "cpu"
+        analyser.update_with_result(pd.concat(found.live_tables, ignore_index=True), found.script.stem, gpu)
+    return lines
+
+
+def _keep_logs(found: Optimization, folder: Path) -> None:
+    """Keep the completed logs of baseline and run under the script's name."""
+    import pandas as pd
+
+    folder.mkdir(parents=True, exist_ok=True)
+    named = {"baseline": found.baseline_table, "optimized": pd.concat(found.live_tables) if found.live_tables else None}
+    for name, table in named.items():
+        if table is not None:
+            table.to_csv(folder / f"{found.script.stem}_{name}.csv", index=False)

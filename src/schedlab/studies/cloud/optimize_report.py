@@ -1,0 +1,203 @@
+"""The report of an optimised training: what was measured, what was done, what it came to; as values (JSON) and as text."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from schedlab.studies.cloud.allocation import Allocation
+from schedlab.studies.cloud.cost import check_batch
+from schedlab.studies.cloud.optimize import Optimization, optimized_values, percent_change
+from schedlab.studies.cloud.option_estimates import estimates
+from schedlab.studies.cloud.options import NAMES, options
+from schedlab.studies.cloud.sla import COLUMN_OF, ITEMS, Verdict, judge
+
+DOUBT = 0.3  # uncertainty above which the report warns
+UNITS = {"time": "s", "cost": "$", "throughput": "samples/s", "memory": "GB", "gpu_util": "%", "cpu_util": "%"}
+VALUE_OF = COLUMN_OF | {"time": "time", "cost": "cost"}
+METHOD = (
+    "Short runs on a few allocations; the performance model fitted to them; a policy learned on it; the training run by that policy. "
+    "Service levels were frozen before anything was learned and are the same for baseline and run."
+)
+
+
+def verdicts(values: Mapping[str, Any], found: Optimization) -> dict[str, Verdict]:
+    """Return the verdict on each service level that applies: that of the GPUs only where there are any."""
+    result = {}
+    for item in ITEMS:
+        value = values["gpu_utilization"] if item == "gpu_util" else values[VALUE_OF[item]]
+        if item == "gpu_util" and not found.resource.gpu_count_max:
+            continue
+        result[item] = judge(item, float(value or 0.0), found.sla.limit(item))
+    return result
+
+
+def report_values(found: Optimization) -> dict[str, Any]:
+    """Return the report as plain values; percentages are of the baseline, null where that is 0."""
+    base, new = dict(found.baseline), optimized_values(found)
+    before, after = verdicts(base, found), verdicts(new, found)
+    names = ("time", "cost", "throughput")
+    doubts = [taken.uncertainty for taken in found.live]
+    learned = found.learned
+    return {
+        "run": {
+            "training_file": found.script.name,
+            "preference": found.settings.preference,
+            "epochs": found.epochs,
+            "epochs_between_decisions": found.interval,
+            "goes_on_from_checkpoints": found.resumes,
+            "model_type": found.facts.model_type,
+            "dataset_type": found.facts.dataset_type,
+            "seed": found.settings.seed,
+            "minutes": found.minutes,
+            "cut_off": found.cut_off,
+        },
+        "thresholds": {item: {"limit": found.sla.limit(item), "unit": UNITS[item], "from": _origin(item, found)} for item in ITEMS},
+        "baseline": base,
+        "optimized": new,
+        "sla": {item: _service(item, base, new, before, after) for item in ITEMS},
+        "sla_met": {"baseline": _met(before), "optimized": _met(after), "of": len(before)},
+        "sla_fixed": [item for item in before if not before[item].met and after[item].met],
+        "sla_newly_violated": [item for item in before if before[item].met and not after[item].met],
+        "change_percent": {name: percent_change(new[name], base[name]) for name in names},
+        "resource_change": {name: new[name] - base[name] for name in Allocation._fields},
+        "batch": check_batch(base["gpu_count"], base["batch_size"], new["gpu_count"], new["batch_size"]),
+        "recommendations": _recommendations(found, new),
+        "uncertainty": {"mean": sum(doubts) / len(doubts), "largest": max(doubts), "warning": max(doubts) > DOUBT},
+        "warnings": found.warnings,
+        "model": {
+            "parameters": {**found.fit.step.values(), "core_seconds": found.fit.core_seconds},
+            "rows": found.fit.rows,
+            "median_relative_error": found.fit.median_error,
+            "start_up_seconds": found.job.overhead,
+            "memory_needed_gb": found.job.memory_needed,
+        },
+        "policy": {
+            "start": found.start._asdict(),
+            "prediction": found.prediction,
+            "objective": learned.objective,
+            "objective_of_best_plan": learned.best,
+            "objective_of_best_constant": learned.best_constant,
+            "objective_measured": found.scores["objective"],
+        },
+        "method": METHOD,
+    }
+
+
+def _origin(item: str, found: Optimization) -> str:
+    from schedlab.studies.cloud.sla import LIMIT_OF
+
+    if item == "gpu_util" and not found.resource.gpu_count_max:
+        return "not applicable"
+    return found.thresholds_from[LIMIT_OF[item]]
+
+
+def _met(found: Mapping[str, Verdict]) -> int:
+    return sum(verdict.met for verdict in found.values())
+
+
+def _service(item: str, base: Mapping[str, Any], new: Mapping[str, Any], before: dict[str, Verdict], after: dict[str, Verdict]) -> Any:
+    """What became of one service level; None where it does not apply."""
+    if item not in before:
+        return None
+    key = "gpu_utilization" if item == "gpu_util" else VALUE_OF[item]
+    return {
+        "baseline": {"value": base[key], "met": before[item].met, "severity": before[item].severity},
+        "optimized": {"value": new[key], "met": after[item].met, "severity": after[item].severity},
+        "severity_change": after[item].severity - before[item].severity,
+    }
+
+
+def _recommendations(found: Optimization, new: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Three options (time, cost, balanced) after the run with their estimates; the one that was run has what was measured."""
+    last = found.live[-1].record
+    now = Allocation(*(last[name] for name in Allocation._fields))
+    offered = {option.priority: option for option in options(last, now, found.resource, found.sla.throughput_min)}
+    guessed = estimates(list(offered.values()), {**found.baseline})
+    result = []
+    for priority, guess in guessed.items():
+        option = offered[priority]
+        ran = option.allocation == now
+        values = {"time": new["time"], "cost": new["cost"], "throughput": new["throughput"]} if ran else vars(guess)
+        result.append(
+            {
+                "priority": priority,
+                "name": NAMES[priority],
+                **option.allocation._asdict(),
+                "hourly_cost": option.hourly_cost,
+                "time": values["time"],
+                "cost": values["cost"],
+                "throughput": values["throughput"],
+                "measured": ran,
+            }
+        )
+    return result
+
+
+def change(value: float | None) -> str:
+    """Return a percentage with its sign, or that there is none."""
+    return "no base" if value is None else f"{value:+.1f} %"
+
+
+def money(value: float) -> str:
+    """Return an amount in dollars, with as many digits as a small one needs."""
+    return f"${value:.2f}" if value >= 1 else f"${value:.5f}"
+
+
+def report_lines(values: Mapping[str, Any]) -> Iterator[str]:
+    """Yield the report as lines of text."""
+    run = values["run"]
+    yield f"Training {run['training_file']}, preference {run['preference']}, {run['epochs']} epochs, seed {run['seed']}"
+    if not run["goes_on_from_checkpoints"]:
+        yield "The script keeps no checkpoint: it was run once, on the allocation that the policy settles on."
+    if run["cut_off"]:
+        yield "WARNING: the run broke its limits again and again and was cut off; what follows is of an unfinished training."
+    for name in ("baseline", "optimized"):
+        part = values[name]
+        told = " (by the model)" if part["source"] == "model" else ""
+        yield ""
+        yield f"{name.capitalize()}{told}: {part['gpu_count']:g} GPUs, {part['cpu_count']:g} cores, {part['memory_gb']:g} GB"
+        yield f"  time {part['time']:.1f} s, cost {money(part['cost'])}, {part['throughput']:.0f} samples/s"
+        if "time_by_ratio" in part:
+            yield f"  {part['samples']} samples of {part['sample_epochs']} epochs, extrapolated; by share {part['time_by_ratio']:.1f} s"
+    yield ""
+    yield "Changes: " + ", ".join(f"{name} {change(value)}" for name, value in values["change_percent"].items())
+    yield "Resources: " + ", ".join(f"{name} {value:+g}" for name, value in values["resource_change"].items())
+    yield ""
+    yield "Service levels (limit, baseline, optimised):"
+    for item, levels in values["sla"].items():
+        limit = values["thresholds"][item]
+        if levels is None:
+            yield f"  {item}: not applicable"
+            continue
+        sides = " -> ".join(_side(levels[side]) for side in ("baseline", "optimized"))
+        yield f"  {item}: {limit['limit']:g} {limit['unit']} ({limit['from']}): {sides}"
+    yield f"  fixed: {', '.join(values['sla_fixed']) or 'none'}; new: {', '.join(values['sla_newly_violated']) or 'none'}"
+    yield ""
+    yield "Recommendations:"
+    for each in values["recommendations"]:
+        held = f"{each['gpu_count']:g} GPUs, {each['cpu_count']:g} cores, {each['memory_gb']:g} GB"
+        how = "measured" if each["measured"] else "estimated"
+        yield f"  {each['name']}: {held}; {each['time']:.1f} s, {money(each['cost'])} ({how})"
+    doubt, model, policy = values["uncertainty"], values["model"], values["policy"]
+    yield ""
+    yield f"Uncertainty of the policy: {doubt['mean']:.3f}, at most {doubt['largest']:.3f}" + (
+        " (WARNING: high)" if doubt["warning"] else ""
+    )
+    for warning in values["warnings"]:
+        yield f"WARNING: {warning}"
+    start = f"start-up {model['start_up_seconds']:.1f} s"
+    yield f"Model: median error {model['median_relative_error']:.1%} over {model['rows']} settings; {start}"
+    yield (
+        f"Objective: {policy['objective']:.4f} by the model, {policy['objective_measured']:.4f} measured; "
+        f"best plan by the model {policy['objective_of_best_plan']:.4f}"
+    )
+    yield f"Method: {values['method']}"
+    met = values["sla_met"]
+    yield f"Summary: SLAs met {met['baseline']}/{met['of']} -> {met['optimized']}/{met['of']}"
+
+
+def _side(level: Mapping[str, Any]) -> str:
+    value = level["value"]
+    told = "met" if level["met"] else f"violated by {level['severity']:.1%}"
+    return f"{value:.4g} {told}" if value is not None else f"none {told}"

@@ -1,0 +1,166 @@
+"""The tables of an optimised training (specification, A10), a row a step, with `episode` and `step` in front.
+
+Episode 0 is the course that the learned policy takes by the model, episode 1 the run. `reward` is what the policy is rewarded by; its
+components are those of the vector reward, before weights (time stands under `reward_performance`, waste under `reward_efficiency`).
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from schedlab.config.files import atomic_path
+from schedlab.studies.cloud.allocation import Allocation, describe
+from schedlab.studies.cloud.env import weights_of
+from schedlab.studies.cloud.live_learn import Taken
+from schedlab.studies.cloud.observe import MET, SEVERITY
+from schedlab.studies.cloud.oracle import objective_of_staying
+from schedlab.studies.cloud.replay import Replay
+from schedlab.studies.cloud.reward import PREFERENCES
+from schedlab.studies.cloud.sla import ITEMS, gpu_utilisations
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from schedlab.studies.cloud.optimize import Optimization
+
+KEY = ("episode", "step", "epoch")
+COMPONENTS = {"cost": "reward_cost", "time": "reward_performance", "resource": "reward_efficiency", "sla": "reward_sla"}
+
+
+def tables(found: Optimization) -> dict[str, pd.DataFrame]:
+    """Return every table of A10 that has a row a step, and the Pareto front, by name."""
+    import pandas as pd
+
+    rows = [
+        {"episode": episode, "step": step, "epoch": taken.record["epoch"], **_row(taken)}
+        for episode, course in enumerate((found.learned.course, found.live))
+        for step, taken in enumerate(course)
+    ]
+    whole = pd.DataFrame(rows)
+    met, severe = [f"sla_{item}_met" for item in ITEMS], [f"sla_{item}_severity" for item in ITEMS]
+    held, rewards = list(Allocation._fields), ["reward", *COMPONENTS.values()]
+    measured = ["throughput", "time_so_far", "cost_so_far"]
+    columns = {
+        "allocation_history": [*held, "action", "action_description", "reward"],
+        "reward_components": rewards,
+        "sla_metrics": [*met, *severe],
+        "performance_metrics": [*measured, "gpu_util", "cpu_util", "memory_util"],
+        "combined_metrics": [*held, "action", *rewards, "sla_time_met", "sla_cost_met", "sla_throughput_met", *measured],
+    }
+    result = {name: whole[[*KEY, *wanted]] for name, wanted in columns.items()}
+    result["rl_action_log"] = _action_log(whole, found.settings.preference, met)
+    result["pareto_front"] = pareto_table(found.replay)
+    return result
+
+
+def _row(taken: Taken) -> dict[str, Any]:
+    """The values of a step that every table takes some of."""
+    record, seen = taken.record, np.asarray(taken.observation, float)
+    used = gpu_utilisations(record)
+    return {
+        **{name: float(record[name]) for name in Allocation._fields},
+        "action": taken.action,
+        "action_description": describe(taken.action),
+        "reward": taken.reward,
+        **{column: taken.objectives[name] for name, column in COMPONENTS.items()},
+        **{f"sla_{item}_met": bool(value) for item, value in zip(ITEMS, seen[MET], strict=True)},
+        **{f"sla_{item}_severity": value for item, value in zip(ITEMS, seen[SEVERITY], strict=True)},
+        **{name: float(record[name]) for name in ("throughput", "time_so_far", "cost_so_far")},
+        "gpu_util": sum(used) / len(used) if used else float("nan"),
+        "cpu_util": float(record.get("cpu_percent", float("nan"))),
+        "memory_util": float(record.get("memory_used_gb", float("nan"))) / float(record["memory_gb"]),
+        "uncertainty": taken.uncertainty,
+    }
+
+
+def _action_log(whole: pd.DataFrame, preference: str, met: list[str]) -> pd.DataFrame:
+    """The log of actions under its published names; the learner has no critic that could be reset unless it says so."""
+    named = {
+        "action": "rl_action_taken",
+        "action_description": "rl_action_description",
+        "reward": "rl_reward",
+        **{name: f"rl_{name}" for name in (*Allocation._fields, *met)},
+        "uncertainty": "rl_uncertainty",
+    }
+    table = whole[[*KEY, *named]].rename(columns=named)
+    table.insert(len(KEY), "rl_policy_used", preference)
+    return table.assign(rl_critic_reset=False, rl_cumulative_reward=whole.groupby("episode")["reward"].cumsum())
+
+
+def pareto_table(replay: Replay) -> pd.DataFrame:
+    """Return the constant allocations that no other one beats in both time and cost, by the model, cheapest last.
+
+    preference: those whose objective, started from here, it is the best of; empty for the others.
+    """
+    import pandas as pd
+
+    from schedlab.studies.cloud.allocation import whole
+
+    time, cost, _ = replay.constant()
+    best = {name: int(objective_of_staying(replay, weights_of(name)).argmin()) for name in PREFERENCES}
+    rows = []
+    for number in undominated(time, cost):
+        gpus, cores, memory = replay.lattice.allocations[number].tolist()
+        names = " ".join(name for name, chosen in best.items() if chosen == number)
+        rows.append((0, 0, 0, names, cost[number], time[number], int(gpus), int(cores), whole(memory)))
+    return pd.DataFrame(rows, columns=[*KEY, "preference", "estimated_cost", "estimated_time", *Allocation._fields])
+
+
+def undominated(time: np.ndarray, cost: np.ndarray) -> list[int]:
+    """Return the numbers of the finite points that no other point is as good as in both and better in one, fastest first."""
+    order = np.lexsort((cost, time))
+    found: list[int] = []
+    least = np.inf
+    for number in order:
+        if np.isfinite(time[number]) and cost[number] < least:
+            least = cost[number]
+            found.append(int(number))
+    return found
+
+
+def metrics_row(found: Optimization, now: str) -> dict[str, Any]:
+    """Return the row of optimization_metrics of a run; `now`: when it was made."""
+    from schedlab.studies.cloud.optimize import optimized_values, percent_change
+    from schedlab.studies.cloud.optimize_report import verdicts
+
+    base, new = found.baseline, optimized_values(found)
+    doubts = [taken.uncertainty for taken in found.live]
+    row: dict[str, Any] = {
+        "experiment_time": now,
+        "preference": found.settings.preference,
+        "training_file": found.script.name,
+        "average_uncertainty": float(np.mean(doubts)),
+        "max_uncertainty": max(doubts),
+    }
+    for name, values in (("baseline", base), ("optimized", new)):
+        row |= {f"{name}_{key}": values[key] for key in Allocation._fields}
+        row |= {f"{name}_time_minutes": values["time"] / 60, f"{name}_cost": values["cost"], f"{name}_throughput": values["throughput"]}
+    for name, key in (("gpu", "gpu_count"), ("time", "time"), ("cost", "cost")):
+        change = percent_change(new[key], base[key])
+        row[f"{name}_reduction_pct"] = None if change is None else -change
+    before, after = verdicts(base, found), verdicts(new, found)
+    row["baseline_sla_met_count"] = sum(verdict.met for verdict in before.values())
+    row["optimized_sla_met_count"] = sum(verdict.met for verdict in after.values())
+    return {**row, "optimization_time_minutes": found.minutes}
+
+
+def write_tables(found: Optimization, folder: Path, now: str) -> None:
+    """Write the tables as CSV; optimization_metrics gets a row more."""
+    import pandas as pd
+
+    for name, table in tables(found).items():
+        with atomic_path(folder / f"{name}.csv") as temporary:
+            table.to_csv(temporary, index=False)
+    metrics = folder / "optimization_metrics.csv"
+    row = pd.DataFrame([metrics_row(found, now)])
+    kept = pd.read_csv(metrics) if metrics.exists() else None
+    with atomic_path(metrics) as temporary:
+        (row if kept is None else pd.concat([kept, row], ignore_index=True)).to_csv(temporary, index=False)
+    if found.baseline_table is not None:
+        model = str(found.baseline_table["model_name"].iloc[0])
+        safe = "".join(letter if letter.isalnum() or letter in "-_." else "_" for letter in model)[:100] or "model"
+        with atomic_path(folder / f"{safe}_combined_baseline.csv") as temporary:
+            found.baseline_table.to_csv(temporary, index=False)

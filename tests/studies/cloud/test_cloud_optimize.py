@@ -1,0 +1,350 @@
+"""`schedlab cloud optimize`: the policy that is learned is what is run; tables, reports, and what is said where something is wrong."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+from pathlib import Path
+
+import pandas as pd
+import pytest
+import yaml
+from live_scripts import plain_script, script
+
+from schedlab.cli.main import main
+from schedlab.config.errors import UserError
+from schedlab.studies.cloud.live_process import available_cpus
+from schedlab.studies.cloud.optimize import percent_change, run_warnings
+from schedlab.studies.cloud.optimize_report import money
+from schedlab.studies.cloud.optimize_settings import read_settings
+from schedlab.studies.cloud.optimize_tables import undominated
+from schedlab.studies.cloud.report_html import html_report
+
+QUICK = {"baseline_samples": 2, "rl": {"episodes": 128}}
+TABLES = {
+    "allocation_history": ["gpu_count", "cpu_count", "memory_gb", "action", "action_description", "reward"],
+    "reward_components": ["reward", "reward_cost", "reward_performance", "reward_efficiency", "reward_sla"],
+    "sla_metrics": [
+        *[f"sla_{item}_met" for item in ("time", "cost", "throughput", "memory", "gpu_util", "cpu_util")],
+        *[f"sla_{item}_severity" for item in ("time", "cost", "throughput", "memory", "gpu_util", "cpu_util")],
+    ],
+    "pareto_front": ["preference", "estimated_cost", "estimated_time", "gpu_count", "cpu_count", "memory_gb"],
+    "performance_metrics": ["throughput", "time_so_far", "cost_so_far", "gpu_util", "cpu_util", "memory_util"],
+    "combined_metrics": ["gpu_count", "cpu_count", "memory_gb", "action", "reward", "reward_sla", "sla_time_met", "time_so_far"],
+    "rl_action_log": [
+        *["rl_policy_used", "rl_action_taken", "rl_action_description", "rl_reward", "rl_gpu_count", "rl_cpu_count", "rl_memory_gb"],
+        *["rl_sla_time_met", "rl_sla_cpu_util_met", "rl_critic_reset", "rl_cumulative_reward", "rl_uncertainty"],
+    ],
+}
+
+
+def config(folder: Path, **changed) -> Path:
+    path = folder / "settings.yaml"
+    path.write_text(yaml.safe_dump({**QUICK, **changed}))
+    return path
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory) -> Path:
+    """The folder of one optimised training, with data and all options."""
+    folder = tmp_path_factory.mktemp("optimized")
+    (folder / "pictures").mkdir()
+    path = plain_script(folder, "<b>plain & simple.py")
+    command = [
+        "cloud",
+        "optimize",
+        "--training_file",
+        str(path),
+        "--config",
+        str(config(folder)),
+        "--dataset_path",
+        str(folder / "pictures"),
+    ]
+    command += ["--preference", "time", "--epochs", "5", "--time_target", "10", "--cost_target", "2", "--throughput_min", "5"]
+    command += ["--baseline_ratio", "0.4", "--output_dir", str(folder / "out"), "--log_dir", str(folder / "kept")]
+    assert main(command) == 0
+    return folder
+
+
+def report(folder: Path) -> dict:
+    return json.loads((folder / "out" / "report.json").read_text())
+
+
+def test_every_table_has_its_columns_and_a_row_a_step(finished):
+    for name, columns in TABLES.items():
+        table = pd.read_csv(finished / "out" / f"{name}.csv")
+        assert list(table.columns[:3]) == ["episode", "step", "epoch"] and set(columns) <= set(table.columns), name
+        if name != "pareto_front":
+            assert not table.duplicated(["episode", "step"]).any() and set(table["episode"]) == {0, 1}
+    combined = pd.read_csv(finished / "out/combined_metrics.csv")
+    assert len(combined) == len(pd.read_csv(finished / "out/allocation_history.csv"))
+    assert combined.groupby("episode")["epoch"].max().tolist() == [6, 5]  # by the model in whole intervals of two epochs
+    rewards = pd.read_csv(finished / "out/reward_components.csv")
+    weighted = 0.2 * rewards["reward_cost"] + 0.6 * rewards["reward_performance"] + 0.2 * rewards["reward_efficiency"]
+    assert rewards["reward"].tolist() == pytest.approx(weighted.tolist())
+    actions = pd.read_csv(finished / "out/rl_action_log.csv")
+    summed = actions.groupby("episode")["rl_reward"].cumsum()
+    assert actions["rl_cumulative_reward"].tolist() == pytest.approx(summed.tolist())
+
+
+def test_the_policy_that_was_learned_is_what_was_run(finished):
+    """The actions of the run follow from the stored policy and what was observed; no rule of thumb decides."""
+    history = pd.read_csv(finished / "out/allocation_history.csv")
+    run = history[history["episode"] == 1]
+    runs = sorted((finished / "out/work/001/runs/live").iterdir())
+    assert len(runs) == len(run) == 3
+    for folder, (_, row) in zip(runs, run.iterrows(), strict=True):
+        spec = json.loads((folder / "run.json").read_text())
+        assert len(spec["cpus"]) == row["cpu_count"] and spec["memory_bytes"] == row["memory_gb"] * 2**30
+    assert (finished / "out/policy.zip").read_bytes() == (finished / "out/work/001/policy.zip").read_bytes()
+    values = report(finished)
+    assert values["policy"]["objective"] >= values["policy"]["objective_of_best_plan"] - 1e-9
+    assert values["policy"]["objective_measured"] == pytest.approx(-run["reward"].sum())
+
+
+def test_limits_of_the_user_are_frozen_and_the_same_for_both(finished):
+    limits = report(finished)["thresholds"]
+    assert (limits["time"]["limit"], limits["cost"]["limit"], limits["throughput"]["limit"]) == (600.0, 2.0, 5.0)
+    assert {limits[item]["from"] for item in ("time", "cost", "throughput")} == {"user"}
+    assert limits["gpu_util"]["from"] == "not applicable" and report(finished)["sla"]["gpu_util"] is None
+    assert report(finished)["sla_met"]["of"] == 5
+
+
+def test_the_baseline_is_a_mean_extrapolated_to_the_whole_training(finished):
+    base, samples = report(finished)["baseline"], pd.read_csv(finished / "kept/<b>plain & simple_baseline.csv")
+    assert base["samples"] == 2 and base["sample_epochs"] == 2 and set(samples["sample"]) == {1, 2}
+    first, second = (samples[samples["sample"] == number]["epoch_time"].tolist() for number in (1, 2))
+    expected = sum(sum(times) + 3 * times[1] for times in (first, second)) / 2
+    assert base["time"] > expected and base["time_by_ratio"] == pytest.approx((sum(first) + sum(second)) / 2 * 2.5)
+    changes = report(finished)["change_percent"]
+    assert changes["time"] == pytest.approx((report(finished)["optimized"]["time"] / base["time"] - 1) * 100)
+
+
+def test_the_data_and_the_epochs_reach_the_script(finished):
+    run = pd.read_csv(finished / "kept/<b>plain & simple_optimized.csv")
+    assert set(run["dataset"]) == {str(finished / "pictures")} and run["epoch"].tolist() == [1, 2, 3, 4, 5]
+
+
+def test_files_lie_in_the_folders_that_were_named(finished):
+    assert sorted(path.name for path in finished.iterdir()) == ["<b>plain & simple.py", "kept", "out", "pictures", "settings.yaml"]
+    assert not list((finished / "pictures").iterdir())
+
+
+def test_the_text_report_says_what_it_should(finished):
+    text = (finished / "out/report.txt").read_text()
+    for words in (
+        "preference time",
+        "Baseline",
+        "Optimized",
+        "Changes: time",
+        "Service levels",
+        "Recommendations",
+        "Uncertainty",
+        "Method",
+    ):
+        assert words in text
+    met = report(finished)["sla_met"]
+    assert text.rstrip().endswith(f"Summary: SLAs met {met['baseline']}/5 -> {met['optimized']}/5")
+    assert [each["priority"] for each in report(finished)["recommendations"]] == ["time", "cost", "balanced"]
+
+
+def test_the_page_escapes_names_and_needs_no_network(finished):
+    page = (finished / "out/report.html").read_text()
+    assert "<b>plain" not in page and "&lt;b&gt;plain &amp; simple.py" in page
+    assert page.count("data:image/svg+xml;base64,") == 3
+    assert "http://" not in page and "https://" not in page and "<script" not in page
+
+
+def test_the_page_opens_in_a_browser(finished, tmp_path):
+    browser = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+    if browser is None:
+        pytest.skip("needs Chromium, as Debian's package chromium has it")
+    options = ["--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", f"--user-data-dir={tmp_path}/user"]
+    page = (finished / "out/report.html").as_uri()
+    done = subprocess.run([browser, *options, "--dump-dom", page], capture_output=True, text=True, timeout=240)
+    assert done.returncode == 0, done.stderr[-2000:]
+    assert "Service levels met" in done.stdout and done.stdout.count("<img") == 3 and "<b>plain" not in done.stdout
+    picture = tmp_path / "page.png"
+    command = [browser, *options, f"--screenshot={picture}", "--window-size=1000,2400", page]
+    subprocess.run(command, capture_output=True, timeout=240, check=True)
+    from matplotlib.image import imread
+
+    assert imread(picture)[..., :3].std() > 0.05  # not an empty page
+
+
+def test_a_second_run_adds_a_row_and_goes_on_from_what_is_known(finished, capsys):
+    path = finished / "<b>plain & simple.py"
+    command = ["cloud", "optimize", "--training_file", str(path), "--config", str(finished / "settings.yaml"), "--skip_baseline"]
+    assert main([*command, "--epochs", "4", "--output_dir", str(finished / "out"), "--log_dir", str(finished / "kept")]) == 0
+    metrics = pd.read_csv(finished / "out/optimization_metrics.csv")
+    assert len(metrics) == 2 and metrics["preference"].tolist() == ["time", "balanced"]
+    assert {"experiment_time", "average_uncertainty", "gpu_reduction_pct", "optimized_sla_met_count"} <= set(metrics.columns)
+    values = report(finished)
+    assert values["baseline"]["source"] == "model" and "by the model" in capsys.readouterr().out
+    assert values["policy"]["prediction"]["similarity_score"] == pytest.approx(1.0)
+    assert values["thresholds"]["time"]["from"] == "earlier logs"
+    assert len((finished / "out/history.jsonl").read_text().splitlines()) == 2
+
+
+def test_a_script_without_checkpoints_is_run_once(tmp_path):
+    path = plain_script(tmp_path, checkpoints=False)
+    assert (
+        main(["cloud", "optimize", "--training_file", str(path), "--config", str(config(tmp_path)), "--output_dir", str(tmp_path / "out")])
+        == 0
+    )
+    history = pd.read_csv(tmp_path / "out/allocation_history.csv")
+    by_model, run = (history[history["episode"] == number] for number in (0, 1))
+    assert len(run) == 1 and len(by_model) == 4
+    held = ["gpu_count", "cpu_count", "memory_gb"]
+    assert run[held].iloc[0].tolist() == by_model[held].iloc[-1].tolist()
+    assert "keeps no checkpoint" in (tmp_path / "out/report.txt").read_text()
+
+
+def test_a_plain_script_of_torch_with_its_own_log_is_optimised(tmp_path):
+    """No word of ours in it but the log that the published program asks for."""
+    text = """
+        import time, torch
+        batch_size = 32
+        epochs = 2
+        torch.set_num_threads(1)
+        model = torch.nn.Linear(8, 2)
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+        with open("log-linear.csv", "w") as log:
+            log.write("epoch,model_name,model_params,model_layers,batch_size,epoch_time,throughput\\n")
+            for epoch in range(epochs):
+                began = time.time()
+                for _ in range(20):
+                    loss = model(torch.randn(batch_size, 8)).square().mean()
+                    optimizer.zero_grad(); loss.backward(); optimizer.step()
+                took = time.time() - began
+                log.write(f"{epoch + 1},linear,18,1,{batch_size},{took},{20 * batch_size / took}\\n")
+    """
+    path = script(tmp_path, text)
+    settings = config(tmp_path, baseline_samples=1, batch=64, resource={"cpu_count_max": 1})
+    assert main(["cloud", "optimize", "--training_file", str(path), "--config", str(settings), "--output_dir", str(tmp_path / "out")]) == 0
+    values = report(tmp_path)
+    assert values["optimized"]["batch_size"] == 64 and values["optimized"]["cpu_count"] == 1
+
+
+def test_free_resources_and_limits_that_cannot_be_met_are_reported(tmp_path):
+    free = {"cost_per_gpu_hour": 0.0, "cost_per_cpu_hour": 0.0, "cost_per_gb_hour": 0.0}
+    settings = config(tmp_path, baseline_samples=1, resource=free, sla={"time_max": 0.0, "throughput_min": 1e15, "memory_max": 0.0})
+    path = plain_script(tmp_path)
+    assert main(["cloud", "optimize", "--training_file", str(path), "--config", str(settings), "--output_dir", str(tmp_path / "out")]) == 0
+    values = report(tmp_path)
+    assert values["change_percent"]["cost"] is None and values["optimized"]["cost"] == 0
+    assert values["sla"]["time"]["optimized"] == {"value": values["optimized"]["time"], "met": False, "severity": 1.0}
+    assert values["sla"]["cost"]["optimized"]["met"] and "no base" in (tmp_path / "out/report.txt").read_text()
+
+
+FAILING = {
+    "raises": "raise ValueError('<script>')",
+    "silent": "pass",
+    "hangs": "import time; time.sleep(600)",
+    "hungry": "x = bytearray(1 << 34)",
+}
+
+
+@pytest.mark.parametrize("name", FAILING)
+def test_a_script_that_fails_ends_with_status_1_and_a_sentence(tmp_path, capsys, caplog, name):
+    path = script(tmp_path, FAILING[name])
+    settings = config(tmp_path, time_limit=2.0, resource={"memory_max": 8.0})
+    assert main(["cloud", "optimize", "--training_file", str(path), "--config", str(settings), "--output_dir", str(tmp_path / "out")]) == 1
+    told = capsys.readouterr().err + caplog.text
+    assert "script.py" in told and "Traceback" not in told
+    assert not (tmp_path / "out/report.html").exists()
+
+
+WRONG_FILES = {
+    "unknown key": ("settings.yaml", "prefrence: cost\n", "did you mean 'preference'"),
+    "unknown key inside": ("settings.json", '{"sla": {"time_mx": 5}}', "did you mean 'time_max'"),
+    "wrong type": ("settings.yaml", "epochs: many\n", "epochs"),
+    "no mapping": ("settings.json", "[1, 2]", "no mapping"),
+    "no JSON": ("settings.json", "{", "no valid JSON"),
+    "no YAML": ("settings.yaml", "a: [", "not valid YAML"),
+    "other kind": ("settings.toml", "", "kind cannot be told"),
+    "unknown learner": ("settings.yaml", "rl: {learner: reinforc}\n", "did you mean 'reinforce'"),
+    "learner's key": ("settings.yaml", "rl: {params: {hiden: 3}}\n", "did you mean 'hidden'"),
+}
+
+
+@pytest.mark.parametrize("name", WRONG_FILES)
+def test_a_wrong_configuration_is_refused_by_file_and_key(tmp_path, name):
+    file, text, told = WRONG_FILES[name]
+    (tmp_path / file).write_text(text)
+    with pytest.raises(UserError) as caught:
+        read_settings(tmp_path / file, {})
+    assert told in str(caught.value)
+
+
+def test_yaml_and_json_say_the_same_and_options_win(tmp_path):
+    values = {"preference": "cost", "sla": {"time_max": 60.0, "cost_max": 1.0}, "rl": {"params": {"hidden": 8}}}
+    (tmp_path / "a.yaml").write_text(yaml.safe_dump(values))
+    (tmp_path / "a.json").write_text(json.dumps(values))
+    read = [read_settings(tmp_path / name, {"sla": {"time_max": 5.0}}) for name in ("a.yaml", "a.json")]
+    assert read[0] == read[1] and (read[0].sla.time_max, read[0].sla.cost_max, read[0].preference) == (5.0, 1.0, "cost")
+
+
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [
+        (["--time_max", "5", "--time_target", "5"], "they say the same"),
+        (["--dataset_path", "nowhere"], "--dataset_path nowhere"),
+        (["--epochs", "0"], "--epochs"),
+        (["--baseline_ratio", "2"], "--baseline_ratio"),
+        (["--offline_logs", "none.csv"], "none.csv"),
+        (["--config", "none.yaml"], "none.yaml"),
+        (["--time_max", "-1"], "--time_max"),
+    ],
+)
+def test_wrong_options_are_refused_before_anything_runs(tmp_path, monkeypatch, capsys, options, told):
+    monkeypatch.chdir(tmp_path)
+    plain_script(tmp_path)
+    assert main(["cloud", "optimize", "--training_file", "plain.py", *options]) == 2
+    assert told in capsys.readouterr().err
+    assert [path.name for path in tmp_path.iterdir()] == ["plain.py"]
+
+
+def test_more_than_the_machine_has_cannot_be_asked_for(tmp_path, capsys):
+    settings = config(tmp_path, resource={"cpu_count_max": len(available_cpus()) + 1})
+    assert main(["cloud", "optimize", "--training_file", str(plain_script(tmp_path)), "--config", str(settings)]) == 2
+    assert "on this machine" in capsys.readouterr().err
+
+
+def test_percentages_under_a_dollar_and_of_nothing():
+    assert percent_change(0.015, 0.01) == pytest.approx(50.0) and percent_change(1, 0) is None
+    assert money(0.0049) == "$0.00490" and money(12.3) == "$12.30"
+
+
+@pytest.mark.parametrize(
+    ("changes", "preference", "count"),
+    [
+        ((1.06, 1.06, 1.0), "balanced", 1),
+        ((1.0, 1.06, 0.9), "balanced", 1),
+        ((1.2, 0.5, 1.0), "cost", 0),
+        ((1.2, 0.5, 1.0), "time", 1),
+        ((0.5, 1.2, 1.0), "time", 0),
+        ((1.2, 1.2, 0.5), "balanced", 4),
+        ((0.9, 0.9, 1.1), "balanced", 0),
+    ],
+)
+def test_the_monitor_warns_of_what_got_worse(changes, preference, count):
+    base = {"time": 0.1, "cost": 0.01, "throughput": 10.0}
+    new = {name: base[name] * factor for name, factor in zip(base, changes, strict=True)}
+    assert len(run_warnings(base, new, preference)) == count
+
+
+def test_dominated_points_are_no_front():
+    import numpy as np
+
+    time, cost = np.array([1.0, 2.0, 2.0, 3.0, np.inf, 1.0]), np.array([5.0, 3.0, 4.0, 3.0, 0.0, 6.0])
+    assert undominated(time, cost) == [0, 1]
+
+
+def test_text_of_a_report_cannot_become_markup(finished):
+    values = report(finished)
+    values["run"]["training_file"] = values["method"] = "<img src=x onerror=alert(1)>"
+    values["warnings"] = ["<script>alert(1)</script>"]
+    page = html_report(values, {'"><script>': 'data:"><script>'})
+    assert "<script" not in page and "<img src=x" not in page
