@@ -109,8 +109,9 @@ def live_replay(fit: CoreFit, facts: JobFacts, plan: LivePlan, preference: str) 
     lengths[-1] = plan.epochs - plan.interval * (intervals - 1)
     seconds = lengths[:, None] * facts.samples / found.throughput
     price = plan.resource.hourly_price(gpus, cores, memory)
-    time = seconds.sum(axis=0)
+    time = seconds.sum(axis=0) + facts.overhead
     cost = time * price / SECONDS
+    seconds[0, grid.start] += facts.overhead  # the first start; where the first action changes the allocation, the change pays for it
     busy = np.where(gpus > 0, (found.gpu_util + found.cpu_util) / 2.0, found.cpu_util)
     return Replay(
         scenario=_scenario(fit, facts, plan, preference),
@@ -125,6 +126,12 @@ def live_replay(fit: CoreFit, facts: JobFacts, plan: LivePlan, preference: str) 
         cost_ref=float(cost[fits].min()) or 1.0,
         sla=plan.sla,
     )
+
+
+def constant_totals(replay: Replay) -> tuple[np.ndarray, np.ndarray]:
+    """Return time (s) and cost ($) of the job on each allocation from its first start on; infinite where its memory does not suffice."""
+    time = replay.seconds.sum(axis=0) + np.where(np.arange(len(replay.lattice)) == replay.lattice.start, 0.0, replay.restart)
+    return tuple(np.where(replay.fits, values, np.inf) for values in (time, time * replay.price / SECONDS))
 
 
 def _scenario(fit: CoreFit, facts: JobFacts, plan: LivePlan, preference: str) -> CloudScenario:

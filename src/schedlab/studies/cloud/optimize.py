@@ -19,7 +19,7 @@ from schedlab.studies.cloud.env_live import CloudLiveEnv, LiveJob
 from schedlab.studies.cloud.fit_cores import CoreFit, fit_table
 from schedlab.studies.cloud.live import LiveRequest, LiveRun
 from schedlab.studies.cloud.live_learn import Learned, Taken, learn, unit_of, walk
-from schedlab.studies.cloud.live_model import JobFacts, LivePlan, job_facts, live_replay
+from schedlab.studies.cloud.live_model import JobFacts, LivePlan, constant_totals, job_facts, live_replay
 from schedlab.studies.cloud.machine import machine_limits
 from schedlab.studies.cloud.optimize_settings import OptimizeSettings
 from schedlab.studies.cloud.replay import Replay
@@ -70,13 +70,69 @@ class Optimization:
     warnings: list[str] = field(default_factory=list)
 
 
+@dataclass(frozen=True)
+class _Prepared:
+    """What is known of a job before anything is learned: measured, fitted, and its limits frozen."""
+
+    request: LiveRequest
+    samples: list[LiveRun]
+    fit: CoreFit
+    job: JobFacts
+    plan: LivePlan
+    baseline: dict[str, Any]
+    origins: dict[str, str]
+    prediction: dict[str, Any] | None
+    resumes: bool
+
+
 def optimize(script: Path, settings: OptimizeSettings, dataset: Path | None, analyser: OfflineDataAnalyzer, folder: Path) -> Optimization:
     """Optimise the training of one script; runs, tables and the policy lie in `folder`, which is new.
 
     Raises ScriptFailed where the script fails, UserError for what cannot be.
     """
     began = time.monotonic()
-    facts, resource = script_facts(script), settings.resource.limits()
+    facts = script_facts(script)
+    ready = _prepare(script, settings, facts, dataset, analyser, folder)
+    plan, preference = ready.plan, settings.preference
+    replay = live_replay(ready.fit, ready.job, plan, preference)
+    learned = learn(replay, preference, {**settings.rl.model_dump(), "seed": settings.seed}, folder)
+    log.info("learned: objective %.4f by the model; best plan %.4f", learned.objective, learned.best)
+    job = _live_job(ready.request, settings, plan, replay, ready.job)
+    env = CloudLiveEnv(job, preference, settings.seed, None, folder / "runs" / "live")
+    live, tables = _run(env, learned, ready.resumes, settings.seed)
+    found = Optimization(
+        script=script,
+        settings=settings,
+        facts=facts,
+        resource=plan.resource,
+        epochs=plan.epochs,
+        interval=plan.interval,
+        sla=plan.sla,
+        thresholds_from=ready.origins,
+        baseline=ready.baseline,
+        baseline_table=combined([run.table for run in ready.samples]) if ready.samples else None,
+        fit=ready.fit,
+        job=ready.job,
+        replay=replay,
+        start=plan.start,
+        prediction=ready.prediction,
+        learned=learned,
+        live=live,
+        live_tables=tables,
+        scores=env.scores(),
+        resumes=ready.resumes,
+        cut_off=env.epoch < plan.epochs,
+        minutes=(time.monotonic() - began) / 60.0,
+        work=folder,
+    )
+    return replace(found, warnings=run_warnings(found.baseline, optimized_values(found), preference))
+
+
+def _prepare(
+    script: Path, settings: OptimizeSettings, facts: ScriptFacts, dataset: Path | None, analyser: OfflineDataAnalyzer, folder: Path
+) -> _Prepared:
+    """Measure a script shortly, fit the model, and freeze the limits."""
+    resource = settings.resource.limits()
     epochs = settings.epochs or facts.epochs or EPOCHS
     request = LiveRequest(
         script=script,
@@ -90,8 +146,7 @@ def optimize(script: Path, settings: OptimizeSettings, dataset: Path | None, ana
     )
     samples, probes = _measure(request, settings, epochs, folder / "runs")
     runs = [*(run for run in samples if len(run.table) >= PROBE_EPOCHS), *probes] or samples
-    table = combined([run.table for run in runs])
-    measured = folder / "measured.csv"
+    table, measured = combined([run.table for run in runs]), folder / "measured.csv"
     table.to_csv(measured, index=False)
     fit = fit_table(table, measured, settings.gpus_per_node)
     per_gpu = settings.batching == "per_gpu" and resource.gpu_count_max > 0
@@ -102,40 +157,8 @@ def optimize(script: Path, settings: OptimizeSettings, dataset: Path | None, ana
     plan = LivePlan(epochs, interval, start, resource, machine_limits(), settings.gpus_per_node, settings.seed)
     baseline = baseline_values(samples, epochs) if samples else _modelled(fit, job, plan, settings)
     sla, origins = frozen_limits(settings, analyser, baseline if samples else None)
-    plan = replace(plan, sla=sla)
-    replay = live_replay(fit, job, plan, settings.preference)
-    rl = {**settings.rl.model_dump(), "seed": settings.seed}
-    learned = learn(replay, settings.preference, rl, folder)
-    log.info("learned: objective %.4f by the model; best plan %.4f", learned.objective, learned.best)
     resumes = all(run.checkpoint is not None for run in (*samples, *probes))
-    env = CloudLiveEnv(_live_job(request, settings, plan, replay, job), settings.preference, settings.seed, None, folder / "runs" / "live")
-    live, tables = _run(env, learned, resumes, settings.seed)
-    found = Optimization(
-        script=script,
-        settings=settings,
-        facts=facts,
-        resource=resource,
-        epochs=epochs,
-        interval=interval,
-        sla=sla,
-        thresholds_from=origins,
-        baseline=baseline,
-        baseline_table=combined([run.table for run in samples]) if samples else None,
-        fit=fit,
-        job=job,
-        replay=replay,
-        start=start,
-        prediction=prediction,
-        learned=learned,
-        live=live,
-        live_tables=tables,
-        scores=env.scores(),
-        resumes=resumes,
-        cut_off=env.epoch < epochs,
-        minutes=(time.monotonic() - began) / 60.0,
-        work=folder,
-    )
-    return replace(found, warnings=run_warnings(found.baseline, optimized_values(found), settings.preference))
+    return _Prepared(request, samples, fit, job, replace(plan, sla=sla), baseline, origins, prediction, resumes)
 
 
 def _measure(request: LiveRequest, settings: OptimizeSettings, epochs: int, folder: Path) -> tuple[list[LiveRun], list[LiveRun]]:
@@ -175,7 +198,7 @@ def _modelled(fit: CoreFit, job: JobFacts, plan: LivePlan, settings: OptimizeSet
     most = plan.resource.most
     grid, found = replay.lattice, replay.performance
     number = grid.nearest(most)
-    time = float(replay.seconds[:, number].sum()) + job.overhead
+    time = float(constant_totals(replay)[0][number])
     return {
         **most._asdict(),
         "batch_size": job.batch,

@@ -171,7 +171,7 @@ def report_lines(values: Mapping[str, Any]) -> Iterator[str]:
             yield f"  {item}: not applicable"
             continue
         sides = " -> ".join(_side(levels[side]) for side in ("baseline", "optimized"))
-        yield f"  {item}: {limit['limit']:g} {limit['unit']} ({limit['from']}): {sides}"
+        yield f"  {item}: {limit['limit']:.4g} {limit['unit']} ({limit['from']}): {sides}"
     yield f"  fixed: {', '.join(values['sla_fixed']) or 'none'}; new: {', '.join(values['sla_newly_violated']) or 'none'}"
     yield ""
     yield "Recommendations:"

@@ -15,6 +15,7 @@ from schedlab.config.files import atomic_path
 from schedlab.studies.cloud.allocation import Allocation, describe
 from schedlab.studies.cloud.env import weights_of
 from schedlab.studies.cloud.live_learn import Taken
+from schedlab.studies.cloud.live_model import constant_totals
 from schedlab.studies.cloud.observe import MET, SEVERITY
 from schedlab.studies.cloud.oracle import objective_of_staying
 from schedlab.studies.cloud.replay import Replay
@@ -99,7 +100,7 @@ def pareto_table(replay: Replay) -> pd.DataFrame:
 
     from schedlab.studies.cloud.allocation import whole
 
-    time, cost, _ = replay.constant()
+    time, cost = constant_totals(replay)
     best = {name: int(objective_of_staying(replay, weights_of(name)).argmin()) for name in PREFERENCES}
     rows = []
     for number in undominated(time, cost):

@@ -84,7 +84,7 @@ def _services(values: Mapping[str, Any]) -> str:
         if levels is None:
             rows.append((label, "not applicable", "", ""))
             continue
-        told = f"{limit['limit']:g} {escape(limit['unit'])} ({escape(limit['from'])})"
+        told = f"{limit['limit']:.4g} {escape(limit['unit'])} ({escape(limit['from'])})"
         rows.append((label, told, _side(levels["baseline"]), _side(levels["optimized"])))
     return _table(("", "limit (from)", "baseline", "run"), rows)
 

@@ -13,6 +13,7 @@ from schedlab.config.contract import Drawing
 from schedlab.config.settings import ThemeSettings
 from schedlab.figures.save import save_as
 from schedlab.figures.theme import INK, MUTED, applied, colour, new_figure
+from schedlab.studies.cloud.live_model import constant_totals
 from schedlab.studies.cloud.optimize import Optimization, optimized_values
 from schedlab.studies.cloud.optimize_tables import undominated
 
@@ -36,7 +37,7 @@ def plots(found: Optimization) -> dict[str, str]:
 
 def _plane(found: Optimization, caption: str) -> Drawing:
     figure, axes = new_figure(height_mm=70)
-    time, cost, _ = found.replay.constant()
+    time, cost = constant_totals(found.replay)
     finite = np.isfinite(time)
     axes.plot(time[finite], cost[finite], ".", color=MUTED, markersize=3, label="constant allocations, by the model")
     front = undominated(time, cost)

@@ -1,0 +1,189 @@
+"""The model of a real job: what goes by cores is fitted, GPUs may be absent, and the sweep that measures it."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+from live_scripts import plain_script, script
+
+from schedlab.cli.main import main
+from schedlab.config.errors import UserError
+from schedlab.studies.cloud.allocation import Allocation, ResourceConfig
+from schedlab.studies.cloud.baseline import extrapolated, probe_allocations
+from schedlab.studies.cloud.env import CloudReplayEnv
+from schedlab.studies.cloud.fit_cores import core_times, fit_cores, fit_table, iteration_time, on_cpu
+from schedlab.studies.cloud.fit_report import fit_report
+from schedlab.studies.cloud.goodput import StepParameters
+from schedlab.studies.cloud.live import LiveRequest, run_script
+from schedlab.studies.cloud.live_learn import learn
+from schedlab.studies.cloud.live_model import JobFacts, LivePlan, constant_totals, job_facts, live_replay
+from schedlab.studies.cloud.live_process import available_cpus
+from schedlab.studies.cloud.oracle import best_plan, objective_of_staying
+from schedlab.studies.cloud.sla import SLAConfig
+from schedlab.studies.cloud.state import COMPONENTS
+
+CPU, GPU = on_cpu(0.004, 2e-5), StepParameters(0.02, 7e-4, 0.12, 2.6e-3, 0.03, 9e-4, 2.0)
+LIMITS = ResourceConfig(gpu_count_max=0, gpu_count_min=0, cpu_count_max=16, memory_max=32, cost_per_cpu_hour=0.1, cost_per_gb_hour=0.02)
+SLA = SLAConfig(time_max=100.0, cost_max=0.01, throughput_min=1.0)
+
+
+def training_log(
+    step: StepParameters, work: float, gpus=(0,), cores=(1, 2, 4, 8), batches=(32, 64, 128), noise: float = 0.0
+) -> pd.DataFrame:
+    """Epochs of 6400 samples as the model has them; the first of each run takes twice as long."""
+    rng, rows = np.random.default_rng(0), []
+    for gpu in gpus:
+        for core in cores:
+            for batch in batches:
+                at = pd.DataFrame({"nodes": [1], "gpus": [gpu], "cores": [core], "batch": [float(batch * max(1, gpu))]})
+                took = float(iteration_time(step, work, at)[0]) * 6400 / at["batch"][0] * float(np.exp(noise * rng.standard_normal()))
+                for epoch, factor in ((1, 2.0), (2, 1.0)):
+                    row = {"epoch": epoch, "batch_size": at["batch"][0], "gpu_count": gpu, "cpu_count": core, "epoch_time": took * factor}
+                    use = {"cpu_percent": 80.0, "memory_used_gb": 1.5, "memory_gb": 32, "model_name": "m", "data_count": 6400}
+                    busy = {f"gpu_utilization_{n}": 50.0 for n in range(gpu)}
+                    rows.append({**row, "throughput": 6400 / took / factor, **use, **busy})
+    return pd.DataFrame(rows)
+
+
+def test_a_job_on_cores_is_fitted_exactly_and_with_noise_nearly(tmp_path):
+    found = fit_table(training_log(CPU, 4e-4), tmp_path / "log.csv")
+    assert found.median_error < 0.005 and found.rows == 12
+    assert found.core_seconds == pytest.approx(4e-4, rel=0.05)
+    assert fit_table(training_log(CPU, 4e-4, noise=0.05), tmp_path / "log.csv").median_error < 0.08
+
+
+def test_with_gpus_the_work_of_cores_is_fitted_beside_their_step():
+    table = training_log(GPU, 2e-3, gpus=(1, 2, 4))
+    rows = core_times(table.assign(run=(table["epoch"].diff().fillna(1) <= 0).cumsum()))
+    found = fit_cores(rows, GPU)
+    assert found.core_seconds == pytest.approx(2e-3, rel=1e-3) and found.largest_error < 1e-3
+    with pytest.raises(UserError, match="epochs on a CPU"):
+        fit_cores(rows)
+
+
+def test_cloud_fit_reads_logs_of_a_cpu(tmp_path):
+    training_log(CPU, 4e-4).to_csv(tmp_path / "log.csv", index=False)
+    report = fit_report([tmp_path / "log.csv"])
+    assert set(report["parameters"]) == {"a_c", "b_c", "core_seconds"} and report["rows"] == 12
+    assert report["median_relative_error"] < 0.005
+
+
+def facts(**changed) -> JobFacts:
+    return JobFacts(**{"samples": 6400, "batch": 64, "per_gpu": False, "memory_used": 5.0, "overhead": 3.0, **changed})
+
+
+def plan(**changed) -> LivePlan:
+    values = {"epochs": 10, "interval": 3, "start": LIMITS.most, "resource": LIMITS, "sla": SLA, "gpus_per_node": 8, "seed": 0}
+    return LivePlan(**{**values, **changed})
+
+
+@pytest.fixture
+def fitted(tmp_path):
+    return fit_table(training_log(CPU, 4e-4), tmp_path / "log.csv")
+
+
+def test_the_layout_holds_what_the_model_says(fitted):
+    replay = live_replay(fitted, facts(), plan(), "cost")
+    assert replay.intervals == 4 and np.isfinite(replay.seconds).all()
+    grid = replay.lattice
+    number = grid.number(Allocation(0, 1, 8))
+    at = pd.DataFrame({"nodes": [1], "gpus": [0], "cores": [1], "batch": [64.0]})
+    an_epoch = float(iteration_time(fitted.step, fitted.core_seconds, at)[0]) * 100
+    assert replay.seconds[:, number].tolist() == pytest.approx([3 * an_epoch] * 3 + [an_epoch])
+    assert constant_totals(replay)[0][number] == pytest.approx(10 * an_epoch + 3.0)
+    assert not replay.fits[grid.number(Allocation(0, 1, 4))] and replay.fits[number]
+    everywhere = live_replay(fitted, facts(memory_used=100.0), plan(), "cost")
+    assert everywhere.fits.all()
+
+
+def test_an_episode_pays_for_one_start_whether_or_not_it_changes_at_once(fitted):
+    replay = live_replay(fitted, facts(), plan(interval=10), "cost")
+    times = []
+    for action in (13, 9):  # keep; fewer cores and less memory
+        env = CloudReplayEnv(replay, "cost")
+        env.reset(seed=0)
+        env.step(action)
+        times.append(env.time)
+        assert env.time == pytest.approx(constant_totals(replay)[0][env.here])
+    assert times[1] > times[0]
+
+
+def test_without_gpus_their_item_is_met_and_the_state_is_finite(fitted):
+    env = CloudReplayEnv(live_replay(fitted, facts(), plan(), "time"), "time")
+    env.reset(seed=0)
+    observation = env.step(13)[0]
+    assert env.observation_space.contains(observation) and observation[COMPONENTS.index("gpu_util_met")] == 1
+
+
+def test_what_is_learned_is_near_the_best_plan_and_changes_the_allocation(fitted, tmp_path):
+    replay = live_replay(fitted, facts(overhead=0.05), plan(), "cost")
+    rl = {"learner": "reinforce", "episodes": 3200, "params": {"hidden": 32, "learning_rate": 0.01}, "seed": 0}
+    learned = learn(replay, "cost", rl, tmp_path)
+    weights = {"cost": 0.6, "time": 0.2, "resource": 0.2}
+    start, best = replay.lattice.start, float(best_plan(replay, weights).values[0, replay.lattice.start])
+    stay = float(objective_of_staying(replay, weights)[start])
+    assert learned.best == best < stay
+    assert best - 1e-9 <= learned.objective < best + 0.35 * (stay - best)
+    assert {taken.action for taken in learned.course} != {13}
+    assert all(0 <= taken.uncertainty < 1 for taken in learned.course) and max(taken.uncertainty for taken in learned.course) > 0
+    again = learn(replay, "cost", rl, tmp_path / "again")
+    assert [taken.action for taken in again.course] == [taken.action for taken in learned.course]
+    assert [taken.uncertainty for taken in again.course] == [taken.uncertainty for taken in learned.course]
+
+
+def test_measured_use_of_cores_scales_the_models(fitted):
+    table = training_log(CPU, 4e-4, cores=(4,), batches=(64,))
+    low, high = (job_facts(table.assign(cpu_percent=use), [1.0, 3.0, 2.0], False, fitted) for use in (20.0, 40.0))
+    assert high.cpu_share == pytest.approx(2 * low.cpu_share) and low.overhead == 2.0
+    assert (low.samples, low.batch, low.memory_used) == (6400, 64, 1.5)
+
+
+def test_probes_are_where_they_tell_most():
+    machine = ResourceConfig(gpu_count_max=4, gpu_count_min=1, cpu_count_max=16, memory_max=64)
+    assert probe_allocations(machine) == [(4, 16, 64), (1, 16, 64), (2, 16, 64), (1, 1, 64), (1, 8, 64)]
+    assert probe_allocations(LIMITS) == [(0, 16, 32), (0, 1, 32), (0, 8, 32)]
+
+
+def test_a_short_run_is_extrapolated_by_its_later_epochs(tmp_path):
+    slow_first = plain_script(tmp_path, seconds="0.2 if epoch == 0 else 0.02")
+    request = LiveRequest(slow_first, Allocation(0, 1, 1), epochs=3, prices=LIMITS, seconds=60.0)
+    run = run_script(request, tmp_path / "run")
+    found, times = extrapolated(run, 10), run.table["epoch_time"].tolist()
+    assert found.time == pytest.approx(run.overhead + sum(times) + 7 * (times[1] + times[2]) / 2)
+    assert found.time_by_ratio == pytest.approx(sum(times) * 10 / 3) and found.time - run.overhead < found.time_by_ratio
+    assert found.cost == pytest.approx(found.time * 0.12 / 3600)
+    assert extrapolated(run, 2).time == pytest.approx(run.overhead + sum(times[:2]))
+
+
+def test_a_sweep_measures_a_grid_and_fits_it(tmp_path, capsys):
+    path, out = plain_script(tmp_path), tmp_path / "sweep.csv"
+    cores = ",".join(map(str, range(1, min(2, len(available_cpus())) + 1)))
+    command = ["cloud", "sweep", "--training_file", str(path), "--output", str(out), "--cores", cores, "--batches", "32,128", "--json"]
+    assert main(command) == 0
+    report, table = json.loads(capsys.readouterr().out), pd.read_csv(out)
+    settings = table[["cpu_count", "batch_size"]].drop_duplicates()
+    assert len(settings) == report["rows"] == 2 * len(cores.split(",")) and set(table["batch_size"]) == {32, 128}
+    assert set(report["parameters"]) == {"a_c", "b_c", "core_seconds"} and 0 <= report["median_relative_error"] < 1
+    assert main(["cloud", "fit", str(out), "--json"]) == 0
+    assert json.loads(capsys.readouterr().out) == report
+    assert sorted(each.name for each in tmp_path.iterdir()) == ["plain.py", "sweep-runs", "sweep.csv"]
+
+
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [(["--cores", "4096"], "--cores"), (["--gpus", "64"], "--gpus"), (["--epochs", "0"], "--epochs"), (["--memory", "0"], "--memory")],
+)
+def test_a_grid_beyond_the_machine_is_refused(tmp_path, capsys, options, told):
+    command = ["cloud", "sweep", "--training_file", str(plain_script(tmp_path)), "--output", str(tmp_path / "out.csv"), *options]
+    assert main(command) == 2
+    assert told in capsys.readouterr().err and not (tmp_path / "out.csv").exists()
+
+
+def test_a_sweep_of_a_script_that_never_ends_fails_with_status_1(tmp_path, capsys):
+    path = script(tmp_path, "import time; time.sleep(600)")
+    command = ["cloud", "sweep", "--training_file", str(path), "--output", str(tmp_path / "out.csv"), "--time_limit", "1", "--cores", "1"]
+    assert main(command) == 1
+    assert "no point of the grid could be run" in capsys.readouterr().err
