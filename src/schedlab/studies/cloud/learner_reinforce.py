@@ -1,7 +1,8 @@
 """REINFORCE on replayed training jobs, a network for each preference; episodes run side by side.
 
 The published program records log-probabilities without gradients, so that no update ever happens. Here the gradient is kept, the mean
-return of the episodes side by side from the same interval on is the baseline, and invalid actions are masked.
+return of the episodes side by side from the same interval on is the baseline, and invalid actions are masked. A share of the episodes
+explores, and the best episodes seen are imitated (see `exploration`).
 Source: R. Williams 1992; specification of the study cloud, A9, A14 (1) and B4.
 """
 
@@ -24,6 +25,7 @@ from schedlab.learning.checkpoints import load_module, module_arrays, read_check
 from schedlab.learning.reinforce import entropy
 from schedlab.learning.seeding import torch_stream, use_one_thread
 from schedlab.studies.cloud.env_vector import CloudReplayVectorEnv
+from schedlab.studies.cloud.exploration import BestEpisodes, Episodes, committed_actions
 from schedlab.studies.cloud.learner_settings import ReinforceSettings
 from schedlab.studies.cloud.problem import CloudProblem, preference_of
 
@@ -118,6 +120,7 @@ class _Run:
                 load_module(network, parent.group(name), paths.start)
         self.envs: dict[tuple[str, str], CloudReplayVectorEnv] = {}
         self.points: list[dict[str, Any]] = []
+        self.best: dict[str, BestEpisodes] = {}
         self.phase = self.update = 0
         self.optimizers = self._fresh()
         values = {"params": self.settings.model_dump(), "phases": [str(phase) for phase in spec.train_on], "seed": seed}
@@ -153,32 +156,44 @@ class _Run:
         return self.envs[scenario, preference]
 
     def _step(self, phase: int, scenario: str, preference: str, left: float) -> None:
-        """One gradient step of one preference; `left`: share of the phase that is left."""
+        """One gradient step of one preference, and those of imitation; `left`: share of the phase that is left."""
         names = ("phase", phase, "update", self.update, preference)
-        network, optimizer = self.networks[preference], self.optimizers[preference]
-        seen, masks, actions, rewards = sample_episodes(self._env(scenario, preference), network, derive_seed(self.seed, *names))
-        returns = discounted(rewards, self.settings.gamma)
-        advantages = returns - returns.mean(axis=1, keepdims=True)
-        scale = float(np.sqrt(np.mean(advantages**2)))
-        advantages = torch.from_numpy((advantages / scale if scale > 0 else advantages).astype(np.float32))
-        logs = masked_logs(network(torch.from_numpy(seen)), torch.from_numpy(masks))
-        chosen = logs.gather(-1, torch.from_numpy(actions)[..., None])[..., 0]
-        loss = -(chosen * advantages).mean() - self.settings.entropy * left * entropy(logs).mean()
-        optimizer.zero_grad()
-        loss.backward()
-        optimizer.learning_rate = self.settings.learning_rate * left
-        optimizer.step()
-        if self.update % self.settings.record_every == 0:
-            episode = (self.update + 1) * self.settings.episodes_per_update
+        settings, network, optimizer = self.settings, self.networks[preference], self.optimizers[preference]
+        committed = round(settings.committed * settings.episodes_per_update)
+        seen = sample_episodes(self._env(scenario, preference), network, derive_seed(self.seed, *names), committed, settings.gamma)
+        own = seen.take(slice(committed, None))
+        baseline = own.returns.mean(axis=1, keepdims=True)
+        scale = float(np.sqrt(np.mean((own.returns - baseline) ** 2))) or 1.0
+        logs = masked_logs(network(torch.from_numpy(own.observations)), torch.from_numpy(own.masks))
+        advantages = torch.from_numpy(((own.returns - baseline) / scale).astype(np.float32))
+        loss = -(_chosen(logs, own.actions) * advantages).mean() - settings.entropy * left * entropy(logs).mean()
+        optimizer.learning_rate = settings.learning_rate * left
+        _descend(optimizer, loss)
+        if settings.imitated and settings.imitations:
+            self._best(scenario, preference).add(seen)
+            self._imitate(self._best(scenario, preference).kept, baseline, scale, network, optimizer)
+        if self.update % settings.record_every == 0:
+            episode = (self.update + 1) * settings.episodes_per_update
             place = {"step": episode, "episode": episode, "update": self.update + 1, "phase": phase, "scenario": scenario}
-            objective = float(-rewards.sum(axis=0).mean())
-            self.points.append({"metric": f"objective {preference}", "value": objective, **place})
+            self.points.append({"metric": f"objective {preference}", "value": float(-own.returns[0].mean()), **place})
+
+    def _imitate(self, best: Episodes, baseline: np.ndarray, scale: float, network: nn.Sequential, optimizer: Adam) -> None:
+        """Raise the chances of the best episodes' actions where these episodes get more from there on than the policy's own do."""
+        seen, masks = torch.from_numpy(best.observations), torch.from_numpy(best.masks)
+        gains = torch.from_numpy(np.clip((best.returns - baseline) / scale, 0.0, 1.0).astype(np.float32))
+        for _ in range(self.settings.imitations):
+            _descend(optimizer, -(_chosen(masked_logs(network(seen), masks), best.actions) * gains).mean())
+
+    def _best(self, scenario: str, preference: str) -> BestEpisodes:
+        return self.best.setdefault(f"{scenario} {preference}", BestEpisodes(self.settings.imitated))
 
     def _save(self) -> None:
         meta = {"kind": PROGRESS, "digest": self.digest, "phase": self.phase, "update": self.update, "points": self.points}
         arrays = self.arrays()
         for name, optimizer in self.optimizers.items():
             arrays |= {f"optimizer {name}/{key}": array for key, array in optimizer.arrays().items()}
+        for name, best in self.best.items():
+            arrays |= {f"best {name}/{key}": array for key, array in best.kept.arrays().items()}
         write_checkpoint(self.progress, meta, arrays)
 
     def _resume(self) -> None:
@@ -187,15 +202,19 @@ class _Run:
             for name, network in self.networks.items():
                 load_module(network, kept.group(name), self.progress)
                 self.optimizers[name].load(kept.group(f"optimizer {name}"))
+            for name in {key.split("/")[0].removeprefix("best ") for key in kept.arrays if key.startswith("best ")}:
+                self.best[name] = BestEpisodes(self.settings.imitated)
+                self.best[name].load(kept.group(f"best {name}"))
             self.phase, self.update, self.points = kept.meta["phase"], kept.meta["update"], list(kept.meta["points"])
 
 
-def sample_episodes(env: CloudReplayVectorEnv, network: nn.Sequential, seed: int) -> tuple[np.ndarray, ...]:
-    """Run episodes side by side by sampled valid actions; the same ones for the same seed and parameters.
+def sample_episodes(env: CloudReplayVectorEnv, network: nn.Sequential, seed: int, committed: int = 0, gamma: float = 1.0) -> Episodes:
+    """Run episodes side by side by sampled valid actions, the first `committed` ones by exploration.committed_actions.
 
-    Returns observations (E, N, size), masks (E, N, actions), actions (E, N) and rewards (E, N) of E intervals and N episodes.
+    The same ones for the same seed and parameters. Returns are discounted by gamma.
     """
-    rng = generator(seed, "actions")
+    rng, grid = generator(seed, "actions"), env.replay.lattice
+    targets = generator(seed, "targets").integers(len(grid), size=committed)
     observation, _ = env.reset(seed=derive_seed(seed, "episodes") % 2**31)
     kept: tuple[list[np.ndarray], ...] = ([], [], [], [])
     for _ in range(env.replay.intervals):
@@ -204,11 +223,27 @@ def sample_episodes(env: CloudReplayVectorEnv, network: nn.Sequential, seed: int
             chances = masked_logs(network(torch.from_numpy(observation)), torch.from_numpy(mask)).double().exp().numpy()
         drawn = rng.random((env.num_envs, 1)) * chances.sum(axis=1, keepdims=True)
         actions = (drawn < chances.cumsum(axis=1)).argmax(axis=1)
+        if committed:
+            here = env.here[:committed]
+            straight = committed_actions(grid, here, targets, env.replay.allowed[here])
+            actions[:committed] = np.searchsorted(env.actions, straight)
         for values, value in zip(kept[:3], (observation, mask, actions), strict=True):
             values.append(value)
         observation, rewards, *_ = env.step(actions)
         kept[3].append(rewards)
-    return tuple(np.stack(values) for values in kept)
+    observations, masks, actions, rewards = (np.stack(values) for values in kept)
+    return Episodes(observations, masks, actions, discounted(rewards, gamma))
+
+
+def _chosen(logs: torch.Tensor, actions: np.ndarray) -> torch.Tensor:
+    """The log-probabilities of the actions taken."""
+    return logs.gather(-1, torch.from_numpy(actions)[..., None])[..., 0]
+
+
+def _descend(optimizer: Adam, loss: torch.Tensor) -> None:
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
 
 
 def discounted(rewards: np.ndarray, gamma: float) -> np.ndarray:

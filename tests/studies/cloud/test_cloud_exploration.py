@@ -1,0 +1,42 @@
+"""Committed episodes go straight to their targets without running out of memory; the best episodes are kept, each once."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from schedlab.studies.cloud.allocation import KEEP
+from schedlab.studies.cloud.example import example_replay
+from schedlab.studies.cloud.exploration import BestEpisodes, Episodes, committed_actions
+
+
+def test_committed_episodes_reach_every_allocation_that_fits_and_stay():
+    replay = example_replay()
+    grid, targets = replay.lattice, np.arange(len(replay.lattice))
+    here = np.full(len(grid), grid.start)
+    for _ in range(20):
+        actions = committed_actions(grid, here, targets, replay.allowed[here])
+        assert replay.allowed[here, actions].all()
+        here = grid.following[here, actions]
+    assert (here == targets)[replay.fits].all() and not (here == targets)[~replay.fits].any()
+    assert (committed_actions(grid, targets, targets, replay.allowed) == KEEP).all()
+
+
+def episodes(*courses: tuple[float, list[int]]) -> Episodes:
+    """Episodes of two intervals with the given first returns and actions."""
+    returns = np.array([[first, 0.0] for first, _ in courses]).T
+    actions = np.array([course for _, course in courses]).T
+    seen = np.repeat(returns[..., None], 3, axis=-1)
+    return Episodes(seen, seen > 0, actions, returns)
+
+
+def test_the_best_episodes_are_kept_once_and_older_ones_first():
+    best = BestEpisodes(2)
+    best.add(episodes((-3.0, [1, 1]), (-1.0, [2, 2]), (-1.0, [2, 2]), (-2.0, [3, 3])))
+    assert best.kept.actions.T.tolist() == [[2, 2], [3, 3]]
+    best.add(episodes((-2.0, [4, 4]), (-5.0, [5, 5])))
+    assert best.kept.returns[0].tolist() == [-1.0, -2.0]
+    best.add(episodes((-0.5, [6, 6])))
+    assert best.kept.actions.T.tolist() == [[6, 6], [2, 2]]
+    other = BestEpisodes(2)
+    other.load(best.kept.arrays())
+    assert other.kept.observations.tobytes() == best.kept.observations.tobytes()
