@@ -42,6 +42,11 @@ class DistributionSettings(Settings):
         doc="how the skew normal is scaled: by quantiles of its law, or by the extremes of a sample of 50,000 draws or more, as published, "
         "so that it differs from seed to seed",
     )
+    extremes: tuple[float, float] | None = setting(
+        None,
+        doc="smallest and largest value of a sample of the skew normal (location 0, scale 1) that the shape `exact` is scaled by, instead of "
+        "quantiles of its law",
+    )
     below_low: Literal["low", "redraw"] = setting(
         "low",
         doc="what becomes of values up to `low` (skew_normal): `low` itself, as published, or drawn anew evenly between `low` and `high`",
@@ -60,11 +65,14 @@ class DistributionSettings(Settings):
         given = {key for key in ("value", "low", "high", "skewness") if getattr(self, key) is not None}
         given |= {"probabilities"} if self.probabilities else set()
         given |= {"choices"} if self.choices else set()
+        given |= {"extremes"} if self.extremes and self.kind != "skew_normal" else set()
         own = {"pmf": {"probabilities"}, "one_of": {"choices"}}.get(self.kind, set(needed))
         if given != own:
             raise ValueError(f"the kind {self.kind} has {', '.join(sorted(own))} and not {', '.join(sorted(given - own)) or 'nothing'}")
         if self.low is not None and self.high is not None:
             _check_grid(self.low, self.high, self.decimals, self.kind)
+        if self.extremes and (self.shape == "drawn" or not self.extremes[0] < self.extremes[1]):
+            raise ValueError("extremes that rise, and the shape exact: a drawn sample brings its own")
         if self.kind == "pmf":
             _check_sum(list(self.probabilities.values()), 0.0 if self.exact_sum else TOLERANCE)
         if any(choice.kind == "one_of" for choice in self.choices):
@@ -162,10 +170,11 @@ def _distribution(settings: DistributionSettings, rng: np.random.Generator) -> D
 def expected_shares(settings: DistributionSettings, draws: int) -> tuple[np.ndarray, np.ndarray]:
     """Return what `scaled_skew_normal` gives on average: shares float64[bins] and edges float64[bins + 1] of bins from low to high.
 
-    The extremes of a sample are those quantiles of the law that leave half a draw outside.
+    The extremes of a sample are given, or those quantiles of the law that leave half a draw outside.
     """
     grid = np.linspace(-12.0, 12.0, 240_001)
-    least, most = np.interp([0.5 / draws, 1 - 0.5 / draws], skew_normal_cdf(grid, settings.skewness), grid)
+    quantiles = np.interp([0.5 / draws, 1 - 0.5 / draws], skew_normal_cdf(grid, settings.skewness), grid)
+    least, most = settings.extremes or quantiles
     edges = np.linspace(settings.low, settings.high, BINS + 1)
     below = skew_normal_cdf(least + edges / settings.high * (most - least), settings.skewness)
     shares = np.diff(below)

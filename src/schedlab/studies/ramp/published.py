@@ -13,15 +13,16 @@ from schedlab.studies.ramp.legacy import REFERENCE
 from schedlab.studies.ramp.settings import RampScenario
 
 
-def _skewed(skewness: float) -> dict[str, Any]:
-    return {"kind": "skew_normal", "skewness": skewness, "low": 0.1, "high": 1.0, "decimals": 2, "shape": "drawn"}
+def _skewed(skewness: float, *extremes: float) -> dict[str, Any]:
+    return {"kind": "skew_normal", "skewness": skewness, "low": 0.1, "high": 1.0, "decimals": 2, "extremes": list(extremes)}
 
 
+# The published sample is not known but by its mean and deviation; these extremes give both (test_ramp_distributions.py).
 BETAS: dict[str, dict[str, Any]] = {
     "A": {"kind": "uniform", "low": 0.1, "high": 1.0, "decimals": 2},
-    "B": _skewed(5.0),
-    "C": _skewed(0.0),
-    "D": _skewed(-5.0),
+    "B": _skewed(5.0, -0.6813, 4.4868),
+    "C": _skewed(0.0, -4.2409, 4.8493),
+    "D": _skewed(-5.0, -4.9345, 0.7801),
 }
 
 
