@@ -8,7 +8,7 @@ from schedlab.config.schema import validate
 from schedlab.config.seeds import generator
 from schedlab.studies.ramp.cluster import RunningJob
 from schedlab.studies.ramp.fast import draw_futures, episode_arrivals, fast_tables, fixed_table
-from schedlab.studies.ramp.fast_kernel import REJECT, Rollouts, Situation, play_actions, play_table, rollout_returns
+from schedlab.studies.ramp.fast_kernel import REJECT, Rollouts, Situation, mount, play_actions, play_table, rollout_returns, table_action
 from schedlab.studies.ramp.graph_files import read_graphs
 from schedlab.studies.ramp.graphs import find_graphs
 from schedlab.studies.ramp.published import BETAS
@@ -88,6 +88,30 @@ def test_rollouts_know_that_a_full_cluster_only_rejects_and_that_all_actions_sha
     assert (found[:-1] >= 1).all()
     assert found[-1] >= found[:-1].min() - 1
     assert (empty == 0).all()
+
+
+@pytest.mark.parametrize("time", [0.0, 3000.0, END - 8000.0])
+def test_rollouts_play_as_the_table_decides_and_mounts(simulation, tables, time):
+    """The loop of rollouts is written out for speed; here each decision is that of table_action, each job that of mount."""
+    tables = tables._replace(cut_off=True)
+    draws = generator(2, "rollouts")
+    futures, starts, every = draw_futures(simulation, tables, draws, 100), np.arange(0, 80, 5), (1 << len(tables.actions)) - 1
+    choice = draws.integers(-1, len(tables.actions), size=(len(tables.sequential), len(tables.actions) + 1))
+    ends = np.repeat(time + draws.integers(-2, 9, size=8) * 1000.0, tables.servers // 8)
+    found = np.zeros(len(tables.actions) + 1)
+    rollout_returns(tables, Rollouts(choice, futures, 20), Situation(ends, time, END, 0, every), starts, found)
+    for action in np.flatnonzero(np.isfinite(found)).tolist():
+        total = 0.0
+        for start in starts.tolist():
+            after, clock = ends.copy(), time
+            total += mount(tables, after, time, END, 0, action) if action < len(tables.actions) else 0.0
+            for job in range(start, start + 20):
+                clock += futures.gaps[job]
+                graph = futures.graphs[job]
+                chosen = table_action(tables, choice, after, clock, graph, futures.meets[job]) if clock < END else REJECT
+                total += mount(tables, after, clock, END, graph, chosen) if chosen != REJECT else 0.0
+        assert found[action] == pytest.approx(total / len(starts))
+    assert len(set(found[np.isfinite(found)].tolist())) > 1
 
 
 @pytest.mark.parametrize(
