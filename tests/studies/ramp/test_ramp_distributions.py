@@ -68,7 +68,7 @@ def test_drawn_skew_normals_have_the_moments_of_the_specification(skewness: floa
 
 @SKEWNESS
 def test_the_published_scenarios_have_the_published_moments(skewness: float, mean: float, std: float) -> None:
-    """Samples of 50,000 scatter: the share of betas of D up to a half alone is between 0.04 and 0.13, and with it what fixed degrees block."""
+    """Samples of 50,000 scatter: the share of betas of D up to a half is between 0.04 and 0.13, and with it what fixed degrees block."""
     beta = {5: "B", 0: "C", -5: "D"}[skewness]
     (found,) = alternatives(validate(DistributionSettings, BETAS[beta]), generator(0, "test"))
     assert (found.mean, found.std) == (pytest.approx(mean, abs=1e-4), pytest.approx(std, abs=1e-4))

@@ -9,9 +9,9 @@ from schedlab.config.contract import LearnPaths, Phase, PolicySpec
 from schedlab.config.errors import UserError
 from schedlab.config.schema import validate
 from schedlab.studies.ramp.afterstate import collect, make_outlook
-from schedlab.studies.ramp.afterstate_kernel import afterstates, count_bits, summary_size
+from schedlab.studies.ramp.afterstate_kernel import afterstates, best_linear, count_bits, play_linear, summary_size
 from schedlab.studies.ramp.fast import draw_futures, episode_arrivals, fixed_table
-from schedlab.studies.ramp.fast_kernel import Rollouts, Situation
+from schedlab.studies.ramp.fast_kernel import REJECT, Rollouts, Situation, occupy
 from schedlab.studies.ramp.graph_files import read_graphs
 from schedlab.studies.ramp.graphs import find_graphs
 from schedlab.studies.ramp.learner_afterstate import AfterstateLearner, Training
@@ -134,6 +134,25 @@ def test_features_say_what_is_free_and_when(problem):
     assert rows[-1, size - 5 : size].tolist() == [0.5, 0.5, 1.0, 1.0, 1.0]  # quarters, then time to the end
     assert rows[-1, size:].max() == pytest.approx(2.5 / 48)
     assert [count_bits(np.uint64(mask)) for mask in (0, 1, 2**32 - 1, 2**64 - 1)] == [0, 1, 32, 64]
+
+
+def test_whole_episodes_of_linear_values_decide_as_single_decisions_do(problem):
+    """play_linear adds up scores offset by offset; here each decision is made of the features of all its afterstates."""
+    (tables, outlook), random = problem.fast, np.random.default_rng(0)
+    arrivals = episode_arrivals(problem.simulation, tables, 2)
+    rows, own = np.zeros((len(tables.actions) + 1, summary_size(outlook))), np.empty(len(tables.actions) + 1)
+    masks, found = np.empty(len(tables.actions) + 1, np.uint64), []
+    for spread in (0.0, 0.1, 0.5, 2.0):
+        weights, ends, accepted = spread * random.normal(size=summary_size(outlook)), np.zeros(tables.servers), 0.0
+        for time, graph, meets in zip(*(each.tolist() for each in arrivals), strict=True):
+            afterstates(tables, outlook, Situation(ends, time, END, graph, meets), rows, own, masks)
+            action = best_linear(weights, rows, own)
+            if action != REJECT:
+                occupy(ends, masks[action], time + tables.durations[graph, action])
+                accepted += own[action]
+        assert play_linear(tables, outlook, arrivals, END, weights) == accepted
+        found.append(accepted)
+    assert len(set(found)) > 2
 
 
 def test_returns_of_an_episode_are_those_of_decisions_with_a_choice(problem):

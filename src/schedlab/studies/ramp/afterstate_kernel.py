@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 
 from schedlab.config.compiled import compiled
-from schedlab.studies.ramp.fast_kernel import REJECT, Arrivals, Situation, Tables, counts, first_free, occupy, servers_for, taken_at
+from schedlab.studies.ramp.fast_kernel import DUE, REJECT, Arrivals, Situation, Tables, counts, first_free, occupy, servers_for, taken_at
 
 LOOKS = 4  # offsets at which single degrees are looked at
 
@@ -185,19 +185,91 @@ def best_by_network(network: Network, rows: np.ndarray, own: np.ndarray) -> int:
 
 @compiled
 def play_linear(tables: Tables, outlook: Outlook, arrivals: Arrivals, stop: float, weights: np.ndarray) -> float:
-    """Return the accepted jobs of an episode under a linear V, float64[F]."""
-    count, ends = len(tables.actions), np.zeros(tables.servers)
-    rows, own = np.empty((count + 1, len(weights))), np.empty(count + 1)
-    masks = np.empty(count + 1, np.uint64)
+    """Return the accepted jobs of an episode under a linear V, float64[F].
+
+    It decides as best_linear does on what `afterstates` writes, but adds up scores offset by offset: what a decision changes ends with the
+    job, and a degree that has a free block keeps it at later offsets. Arrays have names of their own, as in fast_kernel.played_on.
+    """
+    parts, first, masks, durations, cut_off = tables.parts, tables.first, tables.masks, tables.durations, tables.cut_off
+    times, graphs, limits = arrivals.times, arrivals.graphs, arrivals.meets
+    offsets, degrees, quarters = outlook.offsets, outlook.degrees, outlook.quarters
+    count, most, size, kinds = len(tables.actions), parts.shape[2], len(outlook.offsets), len(outlook.degrees)
+    of_blocks = weights[size : size + LOOKS * kinds].copy().reshape(LOOKS, kinds)
+    of_quarters = np.zeros(size)
+    of_quarters[outlook.at] = weights[size + LOOKS * kinds : len(weights) - 1] / max(len(quarters), 1)
+    taken_then, shared = np.empty(size, np.uint64), np.empty(size)  # at each offset: servers held, and their score, without the new job
+    seen, own = np.empty((LOOKS, kinds), np.int64), np.empty(kinds, np.int64)  # a free block of each degree, -1 for none
+    until, held, running = np.empty(tables.servers + 1), np.empty(tables.servers + 1, np.uint64), 0
     accepted = 0.0
-    for job in range(len(arrivals.times)):
-        time, graph = arrivals.times[job], arrivals.graphs[job]
-        now = Situation(ends, time, stop, graph, arrivals.meets[job])
-        afterstates(tables, outlook, now, rows, own, masks)
-        action = best_linear(weights, rows, own)
-        if action != REJECT:
-            occupy(ends, masks[action], time + tables.durations[graph, action])
-            accepted += own[action]
+    for job in range(len(times)):
+        clock, graph, meets = times[job], graphs[job], limits[job]
+        taken, place = np.uint64(0), 0
+        taken_then[:] = taken
+        while place < running:
+            left = until[place] - clock
+            if left <= DUE:
+                running -= 1
+                until[place], held[place] = until[running], held[running]
+                continue
+            taken |= held[place]
+            number = 0
+            while number < size and left > offsets[number] + DUE:
+                taken_then[number] |= held[place]
+                number += 1
+            place += 1
+        best, chosen, chosen_mask = -np.inf, REJECT, np.uint64(0)
+        for action in range(count, -1, -1):  # rejecting, then rising preference among equals
+            mask, lasts, score = np.uint64(0), 0.0, 0.0
+            if action < count:
+                if not meets >> action & 1:
+                    continue
+                for part in range(most):
+                    degree = parts[graph, action, part]
+                    if degree < 0:
+                        break
+                    block, last = first[degree], first[degree + 1]
+                    while block < last and masks[block] & taken:
+                        block += 1
+                    if block == last:
+                        mask = np.uint64(0)
+                        break
+                    mask |= masks[block]
+                if not mask:
+                    continue
+                lasts = durations[graph, action]
+                score = 0.0 if cut_off and clock + lasts > stop + DUE else 1.0
+            for number in range(size):
+                if mask and lasts <= offsets[number] + DUE:
+                    score += shared[number]
+                    continue
+                busy = taken_then[number] | mask
+                here = weights[number] * (1.0 - count_bits(busy) / tables.servers)
+                if number < LOOKS:
+                    for kind in range(kinds):
+                        if mask and (seen[number, kind] < 0 or not masks[seen[number, kind]] & busy):
+                            own[kind] = seen[number, kind]
+                        elif number == 0 or own[kind] < 0:
+                            block, last = first[degrees[kind]], first[degrees[kind] + 1]
+                            while block < last and masks[block] & busy:
+                                block += 1
+                            own[kind] = block if block < last else -1
+                        if not mask:
+                            seen[number, kind] = own[kind]
+                        if own[kind] >= 0:
+                            here += of_blocks[number, kind]
+                if of_quarters[number] != 0.0:
+                    for quarter in quarters:
+                        if not quarter & busy:
+                            here += of_quarters[number]
+                if not mask:
+                    shared[number] = here
+                score += here
+            if score >= best and (mask or chosen == REJECT):
+                best, chosen, chosen_mask = score, action if mask else REJECT, mask
+        if chosen_mask:
+            until[running], held[running] = clock + durations[graph, chosen], chosen_mask
+            accepted += 0.0 if cut_off and until[running] > stop + DUE else 1.0
+            running += 1
     return accepted
 
 

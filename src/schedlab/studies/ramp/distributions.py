@@ -44,8 +44,8 @@ class DistributionSettings(Settings):
     )
     extremes: tuple[float, float] | None = setting(
         None,
-        doc="smallest and largest value of a sample of the skew normal (location 0, scale 1) that the shape `exact` is scaled by, instead of "
-        "quantiles of its law",
+        doc="smallest and largest value of a sample of the skew normal (location 0, scale 1) that the shape `exact` is scaled by, in place "
+        "of quantiles of its law",
     )
     below_low: Literal["low", "redraw"] = setting(
         "low",

@@ -172,19 +172,6 @@ def table_action(tables: Tables, choice: np.ndarray, ends: np.ndarray, time: flo
 
 
 @compiled
-def play_table(tables: Tables, arrivals: Arrivals, stop: float, choice: np.ndarray) -> float:
-    """Return the accepted jobs of an episode under a table, int64[graphs, A + 1] of actions or REJECT."""
-    ends = np.zeros(tables.servers)
-    accepted = 0.0
-    for job in range(len(arrivals.times)):
-        time, graph = arrivals.times[job], arrivals.graphs[job]
-        action = table_action(tables, choice, ends, time, graph, arrivals.meets[job])
-        if action != REJECT:
-            accepted += mount(tables, ends, time, stop, graph, action)
-    return accepted
-
-
-@compiled
 def running_jobs(ends: np.ndarray, time: float, until: np.ndarray, held: np.ndarray) -> int:
     """Write when servers that are taken become free (float64[servers + 1], s) and which these are (uint64 likewise); return how many."""
     number = 0
@@ -206,8 +193,8 @@ def played_on(
 ) -> int:
     """Return the accepted jobs after now, of all samples together, from running jobs (as running_jobs writes them) on.
 
-    It decides as table_action and mounts as mount do. They are written out here, with every array in a name of its own: learning spends most
-    of its time in this loop, and calls that hand on tuples of arrays made it eight times slower.
+    It decides as table_action and mounts as mount do. They are written out here, with every array in a name of its own: learning spends
+    most of its time in this loop, and calls that hand on tuples of arrays made it eight times slower.
     """
     choice, jobs = rollouts.choice, rollouts.jobs
     gaps, graphs, limits = rollouts.futures.gaps, rollouts.futures.graphs, rollouts.futures.meets
@@ -256,6 +243,16 @@ def played_on(
                 running += 1
                 taken |= mask
     return total
+
+
+@compiled
+def play_table(tables: Tables, arrivals: Arrivals, stop: float, choice: np.ndarray) -> float:
+    """Return the accepted jobs of an episode under a table, int64[graphs, A + 1] of actions or REJECT; the first job arrives at time 0."""
+    gaps = arrivals.times.copy()
+    gaps[1:] -= arrivals.times[:-1]
+    rollouts = Rollouts(choice, Futures(gaps, arrivals.graphs, arrivals.meets), len(gaps))
+    until, held = np.empty(tables.servers + 1), np.zeros(tables.servers + 1, np.uint64)
+    return float(played_on(tables, rollouts, 0.0, stop, until, held, 0, np.zeros(1, np.int64)))
 
 
 @compiled
