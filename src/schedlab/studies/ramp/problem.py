@@ -16,6 +16,7 @@ from schedlab.config.seeds import derive_seed, generator
 from schedlab.studies.ramp.cluster import Cluster
 from schedlab.studies.ramp.graph import ForwardGraph
 from schedlab.studies.ramp.job_tables import job_table
+from schedlab.studies.ramp.lp_bound import LpBound
 from schedlab.studies.ramp.rules import RULES, Decision, Rule, capped, fixed
 from schedlab.studies.ramp.settings import LARGEST_DEGREE, RampScenario
 from schedlab.studies.ramp.simulation import Simulation
@@ -89,8 +90,14 @@ def _fixed(params: Mapping[str, Any], problem: Any, seed: int) -> RulePolicy:
     return RulePolicy(fixed(validate(FixedSettings, params).degree), seed)
 
 
+def _bound(params: Mapping[str, Any], problem: Any, seed: int) -> LpBound:
+    del seed
+    validate(NoSettings, params)
+    return LpBound(problem)
+
+
 RULE_MAKERS: dict[str, RuleMaker] = {name: partial(_plain_rule, name) for name in RULES if name != "sip_ml" and "fixed_" not in name}
-RULE_MAKERS |= {"sip_ml": _capped, "fixed": _fixed}
+RULE_MAKERS |= {"sip_ml": _capped, "fixed": _fixed, "lp_bound": _bound}
 RULE_SETTINGS: dict[str, type[Settings]] = {"sip_ml": CapSettings, "fixed": FixedSettings}
 
 
@@ -127,12 +134,14 @@ class RampProblem:
         simulation = Simulation(self.scenario, self.graphs)
         return RampEnv(simulation, seed=seed, fixed_episode=None if unit.split == "train" else unit.seed)
 
-    def rollout(self, policy: Policy, unit: Unit) -> Outcome:
+    def rollout(self, policy: Policy | LpBound, unit: Unit) -> Outcome:
         """Run an episode under a policy and score it. A measure without a denominator is left out.
 
-        A ClusterPolicy gets the simulation and the mask, another policy the observation (Simulation.observation) and the mask. Raises
-        UserError for an action that is not valid.
+        A ClusterPolicy gets the simulation and the mask, another policy the observation (Simulation.observation) and the mask. LpBound
+        plays nothing and has a single score. Raises UserError for an action that is not valid.
         """
+        if isinstance(policy, LpBound):
+            return Outcome(policy.scores(unit))
         policy.reset(unit)
         simulation = self.simulation
         simulation.reset(unit.seed)
