@@ -60,6 +60,12 @@ def test_rules_are_scored_by_every_metric(problem, name):
     table = outcome.details["jobs"]
     assert (table["cause"] != "").sum() == pytest.approx(outcome.scores["blocking_rate"] * 31)
     assert table.loc[table["cause"] == "", "jct"].notna().all()
+    placed = table[table["cause"].isin(["", "max_acceptable_jct_exceeded"])]
+    assert (placed["duration"] >= placed[["communication", "computation"]].max(axis=1) - 1e-9).all()
+    assert (placed["duration"] <= placed["communication"] + placed["computation"] + 1e-9).all()
+    assert ((table["action"] == 0) == (table["cause"] == "rejected_by_agent")).all()
+    assert (table.loc[table["choices"] == 0, "action"] == 0).all()
+    assert table.loc[table["cause"] == "op_placement", "duration"].isna().all()
     again = problem.rollout(policy, unit)
     assert again.scores == outcome.scores
 

@@ -172,7 +172,7 @@ class Cluster:
         running = replace(self._running(job, decision, timing, lookahead), links=links)
         self.outcome = running
         if running.duration > job.time_limit:
-            self._block(job, TOO_SLOW)
+            self._block(job, TOO_SLOW, running)
             return
         self.taken |= mask
         self._jobs_on_link.update(links)
@@ -206,8 +206,8 @@ class Cluster:
         rates = (*rates, timing.workers, timing.channels)
         return RunningJob(job, plan, timing, lookahead, self.time, duration, communication, computation, utilisation, rates)
 
-    def _block(self, job: Job, cause: str) -> None:
-        blocked = BlockedJob(job, cause, self.time)
+    def _block(self, job: Job, cause: str, running: RunningJob | None = None) -> None:
+        blocked = BlockedJob(job, cause, self.time, running)
         self.record.blocked.append(blocked)
         if cause not in (QUEUE_FULL, CUT_OFF):
             self.outcome = blocked
@@ -228,7 +228,7 @@ class Cluster:
             self._arrive()
         if self.done and self.running and self.legacy.running_jobs_blocked:
             for running in self.running:
-                self._block(running.job, CUT_OFF)
+                self._block(running.job, CUT_OFF, running)
             self.running, self._left, self.taken = [], [], 0
 
     def _complete(self) -> None:

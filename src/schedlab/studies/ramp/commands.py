@@ -73,10 +73,10 @@ def episode(arguments: argparse.Namespace) -> dict[str, Any]:
     scenario = published_scenario(arguments.beta, arguments.compat, jobs=jobs, episodes={"end": arguments.end})
     simulation = Simulation(scenario, read_graphs(folder))
     found = run_episode(simulation, rule, arguments.seed)
-    for path, table in ((arguments.steps, step_table), (arguments.jobs, job_table)):
-        if path is not None:
-            write_table(path, table(simulation.cluster))
-            log.info("wrote %s", path)
+    if arguments.steps is not None:
+        write_table(arguments.steps, step_table(simulation.cluster))
+    if arguments.jobs is not None:
+        write_table(arguments.jobs, job_table(simulation.cluster, simulation.decided))
     return {"policy": arguments.policy, "beta": arguments.beta, "seed": arguments.seed, "graphs": str(folder)} | found
 
 

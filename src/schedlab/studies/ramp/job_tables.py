@@ -2,34 +2,31 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import pandas as pd
 
-from schedlab.studies.ramp.cluster import Cluster
+from schedlab.studies.ramp.cluster import Cluster, RunningJob
 from schedlab.studies.ramp.jobs import Job
 
 
-def job_table(cluster: Cluster) -> pd.DataFrame:
+def job_table(cluster: Cluster, decided: Mapping[int, tuple[int, int]]) -> pd.DataFrame:
     """Return a row for each job that ended: what it was, what became of it (cause empty: completed), and how it ran.
 
-    Columns: job, model, beta, cause, time (s, of the end), ops, deps, memory, dep_size (bytes), sequential_jct (s), and for completed
-    jobs jct (s), speedup, degree, workers, else missing.
+    decided  job index -> degree that was chosen, and number of valid degrees to choose from (0: it could only be rejected)
+    Columns: job, model, beta, cause, time (s, of the end), ops, deps, memory, dep_size (bytes), sequential_jct (s), action, choices. For
+    jobs that were placed, those that would have taken too long among them, duration, communication, computation (s, over all training
+    steps), degree, workers; for completed jobs jct (s), speedup. Else missing.
     """
-    rows = [_described(blocked.job) | {"cause": blocked.cause, "time": blocked.time} for blocked in cluster.record.blocked]
+    rows = [
+        _described(blocked.job, decided) | _placed(blocked.running) | {"cause": blocked.cause, "time": blocked.time}
+        for blocked in cluster.record.blocked
+    ]
     for done in cluster.record.completed:
-        running = done.running
-        rows.append(
-            _described(running.job)
-            | {
-                "cause": "",
-                "time": done.time,
-                "jct": done.duration,
-                "speedup": running.job.sequential_time / done.duration,
-                "degree": running.plan.split.max_degree,
-                "workers": running.timing.workers,
-            }
-        )
+        job = done.running.job
+        ran = {"cause": "", "time": done.time, "jct": done.duration, "speedup": job.sequential_time / done.duration}
+        rows.append(_described(job, decided) | _placed(done.running) | ran)
     table = pd.DataFrame(rows, columns=[*JOB_COLUMNS])
     return table.astype(JOB_COLUMNS).sort_values("job", ignore_index=True)
 
@@ -45,6 +42,11 @@ JOB_COLUMNS = {
     "memory": "float64",
     "dep_size": "float64",
     "sequential_jct": "float64",
+    "action": "float64",
+    "choices": "float64",
+    "duration": "float64",
+    "communication": "float64",
+    "computation": "float64",
     "jct": "float64",
     "speedup": "float64",
     "degree": "float64",
@@ -52,8 +54,9 @@ JOB_COLUMNS = {
 }
 
 
-def _described(job: Job) -> dict[str, Any]:
+def _described(job: Job, decided: Mapping[int, tuple[int, int]]) -> dict[str, Any]:
     graph = job.graph
+    action, choices = decided.get(job.index, (None, None))
     return {
         "job": job.index,
         "model": graph.name,
@@ -63,6 +66,20 @@ def _described(job: Job) -> dict[str, Any]:
         "memory": graph.total_memory,
         "dep_size": graph.total_dep_size,
         "sequential_jct": job.sequential_time,
+        "action": action,
+        "choices": choices,
+    }
+
+
+def _placed(running: RunningJob | None) -> dict[str, Any]:
+    if running is None:
+        return {}
+    return {
+        "duration": running.duration,
+        "communication": running.communication,
+        "computation": running.computation,
+        "degree": running.plan.split.max_degree,
+        "workers": running.timing.workers,
     }
 
 

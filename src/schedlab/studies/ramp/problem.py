@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 import numpy as np
 
 from schedlab.config.contract import Metric, Outcome, Policy, RuleMaker, Split, Unit
-from schedlab.config.errors import UserError
 from schedlab.config.schema import NoSettings, Settings, setting, validate
 from schedlab.config.seeds import derive_seed, generator
 from schedlab.studies.ramp.cluster import Cluster
@@ -151,13 +150,8 @@ class RampProblem:
                 action = policy.decide(simulation, mask)
             else:
                 action = int(policy.act(simulation.observation(), mask.astype(bool)))
-            if not 0 <= action < len(mask) or not mask[action]:
-                valid = ", ".join(map(str, np.flatnonzero(mask).tolist()))
-                raise UserError(
-                    f"the policy chose {action}", where=f"{unit.id}, job {simulation.waiting.index}", expected=f"one of {valid}"
-                )
-            simulation.act(action)
-        return Outcome(_scores(simulation.cluster), details={"jobs": job_table(simulation.cluster)})
+            simulation.act(action, mask)
+        return Outcome(_scores(simulation.cluster), details={"jobs": job_table(simulation.cluster, simulation.decided)})
 
 
 def _scores(cluster: Cluster) -> dict[str, float]:

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from schedlab.config.errors import UserError
 from schedlab.config.seeds import generator
 from schedlab.studies.ramp.cluster import Cluster, ClusterLimits, JobPlan
 from schedlab.studies.ramp.generation import JobPool
@@ -49,6 +50,7 @@ class Simulation:
         self.manager = Manager(management.quantum, management.placer, management.shaper, draws, self._legal)
         no_largest = self.scenario.legacy.no_largest_cost
         self.observer = Observer(source.ranges, management.most, self.rules, self.topology.num_workers, no_largest_cost=no_largest)
+        self.decided: dict[int, tuple[int, int]] = {}  # job index -> degree, and number of valid degrees, where a mask was given
         self._to_next_job()
 
     @property
@@ -92,9 +94,18 @@ class Simulation:
         """Return how the waiting job would run at a degree, or the part that fails."""
         return self.manager.plan(self.cluster, self.cluster.queue[0], degree)
 
-    def act(self, degree: int) -> None:
-        """Decide on the waiting job and go on to the next one, or to the end."""
+    def act(self, degree: int, mask: np.ndarray | None = None) -> None:
+        """Decide on the waiting job and go on to the next one, or to the end.
+
+        mask  int16[most + 1], the valid actions, where the degree is to be held against them and written down in `decided`
+        Raises UserError for a degree that is not valid.
+        """
         job = self.cluster.queue[0]
+        if mask is not None:
+            if not 0 <= degree < len(mask) or not mask[degree]:
+                valid = ", ".join(map(str, np.flatnonzero(mask).tolist()))
+                raise UserError(f"the policy chose {degree}", where=f"job {job.index}", expected=f"one of {valid}")
+            self.decided[job.index] = degree, int(mask[1:].sum())
         self.cluster.step({job.index: self.plan(degree)} if degree else {})
         self._to_next_job()
 
@@ -108,7 +119,8 @@ def run_episode(simulation: Simulation, rule: Rule, seed: int) -> dict[str, obje
     simulation.reset(seed)
     draws = generator(seed, "ramp", "rule")
     while simulation.waiting is not None:
-        simulation.act(rule(Decision(simulation.waiting, simulation.mask(), draws)))
+        mask = simulation.mask()
+        simulation.act(rule(Decision(simulation.waiting, mask, draws)), mask)
     return simulation.cluster.statistics()
 
 

@@ -28,11 +28,12 @@ EPISODE_MEANS = (
 
 @dataclass(frozen=True)
 class BlockedJob:
-    """A job that did not complete: when it was blocked (s), and why."""
+    """A job that did not complete: when it was blocked (s), why, and how it would have run where that was found out."""
 
     job: Job
     cause: str
     time: float
+    running: RunningJob | None = None
 
 
 @dataclass(frozen=True)
