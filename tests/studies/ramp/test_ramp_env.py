@@ -26,7 +26,7 @@ def env_of(end=6e4, fixed=None, **settings):
     return RampEnv(Simulation(scenario, GRAPHS), EnvironmentSettings(**settings), fixed_episode=fixed)
 
 
-@pytest.mark.parametrize("observation", ["vector", "graph_id", "published"])
+@pytest.mark.parametrize("observation", ["vector", "graph_id", "published", "durations"])
 def test_it_passes_the_checks_of_gymnasium_and_stable_baselines(observation):
     settings = EnvironmentSettings(observation=observation, invalid="reject")
     with warnings.catch_warnings():
@@ -100,7 +100,40 @@ def test_static_graphs_are_stored_once():
     env = env_of(observation="graph_id")
     observation, _ = env.reset(seed=0)
     assert len(env.graphs) == 5
-    assert env.graphs[observation["graph"]] is env.simulation.observer.graph(env.simulation.waiting.graph)
+    assert env.graphs[observation["graph"].item()] is env.simulation.observer.graph(env.simulation.waiting.graph)
+
+
+def test_absolute_features_mean_the_same_in_every_pool():
+    scenario = published_scenario("A", compat=False, jobs={"replication": 5})
+    seen = {}
+    for count in (2, 5):
+        simulation = Simulation(scenario, GRAPHS[:count])
+        simulation.reset(0)
+        while simulation.waiting.graph.name != GRAPHS[0].name:
+            simulation.act(0)
+        for absolute in (False, True):
+            job = simulation.waiting
+            features = simulation.observer.features(job, 0, 0, absolute)
+            seen[count, absolute] = features[[0, 1, 2, 6, 7]]
+            expected = np.log1p([job.graph.num_ops, len(job.graph.edges), job.sequential_time / 0.1, job.graph.total_memory / 1e6])
+            assert np.allclose(features[[0, 1, 2, 6]], expected / 5, rtol=1e-6) == absolute
+    assert (seen[2, True] == seen[5, True]).all()
+    assert (seen[2, False] != seen[5, False]).any()
+
+
+def test_durations_tell_the_speedups_and_what_meets_the_limit():
+    env = env_of(observation="durations", scale="absolute", invalid="reject")
+    env.reset(seed=3)
+    for _ in range(6):
+        observation, job, simulation = env._observation(), env.simulation.waiting, env.simulation
+        assert env.observation_space.contains(observation)
+        speedups, meets = observation[-32:-16] * 16, observation[-16:]
+        plan = simulation.plan(4)
+        duration = job.steps * simulation.cluster.times.lookahead(plan.split, plan.placement)[1].time
+        assert speedups[3] == pytest.approx(job.sequential_time / duration, rel=1e-3)
+        assert speedups[2] == meets[2] == 0  # no block of three
+        assert meets[3] == (duration <= job.time_limit)
+        env.step(0)
 
 
 def test_actions_that_are_not_valid_are_told_or_reject():

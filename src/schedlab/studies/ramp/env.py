@@ -15,9 +15,11 @@ import numpy as np
 from schedlab.config.errors import UserError
 from schedlab.studies.ramp.cluster import RunningJob
 from schedlab.studies.ramp.environment_settings import EnvironmentSettings
+from schedlab.studies.ramp.fast_kernel import Tables
 from schedlab.studies.ramp.jobs import Job
-from schedlab.studies.ramp.observation import JOB_FEATURES, GraphFeatures
+from schedlab.studies.ramp.observation import GraphFeatures
 from schedlab.studies.ramp.simulation import Simulation
+from schedlab.studies.ramp.view import View
 
 ENVIRONMENT = "schedlab/Ramp-v0"
 THROUGHPUTS = {
@@ -31,10 +33,11 @@ class RampEnv(gym.Env[Any, int]):
     """Decide on the waiting job: action k splits its ops up to k ways, 0 rejects it; `action_masks` tells which are valid.
 
     Observation: float32 vector of 17 features and the mask, or a dictionary (`EnvironmentSettings.observation`): `features`, that vector;
-    `graph`, a number into `graphs`; or, as published, the padded graph itself. Terminated when no job waits and none will come; then the
-    last observation stands for the end. `info` tells the time (s), the job's index and whether it was `accepted`.
+    `graph`, a number into `graphs`; or, as published, the padded graph itself (view.py). Terminated when no job waits and none will come;
+    then the last observation stands for the end. `info` tells the time (s), the job's index and whether it was `accepted`.
 
     fixed_episode  seed of the only episode; None: every reset draws another
+    tables         durations for the observation `durations`, as in View
     Raises UserError for an action that is not valid, where the settings say so.
     """
 
@@ -47,40 +50,16 @@ class RampEnv(gym.Env[Any, int]):
         seed: int | None = None,
         fixed_episode: int | None = None,
         render_mode: str | None = None,
+        tables: Tables | None = None,
     ) -> None:
         self.simulation, self.settings, self.render_mode = simulation, settings or EnvironmentSettings(), render_mode
         self._seed, self._fixed = seed, fixed_episode
-        most = simulation.scenario.management.most
-        self.action_space = gym.spaces.Discrete(most + 1)
-        simulation.reset(0)
-        self.graphs: tuple[GraphFeatures, ...] = tuple(map(simulation.observer.graph, simulation.pool.graphs))
+        self.view = View(simulation, self.settings, tables)
+        self.graphs: tuple[GraphFeatures, ...] = self.view.graphs
+        self.observation_space = self.view.space
+        self.action_space = gym.spaces.Discrete(simulation.scenario.management.most + 1)
         self._longest = simulation.pool.most_sequential_time, simulation.pool.least_sequential_time
-        self.observation_space = self._space(JOB_FEATURES + most + 1)
-        self._vector = np.zeros(JOB_FEATURES + most + 1, dtype=np.float32)
-        self._mask = np.zeros(most + 1, dtype=np.int16)
-        self._graph = 0
-
-    def _space(self, size: int) -> gym.Space:
-        box = gym.spaces.Box
-        features = box(0.0, 1.0, (size,), np.float32)
-        if self.settings.observation == "vector":
-            return features
-        if self.settings.observation == "graph_id":
-            return gym.spaces.Dict({"features": features, "graph": gym.spaces.Discrete(len(self.graphs))})
-        nodes, edges = (max(len(getattr(graph, name)) for graph in self.graphs) for name in ("nodes", "edges"))
-        return gym.spaces.Dict(
-            {
-                "node_features": box(0.0, 1.0, (nodes, 5), np.float32),
-                "edge_features": box(0.0, 1.0, (edges, 2), np.float32),
-                "edges_src": box(0.0, nodes, (edges,), np.float32),
-                "edges_dst": box(0.0, nodes, (edges,), np.float32),
-                "node_split": box(0.0, nodes, (1,), np.float32),
-                "edge_split": box(0.0, edges, (1,), np.float32),
-                "graph_features": features,
-                "action_set": box(0, self.action_space.n, (int(self.action_space.n),), np.int16),
-                "action_mask": box(0, 1, (int(self.action_space.n),), np.int16),
-            }
-        )
+        self._look()
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
         """Begin an episode; the first reset uses the seed of the construction."""
@@ -124,30 +103,11 @@ class RampEnv(gym.Env[Any, int]):
         return f"{cluster.time:g} s: {cluster.mounted_workers} workers busy, {ended} jobs completed, {blocked} blocked"
 
     def _look(self) -> None:
-        simulation = self.simulation
-        self._mask = simulation.mask(blocks=self.settings.mask == "blocks")
-        self._vector = simulation.features(self._mask)
-        self._graph = simulation.pool.place(simulation.waiting.graph)
+        self._mask = self.view.mask()
+        self._features, self._graph = self.view.features(self._mask), self.view.number()
 
     def _observation(self) -> Any:
-        if self.settings.observation == "vector":
-            return self._vector.copy()
-        if self.settings.observation == "graph_id":
-            return {"features": self._vector.copy(), "graph": np.int64(self._graph)}
-        graph = self.graphs[self._graph]
-        return {
-            **{name: self._padded(name, values) for name, values in _arrays(graph).items()},
-            "node_split": np.array([len(graph.nodes)], dtype=np.float32),
-            "edge_split": np.array([len(graph.edges)], dtype=np.float32),
-            "graph_features": self._vector.copy(),
-            "action_set": np.arange(len(self._mask), dtype=np.int16),
-            "action_mask": self._mask.copy(),
-        }
-
-    def _padded(self, name: str, values: np.ndarray) -> np.ndarray:
-        padded = np.zeros(self.observation_space[name].shape, dtype=np.float32)
-        padded[: len(values)] = values
-        return padded
+        return self.view.observation(self._features, self._mask, self._graph)
 
     def _info(self, job: Job | None) -> dict[str, Any]:
         return {"time": self.simulation.cluster.time} | ({} if job is None else {"job": job.index})
@@ -172,10 +132,6 @@ class RampEnv(gym.Env[Any, int]):
             return duration / whole
         longest, shortest = self._longest
         return factor * ((whole - shortest) / (longest - shortest) + 1 if longest > shortest else 1.0)
-
-
-def _arrays(graph: GraphFeatures) -> dict[str, np.ndarray]:
-    return {"node_features": graph.nodes, "edge_features": graph.edges, "edges_src": graph.sources, "edges_dst": graph.destinations}
 
 
 def make(

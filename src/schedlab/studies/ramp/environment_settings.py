@@ -12,10 +12,16 @@ Reward = Literal["acceptance", "jct", "multi_objective", "compute_throughput", "
 class EnvironmentSettings(Settings):
     """What the environment shows and rewards (specification of the ramp study, section 12)."""
 
-    observation: Literal["vector", "graph_id", "published"] = setting(
+    observation: Literal["vector", "graph_id", "published", "durations"] = setting(
         "vector",
         doc="vector: the job, its graph in numbers, the cluster, and the mask; graph_id: these and the graph's number, whose features "
-        "`env.graphs` holds once; published: these and the whole graph, padded",
+        "`env.graphs` holds once; published: these and the whole graph, padded; durations: the vector, and for each number of shards the "
+        "speed-up and whether it meets the limit, which no policy could know beforehand",
+    )
+    scale: Literal["pool", "absolute"] = setting(
+        "pool",
+        doc="pool: times and sizes among those of the jobs, and of a graph over its largest, as published; absolute: logarithms of s and "
+        "bytes, which mean the same among jobs of other graphs",
     )
     mask: Literal["scenario", "blocks"] = setting("scenario", doc="valid actions: as the scenario has them, or those with a free block")
     invalid: Literal["raise", "reject"] = setting("raise", doc="an action that is not valid is an error, or rejects the job")

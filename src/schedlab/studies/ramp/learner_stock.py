@@ -14,9 +14,11 @@ from schedlab.learning.checkpoints import read_checkpoint
 from schedlab.learning.stable_baselines import StableBaselinesLearner
 from schedlab.studies.ramp.env import RampEnv
 from schedlab.studies.ramp.environment_settings import EnvironmentSettings
+from schedlab.studies.ramp.fast_kernel import Tables
 from schedlab.studies.ramp.learner_settings import STOCK_SETTINGS, RampStockSettings
 from schedlab.studies.ramp.problem import RampProblem
 from schedlab.studies.ramp.simulation import Simulation
+from schedlab.studies.ramp.view import View
 
 if TYPE_CHECKING:
     from schedlab.learning.stable_baselines_policy import StockPolicy
@@ -36,7 +38,7 @@ class RampStockLearner(StableBaselinesLearner):
         """Return the learned policy, with what it wants to see."""
         policy = super().load(checkpoint, problem)
         settings = validate(self.settings, read_checkpoint(checkpoint).meta["settings"])
-        return NetworkPolicy(policy, settings.environment)
+        return NetworkPolicy(policy, settings.environment, problem)
 
 
 class SeenProblem:
@@ -52,25 +54,31 @@ class SeenProblem:
     def env(self, unit: Unit, seed: int) -> RampEnv:
         """Return the environment of a unit."""
         simulation = Simulation(self.problem.scenario, self.problem.graphs)
-        return RampEnv(simulation, self.settings, seed, fixed_episode=None if unit.split == "train" else unit.seed)
+        fixed = None if unit.split == "train" else unit.seed
+        return RampEnv(simulation, self.settings, seed, fixed_episode=fixed, tables=known_tables(self.problem, self.settings))
 
     def rollout(self, policy: StockPolicy, unit: Unit) -> Outcome:
         """Score a policy on an episode."""
-        return self.problem.rollout(NetworkPolicy(policy, self.settings), unit)
+        return self.problem.rollout(NetworkPolicy(policy, self.settings, self.problem), unit)
 
 
 class NetworkPolicy:
-    """A learned network; it sees the vector of features and the mask of its settings."""
+    """A learned network; it sees what its settings show of the problem's simulation."""
 
-    def __init__(self, policy: Policy, settings: EnvironmentSettings) -> None:
-        self._policy, self._settings = policy, settings
+    def __init__(self, policy: Policy, settings: EnvironmentSettings, problem: RampProblem) -> None:
+        self._policy, self._view = policy, View(problem.simulation, settings, known_tables(problem, settings))
 
     def reset(self, unit: Unit) -> None:
         """Begin an episode."""
         self._policy.reset(unit)
 
     def decide(self, simulation: Simulation, mask: np.ndarray) -> int:
-        """Return the number of shards for the waiting job; 0 rejects it."""
-        if self._settings.mask == "blocks":
-            mask = simulation.mask(blocks=True)
-        return int(self._policy.act(simulation.features(mask), mask.astype(bool)))
+        """Return the number of shards for the waiting job; 0 rejects it. The simulation is that of the problem."""
+        del simulation, mask
+        view, mask = self._view, self._view.mask()
+        return int(self._policy.act(view.observation(view.features(mask), mask, view.number()), mask.astype(bool)))
+
+
+def known_tables(problem: RampProblem, settings: EnvironmentSettings) -> Tables | None:
+    """Return the durations of a problem's jobs where the settings show them."""
+    return problem.fast[0] if settings.observation == "durations" else None

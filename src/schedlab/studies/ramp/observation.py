@@ -1,10 +1,12 @@
 """What a partitioning policy sees of a waiting job and of the cluster, and which actions are valid.
 
-Source: specification of the ramp study, section 12. All features float32 in [0, 1].
+Source: specification of the ramp study, section 12. All features float32; scaled by the pool of jobs they lie in [0, 1], as published.
+On a scale of their own (`absolute`) they are logarithms of seconds and bytes, which mean the same in pools of other graphs.
 """
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from functools import cached_property
 from statistics import mean, median
@@ -18,7 +20,9 @@ from schedlab.studies.ramp.jobs import Job, PoolRanges
 from schedlab.studies.ramp.placement_rules import PlacementRules
 
 JOB_FEATURES = 17
-_KNOWN: WeakKeyDictionary[TrainingGraph, dict[bool, GraphFeatures]] = WeakKeyDictionary()
+OP_TIME, JOB_TIME, BYTES = 1e-4, 0.1, 1e6  # s, s, bytes: absolute features are log(1 + value / one of these) over DECADES
+DECADES = 5.0  # so that most lie between 0 and 2
+_KNOWN: WeakKeyDictionary[TrainingGraph, dict[tuple[bool, bool], GraphFeatures]] = WeakKeyDictionary()
 
 
 @dataclass(frozen=True, eq=False)
@@ -28,7 +32,7 @@ class GraphFeatures:
     nodes    float32[ops, 5]: cost and memory over their maxima, whether each is the maximum, depth over the largest
     edges    float32[deps, 2]: size over the maximum, whether it is the maximum
     sources, destinations  float32[deps], positions of the ops
-    summary  float64[6]: mean and median of cost, memory, dep size over their maxima
+    summary  float64[6]: mean and median of cost, memory, dep size over their maxima; absolute: maximum and median
     """
 
     nodes: np.ndarray
@@ -38,24 +42,31 @@ class GraphFeatures:
     summary: tuple[float, ...]
 
 
-def graph_features(graph: TrainingGraph, no_largest_cost: bool = False) -> GraphFeatures:
-    """Return the features of an unsplit graph; no_largest_cost as in LegacySettings."""
+def graph_features(graph: TrainingGraph, no_largest_cost: bool = False, absolute: bool = False) -> GraphFeatures:
+    """Return the features of an unsplit graph; no_largest_cost as in LegacySettings; absolute: costs and sizes as logarithms."""
     nodes = np.zeros((graph.num_ops, 5), dtype=np.float32)
-    nodes[:, 0] = _over_maximum(graph.cost)
-    nodes[:, 2] = _over_maximum(graph.memory)
+    nodes[:, 0] = _log_scaled(graph.cost, OP_TIME) if absolute else _over_maximum(graph.cost)
+    nodes[:, 2] = _log_scaled(graph.memory, BYTES) if absolute else _over_maximum(graph.memory)
     nodes[:, 4] = _over_maximum(graph.depth)
     if not no_largest_cost:
         nodes[int(np.argmax(graph.cost)), 1] = 1
     nodes[int(np.argmax(graph.memory)), 3] = 1
     edges = np.zeros((len(graph.edges), 2), dtype=np.float32)
-    edges[:, 0] = _over_maximum(graph.dep_size)
+    edges[:, 0] = _log_scaled(graph.dep_size, BYTES) if absolute else _over_maximum(graph.dep_size)
     edges[int(np.argmax(graph.dep_size)), 1] = 1
     summary = []
-    for values in (graph.cost, graph.memory, graph.dep_size):
-        largest = float(values.max()) or 1.0
-        summary += [mean(values.tolist()) / largest, median(values.tolist()) / largest]
+    for values, unit in ((graph.cost, OP_TIME), (graph.memory, BYTES), (graph.dep_size, BYTES)):
+        largest = float(values.max())
+        if absolute:
+            summary += _log_scaled(np.array([largest, median(values.tolist())]), unit).tolist()
+        else:
+            summary += [mean(values.tolist()) / (largest or 1.0), median(values.tolist()) / (largest or 1.0)]
     ends = graph.edges.astype(np.float32)
     return GraphFeatures(nodes, edges, ends[:, 0].copy(), ends[:, 1].copy(), tuple(summary))
+
+
+def _log_scaled(values: np.ndarray, unit: float) -> np.ndarray:
+    return np.log1p(values / unit) / DECADES
 
 
 def _over_maximum(values: np.ndarray) -> np.ndarray:
@@ -76,12 +87,12 @@ class Observer:
         self._legal = np.array([True, *(degree <= num_workers and rules.is_legal(degree) for degree in range(1, most + 1))])
         self._no_largest_cost = no_largest_cost
 
-    def graph(self, graph: TrainingGraph) -> GraphFeatures:
+    def graph(self, graph: TrainingGraph, absolute: bool = False) -> GraphFeatures:
         """Return the features of a graph."""
-        known = _KNOWN.setdefault(graph, {})
-        if self._no_largest_cost not in known:
-            known[self._no_largest_cost] = graph_features(graph, self._no_largest_cost)
-        return known[self._no_largest_cost]
+        known, kind = _KNOWN.setdefault(graph, {}), (self._no_largest_cost, absolute)
+        if kind not in known:
+            known[kind] = graph_features(graph, *kind)
+        return known[kind]
 
     def mask(self, mounted: int) -> np.ndarray:
         """Return int16[most + 1], 1 for a valid action: 0, and degrees with a legal block and enough workers not mounted."""
@@ -89,23 +100,21 @@ class Observer:
         valid[max(self._num_workers - mounted, 0) + 1 :] = False
         return valid.astype(np.int16)
 
-    def features(self, job: Job, mounted: int, running: int) -> np.ndarray:
-        """Return float32[17 + most + 1]: the job among its pool, its graph in six numbers, the cluster, the action mask."""
-        ends = self._ends
-        values = (
-            job.graph.num_ops,
-            len(job.graph.edges),
-            job.sequential_time,
-            job.time_limit,
-            job.beta,
-            job.beta,
-            job.graph.total_memory,
-            job.graph.total_dep_size,
-            job.steps,
-        )
-        scaled = [value if low is None else _scaled(value, low, high) for value, (low, high) in zip(values, ends, strict=True)]
+    def features(self, job: Job, mounted: int, running: int, absolute: bool = False) -> np.ndarray:
+        """Return float32[17 + most + 1]: the job among its pool (or on a scale of its own), its graph in six numbers, cluster, mask."""
+        graph = job.graph
+        sizes = (graph.num_ops, len(graph.edges))
+        times, shares = (job.sequential_time, job.time_limit), (job.beta, job.beta)
+        bytes_and_steps = (graph.total_memory, graph.total_dep_size, job.steps)
+        if absolute:
+            units = (1, 1, JOB_TIME, JOB_TIME, BYTES, BYTES, 1)
+            logs = [math.log1p(value / unit) / DECADES for value, unit in zip((*sizes, *times, *bytes_and_steps), units, strict=True)]
+            scaled = [*logs[:4], *shares, *logs[4:]]
+        else:
+            values = (*sizes, *times, *shares, *bytes_and_steps)
+            scaled = [value if low is None else _scaled(value, low, high) for value, (low, high) in zip(values, self._ends, strict=True)]
         cluster = [mounted / self._num_workers, running / self._num_workers]
-        return np.array([*scaled, *self.graph(job.graph).summary, *cluster, *self.mask(mounted).tolist()], dtype=np.float32)
+        return np.array([*scaled, *self.graph(graph, absolute).summary, *cluster, *self.mask(mounted).tolist()], dtype=np.float32)
 
     @cached_property
     def _ends(self) -> tuple[tuple[float | None, float], ...]:
