@@ -8,7 +8,7 @@ from pydantic import model_validator
 
 from schedlab.config.schema import Settings, section, setting
 from schedlab.config.settings import LONGEST, MOST
-from schedlab.learning.stable_baselines_settings import MaskablePPOSettings, StockSettings
+from schedlab.learning.stable_baselines_settings import WIDEST, A2CSettings, MaskablePPOSettings, StockSettings
 from schedlab.studies.ramp.environment_settings import EnvironmentSettings
 from schedlab.studies.ramp.settings import LARGEST_DEGREE
 
@@ -45,21 +45,69 @@ class AfterstateSettings(Settings):
     epochs: int = setting(40, doc="passes over the decisions", ge=1, le=MOST)
 
 
-class RampStockSettings(StockSettings):
-    """What stock learners see and are rewarded with; a phase's steps are decisions."""
+class GraphNetworkSettings(Settings):
+    """The network that reads a job's graph (studies/ramp/graph_network.py); sizes and defaults as published."""
 
-    environment: EnvironmentSettings = section(EnvironmentSettings, doc="what is seen and rewarded; observation: vector")
+    rounds: int = setting(2, doc="rounds of messages", ge=1, le=16)
+    message: int = setting(32, doc="numbers of a message, half of them from the op and half from the dep", ge=2, le=WIDEST)
+    hidden: int = setting(64, doc="numbers of an op between rounds", ge=1, le=WIDEST)
+    node_out: int = setting(16, doc="numbers of an op after the last round; their mean is the graph's", ge=1, le=WIDEST)
+    graph_out: int = setting(8, doc="numbers that the vector of job and cluster becomes", ge=1, le=WIDEST)
+    depth: int = setting(1, doc="linear maps of each part", ge=1, le=8)
+    graph_activation: Literal["tanh", "relu", "leaky_relu", "elu", "silu"] = setting("relu", doc="after each linear map")
+    norm: Literal["layer", "none"] = setting(
+        "layer",
+        doc="layer: what a part reads is normalised over its features, as published, which leaves of a dep's two hardly more than which is "
+        "larger; none: it is read as it is",
+    )
+    zero_sources: bool = setting(False, doc="as published: an op without an incoming dep becomes zeros, and not its own message")
 
     @model_validator(mode="after")
-    def _vector_alone(self) -> RampStockSettings:
-        if self.environment.observation != "vector":
-            raise ValueError(f"environment.observation: stock networks read a vector, not {self.environment.observation}")
+    def _halves(self) -> GraphNetworkSettings:
+        if self.message % 2:
+            raise ValueError(f"message: an even number, not {self.message}")
+        return self
+
+
+class RampStockSettings(StockSettings):
+    """What stock learners see and are rewarded with, and what reads it; a phase's steps are decisions."""
+
+    environment: EnvironmentSettings = section(EnvironmentSettings, doc="what is seen and rewarded")
+    network: Literal["layers", "graph"] = setting(
+        "layers", doc="layers: net_arch alone, on a vector; graph: messages over the job's graph first, on graph_id or published"
+    )
+    graph: GraphNetworkSettings = section(GraphNetworkSettings, doc="the network graph")
+
+    @model_validator(mode="after")
+    def _reads_what_is_seen(self) -> RampStockSettings:
+        kinds = ("graph_id", "published") if self.network == "graph" else ("vector", "durations")
+        if self.environment.observation not in kinds:
+            seen = self.environment.observation
+            raise ValueError(f"environment.observation: the network {self.network} reads {' or '.join(kinds)}, not {seen}")
         return self
 
 
 class RampMaskablePPOSettings(RampStockSettings, MaskablePPOSettings):
     """Proximal policy optimisation that keeps to valid numbers of shards."""
 
+    clone_episodes: int = setting(
+        0, doc="training episodes whose decisions by an expert are shown first; 0: the seed gives the first parameters", ge=0, le=MOST
+    )
+    clone_passes: int = setting(20, doc="passes over these decisions", ge=1, le=MOST)
+    clone_rate: float = setting(2e-3, doc="learning rate of these passes, falling to 0", gt=0, le=10)
+    expert_episodes: int = setting(4, doc="training episodes that the expert's rollouts decide", ge=1, le=MOST)
+    expert: AfterstateSettings = section(AfterstateSettings, doc="the expert: a table, rollouts or values of the cluster after a decision")
 
-STOCK_SETTINGS: dict[str, type[RampStockSettings]] = {"maskable_ppo": RampMaskablePPOSettings}
+
+class RampA2CSettings(RampStockSettings, A2CSettings):
+    """Advantage actor-critic; it knows no masks while it learns."""
+
+    @model_validator(mode="after")
+    def _rejects(self) -> RampA2CSettings:
+        if self.environment.invalid != "reject":
+            raise ValueError("environment.invalid: reject, for a2c takes actions that are not valid while it learns")
+        return self
+
+
+STOCK_SETTINGS: dict[str, type[RampStockSettings]] = {"maskable_ppo": RampMaskablePPOSettings, "a2c": RampA2CSettings}
 LEARNER_SETTINGS: dict[str, type[Settings]] = {"afterstate": AfterstateSettings, **STOCK_SETTINGS}

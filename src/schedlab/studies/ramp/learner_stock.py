@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from schedlab.config.contract import Outcome, Policy, Split, Unit
+from schedlab.config.contract import Curve, LearnPaths, Outcome, Policy, PolicySpec, Split, Unit
+from schedlab.config.errors import UserError
 from schedlab.config.schema import validate
 from schedlab.learning.checkpoints import read_checkpoint
 from schedlab.learning.stable_baselines import StableBaselinesLearner
@@ -21,14 +22,36 @@ from schedlab.studies.ramp.simulation import Simulation
 from schedlab.studies.ramp.view import View
 
 if TYPE_CHECKING:
-    from schedlab.learning.stable_baselines_policy import StockPolicy
+    import gymnasium as gym
+
+    from schedlab.learning.stable_baselines_policy import PolicyParts, StockPolicy
 
 
 class RampStockLearner(StableBaselinesLearner):
     """An algorithm of Stable-Baselines3 on the ramp study's scenarios."""
 
     def __init__(self, algorithm: str) -> None:
-        super().__init__(algorithm, STOCK_SETTINGS[algorithm])
+        super().__init__(algorithm, STOCK_SETTINGS[algorithm], _network)
+
+    def learn(self, problems: Mapping[str, RampProblem], spec: PolicySpec, seed: int, paths: LearnPaths, curve: Curve) -> None:
+        """Learn as every stock learner. Raises UserError where graphs or an expert would have to be those of several scenarios."""
+        settings = validate(self.settings, spec.params)
+        if len(problems) > 1 and (settings.network == "graph" or getattr(settings, "clone_episodes", 0)):
+            what, where = f"graphs and experts of {len(problems)} scenarios", f"{spec.name}.yaml: train_on"
+            raise UserError(what, where=where, expected="one scenario in all phases")
+        super().learn(problems, spec, seed, paths, curve)
+
+    def first_parameters(
+        self, problems: Mapping[str, SeenProblem], spaces: tuple[gym.Space, gym.Space], settings: RampStockSettings, seed: int
+    ) -> Mapping[str, np.ndarray]:
+        """Return parameters that repeat an expert's decisions, where the settings ask for them."""
+        if not getattr(settings, "clone_episodes", 0):
+            return {}
+        from schedlab.learning.stable_baselines_policy import policy_parts
+        from schedlab.studies.ramp.cloning import cloned_parameters
+
+        parts = policy_parts(self.algorithm, self.make_policy, settings, spaces)
+        return cloned_parameters(next(iter(problems.values())), spaces, parts, settings, seed)
 
     def seen(self, problem: RampProblem, settings: RampStockSettings) -> SeenProblem:
         """Return the problem as these settings have it."""
@@ -82,3 +105,14 @@ class NetworkPolicy:
 def known_tables(problem: RampProblem, settings: EnvironmentSettings) -> Tables | None:
     """Return the durations of a problem's jobs where the settings show them."""
     return problem.fast[0] if settings.observation == "durations" else None
+
+
+def _network(settings: RampStockSettings, observation_space: gym.Space, action_space: gym.Space) -> PolicyParts:
+    from schedlab.learning.stable_baselines_policy import layered_policy
+
+    name, keywords = layered_policy(settings, observation_space, action_space)
+    if settings.network == "graph":
+        from schedlab.studies.ramp.graph_network import GraphReader
+
+        keywords |= {"features_extractor_class": GraphReader, "features_extractor_kwargs": {"settings": settings.graph}}
+    return name, keywords
