@@ -136,6 +136,19 @@ def test_durations_tell_the_speedups_and_what_meets_the_limit():
         env.step(0)
 
 
+@pytest.mark.parametrize("compat", [False, True])
+def test_twins_share_durations_and_nothing_else(compat):
+    first = Simulation(published_scenario("A", compat=compat, episodes={"end": 6e4}), GRAPHS)
+    first.reset(1)
+    first.act(4)
+    twin, alone = first.twin(), Simulation(first.scenario, GRAPHS)
+    envs = [RampEnv(one, EnvironmentSettings(reward="jct"), fixed_episode=7) for one in (twin, alone)]
+    rewards = [[reward for _, reward, _ in episode(env, 1)] for env in envs]
+    assert rewards[0] == rewards[1]
+    assert len(first.cluster.record.steps) == 1
+    assert (twin._times is first._times) != compat
+
+
 def test_actions_that_are_not_valid_are_told_or_reject():
     env = env_of()
     env.reset(seed=0)

@@ -76,9 +76,10 @@ class SeenProblem:
 
     def env(self, unit: Unit, seed: int) -> RampEnv:
         """Return the environment of a unit."""
-        simulation = Simulation(self.problem.scenario, self.problem.graphs)
         fixed = None if unit.split == "train" else unit.seed
-        return RampEnv(simulation, self.settings, seed, fixed_episode=fixed, tables=known_tables(self.problem, self.settings))
+        return RampEnv(
+            self.problem.simulation.twin(), self.settings, seed, fixed_episode=fixed, tables=known_tables(self.problem, self.settings)
+        )
 
     def rollout(self, policy: StockPolicy, unit: Unit) -> Outcome:
         """Score a policy on an episode."""

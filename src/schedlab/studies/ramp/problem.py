@@ -117,7 +117,7 @@ class RampProblem:
         from schedlab.studies.ramp.afterstate import make_outlook
         from schedlab.studies.ramp.fast import fast_tables
 
-        tables = fast_tables(Simulation(self.scenario, self.graphs))
+        tables = fast_tables(self.simulation.twin())
         return tables, make_outlook(tables, self.simulation.pool.mean_gap)
 
     def units(self, split: Split) -> Sequence[Unit]:
@@ -130,7 +130,7 @@ class RampProblem:
         """Return an environment that repeats an episode, but in training draws another at every reset."""
         from schedlab.studies.ramp.env import RampEnv
 
-        simulation = Simulation(self.scenario, self.graphs)
+        simulation = self.simulation.twin()
         return RampEnv(simulation, seed=seed, fixed_episode=None if unit.split == "train" else unit.seed)
 
     def rollout(self, policy: Policy | LpBound, unit: Unit) -> Outcome:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from copy import copy
 
 import numpy as np
 
@@ -31,15 +32,26 @@ class Simulation:
         cluster, management, legacy = scenario.cluster, scenario.management, scenario.legacy
         self.topology, self.rules = network(scenario)
         self.pool = JobPool(graphs, scenario.jobs, scenario.seed, join_sinks=not legacy.sinks_unjoined)
-        count = self.topology.num_workers
-        speed = np.resize(np.array(cluster.speeds), count) if cluster.speeds else None
-        self._times = JobTimes(self.topology, legacy, speed, management.contention)
-        self._memory = np.full(count, cluster.memory)
+        self._times = self._job_times()
+        self._memory = np.full(self.topology.num_workers, cluster.memory)
         self._legal = None
         if management.illegal_degrees == "round_down":
             self._legal = tuple(degree for degree in range(1, management.most + 1) if self.rules.is_legal(degree))
         end = scenario.episodes.end
         self._limits = ClusterLimits(scenario.episodes.queue_capacity, end if end > 0 else math.inf)
+
+    def _job_times(self) -> JobTimes:
+        scenario = self.scenario
+        speeds = scenario.cluster.speeds
+        speed = np.resize(np.array(speeds), self.topology.num_workers) if speeds else None
+        return JobTimes(self.topology, scenario.legacy, speed, scenario.management.contention)
+
+    def twin(self) -> Simulation:
+        """Return another simulation of the scenario, to be reset; the two share graphs, and what is computed of durations."""
+        other = copy(self)
+        if self.scenario.legacy.memo_by_degree:  # durations then hang from what was asked for before
+            other._times = self._job_times()
+        return other
 
     def reset(self, seed: int) -> None:
         """Start an episode: all its random streams hang from the seed."""
