@@ -1,0 +1,113 @@
+"""A replay buffer that is drawn from in proportion to errors, over a sum tree.
+
+Source: Schaul et al. 2016, "Prioritized experience replay", arXiv:1511.05952, the proportional variant (section 3.3, appendix B.2.1).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+
+
+class SumTree:
+    """Numbers >= 0 whose sums over ranges are kept, so that a place is drawn in proportion to its number in log2(capacity) steps.
+
+    The root stands at 1, the children of node i at 2 i and 2 i + 1, the numbers behind all inner nodes.
+    """
+
+    def __init__(self, capacity: int) -> None:
+        self._first = 1 << max(capacity - 1, 0).bit_length()
+        self._nodes = np.zeros(2 * self._first)
+
+    @property
+    def total(self) -> float:
+        """The sum of all numbers."""
+        return float(self._nodes[1])
+
+    def get(self, places: np.ndarray) -> np.ndarray:
+        """Return the numbers at places, float64."""
+        return self._nodes[self._first + places]
+
+    def set(self, places: np.ndarray, values: np.ndarray) -> None:
+        """Write numbers at places (int64); of a place that comes twice, the last counts."""
+        nodes = self._first + places
+        self._nodes[nodes] = values
+        while nodes[0] > 1:
+            nodes = nodes // 2
+            self._nodes[nodes] = self._nodes[2 * nodes] + self._nodes[2 * nodes + 1]
+
+    def find(self, masses: np.ndarray) -> np.ndarray:
+        """Return the places (int64) at which the running sum first exceeds each mass; rounding never leads to a number of 0."""
+        nodes, left = np.ones(len(masses), dtype=np.int64), np.array(masses, dtype=float)
+        while nodes[0] < self._first:
+            nodes = 2 * nodes
+            here = self._nodes[nodes]
+            right = (left >= here) & (self._nodes[nodes + 1] > 0)
+            left = np.where(right, left - here, left)
+            nodes = nodes + right
+        return nodes - self._first
+
+
+class PrioritisedReplay:
+    """The last decisions, as columns of equal length; a decision is drawn with a probability that goes with (|error| + eps)^alpha.
+
+    capacity  decisions kept; the oldest makes room
+    """
+
+    def __init__(self, capacity: int, alpha: float, eps: float) -> None:
+        self.capacity, self.alpha, self.eps = capacity, alpha, eps
+        self._tree, self._columns = SumTree(capacity), {}
+        self._next = self._size = 0
+
+    def __len__(self) -> int:
+        return self._size
+
+    def add(self, columns: Mapping[str, np.ndarray], errors: np.ndarray) -> None:
+        """Append decisions (the first call tells columns and their shapes) with errors. Raises ValueError for more than it can hold."""
+        count = len(errors)
+        if count > self.capacity:
+            raise ValueError(f"{count} decisions at once, room for {self.capacity}")
+        if count == 0:
+            return
+        if not self._columns:
+            self._columns = {name: np.zeros((self.capacity, *rows.shape[1:]), rows.dtype) for name, rows in columns.items()}
+        places = (self._next + np.arange(count)) % self.capacity
+        for name, rows in columns.items():
+            self._columns[name][places] = rows
+        self._next, self._size = (self._next + count) % self.capacity, min(self._size + count, self.capacity)
+        self.set_errors(places, errors)
+
+    def set_errors(self, places: np.ndarray, errors: np.ndarray) -> None:
+        """Tell how wrong decisions were estimated (float, either sign)."""
+        self._tree.set(places, (np.abs(np.asarray(errors, dtype=float)) + self.eps) ** self.alpha)
+
+    def draw(self, random: np.random.Generator, count: int, beta: float) -> tuple[np.ndarray, np.ndarray, dict[str, np.ndarray]]:
+        """Draw decisions, one from each of `count` equal parts of the sum of priorities.
+
+        Returns places (int64), importance weights (float32: (size x probability)^-beta over the largest in the buffer), columns.
+        """
+        total = self._tree.total
+        places = self._tree.find((np.arange(count) + random.random(count)) * (total / count))
+        priorities = self._tree.get(places)
+        least = self._tree.get(np.arange(self._size))
+        least = float(least[least > 0].min())
+        weights = (priorities / least) ** -beta
+        return places, weights.astype(np.float32), {name: rows[places] for name, rows in self._columns.items()}
+
+    def arrays(self) -> dict[str, np.ndarray]:
+        """Return all that it holds as arrays by name."""
+        priorities = self._tree.get(np.arange(self._size))
+        state = {"priorities": priorities, "next": np.array(self._next)}
+        return state | {f"columns/{name}": rows[: self._size] for name, rows in self._columns.items()}
+
+    def load(self, arrays: Mapping[str, np.ndarray]) -> None:
+        """Put back what `arrays` returned."""
+        self._size, self._next = len(arrays["priorities"]), int(arrays["next"])
+        for name, rows in arrays.items():
+            if name.startswith("columns/"):
+                column = np.zeros((self.capacity, *rows.shape[1:]), rows.dtype)
+                column[: self._size] = rows
+                self._columns[name.removeprefix("columns/")] = column
+        if self._size:
+            self._tree.set(np.arange(self._size), arrays["priorities"])
