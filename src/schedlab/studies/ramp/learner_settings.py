@@ -8,6 +8,7 @@ from pydantic import model_validator
 
 from schedlab.config.schema import Settings, section, setting
 from schedlab.config.settings import LONGEST, MOST
+from schedlab.learning.prioritised_dqn_settings import PrioritisedDQNSettings
 from schedlab.learning.stable_baselines_settings import WIDEST, A2CSettings, MaskablePPOSettings, StockSettings
 from schedlab.studies.ramp.environment_settings import EnvironmentSettings
 from schedlab.studies.ramp.settings import LARGEST_DEGREE
@@ -109,5 +110,19 @@ class RampA2CSettings(RampStockSettings, A2CSettings):
         return self
 
 
+class RampDQNSettings(PrioritisedDQNSettings):
+    """The paper's learner; a phase's steps are decisions."""
+
+    environment: EnvironmentSettings = section(EnvironmentSettings, doc="what is seen and rewarded; observation: vector")
+
+    @model_validator(mode="after")
+    def _one_meaning(self) -> RampDQNSettings:
+        if self.environment.observation != "vector":
+            raise ValueError(f"environment.observation: the network reads a vector, not {self.environment.observation}")
+        if not self.keep_to_masks and self.environment.invalid != "reject":
+            raise ValueError("keep_to_masks: false takes invalid actions, and environment.invalid raises an error; set that to reject")
+        return self
+
+
 STOCK_SETTINGS: dict[str, type[RampStockSettings]] = {"maskable_ppo": RampMaskablePPOSettings, "a2c": RampA2CSettings}
-LEARNER_SETTINGS: dict[str, type[Settings]] = {"afterstate": AfterstateSettings, **STOCK_SETTINGS}
+LEARNER_SETTINGS: dict[str, type[Settings]] = {"afterstate": AfterstateSettings, "prioritised_dqn": RampDQNSettings, **STOCK_SETTINGS}

@@ -11,6 +11,7 @@ import numpy as np
 from schedlab.config.contract import Curve, LearnPaths, Outcome, Policy, PolicySpec, Split, Unit
 from schedlab.config.errors import UserError
 from schedlab.config.schema import validate
+from schedlab.config.seeds import derive_seed
 from schedlab.learning.checkpoints import read_checkpoint
 from schedlab.learning.stable_baselines import StableBaselinesLearner
 from schedlab.studies.ramp.env import RampEnv
@@ -71,7 +72,9 @@ class SeenProblem:
         self.problem, self.settings = problem, settings
 
     def units(self, split: Split) -> Sequence[Unit]:
-        """Return the episodes of a split."""
+        """Return the episodes of a split; one is all of training, since each reset draws another."""
+        if split == "train":
+            return [Unit("train", "episode", "train", "train", derive_seed(self.problem.scenario.seed, "ramp", "train"))]
         return self.problem.units(split)
 
     def env(self, unit: Unit, seed: int) -> RampEnv:

@@ -11,6 +11,7 @@ from schedlab.config.contract import Learner, Part, Problem, Requirement, Study
 from schedlab.config.errors import UserError
 from schedlab.config.schema import Settings, validate
 from schedlab.config.settings import PolicySettings
+from schedlab.learning import prioritised_dqn_settings
 from schedlab.learning.stable_baselines_settings import phase_mistakes
 from schedlab.studies.ramp.distributions import DistributionSettings
 from schedlab.studies.ramp.figure_settings import FIGURE_SETTINGS, FIGURES
@@ -89,6 +90,12 @@ def _afterstate() -> Learner:
     return AfterstateLearner()
 
 
+def _dqn() -> Learner:
+    from schedlab.studies.ramp.learner_dqn import RampDQNLearner
+
+    return RampDQNLearner()
+
+
 def _stock_learner(name: str) -> Learner:
     from schedlab.studies.ramp.learner_stock import RampStockLearner
 
@@ -99,6 +106,7 @@ def check_policy(policy: PolicySettings, learner: Settings) -> Iterable[UserErro
     """Yield phases that would change a policy itself."""
     if isinstance(learner, RampStockSettings):
         yield from phase_mistakes(learner, policy.train_on)
+    yield from prioritised_dqn_settings.phase_mistakes(learner, policy.train_on)
 
 
 STUDY = Study(
@@ -110,7 +118,7 @@ STUDY = Study(
     metrics=METRICS,
     rules=RULE_MAKERS,
     rule_settings=RULE_SETTINGS,
-    learners={"afterstate": _afterstate, **{name: partial(_stock_learner, name) for name in STOCK_SETTINGS}},
+    learners={"afterstate": _afterstate, "prioritised_dqn": _dqn, **{name: partial(_stock_learner, name) for name in STOCK_SETTINGS}},
     learner_settings=LEARNER_SETTINGS,
     figures=FIGURES,
     figure_settings=FIGURE_SETTINGS,

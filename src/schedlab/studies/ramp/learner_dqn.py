@@ -1,0 +1,51 @@
+"""The paper's learner on the ramp study: a DQN that keeps to masks, or, as published, whose invalid actions reject the job."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from schedlab.config.contract import Unit
+from schedlab.config.schema import validate
+from schedlab.learning.checkpoints import read_checkpoint
+from schedlab.learning.prioritised_dqn import PrioritisedDQNLearner, QPolicy
+from schedlab.studies.ramp.learner_settings import RampDQNSettings
+from schedlab.studies.ramp.learner_stock import NetworkPolicy, SeenProblem
+from schedlab.studies.ramp.problem import RampProblem
+
+REJECT = 0
+
+
+class RampDQNLearner(PrioritisedDQNLearner):
+    """The prioritised DQN on the ramp study's scenarios."""
+
+    def __init__(self) -> None:
+        super().__init__(RampDQNSettings)
+
+    def seen(self, problem: RampProblem, settings: RampDQNSettings) -> SeenProblem:
+        """Return the problem as these settings have it."""
+        return SeenProblem(problem, settings.environment)
+
+    def load(self, checkpoint: Path, problem: RampProblem) -> NetworkPolicy:
+        """Return the learned policy, with what it wants to see."""
+        policy = RejectingPolicy(super().load(checkpoint, problem))
+        settings = validate(self.settings, read_checkpoint(checkpoint).meta["settings"])
+        return NetworkPolicy(policy, settings.environment)
+
+
+class RejectingPolicy:
+    """A network whose choice rejects the job where it is not valid."""
+
+    def __init__(self, policy: QPolicy) -> None:
+        self._policy = policy
+
+    def reset(self, unit: Unit) -> None:
+        """Begin an episode."""
+        self._policy.reset(unit)
+
+    def act(self, observation: Any, mask: np.ndarray) -> int:
+        """Return a number of shards that the mask (most + 1,) allows; 0 rejects."""
+        action = self._policy.act(observation, mask)
+        return action if mask[action] else REJECT
