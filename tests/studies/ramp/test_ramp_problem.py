@@ -1,11 +1,14 @@
 """The door of the ramp study: units, scores, details, and what its check tells."""
 
 import numpy as np
+import pandas as pd
 import pytest
 from small_graphs import chain, random_graph
 
 from schedlab.config.errors import UserError
 from schedlab.config.schema import validate
+from schedlab.studies.ramp.graph_files import read_graphs
+from schedlab.studies.ramp.graphs import find_graphs
 from schedlab.studies.ramp.legacy import REFERENCE
 from schedlab.studies.ramp.problem import RULE_MAKERS, RampProblem
 from schedlab.studies.ramp.settings import RampScenario
@@ -111,3 +114,14 @@ def test_the_check_tells_what_types_cannot(changes, message):
 def test_a_right_scenario_passes_the_check():
     assert list(STUDY.check(validate(RampScenario, VALUES))) == []
     assert list(STUDY.check(validate(RampScenario, VALUES | {"mode": "reference", "legacy": REFERENCE}))) == []
+
+
+def test_scores_of_an_episode_do_not_hang_from_those_before_it():
+    values = {"legacy": {"memo_by_degree": True}, "episodes": {"end": 5e4, "test": 3}, "management": {"illegal_degrees": "round_down"}}
+    graphs = read_graphs(find_graphs("resources/graphs/a100"))
+    scenario = validate(RampScenario, {"name": "memo", "seed": 0, "graphs": {"source": "generated"}, **values})
+    mixed, alone = RampProblem(scenario, graphs), RampProblem(scenario, graphs)
+    random = RULE_MAKERS["random"]({}, mixed, 0)
+    for unit in mixed.units("test"):
+        after_others = mixed.rollout(random, unit).details["jobs"]
+    pd.testing.assert_frame_equal(after_others, alone.rollout(random, alone.units("test")[-1]).details["jobs"], check_exact=True)

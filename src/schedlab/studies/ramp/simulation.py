@@ -47,16 +47,13 @@ class Simulation:
         return JobTimes(self.topology, scenario.legacy, speed, scenario.management.contention)
 
     def twin(self) -> Simulation:
-        """Return another simulation of the scenario, to be reset; the two share graphs, and what is computed of durations."""
-        other = copy(self)
-        if self.scenario.legacy.memo_by_degree:  # durations then hang from what was asked for before
-            other._times = self._job_times()
-        return other
+        """Return a simulation for other episodes side by side, which shares what was computed of durations. Reset it first."""
+        return copy(self)
 
     def reset(self, seed: int) -> None:
         """Start an episode: all its random streams hang from the seed."""
         source = self.pool.episode(seed)
-        self.cluster = Cluster(self._times, self.rules, self._memory, source, self._limits)
+        self.cluster = Cluster(self._times.for_episode(), self.rules, self._memory, source, self._limits)
         management = self.scenario.management
         draws = generator(seed, "ramp", "manager")
         self.manager = Manager(management.quantum, management.placer, management.shaper, draws, self._legal)

@@ -6,6 +6,7 @@ topology and cost model; the last belong to one `JobTimes`. What is kept is boun
 
 from __future__ import annotations
 
+import copy
 from collections import OrderedDict
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass
@@ -84,6 +85,12 @@ class JobTimes:
         self._partitions, self._quantum = Kept(MOST_DEPS_KEPT), Kept(MOST_RULES_KEPT)
         self._timings, self._placed = Kept(MOST_TICKS_KEPT), Kept(MOST_TICKS_KEPT)
         self._by_degree: dict[tuple[str, int], Lookahead] = {}
+
+    def for_episode(self) -> JobTimes:
+        """Return times that share what is kept, with a published memo of their own: an episode must not hang from those before it."""
+        own = copy.copy(self)
+        own._by_degree = {}
+        return own
 
     def split(self, graph: TrainingGraph, degrees: np.ndarray) -> Partition:
         """Return the partition of a graph by int64[2n] degrees. Raises UserError."""
