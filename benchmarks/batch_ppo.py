@@ -3,11 +3,14 @@
     python benchmarks/batch_ppo.py epoch conf/learner/batch/ppo_published.yaml [--passes 80]
     python benchmarks/batch_ppo.py learn conf/learner/batch/maskable_ppo.yaml --steps 60000 [--seeds 2] [--set gamma=1.0 ...]
     python benchmarks/batch_ppo.py rewards conf/learner/batch/maskable_ppo.yaml --steps 16384 --seeds 5 --out FILE.csv
+    python benchmarks/batch_ppo.py networks conf/learner/batch/maskable_ppo.yaml --steps 16384 --seeds 5 --out FILE.csv
 
 An epoch is 25,600 decisions (100 windows of 256 jobs) of the drawn workload of the scenario lublin: rollout and all passes. What is learned
 is tested on the windows of the last 40 % of 80,000 drawn jobs, which share no job. `rewards` repeats the dissertation's comparison of
 rewards on 20,000 drawn jobs: for each reward and seed the best and the last validation score and the mean of the test windows under the
-best. One thread; time is CPU time.
+best. `networks` compares, on the same jobs and after equally many decisions, the plain kernel with an adversary, a curriculum, a cloned
+start, attention and plans in the view; the windows' scores lie in FILE-windows.csv, from which an interrupted measurement goes on. One
+thread; time is CPU time.
 """
 
 from __future__ import annotations
@@ -23,14 +26,19 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import yaml
+from batch_search import as_sample
 
 from schedlab.config.contract import LearnPaths, Phase, PolicySpec
 from schedlab.config.hashes import content_hash
 from schedlab.config.schema import validate
+from schedlab.config.seeds import generator
+from schedlab.evaluation.statistics import TIE
 from schedlab.studies.batch.problem import BatchProblem, RulePolicy
 from schedlab.studies.batch.search_settings import CORRECT_RULES
+from schedlab.studies.batch.search_windows import best_rule
 from schedlab.studies.batch.settings import BatchScenario
 from schedlab.studies.batch.study import STUDY
+from schedlab.studies.batch.window_comparison import compare_windows
 from schedlab.workloads.prepare import make_trace
 
 EPOCH, JOBS, FEWER_JOBS = 25_600, 80_000, 20_000
@@ -39,6 +47,14 @@ REWARDS = {
     "direct": {"gamma": 0.99, "environment": {"reward": "direct"}},
     "sigmoid, k = 100": {"gamma": 0.99, "environment": {"reward": "sigmoid", "sigmoid_scale": 100.0}},
     "sigmoid, k = 50": {"gamma": 0.99, "environment": {"reward": "sigmoid", "sigmoid_scale": 50.0}},
+}
+VARIANTS: dict[str, dict[str, Any]] = {  # what the policies ppo-*-lublin of conf/policy/batch change
+    "kernel": {},
+    "kernel, adversary": {"expert_share": 0.5},
+    "kernel, curriculum": {"curriculum": True},
+    "kernel, cloned from f1": {"clone_rule": "f1", "learning_rate": 1e-3},
+    "attention": {"network": "attention"},
+    "kernel, plans in the view": {"plan": True},
 }
 
 
@@ -51,11 +67,17 @@ def problem_of(jobs: int) -> BatchProblem:
 
 
 def learned(
-    problem: BatchProblem, params: dict[str, Any], steps: int, seed: int, validated: list[float] | None = None
+    problem: BatchProblem, params: dict[str, Any], steps: int, seed: int, validated: list[float] | None = None, curriculum: bool = False
 ) -> tuple[Any, float, list[tuple[str, float, int]]]:
-    """Return (policy, CPU seconds of learning it, points of its curves); scores on validation windows are added to `validated`."""
+    """Return (policy, CPU seconds of learning it, points of its curves); scores on validation windows are added to `validated`.
+
+    curriculum: the first half of the decisions on windows that SJF finds neither easy nor catastrophic
+    """
     name, values = params["name"], {key: value for key, value in params.items() if key != "name"}
-    spec, points = PolicySpec("measured", "learned", name, values, train_on=(Phase(("lublin",), steps),)), []
+    phases: tuple[Phase, ...] = (Phase(("lublin",), steps),)
+    if curriculum:
+        phases = Phase(("lublin",), steps // 2, {"keep_windows": "median"}), Phase(("lublin",), steps - steps // 2)
+    spec, points = PolicySpec("measured", "learned", name, values, train_on=phases), []
     learner = STUDY.learners[name]()
     with tempfile.TemporaryDirectory() as folder:
         paths, began = LearnPaths(None, Path(folder, "policy.zip"), Path(folder, "progress")), time.process_time()
@@ -119,6 +141,57 @@ def rewards(params: dict[str, Any], steps: int, seeds: int, out: Path) -> None:
             pd.DataFrame(rows).round(2).to_csv(out, index=False)
 
 
+def networks(params: dict[str, Any], steps: int, seeds: int, out: Path) -> None:
+    """Learn each variant, keep the windows' scores beside `out`, and write there how the variants compare."""
+    problem, kept = problem_of(FEWER_JOBS), out.with_name(f"{out.stem}-windows.csv")
+    scored = pd.read_csv(kept) if kept.exists() else pd.DataFrame(columns=["configuration", "seed", "cpu_seconds"])
+    variants = {variant: _variant(params, change, steps) for variant, change in VARIANTS.items()}
+    keys = {name: content_hash([*each, steps, problem.scenario.model_dump(mode="json")])[:12] for name, each in variants.items()}
+    for seed in range(seeds):
+        for variant, (values, own) in variants.items():
+            if ((scored["configuration"] == keys[variant]) & (scored["seed"] == seed)).any():
+                continue
+            policy, seconds, _ = learned(problem, values, steps, seed, **own)
+            windows = slowdowns(problem, policy, "test")
+            row = {"configuration": keys[variant], "seed": seed, "cpu_seconds": round(seconds)}
+            row |= {str(unit): score for unit, score in enumerate(windows)}
+            scored = pd.concat([scored, pd.DataFrame([row])], ignore_index=True)
+            scored.to_csv(kept, index=False)
+            print(f"{variant}, seed {seed}: {seconds:.0f} CPU s, {windows.mean():.1f}", flush=True)
+    _compared(problem, scored, keys).assign(decisions=steps).round(4).to_csv(out, index=False)
+
+
+def _compared(problem: BatchProblem, scored: pd.DataFrame, keys: dict[str, str]) -> pd.DataFrame:
+    """Each variant against the rule that is best on validation, and against the plain kernel."""
+    chosen = best_rule(CORRECT_RULES, {rule: slowdowns(problem, RulePolicy(rule), "validation") for rule in CORRECT_RULES}, "mean")
+    on_test = {rule: slowdowns(problem, RulePolicy(rule), "test") for rule in CORRECT_RULES}
+    table = np.array(list(on_test.values()))
+    differing = {f"{unit:06d}" for unit in np.flatnonzero(table.max(axis=0) > table.min(axis=0) * (1 + TIE))}
+    rows = []
+    for variant, key in keys.items():
+        own, plain = (scored[scored["configuration"] == each] for each in (key, keys["kernel"]))
+        ours, kernel = (as_sample(each.iloc[:, 3:].to_numpy(float), seeded=True) for each in (own, plain))
+        by_seed = " ".join(f"{value:.4g}" for value in ours.values.mean(axis=1))
+        head = {"variant": variant, "configuration": key, "cpu_seconds": own["cpu_seconds"].median(), "by_seed": by_seed}
+        against = {chosen: as_sample(on_test[chosen][None], seeded=False)} | ({} if variant == "kernel" else {"kernel": kernel})
+        for name, theirs in against.items():
+            rng = generator(0, "batch-networks", variant, name)
+            rows.append({**head, "against": name, **compare_windows(ours, theirs, differing, rng)})
+    return pd.DataFrame(rows)
+
+
+def _variant(params: dict[str, Any], change: dict[str, Any], steps: int) -> tuple[dict[str, Any], dict[str, Any]]:
+    """(values of the learner, arguments of `learned`) of a variant."""
+    values, own = params | change, {}
+    if values.pop("curriculum", False):
+        own["curriculum"] = True
+    if values.pop("plan", False):
+        values["environment"] = values["environment"] | {"plan": True}
+    if "expert_share" in values:
+        values["expert_steps"] = steps
+    return values, own
+
+
 def slowdowns(problem: BatchProblem, policy: Any, part: str) -> np.ndarray:
     """Return the mean bounded slowdown of each window of a part."""
     return np.array([problem.rollout(policy, unit).scores["avg_bsld"] for unit in problem.units(part)])
@@ -139,12 +212,12 @@ def ratios(own: np.ndarray, rules: dict[str, np.ndarray], chosen: str, best: str
 def main() -> int:
     """Measure what the arguments say."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("what", choices=("epoch", "learn", "rewards"))
+    parser.add_argument("what", choices=("epoch", "learn", "rewards", "networks"))
     parser.add_argument("file", type=Path, help="values of a learner: conf/learner/batch/*.yaml")
     parser.add_argument("--passes", type=int, help="passes over the epoch, all of them taken (default: as the file says)")
     parser.add_argument("--steps", type=int, default=60_000, help="decisions to learn from")
     parser.add_argument("--seeds", type=int, default=1)
-    parser.add_argument("--out", type=Path, default=Path("batch_rewards.csv"), help="CSV of rewards; a file that is there goes on")
+    parser.add_argument("--out", type=Path, default=Path("measured.csv"), help="CSV of rewards or networks; a file that is there goes on")
     parser.add_argument("--set", nargs="*", default=[], metavar="KEY=VALUE", help="values other than the file's")
     arguments = parser.parse_args()
     params = yaml.safe_load(arguments.file.read_text()) | {
@@ -154,6 +227,8 @@ def main() -> int:
         epoch(params, arguments.passes)
     elif arguments.what == "rewards":
         rewards(params, arguments.steps, arguments.seeds, arguments.out)
+    elif arguments.what == "networks":
+        networks(params, arguments.steps, arguments.seeds, arguments.out)
     else:
         learn(params, arguments.steps, arguments.seeds)
     return 0

@@ -1,12 +1,13 @@
 """How much better than rules is a policy that was learned without a network? Held-out windows of real and drawn traces, one CSV.
 
     python benchmarks/batch_search.py [--learner rollout] [--traces sdsc hpc2n lublin-1 lublin-2] [--others kth] [--backfill none]
-        [--seeds 0 1 2] [--drawn-seed 2] [--policies FOLDER] [--against evolution] [--out FILE.csv]
+        [--seeds 0 1 2] [--drawn-seed 2] [--policies FOLDER] [--against evolution [--their-generations 12]] [--out FILE.csv]
 
 The learners and the split (50 % training, 10 % validation, 40 % test, windows of 256 jobs) are those of the scenarios, without the
 measures that nobody compares here. Each policy is also tried on the test windows of the other traces. A policy that stands in the
-folder (`--policies`) is taken from there, so that seeds and traces can be learned in pieces; `--learn-only` tests nothing, `--published`
-prints the means of the ten windows of RLScheduler's tables instead, which judge nothing. Needs the traces (SCHEDLAB_DATA).
+folder (`--policies`) is taken from there, with the CPU seconds that it took (FILE.seconds beside it), so that seeds and traces can be
+learned in pieces; `--learn-only` tests nothing, `--published none legacy` prints the means of the ten windows of RLScheduler's tables
+instead, without and with the published backfilling, which judge nothing. Needs the traces (SCHEDLAB_DATA).
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from __future__ import annotations
 import argparse
 import sys
 import time
+from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
 
@@ -74,24 +76,23 @@ def configuration(spec: PolicySpec, problem: BatchProblem) -> str:
     return content_hash([spec.target, settings, steps, problem.scenario.model_dump(mode="json")])[:12]
 
 
-def published_problem(name: str) -> BatchProblem:
-    """Return the windows of RLScheduler's table, without backfilling."""
+def published_problem(name: str, backfill: str) -> BatchProblem:
+    """Return the windows of RLScheduler's table, without backfilling or with the published one."""
     workload = {"name": name, "source": "swf", "file": f"traces/{PUBLISHED[name]}.swf.gz", "cleaning": {"profile": "rlscheduler"}}
-    values = {"name": name, "seed": 1, "workload": workload, "windows": {"length": 1024, "starts": PUBLISHED_STARTS}}
+    values = {"name": name, "seed": 1, "workload": workload, "windows": {"length": 1024, "starts": PUBLISHED_STARTS}, "backfill": backfill}
     scenario = validate(BatchScenario, values)
     return BatchProblem(scenario, make_trace(scenario.workload)[0])
 
 
-def print_published(name: str, policies: list[Path]) -> None:
-    """Print the mean bounded slowdown of a few rules and of each policy."""
-    problem = published_problem(name)
+def print_published(name: str, backfill: str, made: dict[str, list[Path]]) -> None:
+    """Print the mean bounded slowdown of a few rules and of each learner's policies."""
+    problem = published_problem(name, backfill)
     found = {}
-    for policy in ("f1", "f2", "f4", "smallest", "planner", *policies):
-        rule = RulePolicy(load_priority(policy) if isinstance(policy, Path) else policy)
-        found[str(getattr(policy, "stem", policy))] = np.mean(
-            [problem.rollout(rule, unit).scores["avg_bsld"] for unit in problem.units("test")]
-        )
-    print(name, " ".join(f"{policy} {mean:.2f}" for policy, mean in found.items()), flush=True)
+    policies = {f"{learner} {seed}": load_priority(path) for learner, paths in made.items() for seed, path in enumerate(paths)}
+    for label, policy in ({rule: rule for rule in ("f1", "f2", "f4", "smallest", "planner")} | policies).items():
+        rule = RulePolicy(policy)
+        found[label] = np.mean([problem.rollout(rule, unit).scores["avg_bsld"] for unit in problem.units("test")])
+    print(name, backfill, " ".join(f"{policy} {mean:.2f}" for policy, mean in found.items()), flush=True)
 
 
 def learned(problem: BatchProblem, spec: PolicySpec, seed: int, folder: Path) -> Path:
@@ -102,8 +103,20 @@ def learned(problem: BatchProblem, spec: PolicySpec, seed: int, folder: Path) ->
         paths.progress.mkdir(parents=True, exist_ok=True)
         began = time.process_time()
         STUDY.learners[spec.target]().learn({problem.scenario.name: problem}, spec, seed, paths, lambda *_, **__: None)
-        print(f"{path.name}: {time.process_time() - began:.0f} CPU s, keeps {describe(path)}", file=sys.stderr, flush=True)
+        seconds_of(path).write_text(f"{time.process_time() - began:.0f}\n")
+        print(f"{path.name}: {seconds_of(path).read_text().strip()} CPU s, keeps {describe(path)}", file=sys.stderr, flush=True)
     return path
+
+
+def seconds_of(path: Path) -> Path:
+    """Return the file that tells the CPU seconds a policy took."""
+    return path.with_suffix(".seconds")
+
+
+def median_seconds(paths: list[Path]) -> float | None:
+    """Return the median CPU seconds of policies, where all are told."""
+    told = [seconds_of(path) for path in paths]
+    return float(np.median([float(each.read_text()) for each in told])) if all(each.exists() for each in told) else None
 
 
 def describe(path: Path) -> str:
@@ -118,7 +131,7 @@ def describe(path: Path) -> str:
     return f"{kind} ({', '.join(f'{np.exp(value):.3f}' for value in values)})"
 
 
-def as_sample(values: list[np.ndarray], *, seeded: bool) -> Sample:
+def as_sample(values: Sequence[np.ndarray] | np.ndarray, *, seeded: bool) -> Sample:
     """Return windows' mean bounded slowdowns of each seed as a sample of the statistics."""
     table = np.array(values)
     units = tuple(f"{number:06d}" for number in range(table.shape[1]))
@@ -138,8 +151,8 @@ def tested(problem: BatchProblem, path: Path) -> np.ndarray:
     return rules_of(problem)[0].bsld(load_priority(path))
 
 
-def rows_of(problem: BatchProblem, head: dict[str, object], policies: list[Path], others: list[Path]) -> list[dict[str, object]]:
-    """Compare policies (one file a seed) with rules, the planner and other policies on the test windows of a problem."""
+def rows_of(problem: BatchProblem, head: dict[str, object], made: dict[str, list[Path]]) -> list[dict[str, object]]:
+    """Compare each learner's policies (one file a seed) with rules and the planner on the test windows, and the first with the others."""
     _, on_test, on_validation = rules_of(problem)
     baselines = {
         "chosen by mean": best_rule(CORRECT_RULES, on_validation, "mean"),
@@ -149,18 +162,20 @@ def rows_of(problem: BatchProblem, head: dict[str, object], policies: list[Path]
     }
     table = np.array(list(on_test.values()))
     differing = {f"{unit:06d}" for unit in np.flatnonzero(table.max(axis=0) > table.min(axis=0) * (1 + 1e-12))}
-    ours = as_sample([tested(problem, path) for path in policies], seeded=True)
-    rows = []
-    for role, rule in baselines.items():
-        rng = generator(0, "batch-search", *head.values(), role)
-        found = compare_windows(ours, as_sample([on_test[rule]], seeded=False), differing, rng)
-        rows.append({**head, "against": role, "rule": rule, **found})
-    if others:
-        theirs = as_sample([np.mean([tested(problem, path) for path in others], axis=0)], seeded=False)
-        found = compare_windows(ours, theirs, differing, generator(0, "batch-search", *head.values(), "other"))
-        rows.append({**head, "against": "evolution", "rule": f"mean of {len(others)} seeds", **found})
-    for row in rows:
-        row["by_seed"] = " ".join(f"{value:.4g}" for value in ours.values.mean(axis=1))
+    samples = {learner: as_sample([tested(problem, path) for path in paths], seeded=True) for learner, paths in made.items()}
+    first, rows = next(iter(made)), []
+    for learner, ours in samples.items():
+        own = {
+            "learner": learner,
+            "configuration": made[learner][0].stem.split("-")[-2],
+            "by_seed": " ".join(f"{value:.4g}" for value in ours.values.mean(axis=1)),
+            "cpu_seconds": median_seconds(made[learner]),
+        }
+        against = [(role, rule, as_sample([on_test[rule]], seeded=False)) for role, rule in baselines.items()]
+        against += [(other, f"{len(made[other])} seeds", theirs) for other, theirs in samples.items() if learner == first != other]
+        for role, rule, theirs in against:
+            rng = generator(0, "batch-search", learner, *head.values(), role)
+            rows.append({**own, **head, "against": role, "rule": rule, **compare_windows(ours, theirs, differing, rng)})
     return rows
 
 
@@ -176,26 +191,29 @@ def main() -> None:
     parser.add_argument("--generations", type=int, default=12)
     parser.add_argument("--policies", type=Path, default=Path("build/policies"), help="folder of learned policies (build/policies)")
     parser.add_argument("--against", choices=("evolution",), help="compare with the policies of this learner, too, of the same seeds")
+    parser.add_argument("--their-generations", type=int, default=12, help="budget of the other learner's searches")
     parser.add_argument("--learn-only", action="store_true", help="test nothing")
-    parser.add_argument("--published", action="store_true", help="print means on the windows of the published table")
+    parser.add_argument(
+        "--published", nargs="+", default=[], choices=("none", "legacy"), help="print means on the windows of the published table instead"
+    )
     parser.add_argument("--out", default=sys.stdout, help="CSV (default: print)")
     arguments = parser.parse_args()
+    budgets = {arguments.learner: arguments.generations}
+    if arguments.against:
+        budgets.setdefault(arguments.against, arguments.their_generations)
     problems = {name: problem_of(name, arguments.backfill, arguments.drawn_seed) for name in (*arguments.traces, *arguments.others)}
     rows = []
     for origin in arguments.traces:
-        made = {}
-        for learner in dict.fromkeys((arguments.learner, *([arguments.against] if arguments.against else []))):
-            spec = spec_of(learner, problems[origin], arguments.generations)
+        made: dict[str, list[Path]] = {}
+        for learner, generations in budgets.items():
+            spec = spec_of(learner, problems[origin], generations)
             made[learner] = [learned(problems[origin], spec, seed, arguments.policies) for seed in arguments.seeds]
-        if arguments.published:
-            print_published(origin, made[arguments.learner])
+        for backfill in arguments.published:
+            print_published(origin, backfill, made)
         if arguments.learn_only or arguments.published:
             continue
-        policies, others = made[arguments.learner], made[arguments.against] if arguments.against else []
-        key = configuration(spec_of(arguments.learner, problems[origin], arguments.generations), problems[origin])
         for name, problem in problems.items():
-            head = {"learner": arguments.learner, "configuration": key, "backfill": arguments.backfill, "trace": name, "learned_on": origin}
-            rows += rows_of(problem, head, policies, others)
+            rows += rows_of(problem, {"backfill": arguments.backfill, "trace": name, "learned_on": origin}, made)
     if rows:
         pd.DataFrame(rows).round(4).to_csv(arguments.out, index=False)
 
