@@ -32,19 +32,14 @@ class Simulation:
         cluster, management, legacy = scenario.cluster, scenario.management, scenario.legacy
         self.topology, self.rules = network(scenario)
         self.pool = JobPool(graphs, scenario.jobs, scenario.seed, join_sinks=not legacy.sinks_unjoined)
-        self._times = self._job_times()
+        speed = np.resize(np.array(cluster.speeds), self.topology.num_workers) if cluster.speeds else None
+        self._times = JobTimes(self.topology, legacy, speed, management.contention)
         self._memory = np.full(self.topology.num_workers, cluster.memory)
         self._legal = None
         if management.illegal_degrees == "round_down":
             self._legal = tuple(degree for degree in range(1, management.most + 1) if self.rules.is_legal(degree))
         end = scenario.episodes.end
         self._limits = ClusterLimits(scenario.episodes.queue_capacity, end if end > 0 else math.inf)
-
-    def _job_times(self) -> JobTimes:
-        scenario = self.scenario
-        speeds = scenario.cluster.speeds
-        speed = np.resize(np.array(speeds), self.topology.num_workers) if speeds else None
-        return JobTimes(self.topology, scenario.legacy, speed, scenario.management.contention)
 
     def twin(self) -> Simulation:
         """Return a simulation for other episodes side by side, which shares what was computed of durations. Reset it first."""
