@@ -32,7 +32,7 @@ class RampDQNLearner(PrioritisedDQNLearner):
         """Return the learned policy, with what it wants to see."""
         policy = RejectingPolicy(super().load(checkpoint, problem))
         settings = validate(self.settings, read_checkpoint(checkpoint).meta["settings"])
-        return NetworkPolicy(policy, settings.environment)
+        return NetworkPolicy(policy, settings.environment, problem)
 
 
 class RejectingPolicy:
