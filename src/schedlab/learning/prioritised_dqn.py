@@ -406,7 +406,7 @@ class PrioritisedDQNLearner:
         with torch_stream(0, "prioritised-dqn", "build"):
             network = self._network(settings, (env.observation_space, env.action_space))
         load_module(network, kept.group("policy"), checkpoint)
-        return QPolicy(network.eval(), settings.keep_to_masks)
+        return QPolicy(network.train(False), settings.keep_to_masks)
 
     def seen(self, problem: Problem, settings: PrioritisedDQNSettings) -> Problem:
         """Return what is learned on where a problem is given: itself. A study's learner may leave out units or show something else."""

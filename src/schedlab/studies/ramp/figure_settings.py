@@ -40,6 +40,14 @@ class PairsSettings(BetasSettings):
     published: dict[str, dict[str, float]] = setting({}, doc="scenario -> policy -> published blocking rate")
 
 
+class TuningSettings(Settings):
+    """The figure `tuning`."""
+
+    record: str = setting(doc="curves that `benchmarks/ramp_tuning.py --curves` recorded, from the checkout or the working directory on")
+    named: int = setting(3, doc="configurations, from the best on, that have a colour and a name", ge=1, le=20)
+    most: float = setting(1.0, doc="upper end of the shares shown", gt=0, le=1)
+
+
 FIGURE_SETTINGS: dict[str, type[Settings]] = {
     "graphs": GraphsShownSettings,
     "op_histograms": GraphsShownSettings,
@@ -48,6 +56,7 @@ FIGURE_SETTINGS: dict[str, type[Settings]] = {
     "validation": ValidationSettings,
     "scores": ScoresSettings,
     "pairs": PairsSettings,
+    "tuning": TuningSettings,
 }
 FIGURES = {
     "graphs": "schedlab.studies.ramp.figures_graphs:draw_graphs",
@@ -57,4 +66,10 @@ FIGURES = {
     "validation": "schedlab.studies.ramp.figures_policies:draw_validation",
     "scores": "schedlab.studies.ramp.figures_policies:draw_scores",
     "pairs": "schedlab.studies.ramp.figures_policies:draw_pairs",
+    "tuning": "schedlab.studies.ramp.figures_tuning:draw_tuning",
 }
+
+
+def figure_files(settings: Settings) -> list[str]:
+    """Return the files that a drawing reads beside the tables."""
+    return [settings.record] if isinstance(settings, TuningSettings) else []

@@ -14,7 +14,7 @@ from schedlab.config.settings import PolicySettings
 from schedlab.learning import prioritised_dqn_settings
 from schedlab.learning.stable_baselines_settings import phase_mistakes
 from schedlab.studies.ramp.distributions import DistributionSettings
-from schedlab.studies.ramp.figure_settings import FIGURE_SETTINGS, FIGURES
+from schedlab.studies.ramp.figure_settings import FIGURE_SETTINGS, FIGURES, figure_files
 from schedlab.studies.ramp.graph_files import read_graphs
 from schedlab.studies.ramp.graphs import ARCHIVE, PART, REPORT, graph_part, graph_requirements
 from schedlab.studies.ramp.learner_settings import LEARNER_SETTINGS, STOCK_SETTINGS, RampStockSettings
@@ -122,6 +122,7 @@ STUDY = Study(
     learner_settings=LEARNER_SETTINGS,
     figures=FIGURES,
     figure_settings=FIGURE_SETTINGS,
+    figure_files=figure_files,
     parts=parts,
     problem_part=problem_values,
     requires=requires,
