@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from schedlab.learning.prioritised_replay import PrioritisedReplay, SumTree
@@ -20,6 +20,7 @@ def plain_find(priorities, mass):
     raise AssertionError("the mass is not below the total")
 
 
+@settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])  # a busy machine is no mistake
 @given(PRIORITIES, st.data())
 def test_sum_tree_finds_what_running_sums_find(priorities, data):
     tree = SumTree(len(priorities) + data.draw(st.integers(0, 9)))
@@ -37,6 +38,7 @@ def test_sum_tree_finds_what_running_sums_find(priorities, data):
         assert tree.find(np.array(masses) / 4).tolist() == wanted
 
 
+@settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])  # a busy machine is no mistake
 @given(st.lists(st.floats(0, 1e6), min_size=1, max_size=40).filter(any), st.floats(0, 1))
 def test_no_draw_ends_at_a_place_without_priority(priorities, share):
     tree = SumTree(64)
