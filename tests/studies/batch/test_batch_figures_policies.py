@@ -125,18 +125,29 @@ def test_published_values_are_rings_around_ours():
     assert rows_of(axes) == ["sjf", "fcfs", "f1"]
     assert {row: sorted(values) for row, values in points(axes, "o").items()} == {0: [5.0, 5.01], 1: [10.0, 10.004], 2: [5.4]}
     assert drawing.caption.endswith(
-        "1 of 2 published values of rules come out to two decimals. Rules below the published learned policy: A (5.50) sjf 5.00, f1 5.40."
+        "1 of 2 published values of rules come out to 2 decimals. Rules below the published learned policy: A (5.50) sjf 5.00, f1 5.40."
     )
     with pytest.raises(UserError, match="no scores of rules with a published value in blocks"):
         draw(made(summary=summary(sjf=5.0)), "published", "blocks", panels=[panel])
 
 
-def test_the_published_numbers_of_the_figure_are_those_of_the_ledger():
+def test_where_more_is_better_rules_above_the_published_learned_policy_are_told():
+    panel = {"title": "A", "scenario": "blocks", "published": {"fcfs": 0.65, "sjf": 0.751}, "learned": 0.7}
+    rows = [{**row, "metric": "util_makespan"} for row in summary(fcfs=0.6504, sjf=0.75, f1=0.71)]
+    drawing = draw(made(summary=rows), "published", "blocks", panels=[panel], metric="util_makespan", decimals=3)
+    assert drawing.figure.axes[0].get_xscale() == "linear"
+    assert drawing.caption.endswith(
+        "1 of 2 published values of rules come out to 3 decimals. Rules above the published learned policy: A (0.700) f1 0.710, sjf 0.750."
+    )
+
+
+@pytest.mark.parametrize(("name", "measure"), [("published_table", "bsld"), ("published_utilisation", "util")])
+def test_the_published_numbers_of_the_figure_are_those_of_the_ledger(name, measure):
     claims = {claim.id: claim.published for claim in read_claims(CONF, "batch")["batch"].claims}
-    figure = yaml.safe_load((CONF / "figure/batch/published_table.yaml").read_text())
+    figure = yaml.safe_load((CONF / f"figure/batch/{name}.yaml").read_text())
     shown = {}
     for panel in figure["params"]["panels"]:
-        start = f"bsld-{panel['scenario'].removeprefix('published_').replace('_', '-')}"
+        start = f"{measure}-{panel['scenario'].removeprefix('published_').replace('_', '-')}"
         shown |= {f"{start}-{rule.removesuffix('_legacy')}": value for rule, value in panel["published"].items()}
         assert {rule for rule in panel["published"] if rule.startswith(("wfp3", "unicep"))} == set(LEGACY.values())
         shown[f"{start}-rl"] = panel["learned"]

@@ -113,7 +113,7 @@ class PublishedPanel(Settings):
 
     title: str = setting(doc="heading", min_length=1)
     scenario: ScenarioName = setting(doc="scenario of the published windows")
-    published: dict[str, float] = setting({}, doc="rule -> its published mean bounded slowdown")
+    published: dict[str, float] = setting({}, doc="rule -> its published value")
     learned: float | None = setting(None, doc="that of the published learned policy; null: none")
 
 
@@ -122,6 +122,8 @@ class PublishedSettings(Settings):
 
     panels: tuple[PublishedPanel, ...] = setting(doc="traces", min_length=1)
     order: tuple[PolicyName, ...] = setting((), doc="rules from top to bottom; those not named follow by name")
+    metric: Score = setting("avg_bsld", doc="score of a window; the table shows the means")
+    decimals: int = setting(2, doc="decimals of the published values", ge=0, le=6)
 
 
 FIGURE_SETTINGS: dict[str, type[Settings]] = {
