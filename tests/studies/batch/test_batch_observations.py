@@ -14,7 +14,7 @@ from test_batch_steps import stepper_on
 from schedlab.config.errors import UserError
 from schedlab.studies.batch.environment_settings import EnvironmentSettings
 from schedlab.studies.batch.jobs import Machine
-from schedlab.studies.batch.layouts import Layout, Scales, layout_of
+from schedlab.studies.batch.layouts import Layout, Scales, fixed_columns, layout_of
 from schedlab.studies.batch.rules import priority
 from schedlab.studies.batch.simulate import BACKFILLS, simulate
 from schedlab.studies.batch.stepping import Stepper
@@ -235,6 +235,16 @@ def test_what_the_published_layouts_divide_by() -> None:
     jobs = jobs_from([(0, 3, 5, 2), (4, 9, 5, 1)])
     assert Scales.of(jobs) == Scales(9, 4, 2, 100, 2, 1, 1, 2)
     assert Scales.of(jobs.take(slice(0, 1))).run == 3
+
+
+@pytest.mark.parametrize("name", ["rlscheduler", "dissertation"])
+def test_a_missing_column_is_no_division_by_0(name: str) -> None:
+    machine, jobs = Machine(4, 4), jobs_from([(0, 3, 5, 2), (0, 9, -1, 1)], Machine(4, 4))
+    layout = layout_of(EnvironmentSettings(layout=name), machine)
+    with np.errstate(all="raise"):
+        rows = fixed_columns(layout, jobs, machine, Scales(), oracle=False)
+    assert np.isfinite(rows).all() and (np.abs(rows) <= 1).all()
+    assert (rows[:, 0] == 0).all()  # request, submit
 
 
 def test_layouts_split_many_observations_at_once() -> None:
