@@ -96,12 +96,12 @@ class OfflineDataAnalyzer:
 
         What `predict` and `performance` say takes it into account from now on.
         """
-        rows = json.loads(table.to_json(orient="records", double_precision=12))
+        rows = json.loads(table.to_json(orient="records", double_precision=15))
         digest = content_hash(rows)
         if digest in self._known:
             return False
         self._known.add(digest)
-        self.add(table, name)
+        self.add(pd.DataFrame(rows), name)  # as the store gives them back
         if self.store is not None:
             model = str(rows[0].get("model_name", name))
             line = {"hash": digest, "key": [model, str(rows[0].get("dataset", "unknown")), gpu_type], "rows": rows}
@@ -130,7 +130,7 @@ class OfflineDataAnalyzer:
             self.models[model] = ModelFacts(float(first["model_params"]), float(first["model_layers"]), **extra)
         self.tables.append(table.assign(model_name=table["model_name"] if "model_name" in table.columns else model))
 
-    def analyse(self) -> dict[str, Any]:
+    def analyze(self) -> dict[str, Any]:
         """Return the mean time (s) and cost ($) of all rows, and per model the rows of best throughput and best throughput per dollar."""
         whole = self._rows()
         best = {}

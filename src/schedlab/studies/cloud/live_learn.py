@@ -110,8 +110,10 @@ def walk(policy: Policy, env: CloudReplayEnv | CloudLiveEnv, unit: Unit, seed: i
 def uncertainty(policy: Policy, observation: np.ndarray, mask: np.ndarray, seed: int) -> float:
     """Return the mean over actions of the standard deviation of their probabilities over PASSES with dropout after hidden layers.
 
-    0 for a policy that is no network of torch.
+    A policy that has an `uncertainty` of its own is asked for it; 0 for one that is no network of torch.
     """
+    if hasattr(policy, "uncertainty"):
+        return float(policy.uncertainty(observation, mask))
     import torch
 
     from schedlab.learning.seeding import torch_stream

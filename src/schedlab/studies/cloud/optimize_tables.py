@@ -6,6 +6,7 @@ components are those of the vector reward, before weights (time stands under `re
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -20,7 +21,7 @@ from schedlab.studies.cloud.observe import MET, SEVERITY
 from schedlab.studies.cloud.oracle import objective_of_staying
 from schedlab.studies.cloud.replay import Replay
 from schedlab.studies.cloud.reward import PREFERENCES
-from schedlab.studies.cloud.sla import ITEMS, gpu_utilisations
+from schedlab.studies.cloud.sla import ITEMS, Verdict, gpu_utilisations
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -33,13 +34,18 @@ COMPONENTS = {"cost": "reward_cost", "time": "reward_performance", "resource": "
 
 def tables(found: Optimization) -> dict[str, pd.DataFrame]:
     """Return every table of A10 that has a row a step, and the Pareto front, by name."""
-    import pandas as pd
-
     rows = [
         {"episode": episode, "step": step, "epoch": taken.record["epoch"], **_row(taken)}
         for episode, course in enumerate((found.learned.course, found.live))
         for step, taken in enumerate(course)
     ]
+    return {**step_tables(rows, found.settings.preference), "pareto_front": pareto_table(found.replay)}
+
+
+def step_tables(rows: Sequence[Mapping[str, Any]], policy: str) -> dict[str, pd.DataFrame]:
+    """Return the tables that have a row a step, by name; rows: KEY and the values of `step_values`."""
+    import pandas as pd
+
     whole = pd.DataFrame(rows)
     met, severe = [f"sla_{item}_met" for item in ITEMS], [f"sla_{item}_severity" for item in ITEMS]
     held, rewards = list(Allocation._fields), ["reward", *COMPONENTS.values()]
@@ -51,44 +57,49 @@ def tables(found: Optimization) -> dict[str, pd.DataFrame]:
         "performance_metrics": [*measured, "gpu_util", "cpu_util", "memory_util"],
         "combined_metrics": [*held, "action", *rewards, "sla_time_met", "sla_cost_met", "sla_throughput_met", *measured],
     }
-    result = {name: whole[[*KEY, *wanted]] for name, wanted in columns.items()}
-    result["rl_action_log"] = _action_log(whole, found.settings.preference, met)
-    result["pareto_front"] = pareto_table(found.replay)
-    return result
+    return {**{name: whole[[*KEY, *wanted]] for name, wanted in columns.items()}, "rl_action_log": _action_log(whole, policy, met)}
 
 
 def _row(taken: Taken) -> dict[str, Any]:
     """The values of a step that every table takes some of."""
-    record, seen = taken.record, np.asarray(taken.observation, float)
+    seen = np.asarray(taken.observation, float)
+    verdicts = {item: Verdict(bool(met), float(severity)) for item, met, severity in zip(ITEMS, seen[MET], seen[SEVERITY], strict=True)}
+    rewards = {"reward": taken.reward, **{column: taken.objectives[name] for name, column in COMPONENTS.items()}}
+    return {**step_values(taken.record, taken.action, rewards, verdicts), "uncertainty": taken.uncertainty}
+
+
+def step_values(record: Mapping[str, Any], action: int, rewards: Mapping[str, float], verdicts: Mapping[str, Verdict]) -> dict[str, Any]:
+    """Return the values of a step for `step_tables`: its record (with the allocation), action, reward and components, verdicts."""
     used = gpu_utilisations(record)
     return {
         **{name: float(record[name]) for name in Allocation._fields},
-        "action": taken.action,
-        "action_description": describe(taken.action),
-        "reward": taken.reward,
-        **{column: taken.objectives[name] for name, column in COMPONENTS.items()},
-        **{f"sla_{item}_met": bool(value) for item, value in zip(ITEMS, seen[MET], strict=True)},
-        **{f"sla_{item}_severity": value for item, value in zip(ITEMS, seen[SEVERITY], strict=True)},
-        **{name: float(record[name]) for name in ("throughput", "time_so_far", "cost_so_far")},
+        "action": action,
+        "action_description": describe(action),
+        **rewards,
+        **{f"sla_{item}_met": verdicts[item].met for item in ITEMS},
+        **{f"sla_{item}_severity": verdicts[item].severity for item in ITEMS},
+        **{name: float(record.get(name, float("nan"))) for name in ("throughput", "time_so_far", "cost_so_far")},
         "gpu_util": sum(used) / len(used) if used else float("nan"),
         "cpu_util": float(record.get("cpu_percent", float("nan"))),
         "memory_util": float(record.get("memory_used_gb", float("nan"))) / float(record["memory_gb"]),
-        "uncertainty": taken.uncertainty,
+        "uncertainty": 0.0,
+        "critic_reset": False,
     }
 
 
 def _action_log(whole: pd.DataFrame, preference: str, met: list[str]) -> pd.DataFrame:
-    """The log of actions under its published names; the learner has no critic that could be reset unless it says so."""
+    """The log of actions under its published names."""
     named = {
         "action": "rl_action_taken",
         "action_description": "rl_action_description",
         "reward": "rl_reward",
         **{name: f"rl_{name}" for name in (*Allocation._fields, *met)},
+        "critic_reset": "rl_critic_reset",
         "uncertainty": "rl_uncertainty",
     }
     table = whole[[*KEY, *named]].rename(columns=named)
     table.insert(len(KEY), "rl_policy_used", preference)
-    return table.assign(rl_critic_reset=False, rl_cumulative_reward=whole.groupby("episode")["reward"].cumsum())
+    return table.assign(rl_cumulative_reward=whole.groupby("episode")["reward"].cumsum())
 
 
 def pareto_table(replay: Replay) -> pd.DataFrame:

@@ -18,7 +18,7 @@ from schedlab.studies.cloud.allocation import ACTIONS, PAPER_ACTIONS, STEPS, All
 from schedlab.studies.cloud.goodput import Performance, Placement, StepParameters, performance, statistical_efficiency
 from schedlab.studies.cloud.lattice import Lattice, lattice
 from schedlab.studies.cloud.settings import CloudScenario
-from schedlab.studies.cloud.sla import SLAConfig, updated
+from schedlab.studies.cloud.sla import SLAConfig
 
 if TYPE_CHECKING:
     from schedlab.studies.cloud.observe import Tables
@@ -115,4 +115,4 @@ def _limits(scenario: CloudScenario, start: int, found: Performance, time: float
     if scenario.sla_from == "configuration":
         return scenario.sla
     record = {"time_so_far": time, "cost_so_far": time * price / SECONDS, "throughput": float(found.throughput[start])}
-    return updated(scenario.sla, [record])
+    return scenario.sla.updated([record])

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
+from pydantic import model_validator
 
 from schedlab.config.errors import UserError
 from schedlab.config.schema import Settings, setting
@@ -51,9 +52,23 @@ class SLAConfig(Settings):
     gpu_util_min: float = setting(80.0, doc="lowest mean utilisation of the GPUs", unit="%", ge=0, le=100)
     cpu_util_min: float = setting(70.0, doc="lowest utilisation of the cores", unit="%", ge=0, le=100)
 
+    @model_validator(mode="before")
+    @classmethod
+    def _without_none(cls, values: Any) -> Any:
+        """A limit of None stands for its default."""
+        return {key: value for key, value in values.items() if value is not None} if isinstance(values, dict) else values
+
     def limit(self, item: str) -> float:
         """Return the limit of an item."""
         return float(getattr(self, LIMIT_OF[item]))
+
+    def updated(self, history: Iterable[Mapping[str, float]]) -> SLAConfig:
+        """Return the limits with time, cost and throughput forecast from a history (`forecast`); the others stay."""
+        return self.model_copy(update=forecast(history))
+
+    def check(self, table: pd.DataFrame, how: Literal["summary", "last"] = "summary") -> dict[str, TableVerdict]:
+        """Return what a log table says of each item that it has columns for (`check_table`)."""
+        return check_table(table, self, how)
 
 
 @dataclass(frozen=True)
@@ -90,11 +105,6 @@ def forecast(history: Iterable[Mapping[str, float]]) -> dict[str, float]:
         found = [float(record[column]) for record in records if known(record.get(column))]
         limits[limit] = float(np.mean(found) if found else FALLBACK[column]) * MARGIN[column]
     return limits
-
-
-def updated(sla: SLAConfig, history: Iterable[Mapping[str, float]]) -> SLAConfig:
-    """Return the limits with time, cost and throughput from a forecast; the others stay."""
-    return sla.model_copy(update=forecast(history))
 
 
 @dataclass(frozen=True)

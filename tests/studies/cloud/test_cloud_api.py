@@ -1,0 +1,329 @@
+"""The importable names of the published program do what its document promises, and what it only promised."""
+
+from __future__ import annotations
+
+import json
+import os
+import threading
+import time
+
+import numpy as np
+import pandas as pd
+import pytest
+from live_scripts import plain_script, script
+
+from schedlab.config.errors import UserError
+from schedlab.config.schema import validate
+from schedlab.studies.cloud import api
+from schedlab.studies.cloud.allocation import Allocation
+from schedlab.studies.cloud.option_estimates import batch_size, estimate, estimates, options_without_records
+from schedlab.studies.cloud.options import Option
+from schedlab.studies.cloud.sla import Verdict
+
+LIMITS = api.ResourceConfig(gpu_count_max=8, cpu_count_max=64, memory_max=128)
+RECORD = {
+    "epoch": 1,
+    "total_epochs": 4,
+    "throughput": 900.0,
+    "time_so_far": 60.0,
+    "cost_so_far": 0.1,
+    "cpu_percent": 60.0,
+    "memory_used_gb": 4.0,
+}
+
+
+def log(throughput: float = 500.0, name: str = "net", epochs: int = 3) -> pd.DataFrame:
+    """A training log on a CPU: two settings of cores."""
+    rows = []
+    for cores in (1, 2):
+        for epoch in range(1, epochs + 1):
+            rate = throughput * cores**0.9
+            row = {"epoch": epoch, "model_name": name, "model_params": 1e6, "model_layers": 10, "data_size_mb": 50, "dataset": "d"}
+            row |= {"batch_size": 32, "gpu_count": 0, "cpu_count": cores, "throughput": rate, "epoch_time": 1000 / rate, "data_count": 1000}
+            rows.append({**row, "time_so_far": epoch * 1000 / rate, "cost_so_far": 0.01 * epoch, "memory_used_gb": 2.0})
+    return pd.DataFrame(rows)
+
+
+def test_every_name_is_there():
+    for name in api.__all__:
+        assert getattr(api, name).__doc__, name
+
+
+def test_limits_of_none_are_defaults_and_a_forecast_moves_three():
+    limits = validate(api.SLAConfig, {"time_max": None, "cost_max": 5.0})
+    assert (limits.time_max, limits.cost_max) == (600.0, 5.0)
+    moved = limits.updated(
+        [{"time_so_far": 100.0, "cost_so_far": 1.0, "throughput": 50.0}, {"time_so_far": 300.0, "cost_so_far": float("nan")}]
+    )
+    assert (moved.time_max, moved.cost_max, moved.throughput_min) == pytest.approx((220.0, 1.1, 45.0))
+    assert moved.memory_max == limits.memory_max
+    found = limits.check(log())
+    assert found["throughput"].verdict.met is False and found["cost"].violated_share == 0.0 and "gpu_util" not in found
+    with pytest.raises(UserError):
+        validate(api.SLAConfig, {"time_mx": 1.0})
+
+
+def test_any_number_of_preferences_with_weights_of_sum_1():
+    usual, own = api.MultiObjectiveConfig(), validate(api.MultiObjectiveConfig, {"preferences": {"green": [0.1, 0.1, 0.8]}})
+    assert usual.policies == 4 and usual.index("resource") == 3 and usual.weights("cost")["cost"] == 0.6
+    assert own.policies == 1 and own.weights("green") == {"cost": 0.1, "time": 0.1, "resource": 0.8}
+    with pytest.raises(UserError, match="did you mean 'green'"):
+        own.weights("gren")
+    with pytest.raises(UserError, match="sum 1"):
+        validate(api.MultiObjectiveConfig, {"preferences": {"all": [1, 1, 1]}})
+    assert api.RLConfig().hidden == 256 and api.RLConfig().reset_interval == 200
+
+
+def test_actions_are_named_and_applied_within_limits():
+    action = api.ResourceAction.of(gpus=1, memory=-1)
+    assert action.number == 21 and action.changes == (1, 0, -1)
+    assert action.description == "Increase GPUs by 1, No change to CPUs, Decrease memory by 8 GB"
+    assert action.apply(Allocation(8, 4, 8), LIMITS) == Allocation(8, 4, 4)
+    assert api.ResourceAction.of().number == 13
+    for wrong in (27, -1, 1.5, True):
+        with pytest.raises(UserError):
+            api.ResourceAction(wrong)
+    with pytest.raises(UserError):
+        api.ResourceAction.of(gpus=2)
+
+
+def test_the_ring_buffer_keeps_the_last_and_samples_by_its_seed():
+    buffers = [api.ReplayBuffer(4, seed=1) for _ in range(2)]
+    for buffer in buffers:
+        for number in range(6):
+            buffer.add(np.full(26, number), number, float(number), np.full(26, number + 1), number == 5)
+    assert len(buffers[0]) == 4
+    first, second = (buffer.sample(4) for buffer in buffers)
+    assert sorted(first.reward.tolist()) == [2.0, 3.0, 4.0, 5.0] and first.reward.tolist() == second.reward.tolist()
+    assert first.action.shape == (4, 27) and first.action.argmax(1).tolist() == first.reward.tolist()
+    with pytest.raises(UserError, match="1 to 4"):
+        buffers[0].sample(5)
+    buffers[0].clear()
+    assert len(buffers[0]) == 0
+
+
+def test_a_result_is_taken_once_kept_and_changes_what_is_known(tmp_path):
+    store = tmp_path / "history.jsonl"
+    analyser = api.OfflineDataAnalyzer(store)
+    query = {"model_params": 1e6, "model_layers": 10, "data_size_mb": 50}
+    assert analyser.predict(query)["similarity_score"] == 0.0
+    assert analyser.update_with_result(log(), "net") is True
+    before = analyser.predict(query)
+    assert before["similarity_score"] == pytest.approx(1.0) and before["memory_gb"] == 2
+    fitted = analyser.performance("net")
+    assert fitted.median_error < 0.05
+    content = store.read_text()
+    assert analyser.update_with_result(log(), "net") is False and store.read_text() == content and len(analyser.tables) == 1
+    assert analyser.update_with_result(log(throughput=2000.0), "net") is True
+    assert analyser.performance("net").core_seconds < fitted.core_seconds
+    again = api.OfflineDataAnalyzer(store)
+    assert len(again.tables) == 2 and again.predict(query) == analyser.predict(query)
+    assert again.update_with_result(log(), "net") is False
+    assert json.loads(content)["key"] == ["net", "d", "cpu"]
+    assert [round(row["time_so_far"], 3) for row in again.history()] == [round(row["time_so_far"], 3) for row in analyser.history()]
+    with pytest.raises(UserError, match="did you mean 'net'"):
+        analyser.performance("nets")
+
+
+@pytest.mark.parametrize("line", ["{", "[]", '{"hash": "0", "key": ["a"], "rows": [{"x": 1}]}', '{"hash": "0", "key": ["a"], "rows": []}'])
+def test_a_damaged_store_is_told_by_its_line(tmp_path, line):
+    store = tmp_path / "history.jsonl"
+    api.OfflineDataAnalyzer(store).update_with_result(log(), "net")
+    store.write_text(store.read_text() + line + "\n")
+    with pytest.raises(UserError, match="line 2"):
+        api.OfflineDataAnalyzer(store)
+
+
+WRONG_LOGS = {
+    "missing": (lambda table: table.drop(columns="throughput"), "no column 'throughput'"),
+    "NaN": (lambda table: table.assign(epoch_time=[1.0, float("nan"), *[1.0] * 4]), "row 3, column epoch_time"),
+    "twice": (lambda table: table.assign(epoch=1), "stands there twice"),
+    "units": (lambda table: table.assign(throughput=table["throughput"] * 60), "samples a second"),
+    "fraction": (lambda table: table.assign(cpu_percent=250.0), "percent, 0 to 100"),
+    "no cost": (lambda table: table.drop(columns="cost_so_far"), "no column 'cost_so_far'"),
+}
+
+
+@pytest.mark.parametrize("name", WRONG_LOGS)
+def test_wrong_logs_are_told_by_row_or_column(tmp_path, name):
+    change, told = WRONG_LOGS[name]
+    change(log()).to_csv(tmp_path / "log.csv", index=False)
+    with pytest.raises(UserError) as caught:
+        api.OfflineDataAnalyzer().add_log(tmp_path / "log.csv")
+    assert told in str(caught.value)
+
+
+def test_logs_are_analysed(tmp_path):
+    log().to_csv(tmp_path / "log.csv", index=False)
+    analyser = api.OfflineDataAnalyzer()
+    analyser.add_log(tmp_path / "log.csv")
+    found = analyser.analyze()
+    assert found["cost"] == pytest.approx(0.02) and found["models"]["net"]["throughput"]["cpu_count"] == 2
+
+
+def test_the_monitor_tells_new_rows_once_and_waits_for_them(tmp_path):
+    path = tmp_path / "log.csv"
+    monitor = api.CSVMonitor(path, update_interval=0.02)
+    assert monitor.new_rows() is None
+    path.write_text("epoch,throughput\n")
+    assert monitor.new_rows() is None
+    path.write_text("epoch,throughput\n1,5\n2,6\n")
+    assert monitor.new_rows()["epoch"].tolist() == [1, 2] and monitor.new_rows() is None
+    later = threading.Timer(0.2, lambda: path.write_text("epoch,throughput\n1,5\n2,6\n3,7\n"))
+    later.start()
+    assert monitor.wait(30)["epoch"].tolist() == [3]
+    later.join()
+    began = time.monotonic()
+    assert monitor.wait(0.05) is None and time.monotonic() - began >= 0.05
+    path.write_text("epoch,throughput\n1,9\n")
+    os.utime(path, ns=(1, 1))
+    assert monitor.new_rows()["throughput"].tolist() == [9]
+    with pytest.raises(UserError):
+        api.CSVMonitor(path, update_interval=0)
+
+
+def test_the_monitor_writes_decisions_beside_the_epochs(tmp_path):
+    path = tmp_path / "log.csv"
+    path.write_text("epoch,throughput\n1,5\n2,6\n")
+    monitor = api.CSVMonitor(path)
+    monitor.append(2, {"action_taken": 13, "rl_reward": 0.5, "policy_used": "cost", "unknown": 1})
+    table = pd.read_csv(path)
+    assert table["rl_action_taken"].tolist()[1] == 13 and pd.isna(table["rl_reward"][0]) and "rl_unknown" not in table.columns
+    assert table["rl_policy_used"][1] == "cost"
+    joined = monitor.extended(pd.DataFrame({"epoch": [1], "rl_reward": [2.0]}))
+    assert joined["rl_reward"].tolist()[0] == 2.0 and len(joined) == 2 and pd.isna(joined["rl_reward"][1])
+    assert len(pd.read_csv(tmp_path / "log_rl_extended.csv")) == 2
+    with pytest.raises(UserError, match="no row is of epoch 9"):
+        monitor.append(9, {"reward": 1})
+    with pytest.raises(UserError, match="twice"):
+        monitor.extended(pd.DataFrame({"epoch": [1, 1], "rl_reward": [2.0, 3.0]}))
+
+
+def test_the_environment_decides_when_something_moved_and_resets():
+    env = api.CloudEnvironment(LIMITS, api.SLAConfig(throughput_min=100.0), "cost")
+    assert not env.decision_due()
+    env.observe(RECORD)
+    assert env.decision_due()
+    with_more = api.ResourceAction.of(gpus=1, cores=1).number
+    state, reward, done, parts = env.step(with_more)
+    assert state.shape == (26,) and not done and parts["changed"] and parts["components"].total == reward
+    assert env.resources.allocation == Allocation(2, 5, 4) and not env.decision_due()
+    logged = env.adjustments[0]
+    assert (logged["epoch"], logged["action"], logged["reward"]) == (1, with_more, reward) and logged["before"]["gpu_count"] == 1
+    env.observe({**RECORD, "epoch": 2, "throughput": 300.0})
+    assert env.decision_due()
+    assert [option.priority for option in env.options()] == ["time", "cost", "resource", "balanced"]
+    assert env.verdicts()["throughput"].met and not env.verdicts()["gpu_util"].met
+    env.reset()
+    assert env.history == [] and env.adjustments == [] and env.resources.allocation == Allocation(1, 1, 4)
+    assert (env.state() == api.CloudEnvironment(LIMITS, api.SLAConfig(throughput_min=100.0), "cost").state()).all()
+    with pytest.raises(UserError):
+        env.options()
+    with pytest.raises(UserError):
+        api.CloudEnvironment(LIMITS, preference="speed")
+
+
+def test_severities_go_when_an_item_is_met_again():
+    env = api.CloudEnvironment(LIMITS, api.SLAConfig(throughput_min=1000.0))
+    env.observe({**RECORD, "throughput": 100.0})
+    assert env.verdicts()["throughput"].severity == pytest.approx(0.9)
+    env.observe({**RECORD, "throughput": 2000.0})
+    assert env.verdicts()["throughput"] == Verdict(True, 0.0)
+
+
+def test_the_manager_logs_what_changed():
+    manager = api.ResourceManager(LIMITS, Allocation(2, 8, 16))
+    assert manager.hourly_cost == pytest.approx(20 + 24 + 32)
+    assert manager.adjust(api.ResourceAction.of(gpus=-1).number, epoch=3) and not manager.adjust(13)
+    assert [each["epoch"] for each in manager.adjustments] == [3, 0] and manager.allocation.gpu_count == 1
+    manager.reset()
+    assert manager.allocation == Allocation(2, 8, 16) and manager.adjustments == []
+
+
+def test_the_tracker_writes_the_tables(tmp_path):
+    tracker = api.RLMetricsTracker("cost")
+    verdicts = dict.fromkeys(("time", "cost", "throughput", "memory", "gpu_util", "cpu_util"), Verdict(True, 0.0))
+    with pytest.raises(UserError):
+        tracker.tables()
+    for _ in range(2):
+        tracker.begin_episode()
+        for epoch in (1, 2):
+            record = {**RECORD, "epoch": epoch, "gpu_count": 1, "cpu_count": 4, "memory_gb": 8}
+            tracker.track(record, 13, 0.5, verdicts, {"cost": 0.25, "sla": 0.25}, critic_reset=epoch == 2)
+    tracker.write(tmp_path)
+    log_of_actions = pd.read_csv(tmp_path / "rl_action_log.csv")
+    assert log_of_actions[["episode", "step"]].to_numpy().tolist() == [[0, 0], [0, 1], [1, 0], [1, 1]]
+    assert log_of_actions["rl_cumulative_reward"].tolist() == [0.5, 1.0, 0.5, 1.0]
+    assert log_of_actions["rl_critic_reset"].tolist() == [False, True, False, True]
+    assert len(pd.read_csv(tmp_path / "combined_metrics.csv")) == 4 and len(list(tmp_path.glob("*.csv"))) == 6
+
+
+def test_a_script_is_read_and_run(tmp_path):
+    manager = api.TrainingModuleManager(plain_script(tmp_path), tmp_path / "runs")
+    assert (manager.facts.epochs, manager.facts.batch_size, manager.facts.gpu_support, manager.facts.function) == (4, 64, False, None)
+    with pytest.raises(UserError):
+        manager.summary()
+    run = manager.run(Allocation(0, 1, 1), epochs=2, batch=16, total_epochs=5)
+    assert run.how == "done" and manager.summary()["batch_size"] == 16 and manager.summary()["total_epochs"] == 5
+    assert manager.environment(Allocation(0, 1, 1))["OMP_NUM_THREADS"] == "1"
+    manager.run(Allocation(0, 1, 1))
+    assert sorted(path.name for path in (tmp_path / "runs").iterdir()) == ["001", "002"]
+    text = "'''A ResNet on CIFAR-10'''\nconfig = {'batch_size': 32, 'epochs': 7}\ndef train_resnet():\n    device = 'cuda'\n"
+    facts = api.TrainingModuleManager(script(tmp_path, text, "resnet.py"), tmp_path).facts
+    assert (facts.model_type, facts.dataset_type, facts.gpu_support, facts.epochs, facts.batch_size) == ("resnet", "cifar", True, 7, 32)
+    assert facts.function == "train_resnet"
+    with pytest.raises(UserError, match=r"no Python: .*, line|line 1: is no Python"):
+        api.TrainingModuleManager(script(tmp_path, "train the net", "wrong.py"), tmp_path)
+
+
+def test_the_optimizer_does_the_whole_flow(tmp_path):
+    optimizer = api.CloudResourceOptimizer(tmp_path / "out", baseline_samples=1, preference="resource", rl={"episodes": 64})
+    report = optimizer.optimize(plain_script(tmp_path))
+    assert report["run"]["preference"] == "resource" and (tmp_path / "out/report.html").exists()
+    assert len(optimizer.analyser.tables) == 1 and optimizer.found.learned.preference == "resource"
+    with pytest.raises(UserError, match="did you mean 'preference'"):
+        api.CloudResourceOptimizer(tmp_path, prefrence="cost")
+
+
+BASE = {"gpu_count": 2, "cpu_count": 8, "time": 100.0, "cost": 1.0, "throughput": 50.0}
+
+
+def option(priority: str, gpus: int, cores: int = 8) -> Option:
+    return Option(priority, Allocation(gpus, cores, 16), 3.6)
+
+
+def test_options_are_estimated_by_their_gpus_and_without_them_by_their_cores():
+    more, fewer, none = (estimate(option("time", gpus), BASE) for gpus in (4, 1, 0))
+    assert more.throughput == pytest.approx(50 * 2**0.7) and more.time == pytest.approx(100 / 2**0.7)
+    assert fewer.throughput == pytest.approx(50 * 0.5**0.9) and more.cost == pytest.approx(more.time / 1000)
+    assert none.throughput == pytest.approx(50.0) and none.time == pytest.approx(100.0)
+    found = estimates([option("cost", 1)], BASE)
+    assert (found["time"].time, found["time"].cost, found["time"].throughput) == pytest.approx((60.0, 1.3, 70.0))
+    assert found["cost"].time == pytest.approx(fewer.time) and found["balanced"].time == 100.0
+
+
+@pytest.mark.parametrize(
+    ("use", "gpus", "expected"),
+    [
+        (10.0, 8, {"time": (4, 36), "cost": (2, 16), "resource": (7, 42), "balanced": (6, 36)}),
+        (45.0, 8, {"time": (8, 36), "cost": (4, 32), "resource": (8, 48), "balanced": (7, 42)}),
+        (95.0, 2, {"time": (3, 36), "cost": (1, 8), "resource": (3, 18), "balanced": (3, 18)}),
+    ],
+)
+def test_options_without_records_follow_the_use_alone(use, gpus, expected):
+    found = options_without_records(use, Allocation(gpus, 32, 64), LIMITS)
+    assert {each.priority: tuple(each.allocation[:2]) for each in found} == expected
+
+
+@pytest.mark.parametrize(
+    ("arguments", "expected"),
+    [
+        (("time", 4, 64, 1), 512),
+        (("cost", 4, 128, 2), 256),
+        (("cost", 1, 32, 4), 32),
+        (("cost", 1, 400, 4, 10.0), 300),
+        (("cost", 0, 64, 0), 64),
+    ],
+)
+def test_the_batch_goes_with_the_gpus(arguments, expected):
+    assert batch_size(*arguments) == expected
