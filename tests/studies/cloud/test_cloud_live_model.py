@@ -135,10 +135,25 @@ def test_what_is_learned_is_near_the_best_plan_and_changes_the_allocation(fitted
 
 
 def test_measured_use_of_cores_scales_the_models(fitted):
-    table = training_log(CPU, 4e-4, cores=(4,), batches=(64,))
+    table = training_log(CPU, 4e-4, cores=(4,), batches=(64,)).assign(sample=1)
     low, high = (job_facts(table.assign(cpu_percent=use), [1.0, 3.0, 2.0], False, fitted) for use in (20.0, 40.0))
     assert high.cpu_share == pytest.approx(2 * low.cpu_share) and low.overhead == 2.0
     assert (low.samples, low.batch, low.memory_used) == (6400, 64, 1.5)
+
+
+def test_cores_that_make_it_slower_are_avoided(fitted, tmp_path):
+    """Where other work shares the machine; the form of the model has no place for it, so that its speed is corrected."""
+    table = training_log(CPU, 4e-4, cores=(1, 16), batches=(64,)).assign(sample=[1, 1, 2, 2])
+    slow = table["cpu_count"] == 16
+    table.loc[slow, "epoch_time"], table.loc[slow, "throughput"] = table["epoch_time"] * 20, table["throughput"] / 20
+    crowded = fit_table(table, tmp_path / "log.csv")
+    measured = job_facts(table, [0.01], False, crowded)
+    replay = live_replay(crowded, measured, plan(start=LIMITS.most), "balanced")
+    seconds = [float(replay.seconds[1, replay.lattice.number(Allocation(0, cores, 32))]) for cores in (1, 4, 16)]
+    per_epoch = table[table["epoch"] == 2].groupby("cpu_count")["epoch_time"].mean()
+    assert seconds[0] == pytest.approx(3 * per_epoch[1]) and seconds[2] == pytest.approx(3 * per_epoch[16])
+    assert seconds[0] < seconds[1] < seconds[2]
+    assert fitted.median_error < crowded.median_error
 
 
 def test_probes_are_where_they_tell_most():

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from schedlab.studies.cloud.fit import fit, leave_one_placement_out
 from schedlab.studies.cloud.fit_cores import core_report
-from schedlab.studies.cloud.logs import read_step_times
+from schedlab.studies.cloud.logs import read_step_times, read_table
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -22,7 +22,9 @@ def fit_report(logs: Sequence[Path], gpus_per_node: int = 4, leave_out: bool = F
     import pandas as pd
 
     rows = pd.concat([read_step_times(path, gpus_per_node) for path in logs], ignore_index=True)
-    if not len(rows):  # training logs of a CPU: what goes by cores is all there is
+    if not len(rows) and all(
+        "cpu_count" in read_table(path).columns for path in logs
+    ):  # training logs of a CPU: what goes by cores is all there is
         return core_report(logs)
     names = sorted(set(rows["model"]))
     if len(names) <= 1:

@@ -7,14 +7,14 @@ all batches (nothing tells a live job's gradient noise).
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from schedlab.config.schema import validate
 from schedlab.studies.cloud.allocation import Allocation, ResourceConfig
-from schedlab.studies.cloud.fit_cores import CoreFit, iteration_time
+from schedlab.studies.cloud.fit_cores import CoreFit, core_times, iteration_time
 from schedlab.studies.cloud.goodput import Performance, gradient_time
 from schedlab.studies.cloud.lattice import lattice
 from schedlab.studies.cloud.replay import SECONDS, Replay
@@ -34,6 +34,7 @@ class JobFacts:
     samples        of an epoch                   memory_used    largest resident memory, GB
     batch          samples of a batch            overhead       s that a start takes before and after its epochs
     per_gpu        batch is that on each GPU     cpu_share      measured use of the cores over the modelled one
+    core_ratios    (cores, measured speed over the fitted one), rising: what the form of the model cannot say, as that more cores are slower
     """
 
     samples: int
@@ -42,6 +43,7 @@ class JobFacts:
     memory_used: float
     overhead: float
     cpu_share: float = 1.0
+    core_ratios: tuple[tuple[float, float], ...] = ((1.0, 1.0),)
 
     @property
     def memory_needed(self) -> float:
@@ -56,11 +58,19 @@ def job_facts(table: pd.DataFrame, overheads: Sequence[float], per_gpu: bool, fi
     gpus = max(1, int(last["gpu_count"]))
     batch = round(float(last["batch_size"]) / gpus) if per_gpu else int(last["batch_size"])
     facts = JobFacts(max(1, round(samples)), max(1, batch), per_gpu, float(table["memory_used_gb"].max()), float(np.median(overheads)))
+    facts = replace(facts, core_ratios=_core_ratios(table, fit))
     modelled = _performance(fit, facts, *table[["gpu_count", "cpu_count", "memory_gb"]].to_numpy(float).T, gpus_per_node=1_000_000)
     seen = modelled.cpu_util > 0
     ratios = table["cpu_percent"].to_numpy(float)[seen] / 100 / modelled.cpu_util[seen]
-    share = float(np.median(ratios)) if len(ratios) else 1.0
-    return JobFacts(facts.samples, facts.batch, per_gpu, facts.memory_used, facts.overhead, share)
+    return replace(facts, cpu_share=float(np.median(ratios)) if len(ratios) else 1.0)
+
+
+def _core_ratios(table: pd.DataFrame, fit: CoreFit) -> tuple[tuple[float, float], ...]:
+    """Measured over fitted speed for each number of cores: the median of all measurements there."""
+    runs = (table["epoch"].diff().fillna(1) <= 0) | table["sample"].diff().fillna(0).ne(0)
+    rows = core_times(table.assign(run=runs.cumsum()), gpus_per_node=1_000_000)
+    ratios = rows.assign(ratio=iteration_time(fit.step, fit.core_seconds, rows) / rows["step_time"]).groupby("cores")["ratio"].median()
+    return tuple((float(cores), float(ratio)) for cores, ratio in ratios.items())
 
 
 def _performance(fit: CoreFit, facts: JobFacts, gpus: np.ndarray, cores: np.ndarray, memory: np.ndarray, gpus_per_node: int) -> Performance:
@@ -71,6 +81,8 @@ def _performance(fit: CoreFit, facts: JobFacts, gpus: np.ndarray, cores: np.ndar
     batch = facts.batch * (devices if facts.per_gpu else 1.0)
     rows = pd.DataFrame({"nodes": np.ceil(devices / gpus_per_node), "gpus": devices, "cores": cores, "batch": batch})
     iteration = iteration_time(fit.step, fit.core_seconds, rows)
+    speed = np.interp(np.log(cores), *_logs_of(facts.core_ratios))
+    iteration = iteration / speed
     throughput = batch / iteration
     gradient = gradient_time(fit.step, batch / devices) / iteration
     working = fit.core_seconds * throughput + np.where(gpus > 0, 0.0, gradient)
@@ -83,6 +95,12 @@ def _performance(fit: CoreFit, facts: JobFacts, gpus: np.ndarray, cores: np.ndar
         memory_used=used,
         fits=memory >= facts.memory_needed,
     )
+
+
+def _logs_of(ratios: Sequence[tuple[float, float]]) -> tuple[np.ndarray, np.ndarray]:
+    """Logarithms of the cores, and the ratios there; beyond the measured ones the nearest counts."""
+    cores, values = np.array(ratios).T
+    return np.log(cores), values
 
 
 @dataclass(frozen=True)
