@@ -76,6 +76,9 @@ def test_the_environment_is_private_and_tells_what_was_allocated(tmp_path, monke
     assert (told["COST_PER_GPU_HOUR"], told["COST_PER_CPU_HOUR"], told["COST_PER_GB_HOUR"]) == ("2.5", "0.1", "0.02")
     assert told["SCHEDLAB_LOG"] == str(tmp_path / "log.csv") and told["OPTIMIZER_DATASET_PATH"] == str(tmp_path)
     assert told["HOME"] == told["TMPDIR"] == str(tmp_path)
+    assert told["OMP_WAIT_POLICY"] == "PASSIVE"
+    monkeypatch.setenv("OMP_WAIT_POLICY", "ACTIVE")
+    assert script_environment(request(tmp_path / "x.py"), tmp_path)["OMP_WAIT_POLICY"] == "ACTIVE"
     busy = script_environment(request(tmp_path / "x.py", allocation=Allocation(0, 16, 8), gpu_util=5.0), tmp_path)
     assert busy["OPTIMIZER_NUM_WORKERS"] == "8"
 
@@ -108,7 +111,7 @@ def test_without_a_gpu_no_use_of_one_is_told(tmp_path, monkeypatch):
 
 def test_a_limit_ends_the_run_and_leaves_what_was_logged(tmp_path):
     slow = plain_script(tmp_path, seconds="0.05 if epoch < 1 else 600")
-    run = run_script(request(slow, seconds=3.0), tmp_path / "slow")
+    run = run_script(request(slow, seconds=6.0), tmp_path / "slow")
     assert run.how == "time" and run.table["epoch"].tolist() == [1] and run.checkpoint is None
     hungry = script(tmp_path, "kept = bytearray(2 << 30)")
     run = run_script(request(hungry), tmp_path / "hungry")

