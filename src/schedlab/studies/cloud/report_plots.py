@@ -41,7 +41,7 @@ def _plane(found: Optimization, caption: str) -> Drawing:
     finite = np.isfinite(time)
     axes.plot(time[finite], cost[finite], ".", color=MUTED, markersize=3, label="constant allocations, by the model")
     front = undominated(time, cost)
-    axes.plot(time[front], cost[front], "-", color=INK, label="those that none beats")
+    axes.plot(time[front], cost[front], "-D", color=INK, markersize=3.5, label="those that none beats")
     base, new = found.baseline, optimized_values(found)
     told = "baseline" + (", by the model" if base["source"] == "model" else ", extrapolated")
     axes.plot([base["time"]], [base["cost"]], "s", color=colour(1), label=told)
