@@ -1,0 +1,93 @@
+"""The workflow on a real Slurm of one node: grouped jobs, one killed, the controller restarted, and the bytes of a local run."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import tempfile
+import time
+from pathlib import Path
+
+import pytest
+import yaml
+from checkouts import Checkout, smoke_checkout
+from private_slurm import PrivateSlurm, missing
+
+pytestmark = [pytest.mark.skipif(bool(missing()), reason=missing() or "a private Slurm can run"), pytest.mark.xdist_group("slurm")]
+
+MOST_JOBS = 12
+# What a test may ask for and a cluster would rather not: states every second, small jobs, any partition, no accounting.
+HURRY = (
+    *("--slurm-no-account", "--slurm-status-command", "squeue", "--slurm-init-seconds-before-status-checks", "1"),
+    *("--seconds-between-status-checks", "1", "--latency-wait", "20"),
+    *("--default-resources", "slurm_partition=debug", "mem_mb=500", "runtime=10"),
+)
+
+
+@pytest.fixture
+def slurm():
+    folder = Path(tempfile.mkdtemp(prefix="slurm-"))
+    private = PrivateSlurm(folder / "s")
+    try:
+        private.start()
+        yield private
+    finally:
+        private.stop()
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def test_a_smoke_run_on_slurm_survives_a_killed_job_and_a_restarted_controller(repository, finished_smoke, slurm, tmp_path):
+    checkout = smoke_checkout(repository, tmp_path / "checkout")
+    target = ("all", "--config", "scale=smoke")
+    command = checkout.command(*target, "--profile", "profiles/slurm", *HURRY)
+    log = tmp_path / "snakemake.log"
+    environment = {**os.environ, **slurm.environment}
+    with log.open("w") as stream:
+        started = subprocess.Popen(
+            command, cwd=checkout.folder, stdout=stream, stderr=subprocess.STDOUT, env=environment, start_new_session=True
+        )
+        try:
+            killed = kill_first_running(slurm, started)
+            slurm.restart_controller()
+            status = started.wait(900)
+        finally:
+            if started.poll() is None:
+                checkout.kill(started)
+    said = log.read_text()
+    assert status == 0, said[-4000:]
+    states = dict(slurm.jobs())
+    assert states.pop(killed) in ("CANCELLED", "FAILED", "NODE_FAIL")
+    assert set(states.values()) == {"COMPLETED"}, states
+    assert 4 <= len(states) + 1 <= MOST_JOBS, states
+    assert re.search(r"Trying to restart job|restart", said)
+    assert checkout.hashes() == finished_smoke.hashes()
+    assert "Nothing to be done" in Checkout(checkout.folder).run(*target, "--dry-run")
+
+
+def kill_first_running(slurm: PrivateSlurm, started: subprocess.Popen, patience: float = 300.0) -> str:
+    """Kill the processes of the first job that runs, as the kernel would for want of memory; returns the job's id."""
+    deadline = time.monotonic() + patience
+    while time.monotonic() < deadline and started.poll() is None:
+        running = [job for job, state in slurm.jobs() if state == "RUNNING"]
+        if running:
+            time.sleep(3.0)  # in the middle of its work
+            slurm.ask("scancel", "--signal=KILL", "--full", running[0])
+            return running[0]
+        time.sleep(0.2)
+    raise AssertionError(f"no Slurm job ran within {patience} s")
+
+
+def test_every_rule_that_a_cluster_runs_has_a_group_and_the_profile_knows_it(repository):
+    """A job of seconds that is submitted alone costs more in starts than in work."""
+    rules = [path for path in sorted((repository / "workflow/rules").rglob("*.smk")) if path.name != "measure.smk"]
+    labels = set()
+    for path in rules:
+        for block in re.split(r"(?m)^\s*rule\b", path.read_text())[1:]:
+            if "script:" in block and "localrule: True" not in block:
+                group = re.search(r'group:\s*"(\w+)"', block)
+                assert group, (path.name, block.split("\n", 1)[0])
+                labels.add(group.group(1))
+    profile = yaml.safe_load((repository / "profiles/slurm/config.yaml").read_text())
+    assert {entry.split("=")[0] for entry in profile["group-components"]} == labels
