@@ -10,6 +10,7 @@ from schedlab.figures import helpers
 LARGER_UNITS = {
     "s": ((3600.0, "h"), (60.0, "min")),
     "J": ((1e9, "GJ"), (1e6, "MJ"), (1e3, "kJ")),
+    "bytes/s": ((1e12, "TB/s"), (1e9, "GB/s"), (1e6, "MB/s"), (1e3, "kB/s")),
     "J s": ((1e15, "PJ s"), (1e12, "TJ s"), (1e9, "GJ s")),
 }
 

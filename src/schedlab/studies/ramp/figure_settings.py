@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 from schedlab.config.schema import Settings, setting
 from schedlab.config.settings import LONGEST, Names
 
@@ -34,6 +36,32 @@ class ScoresSettings(BetasSettings):
     metrics: Names = setting(("blocking_rate", "demand_throughput", "jct", "speedup"), doc="measures", min_length=1)
 
 
+class SweepSettings(Settings):
+    """The figure `sweep`."""
+
+    x: Literal["interarrival", "arrival_rate", "workers"] = setting("interarrival", doc="value in which the scenarios differ")
+    policies: Names = setting(doc="policies, learned ones without the scenario that ends their names", min_length=1)
+    metrics: Names = setting(("demand_throughput", "blocking_rate", "jct"), doc="measures, a panel each", min_length=1)
+
+
+class OverheadsSettings(Settings):
+    """The figure `overheads`."""
+
+    policy: str = setting("para_max", doc="rule that says how far jobs are split")
+
+
+class CausesSettings(BetasSettings):
+    """The figure `causes`."""
+
+    policies: Names = setting(doc="policies, learned ones without the scenario that ends their names", min_length=1)
+
+
+class JobsSettings(Settings):
+    """The figures `characteristics` and `attributes`, of the first scenario."""
+
+    policies: Names = setting(doc="policies, learned ones without the scenario that ends their names", min_length=1)
+
+
 class PairsSettings(BetasSettings):
     """The figure `pairs`."""
 
@@ -57,6 +85,11 @@ FIGURE_SETTINGS: dict[str, type[Settings]] = {
     "scores": ScoresSettings,
     "pairs": PairsSettings,
     "tuning": TuningSettings,
+    "sweep": SweepSettings,
+    "overheads": OverheadsSettings,
+    "causes": CausesSettings,
+    "characteristics": JobsSettings,
+    "attributes": JobsSettings,
 }
 FIGURES = {
     "graphs": "schedlab.studies.ramp.figures_graphs:draw_graphs",
@@ -67,6 +100,11 @@ FIGURES = {
     "scores": "schedlab.studies.ramp.figures_policies:draw_scores",
     "pairs": "schedlab.studies.ramp.figures_policies:draw_pairs",
     "tuning": "schedlab.studies.ramp.figures_tuning:draw_tuning",
+    "sweep": "schedlab.studies.ramp.figures_sweeps:draw_sweep",
+    "overheads": "schedlab.studies.ramp.figures_sweeps:draw_overheads",
+    "causes": "schedlab.studies.ramp.figures_jobs:draw_causes",
+    "characteristics": "schedlab.studies.ramp.figures_jobs:draw_characteristics",
+    "attributes": "schedlab.studies.ramp.figures_jobs:draw_attributes",
 }
 
 

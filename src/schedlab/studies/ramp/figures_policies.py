@@ -29,7 +29,7 @@ def draw_validation(tables: StudyTables, spec: FigureSpec) -> Drawing:
     curves = tables.curves[(tables.curves["metric"] == BLOCKING) & (tables.curves["split"] == "validation")]
     shown = [(name, rows) for name in spec.scenarios if len(rows := curves[curves["policy"] == _learned(settings.policy, name)])]
     if not shown:
-        return _nothing(spec, "no such curve is learned at this scale")
+        return nothing_to_draw(spec, "no such curve is learned at this scale")
     figure, lines = theme.new_grid(len(shown), COLUMNS, row_mm=55, around_mm=16)
     told = []
     for axes, (name, rows) in zip([axes for line in lines for axes in line], shown, strict=True):
@@ -59,7 +59,7 @@ def draw_scores(tables: StudyTables, spec: FigureSpec) -> Drawing:
     metrics = [metric for metric in METRICS if metric.name in settings.metrics]
     panels = [(name, values) for name in spec.scenarios if (values := _values(tables, name, settings.policies))]
     if not panels:
-        return _nothing(spec, "no such scenario is run at this scale")
+        return nothing_to_draw(spec, "no such scenario is run at this scale")
     colours = {policy: theme.colour(number) for number, policy in enumerate(settings.policies)}
     figure, lines = theme.new_grid(len(panels), 2, row_mm=48, around_mm=14, sharey=True)
     best = []
@@ -89,7 +89,7 @@ def draw_pairs(tables: StudyTables, spec: FigureSpec) -> Drawing:
     settings = helpers.settings_of(spec, PairsSettings)
     panels = [(name, values) for name in spec.scenarios if (values := _values(tables, name, ()))]
     if not panels:
-        return _nothing(spec, "no such scenario is run at this scale")
+        return nothing_to_draw(spec, "no such scenario is run at this scale")
     order = sorted(
         {policy for _, values in panels for policy in values} | {policy for rows in settings.published.values() for policy in rows}
     )
@@ -160,7 +160,8 @@ def _short(metric: str) -> str:
     return {"blocking_rate": "blocking", "demand_throughput": "throughput", "jct": "completion", "speedup": "speed-up"}.get(metric, metric)
 
 
-def _nothing(spec: FigureSpec, why: str) -> Drawing:
+def nothing_to_draw(spec: FigureSpec, why: str) -> Drawing:
+    """Return a drawing of the words why there is nothing to draw at this scale."""
     figure, axes = theme.new_figure(height_mm=20)
     axes.axis("off")
     axes.text(0.5, 0.5, why, ha="center", va="center", color=MUTED)

@@ -1,0 +1,134 @@
+"""Figures over scenarios that differ in one value: scores by load or by size of the cluster, and what the network costs single jobs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from schedlab.config.contract import Drawing, FigureSpec, StudyTables
+from schedlab.config.errors import UserError
+from schedlab.figures import helpers, theme
+from schedlab.figures.units import Scaled, scaled
+from schedlab.studies.ramp.figure_settings import OverheadsSettings, SweepSettings
+from schedlab.studies.ramp.figures_policies import family, nothing_to_draw
+from schedlab.studies.ramp.problem import METRICS
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from matplotlib.axes import Axes
+
+AXES = {
+    "interarrival": "time between arrivals (s)",
+    "arrival_rate": "arrivals in 1000 s",
+    "workers": "workers of the cluster",
+}
+MARKERS = "osD^vPX"
+MOST_TICKS = 6
+SHORT = {"jct": "completion time", "speedup": "speed-up"}  # of completed jobs; a panel's title has room for no more
+
+
+def place(scenario: Mapping[str, Any], x: str, where: str = "") -> float:
+    """Return where a scenario (its frozen values) lies on an axis: s between arrivals, arrivals in 1000 s, or workers. Raises UserError."""
+    cluster, gap = scenario["cluster"], scenario["jobs"]["interarrival"]
+    if x == "workers":
+        return float(cluster["groups"] * cluster["racks"] * cluster["servers"] * cluster["workers"])
+    if gap["kind"] != "fixed":
+        raise UserError(f"arrivals are '{gap['kind']}'", where=where, expected="scenarios with jobs.interarrival of the kind fixed")
+    return gap["value"] if x == "interarrival" else 1000.0 / gap["value"]
+
+
+def draw_sweep(tables: StudyTables, spec: FigureSpec) -> Drawing:
+    """A panel a measure, a line a policy over the scenarios' places: means of test episodes, bands from the lowest to the highest."""
+    settings = helpers.settings_of(spec, SweepSettings)
+    places = {name: place(tables.scenarios[name], settings.x, f"figure {spec.name}: scenarios") for name in spec.scenarios}
+    metrics = [metric for name in settings.metrics for metric in METRICS if metric.name == name]
+    if len(set(places.values())) < 2:
+        return nothing_to_draw(spec, "fewer than two such scenarios are run at this scale")
+    rows = tables.scores[tables.scores["scenario"].isin(places) & (tables.scores["split"] == "test")]
+    policy = [family(name, scenario) for name, scenario in zip(rows["policy"], rows["scenario"], strict=True)]
+    rows = rows.assign(x=rows["scenario"].map(places), policy=policy)
+    figure, lines = theme.new_grid(len(metrics), 3, row_mm=52, around_mm=14)
+    for axes, metric in zip([axes for line in lines for axes in line], metrics, strict=True):
+        found = rows[(rows["metric"] == metric.name) & rows["policy"].isin(settings.policies)]
+        unit = scaled(replace(metric, label=SHORT.get(metric.name, metric.label)), float(found["value"].max()))
+        for number, name in enumerate(settings.policies):
+            _line(axes, found[found["policy"] == name], number, name, unit)
+        axes.set_xscale("log")
+        _ticks(axes, sorted(set(places.values())))
+        axes.set_title(unit.label)
+        axes.set_ylim(bottom=0)
+        axes.grid(True, axis="y")
+    for line in lines:
+        helpers.shared_xlabel(line, AXES[settings.x])
+    helpers.legend_outside(figure, columns=len(settings.policies))
+    return Drawing(figure, f"{spec.caption} {_ends_told(rows, settings)}")
+
+
+def _line(axes: Axes, rows: pd.DataFrame, number: int, name: str, unit: Scaled) -> None:
+    if rows.empty:
+        return
+    values = rows.groupby("x")["value"].agg(["mean", "min", "max"]) / unit.size
+    colour = theme.colour(number)
+    axes.fill_between(values.index, values["min"], values["max"], color=colour, alpha=0.15, linewidth=0)
+    axes.plot(values.index, values["mean"], color=colour, marker=MARKERS[number % len(MARKERS)], markersize=3.5, label=name)
+
+
+def _ticks(axes: Axes, places: list[float]) -> None:
+    """Where scenarios lie, as far as their labels do not meet."""
+    apart = (places[-1] / places[0]) ** (1 / MOST_TICKS) * 0.999
+    shown: list[float] = []
+    for value in places:
+        if not shown or value >= apart * shown[-1]:
+            shown.append(value)
+    axes.set_xticks(shown, [f"{value:g}" for value in shown])
+    axes.minorticks_off()
+
+
+def _ends_told(rows: pd.DataFrame, settings: SweepSettings) -> str:
+    """Blocking rates at both ends, by policy."""
+    rates = rows[rows["metric"] == "blocking_rate"].groupby(["policy", "x"])["value"].mean()
+    told = []
+    for name in settings.policies:
+        if name in rates.index.get_level_values("policy"):
+            ends = rates[name].iloc[[0, -1]]
+            told.append(f"{name} {ends.iloc[0]:.2f} at {ends.index[0]:g}, {ends.iloc[1]:.2f} at {ends.index[1]:g}")
+    return f"Blocking rates: {'; '.join(told)}."
+
+
+def draw_overheads(tables: StudyTables, spec: FigureSpec) -> Drawing:
+    """A line a graph over the scenarios' numbers of workers: share of the time in which flows advance, and speed-up."""
+    settings = helpers.settings_of(spec, OverheadsSettings)
+    places = {name: place(tables.scenarios[name], "workers") for name in spec.scenarios}
+    jobs = tables.details["jobs"]
+    jobs = jobs[jobs["scenario"].isin(places) & (jobs["policy"] == settings.policy) & jobs["duration"].notna()]
+    if jobs.empty:
+        return nothing_to_draw(spec, "no such scenario is run at this scale")
+    jobs = jobs.assign(
+        x=jobs["scenario"].map(places),
+        overhead=100 * jobs["communication"] / jobs["duration"],
+        gain=jobs["sequential_jct"] / jobs["duration"],
+    )
+    means = jobs.groupby(["model", "x"])[["overhead", "gain"]].mean()
+    figure, (left, right) = theme.new_figure(1, 2, height_mm=70)
+    told = []
+    for number, model in enumerate(sorted(jobs["model"].unique())):
+        rows = means.loc[model]
+        look = {"color": theme.colour(number), "marker": MARKERS[number % len(MARKERS)], "markersize": 3.5, "label": model}
+        left.plot(rows.index, rows["overhead"], **look)
+        right.plot(rows.index, rows["gain"], **look)
+        told.append(f"{model} {rows['overhead'].iloc[0]:.0f} to {rows['overhead'].iloc[-1]:.0f} %")
+    every = sorted(set(places.values()))
+    right.plot(every, every, color=theme.MUTED, linewidth=0.8, linestyle=theme.DASHES[1], label="as many as workers")
+    for axes, title in ((left, "a  share of the time in which messages travel (%)"), (right, "b  speed-up")):
+        axes.set_title(title)
+        axes.set_xscale("log", base=2)
+        axes.set_xticks(every, [f"{value:g}" for value in every])
+        axes.minorticks_off()
+        axes.grid(True, axis="y")
+    left.set_ylim(0, 100)
+    right.set_yscale("log", base=2)
+    right.set_yticks(every, [f"{value:g}" for value in every])
+    helpers.shared_xlabel([left, right], AXES["workers"])
+    helpers.legend_outside(figure, columns=4)
+    return Drawing(figure, f"{spec.caption} From {every[0]:g} to {every[-1]:g} workers: {', '.join(told)}.")

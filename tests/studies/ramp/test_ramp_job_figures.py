@@ -1,0 +1,131 @@
+"""Figures of single jobs and of sweeps over scenarios: what is drawn, and what the caption tells."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from schedlab.config.contract import FigureSpec, StudyTables
+from schedlab.config.errors import UserError
+from schedlab.config.settings import ThemeSettings
+from schedlab.figures import theme
+from schedlab.studies.ramp.figures_jobs import draw_attributes, draw_causes, draw_characteristics
+from schedlab.studies.ramp.figures_sweeps import draw_overheads, draw_sweep, place
+from schedlab.studies.ramp.job_tables import JOB_COLUMNS
+
+POLICIES = ["para_max", "para_min"]
+
+
+@pytest.fixture(autouse=True)
+def applied_theme():
+    with theme.applied(ThemeSettings()):
+        yield
+
+
+def scenario(gap, servers=2, kind="fixed"):
+    cluster = {"groups": 2, "racks": 2, "servers": servers, "workers": 1}
+    return {"cluster": cluster, "jobs": {"interarrival": {"kind": kind, "value": gap}}}
+
+
+SCENARIOS = {"often": scenario(100.0), "seldom": scenario(1000.0, servers=4)}
+
+
+def job(number, model, beta, cause="", choices=3, **ran):
+    ops, hours = {"large": (50, 10.0), "little": (20, 1.0)}[model]
+    described = {"job": number, "model": model, "beta": beta, "cause": cause, "time": 1.0, "ops": ops, "deps": ops + 1}
+    sizes = {"memory": ops * 1e9, "dep_size": ops * 2e9, "sequential_jct": hours * 3600}
+    return dict.fromkeys(JOB_COLUMNS) | described | sizes | {"action": 2 if choices else 0, "choices": choices} | ran
+
+
+def tables() -> StudyTables:
+    jobs = [
+        job(0, "large", 0.5, duration=9000.0, communication=4500.0, jct=9000.0, speedup=4.0),
+        job(1, "little", 0.25, "op_placement"),
+        job(2, "little", 0.25, "rejected_by_agent", choices=0),
+        job(3, "large", 0.9, "max_acceptable_jct_exceeded", duration=40000.0, communication=10000.0),
+    ]
+    details, scores = [], []
+    for name in SCENARIOS:
+        for policy in POLICIES:
+            key = {"scenario": name, "policy": policy, "policy_seed": 0, "split": "test", "unit": "test-000"}
+            details.append(pd.DataFrame(jobs).astype(JOB_COLUMNS).assign(**key))
+            for unit, rate in (("test-000", 0.6), ("test-001", 0.9)):
+                own = rate if name == "often" else rate / 2
+                scores.append({**key, "unit": unit, "metric": "blocking_rate", "value": own})
+                scores.append({**key, "unit": unit, "metric": "jct", "value": 7200.0})
+    none = pd.DataFrame()
+    return StudyTables(pd.DataFrame(scores), none, none, none, {"jobs": pd.concat(details)}, {}, SCENARIOS, {})
+
+
+def spec(kind, scenarios=("often", "seldom"), **params):
+    return FigureSpec(kind, kind, "Title", "What is shown.", scenarios=scenarios, params=params)
+
+
+def test_a_scenario_lies_where_its_values_say():
+    assert [place(SCENARIOS["often"], x) for x in ("interarrival", "arrival_rate", "workers")] == [100, 10, 8]
+    with pytest.raises(UserError, match="arrivals are 'uniform'"):
+        place(scenario(None, kind="uniform"), "interarrival")
+
+
+def test_a_sweep_has_a_line_for_each_policy_over_the_places():
+    drawing = draw_sweep(tables(), spec("sweep", policies=POLICIES, metrics=["blocking_rate", "jct"]))
+    panels = drawing.figure.axes
+    assert [axes.get_title(loc="left") for axes in panels] == ["blocking rate", "completion time (h)"]
+    lines = panels[0].get_lines()
+    assert [line.get_label() for line in lines] == POLICIES
+    assert lines[0].get_xdata() == pytest.approx([100, 1000]) and lines[0].get_ydata() == pytest.approx([0.75, 0.375])
+    assert panels[1].get_lines()[0].get_ydata() == pytest.approx([2.0, 2.0])
+    assert "para_max 0.75 at 100, 0.38 at 1000" in drawing.caption
+
+
+def test_overheads_are_shares_of_the_time_of_placed_jobs():
+    drawing = draw_overheads(tables(), spec("overheads"))
+    left, right = drawing.figure.axes[:2]
+    assert left.get_lines()[0].get_label() == "large"
+    assert left.get_lines()[0].get_xdata() == pytest.approx([8, 16])
+    assert left.get_lines()[0].get_ydata() == pytest.approx([37.5, 37.5])  # of 0.5 and 0.25
+    assert right.get_lines()[0].get_ydata() == pytest.approx([2.45, 2.45])
+    assert "From 8 to 16 workers: large 38 to 38 %." in drawing.caption
+
+
+def test_bars_of_causes_add_up_to_the_blocking_rate():
+    drawing = draw_causes(tables(), spec("causes", ("often",), policies=["para_max", "none"], labels={"often": "A"}))
+    (axes,) = drawing.figure.axes
+    bars = {container.get_label(): container[0].get_width() for container in axes.containers}
+    assert list(bars) == ["too few free workers for any degree", "no free block, or no memory", "would exceed its limit"]
+    assert list(bars.values()) == pytest.approx([0.25] * 3)
+    assert [text.get_text() for text in axes.texts] == ["0.750", "not run"]
+    assert "para_max in A 33 %" in drawing.caption
+
+
+def test_completed_and_blocked_jobs_have_distributions():
+    drawing = draw_characteristics(tables(), spec("characteristics", ("often",), policies=["para_max"]))
+    panels = drawing.figure.axes
+    assert [line.get_label() for line in panels[0].get_lines()] == ["para_max, completed", "para_max, blocked"]
+    assert panels[3].get_lines()[1].get_xdata()[:3] == pytest.approx([1 / 0.9, 4, 4])
+    assert len(panels[4].get_lines()) == 1, "blocked jobs got no speed-up"
+    assert "para_max 2.00" in drawing.caption
+
+
+def test_blocking_is_told_by_attribute():
+    drawing = draw_attributes(tables(), spec("attributes", ("often",), policies=["para_max"]))
+    ops, *_, beta = drawing.figure.axes
+    assert ops.get_lines()[0].get_xdata() == pytest.approx([20, 50]) and ops.get_lines()[0].get_ydata() == pytest.approx([1.0, 0.5])
+    assert beta.get_lines()[0].get_ydata() == pytest.approx([1, 0, 1])
+    assert "little 1.0 h, 20 ops, large 10.0 h, 50 ops" in drawing.caption
+
+
+def test_values_that_are_many_are_put_into_bins():
+    found = tables()
+    jobs = pd.DataFrame([job(n, "large", beta, "op_placement" if beta < 0.5 else "") for n, beta in enumerate(np.linspace(0.1, 1, 91))])
+    found.details["jobs"] = jobs.astype(JOB_COLUMNS).assign(
+        scenario="often", policy="para_max", policy_seed=0, split="test", unit="test-000"
+    )
+    beta = draw_attributes(found, spec("attributes", ("often",), policies=["para_max"])).figure.axes[-1].get_lines()[0]
+    assert len(beta.get_xdata()) == 10
+    assert beta.get_ydata()[0] == 1 and beta.get_ydata()[-1] == 0
+
+
+@pytest.mark.parametrize("draw", [draw_sweep, draw_overheads, draw_causes, draw_characteristics, draw_attributes])
+def test_a_scale_without_them_says_so(draw):
+    params = {} if draw is draw_overheads else {"policies": POLICIES}
+    assert "at this scale" in draw(tables(), spec("any", (), **params)).caption
