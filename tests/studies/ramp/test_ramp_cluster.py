@@ -68,6 +68,17 @@ def test_a_limit_that_is_met_exactly_is_met():
         assert cluster.mounted_workers == 0
 
 
+@pytest.mark.parametrize("legacy", [PUBLISHED, LegacySettings()])
+def test_a_job_whose_collectives_never_end_is_blocked(legacy):
+    rack = Ramp(1, 1, 4)  # one group has one wavelength, and each of four servers talks to three others
+    source = ListedJobs([Job(0, 0, training_graph(chain(2.0, 3.0)), 1, 1.0)], [0.0], math.inf)
+    cluster = Cluster(JobTimes(rack, legacy), RampPlacement(rack), np.full(4, 80e9), source)
+    run_to_end(cluster, plan(4))
+    (blocked,) = cluster.record.blocked
+    assert (blocked.cause, blocked.running.duration) == (TOO_SLOW, math.inf)
+    assert cluster.mounted_workers == 0 and cluster.statistics()["blocking_rate"] == 1
+
+
 def test_a_full_cluster_places_nothing_more():
     cluster = cluster_of([0.0, 1.0])
     run_to_end(cluster, plan(8))

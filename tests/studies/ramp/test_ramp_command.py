@@ -57,6 +57,20 @@ def test_a_wrong_case_is_named(capsys, tmp_path, text, message):
     assert "wrong.json" in said
 
 
+def test_a_case_that_breaks_off_is_named(capsys, tmp_path):
+    text = CASE.read_text()
+    for length in (0, 1, len(text) // 3, len(text) - 2):
+        case = tmp_path / "broken_off.json"
+        case.write_text(text[:length])
+        assert "broken_off.json: is no valid JSON" in refused(capsys, "replay", case)
+
+
+def test_a_case_of_other_bytes_is_named(capsys, tmp_path):
+    case = tmp_path / "picture.json"
+    case.write_bytes(b"\x89PNG\r\n\x1a\n\xff")
+    assert "picture.json" in refused(capsys, "replay", case)
+
+
 def test_a_case_that_is_not_there_is_named(capsys, tmp_path):
     assert "there is no such file" in refused(capsys, "replay", tmp_path / "none.json")
 
@@ -93,3 +107,91 @@ def test_wrong_options_are_named(capsys, arguments, message):
 
 def test_an_empty_folder_of_graphs_is_named(capsys, tmp_path):
     assert str(tmp_path) in refused(capsys, "episode", "--policy", "para_max", "--graphs", tmp_path)
+
+
+COSTS = "forward_compute_time={}, backward_compute_time=2.0, activation_size={}, parameter_size=0.0"
+OPS = [f"node{number} -- Conv2d(3) -- {COSTS.format(3000.0, 4.0)}" for number in (1, 2)]
+
+
+@pytest.mark.parametrize(
+    ("lines", "message"),
+    [
+        (["node1 -- Conv2d"], "net.txt:1: field 2 is 'Conv2d'"),
+        ([OPS[0], OPS[1].replace("activation_size=4.0", "activation_size=x")], "net.txt:2: activation_size is 'x'"),
+        ([OPS[0], OPS[1].replace("node2", "node3")], "net.txt:2: op 3 of a file with 2 ops; expected ids 1 to 2"),
+        ([*OPS, "\tnode1 -- node2", "\tnode2 -- node1"], "net.txt:4: the edges lead in a circle through ops 1, 2"),
+        ([OPS[0], OPS[1].replace("=3000.0", "=-3000.0")], "net.txt:2: forward_compute_time is '-3000.0'"),
+        ([*OPS, "\tnode1 -- node7"], "net.txt:3: the edge names op 7, which has no line"),
+    ],
+)
+def test_a_malformed_graph_is_told_with_its_line_and_field(capsys, tmp_path, lines, message):
+    (tmp_path / "net.txt").write_text("\n".join(lines))
+    assert message in refused(capsys, "episode", "--policy", "para_max", "--graphs", tmp_path)
+
+
+def one_graph(folder, activation):
+    """A folder with one graph: two ops of 3000 s, of which the first holds `activation` bytes in each pass."""
+    first = f"node1 -- Conv2d -- {COSTS.format(3000.0, activation)}"
+    (folder / "net.txt").write_text("\n".join([first, OPS[1], "\tnode1 -- node2"]))
+    return folder
+
+
+@pytest.mark.parametrize(("policy", "activation"), [("sequential", 50e9), ("sequential", 90e9), ("fixed_2", 90e9)])
+@pytest.mark.parametrize("compat", [[], ["--compat"]])
+def test_memory_that_does_not_fit_blocks_jobs_with_its_cause(capsys, tmp_path, policy, activation, compat):
+    jobs = tmp_path / "jobs.parquet"
+    arguments = ["--policy", policy, "--graphs", one_graph(tmp_path, activation), "--end", "20000", "--jobs", jobs, *compat]
+    assert printed(capsys, "episode", *arguments)["blocking_rate"] > 0.9
+    assert set(pd.read_parquet(jobs)["cause"]) == {"op_placement"}
+
+
+def test_memory_that_fits_blocks_nothing(capsys, tmp_path):
+    arguments = ["--policy", "para_max", "--graphs", one_graph(tmp_path, 1e9), "--end", "10000", "--interarrival", "9000"]
+    assert printed(capsys, "episode", *arguments)["blocking_rate"] == 0
+
+
+def changed_case(folder, **inputs):
+    """A recorded job of four ops with other inputs."""
+    document = json.loads(CASE.with_name("c02_chain_degree2.json").read_text())
+    del document["expected"]
+    document["inputs"] |= inputs
+    path = folder / "case.json"
+    path.write_text(json.dumps(document))
+    return path
+
+
+CHAIN = json.loads(CASE.with_name("c02_chain_degree2.json").read_text())["inputs"]
+
+
+@pytest.mark.parametrize(
+    ("inputs", "message"),
+    [
+        ({"topology": CHAIN["topology"] | {"communication_groups": 1, "racks_per_group": 2}}, "2 racks per group, but 1"),
+        ({"arrivals": [CHAIN["arrivals"][0] | {"max_acceptable_jct_frac": 1.01}]}, "beta is 1.01"),
+        ({"arrivals": [CHAIN["arrivals"][0] | {"max_acceptable_jct_frac": 0.0}]}, "beta is 0.0"),
+        ({"arrivals": []}, "no job arrives"),
+        ({"graphs": {}}, "there are no graphs"),
+    ],
+)
+def test_inputs_of_a_case_that_cannot_be_are_told(capsys, tmp_path, inputs, message):
+    assert message in refused(capsys, "replay", changed_case(tmp_path, **inputs), "--compat")
+
+
+@pytest.mark.parametrize(("action", "message"), [(3, "action 3 is not valid"), (1000, "action 1000 is not valid")])
+def test_an_action_that_is_not_valid_stands_in_the_document(capsys, tmp_path, action, message):
+    """As recorded: the run stops there, and what came before is still told."""
+    found = printed(capsys, "replay", changed_case(tmp_path, decisions=[{"job_idx": 0, "action": action}]))
+    assert message in found["error"]["message"]
+    assert found["episode"]["num_jobs_arrived"] == 1
+
+
+@pytest.mark.parametrize("compat", [True, False])
+def test_more_shards_than_letters_have_names_of_their_own(capsys, tmp_path, compat):
+    topology = CHAIN["topology"] | {"communication_groups": 4, "racks_per_group": 4, "servers_per_rack": 2}
+    changes = {"topology": topology, "max_partitions_per_op": 32, "decisions": [{"job_idx": 0, "action": 32}]}
+    case = changed_case(tmp_path, **changes, min_op_run_time_quantum=1e-6)
+    found = printed(capsys, "replay", case, *(["--compat"] if compat else []))["jobs"]["0"]
+    assert found["max_partition_degree"] == 32
+    assert len(found["placement"]) == found["num_ops"], "each shard has a name of its own"
+    assert ("2{" in found["placement"]) == compat
+    assert ("2aa" in found["placement"]) == (not compat)

@@ -124,7 +124,10 @@ def set_key(*keys, value):
         (set_key("graphs", "chain", "ops", 1, value=[2, "Conv2d", "x", 1, 1, 1]), "graphs.chain.ops.1: is"),
         (set_key("graphs", "chain", "ops", 1, value=[7, "Conv2d", 1, 1, 1, 1]), "7 is outside"),
         (set_key("graphs", value={}), "there are no graphs"),
-        (set_key("min_op_run_time_quantum", value=0), "the quantum is 0"),
+        (set_key("min_op_run_time_quantum", value=0), "min_op_run_time_quantum: is 0; expected a finite number above 0"),
+        (set_key("device", "memory_bytes", value=-5), "memory_bytes: is -5"),
+        (set_key("max_partitions_per_op", value=-1), "max_partitions_per_op: is -1"),
+        (set_key("topology", value=3), "inputs.topology: is 3; expected an object"),
         (set_key("training_steps", value="two"), "training_steps: is 'two'"),
     ],
 )

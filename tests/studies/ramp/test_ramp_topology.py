@@ -1,6 +1,7 @@
 """Times of messages and collectives, shapes of blocks: the recorded tables, and what a cluster refuses."""
 
 import json
+import math
 from pathlib import Path
 
 import numpy as np
@@ -24,11 +25,8 @@ def published(row, groups):
 def test_collectives_take_what_was_recorded(row):
     topology = published(row, row["x"])
     spread = (9, row["groups"], row["racks"], row["nodes"])
-    if "error" in row:
-        with pytest.raises(UserError, match="takes for ever"):
-            topology.collective_time(spread, row["message"])
-    else:
-        assert topology.collective_time(spread, row["message"]) == row["time"]
+    recorded = math.inf if "error" in row else row["time"]  # the published system stops there; ours blocks the job
+    assert topology.collective_time(spread, row["message"]) == recorded
 
 
 @pytest.mark.parametrize("row", TABLES["one_to_one"], ids=str)

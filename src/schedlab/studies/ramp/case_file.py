@@ -80,6 +80,12 @@ class _Reader:
             return math.inf
         return float(self.get(key, (int, float), "a number", default))
 
+    def positive(self, key: str) -> float:
+        value = self.number(key)
+        if not 0 < value < math.inf:
+            raise UserError(f"is {_shown(self.values[key])}", where=f"{self.where}.{key}", expected="a finite number above 0")
+        return value
+
     def whole(self, key: str, default: Any = ...) -> int:
         return self.get(key, int, "a whole number", default)
 
@@ -103,13 +109,13 @@ def read_case(path: Path | str, legacy: LegacySettings) -> Case:
     decisions = inputs.get("decisions", list, "a list", default=[])
     return Case(
         topology=_topology(inputs.section("topology"), legacy),
-        memory=inputs.section("device").number("memory_bytes"),
+        memory=inputs.section("device").positive("memory_bytes"),
         graphs=graphs,
         jobs=jobs,
         source=ListedJobs(jobs, times, _later(inputs, jobs, times)),
         ranges=_ranges(inputs, graphs, jobs),
-        quantum=inputs.number("min_op_run_time_quantum"),
-        most=inputs.whole("max_partitions_per_op"),
+        quantum=inputs.positive("min_op_run_time_quantum"),
+        most=_most(inputs),
         actions=_actions(decisions, f"{inputs.where}.decisions"),
         agent=inputs.get("agent", str, "a name or null", default=None),
         partitioner=inputs.get("op_partitioner", str, "a name or null", default=None),
@@ -119,6 +125,13 @@ def read_case(path: Path | str, legacy: LegacySettings) -> Case:
         reuse=inputs.get("cache", bool, "true or false", default=True),
         drawn=_drawn(document),
     )
+
+
+def _most(inputs: _Reader) -> int:
+    most = inputs.whole("max_partitions_per_op")
+    if most < 1:
+        raise UserError(f"is {most}", where=f"{inputs.where}.max_partitions_per_op", expected="a whole number from 1 on")
+    return most
 
 
 def _drawn(document: _Reader) -> dict[int, dict[str, Any]]:

@@ -61,7 +61,7 @@ class CommunicationModel:
         self._pairs: dict[tuple[int, ...], tuple[np.ndarray, list[Spread]]] = {}
 
     def traffic(self, partition: Partition, worker: np.ndarray) -> Traffic:
-        """Return what a partition's deps cost with shard i on worker[i]. Raises UserError for a collective that never ends."""
+        """Return what a partition's deps cost with shard i on worker[i]."""
         return self._compute(partition, worker, None)
 
     def collectives(self, partition: Partition, worker: np.ndarray) -> list[Collective]:

@@ -7,6 +7,7 @@ topology and cost model; the last belong to one `JobTimes`. What is kept is boun
 from __future__ import annotations
 
 import copy
+import math
 from collections import OrderedDict
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass
@@ -27,6 +28,7 @@ MOST_TICKS_KEPT = 2_000_000  # of kept timings, 16 bytes each
 MOST_RULES_KEPT = 8192  # degrees by the quantum rule
 MOST_DEPS_KEPT = 4_000_000  # deps of kept partitions, some 35 bytes each
 Value = TypeVar("Value")
+ENDLESS = Lookahead(math.inf, math.inf, math.inf, np.zeros(0, dtype=np.int64), np.zeros(0), 0.0)  # of a job that waits for a collective
 
 
 @dataclass(frozen=True, eq=False)
@@ -114,7 +116,7 @@ class JobTimes:
         return worker
 
     def timing(self, split: Partition, placement: Placement) -> Timing:
-        """Return a placed job's training step. Raises UserError where it cannot be executed or a collective never ends."""
+        """Return a placed job's training step. Raises UserError where it cannot be executed."""
         return self._placed.get((split.key, placement.key), lambda: self._timing(split, placement), _ticks)
 
     def lookahead_is_known(self, split: Partition) -> bool:
@@ -129,7 +131,7 @@ class JobTimes:
         return timing, self._by_degree.setdefault((split.graph.name, split.max_degree), timing.lookahead)
 
     def traffic(self, split: Partition, placement: Placement) -> Traffic:
-        """Return what a placed job's deps cost the network. Raises UserError."""
+        """Return what a placed job's deps cost the network."""
         return self.communication.traffic(split, self.workers(split, placement))
 
     def _timing(self, split: Partition, placement: Placement) -> Timing:
@@ -145,7 +147,8 @@ class JobTimes:
             ranks = srpt_ranks(cost, worker, placement_order(split, placement))
         else:
             ranks = np.array(placement.ranks, dtype=np.int64)
-        step = look_ahead(split, traffic, ranks, cost, self._flow_rules)
+        endless = np.isinf(traffic.time[traffic.remote]).any()
+        step = ENDLESS if endless else look_ahead(split, traffic, ranks, cost, self._flow_rules)
         flow_size = float(split.dep_size[traffic.remote].sum())
         return Timing(step, traffic.num_workers, traffic.num_channels, flow_size)
 

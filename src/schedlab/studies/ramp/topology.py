@@ -168,7 +168,10 @@ class Ramp:
         return (len(places), *(len({place[axis] for place in places}) for axis in range(3)))
 
     def collective_time(self, spread: Spread, message: float) -> float:
-        """Return the seconds of a reduce-scatter and an all-gather over the servers of a spread (specification, section 9)."""
+        """Return the seconds of a reduce-scatter and an all-gather over the servers of a spread (specification, section 9).
+
+        Infinity where there are more members than wavelengths, as in a rack of more servers than twice the groups.
+        """
         servers, groups, racks, nodes = spread
         if servers <= 1:
             return 0.0
@@ -180,20 +183,17 @@ class Ramp:
         for members in across:
             part = math.ceil(part / members)
             if members > 1:
-                communication += self.message_latency + part / self._step_bandwidth(members)
+                bandwidth = self._step_bandwidth(members)
+                if bandwidth == 0:
+                    return math.inf
+                communication += self.message_latency + part / bandwidth
                 computation += reduction_time(members, part)
         return 2 * communication + computation
 
     def _step_bandwidth(self, members: int) -> float:
-        """Bytes/s of one step among `members`: each talks to the others over the wavelengths that are left for it."""
+        """Bytes/s of one step among `members`, each of which talks to the others over the wavelengths that are left for it; 0: none is."""
         fair = self.groups // (members - 1)
         wavelengths = (1 + min(self.groups, fair)) - 1  # one rack at a time contends, so all wavelengths are there
-        if wavelengths == 0:
-            raise UserError(
-                f"a collective over {members} members takes for ever: {self.groups} communication groups have no wavelength for each pair",
-                where=f"topology ramp {self.groups} x {self.racks} x {self.servers}",
-                expected="fewer servers per rack, or more communication groups",
-            )
         shared = self.groups if self.bandwidth_shared_twice else 1
         return wavelengths * self.channel_bandwidth / shared
 
