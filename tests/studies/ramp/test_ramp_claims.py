@@ -1,0 +1,87 @@
+"""The ledger's values of ours are what the study computes from the published graphs (other people's data)."""
+
+from pathlib import Path
+from statistics import mean
+
+import pytest
+
+from schedlab.config.claims import read_claims
+from schedlab.config.schema import validate
+from schedlab.studies.ramp.distributions import DistributionSettings, of_scenario
+from schedlab.studies.ramp.graph import training_graph
+from schedlab.studies.ramp.graph_files import read_graph, read_graphs
+from schedlab.studies.ramp.jobs import Job
+from schedlab.studies.ramp.published import BETAS, published_scenario
+from schedlab.studies.ramp.rules import RULES
+from schedlab.studies.ramp.simulation import Simulation, run_episode
+
+LEDGER = {claim.id: claim for claim in read_claims(Path(__file__).parents[3] / "conf", "ramp")["ramp"].claims}
+GRAPHS = ("alexnet", "gnmt", "resnet18", "squeezenet1_0", "vgg16")
+FORMS = {"ours_reference": True, "ours_repaired": False}  # -> compat
+
+
+def ids_of(kind):
+    """Ids that begin alike."""
+    found = [name for name in LEDGER if name.startswith(f"{kind}-")]
+    assert found
+    return found
+
+
+@pytest.mark.parametrize("name", GRAPHS)
+@pytest.mark.parametrize("form", FORMS)
+def test_table_of_jobs(shared_data, name, form):
+    graph = training_graph(read_graph(shared_data / f"graphs/{name}.txt"), join_sinks=not FORMS[form])
+    found = {
+        "num-ops": graph.num_ops,
+        "num-deps": len(graph.edges),
+        "sequential-jct": 50 * graph.step_time,
+        "max-cost": graph.cost.max(),
+        "total-memory": graph.memory.sum(),
+        "max-memory": graph.memory.max(),
+        "depth": graph.depth.max(),
+    }
+    prefix = f"table-{name.replace('_', '-')}-"
+    assert {prefix + key for key in found} <= set(ids_of("table"))
+    for key, value in found.items():
+        assert getattr(LEDGER[prefix + key], form) == pytest.approx(value, rel=1e-5), key
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_jobs_alone(shared_data, form):
+    simulation = Simulation(published_scenario("A", FORMS[form]), read_graphs(shared_data / "graphs"))
+    simulation.reset(0)
+    for graph in simulation.pool.graphs:
+        plan = simulation.manager.plan(simulation.cluster, Job(0, 0, graph, 50, 1.0), 16)
+        duration = 50 * simulation.cluster.times.timing(plan.split, plan.placement).lookahead.time
+        assert getattr(LEDGER[f"alone-{graph.name.replace('_', '-')}"], form) == pytest.approx(duration, abs=0.006), graph.name
+
+
+@pytest.mark.parametrize("beta", "ABCD")
+def test_beta_distributions(beta):
+    (found,) = of_scenario(validate(DistributionSettings, BETAS[beta]), 0, "beta")
+    values = {"values": len(found.values), "mean": found.mean, "std": found.std}
+    claimed = [name for name in ids_of("beta") if name.split("-")[1] == beta.lower()]
+    assert claimed
+    for name in claimed:
+        assert LEDGER[name].ours_reference == pytest.approx(values[name.split("-")[2]], abs=6e-5), name
+
+
+@pytest.mark.parametrize("rule", ["para_max", "para_min", "random"])
+@pytest.mark.parametrize("form", FORMS)
+def test_episodes_of_one_distribution(shared_data, rule, form):
+    simulation = Simulation(published_scenario("A", FORMS[form]), read_graphs(shared_data / "graphs"))
+    episodes = [run_episode(simulation, RULES[rule], seed) for seed in range(3)]
+    found = {"blocking": ("blocking_rate", 1e-4), "throughput": ("mean_demand_total_throughput", 1e4)}
+    for kind, (statistic, tolerance) in found.items():
+        claimed = getattr(LEDGER[f"{kind}-{rule.replace('_', '-')}-a"], form)
+        assert claimed == pytest.approx(mean(episode[statistic] for episode in episodes), abs=tolerance), kind
+
+
+@pytest.mark.parametrize("name", [name for name in ids_of("load") if name.endswith("000")])
+@pytest.mark.parametrize("form", FORMS)
+def test_loads(shared_data, name, form):
+    rule, gap = "_".join(name.split("-")[1:3]), float(name.split("-")[3])
+    jobs = {"interarrival": {"kind": "fixed", "value": gap}}
+    simulation = Simulation(published_scenario("A", FORMS[form], jobs=jobs), read_graphs(shared_data / "graphs"))
+    rate = mean(run_episode(simulation, RULES[rule], seed)["blocking_rate"] for seed in range(3))
+    assert getattr(LEDGER[name], form) == pytest.approx(rate, abs=6e-4)

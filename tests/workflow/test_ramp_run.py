@@ -1,0 +1,83 @@
+"""The ramp study through the workflow: rules and a learned policy scored, a load added with YAML alone, drawn; the same bytes each time."""
+
+from __future__ import annotations
+
+import re
+import shutil
+
+import pandas as pd
+import pytest
+from checkouts import Checkout, copy_repository
+
+from small_conf import write_scales
+
+SELDOM = """defaults:
+  - _load
+  - _self_
+
+name: seldom
+scales: [smoke]
+jobs: {interarrival: {value: 3000.0}}
+"""
+FIGURES = {
+    "interarrival": "[uniform, seldom]",
+    "block_causes": "[uniform, seldom]",
+    "characteristics": "[uniform]",
+    "graph_table": "[uniform]",
+}
+
+
+@pytest.fixture
+def checkout(repository, tmp_path) -> Checkout:
+    """The shipped ramp study alone, at scale smoke, with one learned policy and a scenario of its own."""
+    made = copy_repository(repository, tmp_path / "ramp")
+    conf, shipped = made.folder / "conf", repository / "conf"
+    figures = [f"figure/ramp/{name}.yaml" for name in FIGURES]
+    for name in ("config.yaml", "study/ramp.yaml", "figure/theme.yaml", *figures):
+        (conf / name).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(shipped / name, conf / name)
+    for group in ("scenario/ramp", "policy/ramp", "learner/ramp", "graph", "gpu"):
+        shutil.copytree(shipped / group, conf / group)
+    write_scales(conf, "ramp", "smoke", "small", "full", "paper")
+    for name, scenarios in FIGURES.items():
+        file = conf / f"figure/ramp/{name}.yaml"
+        text = re.sub(r"^scenarios: \[[^]]*\]", f"scenarios: {scenarios}", file.read_text(), flags=re.M)
+        file.write_text(re.sub(r"^scales: .*\n", "", text, flags=re.M))
+    uniform = conf / "scenario/ramp/uniform.yaml"
+    uniform.write_text(re.sub(r"^policies: \[[^]]*\]", "policies: [afterstate-uniform]", uniform.read_text(), flags=re.M))
+    (conf / "scenario/ramp/seldom.yaml").write_text(SELDOM)
+    shutil.rmtree(made.folder / "src")
+    (made.folder / "src").symlink_to(repository / "src")  # where the compiled kernels are kept
+    return made
+
+
+def test_a_smoke_run_scores_rules_and_a_learned_policy_and_gives_the_same_bytes_each_time(checkout):
+    checkout.run("all", "--config", "scale=smoke")
+    made = checkout.hashes()
+    results = checkout.folder / "results/smoke/ramp"
+    scores = pd.read_parquet(results / "scores.parquet")
+    policies = scores.groupby("scenario")["policy"].unique().map(set).to_dict()
+    assert policies["uniform"] >= {"afterstate-uniform", "sequential", "fixed-4", "para_max", "para_min", "random"}
+    assert policies["seldom"] == {"sequential", "fixed-4", "para_max", "para_min"}
+    rates = scores[(scores["metric"] == "blocking_rate") & (scores["split"] == "test") & (scores["policy"] == "para_max")]
+    rates = rates.set_index("scenario")["value"].groupby("scenario").mean()
+    assert rates["seldom"] <= rates["uniform"]
+    jobs = pd.read_parquet(results / "details/jobs.parquet")
+    assert (jobs["cause"] == "").any() and (jobs.loc[jobs["cause"] == "op_placement", "jct"].isna()).all()
+    assert {f"plots/smoke/ramp/{name}.png" for name in FIGURES} <= set(made)
+    assert "could not be drawn" not in (checkout.folder / "plots/smoke/INDEX.md").read_text()
+    checkout.edit("conf/scenario/ramp/seldom.yaml", "3000.0", "6000.0")
+    assert {job for job in checkout.jobs("all", "--config", "scale=smoke") if job.split()[0] in ("trace_graphs", "learn", "evaluate")} == {
+        "evaluate seldom/rules"
+    }
+    checkout.edit("conf/scenario/ramp/seldom.yaml", "6000.0", "3000.0")
+    for name in ("results", "plots"):
+        shutil.rmtree(checkout.folder / name)
+    checkout.run("all", "--config", "scale=smoke", cores=1)
+    assert checkout.hashes() == made
+
+
+def test_graphs_that_are_not_there_are_told(checkout, monkeypatch):
+    monkeypatch.delenv("SCHEDLAB_DATA", raising=False)
+    checkout.edit("conf/scenario/ramp/_published.yaml", "scales: [full, paper]", "scales: [smoke]")
+    assert "not run: ramp/published_a" in checkout.run("all", "--dry-run", "--config", "scale=smoke")
