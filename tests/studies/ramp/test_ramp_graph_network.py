@@ -12,7 +12,7 @@ from schedlab.studies.ramp.environment_settings import EnvironmentSettings
 from schedlab.studies.ramp.graph_generator import generated_graphs
 from schedlab.studies.ramp.graph_network import GraphEmbedding, GraphReader, Round, data
 from schedlab.studies.ramp.graph_settings import GeneratorSettings
-from schedlab.studies.ramp.learner_settings import STOCK_SETTINGS, GraphNetworkSettings, RampA2CSettings, RampMaskablePPOSettings
+from schedlab.studies.ramp.learner_settings import GraphNetworkSettings, RampA2CSettings, RampMaskablePPOSettings
 from schedlab.studies.ramp.learner_stock import RampStockLearner, SeenProblem
 from schedlab.studies.ramp.problem import RULE_MAKERS, RampProblem
 from schedlab.studies.ramp.settings import RampScenario
@@ -37,7 +37,7 @@ def problem_of(first=0, count=4, end=60.0):
         "cluster": {"memory": 3.2e11},
         "jobs": {"time_unit": "ms", "interarrival": {"kind": "fixed", "value": 1.0}, "replication": 5},
         "management": {"quantum": 1e-5, "illegal_degrees": "round_down"},
-        "episodes": {"end": end, "train": 1, "validation": 1, "test": 1},
+        "episodes": {"end": end, "validation": 1, "test": 1},
     }
     return RampProblem(validate(RampScenario, values), generated_graphs(GeneratorSettings(first=first, count=count), 0))
 
@@ -189,7 +189,6 @@ def test_networks_read_what_they_are_shown():
         RampMaskablePPOSettings(network="graph")
     with pytest.raises(ValueError, match="message: an even number"):
         GraphNetworkSettings(message=33)
-    assert set(STOCK_SETTINGS) == {"maskable_ppo", "a2c"}
 
 
 def test_graphs_are_those_of_one_scenario(problem, tmp_path):

@@ -53,7 +53,7 @@ def decisions(seen: SeenProblem, settings: RampMaskablePPOSettings, seed: int) -
     problem = seen.problem
     training = Training(problem, settings.expert, derive_seed(seed, "ramp", "expert"), lambda *_, **__: None)
     kept, _ = training.run(settings.expert_episodes)
-    unit = problem.units("train")[0]
+    unit = seen.units("train")[0]
     expert = AfterstatePolicy(kept, training.tables, training.outlook, derive_seed(seed, "ramp", "expert acting"))
     env = seen.env(unit, 0)
     found: list[tuple[Any, np.ndarray, int]] = []
