@@ -13,16 +13,27 @@ from schedlab.config.errors import UserError
 from schedlab.config.seeds import derive_seed, generator
 from schedlab.learning.checkpoints import read_checkpoint, write_checkpoint
 from schedlab.studies.ramp.afterstate import draw_starts
-from schedlab.studies.ramp.afterstate_kernel import Network, Outlook, afterstates, best_by_network, best_linear, summary_size
+from schedlab.studies.ramp.afterstate_kernel import (
+    Network,
+    Outlook,
+    afterstates,
+    best_by_network,
+    best_linear,
+    play_linear,
+    play_network,
+    summary_size,
+)
 from schedlab.studies.ramp.fast import draw_futures
 from schedlab.studies.ramp.fast_kernel import (
     REJECT,
+    Arrivals,
     Futures,
     Rollouts,
     Situation,
     Tables,
     best_return,
     occupy,
+    play_table,
     rollout_returns,
     table_action,
 )
@@ -68,6 +79,15 @@ def load(path: Path, tables: Tables, outlook: Outlook) -> Kept:
         what = f"the policy was learned for {arrays['choice'].shape[0]} graphs and the degrees {arrays['actions'].tolist()}"
         raise UserError(what, where=str(path), expected=f"{expected[0]} graphs and the degrees {tables.actions.tolist()}")
     return Kept(meta["form"], arrays["choice"], meta["samples"], meta["jobs"], arrays.get("weights"), network)
+
+
+def play(kept: Kept, tables: Tables, outlook: Outlook, arrivals: Arrivals, stop: float) -> float:
+    """Return the accepted jobs of an episode under a table or a value, compiled; rollouts draw (`afterstate.collect`)."""
+    if kept.form == "linear":
+        return play_linear(tables, outlook, arrivals, stop, kept.weights)
+    if kept.form == "network":
+        return play_network(tables, outlook, arrivals, stop, kept.network)
+    return play_table(tables, arrivals, stop, kept.choice)
 
 
 class AfterstatePolicy:

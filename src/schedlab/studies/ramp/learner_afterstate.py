@@ -16,8 +16,8 @@ from schedlab.config.schema import validate
 from schedlab.config.seeds import derive_seed, generator
 from schedlab.learning.cma_es import CmaEs
 from schedlab.studies.ramp.afterstate import Returns, collect, fit_network, ridge, stack
-from schedlab.studies.ramp.afterstate_kernel import play_linear, play_network, summary_size
-from schedlab.studies.ramp.afterstate_policy import FUTURES, AfterstatePolicy, Kept, load, save
+from schedlab.studies.ramp.afterstate_kernel import play_linear, summary_size
+from schedlab.studies.ramp.afterstate_policy import FUTURES, AfterstatePolicy, Kept, load, play, save
 from schedlab.studies.ramp.fast import draw_futures, episode_arrivals, fixed_table
 from schedlab.studies.ramp.fast_kernel import REJECT, Arrivals, Rollouts, play_table
 from schedlab.studies.ramp.learner_settings import AfterstateSettings
@@ -93,14 +93,9 @@ class Training:
         return self._blocking(self._player(kept), self._validation)
 
     def _player(self, kept: Kept) -> Callable[[Arrivals], float]:
-        tables, outlook, stop = self.tables, self.outlook, self.stop
-        if kept.form == "table":
-            return lambda arrivals: play_table(tables, arrivals, stop, kept.choice)
-        if kept.form == "linear":
-            return lambda arrivals: play_linear(tables, outlook, arrivals, stop, kept.weights)
-        if kept.form == "network":
-            return lambda arrivals: play_network(tables, outlook, arrivals, stop, kept.network)
-        return lambda arrivals: self._collect(kept.choice, arrivals, kept.samples)[1]
+        if kept.form == "rollouts":
+            return lambda arrivals: self._collect(kept.choice, arrivals, kept.samples)[1]
+        return lambda arrivals: play(kept, self.tables, self.outlook, arrivals, self.stop)
 
     def _blocking(self, play: Callable[[Arrivals], float], episodes: Sequence[Arrivals]) -> float:
         return (self._arrived - 1) / self._arrived - sum(map(play, episodes)) / (self._arrived * len(episodes))
