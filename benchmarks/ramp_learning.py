@@ -3,8 +3,8 @@
     SCHEDLAB_DATA=DIR python benchmarks/ramp_learning.py results/full/ramp/policies [--betas A B C D] [--episodes 20] [--out FILE.csv]
 
 Every policy that was learned on published_a to published_d plays the test episodes of the workflow on the compiled cluster, which accepts
-what the exact one does (test_ramp_learning.py) in a tenth of the time; beside them stand fixed degrees (smaller ones where no block is free)
-and `lp_bound`, the least that any policy could block. Rollouts draw here from a stream of their own.
+what the exact one does (test_ramp_learning.py) in a tenth of the time; beside them stand fixed degrees (smaller ones where no block is
+free) and `lp_bound`, the least that any policy could block. Rollouts draw here from a stream of their own.
 A line for each: mean blocking rate over seeds and episodes with its interval (two-level bootstrap over seeds and episodes, as in summaries;
 empty where there are too few), and the mean of each seed.
 """

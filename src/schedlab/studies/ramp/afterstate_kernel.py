@@ -11,7 +11,19 @@ from typing import NamedTuple
 import numpy as np
 
 from schedlab.config.compiled import compiled
-from schedlab.studies.ramp.fast_kernel import DUE, REJECT, Arrivals, Situation, Tables, counts, first_free, occupy, servers_for, taken_at
+from schedlab.studies.ramp.fast_kernel import (
+    DUE,
+    REJECT,
+    Arrivals,
+    Situation,
+    Tables,
+    counts,
+    first_fits,
+    first_free,
+    occupy,
+    servers_for,
+    taken_at,
+)
 
 LOOKS = 4  # offsets at which single degrees are looked at
 
@@ -184,6 +196,40 @@ def best_by_network(network: Network, rows: np.ndarray, own: np.ndarray) -> int:
 
 
 @compiled
+def free_block(first: np.ndarray, masks: np.ndarray, degree: int, taken: np.uint64) -> int:
+    """The place of the first free block of a degree, -1 for none; arrays as in Tables."""
+    for block in range(first[degree], first[degree + 1]):
+        if not masks[block] & taken:
+            return block
+    return -1
+
+
+@compiled
+def go_to(
+    clock: float, until: np.ndarray, held: np.ndarray, running: int, offsets: np.ndarray, taken_then: np.ndarray
+) -> tuple[int, np.uint64]:
+    """Take ended jobs out of `until` and `held` (as running_jobs writes them), and write the servers held at offsets from now (uint64[O]).
+
+    Return how many jobs run and which servers they hold.
+    """
+    taken, place = np.uint64(0), 0
+    taken_then[:] = taken
+    while place < running:
+        left = until[place] - clock
+        if left <= DUE:
+            running -= 1
+            until[place], held[place] = until[running], held[running]
+            continue
+        taken |= held[place]
+        number = 0
+        while number < len(offsets) and left > offsets[number] + DUE:
+            taken_then[number] |= held[place]
+            number += 1
+        place += 1
+    return running, taken
+
+
+@compiled
 def play_linear(tables: Tables, outlook: Outlook, arrivals: Arrivals, stop: float, weights: np.ndarray) -> float:
     """Return the accepted jobs of an episode under a linear V, float64[F].
 
@@ -193,7 +239,7 @@ def play_linear(tables: Tables, outlook: Outlook, arrivals: Arrivals, stop: floa
     parts, first, masks, durations, cut_off = tables.parts, tables.first, tables.masks, tables.durations, tables.cut_off
     times, graphs, limits = arrivals.times, arrivals.graphs, arrivals.meets
     offsets, degrees, quarters = outlook.offsets, outlook.degrees, outlook.quarters
-    count, most, size, kinds = len(tables.actions), parts.shape[2], len(outlook.offsets), len(outlook.degrees)
+    count, size, kinds = len(tables.actions), len(outlook.offsets), len(outlook.degrees)
     of_blocks = weights[size : size + LOOKS * kinds].copy().reshape(LOOKS, kinds)
     of_quarters = np.zeros(size)
     of_quarters[outlook.at] = weights[size + LOOKS * kinds : len(weights) - 1] / max(len(quarters), 1)
@@ -203,37 +249,14 @@ def play_linear(tables: Tables, outlook: Outlook, arrivals: Arrivals, stop: floa
     accepted = 0.0
     for job in range(len(times)):
         clock, graph, meets = times[job], graphs[job], limits[job]
-        taken, place = np.uint64(0), 0
-        taken_then[:] = taken
-        while place < running:
-            left = until[place] - clock
-            if left <= DUE:
-                running -= 1
-                until[place], held[place] = until[running], held[running]
-                continue
-            taken |= held[place]
-            number = 0
-            while number < size and left > offsets[number] + DUE:
-                taken_then[number] |= held[place]
-                number += 1
-            place += 1
+        running, taken = go_to(clock, until, held, running, offsets, taken_then)
         best, chosen, chosen_mask = -np.inf, REJECT, np.uint64(0)
         for action in range(count, -1, -1):  # rejecting, then rising preference among equals
             mask, lasts, score = np.uint64(0), 0.0, 0.0
             if action < count:
                 if not meets >> action & 1:
                     continue
-                for part in range(most):
-                    degree = parts[graph, action, part]
-                    if degree < 0:
-                        break
-                    block, last = first[degree], first[degree + 1]
-                    while block < last and masks[block] & taken:
-                        block += 1
-                    if block == last:
-                        mask = np.uint64(0)
-                        break
-                    mask |= masks[block]
+                mask = first_fits(parts, first, masks, graph, action, taken)
                 if not mask:
                     continue
                 lasts = durations[graph, action]
@@ -249,18 +272,14 @@ def play_linear(tables: Tables, outlook: Outlook, arrivals: Arrivals, stop: floa
                         if mask and (seen[number, kind] < 0 or not masks[seen[number, kind]] & busy):
                             own[kind] = seen[number, kind]
                         elif number == 0 or own[kind] < 0:
-                            block, last = first[degrees[kind]], first[degrees[kind] + 1]
-                            while block < last and masks[block] & busy:
-                                block += 1
-                            own[kind] = block if block < last else -1
+                            own[kind] = free_block(first, masks, degrees[kind], busy)
                         if not mask:
                             seen[number, kind] = own[kind]
                         if own[kind] >= 0:
                             here += of_blocks[number, kind]
                 if of_quarters[number] != 0.0:
                     for quarter in quarters:
-                        if not quarter & busy:
-                            here += of_quarters[number]
+                        here += 0.0 if quarter & busy else of_quarters[number]
                 if not mask:
                     shared[number] = here
                 score += here

@@ -92,17 +92,26 @@ def first_free(tables: Tables, degree: int, taken: np.uint64, start: int) -> int
 
 
 @compiled
-def servers_for(tables: Tables, graph: int, action: int, taken: np.uint64) -> np.uint64:
-    """Bits of the servers that a graph takes under an action, 0 where a degree finds no block."""
+def first_fits(parts: np.ndarray, first: np.ndarray, masks: np.ndarray, graph: int, action: int, taken: np.uint64) -> np.uint64:
+    """Bits of the servers that a graph takes under an action, 0 where a degree finds no block; arrays as in Tables."""
     found = np.uint64(0)
-    for degree in tables.parts[graph, action]:
+    for part in range(parts.shape[2]):
+        degree = parts[graph, action, part]
         if degree < 0:
             break
-        place = first_free(tables, degree, taken, tables.first[degree])
-        if place == tables.first[degree + 1]:
+        place, end = first[degree], first[degree + 1]
+        while place < end and masks[place] & taken:
+            place += 1
+        if place == end:
             return np.uint64(0)
-        found |= tables.masks[place]
+        found |= masks[place]
     return found
+
+
+@compiled
+def servers_for(tables: Tables, graph: int, action: int, taken: np.uint64) -> np.uint64:
+    """Bits of the servers that a graph takes under an action, 0 where a degree finds no block."""
+    return first_fits(tables.parts, tables.first, tables.masks, graph, action, taken)
 
 
 @compiled
