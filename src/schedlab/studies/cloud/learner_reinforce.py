@@ -8,7 +8,7 @@ Source: R. Williams 1992; specification of the study cloud, A9, A14 (1) and B4.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -26,6 +26,7 @@ from schedlab.learning.reinforce import entropy
 from schedlab.learning.seeding import torch_stream, use_one_thread
 from schedlab.studies.cloud.env_vector import CloudReplayVectorEnv
 from schedlab.studies.cloud.exploration import BestEpisodes, Episodes, committed_actions
+from schedlab.studies.cloud.learner_common import problem_sizes, trained_preferences
 from schedlab.studies.cloud.learner_settings import ReinforceSettings
 from schedlab.studies.cloud.problem import CloudProblem, preference_of
 
@@ -87,7 +88,7 @@ class ReinforceLearner:
     def load(self, checkpoint: Path, problem: CloudProblem) -> PreferencePolicy:
         """Return the learned policy. Raises UserError where it was learned for other observations or actions."""
         kept = read_checkpoint(checkpoint, KIND)
-        sizes = _sizes(problem)
+        sizes = problem_sizes(problem)
         if list(kept.meta["sizes"]) != sizes:
             what = f"it was learned for {kept.meta['sizes'][0]} components and {kept.meta['sizes'][1]} actions"
             raise UserError(what, where=str(checkpoint), expected=f"{sizes[0]} and {sizes[1]}, as in this scenario")
@@ -104,15 +105,7 @@ class _Run:
     def __init__(self, problems: Mapping[str, CloudProblem], spec: PolicySpec, seed: int, paths: LearnPaths) -> None:
         self.settings = validate(ReinforceSettings, spec.params)
         self.problems, self.spec, self.seed, self.progress = problems, spec, seed, paths.progress / "reinforce.zip"
-        sizes = {name: _sizes(problem) for name, problem in problems.items()}
-        first, self.sizes = next(iter(sizes.items()))
-        for name, found in sizes.items():
-            if found != self.sizes:
-                what = f"{found[0]} components are observed and {found[1]} actions offered"
-                raise UserError(what, where=f"scenario {name}", expected=f"{self.sizes[0]} and {self.sizes[1]}, as in scenario {first}")
-        wanted = {preference_of(unit): None for problem in problems.values() for unit in problem.units("train")}
-        if not wanted:
-            raise UserError("no run to learn on", where=f"scenario {first}: replicates.train", expected="1 or more")
+        self.sizes, wanted = trained_preferences(problems)
         self.networks = {name: build_network(*self.sizes, self.settings.hidden, seed, name) for name in wanted}
         if paths.start is not None:
             parent = read_checkpoint(paths.start, KIND)
@@ -252,10 +245,3 @@ def discounted(rewards: np.ndarray, gamma: float) -> np.ndarray:
     for place in range(len(rewards) - 1, -1, -1):
         ahead = found[place] = rewards[place] + gamma * ahead
     return found
-
-
-def _sizes(problem: CloudProblem) -> list[int]:
-    """Components observed and actions offered."""
-    units: Sequence[Unit] = [unit for split in ("train", "test") for unit in problem.units(split)]
-    env = problem.env(units[0], 0)
-    return [env.observation_space.shape[0], int(env.action_space.n)]

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 from schedlab.config.schema import Settings, setting
 from schedlab.config.settings import MOST
+from schedlab.learning.stable_baselines_settings import ALGORITHM_SETTINGS
 
 
 class ReinforceSettings(Settings):
@@ -23,4 +26,35 @@ class ReinforceSettings(Settings):
     save_every: int = setting(100, doc="updates between two states that an interrupted job can go on from", ge=1)
 
 
-LEARNER_SETTINGS: dict[str, type[Settings]] = {"reinforce": ReinforceSettings}
+class MultiPolicySettings(Settings):
+    """The multi-policy actor-critic (SLA-MORL). A phase's steps are episodes of each preference."""
+
+    hidden: int = setting(64, doc="units of both hidden layers (published: 256)", ge=1, le=4096)
+    gamma: float = setting(1.0, doc="discount of an interval's reward; 1: what the objective adds up (published: .99)", ge=0, le=1)
+    tau: float = setting(0.02, doc="share of the networks that the targets take over at a gradient step (published: .005)", gt=0, le=1)
+    lr_actor: float = setting(1e-3, doc="learning rate of the actor (published: 3e-4)", gt=0, le=1)
+    lr_critic: float = setting(3e-3, doc="learning rate of the critic (published: 3e-4)", gt=0, le=1)
+    batch: int = setting(64, doc="decisions of a gradient step", ge=1, le=100_000)
+    buffer: int = setting(20_000, doc="decisions that an agent remembers (published: 100000)", ge=1, le=1_000_000)
+    exploration_noise: float = setting(0.1, doc="standard deviation of the noise on probabilities when actions are chosen", ge=0, le=10)
+    committed: float = setting(0.25, doc="share of the episodes side by side that explore, as of `reinforce`", ge=0, lt=1)
+    episodes_per_round: int = setting(16, doc="episodes side by side before gradient steps", ge=1, le=100_000)
+    gradient_steps: int = setting(10, doc="gradient steps after each round", ge=1, le=MOST)
+    reset_interval: int = setting(200, doc="gradient steps between two chances of a critic to be drawn anew", ge=1)
+    reset_probability: float = setting(0.3, doc="of a reset, times 1 + 0.2 for each severely violated item; 0: never", ge=0, le=1)
+    policy_value: Literal["expected", "mixed"] = setting(
+        "expected", doc="value of an actor's choice: mean of the actions' values, or of the probabilities fed as an action (published)"
+    )
+    choice: Literal["preference", "violations", "sla_first"] = setting(
+        "preference", doc="whose agent acts: the user's; balanced where more than 2 items are violated (published); what is violated first"
+    )
+    record_every: int = setting(2, doc="rounds between two points of the curves", ge=1, le=MOST)
+    save_every: int = setting(50, doc="rounds between two states that an interrupted job can go on from", ge=1)
+
+
+STOCK = ("ppo", "maskable_ppo", "a2c", "dqn")  # of Stable-Baselines3 and sb3-contrib
+LEARNER_SETTINGS: dict[str, type[Settings]] = {
+    "reinforce": ReinforceSettings,
+    "multi_policy": MultiPolicySettings,
+    **{name: ALGORITHM_SETTINGS[name] for name in STOCK},
+}

@@ -12,10 +12,11 @@ from schedlab.config.contract import Metric, Outcome, Policy, Split, Unit
 from schedlab.config.seeds import derive_seed
 from schedlab.studies.cloud.env import CloudReplayEnv, weights_of
 from schedlab.studies.cloud.goodput import StepParameters
-from schedlab.studies.cloud.observe import MET, SEVERITY
+from schedlab.studies.cloud.observe import MET, SEVERITY, component_numbers
 from schedlab.studies.cloud.replay import Replay, make_replay
 from schedlab.studies.cloud.settings import CloudScenario
 from schedlab.studies.cloud.sla import ITEMS
+from schedlab.studies.cloud.state import COMPONENTS
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -30,6 +31,7 @@ METRICS = (
     Metric("sla_met", "items", "higher", label="service levels met in the end, of 6"),
     Metric("severity", "-", "lower", label="severity of violations, mean over time"),
     Metric("restarts", "changes", "lower", label="changes of the allocation"),
+    Metric("uncertainty", "-", "lower", label="uncertainty of the actions, Monte-Carlo dropout"),
     Metric("out_of_memory", "intervals", "lower", label="intervals that ran out of memory"),
 )
 DETAILS = {
@@ -76,6 +78,11 @@ class CloudProblem:
         """Return the environment of a unit's preference."""
         return CloudReplayEnv(self.replay, preference_of(unit), seed)
 
+    def component_names(self) -> list[str]:
+        """Return the names of what is observed."""
+        numbers = component_numbers(self.scenario.environment.space)
+        return [COMPONENTS[number] for number in numbers] if numbers else list(COMPONENTS)
+
     def step_costs(self, preference: str) -> tuple[np.ndarray, np.ndarray]:
         """Return what the objective of a preference grows by (replay.Replay.step_costs)."""
         return self.replay.step_costs(weights_of(preference))
@@ -88,16 +95,21 @@ class CloudProblem:
         env = self.env(unit, unit.seed)
         policy.reset(unit)
         observation, _ = env.reset(seed=unit.seed)
-        rows, over = [], False
+        rows, spreads, over = [], [], False
         while not over:
             if hasattr(policy, "choose"):
                 action = env.actions.index(policy.choose(env))
             else:
-                action = int(policy.act(observation, env.action_masks()))
+                mask = env.action_masks()
+                action = int(policy.act(observation, mask))
+                if hasattr(policy, "uncertainty"):
+                    spreads.append(policy.uncertainty(observation, mask))
             observation, reward, done, cut, info = env.step(action)
             rows.append((env.actions[action], float(reward), info["record"], observation))
             over = done or cut
         scores = env.scores()
+        if spreads:
+            scores["uncertainty"] = float(np.mean(spreads))
         reference = self.oracle[preference_of(unit)]
         if (span := reference["random"] - reference["dynamic"]) > 1e-12:
             scores["regret"] = (scores["objective"] - reference["dynamic"]) / span

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 from schedlab.config.contract import Learner, Study
+from schedlab.learning.stable_baselines import StableBaselinesLearner
 from schedlab.studies.cloud import prepare
-from schedlab.studies.cloud.learner_settings import LEARNER_SETTINGS
+from schedlab.studies.cloud.learner_settings import LEARNER_SETTINGS, STOCK
 from schedlab.studies.cloud.problem import DETAILS, METRICS
 from schedlab.studies.cloud.rules import RULE_SETTINGS, RULES
 from schedlab.studies.cloud.settings import RESULTS_VERSION, CloudScale, CloudScenario, check
@@ -25,6 +27,12 @@ def _reinforce() -> Learner:
     return ReinforceLearner()
 
 
+def _multi_policy() -> Learner:
+    from schedlab.studies.cloud.learner_multi_policy import MultiPolicyLearner
+
+    return MultiPolicyLearner()
+
+
 STUDY = Study(
     name="cloud",
     question="how many GPUs, CPUs and GB for this training job, under cost, time and SLA?",
@@ -33,7 +41,11 @@ STUDY = Study(
     scale=CloudScale,
     metrics=METRICS,
     rules=RULES,
-    learners={"reinforce": _reinforce},
+    learners={
+        "reinforce": _reinforce,
+        "multi_policy": _multi_policy,
+        **{name: partial(StableBaselinesLearner, name) for name in STOCK},
+    },
     learner_settings=LEARNER_SETTINGS,
     figures={},
     parts=prepare.parts,

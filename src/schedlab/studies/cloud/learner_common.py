@@ -1,0 +1,33 @@
+"""What the study's own learners ask of their problems: spaces that agree, and the preferences to learn."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from schedlab.config.contract import Unit
+from schedlab.config.errors import UserError
+from schedlab.studies.cloud.problem import CloudProblem, preference_of
+
+
+def problem_sizes(problem: CloudProblem) -> list[int]:
+    """Return how many components are observed and how many actions offered."""
+    units: Sequence[Unit] = [unit for split in ("train", "test") for unit in problem.units(split)]
+    env = problem.env(units[0], 0)
+    return [env.observation_space.shape[0], int(env.action_space.n)]
+
+
+def trained_preferences(problems: Mapping[str, CloudProblem]) -> tuple[list[int], list[str]]:
+    """Return sizes as problem_sizes does, and the preferences of all training units in their order.
+
+    Raises UserError where scenarios differ in their spaces or have no training unit.
+    """
+    sizes = {name: problem_sizes(problem) for name, problem in problems.items()}
+    first, common = next(iter(sizes.items()))
+    for name, found in sizes.items():
+        if found != common:
+            what = f"{found[0]} components are observed and {found[1]} actions offered"
+            raise UserError(what, where=f"scenario {name}", expected=f"{common[0]} and {common[1]}, as in scenario {first}")
+    wanted = {preference_of(unit): None for problem in problems.values() for unit in problem.units("train")}
+    if not wanted:
+        raise UserError("no run to learn on", where=f"scenario {first}: replicates.train", expected="1 or more")
+    return common, list(wanted)
