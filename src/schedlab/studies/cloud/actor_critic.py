@@ -100,7 +100,7 @@ class ActorCritic:
     def __init__(self, sizes: tuple[int, int], settings: MultiPolicySettings, seed: int, preference: str) -> None:
         self.sizes, self.settings, self.seed, self.preference = sizes, settings, seed, preference
         self.actor = build_network(sizes, settings.hidden, seed, "actor", preference)
-        self.actor_target = build_network(sizes, settings.hidden, seed, "actor", preference).eval()
+        self.actor_target = build_network(sizes, settings.hidden, seed, "actor", preference).train(False)
         self.memory = Memory(settings.buffer)
         self.resets = 0
         self._draw_critic()
@@ -110,7 +110,7 @@ class ActorCritic:
         """Draw the critic, its target and its optimiser; the same number of resets, the same ones."""
         shape = (sum(self.sizes), 1)
         self.critic = build_network(shape, self.settings.hidden, self.seed, "critic", self.preference, self.resets)
-        self.critic_target = build_network(shape, self.settings.hidden, self.seed, "critic", self.preference, self.resets).eval()
+        self.critic_target = build_network(shape, self.settings.hidden, self.seed, "critic", self.preference, self.resets).train(False)
         self.of_critic = Adam(self.critic.parameters(), self.settings.lr_critic)
 
     def maybe_reset(self, violated: float, rng: np.random.Generator) -> bool:
@@ -124,7 +124,7 @@ class ActorCritic:
     def act(self, seen: np.ndarray, masks: np.ndarray, rng: np.random.Generator) -> np.ndarray:
         """Return exploring actions, (N,): the largest of the probabilities with noise on them, among the valid ones."""
         with torch.no_grad():
-            chances = probabilities(self.actor.eval(), torch.from_numpy(seen), torch.from_numpy(masks)).numpy()
+            chances = probabilities(self.actor.train(False), torch.from_numpy(seen), torch.from_numpy(masks)).numpy()
         noisy = chances + rng.normal(0.0, self.settings.exploration_noise, chances.shape)
         return np.where(masks, noisy, -np.inf).argmax(axis=1)
 
@@ -141,7 +141,7 @@ class ActorCritic:
             said = self.critic(torch.cat([batch["seen"], taken], dim=1))[:, 0]
             of_critic = torch.mean((said - goal) ** 2)
             _descend(self.of_critic, of_critic)
-            self.critic.eval()  # dropout is drawn for what learns alone; it is most of the cost where all actions are valued
+            self.critic.train(False)  # dropout is drawn for what learns alone; it is most of the cost where all actions are valued
             of_actor = -self._value(self.critic, self.actor, batch["seen"], batch["masks"]).mean()
             _descend(self.of_actor, of_actor)
         for target, source in ((self.actor_target, self.actor), (self.critic_target, self.critic)):

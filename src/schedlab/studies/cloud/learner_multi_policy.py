@@ -51,7 +51,12 @@ class MultiPolicy:
     """The learned agents: the most probable action of the one that is chosen in each state."""
 
     def __init__(self, actors: Mapping[str, torch.nn.Sequential], names: list[str], choice: str) -> None:
-        self.actors, self.names, self.choice, self.preference = {key: actor.eval() for key, actor in actors.items()}, names, choice, ""
+        self.actors, self.names, self.choice, self.preference = (
+            {key: actor.train(False) for key, actor in actors.items()},
+            names,
+            choice,
+            "",
+        )
 
     def reset(self, unit: Unit) -> None:
         """Take the unit's preference. Raises UserError where none was learned."""

@@ -24,8 +24,10 @@ from schedlab.learning.adam import Adam
 from schedlab.learning.checkpoints import load_module, module_arrays, read_checkpoint, read_progress, write_checkpoint
 from schedlab.learning.reinforce import entropy
 from schedlab.learning.seeding import torch_stream, use_one_thread
+from schedlab.studies.cloud.env import CloudReplayEnv
 from schedlab.studies.cloud.env_vector import CloudReplayVectorEnv
 from schedlab.studies.cloud.exploration import BestEpisodes, Episodes, committed_actions
+from schedlab.studies.cloud.initialisation import guides
 from schedlab.studies.cloud.learner_common import problem_sizes, trained_preferences
 from schedlab.studies.cloud.learner_settings import ReinforceSettings
 from schedlab.studies.cloud.problem import CloudProblem, preference_of
@@ -114,6 +116,7 @@ class _Run:
         self.envs: dict[tuple[str, str], CloudReplayVectorEnv] = {}
         self.points: list[dict[str, Any]] = []
         self.best: dict[str, BestEpisodes] = {}
+        self.guides = {name: guides(problem, self.settings.initialisation).targets for name, problem in problems.items()}
         self.phase = self.update = 0
         self.optimizers = self._fresh()
         values = {"params": self.settings.model_dump(), "phases": [str(phase) for phase in spec.train_on], "seed": seed}
@@ -153,7 +156,10 @@ class _Run:
         names = ("phase", phase, "update", self.update, preference)
         settings, network, optimizer = self.settings, self.networks[preference], self.optimizers[preference]
         committed = round(settings.committed * settings.episodes_per_update)
-        seen = sample_episodes(self._env(scenario, preference), network, derive_seed(self.seed, *names), committed, settings.gamma)
+        targets = generator(derive_seed(self.seed, *names), "targets").integers(len(self.problems[scenario].replay.lattice), size=committed)
+        if preference in self.guides[scenario]:
+            targets[: (committed + 1) // 2] = self.guides[scenario][preference]
+        seen = sample_episodes(self._env(scenario, preference), network, derive_seed(self.seed, *names), targets, settings.gamma)
         own = seen.take(slice(committed, None))
         baseline = own.returns.mean(axis=1, keepdims=True)
         scale = float(np.sqrt(np.mean((own.returns - baseline) ** 2))) or 1.0
@@ -169,6 +175,18 @@ class _Run:
             episode = (self.update + 1) * settings.episodes_per_update
             place = {"step": episode, "episode": episode, "update": self.update + 1, "phase": phase, "scenario": scenario}
             self.points.append({"metric": f"objective {preference}", "value": float(-own.returns[0].mean()), **place})
+            greedy = self._greedy(scenario, preference)
+            self.points.append({"metric": f"greedy objective {preference}", "value": greedy, **place})
+
+    def _greedy(self, scenario: str, preference: str) -> float:
+        """Objective of an episode of most probable actions."""
+        problem, policy = self.problems[scenario], PreferencePolicy({preference: self.networks[preference]})
+        env, over = CloudReplayEnv(problem.replay, preference), False
+        observation, _ = env.reset(seed=derive_seed(self.seed, "greedy") % 2**31)
+        while not over:
+            observation, _, done, cut, _ = env.step(policy.act(observation, env.action_masks()))
+            over = done or cut
+        return env.objective()
 
     def _imitate(self, best: Episodes, baseline: np.ndarray, scale: float, network: nn.Sequential, optimizer: Adam) -> None:
         """Raise the chances of the best episodes' actions where these episodes get more from there on than the policy's own do."""
@@ -201,13 +219,12 @@ class _Run:
             self.phase, self.update, self.points = kept.meta["phase"], kept.meta["update"], list(kept.meta["points"])
 
 
-def sample_episodes(env: CloudReplayVectorEnv, network: nn.Sequential, seed: int, committed: int = 0, gamma: float = 1.0) -> Episodes:
-    """Run episodes side by side by sampled valid actions, the first `committed` ones by exploration.committed_actions.
+def sample_episodes(env: CloudReplayVectorEnv, network: nn.Sequential, seed: int, targets: np.ndarray, gamma: float = 1.0) -> Episodes:
+    """Run episodes side by side by sampled valid actions, the first ones committed to targets (numbers of allocations).
 
     The same ones for the same seed and parameters. Returns are discounted by gamma.
     """
-    rng, grid = generator(seed, "actions"), env.replay.lattice
-    targets = generator(seed, "targets").integers(len(grid), size=committed)
+    rng, grid, committed = generator(seed, "actions"), env.replay.lattice, len(targets)
     observation, _ = env.reset(seed=derive_seed(seed, "episodes") % 2**31)
     kept: tuple[list[np.ndarray], ...] = ([], [], [], [])
     for _ in range(env.replay.intervals):

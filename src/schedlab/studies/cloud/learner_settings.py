@@ -20,6 +20,10 @@ class ReinforceSettings(Settings):
     committed: float = setting(
         0.25, doc="share of the episodes side by side that explore: they go to an allocation drawn from the limits, and stay", ge=0, lt=1
     )
+    initialisation: Literal["cold", "historical", "baseline"] = setting(
+        "cold",
+        doc="what half of the committed episodes go to: nothing known, what a model of earlier logs says is best, or one of short probes",
+    )
     imitated: int = setting(4, doc="best episodes seen that are imitated where the policy's own reach less; 0: none", ge=0, le=MOST)
     imitations: int = setting(4, doc="gradient steps of imitation after each of REINFORCE", ge=0, le=MOST)
     record_every: int = setting(10, doc="updates between two points of the curves", ge=1, le=MOST)

@@ -39,17 +39,19 @@ def fit_performance(part: Path, model: Path) -> None:
 
 
 def solve_oracle(part: Path, model: Path, oracle: Path) -> None:
-    """Write the objectives of the oracles and of random actions for each preference (JSON), and what they are normalised by.
+    """Write the objectives of the oracles and of random actions for each preference (JSON), what they are normalised by, and the fronts.
 
     All are those of the job without noise.
     """
+    from schedlab.studies.cloud.pareto import front_report
+
     scenario = scenario_of(read_part(part))
     calm = scenario.environment.model_copy(update={"time_noise": 0.0, "price_walk": 0.0})
     problem = CloudProblem(scenario.model_copy(update={"environment": calm}), read_model(model), {})
     replay = problem.replay
     found: dict[str, Any] = {"time_ref": replay.time_ref, "cost_ref": replay.cost_ref, "allocations": len(replay.lattice)}
     found["preferences"] = {name: _objectives(problem, name) for name in scenario.preferences}
-    write_json(oracle, found)
+    write_json(oracle, found | front_report(replay))
 
 
 def _objectives(problem: CloudProblem, preference: str) -> dict[str, float]:

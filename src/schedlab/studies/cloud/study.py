@@ -8,6 +8,7 @@ from typing import Any
 from schedlab.config.contract import Learner, Study
 from schedlab.learning.stable_baselines import StableBaselinesLearner
 from schedlab.studies.cloud import prepare
+from schedlab.studies.cloud.figure_settings import FIGURE_SETTINGS, FIGURES
 from schedlab.studies.cloud.learner_settings import LEARNER_SETTINGS, STOCK
 from schedlab.studies.cloud.problem import DETAILS, METRICS
 from schedlab.studies.cloud.rules import RULE_SETTINGS, RULES
@@ -47,7 +48,8 @@ STUDY = Study(
         **{name: partial(StableBaselinesLearner, name) for name in STOCK},
     },
     learner_settings=LEARNER_SETTINGS,
-    figures={},
+    figures=FIGURES,
+    figure_settings=FIGURE_SETTINGS,
     parts=prepare.parts,
     problem_part=prepare.problem_values,
     requires=prepare.requires,

@@ -1,0 +1,44 @@
+"""The drawings of the study and their typed values (`params` of conf/figure/cloud/*.yaml)."""
+
+from __future__ import annotations
+
+from schedlab.config.schema import Settings, setting
+from schedlab.config.settings import Names
+
+
+class ShownSettings(Settings):
+    """What every figure of the study may be told."""
+
+    learned: str = setting("reinforce", doc="learned policy, without the scenario that ends its name")
+    baseline: str = setting("static_start", doc="rule that stands for an allocation that nobody adapts")
+    preferences: Names = setting(("balanced", "cost", "time", "resource"), doc="preferences shown", min_length=1)
+
+
+class OutcomesSettings(ShownSettings):
+    """The figure `outcomes` and the table `headline`."""
+
+    published: dict[str, float] = setting({}, doc="what the paper claims, %: time, cost, sla")
+
+
+class EpisodeSettings(ShownSettings):
+    """The figures `objective_parts` and `service_levels`: one preference."""
+
+    preference: str = setting("balanced", doc="preference shown")
+
+
+FIGURE_SETTINGS: dict[str, type[Settings]] = {
+    "outcomes": OutcomesSettings,
+    "headline": OutcomesSettings,
+    "allocations": ShownSettings,
+    "objective_parts": EpisodeSettings,
+    "service_levels": EpisodeSettings,
+    "pareto": ShownSettings,
+}
+FIGURES = {
+    "outcomes": "schedlab.studies.cloud.figures_outcomes:draw_outcomes",
+    "headline": "schedlab.studies.cloud.figures_outcomes:draw_headline",
+    "allocations": "schedlab.studies.cloud.figures_episodes:draw_allocations",
+    "objective_parts": "schedlab.studies.cloud.figures_episodes:draw_objective_parts",
+    "service_levels": "schedlab.studies.cloud.figures_episodes:draw_service_levels",
+    "pareto": "schedlab.studies.cloud.figures_pareto:draw_pareto",
+}

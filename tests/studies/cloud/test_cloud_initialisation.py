@@ -1,0 +1,27 @@
+"""What learning begins with: a model of earlier logs or of short probes leads to good allocations where it knows the gradient's noise."""
+
+from __future__ import annotations
+
+import pytest
+
+pytest.importorskip("torch")
+
+from test_cloud_reinforce import BERT, problem
+
+from schedlab.studies.cloud.env import weights_of
+from schedlab.studies.cloud.initialisation import guides
+from schedlab.studies.cloud.oracle import objective_of_staying
+
+
+def test_cold_knows_nothing():
+    assert guides(problem(), "cold").targets == {} and guides(problem(), "cold").intervals == 0
+
+
+@pytest.mark.parametrize(("mode", "intervals"), [("historical", 0), ("baseline", 5)])
+def test_a_model_of_few_measurements_leads_near_the_best_constant(mode, intervals):
+    here = problem(job=BERT, environment={"interval": 0.1})  # its gradient noise hardly changes
+    found = guides(here, mode)
+    assert found.intervals == intervals and set(found.targets) == set(here.scenario.preferences)
+    for preference, target in found.targets.items():
+        staying = objective_of_staying(here.replay, weights_of(preference))
+        assert here.replay.fits[target] and staying[target] < 1.05 * staying.min()

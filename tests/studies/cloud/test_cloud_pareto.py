@@ -1,0 +1,62 @@
+"""The front against all plans there are, and measures by hand."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pytest
+
+pytest.importorskip("moocore")
+
+from test_cloud_oracle import TINY
+
+from schedlab.studies.cloud.allocation import ACTIONS
+from schedlab.studies.cloud.env import CloudReplayEnv
+from schedlab.studies.cloud.example import example_replay
+from schedlab.studies.cloud.oracle import objective_of_staying
+from schedlab.studies.cloud.pareto import front, measures, non_dominated, staying_points
+
+
+@pytest.mark.parametrize("restart", [1.0, 30.0])
+def test_the_front_is_that_of_all_plans(restart):
+    replay = example_replay(**TINY | {"environment": {"restart": restart}, "job": {"epochs": 3.0, "gradient_noise": [0.1, 5.0, 300.0]}})
+    env, found = CloudReplayEnv(replay), []
+    for course in itertools.product(range(ACTIONS), repeat=3):
+        env.reset()
+        for action in course:
+            env.step(action)
+            if env.failures:
+                break
+        if not env.failures:
+            found.append((env.time, env.cost))
+    exact = non_dominated(np.array(found))
+    assert np.allclose(front(replay, epsilon=0.0), exact)
+    rough = front(replay, epsilon=0.05)
+    assert all((rough <= point * 1.05 + 1e-9).all(axis=1).any() for point in exact)
+    assert all(np.isclose(found, point).all(axis=1).any() for point in rough)
+
+
+def test_staying_adds_up_to_its_objective():
+    replay = example_replay()
+    points = staying_points(replay)
+    whole = points @ np.array([0.5 / replay.time_ref, 0.5 / replay.cost_ref])
+    assert np.allclose(whole, objective_of_staying(replay, {"time": 0.5, "cost": 0.5, "resource": 0.0}))
+
+
+def test_no_constant_beats_the_front():
+    replay = example_replay()
+    best, constants = front(replay), staying_points(replay)
+    for point in constants[np.isfinite(constants).all(axis=1)]:
+        assert (best <= point + 1e-9).all(axis=1).any()
+    assert measures(non_dominated(constants), best)["hypervolume"] <= 1.0
+
+
+def test_measures_by_hand():
+    line = np.array([[0.0, 10.0], [1.0, 0.0]])
+    assert measures(line, line) == pytest.approx({"hypervolume": 1.0, "igd_plus": 0.0, "additive_epsilon": 0.0, "utility": 0.0})
+    one = measures(np.array([[0.0, 10.0]]), line)
+    assert one["hypervolume"] == pytest.approx(1.1 * 0.1 / (2 * 1.1 * 0.1 - 0.01))
+    assert one["additive_epsilon"] == pytest.approx(1.0) and one["igd_plus"] == pytest.approx(0.5)
+    assert one["utility"] == pytest.approx(np.mean([1 - w - min(w, 1 - w) for w in np.linspace(0, 1, 101)]))
+    assert measures(np.array([[5.0, 50.0]]), line)["hypervolume"] == 0.0
