@@ -6,10 +6,11 @@ import pytest
 
 pytest.importorskip("torch")
 
-from test_cloud_reinforce import BERT, problem
+from test_cloud_reinforce import BERT, learn, problem
 
 from schedlab.studies.cloud.env import weights_of
 from schedlab.studies.cloud.initialisation import guides
+from schedlab.studies.cloud.learner_reinforce import ReinforceLearner
 from schedlab.studies.cloud.oracle import objective_of_staying
 
 
@@ -25,3 +26,13 @@ def test_a_model_of_few_measurements_leads_near_the_best_constant(mode, interval
     for preference, target in found.targets.items():
         staying = objective_of_staying(here.replay, weights_of(preference))
         assert here.replay.fits[target] and staying[target] < 1.05 * staying.min()
+
+
+def test_a_warm_start_is_near_the_best_after_one_update(tmp_path):
+    here = problem(job=BERT, environment={"interval": 0.1}, preferences=["time"])
+    found = {}
+    for mode in ("cold", "historical"):
+        made = learn(tmp_path / mode, {"example": here}, 64, hidden=64, episodes_per_update=64, initialisation=mode)
+        found[mode] = here.rollout(ReinforceLearner().load(made, here), here.units("test")[0]).scores["objective"]
+    best = here.oracle["time"]["dynamic"]
+    assert found["historical"] - best < 0.1 * (found["cold"] - best)

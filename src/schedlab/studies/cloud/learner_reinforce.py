@@ -160,6 +160,11 @@ class _Run:
         if preference in self.guides[scenario]:
             targets[: (committed + 1) // 2] = self.guides[scenario][preference]
         seen = sample_episodes(self._env(scenario, preference), network, derive_seed(self.seed, *names), targets, settings.gamma)
+        if phase == self.update == 0 and committed and preference in self.guides[scenario]:
+            self._warm(seen.take([0]), network, optimizer)
+            seen = sample_episodes(
+                self._env(scenario, preference), network, derive_seed(self.seed, *names, "warm"), targets, settings.gamma
+            )
         own = seen.take(slice(committed, None))
         baseline = own.returns.mean(axis=1, keepdims=True)
         scale = float(np.sqrt(np.mean((own.returns - baseline) ** 2))) or 1.0
@@ -177,6 +182,12 @@ class _Run:
             self.points.append({"metric": f"objective {preference}", "value": float(-own.returns[0].mean()), **place})
             greedy = self._greedy(scenario, preference)
             self.points.append({"metric": f"greedy objective {preference}", "value": greedy, **place})
+
+    def _warm(self, guided: Episodes, network: nn.Sequential, optimizer: Adam) -> None:
+        """Imitate the first committed episode, which goes to where the initialisation points."""
+        seen, masks = torch.from_numpy(guided.observations), torch.from_numpy(guided.masks)
+        for _ in range(self.settings.warm_start):
+            _descend(optimizer, -_chosen(masked_logs(network(seen), masks), guided.actions).mean())
 
     def _greedy(self, scenario: str, preference: str) -> float:
         """Objective of an episode of most probable actions."""

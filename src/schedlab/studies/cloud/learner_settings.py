@@ -24,6 +24,9 @@ class ReinforceSettings(Settings):
         "cold",
         doc="what half of the committed episodes go to: nothing known, what a model of earlier logs says is best, or one of short probes",
     )
+    warm_start: int = setting(
+        100, doc="gradient steps that imitate an episode to where `initialisation` points, before anything else is learned", ge=0, le=MOST
+    )
     imitated: int = setting(4, doc="best episodes seen that are imitated where the policy's own reach less; 0: none", ge=0, le=MOST)
     imitations: int = setting(4, doc="gradient steps of imitation after each of REINFORCE", ge=0, le=MOST)
     record_every: int = setting(10, doc="updates between two points of the curves", ge=1, le=MOST)
