@@ -11,10 +11,11 @@ from schedlab.config.contract import Phase
 from schedlab.config.errors import UserError
 from schedlab.config.schema import Settings, setting
 from schedlab.config.settings import LONGEST, MOST, PhaseSettings
+from schedlab.learning.learner_settings import ValidationSettings, fixed_mistakes
 from schedlab.learning.stable_baselines_settings import LARGEST_BUFFER, Layers, Schedule
 
 
-class PrioritisedDQNSettings(Settings):
+class PrioritisedDQNSettings(ValidationSettings):
     """Double, dueling, n-step DQN with prioritised replay and several actors (Horgan et al. 2018).
 
     A phase's steps are decisions of all actors together. In a round each actor takes `train_freq` decisions with the parameters of
@@ -61,16 +62,6 @@ class PrioritisedDQNSettings(Settings):
     base_epsilon: float = setting(0.4, doc="by_actor: share of the first actor", gt=0, le=1)
     epsilon_alpha: float = setting(7.0, doc="by_actor: how much less the last actor explores", ge=0, le=1000)
 
-    validate_every: int = setting(
-        0,
-        doc="steps between two scorings on validation units; the best parameters of the last phase are kept. 0: the last ones are kept",
-        unit="steps",
-        ge=0,
-        le=LONGEST,
-    )
-    validation_units: int = setting(
-        0, doc="validation units of each scenario that are scored, spread evenly over them; 0: all", ge=0, le=LONGEST
-    )
     record_every: int = setting(2000, doc="least distance of two points of the curves", unit="steps", ge=1, le=LONGEST)
     save_every: int = setting(
         50_000, doc="least distance of two states that an interrupted job can go on from", unit="steps", ge=1, le=LONGEST
@@ -88,10 +79,7 @@ NETWORK = frozenset({"net_arch", "head_arch", "dueling", "activation", "keep_to_
 
 
 def phase_mistakes(learner: Settings, phases: Sequence[Phase | PhaseSettings]) -> Iterator[UserError]:
-    """Yield the values of phases that would change the policy itself, at their keys; a study's `check_policy` tells them before a run."""
+    """Yield what `fixed_mistakes` finds for one of these learners; nothing for others."""
     if isinstance(learner, PrioritisedDQNSettings):
         added = type(learner).model_fields.keys() - PrioritisedDQNSettings.model_fields.keys() - learner.PHASE_KEYS
-        for number, phase in enumerate(phases):
-            for key in sorted(phase.params.keys() & (NETWORK | added)):
-                where, remedy = f"train_on.{number}.params.{key}", "set it for the whole policy, under learner"
-                yield UserError(f"'{key}' cannot change between phases", where=where, remedy=remedy)
+        yield from fixed_mistakes(NETWORK | added, phases)

@@ -14,6 +14,7 @@ from schedlab.config.contract import Phase
 from schedlab.config.errors import UserError
 from schedlab.config.schema import Settings, setting
 from schedlab.config.settings import LONGEST, MOST, PhaseSettings
+from schedlab.learning.learner_settings import ValidationSettings, fixed_mistakes
 
 WIDEST = 4096  # units of a layer
 LARGEST_BUFFER = 10_000_000  # transitions
@@ -21,7 +22,7 @@ Layers = Annotated[tuple[Annotated[int, Field(ge=1, le=WIDEST)], ...], Field(max
 Schedule = Literal["constant", "linear"]
 
 
-class StockSettings(Settings):
+class StockSettings(ValidationSettings):
     """What every algorithm shares. A phase's steps are decisions, of all environments together, rounded up to whole rollouts."""
 
     PHASE_KEYS: ClassVar[frozenset[str]] = frozenset()  # of the values that a study adds, those that a phase may change
@@ -33,16 +34,6 @@ class StockSettings(Settings):
     activation: Literal["tanh", "relu", "leaky_relu", "elu", "silu"] = setting("tanh", doc="after every hidden layer")
     reward_scale: float = setting(1.0, doc="factor on rewards while learning; curves show them without it", gt=0, le=LONGEST)
     environments: int = setting(1, doc="episodes that one process runs side by side", ge=1, le=MOST)
-    validate_every: int = setting(
-        0,
-        doc="steps between two scorings on validation units; the best parameters of the last phase are kept. 0: the last ones are kept",
-        unit="steps",
-        ge=0,
-        le=LONGEST,
-    )
-    validation_units: int = setting(
-        0, doc="validation units of each scenario that are scored, spread evenly over them; 0: all", ge=0, le=LONGEST
-    )
     record_every: int = setting(
         1, doc="least distance of two points of the curves; they lie at the end of updates", unit="steps", ge=1, le=LONGEST
     )
@@ -173,11 +164,8 @@ FIXED = frozenset({"net_arch", "critic_net_arch", "activation", "ortho_init", "a
 
 
 def phase_mistakes(learner: Settings, phases: Sequence[Phase | PhaseSettings]) -> Iterator[UserError]:
-    """Yield the values of phases that would change the policy itself, at their keys; a study's `check_policy` tells them before a run."""
+    """Yield what `fixed_mistakes` finds for one of these learners; nothing for others."""
     if isinstance(learner, StockSettings):
         stock = next(kind for kind in type(learner).__mro__ if kind in ALGORITHM_SETTINGS.values())
         fixed = FIXED | (type(learner).model_fields.keys() - stock.model_fields.keys() - learner.PHASE_KEYS)
-        for number, phase in enumerate(phases):
-            for key in sorted(phase.params.keys() & fixed):
-                where, remedy = f"train_on.{number}.params.{key}", "set it for the whole policy, under learner"
-                yield UserError(f"'{key}' cannot change between phases", where=where, remedy=remedy)
+        yield from fixed_mistakes(fixed, phases)

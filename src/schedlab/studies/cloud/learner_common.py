@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 
 from schedlab.config.contract import Unit
 from schedlab.config.errors import UserError
+from schedlab.learning.checkpoints import Checkpoint, read_checkpoint
 from schedlab.studies.cloud.problem import CloudProblem, preference_of
 
 
@@ -14,6 +16,16 @@ def problem_sizes(problem: CloudProblem) -> list[int]:
     units: Sequence[Unit] = [unit for split in ("train", "test") for unit in problem.units(split)]
     env = problem.env(units[0], 0)
     return [env.observation_space.shape[0], int(env.action_space.n)]
+
+
+def read_policy(checkpoint: Path, kind: str, problem: CloudProblem) -> tuple[Checkpoint, list[int]]:
+    """Return a learned policy's file and sizes as problem_sizes does. Raises UserError where it was learned for other spaces."""
+    kept = read_checkpoint(checkpoint, kind)
+    sizes = problem_sizes(problem)
+    if list(kept.meta["sizes"]) != sizes:
+        what = f"it was learned for {kept.meta['sizes'][0]} components and {kept.meta['sizes'][1]} actions"
+        raise UserError(what, where=str(checkpoint), expected=f"{sizes[0]} and {sizes[1]}, as in this scenario")
+    return kept, sizes
 
 
 def trained_preferences(problems: Mapping[str, CloudProblem]) -> tuple[list[int], list[str]]:

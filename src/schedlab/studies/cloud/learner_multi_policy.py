@@ -22,7 +22,7 @@ from schedlab.learning.seeding import use_one_thread
 from schedlab.studies.cloud.actor_critic import ActorCritic, build_network, probabilities, uncertainty
 from schedlab.studies.cloud.env_vector import CloudReplayVectorEnv
 from schedlab.studies.cloud.exploration import committed_actions
-from schedlab.studies.cloud.learner_common import problem_sizes, trained_preferences
+from schedlab.studies.cloud.learner_common import read_policy, trained_preferences
 from schedlab.studies.cloud.learner_settings import MultiPolicySettings
 from schedlab.studies.cloud.problem import CloudProblem, preference_of
 from schedlab.studies.cloud.sla import ITEMS
@@ -101,11 +101,7 @@ class MultiPolicyLearner:
 
     def load(self, checkpoint: Path, problem: CloudProblem) -> MultiPolicy:
         """Return the learned policy. Raises UserError where it was learned for other observations or actions."""
-        kept = read_checkpoint(checkpoint, KIND)
-        sizes = problem_sizes(problem)
-        if list(kept.meta["sizes"]) != sizes:
-            what = f"it was learned for {kept.meta['sizes'][0]} components and {kept.meta['sizes'][1]} actions"
-            raise UserError(what, where=str(checkpoint), expected=f"{sizes[0]} and {sizes[1]}, as in this scenario")
+        kept, sizes = read_policy(checkpoint, KIND, problem)
         actors = {}
         for name in kept.meta["preferences"]:
             actors[name] = build_network(tuple(sizes), kept.meta["hidden"], 0, name)

@@ -28,7 +28,7 @@ from schedlab.studies.cloud.env import CloudReplayEnv
 from schedlab.studies.cloud.env_vector import CloudReplayVectorEnv
 from schedlab.studies.cloud.exploration import BestEpisodes, Episodes, committed_actions
 from schedlab.studies.cloud.initialisation import guides
-from schedlab.studies.cloud.learner_common import problem_sizes, trained_preferences
+from schedlab.studies.cloud.learner_common import read_policy, trained_preferences
 from schedlab.studies.cloud.learner_settings import ReinforceSettings
 from schedlab.studies.cloud.problem import CloudProblem, preference_of
 
@@ -89,11 +89,7 @@ class ReinforceLearner:
 
     def load(self, checkpoint: Path, problem: CloudProblem) -> PreferencePolicy:
         """Return the learned policy. Raises UserError where it was learned for other observations or actions."""
-        kept = read_checkpoint(checkpoint, KIND)
-        sizes = problem_sizes(problem)
-        if list(kept.meta["sizes"]) != sizes:
-            what = f"it was learned for {kept.meta['sizes'][0]} components and {kept.meta['sizes'][1]} actions"
-            raise UserError(what, where=str(checkpoint), expected=f"{sizes[0]} and {sizes[1]}, as in this scenario")
+        kept, sizes = read_policy(checkpoint, KIND, problem)
         networks = {}
         for name in kept.meta["preferences"]:
             networks[name] = build_network(*sizes, kept.meta["hidden"], 0, name)

@@ -1,0 +1,33 @@
+"""What the settings of learners have in common; no torch, so that a configuration is checked without it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence, Set
+
+from schedlab.config.contract import Phase
+from schedlab.config.errors import UserError
+from schedlab.config.schema import Settings, setting
+from schedlab.config.settings import LONGEST, PhaseSettings
+
+
+class ValidationSettings(Settings):
+    """Scores while a policy is learned, by which its best parameters are kept."""
+
+    validate_every: int = setting(
+        0,
+        doc="steps between two scorings on validation units; the best parameters of the last phase are kept. 0: the last ones are kept",
+        unit="steps",
+        ge=0,
+        le=LONGEST,
+    )
+    validation_units: int = setting(
+        0, doc="validation units of each scenario that are scored, spread evenly over them; 0: all", ge=0, le=LONGEST
+    )
+
+
+def fixed_mistakes(fixed: Set[str], phases: Sequence[Phase | PhaseSettings]) -> Iterator[UserError]:
+    """Yield the values of phases that would change the policy itself, at their keys; a study's `check_policy` tells them before a run."""
+    for number, phase in enumerate(phases):
+        for key in sorted(phase.params.keys() & fixed):
+            where, remedy = f"train_on.{number}.params.{key}", "set it for the whole policy, under learner"
+            yield UserError(f"'{key}' cannot change between phases", where=where, remedy=remedy)
