@@ -12,10 +12,8 @@ from pathlib import Path
 
 import pytest
 import yaml
-from checkouts import Checkout, smoke_checkout
+from checkouts import Checkout, shipped_checkout, smoke_checkout
 from private_slurm import PrivateSlurm, missing
-
-pytestmark = [pytest.mark.skipif(bool(missing()), reason=missing() or "a private Slurm can run"), pytest.mark.xdist_group("slurm")]
 
 MOST_JOBS = 12
 # What a test may ask for and a cluster would rather not: states every second, small jobs, any partition, no accounting.
@@ -38,6 +36,7 @@ def slurm():
         shutil.rmtree(folder, ignore_errors=True)
 
 
+@pytest.mark.skipif(bool(missing()), reason=missing() or "a private Slurm can run")
 def test_a_smoke_run_on_slurm_survives_a_killed_job_and_a_restarted_controller(repository, finished_smoke, slurm, tmp_path):
     checkout = smoke_checkout(repository, tmp_path / "checkout")
     target = ("all", "--config", "scale=smoke")
@@ -79,15 +78,12 @@ def kill_first_running(slurm: PrivateSlurm, started: subprocess.Popen, patience:
     raise AssertionError(f"no Slurm job ran within {patience} s")
 
 
-def test_every_rule_that_a_cluster_runs_has_a_group_and_the_profile_knows_it(repository):
+def test_every_job_of_the_shipped_studies_belongs_to_a_group_of_the_profile(repository, tmp_path):
     """A job of seconds that is submitted alone costs more in starts than in work."""
-    rules = [path for path in sorted((repository / "workflow/rules").rglob("*.smk")) if path.name != "measure.smk"]
-    labels = set()
-    for path in rules:
-        for block in re.split(r"(?m)^\s*rule\b", path.read_text())[1:]:
-            if "script:" in block and "localrule: True" not in block:
-                group = re.search(r'group:\s*"(\w+)"', block)
-                assert group, (path.name, block.split("\n", 1)[0])
-                labels.add(group.group(1))
     profile = yaml.safe_load((repository / "profiles/slurm/config.yaml").read_text())
-    assert {entry.split("=")[0] for entry in profile["group-components"]} == labels
+    groups = dict(entry.split("=") for entry in profile["groups"])
+    assert set(groups.values()) == {entry.split("=")[0] for entry in profile["group-components"]}
+    checkout = shipped_checkout(repository, tmp_path / "checkout")
+    for scale in ("smoke", "small", "full"):
+        submitted = checkout.rules("all", "--config", f"scale={scale}").keys() - {"index_figures"}  # which runs where Snakemake does
+        assert submitted and submitted <= groups.keys(), scale

@@ -23,8 +23,6 @@ for drawn_study in EXPERIMENT.studies:
             results(f"{drawn_study}/logs/draw.log"),
         benchmark:
             results(f"{drawn_study}/benchmarks/draw.tsv")
-        group:
-            "report"
         resources:
             mem_mb=resource("draw", "mem_mb"),
             runtime=resource("draw", "runtime"),

@@ -8,8 +8,6 @@ rule evaluate:
         results("{study}/{scenario}/logs/evaluate-{bundle}.log"),
     benchmark:
         results("{study}/{scenario}/benchmarks/evaluate-{bundle}.tsv")
-    group:
-        "evaluate"
     threads: resource("evaluate", "threads")
     resources:
         mem_mb=resource("evaluate", "mem_mb"),

@@ -9,8 +9,6 @@ rule learn:
         results("{study}/policies/{policy}/seed-{seed}/logs/learn.log"),
     benchmark:
         results("{study}/policies/{policy}/seed-{seed}/benchmarks/learn.tsv")
-    group:
-        "learn"
     threads: resource("learn", "threads")
     resources:
         mem_mb=resource("learn", "mem_mb"),

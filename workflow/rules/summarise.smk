@@ -15,8 +15,6 @@ rule summarise:
         results("{study}/logs/summarise.log"),
     benchmark:
         results("{study}/benchmarks/summarise.tsv")
-    group:
-        "report"
     resources:
         mem_mb=resource("summarise", "mem_mb"),
         runtime=resource("summarise", "runtime"),

@@ -7,8 +7,6 @@ rule check_data:
         summary=results("adaptation/inputs/check_data-{key}/summary.json"),
     log:
         results("adaptation/inputs/check_data-{key}/check_data.log"),
-    group:
-        "prepare"
     resources:
         mem_mb=resource("check_data", "mem_mb"),
         runtime=resource("check_data", "runtime"),
@@ -26,8 +24,6 @@ rule train_trunk:
         results("adaptation/inputs/train_trunk-{key}/train_trunk.log"),
     benchmark:
         results("adaptation/inputs/train_trunk-{key}/train_trunk.tsv")
-    group:
-        "prepare"
     threads: resource("train_trunk", "threads")
     resources:
         mem_mb=resource("train_trunk", "mem_mb"),
@@ -57,8 +53,6 @@ for (first, last), spanned in adaptation_spans().items():
         wildcard_constraints:
             scenario="|".join(map(re.escape, spanned)),
         priority: 1
-        group:
-            "simulate"
         threads: resource("simulate_adaptation", "threads")
         resources:
             mem_mb=resource("simulate_adaptation", "mem_mb"),
@@ -78,8 +72,6 @@ rule tabulate:
         table=results("adaptation/{scenario}/inputs/table.parquet"),
     log:
         results("adaptation/{scenario}/logs/tabulate.log"),
-    group:
-        "tabulate"
     resources:
         mem_mb=resource("tabulate", "mem_mb"),
         runtime=resource("tabulate", "runtime"),

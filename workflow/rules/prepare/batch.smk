@@ -7,8 +7,6 @@ rule make_trace:
         report=results("batch/inputs/make_trace-{key}/report.json"),
     log:
         results("batch/inputs/make_trace-{key}/make_trace.log"),
-    group:
-        "prepare"
     resources:
         mem_mb=resource("make_trace", "mem_mb"),
         runtime=resource("make_trace", "runtime"),

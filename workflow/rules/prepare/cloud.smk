@@ -6,8 +6,6 @@ rule fit_performance:
         model=results("cloud/inputs/fit_performance-{key}/model.json"),
     log:
         results("cloud/inputs/fit_performance-{key}/fit_performance.log"),
-    group:
-        "prepare"
     resources:
         mem_mb=resource("fit_performance", "mem_mb"),
         runtime=resource("fit_performance", "runtime"),
@@ -23,8 +21,6 @@ rule solve_oracle:
         oracle=results("cloud/{scenario}/inputs/oracle.json"),
     log:
         results("cloud/{scenario}/logs/solve_oracle.log"),
-    group:
-        "prepare"
     resources:
         mem_mb=resource("solve_oracle", "mem_mb"),
         runtime=resource("solve_oracle", "runtime"),

@@ -7,8 +7,6 @@ rule generate_platform:
         resources=results("hetero/inputs/generate_platform-{key}/resources.json"),
     log:
         results("hetero/inputs/generate_platform-{key}/generate_platform.log"),
-    group:
-        "prepare"
     resources:
         mem_mb=resource("generate_platform", "mem_mb"),
         runtime=resource("generate_platform", "runtime"),
@@ -27,8 +25,6 @@ rule trim_workload:
         results("hetero/inputs/trim_workload-{key}/trim_workload.log"),
     benchmark:
         results("hetero/inputs/trim_workload-{key}/trim_workload.tsv")
-    group:
-        "prepare"
     resources:
         mem_mb=resource("trim_workload", "mem_mb"),
         runtime=resource("trim_workload", "runtime"),

@@ -9,8 +9,6 @@ rule trace_graphs:
         results("ramp/inputs/trace_graphs-{key}/trace_graphs.log"),
     benchmark:
         results("ramp/inputs/trace_graphs-{key}/trace_graphs.tsv")
-    group:
-        "prepare"
     resources:
         mem_mb=resource("trace_graphs", "mem_mb"),
         runtime=resource("trace_graphs", "runtime"),
