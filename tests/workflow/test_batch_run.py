@@ -10,7 +10,7 @@ from checkouts import Checkout, copy_repository
 
 from small_conf import write_scales
 
-RULES = {"fcfs", "sjf", "ljf", "smallest", "largest", "f1", "f2", "f3", "f4", "wfp3", "unicep", "planner"}
+RULES = {"fcfs", "sjf", "ljf", "smallest", "largest", "smallest_area", "f1", "f2", "f3", "f4", "wfp3", "unicep", "planner"}
 POLICIES = {"chosen-rule-lublin", "chosen-rule-log-lublin", "evolution-lublin", "ppo-kernel-lublin"}
 
 
