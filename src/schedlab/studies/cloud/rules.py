@@ -19,6 +19,7 @@ from schedlab.studies.cloud.analyser import default_prediction
 from schedlab.studies.cloud.env import CloudReplayEnv
 from schedlab.studies.cloud.options import options
 from schedlab.studies.cloud.oracle import Plan, best_constant, best_plan, towards
+from schedlab.studies.cloud.rule_bayesian import BayesianSettings, make_bayesian
 
 if TYPE_CHECKING:
     from schedlab.studies.cloud.problem import CloudProblem
@@ -242,6 +243,7 @@ RULES: dict[str, RuleMaker] = {
     "horizontal": make_horizontal,
     "goodput_greedy": make_greedy,
     "options": make_options,
+    "bayesian": make_bayesian,
     "oracle_static": make_oracle_static,
     "oracle_dynamic": make_oracle_dynamic,
 }
@@ -250,4 +252,5 @@ RULE_SETTINGS: dict[str, type[Settings]] = {
     "fixed": FixedSettings,
     "threshold": ThresholdSettings,
     "horizontal": HorizontalSettings,
+    "bayesian": BayesianSettings,
 }

@@ -19,6 +19,7 @@ TERMS = {
     "horizontal": "rule: an autoscaler; as many GPUs as bring their utilisation to 80 %",
     "goodput_greedy": "rule: the neighbour of the smallest objective, were it kept to the end, by the performance model",
     "options": "rule: a step towards what the published rules of thumb offer for the preference",
+    "bayesian": "rule: Bayesian optimisation over constant allocations, a probe an interval; then stays on the best one",
     "oracle_static": "oracle: goes to the allocation that is best to go to and stay on",
     "oracle_dynamic": "oracle: the best plan, found by dynamic programming over intervals and allocations",
 }
