@@ -15,6 +15,7 @@ CASES = {
     "plain": {},
     "paper": {"environment": {"space": "paper9"}},
     "noise": {"environment": {"time_noise": 0.05, "price_walk": 0.1}},
+    "adapted weights": {"environment": {"adaptive": 2.0}, "sla_from": "configuration", "sla": {"time_max": 100.0, "cost_max": 0.3}},
     "little memory": {"start": {"gpu_count": 8, "memory_gb": 16}},
     "limits of 0": {"sla_from": "configuration", "sla": {"time_max": 0.0, "cost_max": 0.0, "throughput_min": 0.0}},
 }
@@ -48,6 +49,17 @@ def test_gymnasium_makes_it():
     env = gymnasium.make_vec(f"schedlab.environments:{ENVIRONMENT}", num_envs=4, vectorization_mode="vector_entry_point")
     observations, _ = env.reset(seed=0)
     assert observations.shape == (4, 26) and env.observation_space.contains(observations)
+
+
+def test_adapted_weights_change_rewards_and_not_scores():
+    found = {}
+    for strength in (0.0, 2.0):
+        env = make(example_replay(environment={"adaptive": strength}, sla_from="configuration", sla={"time_max": 1.0}), 1)
+        env.reset(seed=0)
+        rewards = [env.step(np.array([13]))[1][0] for _ in range(3)]
+        found[strength] = rewards, env.scores(0)["objective"]
+    assert found[0.0][1] == found[2.0][1] == pytest.approx(-sum(found[0.0][0]))
+    assert all(adapted != fixed for adapted, fixed in zip(found[2.0][0], found[0.0][0], strict=True))
 
 
 def test_what_it_does_not_do_is_told():

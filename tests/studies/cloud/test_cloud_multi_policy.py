@@ -107,6 +107,7 @@ def test_who_acts_follows_violations():
     bad = fine | {"memory_met": 0.0, "gpu_util_met": 0.0, "cpu_util_met": 0.0}
     assert chosen_preference(bad, "cost", "violations") == "balanced" and chosen_preference(bad, "cost", "preference") == "cost"
     assert chosen_preference(bad, "cost", "sla_first") == "resource"
+    assert chosen_preference(fine, "cost", "balanced") == "balanced"
     assert chosen_preference(bad | {"cost": 0.81}, "time", "sla_first") == "cost"
     assert chosen_preference(bad | {"cost": 0.81, "time_met": 0.0}, "cost", "sla_first") == "time"
 

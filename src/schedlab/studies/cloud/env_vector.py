@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import gymnasium as gym
@@ -21,6 +21,7 @@ from schedlab.studies.cloud.observe import (
     COST_SEVERITY,
     EPOCH_TIME,
     PROGRESS,
+    SEVERITY,
     TIME,
     TIME_LEFT,
     TIME_MET,
@@ -36,7 +37,7 @@ class CloudReplayVectorEnv(VectorEnv):
     """A number of CloudReplayEnv side by side; each does what a CloudReplayEnv of its seed does, number i of seed s that of seed s + i.
 
     Observations (N, 26 or 21) float32, actions (N,), rewards (N,) float64; `action_masks` is (N, 27 or 9). A job that ends is replaced by a
-    new one in the same step: `final_obs` and `final_info` (its scores) tell how it ended. Only the scalar reward without adapted weights.
+    new one in the same step: `final_obs` and `final_info` (its scores) tell how it ended. Only the scalar reward, with weights as they are or adapted.
     Raises UserError for another reward.
     """
 
@@ -44,7 +45,7 @@ class CloudReplayVectorEnv(VectorEnv):
         settings = replay.scenario.environment
         if num_envs < 1:
             raise UserError(f"{num_envs} environments", where="num_envs", expected="at least 1")
-        if settings.reward != "scalar" or settings.adaptive:
+        if settings.reward != "scalar":
             raise UserError(
                 "the reward is not the scalar one", where=ENVIRONMENT, remedy="step single environments, or take reward: scalar"
             )
@@ -97,7 +98,7 @@ class CloudReplayVectorEnv(VectorEnv):
         for name, more in added.items():
             totals[name] += more
         self._see(seconds, fits)
-        weights = self.weights
+        weights = self._weights()
         rewards = (
             weights["time"] * (-seconds / replay.time_ref) + weights["cost"] * (-dollars / replay.cost_ref) - weights["resource"] * waste
         )
@@ -127,6 +128,16 @@ class CloudReplayVectorEnv(VectorEnv):
             "restarts": total["restarts"],
             "out_of_memory": total["failures"],
         }
+
+    def _weights(self) -> Mapping[str, float | np.ndarray]:
+        """The weights of the preference, or those that lean towards what is violated in each place, as reward.adapted_weights has them."""
+        if not self.settings.adaptive:
+            return self.weights
+        late, dear, _, _, idle_gpus, idle_cores = self._observed[:, SEVERITY].astype(float).T
+        severities = {"time": late, "cost": dear, "resource": (idle_gpus + idle_cores) / 2.0}
+        raw = {name: weight * np.exp(self.settings.adaptive * severities[name]) for name, weight in self.weights.items()}
+        whole = sum(raw.values())
+        return {name: value / whole for name, value in raw.items()}
 
     def _begin(self, places: np.ndarray) -> None:
         self.here[places], self.interval[places], self.price_factor[places] = self.replay.lattice.start, 0, 1.0

@@ -36,8 +36,11 @@ NEAR = 0.8  # share of a limit from which `sla_first` cares for it
 def chosen_preference(state: Mapping[str, float], preference: str, choice: str) -> str:
     """Return the preference whose agent acts in a state (components by name; what a space lacks counts as met).
 
-    `violations`: balanced where more than two items are violated; `sla_first`: what is violated or nearly so, time before cost before use.
+    `violations`: balanced where more than two items are violated; `sla_first`: what is violated or nearly so, time before cost before use;
+    `balanced`: always balanced, as if there were one policy.
     """
+    if choice == "balanced":
+        return choice
     violated = {item for item in ITEMS if not state.get(f"{item}_met", 1.0)}
     if choice == "sla_first":
         for item in ("time", "cost"):

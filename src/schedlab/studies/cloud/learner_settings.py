@@ -52,8 +52,9 @@ class MultiPolicySettings(Settings):
     policy_value: Literal["expected", "mixed"] = setting(
         "expected", doc="value of an actor's choice: mean of the actions' values, or of the probabilities fed as an action (published)"
     )
-    choice: Literal["preference", "violations", "sla_first"] = setting(
-        "preference", doc="whose agent acts: the user's; balanced where more than 2 items are violated (published); what is violated first"
+    choice: Literal["preference", "violations", "sla_first", "balanced"] = setting(
+        "preference",
+        doc="whose agent acts: the user's; balanced where more than 2 items are violated (published); what is violated first; always balanced",
     )
     record_every: int = setting(2, doc="rounds between two points of the curves", ge=1, le=MOST)
     save_every: int = setting(50, doc="rounds between two states that an interrupted job can go on from", ge=1)
