@@ -26,6 +26,25 @@ POLICIES = {"static_start": "static_start", "reinforce-example": "oracle_dynamic
 POLICIES |= {"static_max": "static_max", "static_min": "static_min", "threshold": "threshold"}
 
 
+VARIANTS = {"variants": {"cold": "reinforce-example", "start": "static_start"}}
+PARAMS = {"ablations": VARIANTS, "weights": VARIANTS, "beginnings": VARIANTS}
+CURVES = {"reinforce-example": (0.5, 0.0), "static_start": (0.04, 0.0)}  # shares of the way from the best plan to random actions
+
+
+def point(policy: str, preference: str, episodes: int) -> dict:
+    """A point of a learning curve: the example's random actions are 1 above its best plan."""
+    objective = problem().oracle[preference]["dynamic"] + CURVES[policy][episodes // 64 - 1]
+    place = {"policy": policy, "policy_seed": 0, "phase": 0, "train_scenario": "example", "split": "train"}
+    return {
+        **place,
+        "step": episodes,
+        "episode": episodes,
+        "update": episodes // 64,
+        "metric": f"greedy objective {preference}",
+        "value": objective,
+    }
+
+
 @pytest.fixture(scope="module")
 def tables(tmp_path_factory) -> StudyTables:
     """The example's tables, with the oracle in the place of a learned policy."""
@@ -38,11 +57,14 @@ def tables(tmp_path_factory) -> StudyTables:
             for table, rows in outcome.details.items():
                 details.setdefault(table, []).append(rows.assign(**key))
     file = tmp_path_factory.mktemp("inputs") / "oracle.json"
-    found = {"time_ref": here.replay.time_ref, "cost_ref": here.replay.cost_ref, **front_report(here.replay)}
+    found = {"preferences": here.oracle, "time_ref": here.replay.time_ref, "cost_ref": here.replay.cost_ref, **front_report(here.replay)}
     file.write_text(json.dumps(found))
     joined = {name: pd.concat(rows, ignore_index=True) for name, rows in details.items()}
+    curves = pd.DataFrame(
+        [point(policy, preference, episodes) for policy in CURVES for preference in here.oracle for episodes in (64, 128)]
+    )
     empty = pd.DataFrame()
-    return StudyTables(pd.DataFrame(scores), empty, empty, empty, joined, {"example": {"oracle": file}}, {}, {})
+    return StudyTables(pd.DataFrame(scores), curves, empty, empty, joined, {"example": {"oracle": file}}, {}, {})
 
 
 def spec(kind: str, scenarios: tuple[str, ...] = ("example",), **params) -> FigureSpec:
@@ -57,8 +79,30 @@ def value(tables: StudyTables, policy: str, preference: str, metric: str) -> flo
 
 @pytest.mark.parametrize("kind", STUDY.figures)
 def test_every_figure_is_drawn_and_says_what_is_missing(tables, kind):
-    assert drawing_function(STUDY, kind)(tables, spec(kind)).figure.axes
-    assert "No policy is learned at this scale." in drawing_function(STUDY, kind)(tables, spec(kind, ("other",))).caption
+    params = PARAMS.get(kind, {})
+    assert drawing_function(STUDY, kind)(tables, spec(kind, **params)).figure.axes
+    assert "No policy is learned at this scale." in drawing_function(STUDY, kind)(tables, spec(kind, ("other",), **params)).caption
+
+
+def test_the_table_of_ablations_holds_the_means_of_preferences(tables):
+    drawn = drawing_function(STUDY, "ablations")(tables, spec("ablations", variants={**VARIANTS["variants"], "none": "not-learned"}))
+    cells = {key: cell.get_text().get_text() for key, cell in drawn.figure.axes[0].tables[0].get_celld().items()}
+    assert [cells[row, 0] for row in (1, 2)] == ["cold", "start"] and cells[0, 3] == "cost ($)"
+    for row, policy in ((1, "reinforce-example"), (2, "static_start")):
+        cost = np.mean([value(tables, policy, preference, "cost") for preference in ("balanced", "cost", "time", "resource")])
+        assert float(cells[row, 3]) == pytest.approx(cost, abs=6e-4)
+    assert "Not learned at this scale: none." in drawn.caption
+
+
+def test_weights_are_told_as_the_means_of_preferences(tables):
+    told = drawing_function(STUDY, "weights")(tables, spec("weights", **VARIANTS)).caption
+    mean = np.mean([value(tables, "static_start", preference, "regret") for preference in ("balanced", "cost", "time", "resource")])
+    assert f"regret start {mean:.3f}" in told
+
+
+def test_beginnings_are_counted_against_the_cold_start(tables):
+    told = drawing_function(STUDY, "beginnings")(tables, spec("beginnings", **VARIANTS)).caption
+    assert told.endswith("gain over random actions: cold 128; start 64.")
 
 
 def test_the_headline_is_the_change_against_the_static_allocation(tables):

@@ -37,8 +37,8 @@ class CloudReplayVectorEnv(VectorEnv):
     """A number of CloudReplayEnv side by side; each does what a CloudReplayEnv of its seed does, number i of seed s that of seed s + i.
 
     Observations (N, 26 or 21) float32, actions (N,), rewards (N,) float64; `action_masks` is (N, 27 or 9). A job that ends is replaced by a
-    new one in the same step: `final_obs` and `final_info` (its scores) tell how it ended. Only the scalar reward, with weights as they are or adapted.
-    Raises UserError for another reward.
+    new one in the same step: `final_obs` and `final_info` (its scores) tell how it ended. Only the scalar reward, its weights fixed or
+    adapted. Raises UserError for another reward.
     """
 
     def __init__(self, replay: Replay, num_envs: int = 1, preference: str = "balanced", seed: int | None = None) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from schedlab.config.schema import Settings, setting
-from schedlab.config.settings import Names
+from schedlab.config.settings import Names, PolicyName
 
 
 class ShownSettings(Settings):
@@ -26,6 +26,15 @@ class EpisodeSettings(ShownSettings):
     preference: str = setting("balanced", doc="preference shown")
 
 
+class VariantsSettings(Settings):
+    """The table `ablations` and the figures `weights` and `beginnings`: learned policies that differ in one thing."""
+
+    variants: dict[str, PolicyName] = setting(
+        doc="what stands in the figure -> the policy; the first is what others are compared with", min_length=1
+    )
+    preferences: Names = setting(("balanced", "cost", "time", "resource"), doc="preferences shown", min_length=1)
+
+
 FIGURE_SETTINGS: dict[str, type[Settings]] = {
     "outcomes": OutcomesSettings,
     "headline": OutcomesSettings,
@@ -33,6 +42,9 @@ FIGURE_SETTINGS: dict[str, type[Settings]] = {
     "objective_parts": EpisodeSettings,
     "service_levels": EpisodeSettings,
     "pareto": ShownSettings,
+    "ablations": VariantsSettings,
+    "weights": VariantsSettings,
+    "beginnings": VariantsSettings,
 }
 FIGURES = {
     "outcomes": "schedlab.studies.cloud.figures_outcomes:draw_outcomes",
@@ -41,4 +53,7 @@ FIGURES = {
     "objective_parts": "schedlab.studies.cloud.figures_episodes:draw_objective_parts",
     "service_levels": "schedlab.studies.cloud.figures_episodes:draw_service_levels",
     "pareto": "schedlab.studies.cloud.figures_pareto:draw_pareto",
+    "ablations": "schedlab.studies.cloud.figures_ablations:draw_ablations",
+    "weights": "schedlab.studies.cloud.figures_ablations:draw_weights",
+    "beginnings": "schedlab.studies.cloud.figures_ablations:draw_beginnings",
 }

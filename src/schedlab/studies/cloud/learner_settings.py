@@ -54,7 +54,7 @@ class MultiPolicySettings(Settings):
     )
     choice: Literal["preference", "violations", "sla_first", "balanced"] = setting(
         "preference",
-        doc="whose agent acts: the user's; balanced where more than 2 items are violated (published); what is violated first; always balanced",
+        doc="who acts: the user's agent; balanced where over 2 items are violated (published); what is violated first; or balanced",
     )
     record_every: int = setting(2, doc="rounds between two points of the curves", ge=1, le=MOST)
     save_every: int = setting(50, doc="rounds between two states that an interrupted job can go on from", ge=1)
