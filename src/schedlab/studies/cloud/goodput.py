@@ -7,6 +7,7 @@ Mohan et al., "CoorDL", VLDB 2021 (cores and memory). Specification of the study
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -32,6 +33,22 @@ class StepParameters:
     def values(self) -> dict[str, float]:
         """Return the parameters by name."""
         return asdict(self)
+
+    def times(self, at: Placement, slowdown: float = 1.0) -> tuple[np.ndarray, np.ndarray]:
+        """Return s of a pass and of an iteration on the GPUs; slowdown: factor on the speed of synchronisation between nodes."""
+        gradient = gradient_time(self, at.batch)
+        sync = synchronisation_time(self, at.nodes, at.gpus) / np.where(np.asarray(at.nodes) > 1, slowdown, 1.0)
+        return gradient, at.accumulation * gradient + (gradient**self.y + sync**self.y) ** (1.0 / self.y)
+
+
+class StepModel(Protocol):
+    """How long a step takes: StepParameters, or one of fallback.py."""
+
+    def times(self, at: Placement, slowdown: float = 1.0) -> tuple[np.ndarray, np.ndarray]:
+        """Return s of a pass and of an iteration on the GPUs."""
+
+    def values(self) -> dict[str, Any]:
+        """Return what it is made of, for a file."""
 
 
 class PipelineSettings(Settings):
@@ -103,14 +120,12 @@ class Placement:
     accumulation: np.ndarray
 
 
-def performance(p: StepParameters, pipeline: PipelineSettings, at: Placement, slowdown: float = 1.0) -> Performance:
+def performance(model: StepModel, pipeline: PipelineSettings, at: Placement, slowdown: float = 1.0) -> Performance:
     """Return what allocations do.
 
     slowdown: factor on the speed of synchronisation between nodes (0.5: interference by other jobs doubles its time).
     """
-    gradient = gradient_time(p, at.batch)
-    sync = synchronisation_time(p, at.nodes, at.gpus) / np.where(np.asarray(at.nodes) > 1, slowdown, 1.0)
-    on_gpus = at.accumulation * gradient + (gradient**p.y + sync**p.y) ** (1.0 / p.y)
+    gradient, on_gpus = model.times(at, slowdown)
     samples = at.gpus * at.batch * (at.accumulation + 1)
     needed = memory_needed(pipeline, at.gpus, at.batch)
     cached = np.clip((at.memory - needed) / pipeline.dataset_gb, 0.0, 1.0)

@@ -16,14 +16,16 @@ from schedlab.config.json_files import read_json
 from schedlab.config.schema import validate
 from schedlab.config.seeds import derive_seed
 from schedlab.studies.cloud.env import CloudReplayEnv, weights_of
+from schedlab.studies.cloud.fallback import MeasuredSteps, Scaling
 from schedlab.studies.cloud.fit_report import fit_report
-from schedlab.studies.cloud.goodput import StepParameters
+from schedlab.studies.cloud.goodput import StepModel, StepParameters
+from schedlab.studies.cloud.logs import read_step_times
 from schedlab.studies.cloud.oracle import best_plan, objective_of_staying
 from schedlab.studies.cloud.problem import UNIT_KIND, CloudProblem
 from schedlab.studies.cloud.rules import make_random
 from schedlab.studies.cloud.settings import CloudScenario
 
-FITTED = ("step", "logs", "gpus_per_node")
+FITTED = ("model", "step", "scaling", "logs", "gpus_per_node")
 OF_OBJECTIVE = ("job", "resource", "start", "environment", "preferences", "random_episodes", "seed", "sla", "sla_from", "name")
 SOURCE = "logs of your own training runs, or the traces of Pollux (branch osdi21-artifact of petuum/adaptdl)"
 
@@ -31,8 +33,10 @@ SOURCE = "logs of your own training runs, or the traces of Pollux (branch osdi21
 def fit_performance(part: Path, model: Path) -> None:
     """Write the step-time model of a job (JSON): its pinned parameters, or those fitted to its logs with the errors of the fit."""
     values = read_part(part)
-    if values["step"] is not None:
-        report: dict[str, Any] = {"parameters": values["step"], "rows": 0}
+    if values["model"] != "goodput":
+        report: dict[str, Any] = {"form": values["model"], "parameters": _fallback(values).values()}
+    elif values["step"] is not None:
+        report = {"parameters": values["step"], "rows": 0}
     else:
         report = fit_report([log_file(name) for name in values["logs"]], values["gpus_per_node"], leave_out=True)
     write_json(model, report)
@@ -77,9 +81,25 @@ def log_file(name: str) -> Path:
     return find_resource(name) if Path(name).parts[:1] == ("resources",) else find_data(name)
 
 
-def read_model(path: Path) -> StepParameters:
+def read_model(path: Path) -> StepModel:
     """Return the step-time model that fit_performance wrote."""
-    return StepParameters(**read_json(path, "a step-time model")["parameters"])
+    found = read_json(path, "a step-time model")
+    if found.get("form") in ("amdahl", "power"):
+        return Scaling(**found["parameters"])
+    if found.get("form") == "table":
+        return MeasuredSteps(tuple(tuple(row) for row in found["parameters"]["rows"]))
+    return StepParameters(**found["parameters"])
+
+
+def _fallback(values: Mapping[str, Any]) -> StepModel:
+    """The model of a job that is not the goodput model."""
+    if (scaling := values["scaling"]) is not None:
+        constant = scaling["serial_share" if values["model"] == "amdahl" else "exponent"]
+        return Scaling(values["model"], scaling["throughput_one"], constant)
+    import pandas as pd
+
+    rows = pd.concat([read_step_times(log_file(name), values["gpus_per_node"]) for name in values["logs"]], ignore_index=True)
+    return MeasuredSteps.of(rows)
 
 
 def parts(scenario: CloudScenario) -> dict[str, Part]:

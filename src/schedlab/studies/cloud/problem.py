@@ -11,7 +11,7 @@ import numpy as np
 from schedlab.config.contract import Metric, Outcome, Policy, Split, Unit
 from schedlab.config.seeds import derive_seed
 from schedlab.studies.cloud.env import CloudReplayEnv, weights_of
-from schedlab.studies.cloud.goodput import StepParameters
+from schedlab.studies.cloud.goodput import StepModel
 from schedlab.studies.cloud.observe import MET, SEVERITY, component_numbers
 from schedlab.studies.cloud.replay import Replay, make_replay
 from schedlab.studies.cloud.settings import CloudScenario
@@ -57,13 +57,13 @@ class CloudProblem:
 
     metrics = METRICS
 
-    def __init__(self, scenario: CloudScenario, parameters: StepParameters, oracle: Mapping[str, Mapping[str, float]]) -> None:
-        self.scenario, self.parameters, self.oracle = scenario, parameters, oracle
+    def __init__(self, scenario: CloudScenario, model: StepModel, oracle: Mapping[str, Mapping[str, float]]) -> None:
+        self.scenario, self.model, self.oracle = scenario, model, oracle
 
     @cached_property
     def replay(self) -> Replay:
         """The scenario laid out."""
-        return make_replay(self.scenario, self.parameters)
+        return make_replay(self.scenario, self.model)
 
     def units(self, split: Split) -> Sequence[Unit]:
         """Return the preferences with their runs, each with noise of its own."""

@@ -15,7 +15,7 @@ import numpy as np
 
 from schedlab.config.errors import UserError
 from schedlab.studies.cloud.allocation import ACTIONS, PAPER_ACTIONS, STEPS, Allocation
-from schedlab.studies.cloud.goodput import Performance, Placement, StepParameters, performance, statistical_efficiency
+from schedlab.studies.cloud.goodput import Performance, Placement, StepModel, performance, statistical_efficiency
 from schedlab.studies.cloud.lattice import Lattice, lattice
 from schedlab.studies.cloud.settings import CloudScenario
 from schedlab.studies.cloud.sla import SLAConfig
@@ -82,7 +82,7 @@ class Replay:
         return tuple(np.where(self.fits, values, np.inf) for values in (time, time * self.price / SECONDS, 1.0 - self.busy))
 
 
-def make_replay(scenario: CloudScenario, parameters: StepParameters) -> Replay:
+def make_replay(scenario: CloudScenario, model: StepModel) -> Replay:
     """Return a scenario laid out. Raises UserError where no reachable allocation, or not the start, has the memory that the job needs."""
     start = Allocation(*scenario.start.model_dump().values())
     grid = lattice(start, scenario.resource, STEPS if scenario.environment.space == "full27" else (*STEPS[:2], 0))
@@ -91,7 +91,7 @@ def make_replay(scenario: CloudScenario, parameters: StepParameters) -> Replay:
     on_gpu = np.full(len(grid), float(job.batch)) if job.batching == "per_gpu" else job.batch / gpus
     nodes = np.ceil(gpus / job.gpus_per_node)
     at = Placement(nodes, gpus, cores, memory, on_gpu, np.zeros(len(grid)))
-    found = performance(parameters, job.pipeline, at, settings.interference)
+    found = performance(model, job.pipeline, at, settings.interference)
     if not found.fits[grid.start]:
         raise UserError("the start allocation lacks the memory that the job needs", where="start.memory_gb", expected="more memory")
     total = gpus * on_gpu

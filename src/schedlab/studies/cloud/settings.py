@@ -36,11 +36,23 @@ class StepSettings(Settings):
         return StepParameters(**self.model_dump())
 
 
+class ScalingSettings(Settings):
+    """Throughput by the number of GPUs alone, for the models `amdahl` and `power`."""
+
+    throughput_one: float = setting(doc="throughput on one GPU", unit="samples/s", gt=0)
+    serial_share: float = setting(0.05, doc="`amdahl`: the share of the work that does not run in parallel", unit="fraction", ge=0, le=1)
+    exponent: float = setting(0.7, doc="`power`: exponent of the number of GPUs", gt=0, le=1)
+
+
 class TrainingJobSettings(Settings):
     """A training job: how much there is to train, in which batches, and how long a step takes (pinned, or fitted to logs)."""
 
     name: str = setting(doc="equal to the file's name")
+    model: Literal["goodput", "amdahl", "power", "table"] = setting(
+        "goodput", doc="of the step time: fitted; Amdahl's law or a power of the GPUs (`scaling`); or the logs' measurements, interpolated"
+    )
     step: StepSettings | None = setting(None, doc="parameters of the step time; null: fitted to the logs")
+    scaling: ScalingSettings | None = setting(None, doc="for the models `amdahl` and `power`")
     logs: tuple[str, ...] = setting((), doc="training logs or tables of measured placements to fit (resources/..., or of data)")
     parameters: int = setting(11_000_000, doc="weights of the network; the published predictor goes by them", ge=1)
     pipeline: PipelineSettings = section(PipelineSettings, doc="the input pipeline")
@@ -56,6 +68,14 @@ class TrainingJobSettings(Settings):
 
     @model_validator(mode="after")
     def _one_source(self) -> TrainingJobSettings:
+        if (self.scaling is not None) != (self.model in ("amdahl", "power")):
+            raise ValueError("'scaling' for the models amdahl and power, and for no other one")
+        if self.scaling is not None:
+            if self.step is not None or self.logs:
+                raise ValueError("'scaling' without 'step' and 'logs', which are other sources of the step time")
+            return self
+        if self.model == "table" and (self.step is not None or not self.logs):
+            raise ValueError("'logs' and no 'step' for the model table")
         if (self.step is None) == (not self.logs):
             raise ValueError("either 'step' or 'logs', which are two sources of the same parameters")
         return self
