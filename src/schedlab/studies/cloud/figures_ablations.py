@@ -105,7 +105,7 @@ def draw_beginnings(tables: StudyTables, spec: FigureSpec) -> Drawing:
     for line in lines:
         line[0].set_ylabel("objective")
     helpers.shared_xlabel(lines[-1], "episodes")
-    helpers.legend_outside(figure, columns=5)
+    helpers.legend_outside(figure, columns=3)
     randoms = {preference: oracle[preference]["random"] for preference in settings.preferences}
     told = [f"{label} {_steps_text(speed(rows, curves[cold], randoms))}" for label, rows in curves.items()]
     return Drawing(figure, f"{spec.caption} Episodes to 95 % of the {cold} start's final gain over random actions: {'; '.join(told)}.")

@@ -54,11 +54,12 @@ def solve_oracle(part: Path, model: Path, oracle: Path) -> None:
     problem = CloudProblem(scenario.model_copy(update={"environment": calm}), read_model(model), {})
     replay = problem.replay
     found: dict[str, Any] = {"time_ref": replay.time_ref, "cost_ref": replay.cost_ref, "allocations": len(replay.lattice)}
-    found["preferences"] = {name: _objectives(problem, name) for name in scenario.preferences}
+    found["preferences"] = {name: objectives_of(problem, name) for name in scenario.preferences}
     write_json(oracle, found | front_report(replay))
 
 
-def _objectives(problem: CloudProblem, preference: str) -> dict[str, float]:
+def objectives_of(problem: CloudProblem, preference: str) -> dict[str, float]:
+    """Return the objectives of the best plan, of the best constant and of random actions (mean) for a preference."""
     weights, replay, scenario = weights_of(preference), problem.replay, problem.scenario
     env, drawn = CloudReplayEnv(replay, preference), []
     for number in range(scenario.random_episodes):
