@@ -16,6 +16,7 @@ CASES = {
     "paper": {"environment": {"space": "paper9"}},
     "noise": {"environment": {"time_noise": 0.05, "price_walk": 0.1}},
     "adapted weights": {"environment": {"adaptive": 2.0}, "sla_from": "configuration", "sla": {"time_max": 100.0, "cost_max": 0.3}},
+    "slots": {"environment": {"slots": [8, 1, 3]}},
     "little memory": {"start": {"gpu_count": 8, "memory_gb": 16}},
     "limits of 0": {"sla_from": "configuration", "sla": {"time_max": 0.0, "cost_max": 0.0, "throughput_min": 0.0}},
 }

@@ -18,9 +18,11 @@ from schedlab.studies.cloud.oracle import objective_of_staying
 from schedlab.studies.cloud.pareto import front, measures, non_dominated, staying_points
 
 
-@pytest.mark.parametrize("restart", [1.0, 30.0])
-def test_the_front_is_that_of_all_plans(restart):
-    replay = example_replay(**TINY | {"environment": {"restart": restart}, "job": {"epochs": 3.0, "gradient_noise": [0.1, 5.0, 300.0]}})
+@pytest.mark.parametrize(("restart", "slots"), [(1.0, []), (30.0, []), (1.0, [3, 2])])
+def test_the_front_is_that_of_all_plans(restart, slots):
+    replay = example_replay(
+        **TINY | {"environment": {"restart": restart, "slots": slots}, "job": {"epochs": 3.0, "gradient_noise": [0.1, 5.0, 300.0]}}
+    )
     env, found = CloudReplayEnv(replay), []
     for course in itertools.product(range(ACTIONS), repeat=3):
         env.reset()
@@ -30,8 +32,8 @@ def test_the_front_is_that_of_all_plans(restart):
                 break
         if not env.failures:
             found.append((env.time, env.cost))
-    exact = non_dominated(np.array(found))
-    assert np.allclose(front(replay, epsilon=0.0), exact)
+    exact = non_dominated(np.round(found, 9))  # sums in another order differ in their last digits
+    assert np.allclose(non_dominated(np.round(front(replay, epsilon=0.0), 9)), exact)
     rough = front(replay, epsilon=0.05)
     assert all((rough <= point * 1.05 + 1e-9).all(axis=1).any() for point in exact)
     assert all(np.isclose(found, point).all(axis=1).any() for point in rough)

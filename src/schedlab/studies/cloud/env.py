@@ -99,6 +99,8 @@ class CloudReplayEnv(gym.Env[np.ndarray, int]):
             raise RuntimeError("the training is done: call reset")
         before = self.here
         self.here = self._tables.following[before][self.actions[int(action)]]
+        if self.settings.slots:
+            self.here = int(self.replay.taken(self.interval, self.here))
         changed = self.here != before
         fits = self._tables.fits[self.here]
         seconds = (self._seconds() if fits else self.settings.out_of_memory) + (self.replay.restart if changed else 0.0)

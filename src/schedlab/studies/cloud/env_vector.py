@@ -86,7 +86,7 @@ class CloudReplayVectorEnv(VectorEnv):
     def step(self, actions: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, dict[str, Any]]:
         """Take an action in every job and train for an interval."""
         replay, totals, before = self.replay, self._totals, self.here
-        here = self.here = self._following[before, np.asarray(actions)]
+        here = self.here = replay.taken(self.interval, self._following[before, np.asarray(actions)])
         changed, fits = here != before, replay.fits[here]
         seconds = np.where(fits, replay.seconds[self.interval, here] * self._noise(fits), self.settings.out_of_memory)
         seconds = seconds + np.where(changed, replay.restart, 0.0)

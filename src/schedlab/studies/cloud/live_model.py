@@ -143,6 +143,7 @@ def live_replay(fit: CoreFit, facts: JobFacts, plan: LivePlan, preference: str) 
         time_ref=float(time[fits].min()),
         cost_ref=float(cost[fits].min()) or 1.0,
         sla=plan.sla,
+        cuts=np.empty((0, len(grid)), dtype=np.int64),
     )
 
 

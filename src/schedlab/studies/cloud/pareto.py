@@ -35,7 +35,7 @@ def staying_points(replay: Replay) -> np.ndarray:
     here = np.full(len(target), replay.lattice.start)
     found = np.where(replay.fits[:, None], 0.0, np.inf) * np.ones(2)
     for interval in range(replay.intervals):
-        there = replay.lattice.following[here, towards(replay, here, target)]
+        there = replay.taken(interval, replay.lattice.following[here, towards(replay, here, target)])
         found += np.stack([seconds[interval, there], dollars[interval, there]], axis=1)
         found += np.where((there != here)[:, None], restart[there], 0.0)
         here = there
@@ -62,7 +62,7 @@ def plan_points(replay: Replay) -> tuple[np.ndarray, list[np.ndarray], np.ndarra
         plan = best_plan(replay, {"time": share, "cost": 1.0 - share, "resource": 0.0})
         here, total = replay.lattice.start, np.zeros(2)
         for interval in range(replay.intervals):
-            there = replay.lattice.following[here, plan.actions[interval, here]]
+            there = int(replay.taken(interval, replay.lattice.following[here, plan.actions[interval, here]]))
             total += (seconds[interval, there], dollars[interval, there])
             total += restart[there] if there != here else 0.0
             here = there
@@ -73,14 +73,17 @@ def plan_points(replay: Replay) -> tuple[np.ndarray, list[np.ndarray], np.ndarra
 
 
 def front(replay: Replay, epsilon: float = EPSILON) -> np.ndarray:
-    """Return time (s) and cost ($) of the plans of the front, (k, 2), by rising time. All are reached exactly."""
+    """Return time (s) and cost ($) of the plans of the front, (k, 2), by rising time. All are reached exactly.
+
+    Its ends are the best plans for a weight of 1e-4 on cost or on time: a plan that is faster or cheaper by less than that is not sought.
+    """
     seconds, dollars, restart = interval_points(replay)
     supported, left, weights = plan_points(replay)
     known = non_dominated(np.concatenate([supported, staying_points(replay)]))
     nodes, labels = np.array([replay.lattice.start]), np.zeros((1, 2))
     for interval in range(replay.intervals):
         rows, actions = np.nonzero(replay.allowed[nodes])
-        there = replay.lattice.following[nodes[rows], actions]
+        there = replay.taken(interval, replay.lattice.following[nodes[rows], actions])
         spent = labels[rows] + np.stack([seconds[interval, there], dollars[interval, there]], axis=1)
         spent += np.where((there != nodes[rows])[:, None], restart[there], 0.0)
         bounds = spent @ weights.T + np.stack([values[interval + 1, there] for values in left], axis=1)

@@ -33,7 +33,8 @@ class Replay:
     seconds    (E, n) of an interval without restart          price   (n,) $/h
     busy       (n,) mean of the GPUs' and the cores' utilisation, fraction
     fits       (n,) False where the job runs out of memory    allowed (n, 27) actions that lead to an allocation that fits
-    time_ref, cost_ref  s and $ of the best constant allocations for time and for cost, without a restart
+    cuts       (stretches, n) the allocation that is left where a stretch of the training has fewer GPUs; empty: nothing is ever taken
+    time_ref, cost_ref  s and $ of the best constant allocations for time and for cost, without a restart and with all GPUs
     """
 
     scenario: CloudScenario
@@ -47,6 +48,11 @@ class Replay:
     time_ref: float
     cost_ref: float
     sla: SLAConfig
+    cuts: np.ndarray
+
+    def taken(self, interval: int | np.ndarray, numbers: np.ndarray) -> np.ndarray:
+        """Return what is left of allocations in an interval (or each in its own): those beyond the GPUs to be had are cut down."""
+        return self.cuts[interval * len(self.cuts) // self.intervals, numbers] if len(self.cuts) else numbers
 
     @cached_property
     def tables(self) -> Tables:
@@ -107,7 +113,16 @@ def make_replay(scenario: CloudScenario, model: StepModel) -> Replay:
     cost_ref = float((time * price / SECONDS)[found.fits].min()) or 1.0  # what is free weighs nothing, whatever it is divided by
     busy = (found.gpu_util + found.cpu_util) / 2.0
     sla = _limits(scenario, grid.start, found, float(time[grid.start]), float(price[grid.start]))
-    return Replay(scenario, grid, found, seconds, price, busy, found.fits, allowed, time_ref, cost_ref, sla)
+    cuts = np.array([_cut(grid, slots) for slots in settings.slots], dtype=np.int64).reshape(len(settings.slots), len(grid))
+    return Replay(scenario, grid, found, seconds, price, busy, found.fits, allowed, time_ref, cost_ref, sla, cuts)
+
+
+def _cut(grid: Lattice, slots: int) -> np.ndarray:
+    """What is left of each allocation where only so many GPUs are to be had: as many of them as the lattice holds, the rest as it is."""
+    block = len(grid) // len(grid.axes[0])  # GPUs are the first axis
+    most = max(place for place, value in enumerate(grid.axes[0]) if value <= slots or place == 0)
+    ranks, rest = np.divmod(np.arange(len(grid)), block)
+    return np.minimum(ranks, most) * block + rest
 
 
 def _limits(scenario: CloudScenario, start: int, found: Performance, time: float, price: float) -> SLAConfig:

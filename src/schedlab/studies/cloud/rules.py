@@ -153,7 +153,7 @@ def _gpus(env: CloudReplayEnv, memory: dict[str, Any], way: int) -> int:
     """The action that adds or takes a GPU (and memory with it, where the job would run out); notes when."""
     grid = env.replay.lattice
     for action in (action_of((way, 0, 0)), action_of((way, 0, 1))):
-        there = grid.following[env.here, action]
+        there = int(env.replay.taken(env.interval, grid.following[env.here, action]))
         if env.replay.allowed[env.here, action] and grid.allocations[there, 0] != grid.allocations[env.here, 0]:
             memory["changed"] = env.interval
             return action
@@ -172,7 +172,7 @@ def make_greedy(params: Mapping[str, Any], problem: CloudProblem, seed: int) -> 
         if "costs" not in memory:
             memory["costs"] = problem.step_costs(env.preference)
         costs, restarts = memory["costs"]
-        there = env.replay.lattice.following[env.here]
+        there = env.replay.taken(env.interval, env.replay.lattice.following[env.here])
         onward = costs[env.interval :].sum(axis=0)[there] + np.where(there != env.here, restarts[there], 0.0)
         onward = np.where(env.replay.allowed[env.here], onward, np.inf)
         return KEEP if onward[KEEP] <= onward.min() else int(onward.argmin())

@@ -101,6 +101,9 @@ class EnvironmentSettings(Settings):
     time_noise: float = setting(0.0, doc="standard deviation of the logarithm of an interval's time", ge=0, le=2)
     price_walk: float = setting(0.0, doc="standard deviation of the logarithm of the price's change in an interval", ge=0, le=2)
     interference: float = setting(1.0, doc="speed of synchronisation between nodes beside other jobs", unit="fraction", gt=0, le=1)
+    slots: tuple[int, ...] = setting(
+        (), doc="GPUs to be had in equal stretches of the training; what the job holds beyond is taken, a restart; empty: all, always"
+    )
     reward: Literal["scalar", "reference"] = setting("scalar", doc="minus what the objective grows by; or the published reward")
     adaptive: float = setting(0.0, doc="how strongly weights lean towards what is violated; 0: not at all", ge=0, le=100)
 
@@ -160,6 +163,10 @@ def check(scenario: CloudScenario) -> Iterator[UserError]:
         yield UserError(f"{intervals} decisions", where="environment.interval", expected=f"at most {MOST_INTERVALS:,}")
     if scenario.resource.gpu_count_min < 1:
         yield UserError("a job without a GPU has no step time", where="resource.gpu_count_min", expected="1 or more")
+    if any(slots < scenario.resource.gpu_count_min for slots in scenario.environment.slots):
+        yield UserError(
+            "fewer GPUs than the job may have", where="environment.slots", expected=f"{scenario.resource.gpu_count_min} or more"
+        )
     for key, least, most in zip(AllocationSettings.model_fields, scenario.resource.least, scenario.resource.most, strict=True):
         value = getattr(scenario.start, key)
         if not least <= value <= most:
