@@ -19,8 +19,8 @@ from schedlab.config.contract import Phase
 from schedlab.config.errors import UserError
 from schedlab.config.schema import setting, validate
 from schedlab.learning.checkpoints import read_checkpoint
+from schedlab.learning.episode_streams import EpisodeStream
 from schedlab.learning.stable_baselines import StableBaselinesLearner
-from schedlab.learning.stable_baselines_envs import EpisodeStream
 from schedlab.learning.stable_baselines_settings import ALGORITHM_SETTINGS, MaskablePPOSettings, PPOSettings
 
 QUICK = {"learning_rate": 3e-3, "net_arch": [16]}

@@ -26,12 +26,12 @@ from schedlab.config.schema import validate
 from schedlab.config.seeds import derive_seed, generator
 from schedlab.learning.adam import Adam
 from schedlab.learning.checkpoints import Checkpoint, load_module, module_arrays, read_checkpoint, read_progress, write_checkpoint
+from schedlab.learning.episode_streams import Finished
 from schedlab.learning.prioritised_dqn_actors import WHOLE, Actor, ActorProcesses, Actors, parts, share_of_random_actions
 from schedlab.learning.prioritised_dqn_settings import PrioritisedDQNSettings, phase_mistakes
 from schedlab.learning.prioritised_replay import PrioritisedReplay
 from schedlab.learning.seeding import torch_stream, use_one_thread
 from schedlab.learning.stable_baselines import ANY_SPLIT, first_environment
-from schedlab.learning.stable_baselines_envs import Finished
 
 KIND, PROGRESS = "prioritised-dqn", "prioritised-dqn-progress"
 ACTIVATIONS = {"tanh": nn.Tanh, "relu": nn.ReLU, "leaky_relu": nn.LeakyReLU, "elu": nn.ELU, "silu": nn.SiLU}

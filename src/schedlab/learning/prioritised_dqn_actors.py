@@ -20,9 +20,9 @@ import numpy as np
 from schedlab.config.contract import Problem
 from schedlab.config.errors import UserError
 from schedlab.config.seeds import derive_seed, generator
+from schedlab.learning.episode_streams import EpisodeStream, Finished
 from schedlab.learning.prioritised_dqn_settings import PrioritisedDQNSettings
 from schedlab.learning.seeding import use_one_thread
-from schedlab.learning.stable_baselines_envs import EpisodeStream, Finished
 
 WHOLE = "whole"  # what an observation without parts is called
 Values = Callable[[Mapping[str, np.ndarray]], np.ndarray]  # observations by name, one row -> values of the actions (A,)

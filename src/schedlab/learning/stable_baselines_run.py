@@ -23,8 +23,8 @@ from schedlab.config.errors import UserError
 from schedlab.config.hashes import content_hash, file_hash
 from schedlab.config.seeds import derive_seed
 from schedlab.learning.checkpoints import Checkpoint, load_module, module_arrays, read_progress, write_checkpoint
+from schedlab.learning.episode_streams import EpisodeStream, Finished, StreamEnv
 from schedlab.learning.stable_baselines_buffers import BUFFERS
-from schedlab.learning.stable_baselines_envs import EpisodeStream, Finished, StreamEnv
 from schedlab.learning.stable_baselines_policy import ALGORITHMS, MakePolicy, StockPolicy, policy_parts
 from schedlab.learning.stable_baselines_settings import StockSettings
 from schedlab.learning.stable_baselines_state import global_streams, put_state, put_streams, take_state

@@ -13,8 +13,8 @@ from stable_baselines3.common.base_class import BaseAlgorithm
 
 from schedlab.config.seeds import derive_seed
 from schedlab.learning.checkpoints import Checkpoint, load_module, module_arrays
+from schedlab.learning.episode_streams import StreamEnv
 from schedlab.learning.seeding import torch_stream
-from schedlab.learning.stable_baselines_envs import StreamEnv
 
 COUNTERS = ("num_timesteps", "_n_updates", "_n_calls", "_episode_num", "_current_progress_remaining", "exploration_rate")
 BUFFER = ("observations", "next_observations", "actions", "rewards", "dones", "timeouts")
