@@ -87,6 +87,36 @@ def test_a_rejected_job_counts_as_failed():
     assert {round(reward, 12) for _, reward, _ in jobs} <= {round(value, 12) for value in whole}
 
 
+def test_what_a_blocked_job_counts_can_be_a_number_of_seconds():
+    always = lambda mask, rng: 0  # noqa: E731
+    assert {reward for _, reward, _ in episode(env_of(reward="jct", failure_time=700.0, failure_factor=3.0), 0, always)} == {-2100.0}
+
+
+@pytest.mark.parametrize(("over", "factor"), [("sequential", 1.0), ("failure", 4.0)])
+def test_completion_times_can_be_told_over_the_sequential_time(over, factor):
+    env, whole = env_of(reward="jct", jct_over=over, failure_factor=4.0), []
+
+    def choose(mask, rng):
+        whole.append(env.simulation.waiting.sequential_time)
+        return int(rng.choice(np.flatnonzero(mask)))
+
+    shares = [reward for _, reward, _ in episode(env, 1, choose)]
+    seconds = [reward for _, reward, _ in episode(env_of(reward="jct", failure_factor=4.0), 1)]
+    assert len(set(seconds)) > 3
+    assert [share * time * factor for share, time in zip(shares, whole, strict=True)] == pytest.approx(seconds)
+
+
+@pytest.mark.parametrize("reward", ["compute_throughput", "cluster_throughput", "demand_throughput"])
+def test_throughputs_can_be_shares_of_what_the_cluster_could_do(reward):
+    env = env_of(reward=reward, of_most=True)
+    shares = [value for _, value, _ in episode(env, 3)]
+    plain = [value for _, value, _ in episode(env_of(reward=reward), 3)]
+    fastest = max((graph.memory[graph.cost > 0] / graph.cost[graph.cost > 0]).max() for graph in env.simulation.pool.graphs)
+    most = 32 * fastest + (0 if reward == "compute_throughput" else 32 * 4e11)  # a node's 1.6e12 over four groups
+    assert max(shares) > 0
+    assert [value * most for value in shares] == pytest.approx(plain)
+
+
 def test_the_mask_of_blocks_leaves_no_failed_placement():
     env = env_of(mask="blocks")
     episode(env, 5)

@@ -5,8 +5,6 @@ Source: specification of the ramp study, section 12.
 
 from __future__ import annotations
 
-import math
-from collections.abc import Mapping
 from typing import Any
 
 import gymnasium as gym
@@ -18,15 +16,11 @@ from schedlab.studies.ramp.environment_settings import EnvironmentSettings
 from schedlab.studies.ramp.fast_kernel import Tables
 from schedlab.studies.ramp.jobs import Job
 from schedlab.studies.ramp.observation import GraphFeatures
+from schedlab.studies.ramp.rewards import Rewards
 from schedlab.studies.ramp.simulation import Simulation
 from schedlab.studies.ramp.view import View
 
 ENVIRONMENT = "schedlab/Ramp-v0"
-THROUGHPUTS = {
-    "compute_throughput": "mean_compute_throughput",
-    "cluster_throughput": "mean_cluster_throughput",
-    "demand_throughput": "mean_demand_total_throughput",
-}
 
 
 class RampEnv(gym.Env[Any, int]):
@@ -58,7 +52,7 @@ class RampEnv(gym.Env[Any, int]):
         self.graphs: tuple[GraphFeatures, ...] = self.view.graphs
         self.observation_space = self.view.space
         self.action_space = gym.spaces.Discrete(simulation.scenario.management.most + 1)
-        self._longest = simulation.pool.most_sequential_time, simulation.pool.least_sequential_time
+        self._rewards = Rewards(self.settings, simulation)
         self._look()
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
@@ -85,7 +79,7 @@ class RampEnv(gym.Env[Any, int]):
         simulation.act(action)
         outcome = simulation.cluster.outcome
         duration = outcome.duration if isinstance(outcome, RunningJob) and outcome.duration <= job.time_limit else None
-        reward = self._reward(job, duration, simulation.cluster.record.steps[steps:])
+        reward = self._rewards.of(job, duration, simulation.cluster.record.steps[steps:])
         ended = simulation.waiting is None
         if not ended:
             self._look()
@@ -111,27 +105,6 @@ class RampEnv(gym.Env[Any, int]):
 
     def _info(self, job: Job | None) -> dict[str, Any]:
         return {"time": self.simulation.cluster.time} | ({} if job is None else {"job": job.index})
-
-    def _reward(self, job: Job, duration: float | None, steps: list[Mapping[str, Any]]) -> float:
-        settings = self.settings
-        if settings.reward == "acceptance":
-            return settings.success if duration is not None else settings.failure
-        if settings.reward in THROUGHPUTS:
-            value = sum(step[THROUGHPUTS[settings.reward]] for step in steps) / max(len(steps), 1)
-        else:
-            value = self._time_of(job, duration)
-            value = settings.sign * (1 / value if settings.inverse and value else value)
-        return math.copysign(math.log10(1 + abs(value)), value) if settings.logarithm else float(value)
-
-    def _time_of(self, job: Job, duration: float | None) -> float:
-        """What `jct` and `multi_objective` count before sign, inverse and logarithm."""
-        factor, whole = self.settings.failure_factor, job.sequential_time
-        if self.settings.reward == "jct":
-            return duration if duration is not None else whole * factor
-        if duration is not None:
-            return duration / whole
-        longest, shortest = self._longest
-        return factor * ((whole - shortest) / (longest - shortest) + 1 if longest > shortest else 1.0)
 
 
 def make(

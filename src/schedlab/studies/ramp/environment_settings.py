@@ -33,6 +33,13 @@ class EnvironmentSettings(Settings):
     success: float = setting(1.0, doc="acceptance: of an accepted job")
     failure: float = setting(-1.0, doc="acceptance: of a blocked job")
     failure_factor: float = setting(1.0, doc="jct, multi_objective: factor on what a blocked job counts", gt=0)
+    failure_time: float | None = setting(None, doc="jct: what a blocked job counts; null: its sequential time", unit="s", gt=0)
+    jct_over: Literal["one", "sequential", "failure"] = setting(
+        "one", doc="jct: divided by nothing, by the job's sequential time, or by that times `failure_factor`"
+    )
+    of_most: bool = setting(
+        False, doc="throughputs: as shares of the most: that of the fastest op on every worker, and but for compute_throughput all channels"
+    )
     sign: Literal[-1, 1] = setting(-1, doc="jct, multi_objective: factor, -1 where shorter is better")
     inverse: bool = setting(False, doc="jct, multi_objective: one over the value")
     logarithm: bool = setting(False, doc="sign(r) log10(1 + |r|) of every reward but acceptance")

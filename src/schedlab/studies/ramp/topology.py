@@ -37,6 +37,10 @@ class Topology(Protocol):
         """Servers of the cluster."""
 
     @property
+    def channel_bandwidth(self) -> float:
+        """Bytes/s of one channel."""
+
+    @property
     def labels(self) -> tuple[str, ...]:
         """Name of each server, in order."""
 
