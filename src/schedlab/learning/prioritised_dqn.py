@@ -24,6 +24,7 @@ from schedlab.config.errors import UserError
 from schedlab.config.hashes import content_hash, file_hash
 from schedlab.config.schema import validate
 from schedlab.config.seeds import derive_seed, generator
+from schedlab.learning.activations import ACTIVATIONS
 from schedlab.learning.adam import Adam
 from schedlab.learning.checkpoints import Checkpoint, load_module, module_arrays, read_checkpoint, read_progress, write_checkpoint
 from schedlab.learning.episode_streams import Finished
@@ -31,10 +32,9 @@ from schedlab.learning.prioritised_dqn_actors import WHOLE, Actor, ActorProcesse
 from schedlab.learning.prioritised_dqn_settings import PrioritisedDQNSettings, phase_mistakes
 from schedlab.learning.prioritised_replay import PrioritisedReplay
 from schedlab.learning.seeding import torch_stream, use_one_thread
-from schedlab.learning.stable_baselines import ANY_SPLIT, first_environment
+from schedlab.learning.spaces import ANY_SPLIT, common_spaces, first_environment, require_spaces, told, told_spaces
 
 KIND, PROGRESS = "prioritised-dqn", "prioritised-dqn-progress"
-ACTIVATIONS = {"tanh": nn.Tanh, "relu": nn.ReLU, "leaky_relu": nn.LeakyReLU, "elu": nn.ELU, "silu": nn.SiLU}
 MakeReader = Callable[[Any, gym.Space], nn.Module]  # (settings, observation space) -> module with `features_dim`
 
 
@@ -386,12 +386,16 @@ class PrioritisedDQNLearner:
         seen = [
             {name: self.seen(problems[name], own) for name in phase.scenarios} for own, phase in zip(settings, spec.train_on, strict=True)
         ]
-        spaces = _common_spaces({name: problem for each in seen for name, problem in each.items()})
+        envs = {name: first_environment(name, problem, ("train",)) for each in seen for name, problem in each.items()}
+        spaces = common_spaces(envs)
+        if not isinstance(spaces[1], gym.spaces.Discrete) or spaces[1].start != 0:
+            what, first = f"a Q-network cannot choose {told(spaces[1])}", next(iter(envs))
+            raise UserError(what, where=f"scenario {first}", expected="actions numbered from 0")
         start = read_checkpoint(paths.start, KIND).group("policy") if paths.start is not None else {}
         run = Run(Job(settings, seen, partial(self._network, settings[0], spaces), spec, seed, curve, paths, start))
         parameters, kept = run.learn()
         whole = _of_policy(validate(self.settings, spec.params))
-        meta = {"kind": KIND, "settings": whole, "kept_step": kept, "observations": str(spaces[0]), "actions": str(spaces[1])}
+        meta = {"kind": KIND, "settings": whole, "kept_step": kept, **told_spaces(spaces)}
         write_checkpoint(paths.checkpoint, meta, {f"policy/{name}": array for name, array in parameters.items()})
 
     def load(self, checkpoint: Path, problem: Problem) -> QPolicy:
@@ -400,11 +404,10 @@ class PrioritisedDQNLearner:
         kept = read_checkpoint(checkpoint, KIND)
         settings = validate(self.settings, kept.meta["settings"], lambda path: f"{checkpoint}: settings.{'.'.join(map(str, path))}")
         env = first_environment("to act in", self.seen(problem, settings), ANY_SPLIT)
-        for name, here in (("observations", env.observation_space), ("actions", env.action_space)):
-            if kept.meta[name] != str(here):
-                raise UserError(f"the policy was learned for other {name}: {kept.meta[name]}", where=str(checkpoint), expected=str(here))
+        spaces = (env.observation_space, env.action_space)
+        require_spaces(spaces, kept.meta, str(checkpoint))
         with torch_stream(0, "prioritised-dqn", "build"):
-            network = self._network(settings, (env.observation_space, env.action_space))
+            network = self._network(settings, spaces)
         load_module(network, kept.group("policy"), checkpoint)
         return QPolicy(network.train(False), settings.keep_to_masks)
 
@@ -429,17 +432,3 @@ class PrioritisedDQNLearner:
 def _of_policy(settings: PrioritisedDQNSettings) -> dict[str, Any]:
     """The values that results hang from."""
     return settings.model_dump(mode="json", exclude={"processes"})
-
-
-def _common_spaces(problems: Mapping[str, Problem]) -> tuple[gym.Space, gym.Space]:
-    envs = {name: first_environment(name, problem, ("train",)) for name, problem in problems.items()}
-    first, env = next(iter(envs.items()))
-    if not isinstance(env.action_space, gym.spaces.Discrete) or env.action_space.start != 0:
-        raise UserError(f"a Q-network cannot choose {env.action_space}", where=f"scenario {first}", expected="actions numbered from 0")
-    for name, other in envs.items():
-        for what in ("observation_space", "action_space"):
-            if str(getattr(other, what)) != str(getattr(env, what)):
-                raise UserError(
-                    f"{what}: {getattr(other, what)}", where=f"scenario {name}", expected=f"{getattr(env, what)}, as in scenario {first}"
-                )
-    return env.observation_space, env.action_space

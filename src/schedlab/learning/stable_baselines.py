@@ -9,13 +9,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from schedlab.config.contract import Curve, LearnPaths, PolicySpec, Problem, Split
+from schedlab.config.contract import Curve, LearnPaths, PolicySpec, Problem
 from schedlab.config.errors import UserError
 from schedlab.config.schema import validate
 from schedlab.learning.checkpoints import load_module, read_checkpoint, write_checkpoint
 from schedlab.learning.seeding import use_one_thread
+from schedlab.learning.spaces import ANY_SPLIT, common_spaces, first_environment, require_spaces, told_spaces
 from schedlab.learning.stable_baselines_settings import ALGORITHM_SETTINGS, StockSettings, phase_mistakes
 
 if TYPE_CHECKING:
@@ -25,7 +26,6 @@ if TYPE_CHECKING:
     from schedlab.learning.stable_baselines_policy import MakePolicy, StockPolicy
 
 KIND = "stable-baselines"
-ANY_SPLIT: tuple[Split, ...] = ("test", "validation", "train")
 
 
 class StableBaselinesLearner:
@@ -57,13 +57,13 @@ class StableBaselinesLearner:
         for scenario, env in envs.items():
             masked = env.has_wrapper_attr("action_masks")
             check_actions(self.algorithm, env.action_space, masked, f"{where}.name", scenario)
-        spaces = _common_spaces(envs)
+        spaces = common_spaces(envs)
         start = read_checkpoint(paths.start, KIND).group("policy") if paths.start is not None else {}
         first = partial(self.first_parameters, seen, spaces, validate(self.settings, spec.params), seed)
         job = Job(self.algorithm, self.make_policy, settings, problems, spec, seed, spaces, curve, paths, start, self.seen, first)
         parameters, kept = Run(job).learn()
-        whole = validate(self.settings, spec.params)
-        meta = {"kind": KIND, "algorithm": self.algorithm, "settings": whole.model_dump(mode="json"), "kept_step": kept, **_told(spaces)}
+        whole = validate(self.settings, spec.params).model_dump(mode="json")
+        meta = {"kind": KIND, "algorithm": self.algorithm, "settings": whole, "kept_step": kept, **told_spaces(spaces)}
         write_checkpoint(paths.checkpoint, meta, {f"policy/{name}": array for name, array in parameters.items()})
 
     def load(self, checkpoint: Path, problem: Problem) -> StockPolicy:
@@ -77,9 +77,7 @@ class StableBaselinesLearner:
         settings = validate(self.settings, kept.meta["settings"], lambda path: f"{checkpoint}: settings.{'.'.join(map(str, path))}")
         env = first_environment("to act in", self.seen(problem, settings), ANY_SPLIT)
         spaces = (env.observation_space, env.action_space)
-        for name, here in _told(spaces).items():
-            if kept.meta[name] != here:
-                raise UserError(f"the policy was learned for other {name}: {kept.meta[name]}", where=str(checkpoint), expected=here)
+        require_spaces(spaces, kept.meta, str(checkpoint))
         policy = build_policy(policy_parts(self.algorithm, self.make_policy, settings, spaces), spaces)
         load_module(policy, kept.group("policy"), checkpoint)
         return StockPolicy(self.algorithm, policy, getattr(settings, "acting", "greedy"))
@@ -114,31 +112,3 @@ class StableBaselinesLearner:
         for error in phase_mistakes(validate(self.settings, spec.params, locate), spec.train_on):
             raise UserError(error.what, where=f"{spec.name}.yaml: {error.where}", remedy=error.remedy)
         return [validate(self.settings, {**spec.params, **phase.params}, locate) for phase in spec.train_on]
-
-
-def first_environment(scenario: str, problem: Problem, splits: tuple[Split, ...]) -> gym.Env:
-    """Return an environment of a problem; UserError where it has no unit of the splits or nothing to step."""
-    unit = next((unit for split in splits for unit in problem.units(split)), None)
-    if unit is None:
-        raise UserError("the scenario has no units", where=f"scenario {scenario}", expected=f"at least one of {' or '.join(splits)}")
-    env = problem.env(unit, unit.seed)
-    if env is None:
-        raise UserError("the scenario has no environment", where=f"scenario {scenario}", expected="something to step for a stock learner")
-    return env
-
-
-def _common_spaces(envs: Mapping[str, gym.Env]) -> tuple[gym.Space, gym.Space]:
-    first, env = next(iter(envs.items()))
-    spaces = (env.observation_space, env.action_space)
-    for scenario, other in envs.items():
-        found = _told((other.observation_space, other.action_space))
-        for name, here in _told(spaces).items():
-            if found[name] != here:
-                raise UserError(f"{name}: {found[name]}", where=f"scenario {scenario}", expected=f"{here}, as in scenario {first}")
-    return spaces
-
-
-def _told(spaces: tuple[gym.Space, gym.Space]) -> dict[str, Any]:
-    from schedlab.learning.stable_baselines_policy import told
-
-    return {"observations": told(spaces[0]), "actions": told(spaces[1], bounds=True)}

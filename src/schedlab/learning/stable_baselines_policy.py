@@ -17,18 +17,13 @@ from schedlab.config.contract import Unit
 from schedlab.config.errors import UserError
 from schedlab.config.schema import Settings
 from schedlab.config.seeds import generator
+from schedlab.learning.activations import ACTIVATIONS
 from schedlab.learning.adam import TorchAdam
 from schedlab.learning.seeding import torch_stream
+from schedlab.learning.spaces import told
 from schedlab.learning.stable_baselines_settings import OnPolicySettings
 
 ALGORITHMS: dict[str, type[BaseAlgorithm]] = {"ppo": PPO, "maskable_ppo": MaskablePPO, "a2c": A2C, "dqn": DQN, "ddpg": DDPG}
-ACTIVATIONS = {
-    "tanh": torch.nn.Tanh,
-    "relu": torch.nn.ReLU,
-    "leaky_relu": torch.nn.LeakyReLU,
-    "elu": torch.nn.ELU,
-    "silu": torch.nn.SiLU,
-}
 PolicyParts = tuple[str | type[BasePolicy], dict[str, Any]]  # a policy class, or their name of one, and the keywords it is made with
 MakePolicy = Callable[[Any, gym.Space, gym.Space], PolicyParts]  # (settings, observation space, action space) -> parts
 
@@ -158,15 +153,3 @@ def check_actions(algorithm: str, action: gym.Space, masked: bool, where: str, s
         )
     if isinstance(action, gym.spaces.Box) and not (np.isfinite(action.low).all() and np.isfinite(action.high).all()):
         raise UserError(f"the actions of scenario '{scenario}' have no bounds", where=where, expected="vectors within finite bounds")
-
-
-def told(space: gym.Space, bounds: bool = False) -> str:
-    """Return what a space holds, in words that are equal where a policy fits both; `bounds`: of vectors as well."""
-    if isinstance(space, gym.spaces.Discrete):
-        return f"one of {space.n} numbers"
-    if isinstance(space, gym.spaces.Box):
-        limits = f" from {space.low.min():g} to {space.high.max():g}" if bounds else ""
-        return f"{' x '.join(str(size) for size in space.shape) or 'one'} values of {space.dtype}{limits}"
-    if isinstance(space, gym.spaces.Dict):
-        return ", ".join(f"{name}: {told(part)}" for name, part in space.spaces.items())
-    return str(space)

@@ -22,7 +22,7 @@ from torch_geometric.data import Batch, Data
 from torch_geometric.nn import MessagePassing, global_mean_pool
 from torch_geometric.utils import add_self_loops, degree
 
-from schedlab.learning.stable_baselines_policy import ACTIVATIONS
+from schedlab.learning.activations import ACTIVATIONS
 from schedlab.studies.ramp.learner_settings import GraphNetworkSettings
 from schedlab.studies.ramp.observation import GraphFeatures
 
