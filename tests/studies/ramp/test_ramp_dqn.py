@@ -86,9 +86,29 @@ def test_what_is_not_valid_becomes_a_rejection():
     assert policy.act(None, mask) == 0
 
 
-def test_observations_in_parts_are_refused_for_now(problem, tmp_path):
-    with pytest.raises(UserError, match="reads a vector, not graph_id"):
+READS_GRAPHS = {"network": "graph", "environment": {"observation": "graph_id", "mask": "blocks"}, "graph": {"rounds": 1, "message": 8}}
+
+
+def test_it_learns_through_the_graph_network_and_acts_on_graphs_that_it_never_saw(problem, tmp_path):
+    checkpoint, _ = learned(problem, tmp_path / "one", 240, **READS_GRAPHS)
+    again, _ = learned(problem, tmp_path / "two", 240, processes=2, **READS_GRAPHS)
+    assert checkpoint.read_bytes() == again.read_bytes()
+    fewer = RampProblem(problem.scenario, problem.graphs[:2])
+    for other in (problem, fewer):
+        policy = STUDY.learners["prioritised_dqn"]().load(checkpoint, other)
+        network = policy._policy._policy.network
+        assert network.reader.features_dim == 16 + 8
+        assert [len(graph.x) for graph in network.reader._graphs] == [2 * len(graph.ids) for graph in other.graphs]
+        assert 0 <= blocking(other, policy) < 1
+
+
+def test_networks_read_what_they_are_shown(problem, tmp_path):
+    with pytest.raises(UserError, match="the network layers reads vector or durations, not graph_id"):
         learned(problem, tmp_path, 100, environment={"observation": "graph_id"})
+    spec = PolicySpec("dqn", "learned", "prioritised_dqn", {**QUICK, **READS_GRAPHS}, train_on=(Phase(("learned", "other"), 100),))
+    paths = LearnPaths(None, tmp_path / "dqn.zip", tmp_path / "progress")
+    with pytest.raises(UserError, match="graphs of 2 scenarios"):
+        STUDY.learners["prioritised_dqn"]().learn({"learned": problem, "other": problem}, spec, 0, paths, None)
 
 
 def test_the_published_constants():

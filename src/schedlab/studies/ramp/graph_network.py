@@ -110,9 +110,9 @@ class GraphReader(BaseFeaturesExtractor):
         parameters = nn.utils.parameters_to_vector(self.embedding.parameters())
         if not torch.equal(parameters, self._known_for):
             self._known, self._known_for = {}, parameters
-        missing = [number for number in numbers if number not in self._known]
-        if missing:
-            self._known |= dict(zip(missing, self.embedding([self._graphs[number] for number in missing]), strict=True))
+        for number in numbers:
+            if number not in self._known:  # apart, so that no sum hangs from which graphs were asked for before
+                self._known[number] = self.embedding([self._graphs[number]])[0]
         return torch.stack([self._known[number] for number in numbers])
 
 

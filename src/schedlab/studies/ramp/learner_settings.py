@@ -70,8 +70,8 @@ class GraphNetworkSettings(Settings):
         return self
 
 
-class RampStockSettings(StockSettings):
-    """What stock learners see and are rewarded with, and what reads it; a phase's steps are decisions."""
+class SeenSettings(Settings):
+    """What a network sees and is rewarded with, and what reads it."""
 
     environment: EnvironmentSettings = section(EnvironmentSettings, doc="what is seen and rewarded")
     network: Literal["layers", "graph"] = setting(
@@ -86,6 +86,10 @@ class RampStockSettings(StockSettings):
             seen = self.environment.observation
             raise ValueError(f"environment.observation: the network {self.network} reads {' or '.join(kinds)}, not {seen}")
         return self
+
+
+class RampStockSettings(StockSettings, SeenSettings):
+    """A stock learner of this study; a phase's steps are decisions."""
 
 
 class RampMaskablePPOSettings(RampStockSettings, MaskablePPOSettings):
@@ -110,15 +114,11 @@ class RampA2CSettings(RampStockSettings, A2CSettings):
         return self
 
 
-class RampDQNSettings(PrioritisedDQNSettings):
+class RampDQNSettings(PrioritisedDQNSettings, SeenSettings):
     """The paper's learner; a phase's steps are decisions."""
-
-    environment: EnvironmentSettings = section(EnvironmentSettings, doc="what is seen and rewarded; observation: vector")
 
     @model_validator(mode="after")
     def _one_meaning(self) -> RampDQNSettings:
-        if self.environment.observation != "vector":
-            raise ValueError(f"environment.observation: the network reads a vector, not {self.environment.observation}")
         if not self.keep_to_masks and self.environment.invalid != "reject":
             raise ValueError("keep_to_masks: false takes invalid actions, and environment.invalid raises an error; set that to reject")
         return self

@@ -17,7 +17,7 @@ from schedlab.learning.stable_baselines import StableBaselinesLearner
 from schedlab.studies.ramp.env import RampEnv
 from schedlab.studies.ramp.environment_settings import EnvironmentSettings
 from schedlab.studies.ramp.fast_kernel import Tables
-from schedlab.studies.ramp.learner_settings import STOCK_SETTINGS, RampStockSettings
+from schedlab.studies.ramp.learner_settings import STOCK_SETTINGS, RampStockSettings, SeenSettings
 from schedlab.studies.ramp.problem import RampProblem
 from schedlab.studies.ramp.simulation import Simulation
 from schedlab.studies.ramp.view import View
@@ -36,10 +36,7 @@ class RampStockLearner(StableBaselinesLearner):
 
     def learn(self, problems: Mapping[str, RampProblem], spec: PolicySpec, seed: int, paths: LearnPaths, curve: Curve) -> None:
         """Learn as every stock learner. Raises UserError where graphs or an expert would have to be those of several scenarios."""
-        settings = validate(self.settings, spec.params)
-        if len(problems) > 1 and (settings.network == "graph" or getattr(settings, "clone_episodes", 0)):
-            what, where = f"graphs and experts of {len(problems)} scenarios", f"{spec.name}.yaml: train_on"
-            raise UserError(what, where=where, expected="one scenario in all phases")
+        require_one_scenario(problems, spec, validate(self.settings, spec.params))
         super().learn(problems, spec, seed, paths, curve)
 
     def first_parameters(
@@ -63,6 +60,14 @@ class RampStockLearner(StableBaselinesLearner):
         policy = super().load(checkpoint, problem)
         settings = validate(self.settings, read_checkpoint(checkpoint).meta["settings"])
         return NetworkPolicy(policy, settings.environment, problem)
+
+
+def require_one_scenario(problems: Mapping[str, RampProblem], spec: PolicySpec, settings: SeenSettings) -> None:
+    """Raise UserError where graphs or an expert would have to be those of several scenarios."""
+    needed = (["graphs"] if settings.network == "graph" else []) + (["an expert"] if getattr(settings, "clone_episodes", 0) else [])
+    if len(problems) > 1 and needed:
+        what, where = f"{' and '.join(needed)} of {len(problems)} scenarios", f"{spec.name}.yaml: train_on"
+        raise UserError(what, where=where, expected="one scenario in all phases")
 
 
 class SeenProblem:
