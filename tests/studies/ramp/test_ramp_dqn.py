@@ -132,3 +132,4 @@ def test_the_published_constants():
     }
     assert {name: getattr(settings, name) for name in found} == found
     assert settings.double and settings.dueling and not settings.keep_to_masks
+    assert (settings.network, settings.environment.observation, settings.graph.zero_sources) == ("graph", "graph_id", True)
