@@ -13,8 +13,10 @@ import schedlab.environments  # noqa: F401
 from schedlab.config.errors import UserError
 from schedlab.studies.ramp.env import ENVIRONMENT, RampEnv, make
 from schedlab.studies.ramp.environment_settings import EnvironmentSettings
+from schedlab.studies.ramp.graph import training_graph
 from schedlab.studies.ramp.graph_files import read_graphs
 from schedlab.studies.ramp.graphs import find_graphs
+from schedlab.studies.ramp.observation import graph_features
 from schedlab.studies.ramp.published import published_scenario
 from schedlab.studies.ramp.simulation import Simulation
 
@@ -149,6 +151,12 @@ def test_absolute_features_mean_the_same_in_every_pool():
             assert np.allclose(features[[0, 1, 2, 6]], expected / 5, rtol=1e-6) == absolute
     assert (seen[2, True] == seen[5, True]).all()
     assert (seen[2, False] != seen[5, False]).any()
+
+
+def test_a_graph_looks_the_same_in_seconds_and_milliseconds_unless_on_an_absolute_scale():
+    for absolute in (False, True):
+        seconds, thousandths = (graph_features(training_graph(GRAPHS[0], unit), absolute=absolute).nodes for unit in (1.0, 1e-3))
+        assert np.allclose(seconds, thousandths) != absolute
 
 
 def test_durations_tell_the_speedups_and_what_meets_the_limit():

@@ -56,7 +56,7 @@ def by_hand(layers, x):
 
 
 @pytest.mark.parametrize("zero_sources", [False, True])
-@pytest.mark.parametrize("norm", ["layer", "none"])
+@pytest.mark.parametrize("norm", ["layer", "ops", "none"])
 def test_a_round_is_the_mean_of_what_the_specification_says(norm, zero_sources):
     torch.manual_seed(0)
     one = Round(5, 7, GraphNetworkSettings(message=6, norm=norm, zero_sources=zero_sources)).double()
@@ -80,8 +80,8 @@ def test_the_sizes_are_the_published_ones():
     assert [type(part).__name__ for part in deep.rounds[1].node] == ["LayerNorm", "Linear", "ReLU", "Linear", "ReLU"]
 
 
-def test_the_published_norm_hides_sizes_of_deps_and_none_shows_them():
-    for norm, seen in (("layer", False), ("none", True)):
+def test_the_published_norm_hides_sizes_of_deps_and_others_show_them():
+    for norm, seen in (("layer", False), ("ops", True), ("none", True)):
         torch.manual_seed(1)
         one = Round(5, 7, GraphNetworkSettings(norm=norm)).double()
         small, large = (one.edge(torch.tensor([[size, 0.0]], dtype=torch.float64)) for size in (0.2, 0.9))

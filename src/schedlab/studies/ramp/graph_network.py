@@ -6,7 +6,7 @@ A round gives every op v, from ops u with a dep (u, v) of features e,
     message(u, v) = reduce([node(h_u), edge(e)])        own(v) = reduce([node(h_v), 0])
     h_v' = mean of own(v) and all message(u, v)
 with node, edge and reduce each a normalisation, a linear map and an activation. The layer norm of an edge's two features leaves hardly more
-than which of them is larger, so that the published network cannot read the sizes of deps; `norm: none` lets it.
+than which of them is larger, so that the published network cannot read the sizes of deps; `norm: ops` and `norm: none` let it.
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ from schedlab.studies.ramp.observation import GraphFeatures
 NODE_FEATURES, EDGE_FEATURES = 5, 2
 
 
-def network(size: int, out: int, settings: GraphNetworkSettings, last_active: bool = True) -> nn.Sequential:
-    """Return normalisation, linear map and activation, the last two `depth` times; last_active: also the first map of one layer."""
+def network(size: int, out: int, settings: GraphNetworkSettings, normed: bool, last_active: bool = True) -> nn.Sequential:
+    """Return normalisation (if any), linear map, activation, the last two `depth` times; last_active: also the first map of one layer."""
     active = ACTIVATIONS[settings.graph_activation]
-    layers: list[nn.Module] = [nn.LayerNorm(size) if settings.norm == "layer" else nn.Identity(), nn.Linear(size, out)]
+    layers: list[nn.Module] = [nn.LayerNorm(size) if normed else nn.Identity(), nn.Linear(size, out)]
     layers += [active()] if last_active else []
     for _ in range(settings.depth - 1):
         layers += [nn.Linear(out, out), active()]
@@ -44,10 +44,10 @@ class Round(MessagePassing):
 
     def __init__(self, size: int, out: int, settings: GraphNetworkSettings) -> None:
         super().__init__(aggr="mean")
-        half = settings.message // 2
-        self.node = network(size, half, settings)
-        self.edge = network(EDGE_FEATURES, half, settings)
-        self.reduce = network(2 * half, out, settings)
+        half, normed = settings.message // 2, settings.norm != "none"
+        self.node = network(size, half, settings, normed)
+        self.edge = network(EDGE_FEATURES, half, settings, normed=settings.norm == "layer")
+        self.reduce = network(2 * half, out, settings, normed)
         self._zero_sources = settings.zero_sources
 
     def forward(self, ops: torch.Tensor, deps: torch.Tensor, edges: torch.Tensor) -> torch.Tensor:
@@ -90,7 +90,7 @@ class GraphReader(BaseFeaturesExtractor):
         self.numbered = "graph" in observation_space.spaces
         vector = observation_space["features" if self.numbered else "graph_features"].shape[0]
         self.embedding = GraphEmbedding(settings)
-        self.vector = network(vector, settings.graph_out, settings, last_active=False)
+        self.vector = network(vector, settings.graph_out, settings, settings.norm != "none", last_active=False)
         self._graphs = [data(graph) for graph in observation_space["graph"].graphs] if self.numbered else []
         self._known: dict[int, torch.Tensor] = {}  # embeddings without gradients, of the parameters in `_known_for`
         self._known_for = torch.zeros(0)

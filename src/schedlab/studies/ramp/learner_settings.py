@@ -56,10 +56,10 @@ class GraphNetworkSettings(Settings):
     graph_out: int = setting(8, doc="numbers that the vector of job and cluster becomes", ge=1, le=WIDEST)
     depth: int = setting(1, doc="linear maps of each part", ge=1, le=8)
     graph_activation: Literal["tanh", "relu", "leaky_relu", "elu", "silu"] = setting("relu", doc="after each linear map")
-    norm: Literal["layer", "none"] = setting(
+    norm: Literal["layer", "ops", "none"] = setting(
         "layer",
         doc="layer: what a part reads is normalised over its features, as published, which leaves of a dep's two hardly more than which is "
-        "larger; none: it is read as it is",
+        "larger; ops: the same, but deps are read as they are; none: all is read as it is",
     )
     zero_sources: bool = setting(False, doc="as published: an op without an incoming dep becomes zeros, and not its own message")
 
