@@ -3,6 +3,7 @@
 from pathlib import Path
 from statistics import mean
 
+import pandas as pd
 import pytest
 
 from schedlab.config.claims import read_claims
@@ -85,3 +86,11 @@ def test_loads(shared_data, name, form):
     simulation = Simulation(published_scenario("A", FORMS[form], jobs=jobs), read_graphs(shared_data / "graphs"))
     rate = mean(run_episode(simulation, RULES[rule], seed)["blocking_rate"] for seed in range(3))
     assert getattr(LEDGER[name], form) == pytest.approx(rate, abs=6e-4)
+
+
+@pytest.mark.parametrize("beta", "abcd")
+def test_learned_policies_are_those_of_the_recorded_table(repository, beta):
+    rows = pd.read_csv(repository / "docs/results/ramp_learning.csv").set_index(["scenario", "policy"])["blocking_rate"]
+    learned, para_max = (rows[f"published_{beta}", policy] for policy in ("afterstate", "fixed-16"))
+    assert LEDGER[f"blocking-pac-ml-{beta}"].ours_reference == pytest.approx(learned, abs=6e-5)
+    assert LEDGER[f"against-para-max-{beta}"].ours_reference == pytest.approx(learned / para_max - 1, abs=6e-4)
