@@ -99,6 +99,7 @@ def test_logs_of_an_episode_are_tables(capsys, tmp_path):
         (["--policy", "para_max", "--seed", "-1"], "--seed"),
         (["--policy", "para_max", "--interarrival", "0"], "--interarrival"),
         (["--policy", "para_max", "--end", "nan"], "--end"),
+        (["--policy", "para_max", "--end", "1e300"], "expected a finite number above 0 and below 9.2e18"),
     ],
 )
 def test_wrong_options_are_named(capsys, arguments, message):

@@ -129,6 +129,8 @@ def set_key(*keys, value):
         (set_key("max_partitions_per_op", value=-1), "max_partitions_per_op: is -1"),
         (set_key("topology", value=3), "inputs.topology: is 3; expected an object"),
         (set_key("training_steps", value="two"), "training_steps: is 'two'"),
+        (set_key("op_placer", value="best_fit"), "inputs.op_placer: is 'best_fit'; expected a name with first_fit or random"),
+        (set_key("op_partitioner", value="halves"), "inputs.op_partitioner: is 'halves'; expected a name with sip_ml or random"),
     ],
 )
 def test_a_wrong_case_is_one_sentence(tmp_path, change, message):

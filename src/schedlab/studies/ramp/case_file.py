@@ -89,6 +89,13 @@ class _Reader:
     def whole(self, key: str, default: Any = ...) -> int:
         return self.get(key, int, "a whole number", default)
 
+    def manager(self, key: str, default: str | None, *kinds: str) -> str | None:
+        """A manager's name, which tells its kind within a longer name."""
+        name = self.get(key, str, "a name", default=default)
+        if name is not None and not any(kind in name for kind in kinds):
+            raise UserError(f"is {_shown(name)}", where=f"{self.where}.{key}", expected=f"a name with {' or '.join(kinds)}")
+        return name
+
     def section(self, key: str) -> _Reader:
         return _Reader(self.get(key, dict, "an object"), f"{self.where}.{key}")
 
@@ -118,8 +125,8 @@ def read_case(path: Path | str, legacy: LegacySettings) -> Case:
         most=_most(inputs),
         actions=_actions(decisions, f"{inputs.where}.decisions"),
         agent=inputs.get("agent", str, "a name or null", default=None),
-        partitioner=inputs.get("op_partitioner", str, "a name or null", default=None),
-        placer=inputs.get("op_placer", str, "a name", default="ramp_first_fit"),
+        partitioner=inputs.manager("op_partitioner", None, "sip_ml", "random"),
+        placer=inputs.manager("op_placer", "ramp_first_fit", "first_fit", "random"),
         end=inputs.number("max_simulation_time", math.inf),
         queue_capacity=inputs.whole("queue_capacity", 10),
         reuse=inputs.get("cache", bool, "true or false", default=True),

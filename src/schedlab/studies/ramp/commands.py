@@ -67,7 +67,8 @@ def episode(arguments: argparse.Namespace) -> dict[str, Any]:
     rule = rule_named(arguments.policy, "--policy")
     for option, value in (("--seed", arguments.seed), ("--interarrival", arguments.interarrival), ("--end", arguments.end)):
         if not 0 <= value < 2**63 or (value == 0 and option != "--seed"):
-            raise UserError(f"{value} is out of range", where=option, expected="a number above 0" if option != "--seed" else "0 or more")
+            least = "0 or more" if option == "--seed" else "a finite number above 0"
+            raise UserError(f"{value} is out of range", where=option, expected=f"{least} and below 9.2e18")
     folder = arguments.graphs or _graphs_of_data() or find_graphs(SHIPPED)
     jobs = {"interarrival": {"kind": "fixed", "value": arguments.interarrival}, "time_unit": arguments.time_unit}
     scenario = published_scenario(arguments.beta, arguments.compat, jobs=jobs, episodes={"end": arguments.end})
