@@ -135,6 +135,19 @@ def test_static_graphs_are_stored_once():
     assert env.graphs[observation["graph"].item()] is env.simulation.observer.graph(env.simulation.waiting.graph)
 
 
+def test_graphs_are_padded_to_the_largest_or_as_published_to_a_number_of_ops():
+    most = max(2 * len(graph.ids) for graph in GRAPHS)
+    for max_nodes, ops in ((None, most), (400, 400)):
+        env = env_of(observation="published", max_nodes=max_nodes)
+        observation, _ = env.reset(seed=0)
+        assert env.observation_space.contains(observation)
+        assert observation["node_features"].shape == (ops, 5)
+        assert not observation["node_features"][int(observation["node_split"].item()) :].any()
+    assert observation["edge_features"].shape == (400 * 399 // 2, 2)
+    with pytest.raises(UserError, match=r"graph '\w+' has \d+ ops .* at least"):
+        env_of(observation="published", max_nodes=20)
+
+
 def test_absolute_features_mean_the_same_in_every_pool():
     scenario = published_scenario("A", compat=False, jobs={"replication": 5})
     seen = {}

@@ -18,6 +18,12 @@ class EnvironmentSettings(Settings):
         "`env.graphs` holds once; published: these and the whole graph, padded; durations: the vector, and for each number of shards the "
         "speed-up and whether it meets the limit, which no policy could know beforehand",
     )
+    max_nodes: int | None = setting(
+        None,
+        doc="published: graphs are padded to n ops and n (n - 1) / 2 deps, as published 150; null: to the largest graph",
+        ge=2,
+        le=2000,
+    )
     scale: Literal["pool", "absolute"] = setting(
         "pool",
         doc="pool: times and sizes among those of the jobs, and of a graph over its largest, as published; absolute: logarithms of s and "

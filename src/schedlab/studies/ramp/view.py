@@ -10,6 +10,7 @@ from typing import Any
 import gymnasium as gym
 import numpy as np
 
+from schedlab.config.errors import UserError
 from schedlab.studies.ramp.environment_settings import EnvironmentSettings
 from schedlab.studies.ramp.fast import fast_tables
 from schedlab.studies.ramp.fast_kernel import Tables
@@ -85,7 +86,7 @@ class View:
             return features
         if self.settings.observation == "graph_id":
             return gym.spaces.Dict({"features": features, "graph": GraphNumber(self.graphs)})
-        nodes, edges = (max(len(getattr(graph, name)) for graph in self.graphs) for name in ("nodes", "edges"))
+        nodes, edges = self._padding()
         return gym.spaces.Dict(
             {
                 "node_features": box(0.0, most, (nodes, 5), np.float32),
@@ -99,6 +100,17 @@ class View:
                 "action_mask": box(0, 1, (actions,), np.int16),
             }
         )
+
+    def _padding(self) -> tuple[int, int]:
+        """Ops and deps of a padded graph. Raises UserError where a graph is larger."""
+        ops, deps = (max(len(getattr(graph, name)) for graph in self.graphs) for name in ("nodes", "edges"))
+        most = self.settings.max_nodes
+        if most is None:
+            return ops, deps
+        if ops > most:
+            name = next(graph.name for graph in self.simulation.pool.graphs if graph.num_ops == ops)
+            raise UserError(f"graph '{name}' has {ops} ops in a training step", where="environment.max_nodes", expected=f"at least {ops}")
+        return most, most * (most - 1) // 2
 
     def _padded(self, name: str, values: np.ndarray) -> np.ndarray:
         padded = np.zeros(self.space[name].shape, dtype=np.float32)
