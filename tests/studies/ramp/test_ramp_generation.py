@@ -173,6 +173,19 @@ def test_illegal_degrees_are_kept_or_rounded_down():
         assert bool(simulation.cluster.record.blocked) == blocked
 
 
+def test_ops_can_be_split_at_random():
+    management = {"partitioner": "random", "illegal_degrees": "round_down"}
+    simulation = Simulation(small_scenario(management=management), GRAPHS)
+    found = run_episode(simulation, RULES["para_max"], 3)
+    assert run_episode(Simulation(simulation.scenario, GRAPHS), RULES["para_max"], 3) == found
+    simulation.reset(3)
+    legal = {degree for degree in range(1, 17) if simulation.rules.is_legal(degree)}
+    drawn = [set(simulation.plan(16).split.degrees.tolist()) for _ in range(3)]
+    assert all(degrees <= legal for degrees in drawn)
+    assert len(set().union(*drawn)) > 3
+    assert set(simulation.plan(2).split.degrees.tolist()) == {1, 2}
+
+
 def test_the_published_setting_has_its_defects_only_where_asked_for():
     assert not any(published_scenario("A", compat=False).legacy.model_dump().values())
     assert all(published_scenario("D", compat=True).legacy.model_dump().values())

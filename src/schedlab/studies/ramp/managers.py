@@ -16,6 +16,7 @@ from schedlab.studies.ramp.graph import TrainingGraph
 from schedlab.studies.ramp.jobs import Job
 from schedlab.studies.ramp.partitioning import Partition
 from schedlab.studies.ramp.placers import Placement, Room, first_fit, fits, place_at_random, shapes_of_job
+from schedlab.studies.ramp.quantum import round_down
 
 Shaper = Literal["none", "first_fit", "random"]
 NO_PARTITION, NO_PLACEMENT = "op_partition", "op_placement"
@@ -23,8 +24,9 @@ NO_PARTITION, NO_PLACEMENT = "op_partition", "op_placement"
 
 @dataclass(frozen=True)
 class Manager:
-    """Quantum partitioner and a placer.
+    """A partitioner and a placer.
 
+    partitioner  quantum, or random: a degree drawn for each forward op
     quantum  s, aimed run time of a forward shard
     placer   first_fit or random; shaper: a block of as many servers as the largest degree is chosen first, and the job stays in it
     random   for what draws
@@ -36,11 +38,15 @@ class Manager:
     shaper: Shaper = "none"
     random: np.random.Generator | None = None
     legal: tuple[int, ...] | None = None
+    partitioner: Literal["quantum", "random"] = "quantum"
 
     def plan(self, cluster: Cluster, job: Job, most: int) -> JobPlan | str:
         """Return how a job is split at most `most` ways and placed, or the part that failed. Raises UserError for an odd `most`."""
         if most == 0:
             return NO_PARTITION
+        if self.partitioner == "random":
+            degrees = random_degrees(job.graph, most, self._draws())
+            return self.place(cluster, cluster.times.split(job.graph, degrees if self.legal is None else round_down(degrees, self.legal)))
         return self.place(cluster, cluster.times.split_by_quantum(job.graph, most, self.quantum, self.legal))
 
     def place(self, cluster: Cluster, split: Partition) -> JobPlan | str:

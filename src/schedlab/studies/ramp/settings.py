@@ -60,6 +60,9 @@ class ManagementSettings(Settings):
     """How a job is split and placed once a policy has said how far it may be split."""
 
     most: int = setting(16, doc="most shards of an op, the largest action", ge=1, le=LARGEST_DEGREE)
+    partitioner: Literal["quantum", "random"] = setting(
+        "quantum", doc="how many shards an op has: its run time over `quantum`, or any number that the action allows"
+    )
     quantum: float = setting(0.01, doc="aimed run time of a forward shard", unit="s", gt=0)
     illegal_degrees: Literal["keep", "round_down"] = setting(
         "keep", doc="degrees of the quantum that no block of servers has: kept, so that the job cannot be placed, or the next below"

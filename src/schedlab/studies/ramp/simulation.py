@@ -51,7 +51,7 @@ class Simulation:
         self.cluster = Cluster(self._times.for_episode(), self.rules, self._memory, source, self._limits)
         management = self.scenario.management
         draws = generator(seed, "ramp", "manager")
-        self.manager = Manager(management.quantum, management.placer, management.shaper, draws, self._legal)
+        self.manager = Manager(management.quantum, management.placer, management.shaper, draws, self._legal, management.partitioner)
         no_largest = self.scenario.legacy.no_largest_cost
         self.observer = Observer(source.ranges, management.most, self.rules, self.topology.num_workers, no_largest_cost=no_largest)
         self.decided: dict[int, tuple[int, int]] = {}  # job index -> degree, and number of valid degrees, where a mask was given
