@@ -1,6 +1,9 @@
 """`schedlab ramp replay` and `schedlab ramp episode`: one JSON document, or one paragraph and exit status 2."""
 
 import json
+import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pandas as pd
@@ -196,3 +199,32 @@ def test_more_shards_than_letters_have_names_of_their_own(capsys, tmp_path, comp
     assert len(found["placement"]) == found["num_ops"], "each shard has a name of its own"
     assert ("2{" in found["placement"]) == compat
     assert ("2aa" in found["placement"]) == (not compat)
+
+
+DRAWING_EPISODE = """
+import json
+from schedlab.studies.ramp.graph_files import read_graphs
+from schedlab.studies.ramp.graphs import find_graphs
+from schedlab.studies.ramp.job_tables import job_table
+from schedlab.studies.ramp.published import published_scenario
+from schedlab.studies.ramp.replay import plain
+from schedlab.studies.ramp.rules import RULES
+from schedlab.studies.ramp.simulation import Simulation, run_episode
+
+for management in ({"placer": "random"}, {"shaper": "random"}, {"partitioner": "random"}):
+    scenario = published_scenario("A", True, management={"illegal_degrees": "round_down", **management}, episodes={"end": 8e3})
+    simulation = Simulation(scenario, read_graphs(find_graphs("resources/graphs/a100")))
+    print(json.dumps(plain(run_episode(simulation, RULES["random"], 0))))
+    print(job_table(simulation.cluster, simulation.decided).to_csv())
+"""
+
+
+def test_an_episode_has_the_same_bytes_whatever_the_hash_seed():
+    printed_of = {
+        seed: subprocess.run(
+            [sys.executable, "-c", DRAWING_EPISODE], env={**os.environ, "PYTHONHASHSEED": seed}, capture_output=True, check=True
+        ).stdout
+        for seed in ("1", "2")
+    }
+    assert len(printed_of["1"].splitlines()) > 27  # three episodes of 9 jobs
+    assert printed_of["1"] == printed_of["2"]
