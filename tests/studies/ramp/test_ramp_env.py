@@ -148,6 +148,19 @@ def test_graphs_are_padded_to_the_largest_or_as_published_to_a_number_of_ops():
         env_of(observation="published", max_nodes=20)
 
 
+def test_ranges_of_ops_and_deps_have_room_for_shards():
+    """Feature 1, ops: (ops - least) over (P x most - least); feature 8, dep sizes, over largest x N (N - 1) / 2 for N = P x most."""
+    one, four = (env_of(partitions=partitions) for partitions in (1, 4))
+    seen = [env.reset(seed=0)[0] for env in (one, four)]
+    ranges, job = one.simulation.observer.ranges, one.simulation.waiting
+    for found, partitions in zip(seen, (1, 4), strict=True):
+        least, most = ranges.ops[0], partitions * ranges.ops[1]
+        assert found[0] == pytest.approx((job.graph.num_ops - least) / (most - least))
+        lowest, highest = ranges.dep_size[0], ranges.dep_size[1] * most * (most - 1) / 2
+        assert found[7] == pytest.approx((job.graph.total_dep_size - lowest) / (highest - lowest))
+    assert (seen[0][8:] == seen[1][8:]).all()
+
+
 def test_absolute_features_mean_the_same_in_every_pool():
     scenario = published_scenario("A", compat=False, jobs={"replication": 5})
     seen = {}

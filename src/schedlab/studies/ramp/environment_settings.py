@@ -24,6 +24,9 @@ class EnvironmentSettings(Settings):
         ge=2,
         le=2000,
     )
+    partitions: int = setting(
+        1, doc="scale pool: ranges of ops and deps have room for so many shards of an op, as published 1", ge=1, le=1024
+    )
     scale: Literal["pool", "absolute"] = setting(
         "pool",
         doc="pool: times and sizes among those of the jobs, and of a graph over its largest, as published; absolute: logarithms of s and "

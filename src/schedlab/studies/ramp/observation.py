@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from functools import cached_property
 from statistics import mean, median
 from weakref import WeakKeyDictionary
 
@@ -75,15 +74,10 @@ def _over_maximum(values: np.ndarray) -> np.ndarray:
 
 
 class Observer:
-    """Observations of one scenario: ranges of its pool, its largest action, its rules of placement.
+    """Observations of one scenario: ranges of its pool, its largest action, its rules of placement."""
 
-    partitions  shards per op by which the ranges of ops and deps are widened
-    """
-
-    def __init__(
-        self, ranges: PoolRanges, most: int, rules: PlacementRules, num_workers: int, partitions: int = 1, no_largest_cost: bool = False
-    ) -> None:
-        self.most, self._ranges, self._num_workers, self._partitions = most, ranges, num_workers, partitions
+    def __init__(self, ranges: PoolRanges, most: int, rules: PlacementRules, num_workers: int, no_largest_cost: bool = False) -> None:
+        self.most, self.ranges, self._num_workers = most, ranges, num_workers
         self._legal = np.array([True, *(degree <= num_workers and rules.is_legal(degree) for degree in range(1, most + 1))])
         self._no_largest_cost = no_largest_cost
 
@@ -100,8 +94,11 @@ class Observer:
         valid[max(self._num_workers - mounted, 0) + 1 :] = False
         return valid.astype(np.int16)
 
-    def features(self, job: Job, mounted: int, running: int, absolute: bool = False) -> np.ndarray:
-        """Return float32[17 + most + 1]: the job among its pool (or on a scale of its own), its graph in six numbers, cluster, mask."""
+    def features(self, job: Job, mounted: int, running: int, absolute: bool = False, partitions: int = 1) -> np.ndarray:
+        """Return float32[17 + most + 1]: the job among its pool (or on a scale of its own), its graph in six numbers, cluster, mask.
+
+        partitions  shards per op by which the ranges of ops and deps are widened
+        """
         graph = job.graph
         sizes = (graph.num_ops, len(graph.edges))
         times, shares = (job.sequential_time, job.time_limit), (job.beta, job.beta)
@@ -112,16 +109,16 @@ class Observer:
             scaled = [*logs[:4], *shares, *logs[4:]]
         else:
             values = (*sizes, *times, *shares, *bytes_and_steps)
-            scaled = [value if low is None else _scaled(value, low, high) for value, (low, high) in zip(values, self._ends, strict=True)]
+            pairs = zip(values, self._ends(partitions), strict=True)
+            scaled = [value if low is None else _scaled(value, low, high) for value, (low, high) in pairs]
         cluster = [mounted / self._num_workers, running / self._num_workers]
         return np.array([*scaled, *self.graph(graph, absolute).summary, *cluster, *self.mask(mounted).tolist()], dtype=np.float32)
 
-    @cached_property
-    def _ends(self) -> tuple[tuple[float | None, float], ...]:
-        ranges, ops = self._ranges, self._partitions * self._ranges.ops[1]
+    def _ends(self, partitions: int) -> tuple[tuple[float | None, float], ...]:
+        ranges, ops = self.ranges, partitions * self.ranges.ops[1]
         return (
             (ranges.ops[0], ops),
-            (ranges.deps[0], 3 * self._partitions * ranges.deps[1]),
+            (ranges.deps[0], 3 * partitions * ranges.deps[1]),
             ranges.sequential_time,
             ranges.time_limit,
             ranges.beta,

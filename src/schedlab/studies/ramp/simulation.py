@@ -88,9 +88,10 @@ class Simulation:
             "action_mask": self.mask(),
         }
 
-    def features(self, mask: np.ndarray, absolute: bool = False) -> np.ndarray:
+    def features(self, mask: np.ndarray, absolute: bool = False, partitions: int = 1) -> np.ndarray:
         """Return float32[17 + most + 1]: what is seen of the waiting job and the cluster, and a mask (int16[most + 1])."""
-        seen = self.observer.features(self.cluster.queue[0], mounted_workers(self.cluster), len(self.cluster.running), absolute)
+        job, mounted = self.cluster.queue[0], mounted_workers(self.cluster)
+        seen = self.observer.features(job, mounted, len(self.cluster.running), absolute, partitions)
         seen[-len(mask) :] = mask
         return seen
 

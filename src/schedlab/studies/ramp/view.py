@@ -48,7 +48,7 @@ class View:
 
     def features(self, mask: np.ndarray) -> np.ndarray:
         """Return float32: the vector of the waiting job, its graph in numbers, the cluster, a mask; in the form `durations` times too."""
-        seen = self.simulation.features(mask, self._absolute)
+        seen = self.simulation.features(mask, self._absolute, self.settings.partitions)
         if self._speedups is None:
             return seen
         job = self.simulation.waiting
