@@ -5,6 +5,8 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterable
 
+LONGEST_SENTENCE = 1000  # characters; a file may hold a key or a value of any length
+
 
 class UserError(Exception):
     """A mistake that the user can mend; shown as one paragraph, without a traceback.
@@ -24,8 +26,14 @@ class UserError(Exception):
             sentences.append(f"expected {expected}")
         if remedy:
             sentences.append(remedy)
-        text = "; ".join(_without_end(sentence) for sentence in sentences)
+        text = "; ".join(_cut(_without_end(sentence)) for sentence in sentences)
         super().__init__(text if text.endswith(("?", "...")) else text + ".")
+
+
+def _cut(sentence: str) -> str:
+    """A sentence without its middle where it is longer than anyone reads."""
+    half = LONGEST_SENTENCE // 2
+    return sentence if len(sentence) <= LONGEST_SENTENCE else f"{sentence[:half]} ... {sentence[-half:]}"
 
 
 def _without_end(sentence: str) -> str:

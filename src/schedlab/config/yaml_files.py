@@ -15,7 +15,8 @@ FORBIDDEN_RESOLVER = re.compile(r"\$\{(oc\.env|now|hydra|python_version)\b[^}]*\
 TEXT, FLOAT, MERGE, TIMESTAMP = "tag:yaml.org,2002:str", "tag:yaml.org,2002:float", "tag:yaml.org,2002:merge", "tag:yaml.org,2002:timestamp"
 
 ODD_TAGS = {f"tag:yaml.org,2002:{name}" for name in ("binary", "omap", "pairs", "set", "timestamp")}  # no JSON value
-MOST_LEVELS = 50  # of lists and mappings within each other; Hydra's reader ends at some 300
+MOST_LEVELS = 50  # of lists and mappings within each other; Hydra's reader ends at some 300, libyaml's with the whole process
+MOST_VALUES = 100_000  # with every alias written out, as Hydra does: a few lines of aliases to aliases fill any memory
 
 
 class _Loader(yaml.CSafeLoader):
@@ -33,17 +34,51 @@ _Loader.add_implicit_resolver(FLOAT, re.compile(r"[-+]?[0-9][0-9_]*(\.[0-9_]*)?[
 def read_value(text: str, where: str) -> Any:
     """Return the value of a text, as in a file; `where` names it in messages. Raises UserError as `read_yaml`."""
     try:
-        return _content(text, Path(where))
+        return parse_yaml(text, Path(where))
     except yaml.YAMLError:
         raise UserError(f"'{text}' cannot be read", where=where, expected="a value as in YAML") from None
 
 
-def _content(text: str, file: Path) -> Any:
+def parse_yaml(text: str, file: Path) -> Any:
+    """Return the value of a YAML text, which JSON could hold too; `file` names it. Raises UserError as `read_yaml`, and YAMLError."""
+    _refuse_depth(text, file)
     loader = _Loader(text)
     if (root := loader.get_single_node()) is None:
         return None
     _refuse_odd(file, root, (), set())
-    return loader.construct_document(root)
+    _written_out(file, root, {})
+    try:
+        return loader.construct_document(root)
+    except (ValueError, OverflowError) as error:
+        raise UserError(f"a number cannot be read: {error}", where=short_path(file), expected="numbers of a computer's size") from None
+
+
+def _refuse_depth(text: str, file: Path) -> None:
+    """Raise UserError for too many levels, event by event: libyaml's composer calls itself for each, until the stack is at its end."""
+    depth = 0
+    for event in yaml.parse(text, Loader=_Loader):
+        depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
+        if depth > MOST_LEVELS:
+            raise _too_deep(file, event.start_mark.line)
+
+
+def _too_deep(file: Path, line: int) -> UserError:
+    where = f"{short_path(file)}, line {line + 1}"
+    return UserError("too many lists and mappings within each other", where=where, expected=f"at most {MOST_LEVELS} levels")
+
+
+def _written_out(file: Path, node: yaml.Node, known: dict[yaml.Node, tuple[int, int]]) -> tuple[int, int]:
+    """Return (values, levels) of a node with its aliases written out, which stand behind what they name; raises UserError for too many."""
+    if node not in known:
+        inner = [value for _, value in node.value] if isinstance(node, yaml.MappingNode) else node.value
+        sizes = [_written_out(file, value, known) for value in inner] if isinstance(node, yaml.CollectionNode) else []
+        known[node] = 1 + sum(count for count, _ in sizes), 1 + max((levels for _, levels in sizes), default=0)
+        if known[node][0] > MOST_VALUES:
+            where = f"{short_path(file)}, line {node.start_mark.line + 1}"
+            raise UserError("too many values, with the aliases written out", where=where, expected=f"at most {MOST_VALUES}")
+        if known[node][1] > MOST_LEVELS + 1:
+            raise _too_deep(file, node.start_mark.line)
+    return known[node]
 
 
 def read_yaml(file: Path) -> dict[str, Any]:
@@ -54,7 +89,7 @@ def read_yaml(file: Path) -> dict[str, Any]:
     """
     try:
         text = file.read_text(encoding="utf-8")
-        content = _content(text, file)
+        content = parse_yaml(text, file)
     except UnicodeDecodeError:
         raise UserError("the file is not UTF-8 text", where=short_path(file)) from None
     except yaml.YAMLError as error:
@@ -74,8 +109,6 @@ def _refuse_odd(file: Path, node: yaml.Node, above: tuple[yaml.Node, ...], seen:
     where = f"{short_path(file)}, line {node.start_mark.line + 1}"
     if node in above:
         raise UserError("the value holds itself", where=where, remedy="write the value itself in place of the alias")
-    if len(above) > MOST_LEVELS:
-        raise UserError("too many lists and mappings within each other", where=where, expected=f"at most {MOST_LEVELS} levels")
     if node in seen:  # an alias
         return
     seen.add(node)

@@ -7,11 +7,9 @@ import logging
 from collections.abc import Iterator
 from pathlib import Path
 
-import yaml
-
 from schedlab.config.data_paths import find_resource
-from schedlab.config.errors import UserError
 from schedlab.config.schema import validate
+from schedlab.config.yaml_files import read_yaml
 from schedlab.studies.adaptation.architecture import Architecture, ModelSettings, architecture
 from schedlab.studies.adaptation.encoders import SHIPPED_VOCABULARY, Vocabulary, reachable, read_vocabulary
 
@@ -49,12 +47,7 @@ def _extend(name: str, models: list[str]) -> None:
 def of_models(files: list[str]) -> Iterator[Architecture]:
     """Yield the architectures of model files, with and without the ReLU behind the head, and what one insertion makes of them."""
     for file in sorted(files):
-        try:
-            values = yaml.load(Path(file).read_text(encoding="utf-8"), Loader=yaml.CSafeLoader)
-        except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
-            raise UserError(f"the model cannot be read: {error}", where=file, expected="a model file as in conf/model/") from None
-        if not isinstance(values, dict):
-            raise UserError("the file holds no mapping", where=file, expected="a model file as in conf/model/")
+        values = read_yaml(Path(file))
         for head_relu in (True, False):
             place = lambda path, file=file: f"{file}: {'.'.join(map(str, path))}"  # noqa: E731
             yield from reachable(architecture(validate(ModelSettings, {**values, "head_relu": head_relu}, place)))

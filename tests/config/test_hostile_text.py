@@ -1,0 +1,49 @@
+"""YAML and JSON that would end the process, fill the memory or the terminal: refused with a sentence."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from schedlab.config.errors import LONGEST_SENTENCE, UserError
+from schedlab.config.json_files import parse_json
+from schedlab.config.yaml_files import MOST_LEVELS, read_yaml
+
+ALIASES = "a0: &a0 [x]\n" + "".join(f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 10)}]\n" for n in range(1, 9))
+CHAIN = "a0: &a0 [x]\n" + "".join(f"a{n}: &a{n} [*a{n - 1}]\n" for n in range(1, 2 * MOST_LEVELS))
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("a: " + "[" * 100_000, r"line 1: too many lists and mappings within each other; expected at most 50 levels"),
+        ("a:\n  " + "- " * 50_000 + "1", "too many lists and mappings"),
+        ('{"a":' * 50_000 + "1" + "}" * 50_000, "too many lists and mappings"),
+        (ALIASES, r"line \d: too many values, with the aliases written out; expected at most 100000"),
+        (CHAIN, "too many lists and mappings"),
+        ("a: " + "1" * 5000, "a number cannot be read"),
+    ],
+    ids=["open brackets", "lists", "mappings", "aliases to aliases", "a chain of aliases", "digits"],
+)
+def test_yaml_that_no_reader_survives_is_refused(tmp_path: Path, text: str, told: str) -> None:
+    (tmp_path / "a.yaml").write_text(text)
+    with pytest.raises(UserError, match=told):
+        read_yaml(tmp_path / "a.yaml")
+
+
+def test_levels_and_aliases_of_a_real_file_are_read(tmp_path: Path) -> None:
+    (tmp_path / "a.yaml").write_text("a: &a {b: [1, 2]}\nc: [*a, *a]\nd: " + "[" * (MOST_LEVELS - 1) + "]" * (MOST_LEVELS - 1))
+    assert read_yaml(tmp_path / "a.yaml")["c"] == [{"b": [1, 2]}] * 2
+
+
+def test_whole_numbers_beyond_those_of_floats_are_refused() -> None:
+    assert parse_json("[1" + "0" * 250 + "]", "f", "a list") == [10**250]
+    with pytest.raises(UserError, match="f: holds a whole number of 401 digits, which is too large; expected a list"):
+        parse_json(str(10**400), "f", "a list")
+
+
+def test_a_long_sentence_is_cut_in_its_middle() -> None:
+    text = str(UserError("x" * 10_000 + "end", where="file.csv", expected="a number"))
+    assert len(text) < LONGEST_SENTENCE + 50
+    assert text.startswith("file.csv: xxx") and text.endswith("xend; expected a number.")
