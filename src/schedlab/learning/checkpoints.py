@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from schedlab.config.archives import read_array, read_members
 from schedlab.config.errors import UserError
 from schedlab.config.files import atomic_path
 from schedlab.config.hashes import canonical_json
@@ -54,16 +55,13 @@ def read_checkpoint(path: Path | str, kind: str | None = None) -> Checkpoint:
     """Return a checkpoint; UserError where the file is missing, damaged, or of another kind than meta['kind'] should say."""
     path = Path(path)
     remedy = "delete the file and run the job that makes it again"
+    if not path.exists():
+        raise UserError("there is no such checkpoint", where=str(path), remedy="run the job that makes it first")
+    members = read_members(path, "a zip of arrays and meta.json", remedy)
     try:
-        with zipfile.ZipFile(path) as archive:
-            members = {name: archive.read(name) for name in archive.namelist()}
         meta = json.loads(members.pop(_META))
-        arrays = {
-            name.removesuffix(".npy"): np.lib.format.read_array(io.BytesIO(data), allow_pickle=False) for name, data in members.items()
-        }
-    except FileNotFoundError:
-        raise UserError("there is no such checkpoint", where=str(path), remedy="run the job that makes it first") from None
-    except (zipfile.BadZipFile, KeyError, ValueError, EOFError, OSError, NotImplementedError, RuntimeError) as error:
+        arrays = {name.removesuffix(".npy"): read_array(data) for name, data in members.items()}
+    except (KeyError, ValueError, RecursionError) as error:
         raise UserError(
             f"the checkpoint cannot be read: {error}", where=str(path), expected="a zip of arrays and meta.json", remedy=remedy
         ) from None
@@ -81,7 +79,7 @@ def read_progress(path: Path, kind: str, digest: str) -> Checkpoint | None:
         kept = read_checkpoint(path, kind)
     except UserError:
         return None
-    return kept if kept.meta["digest"] == digest else None
+    return kept if kept.meta.get("digest") == digest else None
 
 
 def module_arrays(module: nn.Module) -> dict[str, np.ndarray]:

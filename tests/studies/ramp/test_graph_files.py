@@ -202,7 +202,7 @@ def test_places_without_graphs_are_told(tmp_path: Path) -> None:
     with pytest.raises(UserError, match="not UTF-8"):
         read_graphs(tmp_path)
     (tmp_path / "g.zip").write_bytes(b"PK")
-    with pytest.raises(UserError, match="is no archive of graphs"):
+    with pytest.raises(UserError, match="expected an archive of graphs"):
         read_graphs(tmp_path / "g.zip")
     with zipfile.ZipFile(tmp_path / "bad.zip", "w") as archive:
         archive.writestr("a.txt", "node1")

@@ -9,6 +9,7 @@ import zipfile
 from collections.abc import Mapping
 from pathlib import Path
 
+from schedlab.config.archives import read_members
 from schedlab.config.errors import UserError
 from schedlab.config.files import atomic_path
 
@@ -26,10 +27,11 @@ def write_workloads(path: Path | str, texts: Mapping[str, str]) -> None:
 
 def extract_workload(path: Path | str, name: str, folder: Path | str) -> Path:
     """Write the workload file of a replicate into a folder and return its path. Raises UserError for a file that holds none such."""
-    try:
-        with zipfile.ZipFile(path) as archive:
-            return Path(archive.extract(f"{name}.json", folder))
-    except (OSError, KeyError, zipfile.BadZipFile) as error:
-        raise UserError(
-            f"holds no workload '{name}': {error}", where=str(path), remedy="delete the file and run the job that makes it again"
-        ) from None
+    member = f"{name}.json"
+    remedy = "delete the file and run the job that makes it again"
+    found = read_members(path, "an archive of workloads", remedy, lambda held: held == member)
+    if member not in found:
+        raise UserError(f"holds no workload '{name}'", where=str(path), remedy=remedy)
+    path = Path(folder, member)
+    path.write_bytes(found[member])
+    return path

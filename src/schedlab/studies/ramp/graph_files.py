@@ -15,11 +15,11 @@ import graphlib
 import itertools
 import re
 import zipfile
-import zlib
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from schedlab.config.archives import read_members
 from schedlab.config.errors import UserError
 from schedlab.config.files import atomic_path
 from schedlab.config.json_files import read_text
@@ -219,13 +219,9 @@ def _parsed(text: str, path: Path, where: str) -> ForwardGraph:
 
 
 def _from_archive(path: Path) -> list[ForwardGraph]:
+    remedy = "delete it and run the job that makes it again"
+    texts = read_members(path, "an archive of graphs", remedy, lambda name: Path(name).suffix in SUFFIXES)
     try:
-        with zipfile.ZipFile(path) as archive:
-            texts = {name: archive.read(name).decode() for name in sorted(archive.namelist()) if Path(name).suffix in SUFFIXES}
-    except FileNotFoundError:
-        raise UserError("there is no such file", where=str(path), expected="an archive of graphs") from None
-    except (OSError, RuntimeError, zipfile.BadZipFile, zlib.error, UnicodeDecodeError) as error:  # RuntimeError: encrypted
-        raise UserError(
-            f"is no archive of graphs: {error}", where=str(path), remedy="delete it and run the job that makes it again"
-        ) from None
-    return [_parsed(text, Path(name), f"{path}/{name}") for name, text in texts.items()]
+        return [_parsed(text.decode(), Path(name), f"{path}/{name}") for name, text in sorted(texts.items())]
+    except UnicodeDecodeError as error:
+        raise UserError(f"is no archive of graphs: {error}", where=str(path), remedy=remedy) from None
