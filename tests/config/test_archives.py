@@ -59,7 +59,11 @@ def test_a_name_that_stands_there_twice_is_refused(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     "header",
-    ["{'descr': '<f8', 'fortran_order': False, 'shape': (3,", "{'descr': '<f8', 'fortran_order': False, 'shape': (1000000000000,), }", "(((("],
+    [
+        "{'descr': '<f8', 'fortran_order': False, 'shape': (3,",
+        "{'descr': '<f8', 'fortran_order': False, 'shape': (1000000000000,), }",
+        "((((",
+    ],
 )
 def test_a_header_that_is_no_header_is_a_value_error(header: str) -> None:
     text = f"{header:<117}\n".encode()

@@ -47,3 +47,10 @@ def test_a_long_sentence_is_cut_in_its_middle() -> None:
     text = str(UserError("x" * 10_000 + "end", where="file.csv", expected="a number"))
     assert len(text) < LONGEST_SENTENCE + 50
     assert text.startswith("file.csv: xxx") and text.endswith("xend; expected a number.")
+
+
+@pytest.mark.parametrize("text", ["[" * 150 + "]" * 150, '{"a":' * 150 + "1" + "}" * 150, '[{"a": ' * 75 + "1" + "}]" * 75])
+def test_json_in_more_levels_than_a_walk_through_it_survives_is_refused(text: str) -> None:
+    with pytest.raises(UserError, match="f: is nested too deeply, in more than 100 levels; expected a list"):
+        parse_json(text, "f", "a list")
+    parse_json("[" * 100 + "]" * 100, "f", "a list")

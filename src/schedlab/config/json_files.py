@@ -9,6 +9,7 @@ from typing import Any
 from schedlab.config.errors import UserError
 
 MAX_BYTES = 1 << 30
+MOST_LEVELS = 100  # of lists and objects within each other
 LONGEST_INTEGER = 300  # characters; floats end at 1.8e308
 
 
@@ -37,13 +38,27 @@ def read_text(path: Path | str, what: str) -> str:
 def parse_json(text: str, where: str, what: str) -> Any:
     """Return the value of a JSON text; `where` and `what` as messages name it. Raises UserError, also for NaN, infinities, double keys."""
     try:
-        return json.loads(text, parse_constant=_refuse, parse_float=_finite, parse_int=_in_range, object_pairs_hook=_once)
+        value = json.loads(text, parse_constant=_refuse, parse_float=_finite, parse_int=_in_range, object_pairs_hook=_once)
     except json.JSONDecodeError as error:
         raise UserError(f"is no valid JSON: {error.msg}, line {error.lineno}, column {error.colno}", where=where, expected=what) from None
     except ValueError as error:
         raise UserError(f"{error}", where=where, expected=what) from None
     except RecursionError:
         raise UserError("is no valid JSON: nested too deeply", where=where, expected=what) from None
+    if _levels_exceed(value, MOST_LEVELS):
+        raise UserError(f"is nested too deeply, in more than {MOST_LEVELS} levels", where=where, expected=what)
+    return value
+
+
+def _levels_exceed(value: Any, most: int) -> bool:
+    """Tell whether lists and objects lie within each other in more levels: whoever walks through them calls itself for each."""
+    level = [value] if isinstance(value, dict | list) else []
+    for _ in range(most):
+        inside = [outer.values() if isinstance(outer, dict) else outer for outer in level]
+        level = [value for values in inside for value in values if isinstance(value, dict | list)]
+        if not level:
+            return False
+    return bool(level)
 
 
 def _refuse(name: str) -> Any:
