@@ -22,6 +22,7 @@ from schedlab.studies.ramp.topology import Ramp
 
 SCHEMA = "ramp-truth/1"
 OP = "[id, kind, forward time, backward time, activation bytes, parameter bytes]"
+LARGEST_ID = 2**31 - 1  # what a table of ids holds; whether there is such an op is asked later
 WHAT = f"a recorded run (schema {SCHEMA})"
 
 
@@ -182,7 +183,7 @@ def _graphs(inputs: _Reader, join_sinks: bool) -> dict[str, TrainingGraph]:
         ops = [_op(op, f"{graph.where}.ops.{at}") for at, op in enumerate(graph.get("ops", list, "a list"))]
         edges = graph.get("edges", list, "a list")
         for at, edge in enumerate(edges):
-            if not (isinstance(edge, list) and len(edge) == 2 and all(isinstance(op, int) for op in edge)):
+            if not (isinstance(edge, list) and len(edge) == 2 and all(isinstance(op, int) and abs(op) <= LARGEST_ID for op in edge)):
                 raise UserError(f"is {_shown(edge)}", where=f"{graph.where}.edges.{at}", expected="[op id, op id]")
         ids, kinds, forward, backward, activation, parameter = ([op[place] for op in ops] for place in range(6))
         made = ForwardGraph(name, ids, [str(kind) for kind in kinds], forward, backward, activation, parameter, edges)
@@ -198,7 +199,8 @@ def _op(values: Any, where: str) -> list[Any]:
         raise UserError(f"is {_shown(values)}", where=where, expected=OP)
     sizes = values[4] if isinstance(values[4], list) else [values[4]]
     numbers = [values[0], values[2], values[3], values[5], *sizes]
-    if any(isinstance(value, bool) or not isinstance(value, (int, float)) for value in numbers) or not isinstance(values[0], int):
+    whole = isinstance(values[0], int) and abs(values[0]) <= LARGEST_ID
+    if any(isinstance(value, bool) or not isinstance(value, (int, float)) for value in numbers) or not whole:
         raise UserError(f"is {_shown(values)}", where=where, expected=OP)
     return [*values[:4], sum(sizes), values[5]]
 
