@@ -137,6 +137,9 @@ def test_no_such_action(tmp_path: Path, value: Any) -> None:
         answer(tmp_path, action=value)
 
 
+FINITE = "a result is no finite number"
+
+
 @pytest.mark.parametrize(
     ("name", "text", "told"),
     [
@@ -146,6 +149,8 @@ def test_no_such_action(tmp_path: Path, value: Any) -> None:
         ("sla.json", '{"resource": {}, "sla": {}, "cases": [{}]}', "'metrics' is missing"),
         ("sla.json", '{"resource": {}, "sla": {}, "cases": [{"metrics": {"throughput": "fast"}}]}', "expected a number"),
         ("sla.json", '{"resource": {"gpu_count_min": 9}, "sla": {}, "cases": []}', "9 is above 8"),
+        ("sla.json", '{"resource": {}, "sla": {}, "cases": [{"metrics": {"gpu_utilization_0": "x"}}]}', "expected a number"),
+        ("cost.json", '{"rates": {"gpu": 1e308, "cpu": 1, "gb": 1}, "cases": [{"baseline": {"gpu_count": 90}, "optimized": {}}]}', FINITE),
         ("actions.json", '{"resource": {}}', "'cases' is missing"),
         ("change.json", '{"cases": [{"index": 26, "delta": 1}]}', "0 to 25"),
         ("cost.json", '{"rates": {"gpu": 1, "cpu": 1, "gb": 1}, "cases": [{"baseline": {"gpu_count": -1}, "optimized": {}}]}', "0 or more"),

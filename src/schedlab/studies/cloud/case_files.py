@@ -5,9 +5,12 @@ The file's stem is its kind. A document is answered with itself, its results rep
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
+
+import numpy as np
 
 from schedlab.config.errors import UserError, did_you_mean
 from schedlab.config.json_files import read_json
@@ -18,7 +21,7 @@ from schedlab.studies.cloud.cost import ResourceCostCalculator, check_batch, dia
 from schedlab.studies.cloud.options import options
 from schedlab.studies.cloud.published import step
 from schedlab.studies.cloud.reward import require_preference
-from schedlab.studies.cloud.sla import SLAConfig, forecast
+from schedlab.studies.cloud.sla import GPU_COLUMN, SLAConfig, forecast
 from schedlab.studies.cloud.state import CHANGE, REFERENCE, SIZE, CloudEnvironmentState, StateSwitches, significant_change
 
 MIDDLE = Allocation(4, 16, 32)  # what `from_mid` of the cases starts from
@@ -30,7 +33,21 @@ def replay(path: Path, compat: bool) -> dict[str, Any]:
     """Return the document of a case file with our results. compat: as the published program computes them. Raises UserError."""
     if path.stem not in KINDS:
         raise UserError(f"there is no kind of case '{path.stem}'", where=str(path), remedy=did_you_mean(path.stem, KINDS))
-    return KINDS[path.stem](Case(read_json(path, "cases as a JSON object"), str(path)), path, compat)
+    document = Case(read_json(path, "cases as a JSON object"), str(path))
+    try:
+        with np.errstate(over="ignore", invalid="ignore"):
+            answer = KINDS[path.stem](document, path, compat)
+    except OverflowError:
+        raise _beyond(path) from None
+    try:
+        json.dumps(answer, allow_nan=False)
+    except ValueError:
+        raise _beyond(path) from None
+    return answer
+
+
+def _beyond(path: Path) -> UserError:
+    return UserError("a result is no finite number", where=str(path), expected="amounts that a job can have")
 
 
 class Case:
@@ -72,7 +89,7 @@ class Case:
     def metrics(self) -> dict[str, Any]:
         """Return the values as a record of a log. Raises UserError for what is neither number, text nor null."""
         for key, value in self.values.items():
-            if isinstance(value, list | dict) or (isinstance(value, str) and key in MEASURED):
+            if isinstance(value, list | dict) or (isinstance(value, str) and (key in MEASURED or key.startswith(GPU_COLUMN))):
                 raise UserError(f"'{key}' is {str(value)[:60]!r}", where=self.where, expected=NUMBER)
         return self.values
 

@@ -14,6 +14,7 @@ from schedlab.config.errors import UserError, did_you_mean
 from schedlab.config.json_files import read_text
 
 if TYPE_CHECKING:
+    import numpy as np
     import pandas as pd
 
 TRAINING = ("epoch", "batch_size", "gpu_count", "epoch_time", "throughput")
@@ -25,6 +26,7 @@ COLUMNS = (
     "cost_so_far",
 )
 POSITIVE = ("batch_size", "epoch_time", "throughput", "local_bsz", "step_time")
+MOST = 1e15  # of any amount; above it, whole numbers are not exact
 AGREE = 0.05  # relative difference of samples / epoch_time from throughput that rounding and a cut last batch explain
 
 
@@ -55,19 +57,37 @@ def require_columns(table: pd.DataFrame, names: Iterable[str], path: Path) -> No
             raise UserError(f"has no column '{name}'", where=str(path), remedy=did_you_mean(name, map(str, table.columns)))
 
 
-def require_numbers(table: pd.DataFrame, names: Iterable[str], path: Path) -> None:
-    """Raise UserError where a cell of these columns is empty, no number, or below (for POSITIVE: not above) 0; its row is named."""
-    import numpy as np
-    import pandas as pd
+def require_numbers(table: pd.DataFrame, names: Iterable[str], path: Path, optional: bool = False) -> pd.DataFrame:
+    """Return the table with these columns as numbers.
 
+    Raises UserError where a cell is empty (not if optional), no number, above MOST, or below (for POSITIVE: not above) 0; its row is named.
+    """
+    import numpy as np
+
+    found = {}
     for name in names:
-        values = pd.to_numeric(table[name], errors="coerce").to_numpy(float)
-        bad = np.flatnonzero(~np.isfinite(values) | (values <= 0 if name in POSITIVE else values < 0))
+        values = found[name] = _numbers(table[name])
+        bad = ~np.isfinite(values) | (values <= 0 if name in POSITIVE else values < 0) | (values > MOST)
+        bad = np.flatnonzero(bad & table[name].notna().to_numpy() if optional else bad)
         if len(bad):
             row = int(bad[0])
             least = "above 0" if name in POSITIVE else "of 0 or more"
+            expected = f"a number {least}, at most {MOST:g}{', or nothing' if optional else ''}"
             where = f"{path}: row {row + 2}, column {name}"  # as an editor counts, the header being row 1
-            raise UserError(f"the value is {table[name].iloc[row]}", where=where, expected=f"a number {least}")
+            raise UserError(f"the value is {table[name].iloc[row]}", where=where, expected=expected)
+    return table.assign(**{name: values for name, values in found.items() if table[name].dtype.kind not in "iuf"})
+
+
+def _numbers(column: pd.Series) -> np.ndarray:
+    """The values as floats, NaN for what is no number; a column of text may hold whole numbers that no float can stand for."""
+    import pandas as pd
+
+    return pd.to_numeric(column if column.dtype.kind in "iuf" else column.astype(str), errors="coerce").to_numpy(float)
+
+
+def _is_share(name: object) -> bool:
+    """Tell whether a column is a utilisation in percent."""
+    return str(name).startswith("gpu_utilization_") or name == "cpu_percent"
 
 
 def read_training_log(path: Path) -> pd.DataFrame:
@@ -82,7 +102,8 @@ def read_training_log(path: Path) -> pd.DataFrame:
 def check_training_log(table: pd.DataFrame, path: Path) -> pd.DataFrame:
     """Return a training log with its column `run`; raises as `read_training_log`, naming `path`."""
     require_columns(table, TRAINING, path)
-    require_numbers(table, TRAINING, path)
+    table = require_numbers(table, TRAINING, path)
+    table = require_numbers(table, [name for name in table.columns if name == "data_count" or _is_share(name)], path, optional=True)
     again = table["epoch"].diff().eq(0) & _same_setting(table)
     if again.any():
         row = int(again.to_numpy().argmax())
@@ -106,7 +127,7 @@ def _require_units(table: pd.DataFrame, path: Path) -> None:
             what = f"throughput {table['throughput'].iloc[row]:g}, but data_count / epoch_time is {expected.iloc[row]:g}"
             remedy = "epoch_time is in seconds, throughput in samples a second"
             raise UserError(what, where=f"{path}: row {row + 2}", expected="the same", remedy=remedy)
-    for name in [name for name in table.columns if str(name).startswith("gpu_utilization_") or name == "cpu_percent"]:
+    for name in filter(_is_share, table.columns):
         values = table[name].dropna()
         if len(values) and not values.between(0, 100).all():
             raise UserError(f"the largest value is {values.max():g}", where=f"{path}: column {name}", expected="percent, 0 to 100")
@@ -123,13 +144,13 @@ def read_step_times(path: Path, gpus_per_node: int = 4) -> pd.DataFrame:
     if "step_time" not in table.columns:
         return of_training(read_training_log(path), gpus_per_node)
     require_columns(table, SPEED, path)
-    require_numbers(table, SPEED, path)
+    table = require_numbers(table, SPEED, path)
     if "placement" in table.columns:
         digits = [_placement(value, path, row) for row, value in enumerate(table["placement"])]
         nodes, gpus = [len(text) for text in digits], [sum(map(int, text)) for text in digits]
     else:
         require_columns(table, ("num_nodes", "num_replicas"), path)
-        require_numbers(table, ("num_nodes", "num_replicas"), path)
+        table = require_numbers(table, ("num_nodes", "num_replicas"), path)
         nodes, gpus = table["num_nodes"].astype(int), table["num_replicas"].astype(int)
     found = table[["step_time", "sync_time"]].assign(model="", nodes=nodes, gpus=gpus, batch=table["local_bsz"].astype(float))
     if (found["sync_time"] >= found["step_time"]).any():
@@ -141,7 +162,7 @@ def read_step_times(path: Path, gpus_per_node: int = 4) -> pd.DataFrame:
 
 def _placement(value: object, path: Path, row: int) -> str:
     text = str(value).removesuffix(".0")
-    if not text.isdigit() or "0" in text:
+    if not (text.isascii() and text.isdigit()) or "0" in text:
         expected = "digits from 1 to 9, the GPUs on each node (44: two nodes of four)"
         raise UserError(f"the placement is {value!r}", where=f"{path}: row {row + 2}", expected=expected)
     return text
