@@ -8,9 +8,12 @@ SCALE ?= small
 TARGETS ?=
 TESTS ?=
 WORKERS ?= 2
+COUNT ?= 10000
+SEED ?= 0
+READER ?=
 STAMP := $(VENV)/.installed-$(shell cat requirements.txt Makefile pyproject.toml | sha256sum | cut -c1-16)
 .DEFAULT_GOAL := figures
-.PHONY: setup figures test lint check clean
+.PHONY: setup figures test lint check fuzz clean
 
 setup: $(STAMP)
 
@@ -38,6 +41,10 @@ lint: setup
 
 check: setup
 	source $(BIN)/activate && schedlab check
+
+# COUNT inputs for each reader of files, or for one: make fuzz COUNT=100000 READER=swf SEED=1
+fuzz: setup
+	source $(BIN)/activate && python tests/fuzz/fuzz.py --count $(COUNT) --seed $(SEED) $(if $(READER),--reader $(READER))
 
 clean:
 	rm -rf results/smoke results/small plots/smoke plots/small .schedlab .snakemake
