@@ -240,6 +240,10 @@ def _ranges(inputs: _Reader, graphs: Mapping[str, TrainingGraph], jobs: tuple[Jo
     """The pool's ranges: every graph is in it, with the recorded betas and those that the inputs list."""
     fractions = inputs.values.get("max_acceptable_jct_frac")
     listed = fractions if isinstance(fractions, list) else [fractions] if isinstance(fractions, (int, float)) else []
+    if not all(isinstance(beta, (int, float)) for beta in listed):
+        raise UserError(
+            f"is {_shown(fractions)}", where=f"{inputs.where}.max_acceptable_jct_frac", expected="a number or a list of numbers"
+        )
     order = list(graphs.values())
     pairs = [(order.index(job.graph), job.beta) for job in jobs]
     pairs += [(number, float(beta)) for number in range(len(order)) for beta in listed]
