@@ -127,7 +127,7 @@ def set_key(*keys, value):
         (set_key("graphs", "chain", "edges", value=[[1, 2**63]]), "graphs.chain.edges.0: is .*expected .op id, op id."),
         (
             set_key("max_acceptable_jct_frac", value=[0.5, [1]]),
-            "inputs.max_acceptable_jct_frac: is .0.5, .1..; expected a number or a list",
+            "max_acceptable_jct_frac: is .0.5, .1..; expected a number or a list",
         ),
         (set_key("graphs", value={}), "there are no graphs"),
         (set_key("min_op_run_time_quantum", value=0), "min_op_run_time_quantum: is 0; expected a finite number above 0"),
