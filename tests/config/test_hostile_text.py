@@ -37,12 +37,6 @@ def test_levels_and_aliases_of_a_real_file_are_read(tmp_path: Path) -> None:
     assert read_yaml(tmp_path / "a.yaml")["c"] == [{"b": [1, 2]}] * 2
 
 
-def test_whole_numbers_beyond_those_of_floats_are_refused() -> None:
-    assert parse_json("[1" + "0" * 250 + "]", "f", "a list") == [10**250]
-    with pytest.raises(UserError, match="f: holds a whole number of 401 digits, which is too large; expected a list"):
-        parse_json(str(10**400), "f", "a list")
-
-
 def test_a_long_sentence_is_cut_in_its_middle() -> None:
     text = str(UserError("x" * 10_000 + "end", where="file.csv", expected="a number"))
     assert len(text) < LONGEST_SENTENCE + 50

@@ -10,7 +10,6 @@ from schedlab.config.errors import UserError
 
 MAX_BYTES = 1 << 30
 MOST_LEVELS = 100  # of lists and objects within each other
-LONGEST_INTEGER = 300  # characters; floats end at 1.8e308
 
 
 def read_json(path: Path | str, what: str) -> Any:
@@ -38,7 +37,7 @@ def read_text(path: Path | str, what: str) -> str:
 def parse_json(text: str, where: str, what: str) -> Any:
     """Return the value of a JSON text; `where` and `what` as messages name it. Raises UserError, also for NaN, infinities, double keys."""
     try:
-        value = json.loads(text, parse_constant=_refuse, parse_float=_finite, parse_int=_in_range, object_pairs_hook=_once)
+        value = json.loads(text, parse_constant=_refuse, parse_float=_finite, object_pairs_hook=_once)
     except json.JSONDecodeError as error:
         raise UserError(f"is no valid JSON: {error.msg}, line {error.lineno}, column {error.colno}", where=where, expected=what) from None
     except ValueError as error:
@@ -69,14 +68,6 @@ def _finite(text: str) -> float:
     value = float(text)
     if value in (float("inf"), float("-inf")):
         raise ValueError(f"holds {text}, which is too large")
-    return value
-
-
-def _in_range(text: str) -> int:
-    """A whole number that a float can stand for, too: every calculation with a larger one ends in an error somewhere."""
-    value = int(text)
-    if len(text) > LONGEST_INTEGER:
-        raise ValueError(f"holds a whole number of {len(text)} digits, which is too large")
     return value
 
 

@@ -129,6 +129,8 @@ def set_key(*keys, value):
             set_key("max_acceptable_jct_frac", value=[0.5, [1]]),
             "max_acceptable_jct_frac: is .0.5, .1..; expected a number or a list",
         ),
+        (set_key("device", "memory_bytes", value=10**400), "memory_bytes: is 1000.* at most 1e.300"),
+        (set_key("graphs", "chain", "ops", 1, value=[2, "Conv2d", 10**400, 1, 1, 1]), "graphs.chain.ops.1: is"),
         (set_key("graphs", value={}), "there are no graphs"),
         (set_key("min_op_run_time_quantum", value=0), "min_op_run_time_quantum: is 0; expected a finite number above 0"),
         (set_key("device", "memory_bytes", value=-5), "memory_bytes: is -5"),

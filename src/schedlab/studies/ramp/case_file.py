@@ -22,6 +22,7 @@ from schedlab.studies.ramp.topology import Ramp
 
 SCHEMA = "ramp-truth/1"
 OP = "[id, kind, forward time, backward time, activation bytes, parameter bytes]"
+LARGEST = 1e300  # of any number; JSON's whole numbers may be larger than any float
 LARGEST_ID = 2**31 - 1  # what a table of ids holds; whether there is such an op is asked later
 WHAT = f"a recorded run (schema {SCHEMA})"
 
@@ -79,7 +80,10 @@ class _Reader:
     def number(self, key: str, default: Any = ...) -> float:
         if self.values.get(key) == "inf":
             return math.inf
-        return float(self.get(key, (int, float), "a number", default))
+        value = self.get(key, (int, float), "a number", default)
+        if value != math.inf and abs(value) > LARGEST:
+            raise UserError(f"is {_shown(value)}", where=f"{self.where}.{key}", expected=f"a number of at most {LARGEST:g}")
+        return float(value)
 
     def positive(self, key: str) -> float:
         value = self.number(key)
@@ -200,7 +204,7 @@ def _op(values: Any, where: str) -> list[Any]:
     sizes = values[4] if isinstance(values[4], list) else [values[4]]
     numbers = [values[0], values[2], values[3], values[5], *sizes]
     whole = isinstance(values[0], int) and abs(values[0]) <= LARGEST_ID
-    if any(isinstance(value, bool) or not isinstance(value, (int, float)) for value in numbers) or not whole:
+    if any(isinstance(value, bool) or not isinstance(value, (int, float)) or abs(value) > LARGEST for value in numbers) or not whole:
         raise UserError(f"is {_shown(values)}", where=where, expected=OP)
     return [*values[:4], sum(sizes), values[5]]
 
@@ -240,7 +244,7 @@ def _ranges(inputs: _Reader, graphs: Mapping[str, TrainingGraph], jobs: tuple[Jo
     """The pool's ranges: every graph is in it, with the recorded betas and those that the inputs list."""
     fractions = inputs.values.get("max_acceptable_jct_frac")
     listed = fractions if isinstance(fractions, list) else [fractions] if isinstance(fractions, (int, float)) else []
-    if not all(isinstance(beta, (int, float)) for beta in listed):
+    if not all(isinstance(beta, (int, float)) and abs(beta) <= LARGEST for beta in listed):
         raise UserError(
             f"is {_shown(fractions)}", where=f"{inputs.where}.max_acceptable_jct_frac", expected="a number or a list of numbers"
         )
