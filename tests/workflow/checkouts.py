@@ -81,9 +81,9 @@ class Checkout:
     def jobs(self, *arguments: str) -> set[str]:
         """The jobs that a dry run would execute: 'rule scenario/bundle', 'rule policy/seed', 'rule study' or 'rule'; not the targets."""
         found = set()
-        for block in re.split(r"\n(?= *(?:local)?rule )", self.run("--dry-run", *arguments).split("Job stats:", 1)[-1]):
-            named = re.match(r" *(?:local)?rule (\w+):", block)  # jobs of a group are indented
-            given = re.search(r"^ +wildcards: (.*)$", block, flags=re.M)
+        for block in re.split(r"\n(?=(?:local)?rule )", self.run("--dry-run", *arguments).split("Job stats:", 1)[-1]):
+            named = re.match(r"(?:local)?rule (\w+):", block)
+            given = re.search(r"^    wildcards: (.*)$", block, flags=re.M)
             values = dict(entry.split("=") for entry in given.group(1).split(", ")) if given else {}
             of = "/".join(values[key] for key in ("scenario", "policy", "seed", "bundle") if key in values) or values.get("study", "")
             if named and named.group(1) != "all":
