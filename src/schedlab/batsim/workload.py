@@ -13,6 +13,7 @@ from schedlab.config.errors import UserError, did_you_mean
 from schedlab.config.json_files import parse_json, read_text
 
 SEPARATOR = "!"
+DEEPEST = 1000  # levels within each other of a job's extra values, which schedulers get as they are, as from Batsim
 
 
 @dataclass(slots=True, eq=False)
@@ -55,7 +56,7 @@ def parse_workload(text: str, name: str, where: str) -> Workload:
     """Read the text of a workload file; `where` names it in errors. Raises as `read_workload`."""
     if not name or SEPARATOR in name:
         raise UserError(f"'{name}' cannot name a workload", where=where, expected=f"a name without '{SEPARATOR}'")
-    data = parse_json(text, where, "a workload file in JSON")
+    data = parse_json(text, where, "a workload file in JSON", most_levels=DEEPEST)
     if not isinstance(data, dict):
         raise UserError("is no object", where=where, expected='an object with "nb_res", "jobs" and "profiles"')
     for key, kind, described in (("jobs", list, "a list of jobs"), ("profiles", dict, "an object of profiles")):

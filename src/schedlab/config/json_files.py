@@ -34,8 +34,11 @@ def read_text(path: Path | str, what: str) -> str:
         raise UserError(f"byte 0x{data[error.start]:02x} is not UTF-8", where=str(path), expected=what) from None
 
 
-def parse_json(text: str, where: str, what: str) -> Any:
-    """Return the value of a JSON text; `where` and `what` as messages name it. Raises UserError, also for NaN, infinities, double keys."""
+def parse_json(text: str, where: str, what: str, most_levels: int = MOST_LEVELS) -> Any:
+    """Return the value of a JSON text; `where` and `what` as messages name it. Raises UserError, also for NaN, infinities, double keys.
+
+    most_levels: of lists and objects within each other; more for a caller that hands values on and does not walk through them.
+    """
     try:
         value = json.loads(text, parse_constant=_refuse, parse_float=_finite, object_pairs_hook=_once)
     except json.JSONDecodeError as error:
@@ -44,8 +47,8 @@ def parse_json(text: str, where: str, what: str) -> Any:
         raise UserError(f"{error}", where=where, expected=what) from None
     except RecursionError:
         raise UserError("is no valid JSON: nested too deeply", where=where, expected=what) from None
-    if _levels_exceed(value, MOST_LEVELS):
-        raise UserError(f"is nested too deeply, in more than {MOST_LEVELS} levels", where=where, expected=what)
+    if _levels_exceed(value, most_levels):
+        raise UserError(f"is nested too deeply, in more than {most_levels} levels", where=where, expected=what)
     return value
 
 

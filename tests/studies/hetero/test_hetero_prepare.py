@@ -98,7 +98,7 @@ def test_a_workload_that_is_not_there_is_told(tmp_path):
     with pytest.raises(UserError, match=r"workloads\.zip: holds no workload 'test-07'"):
         extract_workload(tmp_path / "workloads.zip", "test-07", tmp_path)
     (tmp_path / "broken.zip").write_bytes(b"PK no")
-    with pytest.raises(UserError, match=r"broken\.zip: holds no workload"):
+    with pytest.raises(UserError, match=r"broken\.zip: cannot be read: File is not a zip file; expected an archive of workloads"):
         extract_workload(tmp_path / "broken.zip", "test-00", tmp_path)
 
 
