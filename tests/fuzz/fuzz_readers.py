@@ -138,19 +138,6 @@ node3 -- ReLU -- forward_compute_time=.5, backward_compute_time=1., activation_s
 \tnode1 -- node2
 \tnode2 -- node3 -- size=4.0
 """
-COST_GRAPH = b"""
-node { name: "_SOURCE" }  # its id is not written
-node {
-  name: "_SINK" id: 1
-  control_input: [7, 4]
-}
-node {
-  id: 4 name: "model/conv/Conv2D_1" compute_cost: 12
-  input_info { } output_info { size: 100 alias_input_port: -1 dtype: DT_FLOAT shape < dim { size: 3 } > }
-  output_info: { size: 900 } persistent_memory_size: 64
-}
-node { name: 'Relu' id: 7 compute_cost: 3; input_info { preceding_node: 4 } output_info { size: 50 }, control_input: 0 device: "/gpu:0" }
-"""
 
 
 def _read_graph(path: Path) -> None:
@@ -330,7 +317,7 @@ READERS = {
         Reader("events", "events.txt", "text", lambda: _small("batsim/*/events.txt"), _read_events),
         Reader("options-json", "options.json", "json", _options_seeds, _read_options),
         Reader("pipedream", "graph.txt", "text", lambda: [PIPEDREAM, *_files("resources/graphs/a100/alexnet.txt")], _read_graph),
-        Reader("cost-graph", "graph.pbtxt", "text", lambda: [COST_GRAPH], _read_graph),
+        Reader("cost-graph", "graph.pbtxt", "text", lambda: _files("tests/data/graphs/cost_graph.pbtxt"), _read_graph),
         Reader("graph-archive", "graphs.zip", "zip", _graph_archives, _read_graph),
         Reader("workload-archive", "workloads.zip", "zip", _workload_archives, _extract_workload),
         Reader("training-log", "log.csv", "text", _training_logs, _read_log),

@@ -9,7 +9,7 @@ import numpy as np
 
 from schedlab.config.contract import FigureSpec, Metric
 from schedlab.config.schema import Settings, validate
-from schedlab.figures.theme import GRID, MUTED, Style, ink_on
+from schedlab.figures.theme import GRID, INK, MUTED, Style, ink_on
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -163,6 +163,21 @@ def heat_map(axes: Axes, table: pd.DataFrame, *, form: str = "{:.2f}", label: st
     if label:
         bar = axes.figure.colorbar(image, ax=axes, label=label, aspect=30, pad=0.02)
         bar.outline.set_visible(False)
+
+
+def text_table(axes: Axes, cells: Sequence[Sequence[str]], header: Sequence[str], row_height: float) -> None:
+    """Draw a table of texts with a line under each row, the first column to the left; row_height: in heights of its text."""
+    axes.axis("off")
+    table = axes.table(cells, colLabels=header, cellLoc="center", loc="center", edges="horizontal")
+    table.auto_set_font_size(False)
+    table.scale(1, row_height)
+    for (row, column), cell in table.get_celld().items():
+        cell.set_edgecolor(INK if row == 0 else GRID)
+        cell.set_linewidth(0.6)
+        if column == 0:
+            cell.set_text_props(ha="left")
+            cell.PAD = 0.02
+    table.auto_set_column_width(list(range(len(header))))
 
 
 def number_text(value: float, form: str) -> str:

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import itertools
-
 import numpy as np
 import pytest
 
 pytest.importorskip("moocore")
 
+from cloud_courses import all_courses
 from test_cloud_oracle import TINY
 
-from schedlab.studies.cloud.allocation import ACTIONS
 from schedlab.studies.cloud.env import CloudReplayEnv
 from schedlab.studies.cloud.example import example_replay
 from schedlab.studies.cloud.oracle import objective_of_staying
@@ -23,15 +21,8 @@ def test_the_front_is_that_of_all_plans(restart, slots):
     replay = example_replay(
         **TINY | {"environment": {"restart": restart, "slots": slots}, "job": {"epochs": 3.0, "gradient_noise": [0.1, 5.0, 300.0]}}
     )
-    env, found = CloudReplayEnv(replay), []
-    for course in itertools.product(range(ACTIONS), repeat=3):
-        env.reset()
-        for action in course:
-            env.step(action)
-            if env.failures:
-                break
-        if not env.failures:
-            found.append((env.time, env.cost))
+    env = CloudReplayEnv(replay)
+    found = [(env.time, env.cost) for _ in all_courses(env)]
     exact = non_dominated(np.round(found, 9))  # sums in another order differ in their last digits
     assert np.allclose(non_dominated(np.round(front(replay, epsilon=0.0), 9)), exact)
     rough = front(replay, epsilon=0.05)

@@ -16,6 +16,7 @@ from schedlab.studies.ramp.cost_graph import parse_cost_graph
 from schedlab.studies.ramp.graph import ForwardGraph, training_graph
 from schedlab.studies.ramp.graph_files import parse_pipedream, pipedream_text, read_graph, read_graphs, write_graphs
 
+COST_GRAPH = (Path(__file__).parents[2] / "data/graphs/cost_graph.pbtxt").read_text()
 COSTS = "forward_compute_time={}, backward_compute_time={}, activation_size={}, parameter_size={}"
 SMALL = "\n".join(
     [
@@ -120,21 +121,6 @@ def test_graphs_of_the_experiments_have_the_published_numbers(shared_data: Path,
 def test_a_malformed_text_names_line_and_field(text: str, told: str) -> None:
     with pytest.raises(UserError, match=told):
         parse_pipedream(text, "g", "g.txt")
-
-
-COST_GRAPH = """
-node { name: "_SOURCE" }  # its id is not written
-node {
-  name: "_SINK" id: 1
-  control_input: [7, 4]
-}
-node {
-  id: 4 name: "model/conv/Conv2D_1" compute_cost: 12
-  input_info { } output_info { size: 100 alias_input_port: -1 dtype: DT_FLOAT shape < dim { size: 3 } > }
-  output_info: { size: 900 } persistent_memory_size: 64
-}
-node { name: 'Relu' id: 7 compute_cost: 3; input_info { preceding_node: 4 } output_info { size: 50 }, control_input: 0 device: "/gpu:0" }
-"""
 
 
 def test_a_cost_graph_becomes_a_forward_pass_that_ends_at_its_highest_id() -> None:

@@ -44,6 +44,21 @@ def weights_of(preference: str) -> dict[str, float]:
     return {"time": time, "cost": cost, "resource": resource}
 
 
+def scores_of(episode: Any, met: int) -> dict[str, float]:
+    """Return what an episode, replayed or live, is scored by so far; met: service levels that are met now."""
+    return {
+        "objective": episode.objective(),
+        "time": episode.time,
+        "cost": episode.cost,
+        "gpu_hours": episode.gpu_hours,
+        "waste": episode.waste,
+        "sla_met": float(met),
+        "severity": episode.severity / episode.time if episode.time else 0.0,
+        "restarts": float(episode.restarts),
+        "out_of_memory": float(episode.failures),
+    }
+
+
 class CloudReplayEnv(gym.Env[np.ndarray, int]):
     """Change GPUs, cores and memory of a training job before each interval of its training.
 
@@ -183,17 +198,7 @@ class CloudReplayEnv(gym.Env[np.ndarray, int]):
 
     def scores(self) -> dict[str, float]:
         """Return what the episode is scored by so far."""
-        return {
-            "objective": self.objective(),
-            "time": self.time,
-            "cost": self.cost,
-            "gpu_hours": self.gpu_hours,
-            "waste": self.waste,
-            "sla_met": float(self.met),
-            "severity": self.severity / self.time if self.time else 0.0,
-            "restarts": float(self.restarts),
-            "out_of_memory": float(self.failures),
-        }
+        return scores_of(self, self.met)
 
     def action_masks(self) -> np.ndarray:
         """Return True for each action that leaves the job the memory it needs; where none does, for the one that keeps the allocation."""

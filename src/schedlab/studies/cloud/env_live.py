@@ -20,7 +20,7 @@ from schedlab.config.data_paths import find_resource
 from schedlab.config.errors import UserError
 from schedlab.config.seeds import derive_seed
 from schedlab.studies.cloud.allocation import ACTIONS, KEEP, Allocation, ResourceConfig, moved
-from schedlab.studies.cloud.env import OBJECTIVES, weights_of
+from schedlab.studies.cloud.env import OBJECTIVES, scores_of, weights_of
 from schedlab.studies.cloud.live import LiveRequest, LiveRun, run_script
 from schedlab.studies.cloud.machine import machine_limits, machine_resources
 from schedlab.studies.cloud.sla import ITEMS, SLAConfig, gpu_utilisations
@@ -214,17 +214,7 @@ class CloudLiveEnv(gym.Env[np.ndarray, int]):
 
     def scores(self) -> dict[str, float]:
         """Return what the episode is scored by so far; the same names as in the replay."""
-        return {
-            "objective": self.objective(),
-            "time": self.time,
-            "cost": self.cost,
-            "gpu_hours": self.gpu_hours,
-            "waste": self.waste,
-            "sla_met": float(sum(self.state.status[item].met for item in ITEMS)),
-            "severity": self.severity / self.time if self.time else 0.0,
-            "restarts": float(self.restarts),
-            "out_of_memory": float(self.failures),
-        }
+        return scores_of(self, sum(self.state.status[item].met for item in ITEMS))
 
     def action_masks(self) -> np.ndarray:
         """Return True for each action that leaves `memory_needed`; where none does, for the one that keeps the allocation."""

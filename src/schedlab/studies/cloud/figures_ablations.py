@@ -9,7 +9,7 @@ import numpy as np
 
 from schedlab.config.contract import Drawing, FigureSpec, StudyTables
 from schedlab.figures import helpers, theme
-from schedlab.figures.theme import GRID, INK, Style
+from schedlab.figures.theme import INK, Style
 from schedlab.studies.cloud.figure_settings import VariantsSettings
 from schedlab.studies.cloud.figures_common import nothing, preference_scores
 from schedlab.studies.cloud.learning_speed import episodes_until
@@ -38,17 +38,7 @@ def draw_ablations(tables: StudyTables, spec: FigureSpec) -> Drawing:
         cells.append([label, *(_range_text(metric, values) for metric, values in scores.items())])
         told.append(f"{label} {scores['regret'].mean():.3f}")
     figure, axes = theme.new_figure(height_mm=14 + 8 * (len(cells) + 1))
-    axes.axis("off")
-    table = axes.table(cells, colLabels=["", *COLUMNS.values()], cellLoc="center", loc="center", edges="horizontal")
-    table.auto_set_font_size(False)
-    table.scale(1, 1.6)
-    for (row, column), cell in table.get_celld().items():
-        cell.set_edgecolor(INK if row == 0 else GRID)
-        cell.set_linewidth(0.6)
-        if column == 0:
-            cell.set_text_props(ha="left")
-            cell.PAD = 0.02
-    table.auto_set_column_width(list(range(len(COLUMNS) + 1)))
+    helpers.text_table(axes, cells, ["", *COLUMNS.values()], row_height=1.6)
     missing = [label for label in settings.variants if label not in shown]
     left_out = f" Not learned at this scale: {', '.join(missing)}." if missing else ""
     return Drawing(figure, f"{spec.caption} Regret: {'; '.join(told)}.{left_out}")

@@ -8,7 +8,7 @@ import numpy as np
 
 from schedlab.config.contract import Drawing, FigureSpec, StudyTables
 from schedlab.figures import helpers, theme
-from schedlab.figures.theme import GRID, INK
+from schedlab.figures.theme import INK
 from schedlab.studies.cloud.figure_settings import OutcomesSettings
 from schedlab.studies.cloud.figures_common import learned_name, nothing, preference_colour, preference_scores
 
@@ -52,23 +52,11 @@ def draw_headline(tables: StudyTables, spec: FigureSpec) -> Drawing:
     if not found:
         return nothing(spec, "no policy is learned at this scale")
     figure, axes = theme.new_figure(height_mm=14 + 9 * (len(CLAIMS) + 1))
-    axes.axis("off")
     cells = [
         [words, *(gain_text(found[scenario], claim) for scenario in found), _percent(settings.published.get(claim))]
         for claim, (_, words) in CLAIMS.items()
     ]
-    table = axes.table(
-        cells, colLabels=["% of the static allocation", *found, "published"], cellLoc="center", loc="center", edges="horizontal"
-    )
-    table.auto_set_font_size(False)
-    table.scale(1, 1.7)
-    for (row, column), cell in table.get_celld().items():
-        cell.set_edgecolor(INK if row == 0 else GRID)
-        cell.set_linewidth(0.6)
-        if column == 0:
-            cell.set_text_props(ha="left")
-            cell.PAD = 0.02
-    table.auto_set_column_width(list(range(len(found) + 2)))
+    helpers.text_table(axes, cells, ["% of the static allocation", *found, "published"], row_height=1.7)
     seeds = sorted({len(values["time"][0]) for values in found.values()})
     return Drawing(figure, f"{spec.caption} Means of {seeds[0]} seeds, smallest to largest in brackets. {_best_told(found, settings)}")
 

@@ -27,6 +27,7 @@ from schedlab.studies.cloud.live_child import MEMORY
 RUN_VARIABLE = "SCHEDLAB_RUN"  # a secret word in the environment of all that a run starts, by which it is found again
 TAIL = 64 * 1024  # bytes of output that are kept: the last ones
 SAMPLE_EVERY = 0.1  # s
+PASSES = 20  # over all processes: what is found may have started another meanwhile
 OUT_OF_MEMORY = ("MemoryError", "bad_alloc", "an't allocate memory", "annot allocate memory", "out of memory")
 How = Literal["done", "error", "memory", "time"]
 
@@ -147,10 +148,22 @@ def _end_all(process: subprocess.Popen, word: str) -> None:
     with suppress(ProcessLookupError, PermissionError):
         os.killpg(process.pid, signal.SIGKILL)
     process.wait()
-    for other in psutil.process_iter():
-        with suppress(psutil.Error, OSError):
-            if other.pid != os.getpid() and other.environ().get(RUN_VARIABLE) == word:
+    for _ in range(PASSES):
+        left = [other for other in psutil.process_iter() if _carries(other, word)]
+        if not left:
+            return
+        for other in left:
+            with suppress(psutil.Error):
                 other.kill()
+        psutil.wait_procs(left, timeout=1)
+
+
+def _carries(process: psutil.Process, word: str) -> bool:
+    """Whether another process has the word in its environment."""
+    try:
+        return process.pid != os.getpid() and process.environ().get(RUN_VARIABLE) == word
+    except (psutil.Error, OSError):
+        return False
 
 
 def _keep_tail(stream: IO[bytes], tail: deque[bytes]) -> None:

@@ -20,6 +20,7 @@ from schedlab.studies.cloud.fit_cores import CoreFit, fit_table
 from schedlab.studies.cloud.live import LiveRequest, LiveRun
 from schedlab.studies.cloud.live_learn import Learned, Taken, learn, unit_of, walk
 from schedlab.studies.cloud.live_model import JobFacts, LivePlan, constant_totals, job_facts, live_replay
+from schedlab.studies.cloud.live_process import ScriptFailed
 from schedlab.studies.cloud.machine import machine_limits
 from schedlab.studies.cloud.optimize_settings import OptimizeSettings
 from schedlab.studies.cloud.replay import Replay
@@ -170,8 +171,6 @@ def _measure(request: LiveRequest, settings: OptimizeSettings, epochs: int, fold
     wanted = [allocation for allocation in probe_allocations(request.prices) if not (known and allocation == request.allocation)]
     probes = probe(request, wanted, folder)
     if not samples and not probes:
-        from schedlab.studies.cloud.live_process import ScriptFailed
-
         raise ScriptFailed("no probe could be run", where=str(request.script), expected="a larger limit on time or memory")
     return samples, probes
 

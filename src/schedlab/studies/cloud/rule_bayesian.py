@@ -7,6 +7,8 @@ the way to it, which are measured as well. It knows prices and limits, not the p
 
 from __future__ import annotations
 
+import importlib.util
+import warnings
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -120,8 +122,6 @@ def expected_improvement(mean: np.ndarray, spread: np.ndarray, best: float) -> n
 
 def predict(points: np.ndarray, values: np.ndarray, at: np.ndarray, seed: int) -> tuple[np.ndarray, np.ndarray]:
     """Return mean and standard deviation, (n,), that a Gaussian process fitted to values at points (k, 3) gives at places (n, 3)."""
-    import warnings
-
     from sklearn.exceptions import ConvergenceWarning
     from sklearn.gaussian_process import GaussianProcessRegressor
     from sklearn.gaussian_process.kernels import Matern, WhiteKernel
@@ -136,8 +136,6 @@ def predict(points: np.ndarray, values: np.ndarray, at: np.ndarray, seed: int) -
 
 def make_bayesian(params: Mapping[str, Any], problem: CloudProblem, seed: int) -> BayesianRule:
     """Return the rule. Raises UserError without scikit-learn, and where there are fewer probes than first ones."""
-    import importlib.util
-
     settings = validate(BayesianSettings, params)
     if settings.first > settings.probes:
         raise UserError(f"{settings.first} first probes of {settings.probes}", where="rule bayesian: first", expected="at most `probes`")
