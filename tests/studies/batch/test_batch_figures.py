@@ -28,9 +28,9 @@ def test_published_and_recorded_speeds_are_bars(record: Path) -> None:
     drawing = draw_device_speed(None, speeds(published={"Cirrus CPU": 34}, records=[str(record)]))
     (axes,) = drawing.figure.axes
     labels = [label.get_text() for label in axes.get_yticklabels()]
-    assert labels == ["Cirrus CPU (published)", "desk, 1 thread, batches of 64", "desk, 2 threads, batches of 64"]
+    assert labels == ["Cirrus CPU (published)", "desk, 1 thread, batch 64", "desk, 2 threads, batch 64"]
     assert [bar.get_width() for bar in axes.patches] == [34, 110, 55]
-    assert drawing.caption.endswith("The fastest here: desk, 1 thread, batches of 64, 110 steps a second.")
+    assert drawing.caption.endswith("The fastest here: desk, 1 thread, batch 64, 110 steps a second.")
 
 
 @pytest.mark.parametrize("text", ["", "[]", '{"name": "x", "measured": [{}]}'])

@@ -87,7 +87,7 @@ def _read(name: str, what: str, repeats: str, command: str, label: Callable[[dic
 
 def _label(name: str, row: dict) -> str:
     threads = f"{row['threads']} thread{'s' if row['threads'] > 1 else ''}"
-    return f"{name}, {threads}, batches of {row['batch_size']}"
+    return f"{name}, {threads}, batch {row['batch_size']}"
 
 
 def _bars(axes: Axes, bars: list[Bar], form: str = "{:.0f}") -> None:
