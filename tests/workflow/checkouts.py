@@ -159,8 +159,10 @@ def without(checkout: Checkout, study: str) -> None:
 def smoke_checkout(repository: Path, folder: Path) -> Checkout:
     """The shipped configuration cut to two scenarios and two policies at scale smoke, and the toy beside it with the user's own classes."""
     checkout = shipped_checkout(repository, folder)
-    for study in ("batch", "ramp"):  # compiling them anew in each checkout takes long; batch has a run of its own
+    for study in ("batch", "cloud", "ramp"):  # compiling them anew in each checkout takes long; each has a run of its own
         without(checkout, study)
+    for group in ("prices", "training_job"):  # which the study cloud alone reads
+        shutil.rmtree(folder / "conf" / group)
     shutil.copytree(repository / "tests/toy_study/conf", folder / "conf", dirs_exist_ok=True)
     base = folder / "conf/scenario/adaptation/_base.yaml"
     base.write_text(re.sub(r"(?<=^policies:\n)(  - .*\n)+", "  - best-constant\n  - exact-all\n", base.read_text(), flags=re.M))

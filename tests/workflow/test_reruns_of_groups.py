@@ -16,7 +16,7 @@ FROM_THE_TRUNK = {"train_trunk", *EARLY, *LATE, "learn best-constant/0", *EXACT}
 TOY_END = {"summarise toy", "draw_toy", "index_figures"}
 TOY_LEARNED = {"learn hill/0", "evaluate near/hill", *TOY_END}
 SCHEDULED = {"evaluate trio/rules", "summarise hetero", "draw_hetero", "index_figures"}
-DECIDED = {"evaluate learning/rules", "evaluate learning/learned", "learn reinforce-learning/0", "learn actor-critic-learning/0"}
+DECIDED = {"evaluate learning/rules", "evaluate learning/learned", "learn reinforce-learning/0"}
 
 # the file below the checkout, old text, new text, the jobs that run again
 EDITS = {
