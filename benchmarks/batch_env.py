@@ -97,7 +97,7 @@ def workload(file: str | None) -> tuple[Jobs, Machine]:
         lublin = {"jobs": 2 * JOBS, "processors": 256, "load": 0.9}
         trace, _ = make_trace(WorkloadSettings.model_validate({"name": "drawn", "source": "lublin", "lublin": lublin}))
     machine = machine_of(trace)
-    return jobs_of(trace, machine)[0], machine
+    return jobs_of(trace, machine), machine
 
 
 if __name__ == "__main__":

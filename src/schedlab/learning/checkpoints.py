@@ -54,7 +54,7 @@ def write_checkpoint(path: Path | str, meta: Mapping[str, Any], arrays: Mapping[
 def read_checkpoint(path: Path | str, kind: str | None = None) -> Checkpoint:
     """Return a checkpoint; UserError where the file is missing, damaged, or of another kind than meta['kind'] should say."""
     path = Path(path)
-    remedy = "delete the file and run the job that makes it again"
+    remedy = "name another file; or delete this one and run the job that makes it again"
     if not path.exists():
         raise UserError("there is no such checkpoint", where=str(path), remedy="run the job that makes it first")
     members = read_members(path, "a zip of arrays and meta.json", remedy)

@@ -24,7 +24,7 @@ def load(path: Path) -> tuple[Jobs, Machine]:
     """The jobs of a trace as the published simulators clean it, and its machine."""
     trace, _ = clean(read_swf(path), CleaningSettings(profile="rlscheduler"))
     machine = machine_of(trace)
-    return jobs_of(trace, machine)[0], machine
+    return jobs_of(trace, machine), machine
 
 
 def own(trace: str) -> tuple[Jobs, Machine]:

@@ -83,17 +83,19 @@ def test_several_policies_stand_beside_each_other(capsys, tmp_path):
     assert "--starts: start times of 2 policies" in told and not (tmp_path / "out.csv").exists()
 
 
-def test_cleaning_is_counted(capsys, tmp_path):
+def test_cleaning_is_counted(capsys, caplog, tmp_path):
     jobs = [(5, 10, 10, 6), (1, 0, 100, 8), (2, 5, -1, 2), (3, 5, 5, 9), (4, -1, -1, 2)]
     trace = write(tmp_path / "a.swf", *jobs)
     found = evaluate(capsys, "--trace", trace, "--policy", "sjf", "--starts", tmp_path / "out.csv")
     assert found["jobs"] == 2
     counts = {rule: entry["jobs"] for rule, entry in found["cleaning"]["rules"].items() if entry["jobs"]}
     assert counts == {"too_large": 1, "no_time": 1, "missing_request": 1, "zero_run": 1}
-    assert found["cleaning"]["out_of_order"] == 0  # the cleaning has sorted them
+    assert found["cleaning"]["out_of_order"] == 4
     assert (tmp_path / "out.csv").read_text() == "job_id,start\n3,2\n1,5\n"
-    document = evaluate(capsys, "--trace", write(tmp_path / "b.swf", *jobs[:1], *jobs[2:3]), "--policy", "sjf", "--cleaning", "rlscheduler")
-    assert document["cleaning"]["out_of_order"] == 1
+    two = write(tmp_path / "b.swf", *jobs[:1], *jobs[2:3])
+    for cleaning in ("default", "rlscheduler"):
+        assert evaluate(capsys, "--trace", two, "--policy", "sjf", "--cleaning", cleaning)["cleaning"]["out_of_order"] == 1
+    assert "1 of 2 jobs stand below one submitted later" in caplog.text
 
 
 def test_jobs_that_the_cleaning_leaves_out_are_told(capsys, caplog, tmp_path):

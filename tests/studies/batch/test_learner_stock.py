@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
+import yaml
 
 from schedlab.cli.main import main
 from schedlab.config.contract import LearnPaths, Phase, PolicySpec
@@ -25,6 +27,7 @@ from schedlab.studies.batch.windows import first_job
 from schedlab.workloads.prepare import make_trace
 from schedlab.workloads.swf import write_swf
 
+CONF = Path(__file__).resolve().parents[3] / "conf"
 WORKLOAD = {"name": "drawn", "source": "lublin", "lublin": {"jobs": 400, "processors": 32, "load": 1.2}}
 REWARD = {"reward": "improvement", "measure": "log_bsld"}
 POLICY = {"name": "toy", "learner": {"name": "ppo"}, "seeds": [0], "train_on": [{"scenarios": ["drawn"], "steps": 1}]}
@@ -95,6 +98,14 @@ def test_every_network_learns_whatever_the_scenario_shows(network, value, enviro
     policy = learner.load(checkpoint, problem)
     assert policy.environment.layout == environment.get("layout", "features")
     problem.rollout(policy, problem.units("test")[0])
+
+
+@pytest.mark.parametrize("recipe", ["ppo_published", "ppo_dissertation"])
+def test_published_recipes_learn(recipe, problem, tmp_path):
+    values = yaml.safe_load((CONF / f"learner/batch/{recipe}.yaml").read_text()) | {"environments": 2, "n_steps": 64, "batch_size": 32}
+    learner, checkpoint, points = learn(values.pop("name"), problem, tmp_path, **values)
+    assert {"return", "learning_rate"} <= {metric for metric, _, _ in points}
+    assert len(problem.rollout(learner.load(checkpoint, problem), problem.units("test")[0]).details["jobs"]) == 32
 
 
 def test_ppo_finds_a_better_order_than_that_of_submission(tmp_path):

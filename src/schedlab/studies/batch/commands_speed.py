@@ -58,7 +58,7 @@ def record_speed(out: Path, device: str, threads: int) -> None:
     parser = argparse.ArgumentParser()
     add_speed_command(parser.add_subparsers())
     swept = sorted({1 << power for power in range(threads.bit_length())} | {threads})
-    options = ["speed", "--device", device, "--threads", ",".join(map(str, swept)), "--name", device]
+    options = ["speed", "--device", device, "--threads", ",".join(map(str, swept)), "--batch-sizes", "64,256", "--name", device]
     write_json(out, speed(parser.parse_args(options)))
 
 

@@ -27,4 +27,4 @@ def _workload() -> tuple[Jobs, Machine]:
     values = {"name": "example", "source": "lublin", "lublin": {"jobs": 4000, "processors": 128, "load": 0.9}}
     trace = make_trace(WorkloadSettings.model_validate(values))[0]
     machine = machine_of(trace)
-    return jobs_of(trace, machine)[0], machine
+    return jobs_of(trace, machine), machine

@@ -51,7 +51,7 @@ def draw_trace_study(tables: StudyTables, spec: FigureSpec) -> Drawing:
     settings = helpers.settings_of(spec, TraceSettings)
     name = (spec.scenarios or sorted(tables.scenarios))[0]
     trace = read_swf(tables.inputs[name]["trace"])
-    jobs, _ = jobs_of(trace, machine_of(trace))
+    jobs = jobs_of(trace, machine_of(trace))
     waited = recorded(trace) or scheduled(tables, spec, name, settings.rule)
     figure, panels = theme.new_figure(3, 3, height_mm=150)
     _percentiles(panels[0, 0], waited)

@@ -68,14 +68,18 @@ def machine_of(trace: Trace) -> Machine:
     return Machine(nodes, processors, trace.source)
 
 
-def jobs_of(trace: Trace, machine: Machine) -> tuple[Jobs, int]:
-    """Return the jobs of a cleaned trace by (submit, job number), and how many of them the trace has out of order of submission.
+def out_of_order(trace: Trace) -> int:
+    """Return how many jobs of a trace were submitted before one that stands above them."""
+    submit = trace.jobs["submit"].to_numpy()
+    return int((submit < np.maximum.accumulate(submit)).sum()) if len(submit) else 0
+
+
+def jobs_of(trace: Trace, machine: Machine) -> Jobs:
+    """Return the jobs of a cleaned trace by (submit, job number), in whatever order the trace has them.
 
     A job takes as many whole nodes as its processors need.
     """
-    frame = trace.jobs
-    late = int((frame["submit"].to_numpy() < np.maximum.accumulate(frame["submit"].to_numpy())).sum()) if len(frame) else 0
-    frame = _in_order(frame)
+    frame = _in_order(trace.jobs)
     procs = job_processors(frame).astype(np.int64)
     columns = {
         "job_id": frame["job_id"].to_numpy(np.int64),
@@ -87,7 +91,7 @@ def jobs_of(trace: Trace, machine: Machine) -> tuple[Jobs, int]:
         **{name: frame[name].to_numpy(np.int64) for name in ("user", "group", "executable")},
         "memory": frame["memory_requested"].to_numpy(float),
     }
-    return Jobs(**columns), late
+    return Jobs(**columns)
 
 
 def recorded_ends(trace: Trace) -> np.ndarray:
@@ -125,7 +129,7 @@ def require_runnable(jobs: Jobs, machine: Machine) -> None:
     size = f"1 to {machine.processors} processors"
     cases = (
         (jobs.procs < 1, "asks for {procs} processors", size, "drop such jobs (cleaning default, or no_processors: drop)"),
-        (jobs.nodes > machine.nodes, "asks for {procs} processors", size, "drop or clip such jobs (cleaning default, or too_large: clip)"),
+        (jobs.nodes > machine.nodes, "asks for {procs} processors", size, "drop such jobs (cleaning default)"),
         (
             ~(jobs.run > 0),
             "has a run time of {run:g} s",

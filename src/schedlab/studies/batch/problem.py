@@ -91,7 +91,7 @@ class BatchProblem:
 
     def __init__(self, scenario: BatchScenario, trace: Trace, maxima: Mapping[str, float] | None = None) -> None:
         self.scenario, self.machine = scenario, machine_of(trace)
-        self.jobs, _ = jobs_of(trace, self.machine)
+        self.jobs = jobs_of(trace, self.machine)
         self.past = Past(self.jobs, recorded_ends(trace))
         require_test_windows(len(self.jobs), scenario.windows, scenario.name)
         self._maxima = maxima

@@ -53,7 +53,7 @@ def read_window(arguments: argparse.Namespace) -> TraceWindow:
     """Return the window that the options describe. Raises UserError."""
     from schedlab.config.schema import validate
     from schedlab.config.seeds import derive_seed, generator
-    from schedlab.studies.batch.jobs import jobs_of, machine_of, prefill, window
+    from schedlab.studies.batch.jobs import jobs_of, machine_of, out_of_order, prefill, window
     from schedlab.studies.batch.problem import BatchProblem
     from schedlab.studies.batch.settings import BatchScenario
     from schedlab.studies.batch.simulate import require_order
@@ -72,7 +72,9 @@ def read_window(arguments: argparse.Namespace) -> TraceWindow:
         why = ", ".join(f"{rule} {jobs}" for rule, action, jobs in report.rows() if action == "drop" and jobs)
         log.info("%d of %d jobs are left out by the cleaning (%s)", report.records - report.kept, report.records, why)
     machine, start = machine_of(cleaned), arguments.start
-    jobs, out_of_order = jobs_of(cleaned, machine)
+    jobs, late = jobs_of(cleaned, machine), out_of_order(trace)
+    if late:
+        log.info("%d of %d jobs stand below one submitted later; all are taken in the order of submission", late, report.records)
     count = len(window(jobs, machine, start, arguments.jobs))
     names = ("batch", "prefill", start)
     before = prefill(jobs, machine, start, count, generator(arguments.seed, *names)) if arguments.warm_start else None
@@ -82,5 +84,5 @@ def read_window(arguments: argparse.Namespace) -> TraceWindow:
     scenario = validate(BatchScenario, {"name": "trace", "seed": arguments.seed, "workload": workload, "windows": windows, **values})
     problem = BatchProblem(scenario, cleaned, report.values().get("maxima"))
     unit = replace(problem.units("test")[0], seed=derive_seed(arguments.seed, *names))
-    cleaning = {"profile": arguments.cleaning, **report.values(), "out_of_order": out_of_order}
+    cleaning = {"profile": arguments.cleaning, **report.values(), "out_of_order": late}
     return TraceWindow(problem, unit, cleaning, None if before is None else len(before.start))
