@@ -122,6 +122,12 @@ def copy_repository(repository: Path, folder: Path) -> Checkout:
 def toy_checkout(repository: Path, folder: Path) -> Checkout:
     """A checkout whose configuration holds the toy study and no other."""
     checkout = copy_repository(repository, folder)
+    write_toy_conf(repository, folder)
+    return checkout
+
+
+def write_toy_conf(repository: Path, folder: Path) -> None:
+    """Make conf/ with the toy study and no other in a folder."""
     conf = folder / "conf"
     shutil.copytree(repository / "tests/toy_study/conf", conf)
     shutil.copy(repository / "conf/config.yaml", conf)
@@ -129,9 +135,9 @@ def toy_checkout(repository: Path, folder: Path) -> Checkout:
     for name in ("smoke", "small"):
         (conf / f"scale/{name}.yaml").write_text(yaml.safe_dump({"name": name}))
     shutil.copy(repository / "conf/figure/theme.yaml", conf / "figure/theme.yaml")
+    checkout = Checkout(folder)
     checkout.edit("conf/policy/toy/hill.yaml", "seeds: [0, 1, 2, 3, 4]", "seeds: [0, 1]")
     checkout.edit("conf/policy/toy/hill_further.yaml", "seeds: [0, 1, 2]", "seeds: [0]")
-    return checkout
 
 
 def shipped_checkout(repository: Path, folder: Path) -> Checkout:

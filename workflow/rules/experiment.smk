@@ -4,8 +4,11 @@ import sys
 from contextlib import contextmanager
 from pathlib import Path
 
+# Where this file lies; workflow.basedir is another workflow's folder where that one takes this as a module.
+CHECKOUT = Path(workflow.current_basedir.get_path_or_uri(secret_free=True)).parents[1]
+
 # The checkout's own package, here and in the scripts of all jobs, whether or not it is installed.
-SOURCE = str(Path(workflow.basedir) / "src")
+SOURCE = str(CHECKOUT / "src")
 sys.path.insert(0, SOURCE)
 os.environ.update(PYTHONPATH=os.pathsep.join(filter(None, [SOURCE, os.getenv("PYTHONPATH")])))
 
@@ -34,7 +37,7 @@ def read_experiment(scale):
     """Every file of conf/ at a scale, composed and checked."""
     for key in config.keys() - set(OPTIONS):
         raise UserError(f"unknown key '{key}'", where="--config", remedy=did_you_mean(key, OPTIONS))
-    own = "conf" if Path("conf").is_dir() else Path(workflow.basedir) / "conf"
+    own = "conf" if Path("conf").is_dir() else CHECKOUT / "conf"
     return experiment.load(config.get("conf") or own, scale, find_study, cache=Path(f".schedlab/records-{scale}.json"))
 
 
@@ -98,7 +101,7 @@ with plain_errors():
     if workflow.is_main_process:  # not in the process of a job
         freeze_experiment()
 
-PREPARE_RULES = sorted(path.as_posix() for path in (Path(workflow.basedir) / "workflow/rules/prepare").glob("*.smk")) + [
+PREPARE_RULES = sorted(path.as_posix() for path in (CHECKOUT / "workflow/rules/prepare").glob("*.smk")) + [
     str(Path(study.settings["prepare"]).resolve()) for study in EXPERIMENT.studies.values() if study.settings["prepare"]
 ]
 

@@ -1,0 +1,82 @@
+"""The workflow used from elsewhere: as a module of another workflow, and in another working directory, all with spaces in paths."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from checkouts import write_toy_conf
+
+SCORES = "results/smoke/toy/near/evaluation/rules.parquet"
+IMPORTING = """
+module schedlab:
+    snakefile:
+        {snakefile!r}
+    config:
+        {{"scale": "smoke"}}
+
+
+use rule * from schedlab as schedlab_*
+
+
+onstart:
+    schedlab.begin_run()
+
+
+onsuccess:
+    schedlab.end_run()
+
+
+rule count_policies:
+    default_target: True
+    input:
+        {scores!r},
+    output:
+        "policies.txt",
+    run:
+        import pandas
+
+        Path(output[0]).write_text(str(pandas.read_parquet(input[0])["policy"].nunique()))
+"""
+
+
+def snakemake(folder: Path, *arguments: str) -> str:
+    """Run snakemake in a folder and return everything that it printed."""
+    done = subprocess.run([sys.executable, "-m", "snakemake", *arguments], cwd=folder, capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, (done.stdout + done.stderr)[-4000:]
+    return done.stdout + done.stderr
+
+
+@pytest.fixture
+def linked(repository: Path, tmp_path: Path) -> Path:
+    """The checkout under a path with spaces, which nothing may write to."""
+    link = tmp_path / "a checkout of ours"
+    link.symlink_to(repository)
+    return link
+
+
+@pytest.fixture
+def own(repository: Path, tmp_path: Path) -> Path:
+    """A working directory with a configuration and a study of its own: the toy."""
+    folder = tmp_path / "another workflow"
+    write_toy_conf(repository, folder)
+    shutil.copytree(repository / "tests/toy_study", folder / "tests/toy_study")
+    return folder
+
+
+def test_another_workflow_takes_it_as_a_module(linked: Path, own: Path) -> None:
+    (own / "Snakefile").write_text(IMPORTING.format(snakefile=str(linked / "Snakefile"), scores=SCORES))
+    output = snakemake(own, "--cores", "2")
+    assert "rule schedlab_evaluate" in output and (own / "policies.txt").read_text() == "3"
+    assert "Nothing to be done" in snakemake(own, "--cores", "2", "--dry-run")
+
+
+def test_the_snakefile_and_the_working_directory_may_be_named(linked: Path, own: Path, tmp_path: Path) -> None:
+    here = tmp_path / "some where"
+    here.mkdir()
+    target = "results/smoke/toy/near/inputs/targets.json"
+    snakemake(here, "-s", str(linked / "Snakefile"), "-d", str(own), "--cores", "2", target, "--config", "scale=smoke")
+    assert (own / target).is_file() and not list(here.iterdir())
