@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import shutil
+from collections.abc import Collection
 from pathlib import Path
 
 SHIPPED = Path(__file__).resolve().parent.parent / "conf"
@@ -78,7 +79,7 @@ def write_conf(folder: Path) -> Path:
     for name in ("config.yaml", "study/adaptation.yaml", "figure/theme.yaml"):
         (conf / name).parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(SHIPPED / name, conf / name)
-    write_scales(conf, "adaptation", "small", "paper")
+    write_scales(conf, ["adaptation"], "small", "paper")
     for group in ("model", "data", "gpu", "learner/adaptation"):
         shutil.copytree(SHIPPED / group, conf / group)
     for name, adapt_at in (("tiny", 30.0), ("tiny_late", 40.0)):
@@ -99,7 +100,7 @@ def write_hetero_conf(folder: Path) -> Path:
         shutil.copy(SHIPPED / name, conf / name)
     for group in ("platform", "workload"):
         shutil.copytree(SHIPPED / group, conf / group)
-    write_scales(conf, "hetero", "smoke", "small")
+    write_scales(conf, ["hetero"], "smoke", "small")
     return conf
 
 
@@ -118,16 +119,17 @@ def write_batch_conf(folder: Path) -> Path:
     lublin = conf / "scenario/batch/lublin.yaml"
     head, _, _ = lublin.read_text().partition("policies:\n")
     lublin.write_text(f"{head}policies: [{', '.join(BATCH_POLICIES)}]\n")
-    write_scales(conf, "batch", "smoke", "small")
+    write_scales(conf, ["batch"], "smoke", "small")
     return conf
 
 
-def write_scales(conf: Path, study: str, *names: str) -> None:
-    """Write shipped scales with the section of one study alone, its lines as they are."""
+def write_scales(conf: Path, studies: Collection[str], *names: str) -> None:
+    """Write shipped scales with the sections of some studies alone, their lines as they are."""
     for name in names:
-        head, _, studies = (SHIPPED / f"scale/{name}.yaml").read_text().partition("studies:\n")
-        sections = re.split(r"^(?=  \w)", studies, flags=re.M)
-        _write(conf / f"scale/{name}.yaml", f"{head}studies:\n" + "".join(text for text in sections if text.startswith(f"  {study}:")))
+        head, _, all_sections = (SHIPPED / f"scale/{name}.yaml").read_text().partition("studies:\n")
+        sections = re.split(r"^(?=  \w)", all_sections, flags=re.M)
+        own = "".join(text for text in sections if text.partition(":")[0].strip() in studies)
+        _write(conf / f"scale/{name}.yaml", head + (f"studies:\n{own}" if own else ""))
 
 
 def _write(file: Path, text: str) -> None:

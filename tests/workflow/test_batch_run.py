@@ -24,7 +24,7 @@ def checkout(repository, tmp_path) -> Checkout:
         shutil.copy(shipped / name, conf / name)
     for group in ("scenario", "policy", "learner"):
         shutil.copytree(shipped / group / "batch", conf / group / "batch")
-    write_scales(conf, "batch", "smoke", "small")
+    write_scales(conf, ["batch"], "smoke", "small")
     for name in ("scenario/batch/lublin_easy", "policy/batch/chosen-rule-lublin", "policy/batch/evolution-lublin"):
         made.edit(f"conf/{name}.yaml", "scales: [small,", "scales: [smoke, small,")
     shutil.rmtree(made.folder / "src")

@@ -29,7 +29,7 @@ def checkout(repository, tmp_path) -> Checkout:
         shutil.copy(shipped / name, conf / name)
     for group in ("training_job", "prices"):
         shutil.copytree(shipped / group, conf / group)
-    write_scales(conf, "cloud", "small")
+    write_scales(conf, ["cloud"], "small")
     made.edit("conf/scale/small.yaml", "    seeds: [0, 1, 2]", "    seeds: [0, 1]")
     made.edit("conf/scale/small.yaml", "    episodes: 4800", "    episodes: 128")
     return made

@@ -38,7 +38,7 @@ def checkout(repository, tmp_path) -> Checkout:
         shutil.copy(shipped / name, conf / name)
     for group in ("scenario/ramp", "policy/ramp", "learner/ramp", "graph", "gpu"):
         shutil.copytree(shipped / group, conf / group)
-    write_scales(conf, "ramp", "smoke", "small", "full", "paper")
+    write_scales(conf, ["ramp"], "smoke", "small", "full", "paper")
     for name, scenarios in FIGURES.items():
         file = conf / f"figure/ramp/{name}.yaml"
         text = re.sub(r"^scenarios: \[[^]]*\]", f"scenarios: {scenarios}", file.read_text(), flags=re.M)

@@ -1,0 +1,143 @@
+"""The pages that say how something is added: the files they print, saved under the names they give, and the commands, run as they stand."""
+
+from __future__ import annotations
+
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pandas as pd
+
+from schedlab.platforms.hierarchy import read_hierarchy
+from schedlab.studies.adaptation.architecture import architecture
+from schedlab.studies.adaptation.commands_conf import load_scenario
+from schedlab.studies.adaptation.course import adaptation_course, adaptation_start, all_runs
+from schedlab.studies.adaptation.timing import Timing
+from schedlab.studies.adaptation.tree import Evaluation, build_tree
+from small_conf import write_scales
+
+BLOCK = re.compile(r"(?:`(?P<saved>[^`\n]+)`:\n\n)?```(?P<language>\w+)\n(?P<text>.*?)```", flags=re.S)
+NAMED = re.compile(r"# (\S+\.\w+)\n")
+# What a checkout keeps of conf/: to compose and check all of it would take most of a test's time.
+KEPT = {
+    "adaptation": (
+        "study/adaptation.yaml",
+        "scenario/adaptation/_base.yaml",
+        "scenario/adaptation/early.yaml",
+        "policy/adaptation/best-constant.yaml",
+        "model/*",
+        "data/*",
+        "gpu/*",
+        "learner/adaptation/*",
+    ),
+    "hetero": ("study/hetero.yaml", "scenario/hetero/_base.yaml", "platform/*", "workload/*"),
+    "batch": ("study/batch.yaml", "scenario/batch/_base.yaml"),
+}
+
+
+class Page:
+    """A page's files by name, and its command lines in order."""
+
+    def __init__(self, path: Path) -> None:
+        self.files: dict[str, str] = {}
+        self.commands: list[list[str]] = []
+        for block in BLOCK.finditer(path.read_text()):
+            first = NAMED.match(block["text"])
+            if block["language"] == "console":
+                self.commands += [shlex.split(line, comments=True) for line in block["text"].splitlines()]
+            elif name := first[1] if first else block["saved"]:
+                assert name not in self.files, name
+                self.files[name] = block["text"]
+        assert self.files and self.commands, path
+
+    def follow(self, checkout: Path) -> str:
+        """Save the files and run the commands in a checkout; returns what they printed."""
+        for name, text in self.files.items():
+            assert not (checkout / name).exists(), name
+            (checkout / name).parent.mkdir(parents=True, exist_ok=True)
+            (checkout / name).write_text(text)
+        printed = ""
+        for program, *arguments in self.commands:
+            module = {"schedlab": "schedlab.cli.main", "snakemake": "snakemake"}[program]
+            command = [sys.executable, "-m", module, *arguments]
+            done = subprocess.run(command, cwd=checkout, capture_output=True, text=True, timeout=300)
+            printed += done.stdout + done.stderr
+            assert done.returncode == 0, (program, arguments, printed[-4000:])
+        return printed
+
+
+def checkout_with(repository: Path, folder: Path, *studies: str) -> Path:
+    """A copy of the repository with few shipped studies, of which it keeps what the pages build on, and without their figures."""
+    for name in ("workflow", "profiles", "resources"):
+        shutil.copytree(repository / name, folder / name)
+    (folder / "src").symlink_to(repository / "src")
+    shutil.copy(repository / "Snakefile", folder)
+    for pattern in ("config.yaml", "figure/theme.yaml", *(pattern for study in studies for pattern in KEPT[study])):
+        for file in sorted((repository / "conf").glob(pattern)):
+            target = folder / "conf" / file.relative_to(repository / "conf")
+            target.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy(file, target)
+    for base in (folder / "conf").glob("scenario/adaptation/_base.yaml"):
+        base.write_text(re.sub(r"(?<=^policies:\n)(  - .*\n)+", "  - best-constant\n", base.read_text(), flags=re.M))
+    for policy in (folder / "conf").glob("policy/adaptation/best-constant.yaml"):
+        policy.write_text(re.sub(r"(?<=scenarios: )\[[^]]*\]", "[early]", policy.read_text()))
+    write_scales(folder / "conf", studies, "smoke", "small")
+    return folder
+
+
+def test_add_a_study(repository: Path, tmp_path: Path) -> None:
+    checkout = checkout_with(repository, tmp_path)
+    printed = Page(repository / "docs/add_a_study.md").follow(checkout)
+    assert "ordering/unlike: 2 rules, 1 policies" in printed
+    summary = pd.read_parquet(checkout / "results/smoke/ordering/summary.parquet")
+    test = summary[summary["split"] == "test"].set_index("policy")["value"]
+    assert test["smith"] < test["heaviest"] and test["searched"] < 1.05 * test["smith"]
+    assert (checkout / "plots/smoke/ordering/compared.png").stat().st_size > 5000
+
+
+def test_add_a_scenario(repository: Path, tmp_path: Path) -> None:
+    checkout = checkout_with(repository, tmp_path, "adaptation")
+    printed = Page(repository / "docs/add_a_scenario.md").follow(checkout)
+    assert "adaptation/noon: 6 rules" in printed
+    scores = pd.read_parquet(checkout / "results/smoke/adaptation/noon/evaluation/rules.parquet")
+    assert {"never", "exhaustive"} <= set(scores["policy"]) and set(scores["scenario"]) == {"noon"}
+
+
+def test_the_timing_of_the_added_scenario_gives_growth_a_price_at_small_cost(repository: Path, tmp_path: Path, monkeypatch) -> None:
+    """Epochs through the tree; one takes about 15 ms of CPU."""
+    checkout = checkout_with(repository, tmp_path, "adaptation")
+    name = "conf/scenario/adaptation/noon.yaml"
+    (checkout / name).write_text(Page(repository / "docs/add_a_scenario.md").files[name])
+    monkeypatch.chdir(checkout)
+    scenario = load_scenario("conf", "small", "noon")
+    start, timing = architecture(scenario.model), Timing(scenario.timing, 1200, 597)
+    course = adaptation_course(scenario, start, timing)
+    position = adaptation_start(scenario, start, timing)
+    tree = build_tree(all_runs(course, position), (), Evaluation(2), ())
+    assert tree.size * scenario.replicates < 800
+    base, grown = (timing.epoch_seconds(network).total for network in (start, start.deepened(0)))
+    assert grown > 1.5 * base
+
+
+def test_add_a_policy(repository: Path, tmp_path: Path) -> None:
+    checkout = checkout_with(repository, tmp_path, "adaptation")
+    printed = Page(repository / "docs/add_a_policy.md").follow(checkout)
+    assert "adaptation/trial: 3 rules, 2 policies" in printed
+    made = checkout / "results/smoke/adaptation/trial/evaluation"
+    scores = pd.concat([pd.read_parquet(made / f"{name}.parquet") for name in ("rules", "learned")])
+    assert set(scores["policy"]) == {"never", "always-0", "once-1", "reinforce-trial", "best-action"}
+    regret = scores[scores["metric"] == "regret"].groupby("policy")["value"].mean()
+    assert regret["once-1"] != regret["never"] and regret["best-action"] <= min(regret["never"], regret["always-0"])
+
+
+def test_add_a_platform_or_trace(repository: Path, tmp_path: Path) -> None:
+    checkout = checkout_with(repository, tmp_path, "hetero", "batch")
+    printed = Page(repository / "docs/add_a_platform_or_trace.md").follow(checkout)
+    assert "hetero/ours: 3 rules" in printed and "batch/ours: 13 rules" in printed
+    hetero, batch = (pd.read_parquet(checkout / f"results/smoke/{study}/ours/evaluation/rules.parquet") for study in ("hetero", "batch"))
+    assert set(hetero["policy"]) == {"fcfs", "easy", "conservative"}
+    assert len(set(hetero[hetero["split"] == "test"]["unit"])) == 3 and {"f1", "sjf"} <= set(batch["policy"])
+    assert read_hierarchy(checkout / "resources.json").totals()["cores"] == 72  # 4 nodes of 8, 2 nodes of 20
