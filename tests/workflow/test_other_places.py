@@ -2,38 +2,22 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 import subprocess
 import sys
+import textwrap
 from pathlib import Path
 
 import pytest
 from checkouts import write_toy_conf
 
 SCORES = "results/smoke/toy/near/evaluation/rules.parquet"
-IMPORTING = """
-module schedlab:
-    snakefile:
-        {snakefile!r}
-    config:
-        {{"scale": "smoke"}}
-
-
-use rule * from schedlab as schedlab_*
-
-
-onstart:
-    schedlab.begin_run()
-
-
-onsuccess:
-    schedlab.end_run()
-
-
+COUNTING = f"""
 rule count_policies:
     default_target: True
     input:
-        {scores!r},
+        {SCORES!r},
     output:
         "policies.txt",
     run:
@@ -67,8 +51,12 @@ def own(repository: Path, tmp_path: Path) -> Path:
     return folder
 
 
-def test_another_workflow_takes_it_as_a_module(linked: Path, own: Path) -> None:
-    (own / "Snakefile").write_text(IMPORTING.format(snakefile=str(linked / "Snakefile"), scores=SCORES))
+def test_another_workflow_takes_it_as_a_module_as_the_page_says(repository: Path, linked: Path, own: Path) -> None:
+    page = (repository / "docs/architecture.md").read_text()
+    importing = textwrap.dedent(re.search(r"```snakemake\n(.*?)\n *```", page, flags=re.S)[1])
+    assert "PATH/Snakefile" in importing and '"scale": "small"' in importing
+    importing = importing.replace("PATH/Snakefile", str(linked / "Snakefile")).replace('"scale": "small"', '"scale": "smoke"')
+    (own / "Snakefile").write_text(importing + COUNTING)
     output = snakemake(own, "--cores", "2")
     assert "rule schedlab_evaluate" in output and (own / "policies.txt").read_text() == "3"
     assert "Nothing to be done" in snakemake(own, "--cores", "2", "--dry-run")
