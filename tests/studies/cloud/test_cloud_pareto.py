@@ -13,7 +13,7 @@ from test_cloud_oracle import TINY
 from schedlab.studies.cloud.env import CloudReplayEnv
 from schedlab.studies.cloud.example import example_replay
 from schedlab.studies.cloud.oracle import objective_of_staying
-from schedlab.studies.cloud.pareto import front, measures, non_dominated, staying_points
+from schedlab.studies.cloud.pareto import attainment_surface, front, measures, non_dominated, staying_points
 
 
 @pytest.mark.parametrize(("restart", "slots"), [(1.0, []), (30.0, []), (1.0, [3, 2])])
@@ -53,3 +53,13 @@ def test_measures_by_hand():
     assert one["additive_epsilon"] == pytest.approx(1.0) and one["igd_plus"] == pytest.approx(0.5)
     assert one["utility"] == pytest.approx(np.mean([1 - w - min(w, 1 - w) for w in np.linspace(0, 1, 101)]))
     assert measures(np.array([[5.0, 50.0]]), line)["hypervolume"] == 0.0
+
+
+def test_attainment_by_hand():
+    """Of two seeds, one or both attain what lies beyond a surface; a single set's surface is its own non-dominated points."""
+    seeds = [np.array([[1.0, 5.0], [3.0, 3.0], [4.0, 4.0]]), np.array([[2.0, 6.0], [4.0, 2.0]])]
+    assert attainment_surface(seeds, 0.5).tolist() == [[1.0, 5.0], [3.0, 3.0], [4.0, 2.0]]
+    assert attainment_surface(seeds, 1.0).tolist() == [[2.0, 6.0], [4.0, 3.0]]
+    assert attainment_surface(seeds[:1], 0.5).tolist() == [[1.0, 5.0], [3.0, 3.0]] == attainment_surface(seeds[:1], 1.0).tolist()
+    odd = [*seeds, np.array([[9.0, 9.0]])]
+    assert attainment_surface(odd, 0.5).tolist() == [[2.0, 6.0], [4.0, 3.0]] and attainment_surface(odd, 1.0).tolist() == [[9.0, 9.0]]

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -10,10 +12,14 @@ from schedlab.config.contract import Drawing, FigureSpec, StudyTables
 from schedlab.figures import helpers, theme
 from schedlab.figures.theme import INK, MUTED
 from schedlab.studies.cloud.figure_settings import ShownSettings
-from schedlab.studies.cloud.figures_common import learned_name, nothing, preference_colour, preference_scores
-from schedlab.studies.cloud.pareto import measures
+from schedlab.studies.cloud.figures_common import PREFERENCES, learned_name, nothing, preference_colour, preference_scores
+from schedlab.studies.cloud.pareto import attainment_surface, measures
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 RULES = {"static_start": "s", "static_max": "^", "static_min": "v", "threshold": "X"}
+ATTAINED = ((0.5, "-", "attained by half of the seeds"), (1.0, ":", "attained by all seeds"))
 RULE_RANGE = 3.0  # a rule farther than this many ranges of the front is left out, and named in the caption
 
 
@@ -37,27 +43,48 @@ def draw_pareto(tables: StudyTables, spec: FigureSpec) -> Drawing:
                 far.append(rule)
             else:
                 axes.plot(*point, marker, color=theme.RULE_GREYS[1], markersize=5, label=rule, zorder=3)
-        learned, best = [], []
+        learned = points_by_seed(tables, scenario, learned_name(settings.learned, scenario), settings.preferences)
+        best = points_by_seed(tables, scenario, "oracle_dynamic", settings.preferences)[0]
+        for share, style, label in ATTAINED:
+            _draw_attained(axes, attainment_surface(learned, share), linestyle=style, label=label)
         for number, preference in enumerate(settings.preferences):
-            point = _point(tables, scenario, learned_name(settings.learned, scenario), preference)
             ring = {"markeredgecolor": preference_colour(preference), "markeredgewidth": 1.6, "markersize": 12 - 3 * number}
-            axes.plot(*point, "o", color="none", label=f"learned, {preference}", zorder=4, **ring)  # rings, as many policies agree
-            learned.append(point)
-            best.append(_point(tables, scenario, "oracle_dynamic", preference))
-            axes.plot(*best[-1], "+", color=INK, markersize=6, markeredgewidth=0.8, label="best plan of a preference", zorder=5)
+            points = np.array([of_seed[number] for of_seed in learned])  # rings, as many policies and seeds agree
+            axes.plot(*points.T, "o", color="none", label=f"learned, {preference}", zorder=4, **ring)
+            axes.plot(*best[number], "+", color=INK, markersize=6, markeredgewidth=0.8, label="best plan of a preference", zorder=5)
         axes.set_title(scenario)
         axes.margins(0.08)
-        of_learned, of_best = measures(np.array(learned), front), measures(np.array(best), front)
-        told.append(
-            f"{scenario} {of_learned['hypervolume']:.2f} ({of_best['hypervolume']:.2f}), {of_learned['igd_plus']:.3f}, "
-            f"{of_learned['additive_epsilon']:.2f}, {of_learned['utility']:.3f}" + (f"; out of view: {', '.join(far)}" if far else "")
-        )
+        far_text = f"; out of view: {', '.join(far)}" if far else ""
+        told.append(f"{scenario} {_told_measures([measures(points, front) for points in learned], measures(best, front))}{far_text}")
     for line in lines:
         line[0].set_ylabel("cost ($)")
     helpers.shared_xlabel(lines[-1], "training time (s)")
     helpers.legend_outside(figure, columns=4)
-    names = "hypervolume as a share of the front's (of the best plans for the same preferences), IGD+, additive epsilon, loss of utility"
-    return Drawing(figure, f"{spec.caption} Learned policies, {names}: {'; '.join(told)}.")
+    names = "hypervolume as a share of the front's (seeds from, to; of the best plans for the same preferences)"
+    more = "IGD+, additive epsilon, loss of utility, means of seeds"
+    return Drawing(figure, f"{spec.caption} Learned policies, {names}, {more}: {'; '.join(told)}.")
+
+
+def points_by_seed(tables: StudyTables, scenario: str, policy: str, preferences: Sequence[str]) -> list[np.ndarray]:
+    """Return time and cost of a policy for each preference, (preferences, 2), a seed an entry."""
+    scores = [preference_scores(tables, scenario, policy, metric)[list(preferences)].to_numpy() for metric in ("time", "cost")]
+    return list(np.stack(scores, axis=-1))
+
+
+def _draw_attained(axes: Axes, corners: np.ndarray, **style: Any) -> None:
+    """A stair through the corners of a surface, in the colour of learned policies."""
+    axes.step(corners[:, 0], corners[:, 1], where="post", color=theme.colour(len(PREFERENCES)), linewidth=0.9, **style)
+
+
+def _told_measures(seeds: Sequence[Mapping[str, float]], best: Mapping[str, float]) -> str:
+    """The measures of a policy's seeds beside the hypervolume of the best plans, as the caption has them."""
+    volumes = [found["hypervolume"] for found in seeds]
+    means = {name: float(np.mean([found[name] for found in seeds])) for name in best}
+    spread = f"{min(volumes):.2f} to {max(volumes):.2f}; " if len(seeds) > 1 else ""
+    return (
+        f"{means['hypervolume']:.2f} ({spread}{best['hypervolume']:.2f}), {means['igd_plus']:.3f}, {means['additive_epsilon']:.2f}, "
+        f"{means['utility']:.3f}"
+    )
 
 
 def _point(tables: StudyTables, scenario: str, policy: str, preference: str) -> np.ndarray:

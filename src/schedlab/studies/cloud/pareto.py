@@ -8,7 +8,7 @@ Sources: Ehrgott and Gandibleux 2007 (bound sets); specification of the study cl
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import moocore
 import numpy as np
@@ -131,6 +131,16 @@ def measures(points: np.ndarray, of: np.ndarray) -> dict[str, float]:
         "additive_epsilon": float(moocore.epsilon_additive(found, ref=best)),
         "utility": float(np.mean((found @ weights).min(axis=0) - (best @ weights).min(axis=0))),
     }
+
+
+def attainment_surface(sets: Sequence[np.ndarray], share: float) -> np.ndarray:
+    """Return the corners (k, 2), by rising time, of what at least a share of the sets of points (n, 2) attains: 0.5 the median, 1 all.
+
+    That is the empirical attainment function (Grunert da Fonseca, Fonseca and Hall 2001): a set attains whatever one of its points beats.
+    """
+    numbers = np.repeat(np.arange(len(sets)), [len(points) for points in sets])
+    found = moocore.eaf(np.concatenate(sets), sets=numbers, percentiles=[100.0 * share])
+    return non_dominated(found[:, :2])
 
 
 def front_report(replay: Replay) -> Mapping[str, list[list[float]]]:
