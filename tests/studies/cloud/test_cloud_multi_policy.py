@@ -14,13 +14,14 @@ from schedlab.config.contract import LearnPaths, Phase, PolicySpec
 from schedlab.config.errors import UserError
 from schedlab.learning.checkpoints import read_checkpoint
 from schedlab.studies.cloud import learner_multi_policy
-from schedlab.studies.cloud.actor_critic import ActorCritic, Memory, action_values, build_network, uncertainty
+from schedlab.studies.cloud.actor_critic import ActorCritic, Memory, action_values, build_network, probabilities, uncertainty
 from schedlab.studies.cloud.learner_multi_policy import MultiPolicyLearner, chosen_preference
 from schedlab.studies.cloud.learner_settings import MultiPolicySettings
 from schedlab.studies.cloud.problem import preference_of
 from schedlab.studies.cloud.sla import ITEMS
 
 LITTLE = {"hidden": 16, "episodes_per_round": 4, "gradient_steps": 4, "batch": 16, "buffer": 200, "save_every": 2, "reset_interval": 4}
+LITTLE |= {"settle": 0}  # so few steps
 
 
 def learn(folder, problems, episodes, seed=0, **params):
@@ -44,21 +45,67 @@ def test_every_actor_changes_and_acts_within_the_mask(tmp_path):
         assert scores["out_of_memory"] == 0 and 0.0 < scores["uncertainty"] < 0.5
 
 
+def filled(settings: MultiPolicySettings) -> tuple[ActorCritic, np.random.Generator]:
+    """An agent that remembers an action of four which pays 1."""
+    agent, rng = ActorCritic((3, 4), settings, 0, "cost"), np.random.default_rng(0)
+    actions, seen, masks = rng.integers(4, size=200), np.ones((200, 3), np.float32), np.ones((200, 4), bool)
+    rewards, done = (actions == 2).astype(np.float32), np.ones(200, np.float32)
+    agent.memory.add(seen=seen, masks=masks, actions=actions, rewards=rewards, seen_next=seen, masks_next=masks, done=done)
+    return agent, rng
+
+
 @pytest.mark.parametrize("value", ["expected", "mixed"])
 def test_an_agent_learns_which_action_pays(value):
     settings = MultiPolicySettings(**LITTLE | {"policy_value": value, "lr_actor": 0.01, "lr_critic": 0.01, "batch": 64})
-    agent, rng = ActorCritic((3, 4), settings, 0, "cost"), np.random.default_rng(0)
-    actions = rng.integers(4, size=200)
-    seen, masks = np.ones((200, 3), np.float32), np.ones((200, 4), bool)
-    rewards, done = (actions == 2).astype(np.float32), np.ones(200, np.float32)
-    agent.memory.add(seen=seen, masks=masks, actions=actions, rewards=rewards, seen_next=seen, masks_next=masks, done=done)
+    agent, rng = filled(settings)
     for step in range(200):
         agent.learn(rng, step)
+    seen, masks = np.ones((1, 3), np.float32), np.ones((1, 4), bool)
     settings = settings.model_copy(update={"exploration_noise": 0.0})
     agent.settings = settings
-    assert agent.act(seen[:1], masks[:1], rng).tolist() == [2]
+    assert agent.act(seen, masks, rng).tolist() == [2]
     masks[0, 2] = False
-    assert agent.act(seen[:1], masks[:1], rng).tolist() != [2]
+    assert agent.act(seen, masks, rng).tolist() != [2]
+
+
+def test_an_actor_waits_for_a_new_critic():
+    agent, rng = filled(MultiPolicySettings(**LITTLE | {"settle": 3, "reset_probability": 1.0}))
+
+    def moved() -> bool:
+        before = agent.actor[0].weight.detach().numpy().copy()
+        agent.learn(rng, 0)
+        return not np.array_equal(agent.actor[0].weight.detach().numpy(), before)
+
+    assert [moved() for _ in range(5)] == [False, False, False, True, True]
+    assert agent.maybe_reset(0.0, rng)
+    assert [moved() for _ in range(4)] == [False, False, False, True]
+
+
+@pytest.mark.parametrize(("weight", "certain"), [(1.0, False), (0.0, True)])
+def test_entropy_keeps_an_actor_from_certainty(weight, certain):
+    agent, rng = filled(MultiPolicySettings(**LITTLE | {"entropy": weight, "lr_actor": 0.01, "lr_critic": 0.01}))
+    for step in range(200):
+        agent.learn(rng, step)
+    with torch.no_grad():
+        likely = probabilities(agent.actor.eval(), torch.ones((1, 3)), torch.ones((1, 4), dtype=torch.bool)).max()
+    assert (likely > 0.9) == certain
+
+
+def test_an_actor_comes_to_rest_at_the_end_of_a_phase():
+    agent, rng = filled(MultiPolicySettings(**LITTLE))
+    before = agent.actor[0].weight.detach().numpy().copy()
+    agent.learn(rng, 0, left=0.0)
+    assert np.array_equal(agent.actor[0].weight.detach().numpy(), before)
+
+
+def test_one_policy_for_all_learns_the_balanced_one_alone(tmp_path):
+    here = problem()
+    checkpoint = learn(tmp_path, {"example": here}, 4, choice="balanced")
+    assert read_checkpoint(checkpoint).meta["preferences"] == ["balanced"]
+    policy, courses = MultiPolicyLearner().load(checkpoint, here), set()
+    for unit in here.units("test"):
+        courses.add(tuple(here.rollout(policy, unit).details["allocation_history"]["action"]))
+    assert len(courses) == 1 and len(here.units("test")) == 4
 
 
 def test_values_of_all_actions_are_those_of_one_action_vectors():

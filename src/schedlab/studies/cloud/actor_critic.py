@@ -15,11 +15,13 @@ from torch import nn
 
 from schedlab.learning.adam import Adam
 from schedlab.learning.checkpoints import load_module, module_arrays
+from schedlab.learning.reinforce import entropy
 from schedlab.learning.seeding import torch_stream
 from schedlab.studies.cloud.learner_settings import MultiPolicySettings
 
 DROPOUT = 0.1
 PASSES = 20  # of Monte-Carlo dropout
+LEAST = 1e-12  # probability whose logarithm is taken for those of invalid actions, which are 0
 NETWORKS = ("actor", "critic", "actor_target", "critic_target")
 
 
@@ -128,31 +130,50 @@ class ActorCritic:
         noisy = chances + rng.normal(0.0, self.settings.exploration_noise, chances.shape)
         return np.where(masks, noisy, -np.inf).argmax(axis=1)
 
-    def learn(self, rng: np.random.Generator, stream: int) -> tuple[float, float]:
-        """Take a gradient step of the critic and of the actor, and move the targets; returns both losses."""
-        settings, batch = self.settings, self.memory.draw(self.settings.batch, rng)
+    def learn(self, rng: np.random.Generator, stream: int, left: float = 1.0) -> float:
+        """Take a gradient step of the critic and, where it has learned long enough, of the actor, and move the targets.
+
+        Returns the critic's loss. left: share of the actor's learning rate and of the weight of its entropy that is left.
+        """
+        batch = self.memory.draw(self.settings.batch, rng)
+        self.of_actor.learning_rate = self.settings.lr_actor * left
         with torch_stream(self.seed, "dropout", self.preference, stream):
-            self.actor.train()
-            self.critic.train()
-            with torch.no_grad():
-                onward = self._value(self.critic_target, self.actor_target, batch["seen_next"], batch["masks_next"])
-                goal = batch["rewards"] + (1.0 - batch["done"]) * settings.gamma * onward
-            taken = torch.nn.functional.one_hot(batch["actions"], self.sizes[1]).float()
-            said = self.critic(torch.cat([batch["seen"], taken], dim=1))[:, 0]
-            of_critic = torch.mean((said - goal) ** 2)
-            _descend(self.of_critic, of_critic)
-            self.critic.train(False)  # dropout is drawn for what learns alone; it is most of the cost where all actions are valued
-            of_actor = -self._value(self.critic, self.actor, batch["seen"], batch["masks"]).mean()
-            _descend(self.of_actor, of_actor)
+            loss = self._learn_critic(batch)
+            if int(self.of_critic.updates[0]) > self.settings.settle:  # counted from the critic's last reset on
+                self._learn_actor(batch, left)
         for target, source in ((self.actor_target, self.actor), (self.critic_target, self.critic)):
             with torch.no_grad():
                 for old, new in zip(target.parameters(), source.parameters(), strict=True):
-                    old.lerp_(new, settings.tau)
-        return float(of_critic.detach()), float(of_actor.detach())
+                    old.lerp_(new, self.settings.tau)
+        return loss
 
-    def _value(self, critic: nn.Sequential, actor: nn.Sequential, seen: torch.Tensor, masks: torch.Tensor) -> torch.Tensor:
-        """What a critic says of an actor's choice, (N,)."""
-        chances = probabilities(actor, seen, masks)
+    def _learn_critic(self, batch: Mapping[str, torch.Tensor]) -> float:
+        """Move the critic towards reward and what the targets say of the next state; returns its loss."""
+        self.actor.train()
+        self.critic.train()
+        with torch.no_grad():
+            following = probabilities(self.actor_target, batch["seen_next"], batch["masks_next"])
+            onward = self._value(self.critic_target, following, batch["seen_next"])
+            goal = batch["rewards"] + (1.0 - batch["done"]) * self.settings.gamma * onward
+        taken = torch.nn.functional.one_hot(batch["actions"], self.sizes[1]).float()
+        said = self.critic(torch.cat([batch["seen"], taken], dim=1))[:, 0]
+        loss = torch.mean((said - goal) ** 2)
+        _descend(self.of_critic, loss)
+        return float(loss.detach())
+
+    def _learn_actor(self, batch: Mapping[str, torch.Tensor], left: float) -> None:
+        """Move the actor towards actions that the critic values, and, as long as it explores, away from certainty."""
+        self.critic.train(False)  # dropout is drawn for what learns alone; it is most of the cost where all actions are valued
+        self.critic.requires_grad_(False)
+        chances = probabilities(self.actor, batch["seen"], batch["masks"])
+        loss = -self._value(self.critic, chances, batch["seen"]).mean()
+        if self.settings.entropy:
+            loss = loss - self.settings.entropy * left * entropy(torch.log(chances.clamp(min=LEAST))).mean()
+        _descend(self.of_actor, loss)
+        self.critic.requires_grad_(True)
+
+    def _value(self, critic: nn.Sequential, chances: torch.Tensor, seen: torch.Tensor) -> torch.Tensor:
+        """What a critic says of an actor's choice, whose probabilities are `chances`, (N,)."""
         if self.settings.policy_value == "mixed":
             return critic(torch.cat([seen, chances], dim=1))[:, 0]
         return (chances * action_values(critic, seen, self.sizes[1])).sum(dim=1)

@@ -36,7 +36,7 @@ def draw_ablations(tables: StudyTables, spec: FigureSpec) -> Drawing:
     for label, scenario in shown.items():
         scores = {metric: seed_means(tables, scenario, settings.variants[label], metric, settings.preferences) for metric in COLUMNS}
         cells.append([label, *(_range_text(metric, values) for metric, values in scores.items())])
-        told.append(f"{label} {scores['regret'].mean():.3f}")
+        told.append(f"{label} {helpers.number_text(scores['regret'].mean(), '{:.3f}')}")
     figure, axes = theme.new_figure(height_mm=14 + 8 * (len(cells) + 1))
     helpers.text_table(axes, cells, ["", *COLUMNS.values()], row_height=1.6)
     missing = [label for label in settings.variants if label not in shown]
@@ -60,7 +60,8 @@ def draw_weights(tables: StudyTables, spec: FigureSpec) -> Drawing:
                 axes.bar(x, heights.mean(), width * 0.92, color=theme.colour(place), label=label)
                 axes.plot([x, x], [heights.min(), heights.max()], color=INK, linewidth=0.8)
             if metric in ("regret", "severity"):
-                told.append(f"{metric} {label} {float(scores[list(settings.preferences)].to_numpy().mean()):.3f}")
+                mean = float(scores[list(settings.preferences)].to_numpy().mean())
+                told.append(f"{metric} {label} {helpers.number_text(mean, '{:.3f}')}")
         axes.set_title(title)
         axes.set_ylim(bottom=0)
         axes.set_xticks(range(len(settings.preferences)), list(settings.preferences))
@@ -95,7 +96,7 @@ def draw_beginnings(tables: StudyTables, spec: FigureSpec) -> Drawing:
     for line in lines:
         line[0].set_ylabel("objective")
     helpers.shared_xlabel(lines[-1], "episodes")
-    helpers.legend_outside(figure, columns=3)
+    helpers.legend_outside(figure, columns=5)
     randoms = {preference: oracle[preference]["random"] for preference in settings.preferences}
     told = [f"{label} {_steps_text(speed(rows, curves[cold], randoms))}" for label, rows in curves.items()]
     return Drawing(figure, f"{spec.caption} Episodes to 95 % of the {cold} start's final gain over random actions: {'; '.join(told)}.")

@@ -37,7 +37,7 @@ def chosen_preference(state: Mapping[str, float], preference: str, choice: str) 
     """Return the preference whose agent acts in a state (components by name; what a space lacks counts as met).
 
     `violations`: balanced where more than two items are violated; `sla_first`: what is violated or nearly so, time before cost before use;
-    `balanced`: always balanced, as if there were one policy.
+    `balanced`: always balanced; there is one policy for all.
     """
     if choice == "balanced":
         return choice
@@ -64,14 +64,15 @@ class MultiPolicy:
     def reset(self, unit: Unit) -> None:
         """Take the unit's preference. Raises UserError where none was learned."""
         self.preference = preference_of(unit)
-        if self.preference not in self.actors:
+        if self.preference not in self.actors and self.choice != "balanced":
             known = ", ".join(self.actors)
             raise UserError(f"the policy knows no preference {self.preference}", where="learned policy", expected=f"one of {known}")
 
     def actor(self, observation: np.ndarray) -> torch.nn.Sequential:
         """Return the actor that is chosen in a state; where no such preference was learned, that of the user's."""
         state = dict(zip(self.names, observation.tolist(), strict=True))
-        return self.actors.get(chosen_preference(state, self.preference, self.choice), self.actors[self.preference])
+        chosen = chosen_preference(state, self.preference, self.choice)
+        return self.actors[chosen if chosen in self.actors else self.preference]
 
     @torch.no_grad()
     def act(self, observation: np.ndarray, mask: np.ndarray) -> int:
@@ -119,6 +120,8 @@ class _Run:
         self.settings = validate(MultiPolicySettings, spec.params)
         self.problems, self.spec, self.seed, self.progress = problems, spec, seed, paths.progress / "multi_policy.zip"
         self.sizes, wanted = trained_preferences(problems)
+        if self.settings.choice == "balanced" and "balanced" in wanted:
+            wanted = ["balanced"]
         self.severities = [n for n, name in enumerate(next(iter(problems.values())).component_names()) if name.endswith("_severity")]
         self.agents = {name: ActorCritic(tuple(self.sizes), self.settings, seed, name) for name in wanted}
         if paths.start is not None:
@@ -141,14 +144,14 @@ class _Run:
             while self.round < rounds:
                 scenario = phase.scenarios[self.round % len(phase.scenarios)]
                 for preference, agent in self.agents.items():
-                    self._round(number, scenario, preference, agent)
+                    self._round(number, scenario, preference, agent, 1.0 - self.round / rounds)
                 self.round += 1
                 if self.round % self.settings.save_every == 0:
                     self._save()
             self.phase, self.round = number + 1, 0
 
-    def _round(self, phase: int, scenario: str, preference: str, agent: ActorCritic) -> None:
-        """Episodes side by side with one agent, then its gradient steps."""
+    def _round(self, phase: int, scenario: str, preference: str, agent: ActorCritic, left: float) -> None:
+        """Episodes side by side with one agent, then its gradient steps; `left`: share of the phase that is left."""
         settings = self.settings
         rng = generator(derive_seed(self.seed, "phase", phase, "round", self.round, preference), "round")
         objective, violated = self._collect(scenario, preference, agent, rng)
@@ -157,11 +160,11 @@ class _Run:
         for step in range(first, first + settings.gradient_steps):
             if step and step % settings.reset_interval == 0:
                 agent.maybe_reset(violated, rng)
-            losses.append(agent.learn(rng, step))
+            losses.append(agent.learn(rng, step, left))
         if self.round % settings.record_every == 0:
             episode = (self.round + 1) * settings.episodes_per_round
             place = {"step": episode, "episode": episode, "update": self.round + 1, "phase": phase, "scenario": scenario}
-            found = {"objective": objective, "critic loss": float(np.mean([of_critic for of_critic, _ in losses]))}
+            found = {"objective": objective, "critic loss": float(np.mean(losses))}
             found |= {"critic resets": float(agent.resets), "violated": violated, "reset now": float(agent.resets > resets)}
             self.points += [{"metric": f"{name} {preference}", "value": value, **place} for name, value in found.items()]
 

@@ -38,16 +38,18 @@ class MultiPolicySettings(Settings):
 
     hidden: int = setting(64, doc="units of both hidden layers (published: 256)", ge=1, le=4096)
     gamma: float = setting(1.0, doc="discount of an interval's reward; 1: what the objective adds up (published: .99)", ge=0, le=1)
-    tau: float = setting(0.02, doc="share of the networks that the targets take over at a gradient step (published: .005)", gt=0, le=1)
-    lr_actor: float = setting(1e-3, doc="learning rate of the actor (published: 3e-4)", gt=0, le=1)
+    tau: float = setting(0.1, doc="share of the networks that the targets take over at a gradient step (published: .005)", gt=0, le=1)
+    lr_actor: float = setting(1e-3, doc="learning rate of the actor, falling to 0 over a phase (published: 3e-4)", gt=0, le=1)
     lr_critic: float = setting(3e-3, doc="learning rate of the critic (published: 3e-4)", gt=0, le=1)
     batch: int = setting(64, doc="decisions of a gradient step", ge=1, le=100_000)
     buffer: int = setting(20_000, doc="decisions that an agent remembers (published: 100000)", ge=1, le=1_000_000)
+    entropy: float = setting(0.03, doc="weight of an actor's entropy, falling to 0 over a phase (published: 0)", unit="1/nat", ge=0, le=100)
+    settle: int = setting(200, doc="gradient steps that a new critic learns before its actor follows it (published: 0)", ge=0, le=MOST)
     exploration_noise: float = setting(0.1, doc="standard deviation of the noise on probabilities when actions are chosen", ge=0, le=10)
     committed: float = setting(0.25, doc="share of the episodes side by side that explore, as of `reinforce`", ge=0, lt=1)
     episodes_per_round: int = setting(16, doc="episodes side by side before gradient steps", ge=1, le=100_000)
     gradient_steps: int = setting(10, doc="gradient steps after each round", ge=1, le=MOST)
-    reset_interval: int = setting(200, doc="gradient steps between two chances of a critic to be drawn anew", ge=1)
+    reset_interval: int = setting(1000, doc="gradient steps between two chances of a critic to be drawn anew (published: 200)", ge=1)
     reset_probability: float = setting(0.3, doc="of a reset, times 1 + 0.2 for each severely violated item; 0: never", ge=0, le=1)
     policy_value: Literal["expected", "mixed"] = setting(
         "expected", doc="value of an actor's choice: mean of the actions' values, or of the probabilities fed as an action (published)"

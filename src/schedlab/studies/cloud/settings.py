@@ -150,6 +150,7 @@ class CloudScale(Settings):
     random_episodes: int = setting(30, doc="episodes of random actions that the regret is normalised by", ge=1, le=MOST)
     seeds: Seeds = setting((0, 1, 2), doc="repetitions of rules and policies that draw", min_length=1)
     episodes: int = setting(4800, doc="episodes of each preference that a policy learns on", ge=1, le=LONGEST)
+    actor_critic_episodes: int = setting(1200, doc="episodes of each preference that an actor-critic learns on", ge=1, le=LONGEST)
     decisions: int = setting(64_000, doc="decisions that a stock policy learns on", ge=1, le=LONGEST)
 
 
