@@ -2,8 +2,10 @@
 actions, on scenarios as conf/ has them at a scale.
 
     PYTHONPATH=src python benchmarks/cloud_initialisation.py cifar10 squad movielens --seeds 0 1 --out table.csv
+    PYTHONPATH=src python benchmarks/cloud_initialisation.py cifar10 imagenet movielens squad --straight
 
-A row for each scenario, seed, beginning and preference; printed: means of the preferences, and how much less than the cold start's.
+A row for each scenario, seed, beginning and preference; printed: means of the preferences, and how much less than the cold start's. With
+--straight nothing is learned: printed is the regret of going straight to what a beginning points at and staying there.
 """
 
 from __future__ import annotations
@@ -18,13 +20,15 @@ import numpy as np
 from schedlab.config import experiment, freeze
 from schedlab.config.contract import LearnPaths, Phase, PolicySpec
 from schedlab.stages.studies import find_study
+from schedlab.studies.cloud.env import weights_of
 from schedlab.studies.cloud.initialisation import guides
 from schedlab.studies.cloud.learner_reinforce import ReinforceLearner
 from schedlab.studies.cloud.learning_speed import episodes_until
+from schedlab.studies.cloud.oracle import objective_of_staying
 from schedlab.studies.cloud.prepare import objectives_of, scenario_of
 from schedlab.studies.cloud.problem import CloudProblem
 
-MODES = ("cold", "historical", "baseline")
+MODES = ("cold", "similar", "historical", "baseline")
 COLUMNS = ("scenario", "seed", "beginning", "preference", "episodes", "probed_intervals")
 CURVE = "greedy objective "
 
@@ -78,15 +82,33 @@ def told(rows: list[tuple]) -> list[str]:
     return lines
 
 
+def straight_regrets(problem: CloudProblem, mode: str) -> dict[str, float]:
+    """Return for each preference the regret of going straight to what a beginning points at, and staying."""
+    found = {}
+    for preference, target in guides(problem, mode).targets.items():
+        oracle = problem.oracle[preference]
+        staying = objective_of_staying(problem.replay, weights_of(preference))[target]
+        found[preference] = float((staying - oracle["dynamic"]) / (oracle["random"] - oracle["dynamic"]))
+    return found
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("scenarios", nargs="+", help="files of conf/scenario/cloud")
     parser.add_argument("--scale", default="small")
     parser.add_argument("--seeds", nargs="+", type=int, default=[0])
     parser.add_argument("--episodes", type=int, default=4800, help="of each preference")
-    parser.add_argument("--out", type=Path, required=True)
+    wanted = parser.add_mutually_exclusive_group(required=True)
+    wanted.add_argument("--out", type=Path)
+    wanted.add_argument("--straight", action="store_true")
     given = parser.parse_args()
     loaded = experiment.load("conf", given.scale, find_study)
+    if given.straight:
+        for name in given.scenarios:
+            problem = problem_of(loaded, name)
+            for mode in MODES[1:]:
+                print(name, mode, *(f"{preference} {regret:z.3f}" for preference, regret in straight_regrets(problem, mode).items()))
+        return
     with given.out.open("w", newline="") as file:
         writer = csv.writer(file, lineterminator="\n")
         writer.writerow(COLUMNS)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
 pytest.importorskip("torch")
@@ -26,6 +27,22 @@ def test_a_model_of_few_measurements_leads_near_the_best_constant(mode, interval
     for preference, target in found.targets.items():
         staying = objective_of_staying(here.replay, weights_of(preference))
         assert here.replay.fits[target] and staying[target] < 1.05 * staying.min()
+
+
+def test_the_similarity_route_begins_with_the_row_of_most_throughput_for_its_money():
+    """As the published predictor has it, whatever the preference: the rows of three runs of this job, by hand."""
+    here = problem(job=BERT, environment={"interval": 0.1})
+    replay, fits = here.replay, np.flatnonzero(here.replay.fits)
+    logged = [replay.lattice.start, int(fits[0]), int(fits[-1])]
+    first_cost = {number: replay.seconds[0, number] * replay.price[number] / 3600 for number in logged}  # money only grows
+    best = max(logged, key=lambda number: replay.performance.throughput[number] / (first_cost[number] + 0.1))
+    gpus, cores, _ = replay.lattice.allocations[best]
+    found = guides(here, "similar")
+    assert found.intervals == 0 and set(found.targets) == set(here.scenario.preferences) and len(set(found.targets.values())) == 1
+    target = next(iter(found.targets.values()))
+    assert replay.fits[target] and replay.lattice.allocations[target, :2].tolist() == [gpus, cores]
+    wanted = int(1.2 * replay.performance.memory_used[best])
+    assert abs(replay.lattice.allocations[target, 2] - wanted) <= 8
 
 
 def test_a_warm_start_is_near_the_best_after_one_update(tmp_path):

@@ -7,19 +7,26 @@ wrong model is corrected. Source: SLA-MORL's abstract; specification of the stud
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
+from schedlab.studies.cloud.allocation import Allocation
+from schedlab.studies.cloud.analyser import OfflineDataAnalyzer
 from schedlab.studies.cloud.env import weights_of
 from schedlab.studies.cloud.fit import fit
 from schedlab.studies.cloud.goodput import CORE_EXPONENT, StepParameters
 from schedlab.studies.cloud.oracle import best_constant
 from schedlab.studies.cloud.problem import CloudProblem
-from schedlab.studies.cloud.replay import Replay, make_replay
+from schedlab.studies.cloud.replay import SECONDS, Replay, make_replay
+from schedlab.studies.cloud.rules import affordable
 
-Mode = Literal["cold", "historical", "baseline"]
+if TYPE_CHECKING:
+    import pandas as pd
+
+Mode = Literal["cold", "similar", "historical", "baseline"]
 PROBES = (
     (1, 1),
     (1, 2),
@@ -40,11 +47,14 @@ def guides(problem: CloudProblem, mode: Mode) -> Guides:
     """Return what a mode begins with; nothing when cold.
 
     historical: from logs of earlier runs of this job, on its start allocation and on the largest and the smallest that hold it; these cost
-    this run nothing. baseline: from an interval on each of PROBES, whose gradient noise is that of the training's begin.
+    this run nothing. similar: from the same logs, what the published predictor says of a job that is like one of them, whatever the
+    preference. baseline: from an interval on each of PROBES, whose gradient noise is that of the training's begin.
     """
     if mode == "cold":
         return Guides({}, 0)
     replay = problem.replay
+    if mode == "similar":
+        return Guides(dict.fromkeys(problem.scenario.preferences, _similar(problem)), 0)
     numbers = _logged(replay) if mode == "historical" else _probed(replay)
     scenario = problem.scenario
     known = scenario.job.gradient_noise if mode == "historical" else scenario.job.gradient_noise[:1]
@@ -59,6 +69,26 @@ def guides(problem: CloudProblem, mode: Mode) -> Guides:
 def _logged(replay: Replay) -> list[int]:
     fits = np.flatnonzero(replay.fits)
     return sorted({replay.lattice.start, int(fits[0]), int(fits[-1])})
+
+
+def _similar(problem: CloudProblem) -> int:
+    """What the analyser predicts from logs of earlier runs, as near as the lattice has it (specification of the study cloud, A3)."""
+    job, replay = problem.scenario.job, problem.replay
+    facts = {"model_params": job.parameters, "model_layers": 1, "data_size_mb": job.pipeline.dataset_gb * 1000.0}
+    analyser = OfflineDataAnalyzer()
+    for number in _logged(replay):
+        analyser.add(_log(replay, number, {"model_name": job.name, "batch_size": job.batch, **facts}), job.name)
+    found = analyser.predict(facts)
+    return affordable(problem, Allocation(found["gpu_count"], found["cpu_count"], found["memory_gb"]))
+
+
+def _log(replay: Replay, number: int, facts: Mapping[str, Any]) -> pd.DataFrame:
+    """The training log of a run on one allocation, a row an interval."""
+    import pandas as pd
+
+    seconds = replay.seconds[:, number].cumsum()
+    money = {"time_so_far": seconds, "cost_so_far": seconds * replay.price[number] / SECONDS}
+    return pd.DataFrame({**facts, **replay.tables.measured(number, True), **money})
 
 
 def _probed(replay: Replay) -> list[int]:

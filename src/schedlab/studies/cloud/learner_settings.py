@@ -20,9 +20,10 @@ class ReinforceSettings(Settings):
     committed: float = setting(
         0.25, doc="share of the episodes side by side that explore: they go to an allocation drawn from the limits, and stay", ge=0, lt=1
     )
-    initialisation: Literal["cold", "historical", "baseline"] = setting(
+    initialisation: Literal["cold", "similar", "historical", "baseline"] = setting(
         "cold",
-        doc="what half of the committed episodes go to: nothing known, what a model of earlier logs says is best, or one of short probes",
+        doc="where half of the committed episodes go: anywhere; what the published predictor takes from logs; the best by a model of logs, "
+        "or of short probes",
     )
     warm_start: int = setting(
         100, doc="gradient steps that imitate an episode to where `initialisation` points, before anything else is learned", ge=0, le=MOST
