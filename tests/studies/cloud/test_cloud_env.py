@@ -11,7 +11,15 @@ from gymnasium.utils.env_checker import check_env
 
 from schedlab.config.errors import UserError
 from schedlab.studies.cloud.allocation import KEEP, PAPER_ACTIONS, Allocation, moved
-from schedlab.studies.cloud.env import ENVIRONMENT, OBJECTIVES, CloudReplayEnv, MoCloudReplayEnv, make, make_vector_reward
+from schedlab.studies.cloud.env import (
+    ENVIRONMENT,
+    OBJECTIVES,
+    VECTOR_ENVIRONMENT,
+    CloudReplayEnv,
+    MoCloudReplayEnv,
+    make,
+    make_vector_reward,
+)
 from schedlab.studies.cloud.example import example_replay
 from schedlab.studies.cloud.observe import component_numbers, first_state
 from schedlab.studies.cloud.reward import PREFERENCES
@@ -134,6 +142,23 @@ def test_vector_reward_adds_up_to_the_scalar_one(replay):
         cost, when, resource = PREFERENCES["time"]
         assert scalar == pytest.approx(when * parts[0] + cost * parts[1] + resource * parts[2], rel=1e-6)
     assert make_vector_reward(replay).reward_dim == 4
+
+
+def test_mo_gymnasium_makes_weighs_and_adds_up_the_vector_reward():
+    mo_gymnasium = pytest.importorskip("mo_gymnasium")
+    name, (cost, when, resource) = f"schedlab.environments:{VECTOR_ENVIRONMENT}", PREFERENCES["balanced"]
+    weighed = mo_gymnasium.wrappers.LinearReward(mo_gymnasium.make(name), weight=np.array([when, cost, resource, 0.0]))
+    added = mo_gymnasium.wrappers.MORecordEpisodeStatistics(mo_gymnasium.make(name), gamma=1.0)
+    weighed.reset(seed=0)
+    added.reset(seed=0)
+    total, over = 0.0, False
+    while not over:
+        total += weighed.step(KEEP)[1]
+        *_, over, _, info = added.step(KEEP)
+    scores, reference = info["scores"], added.unwrapped.replay
+    assert total == pytest.approx(-scores["objective"], rel=1e-5)
+    of = [-scores["time"] / reference.time_ref, -scores["cost"] / reference.cost_ref, -scores["waste"]]
+    assert info["episode"]["r"][:3] == pytest.approx(of, rel=1e-5)
 
 
 def test_rewards_as_published_and_with_adapted_weights():
