@@ -18,7 +18,7 @@ from schedlab.studies.cloud import api
 from schedlab.studies.cloud.allocation import Allocation
 from schedlab.studies.cloud.option_estimates import batch_size, estimate, estimates, options_without_records
 from schedlab.studies.cloud.options import Option
-from schedlab.studies.cloud.sla import Verdict
+from schedlab.studies.cloud.sla import TableVerdict, Verdict
 
 LIMITS = api.ResourceConfig(gpu_count_max=8, cpu_count_max=64, memory_max=128)
 RECORD = {
@@ -61,6 +61,18 @@ def test_limits_of_none_are_defaults_and_a_forecast_moves_three():
     assert found["throughput"].verdict.met is False and found["cost"].violated_share == 0.0 and "gpu_util" not in found
     with pytest.raises(UserError):
         validate(api.SLAConfig, {"time_mx": 1.0})
+
+
+def test_accuracy_and_convergence_are_judged_where_a_log_has_them():
+    table = pd.DataFrame({"train_loss": [1.0, 0.5, 0.46, 0.46], "train_accuracy": [10.0] * 4, "test_accuracy": [40.0, 90.0, 86.0, 84.0]})
+    found = api.check_learning(table)
+    assert found["accuracy"] == TableVerdict(84.0, Verdict(False, pytest.approx(1 / 85)), 0.5)
+    assert found["convergence"] == TableVerdict(pytest.approx(0.18), Verdict(True, 0.0), pytest.approx(1 / 3))
+    assert api.check_learning(table, accuracy_min=80.0)["accuracy"].verdict.met
+    assert api.check_learning(table.drop(columns="test_accuracy"))["accuracy"].value == 10.0
+    assert api.check_learning(table[["train_loss"]].head(1)) == {}
+    with pytest.raises(UserError, match="no rows"):
+        api.check_learning(table.head(0))
 
 
 def test_any_number_of_preferences_with_weights_of_sum_1():

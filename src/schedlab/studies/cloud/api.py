@@ -36,7 +36,7 @@ from schedlab.studies.cloud.options import Option, options
 from schedlab.studies.cloud.published import step as published_step
 from schedlab.studies.cloud.reward import PREFERENCES
 from schedlab.studies.cloud.script_facts import ScriptFacts, script_facts
-from schedlab.studies.cloud.sla import SLAConfig, Verdict, check_table
+from schedlab.studies.cloud.sla import SLAConfig, Verdict, check_learning, check_table
 from schedlab.studies.cloud.state import CloudEnvironmentState, significant_change
 
 if TYPE_CHECKING:
@@ -61,6 +61,7 @@ __all__ = [
     "SLAConfig",
     "TrainingModuleManager",
     "check_batch",
+    "check_learning",
     "check_table",
     "diagnose_idle_gpus",
     "machine_limits",

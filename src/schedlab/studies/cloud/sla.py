@@ -135,3 +135,29 @@ def check_table(table: pd.DataFrame, sla: SLAConfig, how: Literal["summary", "la
         violated = [not judge(item, float(each), sla.limit(item)).met for each in values]
         found[item] = TableVerdict(value, judge(item, value, sla.limit(item)), sum(violated) / len(violated))
     return found
+
+
+def check_learning(table: pd.DataFrame, accuracy_min: float = 85.0, convergence_min: float = 0.01) -> dict[str, TableVerdict]:
+    """Return what a log table says of the two items of the program's earlier generation, as far as it has columns for them.
+
+    accuracy     the last test_accuracy (else train_accuracy), percent, at or above accuracy_min
+    convergence  the fall of the train_loss in an epoch, mean of the epochs, at or above convergence_min
+
+    Raises UserError for a table without rows.
+    """
+    if not len(table):
+        raise UserError("the table has no rows", where="log table", expected="a row an epoch")
+    accuracy = next((table[name].dropna() for name in ("test_accuracy", "train_accuracy") if name in table.columns), ())
+    found = {}
+    if len(accuracy):
+        found["accuracy"] = _at_least(accuracy.to_numpy(float), float(accuracy.iloc[-1]), accuracy_min)
+    loss = table["train_loss"].dropna().to_numpy(float) if "train_loss" in table.columns else np.empty(0)
+    if len(loss) > 1:
+        falls = -np.diff(loss)
+        found["convergence"] = _at_least(falls, float(falls.mean()), convergence_min)
+    return found
+
+
+def _at_least(values: np.ndarray, value: float, limit: float) -> TableVerdict:
+    """A verdict on a value that should be at or above a limit, and the share of values that are not."""
+    return TableVerdict(value, judge("throughput", value, limit), float((values < limit).mean()))
