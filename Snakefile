@@ -13,6 +13,7 @@ container: "docker://mambaorg/micromamba:2"
 
 include: "workflow/rules/experiment.smk"
 include: "workflow/rules/common.smk"
+include: "workflow/rules/progress.smk"
 
 
 rule all:

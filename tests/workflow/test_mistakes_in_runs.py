@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 
@@ -39,6 +40,11 @@ def test_a_failing_job_names_its_log_and_the_others_go_on(fresh_toy):
     assert f"error: ArithmeticError: on purpose (traceback in {log.relative_to(fresh_toy.folder)})" in output
     assert "Traceback" in log.read_text() and "on purpose" in log.read_text()
     assert (fresh_toy.folder / "results/small/toy/near/evaluation/rules.parquet").exists()
+    assert "Error in rule learn:" in output and f"log: {log.relative_to(fresh_toy.folder)} (check log file(s)" in output
+    ended = re.findall(r"^\[ ?(\d+)/15\] (.+): \d+ s, about \d+ (?:s|min) left$", output, flags=re.M)
+    assert [int(number) for number, _ in ended] == [1, 2, 3, 4], "a line for each job that ended well"
+    assert {job for _, job in ended} == {"draw_targets near", "draw_targets far", "evaluate toy/near/rules", "evaluate toy/far/rules"}
+    assert "Finished jobid" not in output and "reason:" not in output, "what Snakemake tells of each job stands in its log file"
 
 
 def test_a_users_mistake_within_a_job_is_one_paragraph(fresh_toy):

@@ -1,0 +1,97 @@
+"""One line a job: what it says, what it estimates, and what passes as it is."""
+
+from __future__ import annotations
+
+import logging
+
+import pytest
+
+from schedlab.config.progress import JobLines, duration, job_name
+
+
+class Run:
+    """A made-up run of Snakemake: its records go through the lines, and what is shown is kept."""
+
+    def __init__(self, **stats: int) -> None:
+        self.now, self.shown = 100.0, []
+        usual = logging.Formatter("usual: %(message)s")
+        self.lines = JobLines(usual, idle=lambda: {"all"}, clock=lambda: self.now)
+        self.say("run_info", "Job stats", stats={**stats, "total": sum(stats.values())})
+
+    def say(self, event: str | None, text: str = "", level: int = logging.INFO, **values: object) -> None:
+        record = logging.makeLogRecord({"msg": text, "levelno": level, "event": event, **values})
+        if self.lines.filter(record):
+            self.shown.append(self.lines.format(record))
+
+    def start(self, number: int, rule: str, **wildcards: str) -> None:
+        self.say("job_started", "Execute 1 jobs...", jobs=[number])
+        self.say("job_info", f"rule {rule}", jobid=number, rule_name=rule, wildcards=wildcards)
+        self.say("shellcmd", "Shell command: None")
+
+    def end(self, number: int) -> str:
+        self.say("job_finished", f"Finished jobid: {number}", job_id=number)
+        self.say("progress", done=1, total=2)
+        return self.shown[-1]
+
+
+def test_a_job_is_one_line_with_done_of_total_its_time_and_the_rest():
+    run = Run(learn=11, all=1)
+    run.start(3, "learn", study="toy", policy="hill", seed="0")
+    run.now += 3
+    assert run.end(3) == "[ 1/12] learn toy/hill/seed-0: 3 s, about 30 s left"
+    assert run.shown == ["usual: Job stats", run.shown[-1]]
+
+
+def test_the_rest_counts_each_rule_by_its_own_time_and_the_jobs_at_once():
+    run = Run(learn=4, draw=1, all=1)
+    run.start(1, "learn", seed="0")
+    run.start(2, "learn", seed="1")
+    run.now += 10
+    assert "about 15 s left" in run.end(1)  # 1 under way and done by its usual time, 2 more, 1 drawing by the mean: 30 s of work, 2 at once
+    assert "about 15 s left" in run.end(2)
+    run.start(3, "learn", seed="2")
+    run.now += 5
+    assert run.lines.seconds_left() == pytest.approx((10 - 5 + 10 + 10) * 15 / 25)
+
+
+def test_targets_take_no_time_and_the_last_line_estimates_nothing():
+    run = Run(draw=1, all=1)
+    run.start(1, "draw", study="toy")
+    run.now += 200
+    assert run.end(1) == "[1/2] draw toy: 3 min, about 0 s left"
+    run.start(0, "all")
+    assert run.end(0) == "[2/2] all: 0 s"
+
+
+def test_errors_and_other_words_pass_as_they_are():
+    run = Run(draw=1)
+    run.start(1, "draw")
+    run.say("job_error", "Error in rule draw: log: results/draw.log", level=logging.ERROR)
+    run.say(None, "The figures with their captions")
+    run.say(None, "Select jobs to execute...")
+    assert run.shown[1:] == ["usual: Error in rule draw: log: results/draw.log", "usual: The figures with their captions"]
+
+
+def test_a_job_that_is_tried_again_counts_from_its_new_start():
+    run = Run(draw=2)
+    run.start(1, "draw")
+    run.now += 50
+    run.say("job_error", "Error in rule draw", level=logging.ERROR)
+    run.start(1, "draw")
+    run.now += 4
+    assert run.end(1).startswith("[1/2] draw: 4 s")
+
+
+def test_a_job_whose_start_was_not_told_ends_in_the_usual_words():
+    run = Run(draw=1)
+    assert run.end(9) == "usual: Finished jobid: 9"
+
+
+def test_times_in_words():
+    words = {0.2: "0 s", 89.4: "89 s", 90: "2 min", 5280: "88 min", 5400: "1 h 30 min", 7260: "2 h 1 min"}
+    assert {seconds: duration(seconds) for seconds in words} == words
+
+
+def test_names_of_jobs():
+    assert job_name("draw_toy", {}) == "draw_toy"
+    assert job_name("evaluate", {"study": "toy", "scenario": "near", "bundle": "rules"}) == "evaluate toy/near/rules"
