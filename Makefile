@@ -1,4 +1,5 @@
-# make figures: set up and regenerate every figure.  make test: set up and run the test suite.  Both may be repeated; nothing is done twice.
+# make figures: set up and regenerate every figure.  make report: and build the report.  make test: set up and run the test suite.
+# All may be repeated; nothing is done twice.
 SHELL := /bin/bash
 PYTHON ?= python3
 VENV := .venv
@@ -13,7 +14,7 @@ SEED ?= 0
 READER ?=
 STAMP := $(VENV)/.installed-$(shell cat requirements.txt Makefile pyproject.toml | sha256sum | cut -c1-16)
 .DEFAULT_GOAL := figures
-.PHONY: setup figures test lint check fuzz clean
+.PHONY: setup figures report test lint check fuzz clean
 
 setup: $(STAMP)
 
@@ -32,6 +33,12 @@ $(STAMP):
 
 figures: setup
 	source $(BIN)/activate && snakemake --cores $(CORES) $(or $(TARGETS),all) --config scale=$(SCALE)
+
+# The report lists all studies, so everything is made first.
+report: setup
+	source $(BIN)/activate && snakemake --cores $(CORES) all write_report_pages --config scale=$(SCALE)
+	source $(BIN)/activate && snakemake write_report_pages --report plots/$(SCALE)/report.html --report-stylesheet workflow/report/report.css --config scale=$(SCALE)
+	@echo "The report: plots/$(SCALE)/report.html"
 
 test: setup
 	source $(BIN)/activate && python -m pytest -n $(WORKERS) --dist loadgroup $(TESTS)

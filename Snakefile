@@ -5,9 +5,6 @@ from snakemake.utils import min_version
 min_version("9.0")
 
 
-report: "workflow/report/workflow.rst"
-
-
 container: "docker://mambaorg/micromamba:2"
 
 
@@ -24,11 +21,17 @@ rule all:
 
 
 include: "workflow/rules/inputs.smk"
+
+
+report: start_of_report()
+
+
 include: "workflow/rules/learn.smk"
 include: "workflow/rules/evaluate.smk"
 include: "workflow/rules/summarise.smk"
 include: "workflow/rules/draw.smk"
 include: "workflow/rules/measure.smk"
+include: "workflow/rules/report.smk"
 
 
 for prepare_rules in PREPARE_RULES:

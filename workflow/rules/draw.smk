@@ -17,7 +17,9 @@ for drawn_study in EXPERIMENT.studies:
             details=results(f"{drawn_study}/details"),
         output:
             shown=[reported_figure(drawn_study, figure) for figure in study_figures(drawn_study)],
-            figures=[plots(f"{drawn_study}/{figure}.{form}") for figure in study_figures(drawn_study) for form in ("pdf", "png", "txt")],
+            figures=[
+                plots(f"{drawn_study}/{figure}.{form}") for figure in study_figures(drawn_study) for form in ("pdf", "png", "txt", "rst")
+            ],
             index=plots(f"{drawn_study}/figures.json"),
         log:
             results(f"{drawn_study}/logs/draw.log"),

@@ -53,7 +53,7 @@ def freeze_experiment():
     freeze.write_parts(EXPERIMENT)
     for index in [] if elsewhere else drawn_lists():
         for figure in failures(index):
-            for form in ("svg", "pdf", "png", "txt"):
+            for form in ("svg", "pdf", "png", "txt", "rst"):
                 index.with_name(f"{figure}.{form}").unlink(missing_ok=True)
     for study, what, reason in EXPERIMENT.not_run:
         print(f"not run: {study}/{what}: {reason}", file=sys.stderr)

@@ -65,9 +65,17 @@ def evaluation_inputs(wildcards):
 
 def reported_figure(study, figure):
     """A figure as the report shows it, with the caption that its drawing wrote."""
-    return report(
-        plots(f"{study}/{figure}.svg"),
-        caption=str(Path(plots(f"{study}/{figure}.txt")).absolute()),
-        category=study,
-        labels={"figure": EXPERIMENT.studies[study].figures[figure]["title"], "scale": SCALE},
-    )
+    title = EXPERIMENT.studies[study].figures[figure]["title"]
+    return reported(plots(f"{study}/{figure}.svg"), study, title, caption=str(Path(plots(f"{study}/{figure}.rst")).absolute()))
+
+
+def reported(path, category, title, caption=None):
+    """An output that the report shows under its title. The report stands within a script: a word joiner, which nobody sees, keeps a title
+    from ending it."""
+    return report(path, caption=caption, category=category, labels={"title": title.replace("<", "<\u2060")})
+
+
+def start_of_report():
+    """The report's first page: the headlines where they have been written, else what the report is."""
+    page = Path(plots("report/start.rst")).absolute()
+    return str(page) if page.is_file() else "workflow/report/workflow.rst"

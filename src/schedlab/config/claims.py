@@ -9,7 +9,7 @@ from typing import Literal
 from schedlab.config.compose import Composed
 from schedlab.config.errors import UserError, UserErrors, did_you_mean
 from schedlab.config.schema import Settings, setting, validate
-from schedlab.config.settings import NAME
+from schedlab.config.settings import NAME, Names
 from schedlab.config.yaml_files import option_names, read_yaml
 
 Value = float | str | None
@@ -34,10 +34,26 @@ class ClaimSettings(Settings):
     command: str = setting("", doc="what measures ours")
 
 
+class ResultSettings(Settings):
+    """A learned policy of the run that the report's first page shows."""
+
+    scenario: str = setting(doc="where it is tested", pattern=NAME)
+    policies: Names = setting(doc="learned policies, the first that the scale runs is shown", min_length=1)
+
+
+class HeadlineSettings(Settings):
+    """What the report's first page says of a study: results of the run, chosen before it, and published values beside them."""
+
+    results: tuple[ResultSettings, ...] = setting(doc="a row each", min_length=1)
+    published: Names = setting((), doc="ids of claims of this ledger; none where nothing was published")
+    note: str = setting("", doc="how the published values and those of the run differ in what they measure")
+
+
 class ClaimsSettings(Settings):
     """The ledger of one study."""
 
     name: str = setting(doc="the study; equal to the file's name", pattern=NAME)
+    headline: HeadlineSettings | None = setting(None, doc="what the report's first page shows; none: a policy of the run alone")
     claims: tuple[ClaimSettings, ...] = setting((), doc="its claims in the order of printing")
 
 
@@ -59,7 +75,7 @@ def read_claims(folder: Path | str, study: str | None = None) -> dict[str, Claim
     errors: list[UserError] = []
     for name in names if study is None else [study]:
         try:
-            ledgers[name] = _read(Path(folder).resolve() / "claims" / f"{name}.yaml", name)
+            ledgers[name] = read_ledger(Path(folder).resolve() / "claims" / f"{name}.yaml", name)
         except UserError as error:
             errors += error.errors
     if errors:
@@ -67,7 +83,8 @@ def read_claims(folder: Path | str, study: str | None = None) -> dict[str, Claim
     return ledgers
 
 
-def _read(file: Path, name: str) -> ClaimsSettings:
+def read_ledger(file: Path, name: str) -> ClaimsSettings:
+    """Return the ledger that a file holds for the study of a name. Raises UserErrors."""
     composed = Composed(read_yaml(file), ((file, ()),))
     ledger = validate(ClaimsSettings, composed.values, composed.locate)
     if errors := list(_contradictions(ledger, name, composed)):
@@ -82,6 +99,10 @@ def _contradictions(ledger: ClaimsSettings, name: str, composed: Composed) -> It
     ids = [claim.id for claim in ledger.claims]
     for twice in sorted({entry for entry in ids if ids.count(entry) > 1}):
         yield UserError(f"the claim '{twice}' stands there twice", where=composed.locate(("claims",)), remedy="rename one of them")
+    for position, known in enumerate(ledger.headline.published if ledger.headline else ()):
+        if known not in ids:
+            where = composed.locate(("headline", "published", position))
+            yield UserError(f"there is no claim '{known}'", where=where, remedy=did_you_mean(known, ids))
     for position, claim in enumerate(ledger.claims):
         where = composed.locate(("claims", position, "status"))
         if claim.status == "reproduced" and not agree(claim.published, claim.ours_reference, claim.tolerance):

@@ -10,12 +10,13 @@ from typing import TYPE_CHECKING, Any
 
 from schedlab.config.contract import DrawFigure, FigureSpec, Study, StudyTables
 from schedlab.config.errors import UserError, did_you_mean
-from schedlab.config.files import read_table, write_json
+from schedlab.config.files import read_table, write_json, write_text
 from schedlab.config.freeze import read_part
 from schedlab.config.hashes import content_hash
 from schedlab.config.schema import validate
 from schedlab.config.settings import ThemeSettings
 from schedlab.evaluation import tables
+from schedlab.figures.captions import report_caption
 from schedlab.stages import studies
 
 if TYPE_CHECKING:
@@ -25,7 +26,7 @@ log = logging.getLogger(__name__)
 
 
 def draw(part: Path, summary: Path, inputs: Mapping[str, Mapping[str, Path]], out: Path) -> None:
-    """Draw the figures of a frozen draw part into the folder `out`: <figure>.svg, .pdf, .png, .txt (the caption), and figures.json.
+    """Draw the figures of a frozen draw part: <figure>.svg, .pdf, .png, .txt (caption), .rst (caption of the report), and figures.json.
 
     summary  folder that the stage `summarise` wrote into
     inputs   scenario -> input name -> file
@@ -46,6 +47,7 @@ def draw(part: Path, summary: Path, inputs: Mapping[str, Mapping[str, Path]], ou
         with theme.applied(settings):
             caption, failed = _draw_one(study, study_tables, spec, out)
         entry = _entry(values, spec, caption, _shown(study_tables.scores, spec))
+        write_text(out / f"{spec.name}.rst", report_caption(entry))
         entries.append(entry | {"failed": failed} if failed else entry)
     of_study = {"study": study.name, "question": study.question, "scale": values["scale"]}
     shown_policies = {name for entry in entries for name in entry["policies"]}

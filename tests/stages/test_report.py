@@ -1,0 +1,147 @@
+"""The pages of the report: which results lead, what is said of them, and that every text is escaped."""
+
+from __future__ import annotations
+
+import html
+import re
+import shutil
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pandas as pd
+import pytest
+import yaml
+from test_stages import run_all
+
+from schedlab.config.claims import HeadlineSettings, read_claims
+from schedlab.config.schema import validate
+from schedlab.evaluation import tables
+from schedlab.stages import studies
+from schedlab.stages.headlines import Measured, headline_metric, headlines, verdict
+from schedlab.stages.report import benchmarks_page, claims_page, results_page, start_page
+
+if TYPE_CHECKING:
+    from conftest import Toy
+
+LEDGER = """name: toy
+headline:
+  results:
+    - {scenario: far, policies: [absent, hill]}
+    - {scenario: nowhere, policies: [hill]}
+    - {scenario: near, policies: [hill]}
+  published: [guess]
+  note: "other <i>numbers</i> {{ 7 * 7 }}"
+claims:
+  - {id: guess, paper: "A & B", quantity: "cost </script><b>x</b>", published: 0.0, ours_reference: 0.0, status: reproduced}
+  - {id: other, paper: "A & B", table: "T1", quantity: "sequence", published: "011", status: open}
+"""
+
+
+@pytest.fixture(scope="module")
+def finished(shared_toy: Toy) -> Path:
+    """Results of the toy as the workflow lays them, and its ledger."""
+    run_all(shared_toy, shared_toy.folder / "out")
+    folder = shared_toy.folder / "out/summary"
+    (folder / "config").mkdir()
+    shutil.copy(shared_toy.folder / "parts/summarise.yaml", folder / "config")
+    (shared_toy.folder / "toy.yaml").write_text(LEDGER)
+    return folder
+
+
+def lead(folder: Path, chosen: HeadlineSettings | None) -> list:
+    read = (tables.read(kind, folder / f"{kind.name}.parquet") for kind in (tables.SUMMARY, tables.COMPARISONS))
+    return headlines(headline_metric(studies.load("toy").metrics), chosen, *read)
+
+
+def words(path: Path) -> str:
+    return " ".join(html.unescape(re.sub(r"<style>.*?</style>|<[^>]*>", " ", path.read_text(), flags=re.S)).split())
+
+
+def test_the_chosen_results_lead_by_the_first_policy_that_was_run(finished: Path) -> None:
+    chosen = validate(HeadlineSettings, yaml.safe_load(LEDGER)["headline"])
+    far, near = lead(finished, chosen)
+    assert (far.scenario, far.policy, far.meant) == ("far", "hill", True) and near.scenario == "near"
+    row = pd.read_parquet(finished / "summary.parquet").query(
+        "scenario == 'far' and policy == 'hill' and split == 'test' and metric == 'cost'"
+    )
+    assert (far.measured.value, far.measured.low, far.measured.seeds) == (*row[["value", "ci_low"]].iloc[0], 5) and far.measured.interval
+    pair = pd.read_parquet(finished / "comparisons.parquet").query(
+        "scenario == 'far' and policy == 'hill' and split == 'test' and metric == 'cost' and role == 'best_rule'"
+    )
+    assert far.against.policy == pair["baseline"].iloc[0] and far.against.difference.value == pair["difference"].iloc[0]
+    assert far.measured.value - far.against.value == pytest.approx(far.against.difference.value)
+
+
+def test_without_the_chosen_results_another_one_stands_in_and_says_so(finished: Path) -> None:
+    absent = validate(HeadlineSettings, {"results": [{"scenario": "nowhere", "policies": ["hill"]}]})
+    (one,) = lead(finished, absent)
+    assert (one.scenario, one.policy, one.meant) == ("far", "hill", False)
+    (one,) = lead(finished, None)
+    assert one.meant
+
+
+def test_a_verdict_needs_one_sign_and_enough_seeds_and_units() -> None:
+    def difference(low: float, high: float, seeds: int = 5, units: int = 9) -> Measured:
+        return Measured((low + high) / 2, low, high, True, "seeds", seeds, units)
+
+    assert verdict(difference(-3.0, -1.0), "lower") == verdict(difference(1.0, 3.0), "higher") == "better"
+    assert verdict(difference(1.0, 3.0), "lower") == verdict(difference(-3.0, -1.0), "higher") == "worse"
+    assert verdict(difference(-1.0, 3.0), "lower") == verdict(difference(0.0, 3.0), "lower") == "no clear difference"
+    assert verdict(difference(-3.0, -1.0, seeds=2), "lower") == verdict(difference(-3.0, -1.0, units=1), "lower") == "too little to tell"
+
+
+def test_the_first_page_sets_results_beside_published_numbers(shared_toy: Toy, finished: Path) -> None:
+    page = shared_toy.folder / "start.rst"
+    start_page("smoke", {"toy": finished}, {"toy": shared_toy.folder / "toy.yaml"}, page)
+    text = words(page)
+    (far, near) = lead(finished, validate(HeadlineSettings, yaml.safe_load(LEDGER)["headline"]))
+    for headline in (far, near):
+        assert f"{headline.scenario}: {headline.policy} learned on near > near + far {headline.measured.value:.4g}" in text
+        assert f"{headline.against.policy}: {headline.against.value:.4g}" in text and headline.against.verdict in text
+    assert f"[{far.measured.low:.4g},\N{NO-BREAK SPACE}{far.measured.high:.4g}]".replace("\N{NO-BREAK SPACE}", " ") in text
+    assert "0 cost </script><b>x</b> (A & B) ; ours: 0 reference (reproduced) other <i>numbers</i> {{ 7 * 7 }}" in text
+    assert "These numbers mean nothing" in text and "95 % interval" in text
+    assert "<b>x" not in page.read_text() and "{{" not in page.read_text()
+    start_page("full", {"toy": finished}, {}, page)
+    assert "mean nothing" not in words(page) and "nothing published" in words(page)
+
+
+def test_the_table_of_a_study_has_every_policy_best_first(shared_toy: Toy, finished: Path) -> None:
+    page = shared_toy.folder / "toy.html"
+    results_page("smoke", finished, page)
+    table = page.read_text().partition("<h2>far</h2>")[2].partition("</table>")[0]
+    policies = re.findall(r"<tr><td>([^<]*)</td>", table)
+    summary = pd.read_parquet(finished / "summary.parquet").query("scenario == 'far' and split == 'test' and metric == 'cost'")
+    assert policies == summary.sort_values("value")["policy"].tolist()
+    assert "These numbers mean nothing" in words(page)
+
+
+def test_the_ledgers_are_shown_whole(shared_toy: Toy, finished: Path) -> None:
+    page = shared_toy.folder / "claims.html"
+    claims_page({"toy": shared_toy.folder / "toy.yaml"}, page)
+    assert "1 reproduced, 0 repaired, 0 differs, 1 open" in words(page)
+    assert (
+        "cost </script><b>x</b> 0 0 – reproduced" in words(page) and "A & B: T1" in words(page) and "sequence 011 – – open" in words(page)
+    )
+    assert finished and "<b>x" not in page.read_text()
+
+
+def test_benchmarks_are_summed_by_study_and_rule(tmp_path: Path) -> None:
+    for name, line in {
+        "toy/far/benchmarks/evaluate-rules.tsv": "2.5\t100\t1.5\n4.0\t120\t3.0",  # run twice: the last counts
+        "toy/near/benchmarks/evaluate-rules.tsv": "6.0\tNA\t-",
+        "toy/benchmarks/draw.tsv": "1.0\t80\t1.0",
+    }.items():
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(f"s\tmax_rss\tcpu_time\n{line}\n")
+    benchmarks_page(tmp_path, tmp_path / "page.html")
+    assert words(tmp_path / "page.html").endswith("toy draw 1 1 1 1 80 toy evaluate 2 10 6 3 120")
+
+
+def test_every_shipped_headline_names_what_there_is(repository: Path) -> None:
+    ledgers = read_claims(repository / "conf")
+    assert {name for name, ledger in ledgers.items() if ledger.headline} == {"adaptation", "batch", "cloud", "hetero", "ramp"}
+    for name, ledger in ledgers.items():
+        for result in ledger.headline.results:
+            assert (repository / f"conf/scenario/{name}/{result.scenario}.yaml").is_file(), result
+            assert all((repository / f"conf/policy/{name}/{policy}.yaml").is_file() for policy in result.policies), result

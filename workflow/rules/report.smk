@@ -1,0 +1,24 @@
+# The pages that the report has beside the figures; `make report` asks for them and then builds it. They are part of no other target.
+REPORTED_STUDIES = [study for study in EXPERIMENT.studies if study_targets(study)]
+
+
+rule write_report_pages:
+    input:
+        rules.all.input,
+        summaries=[results(f"{study}/summary.parquet") for study in REPORTED_STUDIES],
+        comparisons=[results(f"{study}/comparisons.parquet") for study in REPORTED_STUDIES],
+        claims=[str(path) for study in REPORTED_STUDIES for path in [EXPERIMENT.folder / f"claims/{study}.yaml"] if path.is_file()],
+    output:
+        results=[reported(plots(f"report/{study}.html"), study, "Table of all policies") for study in REPORTED_STUDIES],
+        claims=reported(plots("report/claims.html"), "overview", "Published numbers and ours"),
+        benchmarks=reported(plots("report/benchmarks.html"), "overview", "Time and memory of the jobs"),
+        start=plots("report/start.rst"),
+    log:
+        results("logs/write_report_pages.log"),
+    localrule: True
+    params:
+        studies=REPORTED_STUDIES,
+        results=results(""),
+        scale=SCALE,
+    script:
+        "../scripts/write_report_pages.py"

@@ -1,0 +1,18 @@
+"""Write the pages that the report has beside the figures."""
+
+from schedlab.config.job_log import job_log, one_thread
+
+one_thread()
+with job_log(snakemake.log[0]):  # noqa: F821
+    from pathlib import Path
+
+    from schedlab.stages.report import benchmarks_page, claims_page, results_page, start_page
+
+    job = snakemake  # noqa: F821
+    folders = {name: Path(path).parent for name, path in zip(job.params.studies, job.input.summaries, strict=True)}
+    ledgers = {Path(path).stem: Path(path) for path in job.input.claims}
+    for name, target in zip(job.params.studies, job.output.results, strict=True):
+        results_page(job.params.scale, folders[name], Path(target))
+    claims_page(ledgers, Path(job.output.claims))
+    benchmarks_page(Path(job.params.results), Path(job.output.benchmarks))
+    start_page(job.params.scale, folders, ledgers, Path(job.output.start))
