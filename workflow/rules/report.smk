@@ -18,7 +18,6 @@ rule write_report_pages:
     localrule: True
     params:
         studies=REPORTED_STUDIES,
-        results=results(""),
         scale=SCALE,
     script:
         "../scripts/write_report_pages.py"

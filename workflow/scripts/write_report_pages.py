@@ -14,5 +14,5 @@ with job_log(snakemake.log[0]):  # noqa: F821
     for name, target in zip(job.params.studies, job.output.results, strict=True):
         results_page(job.params.scale, folders[name], Path(target))
     claims_page(ledgers, Path(job.output.claims))
-    benchmarks_page(Path(job.params.results), Path(job.output.benchmarks))
+    benchmarks_page(Path(job.log[0]).parents[1], Path(job.output.benchmarks))  # all results of the scale
     start_page(job.params.scale, folders, ledgers, Path(job.output.start))
