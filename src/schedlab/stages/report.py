@@ -41,6 +41,9 @@ HEAD = (
     "Difference, unit by unit",
     "Published, and ours in the ledger",
 )
+POLICY_HEAD = ("policy", "kind", "interval or range", "seeds", "units", "against", "difference", "wins")
+CLAIM_HEAD = ("quantity", "published", "reference", "repaired", "status")
+BENCHMARK_HEAD = ("study", "workflow rule", "jobs", "time, s", "longest, s", "processor time, s", "largest memory, MB")
 SIZES = {
     "smoke": "Scale smoke: sizes chosen so that a test takes seconds. These numbers mean nothing.",
     "small": "Scale small: real effects with few seeds. Where there is no interval, fewer than five seeds were run; see the docs for more.",
@@ -69,43 +72,29 @@ def results_page(scale: str, folder: Path, target: Path) -> None:
     summary, comparisons = (tables.read(kind, folder / f"{kind.name}.parquet") for kind in (tables.SUMMARY, tables.COMPARISONS))
     tested = summary[(summary["metric"] == metric.name) & (summary["split"] == "test")]
     body = [*_warning(scale), f"<p>{escaped(study.question)}</p>", f"<p>{escaped(_metric_words(metric))}. {_UNCERTAINTY}</p>"]
+    head = [*POLICY_HEAD[:2], escaped(metric.label or metric.name), *POLICY_HEAD[2:]]
     for scenario, rows in tested.groupby("scenario", sort=True):
         cells = []
         for _, row in rows.sort_values(["value", "policy"], ascending=[metric.better == "lower", True]).iterrows():
             other = against(metric, row, tested, comparisons)
             difference = f"{_number(other.difference.value)} {_bounds(other.difference)}" if other else ""
-            cells.append([escaped(row["policy"]), escaped(row["kind"]), _number(row["value"]), _bounds(measured(row)), str(row["seeds"])])
+            name = row["policy"] if row["mode"] == "default" else f"{row['policy']} ({row['mode']})"
+            cells.append([escaped(name), escaped(row["kind"]), _number(row["value"]), _bounds(measured(row)), str(row["seeds"])])
             cells[-1] += [str(row["units"]), escaped(other.policy) if other else "", difference, f"{other.win_rate:.0%}" if other else ""]
-        head = [
-            "policy",
-            "kind",
-            escaped(metric.label or metric.name),
-            "interval or range",
-            "seeds",
-            "units",
-            "against",
-            "difference",
-            "wins",
-        ]
         body += [f"<h2>{escaped(scenario)}</h2>", table(head, cells, numbers=(2, 3, 4, 5, 7, 8))]
     write_text(target, page(f"{study.name}: all policies on test units", "\n".join(body)))
 
 
 def claims_page(ledgers: Mapping[str, Path], target: Path) -> None:
     """Write the ledgers of published claims: what a paper says, what comes out here, whether the two agree."""
-    body = [
-        "<p>Beside each published value stand ours: with every published choice (reference) and with its defects mended (repaired).</p>"
-    ]
+    body = ["<p>Beside each published value: ours with every published choice (reference), and with the defects mended (repaired).</p>"]
     for study, file in ledgers.items():
         claims = read_ledger(file, study).claims
         counts = ", ".join(f"{sum(claim.status == status for claim in claims)} {status}" for status in STATUSES)
         body += [f"<h2>{escaped(study)}</h2>", f"<p>{counts}</p>"]
         for place in dict.fromkeys(_place(claim) for claim in claims):
             rows = [_claim_cells(claim) for claim in claims if _place(claim) == place]
-            body += [
-                f"<h3>{escaped(place)}</h3>",
-                table(["quantity", "published", "reference", "repaired", "status"], rows, numbers=(1, 2, 3)),
-            ]
+            body += [f"<h3>{escaped(place)}</h3>", table(CLAIM_HEAD, rows, numbers=(1, 2, 3))]
     write_text(target, page("Published numbers and ours", "\n".join(body)))
 
 
@@ -118,15 +107,20 @@ def benchmarks_page(results: Path, target: Path) -> None:
     rows = []
     for (study, rule), measurements in sorted(jobs.items()):
         seconds, cpu, memory = ([_measurement(each.get(key)) for each in measurements] for key in ("s", "cpu_time", "max_rss"))
-        cells = [str(len(measurements)), f"{sum(seconds):.0f}", f"{max(seconds):.0f}", f"{sum(cpu):.0f}", f"{max(memory):.0f}"]
+        cells = [
+            str(len(measurements)),
+            f"{sum(seconds):.0f}",
+            f"{max(seconds, default=0):.0f}",
+            f"{sum(cpu):.0f}",
+            f"{max(memory, default=0):.0f}",
+        ]
         rows.append([escaped(study), escaped(rule), *cells])
-    head = ["study", "workflow rule", "jobs", "time, s", "longest, s", "processor time, s", "largest memory, MB"]
     words = "<p>Each job as it was run last; jobs that share the machine slow each other down.</p>"
-    write_text(target, page("Time and memory of the jobs", words + table(head, rows, numbers=(2, 3, 4, 5, 6))))
+    write_text(target, page("Time and memory of the jobs", words + table(BENCHMARK_HEAD, rows, numbers=(2, 3, 4, 5, 6))))
 
 
 _UNCERTAINTY = (
-    "[a, b]: interval by bootstrap over seeds and blocks. a – b: range over seeds (of a rule: blocks), where they are fewer than five."
+    "[a, b]: interval by bootstrap over seeds and blocks. a – b: range over seeds (of one: blocks), where they are fewer than five."
 )
 
 
