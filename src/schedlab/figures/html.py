@@ -14,6 +14,7 @@ table { border-collapse: collapse; margin: .6rem 0 1rem; }
 th, td { padding: .25rem .55rem; text-align: left; vertical-align: top; border-bottom: 1px solid #e5e7eb; }
 th { border-bottom: 2px solid #9ca3af; font-weight: 600; }
 td.number, th.number { text-align: right; font-variant-numeric: tabular-nums; }
+.whole { white-space: nowrap; }
 .small { color: #6b7280; font-size: .85em; }
 .warning { border-left: 4px solid #b45309; background: #fffbeb; padding: .5rem .8rem; max-width: 60rem; }
 """

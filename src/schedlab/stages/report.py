@@ -8,6 +8,7 @@ import textwrap
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from schedlab.config.claims import STATUSES, ClaimSettings, ClaimsSettings, Value, read_ledger
 from schedlab.config.contract import Metric, Study
@@ -18,8 +19,11 @@ from schedlab.config.settings import StatisticsSettings
 from schedlab.evaluation import tables
 from schedlab.figures.html import escaped, page, table
 from schedlab.stages import studies
-from schedlab.stages.headlines import Headline, Measured, against, headline_metric, headlines, measured
+from schedlab.stages.headlines import Against, Headline, Measured, against, headline_metric, headlines, measured
 from schedlab.stages.summarise import BEST_RULE
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 START_STYLE = """<style>
 .h-screen:has(.headlines) { align-items: flex-start; }
@@ -29,7 +33,7 @@ START_STYLE = """<style>
 .headlines td, .headlines th { padding: .4rem .6rem; text-align: left; vertical-align: top; }
 .headlines .published { min-width: 19rem; } .headlines .study { width: 12rem; } .headlines .what { min-width: 11rem; }
 .headlines .small { color: #6b7280; font-size: .92em; }
-.headlines .value { font-weight: 600; white-space: nowrap; } .headlines .bounds { white-space: nowrap; }
+.headlines .value { font-weight: 600; white-space: nowrap; } .headlines .whole { white-space: nowrap; }
 .headlines .better { color: #047857; } .headlines .worse { color: #b91c1c; }
 .headlines .warning { border-left: 4px solid #b45309; background: #fffbeb; padding: .5rem .8rem; }
 </style>"""
@@ -41,7 +45,7 @@ HEAD = (
     "Difference, unit by unit",
     "Published, and ours in the ledger",
 )
-POLICY_HEAD = ("policy", "kind", "interval or range", "seeds", "units", "against", "difference", "wins")
+POLICY_HEAD = ("policy", "kind", "interval or range", "seeds", "units", "against", "difference", "interval or range", "wins")
 CLAIM_HEAD = ("quantity", "published", "reference", "repaired", "status")
 BENCHMARK_HEAD = ("study", "workflow rule", "jobs", "time, s", "longest, s", "processor time, s", "largest memory, MB")
 SIZES = {
@@ -74,14 +78,9 @@ def results_page(scale: str, folder: Path, target: Path) -> None:
     body = [*_warning(scale), f"<p>{escaped(study.question)}</p>", f"<p>{escaped(_metric_words(metric))}. {_UNCERTAINTY}</p>"]
     head = [*POLICY_HEAD[:2], escaped(metric.label or metric.name), *POLICY_HEAD[2:]]
     for scenario, rows in tested.groupby("scenario", sort=True):
-        cells = []
-        for _, row in rows.sort_values(["value", "policy"], ascending=[metric.better == "lower", True]).iterrows():
-            other = against(metric, row, tested, comparisons)
-            difference = f"{_number(other.difference.value)} {_bounds(other.difference)}" if other else ""
-            name = row["policy"] if row["mode"] == "default" else f"{row['policy']} ({row['mode']})"
-            cells.append([escaped(name), escaped(row["kind"]), _number(row["value"]), _bounds(measured(row)), str(row["seeds"])])
-            cells[-1] += [str(row["units"]), escaped(other.policy) if other else "", difference, f"{other.win_rate:.0%}" if other else ""]
-        body += [f"<h2>{escaped(scenario)}</h2>", table(head, cells, numbers=(2, 3, 4, 5, 7, 8))]
+        best_first = rows.sort_values(["value", "policy"], ascending=[metric.better == "lower", True])
+        cells = [_policy_cells(row, against(metric, row, tested, comparisons)) for _, row in best_first.iterrows()]
+        body += [f"<h2>{escaped(scenario)}</h2>", table(head, cells, numbers=(2, 3, 4, 5, 7, 8, 9))]
     write_text(target, page(f"{study.name}: all policies on test units", "\n".join(body)))
 
 
@@ -192,6 +191,22 @@ def _published(ledger: ClaimsSettings | None, names: Sequence[str], note: str) -
     return "<br>".join([*(parts or ["nothing published"]), *([f'<span class="small">{escaped(note)}</span>'] if note else [])])
 
 
+def _policy_cells(row: pd.Series, other: Against | None) -> list[str]:
+    """Return the cells of POLICY_HEAD and the value for one row of the summary."""
+    name = row["policy"] if row["mode"] == "default" else f"{row['policy']} ({row['mode']})"
+    cells = [
+        _whole(escaped(name)),
+        escaped(row["kind"]),
+        _number(row["value"]),
+        _bounds(measured(row)),
+        str(row["seeds"]),
+        str(row["units"]),
+    ]
+    if other is None:
+        return [*cells, "", "", "", ""]
+    return [*cells, _whole(escaped(other.policy)), _number(other.difference.value), _bounds(other.difference), f"{other.win_rate:.0%}"]
+
+
 def _claim_cells(claim: ClaimSettings) -> list[str]:
     note = f'<br><span class="small">{escaped(claim.note)}</span>' if claim.note else ""
     values = [_text(value) for value in (claim.published, claim.ours_reference, claim.ours_repaired)]
@@ -220,16 +235,20 @@ def _metric_words(metric: Metric) -> str:
 
 
 def _value(found: Measured) -> str:
-    return f'<span class="value">{_number(found.value)}</span><br><span class="bounds">{_bounds(found)}</span>'
+    return f'<span class="value">{_number(found.value)}</span><br>{_bounds(found)}'
 
 
 def _bounds(found: Measured) -> str:
     low, high = _number(found.low), _number(found.high)
     if found.interval:
-        return f"[{low},\u00a0{high}]"
-    if found.over == "seeds" and found.low == found.high:
-        return "all seeds alike"
-    return f"{low}\u00a0–\u00a0{high}" if max(found.seeds, found.units) > 1 else ""
+        return _whole(f"[{low}, {high}]")
+    if found.low == found.high:  # of one block, a range says nothing
+        return "all seeds alike" if found.over == "seeds" else ""
+    return _whole(f"{low} – {high}")
+
+
+def _whole(cell: str) -> str:
+    return f'<span class="whole">{cell}</span>'
 
 
 def _count(number: int, what: str) -> str:
