@@ -15,6 +15,8 @@ pytest.importorskip("matplotlib")
 from test_cloud_reinforce import problem
 
 from schedlab.config.contract import FigureSpec, PolicySpec, StudyTables
+from schedlab.config.settings import ThemeSettings
+from schedlab.figures import theme
 from schedlab.stages.draw import drawing_function
 from schedlab.stages.policies import make_rule
 from schedlab.studies.cloud.env import weights_of
@@ -94,6 +96,20 @@ def test_the_table_of_ablations_holds_the_means_of_preferences(tables):
         cost = np.mean([value(tables, policy, preference, "cost") for preference in ("balanced", "cost", "time", "resource")])
         assert float(cells[row, 3]) == pytest.approx(cost, abs=6e-4)
     assert "Not learned at this scale: none." in drawn.caption
+
+
+def test_the_table_of_ablations_fits_its_page(tables):
+    other = tables.scores.assign(policy_seed=1, value=tables.scores["value"] * 1.1)
+    both = StudyTables(pd.concat([tables.scores, other]), *(getattr(tables, field.name) for field in fields(tables)[1:]))
+    names = {"variants": {"one policy for all": "reinforce-example", "start": "static_start"}}
+    with theme.applied(ThemeSettings()):
+        figure = drawing_function(STUDY, "ablations")(both, spec("ablations", **names)).figure
+        figure.draw_without_rendering()
+        texts = [cell.get_text() for cell in figure.axes[0].tables[0].get_celld().values()]
+        extents = [text.get_window_extent() for text in texts if text.get_text()]
+    assert any("\n(" in text.get_text() for text in texts)
+    assert min(each.x0 for each in extents) >= 0.0 and max(each.x1 for each in extents) <= figure.bbox.width
+    assert min(each.y0 for each in extents) >= 0.0 and max(each.y1 for each in extents) <= figure.bbox.height
 
 
 def test_weights_are_told_as_the_means_of_preferences(tables):

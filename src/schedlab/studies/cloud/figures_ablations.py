@@ -37,8 +37,8 @@ def draw_ablations(tables: StudyTables, spec: FigureSpec) -> Drawing:
         scores = {metric: seed_means(tables, scenario, settings.variants[label], metric, settings.preferences) for metric in COLUMNS}
         cells.append([label, *(_range_text(metric, values) for metric, values in scores.items())])
         told.append(f"{label} {helpers.number_text(scores['regret'].mean(), '{:.3f}')}")
-    figure, axes = theme.new_figure(height_mm=14 + 8 * (len(cells) + 1))
-    helpers.text_table(axes, cells, ["", *COLUMNS.values()], row_height=1.6)
+    figure, axes = theme.new_figure(height_mm=14 + 11 * (len(cells) + 1))
+    helpers.text_table(axes, cells, ["", *COLUMNS.values()], row_height=2.6)
     missing = [label for label in settings.variants if label not in shown]
     left_out = f" Not learned at this scale: {', '.join(missing)}." if missing else ""
     return Drawing(figure, f"{spec.caption} Regret: {'; '.join(told)}.{left_out}")
@@ -145,4 +145,4 @@ def _range_text(metric: str, values: np.ndarray) -> str:
     form = {"time": "{:.0f}", "sla_met": "{:.1f}"}.get(metric, "{:.3f}")
     mean = helpers.number_text(float(values.mean()), form)
     ends = [helpers.number_text(float(end), form) for end in (values.min(), values.max())]
-    return mean if ends[0] == ends[1] else f"{mean} ({ends[0]} to {ends[1]})"
+    return mean if ends[0] == ends[1] else f"{mean}\n({ends[0]} to {ends[1]})"  # beside each other they are wider than a page
