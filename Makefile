@@ -14,7 +14,7 @@ SEED ?= 0
 READER ?=
 STAMP := $(VENV)/.installed-$(shell cat requirements.txt Makefile pyproject.toml | sha256sum | cut -c1-16)
 .DEFAULT_GOAL := figures
-.PHONY: setup figures report test lint check fuzz clean
+.PHONY: setup figures report test lint check fuzz verify clean
 
 setup: $(STAMP)
 
@@ -52,6 +52,10 @@ check: setup
 # COUNT inputs for each reader of files, or for one: make fuzz COUNT=100000 READER=swf SEED=1
 fuzz: setup
 	source $(BIN)/activate && python tests/fuzz/fuzz.py --count $(COUNT) --seed $(SEED) $(if $(READER),--reader $(READER))
+
+# The scale SCALE (here: smoke) twice, on one core and on two, in two fresh copies; every hash compared.
+verify: setup
+	source $(BIN)/activate && python tests/workflow/verify.py --scale $(if $(filter file default,$(origin SCALE)),smoke,$(SCALE))
 
 clean:
 	rm -rf results/smoke results/small plots/smoke plots/small .schedlab .snakemake

@@ -18,6 +18,7 @@ rule all:
     input:
         [target for study in EXPERIMENT.studies for target in study_targets(study)],
         plots("INDEX.md"),
+        results("manifest.json"),
 
 
 include: "workflow/rules/inputs.smk"

@@ -47,7 +47,7 @@ def test_a_package_outside_git_has_no_commit(tmp_path: Path, monkeypatch) -> Non
     assert provenance._git_state.__wrapped__() == {"commit": None}
 
 
-def test_manifest_lists_results_alone(tmp_path: Path) -> None:
+def test_results_alone_are_listed(tmp_path: Path) -> None:
     for name in (
         "b/scores.parquet",
         "a.yaml",
@@ -60,6 +60,11 @@ def test_manifest_lists_results_alone(tmp_path: Path) -> None:
     ):
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).write_text(name)
-    found = provenance.manifest(tmp_path)
-    assert found["files"] == {name: file_hash(tmp_path / name) for name in ("a.yaml", "b/scores.parquet")}
-    assert "packages" in found
+    assert provenance.output_hashes(tmp_path) == {name: file_hash(tmp_path / name) for name in ("a.yaml", "b/scores.parquet")}
+
+
+def test_a_manifest_keeps_code_and_packages_and_no_machine() -> None:
+    kept = provenance.code_and_packages()
+    assert kept.keys() == {"code", "commit", "version", "python", "packages"}
+    assert kept["code"] == provenance.source_hash() and kept["python"] == platform.python_version()
+    assert "numpy" in kept["packages"] and not {"pytest", "ruff"} & kept["packages"].keys()

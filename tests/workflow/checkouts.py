@@ -46,9 +46,9 @@ class Checkout:
     def command(self, *arguments: str, cores: int = 2) -> list[str]:
         return [sys.executable, "-m", "snakemake", "--cores", str(cores), *arguments]
 
-    def run(self, *arguments: str, cores: int = 2, status: int | None = 0) -> str:
-        """Run snakemake and return everything that it printed; status None: any."""
-        done = subprocess.run(self.command(*arguments, cores=cores), cwd=self.folder, capture_output=True, text=True, timeout=600)
+    def run(self, *arguments: str, cores: int = 2, status: int | None = 0, seconds: float = 600) -> str:
+        """Run snakemake, for at most some seconds, and return everything that it printed; status None: any."""
+        done = subprocess.run(self.command(*arguments, cores=cores), cwd=self.folder, capture_output=True, text=True, timeout=seconds)
         output = done.stdout + done.stderr
         assert status is None or done.returncode == status, output[-4000:]
         return output

@@ -42,7 +42,8 @@ rule index_figures:
     input:
         [plots(f"{study}/figures.json") for study in EXPERIMENT.studies if study_targets(study)],
     output:
-        plots("INDEX.md"),
+        index=plots("INDEX.md"),
+        manifest=results("manifest.json"),
     log:
         results("logs/index_figures.log"),
     localrule: True

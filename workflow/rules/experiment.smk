@@ -16,6 +16,7 @@ from schedlab.config import experiment, freeze, run_lock
 from schedlab.config.data_paths import find_data
 from schedlab.config.errors import UserError, did_you_mean
 from schedlab.config.files import remove_leftovers
+from schedlab.evaluation.manifest import NAME as MANIFEST, write_manifest
 from schedlab.figures.index import failures, write_index
 from schedlab.stages.studies import find_study
 
@@ -83,12 +84,20 @@ def undrawn_figures():
     return "\n".join(paragraphs)
 
 
+def older(file, time):
+    """Whether a file was last written before a time, or never."""
+    return not file.exists() or file.stat().st_mtime < time
+
+
 def end_run():
-    """Bring the page that lists all figures up to date where single figures were asked for, name it, and fail for figures not drawn."""
+    """Bring the page that lists all figures and the manifest up to date where single figures were asked for, name the page, and fail for
+    figures not drawn."""
     index = Path(EXPERIMENT.plots, "INDEX.md")
     newest = max((path.stat().st_mtime for path in drawn_lists()), default=0.0)
-    if newest and (not index.exists() or index.stat().st_mtime < newest):
+    if newest and older(index, newest):
         write_index(index.parent)
+    if newest and older(Path(EXPERIMENT.results, MANIFEST), newest):
+        write_manifest(Path(), EXPERIMENT.scale)
     if index.exists():
         print(f"The figures with their captions: {index}", file=sys.stderr)
     if failed := undrawn_figures():

@@ -10,7 +10,6 @@ rule summarise:
         summary=results("{study}/summary.parquet"),
         comparisons=results("{study}/comparisons.parquet"),
         details=directory(results("{study}/details")),
-        manifest=results("{study}/manifest.json"),
     log:
         results("{study}/logs/summarise.log"),
     benchmark:

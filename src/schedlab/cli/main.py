@@ -11,6 +11,7 @@ from functools import partial
 from typing import TextIO
 
 import schedlab
+from schedlab.cli.manifest import add_manifest_commands
 from schedlab.cli.options import Parser
 from schedlab.cli.platform import add_platform_commands
 from schedlab.cli.sim import add_sim_commands
@@ -93,6 +94,7 @@ def _parser(first: str) -> argparse.ArgumentParser:
     parameters = commands.add_parser("parameters", parents=[conf], help="every key of conf/, as the page docs/parameters.md")
     parameters.set_defaults(run=_run_parameters)
 
+    add_manifest_commands(commands)
     add_trace_commands(commands)
     add_platform_commands(commands)
     add_sim_commands(commands)

@@ -79,9 +79,19 @@ def output_hashes(folder: Path | str, skip: Sequence[str] = NOT_OUTPUTS) -> dict
     return hashes
 
 
-def manifest(folder: Path | str) -> dict[str, Any]:
-    """Return the hashes of all outputs below a folder and the environment of this moment."""
-    return {"files": output_hashes(folder), **environment()}
+def code_and_packages(made: Mapping[str, Any] | None = None) -> dict[str, Any]:
+    """Return what a manifest keeps of an environment (that of this moment, or of a provenance): code, Python and packages, no machine."""
+    made = made or environment()
+    code = made["schedlab"]
+    packages = {name: version for name, version in made["packages"].items() if name not in development_packages()}
+    return {"code": code["source"], "commit": code["commit"], "version": code["version"], "python": made["python"], "packages": packages}
+
+
+@cache
+def development_packages() -> frozenset[str]:
+    """Return the packages that only work on the code itself needs; no result depends on them."""
+    named = [line for line in metadata.requires("schedlab") or () if re.search(r"""extra\s*==\s*["']dev["']""", line)]
+    return frozenset(re.match(r"[A-Za-z0-9._-]+", line).group() for line in named)
 
 
 @cache

@@ -9,10 +9,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from schedlab.config.contract import Metric, Study
-from schedlab.config.files import read_table, write_json, write_table
+from schedlab.config.files import read_table, write_table
 from schedlab.config.freeze import read_part
 from schedlab.config.hashes import content_hash
-from schedlab.config.provenance import manifest
 from schedlab.config.schema import validate
 from schedlab.config.seeds import generator
 from schedlab.config.settings import StatisticsSettings
@@ -29,12 +28,12 @@ log = logging.getLogger(__name__)
 
 
 def summarise(part: Path, scores: Sequence[Path], curves: Sequence[Path], details: Mapping[str, Sequence[Path]], out: Path) -> None:
-    """Write scores.parquet, curves.parquet, summary.parquet, comparisons.parquet, details/<table>.parquet and manifest.json into `out`.
+    """Write scores.parquet, curves.parquet, summary.parquet, comparisons.parquet and details/<table>.parquet into `out`.
 
     part            frozen summarise part
     scores, curves  the tables of all evaluation and learning jobs of the study
     details         table name -> the detail tables of all evaluation jobs
-    out             folder of the study's results; the manifest lists the hashes of all that lies in it
+    out             folder of the study's results
     Raises ValueError where the tables lack a policy of the part or hold a row twice.
     """
     values = read_part(part)
@@ -52,7 +51,6 @@ def summarise(part: Path, scores: Sequence[Path], curves: Sequence[Path], detail
     (out / "details").mkdir(parents=True, exist_ok=True)
     for name in study.details:
         write_table(out / "details" / f"{name}.parquet", join_details(read_table(path) for path in details.get(name, ())))
-    write_json(out / "manifest.json", {"config_hash": summary.config_hash, **manifest(out)})
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,74 @@
+"""`schedlab manifest check`: what differs from a manifest, and why."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from schedlab.config.errors import UserError
+
+if TYPE_CHECKING:
+    from schedlab.evaluation.manifest import Manifest
+    from schedlab.evaluation.manifest_differences import Differences
+
+NAME = "manifest.json"
+
+
+def add_manifest_commands(commands: Any) -> None:
+    """Add `schedlab manifest` to the parser's commands."""
+    group = commands.add_parser("manifest", help="what every figure rests on: results/<scale>/manifest.json")
+    inner = group.add_subparsers(title="commands", metavar="COMMAND", required=True)
+    check = inner.add_parser("check", help="say what differs from a manifest, and why; status 1 where something does")
+    check.add_argument("manifest", nargs="?", help="a manifest.json, or the folder that holds one (default: all of results/)")
+    check.add_argument("--against", metavar="OTHER", help="another manifest.json or results folder; default: the files that lie there now")
+    check.add_argument("--exact", action="store_true", help="no tolerance for learned values: both were made on one machine")
+    check.set_defaults(run=lambda chosen: check_manifests(chosen.manifest, chosen.against, exact=chosen.exact))
+
+
+def check_manifests(given: str | None, against: str | None, *, exact: bool) -> int:
+    """Print a line for each difference and one with the count; returns 1 where something differs. Raises UserError."""
+    places = [Path(given)] if given else sorted(Path("results").glob(f"*/{NAME}"))
+    if not places:
+        raise UserError(f"there is no results/*/{NAME}", expected="a finished run", remedy="run snakemake, or name a manifest")
+    if against and len(places) > 1:
+        raise UserError("--against compares one manifest with another", remedy="name the first one, too")
+    return max(_check(place, against, exact=exact) for place in places)
+
+
+def _check(place: Path, against: str | None, *, exact: bool) -> int:
+    from schedlab.evaluation.manifest import read_manifest, root_of
+    from schedlab.evaluation.manifest_differences import Side, differences
+
+    recorded, root = read_manifest(place), root_of(place)
+    if against:
+        other = Side(read_manifest(against), "there", root_of(against))
+        found = differences(Side(recorded, "here", root), other, tolerant=not exact)
+    else:
+        found = _with_its_files(recorded, place, root)
+    print("\n".join([*found.lines, _count(recorded, found)]))
+    return int(bool(found.lines))
+
+
+def _with_its_files(recorded: Manifest, place: Path, root: Path | None) -> Differences:
+    from schedlab.evaluation.manifest import build
+    from schedlab.evaluation.manifest_differences import Side, differences, stale_steps
+
+    if root is None:
+        raise UserError(
+            "the files of this manifest are not at hand",
+            where=str(place),
+            expected="results/<scale>/manifest.json in the folder that holds results/ and plots/",
+            remedy="name another manifest to compare it with: --against",
+        )
+    now = build(root, recorded.scale, recorded.studies)
+    found = differences(Side(recorded, "recorded", root), Side(now, "found", root), tolerant=False)
+    found.lines += stale_steps(now)
+    return found
+
+
+def _count(recorded: Manifest, found: Differences) -> str:
+    compared = f"{found.files} files of {len(recorded.figures)} figures at scale {recorded.scale}"
+    tolerated = f", {found.tolerated} of them within tolerance" if found.tolerated else ""
+    if not found.lines:
+        return f"nothing differs: {compared} agree{tolerated}"
+    return f"{len(found.lines)} differences in {compared}{tolerated}"

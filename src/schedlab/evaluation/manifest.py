@@ -1,0 +1,269 @@
+"""What every figure of a scale rests on: results/<scale>/manifest.json, made from what lies in results/ and plots/.
+
+A *step* is what one job made (the inputs of a scenario, one policy and seed, one evaluation job, the tables of a study), with the hashes of
+its frozen configuration, of its inputs and of its outputs, its seeds, and the code and packages that it ran with where its provenance says
+so. A figure names the steps that it rests on. Paths are relative to the folder that holds results/ and plots/. No clock, no host and no
+machine stands in it, so equal results made by the same code have the same bytes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+from schedlab.config.errors import UserError
+from schedlab.config.files import write_json
+from schedlab.config.freeze import read_part
+from schedlab.config.hashes import content_hash, file_hash
+from schedlab.config.json_files import read_json
+from schedlab.config.provenance import NOT_OUTPUTS, code_and_packages, output_hashes
+from schedlab.config.schema import Settings, setting, validate
+from schedlab.evaluation.promises import EXACT, LEARNED, of_part, weakest
+
+NAME = "manifest.json"
+TABLES = ("scores.parquet", "curves.parquet", "summary.parquet", "comparisons.parquet")  # what the stage summarise writes, beside details/
+NOT_MADE = (*NOT_OUTPUTS, "config.yaml")  # frozen parts lie beside what was made from them, and are listed as such
+
+
+class EnvironmentEntry(Settings):
+    """Code and packages that steps were made with; on which machine is left out."""
+
+    code: str = setting(doc="hash over the Python files of schedlab")
+    commit: str | None = setting(None, doc="commit of the repository that holds them")
+    version: str = setting("", doc="version of schedlab")
+    python: str = setting("", doc="version of Python")
+    packages: dict[str, str] = setting(doc="version of each package that results can depend on")
+
+
+class StepEntry(Settings):
+    """What one job made, and from what."""
+
+    promise: str = setting(EXACT, doc="how far the same step on another machine agrees (schedlab.evaluation.promises)")
+    configuration: dict[str, str] = setting(doc="frozen part -> hash of its values")
+    inputs: dict[str, str | None] = setting(doc="file outside the results, or input of the job by name -> SHA-256; null: missing")
+    seeds: tuple[int, ...] = setting((), doc="seeds of the policies")
+    environment: str | None = setting(None, doc="which entry of `environments` made it; null: not recorded")
+    outputs: dict[str, str] = setting(doc="file -> SHA-256")
+    rests_on: tuple[str, ...] = setting((), doc="steps whose outputs it reads")
+
+
+class FigureEntry(Settings):
+    """One figure of a study."""
+
+    configuration: dict[str, str] = setting(doc="frozen part -> hash of its values")
+    scenarios: tuple[str, ...] = setting(doc="scenarios that it shows")
+    policies: tuple[str, ...] = setting(doc="policies that it shows")
+    seeds: tuple[int, ...] = setting(doc="seeds of the policies that it shows")
+    inputs: dict[str, str | None] = setting({}, doc="file outside the results -> SHA-256; null: missing")
+    outputs: dict[str, str] = setting(doc="file -> SHA-256")
+    rests_on: tuple[str, ...] = setting(doc="steps whose outputs it shows")
+    failed: bool = setting(False, doc="it could not be drawn; words stand in its place")
+
+
+class Manifest(Settings):
+    """Everything that is in a manifest."""
+
+    form: int = setting(1, doc="of this file", ge=1, le=1)
+    scale: str = setting(doc="scale of the results")
+    seeds: dict[str, int] = setting(doc="study -> root seed of its streams")
+    studies: dict[str, int] = setting(doc="study -> version of its results")
+    environment: str = setting(doc="which entry of `environments` wrote this file and drew the figures")
+    environments: dict[str, EnvironmentEntry] = setting(doc="code and packages by a hash of them")
+    figures: dict[str, FigureEntry] = setting(doc="'study/figure' -> what it rests on")
+    steps: dict[str, StepEntry] = setting(doc="step -> what it was made from and what it made")
+
+
+def write_manifest(root: Path | str, scale: str) -> Path:
+    """Write results/<scale>/manifest.json below `root` for all figures that lie there, complete studies or not; returns its path."""
+    path = Path(root) / "results" / scale / NAME
+    write_json(path, build(root, scale).model_dump(mode="json"))
+    return path
+
+
+def read_manifest(path: Path | str) -> Manifest:
+    """Read a manifest, or that of a folder. Raises UserError(s) where there is none, or a broken one."""
+    path = Path(path)
+    path = path / NAME if path.is_dir() else path
+    values = read_json(path, "a manifest.json as a run of the workflow writes it")
+    if not isinstance(values, dict) or "form" not in values:
+        raise UserError("is no manifest", where=str(path), expected="a manifest.json as a run of the workflow writes it")
+    return validate(Manifest, values, lambda keys: f"{path}: {'.'.join(map(str, keys))}")
+
+
+def root_of(path: Path | str) -> Path | None:
+    """Return the folder that holds results/ and plots/ of a manifest, or None where it lies elsewhere than results/<scale>/."""
+    folder = Path(path).absolute()
+    folder = folder if folder.is_dir() else folder.parent
+    return folder.parent.parent if folder.parent.name == "results" else None
+
+
+def build(root: Path | str, scale: str, studies: Collection[str] = ()) -> Manifest:
+    """Return the manifest of what lies below `root` now: of every study with drawn figures, and of the named ones, whatever is left."""
+    root = Path(root)
+    drawn = {path.parent.name for path in (root / "plots" / scale).glob("*/figures.json")}
+    book = _Book(root)
+    for study in sorted({*drawn, *studies}):
+        _Study(book, scale, study).add()
+    return Manifest(
+        scale=scale,
+        seeds=book.seeds,
+        studies=book.versions,
+        environment=book.environment(code_and_packages()),
+        environments=dict(sorted(book.environments.items())),
+        figures=dict(sorted(book.figures.items())),
+        steps=dict(sorted(book.steps.items())),
+    )
+
+
+@dataclass
+class _Book:
+    """Collects a manifest."""
+
+    root: Path
+    seeds: dict[str, int] = field(default_factory=dict)
+    versions: dict[str, int] = field(default_factory=dict)
+    environments: dict[str, EnvironmentEntry] = field(default_factory=dict)
+    figures: dict[str, FigureEntry] = field(default_factory=dict)
+    steps: dict[str, StepEntry] = field(default_factory=dict)
+
+    def environment(self, values: Mapping[str, Any]) -> str:
+        """Keep code and packages once; returns their name."""
+        entry = EnvironmentEntry(**values)
+        name = content_hash(entry.model_dump(mode="json"))
+        self.environments[name] = entry
+        return name
+
+    def hashes(self, *paths: str) -> dict[str, str]:
+        """SHA-256 of files, and of all outputs in folders; what is not there is left out."""
+        found: dict[str, str] = {}
+        for path in paths:
+            if (self.root / path).is_dir():
+                found |= {f"{path}/{name}": value for name, value in output_hashes(self.root / path, NOT_MADE).items()}
+            elif (self.root / path).is_file():
+                found[path] = file_hash(self.root / path)
+        return dict(sorted(found.items()))
+
+    def part(self, path: str) -> dict[str, Any]:
+        """Values of a frozen part; none where it is not there."""
+        return read_part(self.root / path) if (self.root / path).is_file() else {}
+
+
+@dataclass
+class _Study:
+    """Adds the steps and figures of one study to a book."""
+
+    book: _Book
+    scale: str
+    name: str
+
+    def add(self) -> None:
+        """Add everything that the frozen parts of the study's tables and figures name; nothing where they are gone."""
+        self.results = f"results/{self.scale}/{self.name}"
+        drawing, tables = (self.book.part(f"{self.results}/config/{part}.yaml") for part in ("draw", "summarise"))
+        if not drawing or not tables:
+            return
+        self.book.seeds[self.name], self.book.versions[self.name] = tables["seed"], tables["results_version"]
+        inputs = {scenario: self._inputs(scenario, values["upstream"]) for scenario, values in drawing["scenarios"].items()}
+        learned = {policy: self._learned(policy, values, inputs) for policy, values in drawing["policies"].items()}
+        scored = {
+            (scenario, policy): step
+            for scenario, bundles in tables["scenarios"].items()
+            for bundle, policies in bundles.items()
+            for step in [self._scored(scenario, bundle, policies, inputs, learned)]
+            for policy in policies
+        }
+        everything = sorted({*scored.values(), *(step for steps in learned.values() for step in steps)})
+        joined = self._step(
+            f"{self.results}/tables",
+            [f"{self.results}/{name}" for name in (*TABLES, "details")],
+            [f"{self.results}/config/summarise.yaml"],
+            rests_on=everything,
+        )
+        self._figures(joined, inputs, learned, scored)
+
+    def _inputs(self, scenario: str, parts: Mapping[str, str]) -> list[str]:
+        """Steps that prepare a scenario: one for each part that scenarios share, one for all that is the scenario's own."""
+        shared = {part: f"{self.results}/inputs/{part}-{key[:12]}" for part, key in parts.items()}
+        shared = {part: folder for part, folder in shared.items() if (self.book.root / folder).is_dir()}
+        for part, folder in shared.items():
+            self._step(folder, [folder], [f"{folder}/config.yaml"], promise=of_part(part))
+        own = [part for part in parts if part not in shared]
+        if not own:
+            return list(shared.values())
+        files = [f"{self.results}/{scenario}/config/{part}.yaml" for part in own]
+        place = f"{self.results}/{scenario}/inputs"
+        return [*shared.values(), self._step(place, [place], files, promise=weakest(map(of_part, own)), rests_on=list(shared.values()))]
+
+    def _learned(self, policy: str, values: Mapping[str, Any], inputs: Mapping[str, list[str]]) -> list[str]:
+        """Steps that learn a policy, one a seed."""
+        folder, own = f"{self.results}/policies/{policy}", values["policy"]
+        steps = []
+        for seed in own["seeds"]:
+            place = f"{folder}/seed-{seed}"
+            before = [f"{self.results}/policies/{own['parent']}/seed-{seed}"] if own["parent"] else []
+            before += [step for scenario in values["problems"] for step in inputs[scenario]]
+            config = [f"{folder}/config/learn.yaml"]
+            origin = f"{place}/provenance.json"
+            steps.append(self._step(place, [place], config, promise=LEARNED, origin=origin, rests_on=before))
+        return steps
+
+    def _scored(self, scenario: str, bundle: str, policies: list[str], inputs: Mapping, learned: Mapping) -> str:
+        """The step of one evaluation job."""
+        place = f"{self.results}/{scenario}/evaluation/{bundle}"
+        before = [*inputs[scenario], *(step for policy in policies for step in learned.get(policy, ()))]
+        config = [f"{self.results}/{scenario}/config/evaluate-{bundle}.yaml"]
+        files = [f"{place}.parquet", f"{place}.details"]
+        return self._step(place, files, config, origin=f"{place}.provenance.json", rests_on=before)
+
+    def _step(
+        self,
+        name: str,
+        outputs: list[str],
+        configs: list[str],
+        *,
+        promise: str = EXACT,
+        origin: str = "",
+        rests_on: Iterable[str] = (),
+    ) -> str:
+        """Keep one step; it promises no more than what it rests on."""
+        parts = {path: self.book.part(path) for path in configs}
+        outside = {file: digest for values in parts.values() for file, digest in (values.get("files") or {}).items()}
+        made = read_json(self.book.root / origin, "the provenance of a job") if origin and (self.book.root / origin).is_file() else {}
+        before = sorted(set(rests_on))
+        self.book.steps[name] = StepEntry(
+            promise=weakest([promise, *(self.book.steps[step].promise for step in before if step in self.book.steps)]),
+            configuration={path: content_hash(values) for path, values in parts.items() if values},
+            inputs=dict(sorted({**outside, **made.get("inputs", {})}.items())),
+            seeds=made.get("seeds", ()),
+            environment=self.book.environment(code_and_packages(made)) if made else None,
+            outputs=self.book.hashes(*outputs),
+            rests_on=before,
+        )
+        return name
+
+    def _figures(self, joined: str, inputs: Mapping, learned: Mapping, scored: Mapping[tuple[str, str], str]) -> None:
+        """Keep every figure of the study with the files of its drawing."""
+        config = f"{self.results}/config/draw.yaml"
+        part = self.book.part(config)
+        outside = {figure["name"]: figure.get("files") or {} for figure in part["figures"]}
+        for figure in self._drawn():
+            stem = f"plots/{self.scale}/{self.name}/{figure['name']}"
+            before = {joined, *(step for scenario in figure["scenarios"] for step in inputs.get(scenario, ()))}
+            before |= {step for policy in figure["policies"] for step in learned.get(policy, ())}
+            before |= {scored[pair] for pair in product(figure["scenarios"], figure["policies"]) if pair in scored}
+            self.book.figures[f"{self.name}/{figure['name']}"] = FigureEntry(
+                configuration={config: content_hash(part)},
+                **{name: tuple(figure[name]) for name in ("scenarios", "policies", "seeds")},
+                inputs=outside.get(figure["name"], {}),
+                outputs=self.book.hashes(*(f"{stem}.{form}" for form in ("svg", "pdf", "png", "txt"))),
+                rests_on=tuple(sorted(before)),
+                failed=bool(figure.get("failed")),
+            )
+
+    def _drawn(self) -> Iterator[dict[str, Any]]:
+        path = self.book.root / f"plots/{self.scale}/{self.name}/figures.json"
+        if path.is_file():
+            yield from read_json(path, "the list of drawn figures")["figures"]

@@ -1,0 +1,253 @@
+"""What differs between two manifests, and the most likely cause of each difference."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from schedlab.config.errors import UserError
+from schedlab.evaluation.manifest import EnvironmentEntry, FigureEntry, Manifest, StepEntry
+from schedlab.evaluation.promises import EXACT, disagreement
+
+Entry = StepEntry | FigureEntry
+DRAWN = "drawn"  # pictures and captions: another machine's fonts and pictures agree where the tables that they show do
+
+
+@dataclass(frozen=True)
+class Side:
+    """One of two manifests: what to call it, and the folder that its paths start from (None: its files are not at hand)."""
+
+    manifest: Manifest
+    called: str
+    root: Path | None
+
+
+@dataclass
+class Differences:
+    """The sentences, what was compared, and which files agree without having the same bytes."""
+
+    lines: list[str] = field(default_factory=list)
+    files: int = 0
+    tolerated: int = 0
+
+
+def differences(one: Side, other: Side, *, tolerant: bool) -> Differences:
+    """Compare two manifests; one sentence for each difference, causes before what follows from them.
+
+    tolerant  files that promise less than the same bytes (schedlab.evaluation.promises) are compared value by value where the files of
+              both manifests are at hand
+    """
+    found = Differences()
+    for section in (_environments, _seeds_and_studies, _configurations, _inputs):
+        found.lines += section(one, other)
+    _Outputs(one, other, tolerant, found).compare()
+    return found
+
+
+def _environments(one: Side, other: Side) -> Iterator[str]:
+    """Other code, Python and packages: of the whole, then of steps that were made with others than the whole."""
+    here, there = (side.manifest.environments.get(side.manifest.environment) for side in (one, other))
+    told = set()
+    if here and there:
+        told = {(here.code, there.code), (here.python, there.python)} | set(_packages(here, there).values())
+        yield from _environment(here, there, one, other, "")
+    pairs: dict[tuple[str, str], list[str]] = {}
+    for name, step in one.manifest.steps.items():
+        twin = other.manifest.steps.get(name)
+        if twin and step.environment and twin.environment and step.environment != twin.environment:
+            pairs.setdefault((step.environment, twin.environment), []).append(name)
+    for (first, second), names in sorted(pairs.items()):
+        here, there = one.manifest.environments.get(first), other.manifest.environments.get(second)
+        if here and there and not {(here.code, there.code), (here.python, there.python), *_packages(here, there).values()} <= told:
+            more = f" and {len(names) - 1} more" if len(names) > 1 else ""
+            yield from _environment(here, there, one, other, f" of {names[0]}{more}")
+
+
+def _environment(here: EnvironmentEntry, there: EnvironmentEntry, one: Side, other: Side, of: str) -> Iterator[str]:
+    if here.code != there.code:
+        yield f"other code{of}: {_code(here)} {one.called}, {_code(there)} {other.called}"
+    if here.python != there.python:
+        yield f"other Python{of}: {here.python} {one.called}, {there.python} {other.called}"
+    for name, (first, second) in _packages(here, there).items():
+        yield f"other package{of}: {name} {first} {one.called}, {second} {other.called}"
+
+
+def _packages(here: EnvironmentEntry, there: EnvironmentEntry) -> dict[str, tuple[str, str]]:
+    names = sorted({*here.packages, *there.packages})
+    pairs = {name: (here.packages.get(name, "none"), there.packages.get(name, "none")) for name in names}
+    return {name: pair for name, pair in pairs.items() if pair[0] != pair[1]}
+
+
+def _code(entry: EnvironmentEntry) -> str:
+    return f"{entry.version} {entry.code}" + (f" (commit {entry.commit[:12]})" if entry.commit else "")
+
+
+def _seeds_and_studies(one: Side, other: Side) -> Iterator[str]:
+    here, there = one.manifest, other.manifest
+    if here.scale != there.scale:
+        yield f"other scale: {here.scale} {one.called}, {there.scale} {other.called}"
+    for study in sorted({*here.studies, *there.studies}):
+        if study not in here.studies or study not in there.studies:
+            yield f"other study: '{study}' is only {(one if study in here.studies else other).called}"
+        elif here.studies[study] != there.studies[study]:
+            yield f"other version of the study's results: {study} {here.studies[study]} {one.called}, {there.studies[study]} {other.called}"
+    for study in sorted(here.seeds.keys() & there.seeds.keys()):
+        if here.seeds[study] != there.seeds[study]:
+            yield f"other seed: root seed of {study} {here.seeds[study]} {one.called}, {there.seeds[study]} {other.called}"
+    for name in sorted(here.steps.keys() & there.steps.keys()):
+        first, second = here.steps[name].seeds, there.steps[name].seeds
+        if first != second:
+            yield f"other seed: {name} has {list(first)} {one.called}, {list(second)} {other.called}"
+
+
+def _configurations(one: Side, other: Side) -> Iterator[str]:
+    here, there = (dict(_each(side.manifest, "configuration")) for side in (one, other))
+    for path in sorted({*here, *there}):
+        if path not in here or path not in there:
+            yield f"other configuration: {path} is only {(one if path in here else other).called}"
+        elif here[path] != there[path]:
+            yield f"other configuration: {path}{_first_key(path, one, other)}"
+
+
+def _first_key(path: str, one: Side, other: Side) -> str:
+    """Name the first value that differs, where both files are at hand."""
+    from schedlab.config.freeze import read_part
+    from schedlab.evaluation.promises import leaves
+
+    if not one.root or not other.root or one.root == other.root:
+        return ""
+    try:
+        here, there = (dict(leaves(read_part(side.root / path))) for side in (one, other))
+    except UserError:
+        return ""
+    for key in [*here, *there]:
+        if here.get(key) != there.get(key):
+            return f": {key} is {here.get(key, 'not set')} {one.called}, {there.get(key, 'not set')} {other.called}"
+    return ""
+
+
+def _inputs(one: Side, other: Side) -> Iterator[str]:
+    """Other files from outside; inputs that other steps make are told as outputs of these."""
+    for name, step, twin in _pairs(one.manifest, other.manifest):
+        made = isinstance(step, StepEntry) and step.environment is not None
+        for file in sorted({*step.inputs, *twin.inputs}) if not made else ():
+            if step.inputs.get(file, "") != twin.inputs.get(file, ""):
+                yield f"other input: {file}, read by {name}"
+
+
+def stale_steps(manifest: Manifest) -> Iterator[str]:
+    """Yield a sentence for each step that was made from other files than those that lie there now."""
+    for name, step in manifest.steps.items():
+        there = {digest for before in step.rests_on if before in manifest.steps for digest in manifest.steps[before].outputs.values()}
+        for file, digest in step.inputs.items() if step.environment and there else ():
+            if digest not in there:
+                yield f"other input: {name} was made from another '{file}' than lies there now; delete its outputs and run again"
+
+
+@dataclass
+class _Outputs:
+    """Compares the outputs of every step and figure, in the order in which they rest on each other."""
+
+    one: Side
+    other: Side
+    tolerant: bool
+    found: Differences
+    unlike: dict[str, str] = field(default_factory=dict)  # steps whose outputs differ, with the first file that does
+
+    def compare(self) -> None:
+        for name, here, there in sorted(_pairs(self.one.manifest, self.other.manifest, alone=True), key=_depth(self.one, self.other)):
+            for path in sorted({*(here.outputs if here else ()), *(there.outputs if there else ())}):
+                self.found.files += 1
+                first, second = (entry.outputs.get(path) if entry else None for entry in (here, there))
+                if first != second:
+                    self._tell(path, name, here, there, missing=first is None or second is None)
+
+    def _tell(self, path: str, name: str, here: Entry | None, there: Entry | None, *, missing: bool) -> None:
+        if missing:
+            where = self.one if path in (here.outputs if here else ()) else self.other
+            whole = "" if here and there else f"; {name} is only {where.called}"
+            self.found.lines.append(f"missing file: {path} is only {where.called}{whole or self._why_missing(where)}")
+            self.unlike.setdefault(name, path)
+            return
+        how = self._agreement(path, here)
+        if how is None:
+            self.found.tolerated += 1
+            return
+        self.found.lines.append(f"changed file: {path}{f' ({how})' if how else ''}: {self._cause(here, there)}")
+        self.unlike.setdefault(name, path)
+
+    def _agreement(self, path: str, entry: Entry) -> str | None:
+        """None where two files of other bytes agree as promised; otherwise what is to be said of it."""
+        kind = entry.promise if isinstance(entry, StepEntry) else DRAWN
+        if not self.tolerant or kind == EXACT:
+            return ""
+        if kind == DRAWN:
+            return None if not any(step in self.unlike for step in entry.rests_on) else ""
+        if not self.one.root or not self.other.root:
+            return f"{kind}, may differ in its last digits; bring the files of both manifests to compare values"
+        return disagreement(self.one.root / path, self.other.root / path, kind) or None
+
+    def _why_missing(self, where: Side) -> str:
+        return "; it was deleted, or its job has not ended: run the workflow" if where is self.one else ""
+
+    def _cause(self, here: Entry, there: Entry) -> str:
+        """The most likely cause of other bytes, from what stands in both entries."""
+        for path in here.configuration:
+            if here.configuration[path] != there.configuration.get(path):
+                return f"made from another configuration, {path}"
+        if isinstance(here, StepEntry) and isinstance(there, StepEntry) and here.seeds != there.seeds:
+            return "made with other seeds"
+        before = next((self.unlike[step] for step in here.rests_on if step in self.unlike), "")
+        if before:
+            return f"made from files that differ, first of all {before}"
+        if [file for file in here.inputs if here.inputs[file] != there.inputs.get(file, "")]:
+            return "made from other inputs"
+        return self._cause_outside(here, there)
+
+    def _cause_outside(self, here: Entry, there: Entry) -> str:
+        first, second = (self._environment(side, entry) for side, entry in ((self.one, here), (self.other, there)))
+        if first and second and first.code != second.code:
+            return "made by other code"
+        if first and second and (packages := _packages(first, second)):
+            return f"made with other packages, {', '.join(packages)}"
+        if first and second and first.python != second.python:
+            return "made with another Python"
+        if self.one.root == self.other.root:
+            return "edited or damaged after it was made; delete it and run again"
+        return "nothing that is recorded differs: edited, damaged, or another processor or BLAS"
+
+    def _environment(self, side: Side, entry: Entry) -> EnvironmentEntry | None:
+        name = getattr(entry, "environment", None) or side.manifest.environment
+        return side.manifest.environments.get(name)
+
+
+def _depth(one: Side, other: Side):
+    """Return the key by which steps are sorted: what rests on nothing first, figures last, by name."""
+    steps = {**other.manifest.steps, **one.manifest.steps}
+    known: dict[str, int] = {}
+
+    def depth(name: str, above: frozenset[str] = frozenset()) -> int:
+        if name not in known:
+            before = [step for step in steps[name].rests_on if step in steps and step not in above]
+            known[name] = 1 + max((depth(step, above | {name}) for step in before), default=0)
+        return known[name]
+
+    return lambda item: (depth(item[0]) if item[0] in steps else len(steps) + 1, item[0])
+
+
+def _entries(manifest: Manifest) -> dict[str, Entry]:
+    return {**manifest.steps, **manifest.figures}
+
+
+def _pairs(here: Manifest, there: Manifest, *, alone: bool = False) -> Iterator[tuple]:
+    """Yield (name, entry here, entry there) of what is in both; with `alone` also of what is in one only, with None."""
+    first, second = _entries(here), _entries(there)
+    for name in sorted({*first, *second}) if alone else sorted(first.keys() & second.keys()):
+        yield name, first.get(name), second.get(name)
+
+
+def _each(manifest: Manifest, key: str) -> Iterable[tuple[str, str]]:
+    for entry in _entries(manifest).values():
+        values: Mapping[str, str] = getattr(entry, key)
+        yield from values.items()

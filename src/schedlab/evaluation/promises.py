@@ -1,0 +1,166 @@
+"""How far results made on another machine agree with ours: one table of promises, and the comparison of two files under one.
+
+On one machine the same code, packages, configuration and seeds give the same bytes, always. On another processor the library of linear
+algebra (BLAS, PyTorch's kernels) may sum in another order, so what is trained or fitted may differ in the last digits, and what is
+computed from it as well. What is simulated, drawn from a seed or counted may not.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import math
+import zipfile
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from schedlab.config.archives import read_array, read_members
+from schedlab.config.errors import UserError
+from schedlab.config.files import read_table
+
+if TYPE_CHECKING:
+    import numpy as np
+
+EXACT, FITTED, LEARNED = "exact", "fitted", "learned"
+
+
+@dataclass(frozen=True)
+class Promise:
+    """What one kind of result promises on another machine.
+
+    relative  largest difference of two numbers over the larger one; 0: the same bytes
+    absolute  difference that is never too large, for numbers near 0
+    made_by   the parts of the configuration whose products are of this kind
+    meaning   in words, for the documentation
+    """
+
+    relative: float
+    absolute: float
+    made_by: tuple[str, ...]
+    meaning: str
+
+
+PROMISES: Mapping[str, Promise] = {  # the weakest last; what rests on several kinds promises what the weakest of them does
+    EXACT: Promise(
+        0.0,
+        0.0,
+        ("check_data", "generate_platform", "trim_workload", "make_trace", "trace_graphs"),
+        "platforms, workloads, traces, graphs; scores of rules that are simulated on them; whatever is named in no other line",
+    ),
+    FITTED: Promise(
+        1e-6,
+        1e-9,
+        ("fit_performance", "solve_oracle"),
+        "models fitted to measurements, and plans that are searched on them; scores of rules on such models",
+    ),
+    LEARNED: Promise(
+        1e-3,
+        1e-6,
+        ("train_trunk", "simulate_adaptation", "tabulate", "learn"),
+        "trained networks, learned policies and their curves; scores of learned policies, and tables that hold some",
+    ),
+}
+_KIND_OF_PART = {part: kind for kind, promise in PROMISES.items() for part in promise.made_by}
+
+
+def of_part(part: str) -> str:
+    """Return the kind of what a part of the configuration makes; a part that the table does not know promises the same bytes."""
+    return _KIND_OF_PART.get(part, EXACT)
+
+
+def weakest(kinds: Iterable[str]) -> str:
+    """Return the kind that promises least, of those given; none: `exact`."""
+    order = list(PROMISES)
+    return max(kinds, key=lambda kind: order.index(kind) if kind in PROMISES else 0, default=EXACT)
+
+
+def disagreement(here: Path, there: Path, kind: str) -> str:
+    """Say what is the largest thing in which two files of different bytes disagree under a promise; empty where they agree.
+
+    Tables (Parquet), JSON, and archives of arrays (.npz, checkpoints) are compared value by value, everything else by its bytes. Texts,
+    whole numbers, shapes and places of missing values must be equal. Raises UserError for a file that cannot be read.
+    """
+    promise = PROMISES[kind]
+    read = _READERS.get(here.suffix)
+    if promise.relative == 0 or read is None:
+        return "other bytes"
+    try:
+        return _unlike(read(here), read(there), promise)
+    except (OSError, ValueError, KeyError, zipfile.BadZipFile) as error:
+        raise UserError(f"cannot be compared: {error}", where=str(there)) from None
+
+
+def _unlike(here: Mapping[str, Any], there: Mapping[str, Any], promise: Promise) -> str:
+    """Compare named arrays."""
+    import numpy as np
+
+    if here.keys() != there.keys():
+        return f"'{min(here.keys() ^ there.keys())}' is in one of them only"
+    worst, place = 0.0, ""
+    for name in here:
+        one, other = np.asarray(here[name]), np.asarray(there[name])
+        if one.shape != other.shape:
+            return f"'{name}' has {' x '.join(map(str, one.shape))} and {' x '.join(map(str, other.shape))} entries"
+        if one.dtype.kind != "f" or other.dtype.kind != "f":
+            if not np.array_equal(one, other):
+                return f"'{name}' has other values"
+            continue
+        found = _excess(one, other, promise)
+        if not math.isfinite(found):
+            return f"'{name}' lacks other values"
+        if found > worst:
+            worst, place = found, name
+    return f"'{place}' differs by {worst:.1e} of its value, {promise.relative:g} is allowed" if worst > promise.relative else ""
+
+
+def _excess(one: np.ndarray, other: np.ndarray, promise: Promise) -> float:
+    """Largest relative difference of two arrays of floats, without what is within the absolute one; infinite where others are missing."""
+    import numpy as np
+
+    if not np.array_equal(np.isfinite(one), np.isfinite(other)):
+        return math.inf
+    known = np.isfinite(one)
+    if not np.array_equal(one[~known], other[~known], equal_nan=True):
+        return math.inf
+    first, second = one[known].astype("float64"), other[known].astype("float64")
+    apart = np.abs(first - second)
+    far = apart > promise.absolute
+    return float(np.max(apart[far] / np.maximum(np.abs(first), np.abs(second))[far], initial=0.0))
+
+
+def _table(path: Path) -> dict[str, Any]:
+    return {name: column.to_numpy() for name, column in read_table(path).items()}
+
+
+def _json(path: Path) -> dict[str, Any]:
+    return dict(leaves(json.loads(path.read_text(encoding="utf-8"))))
+
+
+def leaves(value: Any, place: str = "") -> Iterable[tuple[str, Any]]:
+    """Yield every value within lists and mappings by its place; a float as one, so that 1 and 1.0 agree."""
+    if isinstance(value, dict):
+        for key, entry in value.items():
+            yield from leaves(entry, f"{place}.{key}" if place else str(key))
+    elif isinstance(value, list):
+        for number, entry in enumerate(value):
+            yield from leaves(entry, f"{place}[{number}]")
+    else:
+        yield place, value if isinstance(value, float) else repr(value)
+
+
+def _archive(path: Path) -> dict[str, Any]:
+    """Arrays of an archive by name; JSON within it by its places, and other members by their bytes."""
+    found: dict[str, Any] = {}
+    for name, data in read_members(path, "a zip of arrays", "make it again").items():
+        if name.endswith(".npy"):
+            found[name] = read_array(data)
+        elif name.endswith(".json"):
+            found |= {f"{name}: {place}": value for place, value in leaves(json.load(io.BytesIO(data)))}
+        else:
+            found[name] = data
+    return found
+
+
+_READERS = {".parquet": _table, ".json": _json, ".npz": _archive, ".zip": _archive}

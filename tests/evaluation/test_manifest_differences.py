@@ -1,0 +1,176 @@
+"""Tests of schedlab.evaluation.manifest_differences: each kind of difference is told in one sentence with its cause."""
+
+from __future__ import annotations
+
+import copy
+from pathlib import Path
+
+import pandas as pd
+
+from schedlab.config.files import write_table
+from schedlab.config.schema import validate
+from schedlab.evaluation.manifest import Manifest
+from schedlab.evaluation.manifest_differences import Side, differences, stale_steps
+
+VALUES = {
+    "form": 1,
+    "scale": "small",
+    "seeds": {"s": 42},
+    "studies": {"s": 1},
+    "environment": "e",
+    "environments": {"e": {"code": "c0de", "commit": "a" * 40, "version": "0.1", "python": "3.11.7", "packages": {"numpy": "2.4"}}},
+    "steps": {
+        "in": {"configuration": {"in.yaml": "1"}, "inputs": {"log.csv": "f1"}, "outputs": {"in.json": "h1"}},
+        "learn": {
+            "promise": "learned",
+            "configuration": {"learn.yaml": "2"},
+            "inputs": {"in": "h1"},
+            "seeds": [0],
+            "environment": "e",
+            "outputs": {"policy.parquet": "h2"},
+            "rests_on": ["in"],
+        },
+    },
+    "figures": {
+        "s/figure": {
+            "configuration": {"draw.yaml": "3"},
+            "scenarios": ["a"],
+            "policies": ["p"],
+            "seeds": [0],
+            "outputs": {"figure.svg": "h3"},
+            "rests_on": ["in", "learn"],
+        }
+    },
+}
+
+
+def told(change, tolerant=False, roots=(None, Path("there"))):
+    values = copy.deepcopy(VALUES)
+    change(values)
+    one, other = (validate(Manifest, entry) for entry in (VALUES, values))
+    return differences(Side(one, "here", roots[0]), Side(other, "there", roots[1]), tolerant=tolerant)
+
+
+def test_equal_manifests_do_not_differ():
+    found = told(lambda values: None)
+    assert (found.lines, found.files) == ([], 3)
+
+
+def test_another_commit_of_the_same_code_is_no_difference():
+    assert told(lambda values: values["environments"]["e"].update(commit="b" * 40)).lines == []
+
+
+def test_causes_are_told_each_in_a_line():
+    def environment(**new):
+        return told(lambda values: values["environments"]["e"].update(new)).lines
+
+    assert environment(code="d1ff") == [f"other code: 0.1 c0de (commit {'a' * 12}) here, 0.1 d1ff (commit {'a' * 12}) there"]
+    assert environment(python="3.12.1") == ["other Python: 3.11.7 here, 3.12.1 there"]
+    assert environment(packages={"numpy": "2.5", "torch": "1"}) == [
+        "other package: numpy 2.4 here, 2.5 there",
+        "other package: torch none here, 1 there",
+    ]
+    assert told(lambda values: values["seeds"].update(s=43)).lines == ["other seed: root seed of s 42 here, 43 there"]
+    assert told(lambda values: values["studies"].update(s=2)).lines == ["other version of the study's results: s 1 here, 2 there"]
+    assert told(lambda values: values["steps"]["learn"].update(seeds=[1])).lines == ["other seed: learn has [0] here, [1] there"]
+    assert told(lambda values: values["steps"]["in"].update(inputs={"log.csv": "f2"})).lines == ["other input: log.csv, read by in"]
+    changed = told(lambda values: values["steps"]["learn"].update(configuration={"learn.yaml": "9"})).lines
+    assert changed == ["other configuration: learn.yaml"]
+
+
+def test_steps_that_were_made_with_other_packages_are_named():
+    def change(values):
+        values["environments"]["f"] = {**values["environments"]["e"], "packages": {"numpy": "1.0"}}
+        values["steps"]["learn"] |= {"environment": "f", "outputs": {"policy.parquet": "x"}}
+
+    assert told(change).lines == [
+        "other package of learn: numpy 2.4 here, 1.0 there",
+        "changed file: policy.parquet: made with other packages, numpy",
+    ]
+
+
+def outputs(**new):
+    def change(values):
+        for name, digest in new.items():
+            entry = values["figures"]["s/figure"] if name == "figure" else values["steps"][name]
+            entry["outputs"] = dict.fromkeys(entry["outputs"], digest) if digest else {}
+
+    return change
+
+
+def test_a_changed_file_is_told_with_its_likely_cause():
+    unknown = "nothing that is recorded differs: edited, damaged, or another processor or BLAS"
+    assert told(outputs(learn="x")).lines == [f"changed file: policy.parquet: {unknown}"]
+    lines = told(outputs(learn="x", figure="x", **{"in": "x"})).lines
+    assert lines == [
+        f"changed file: in.json: {unknown}",
+        "changed file: policy.parquet: made from files that differ, first of all in.json",
+        "changed file: figure.svg: made from files that differ, first of all in.json",
+    ]
+
+    def configured(values):
+        outputs(learn="x")(values)
+        values["steps"]["learn"]["configuration"] = {"learn.yaml": "9"}
+
+    assert told(configured).lines[-1] == "changed file: policy.parquet: made from another configuration, learn.yaml"
+
+    def seeded(values):
+        outputs(learn="x")(values)
+        values["steps"]["learn"]["seeds"] = [1]
+
+    assert told(seeded).lines[-1] == "changed file: policy.parquet: made with other seeds"
+
+    def coded(values):
+        outputs(**{"in": "x"})(values)
+        values["environments"]["e"]["code"] = "d1ff"
+
+    assert told(coded).lines[-1] == "changed file: in.json: made by other code"
+
+    def fed(values):
+        outputs(**{"in": "x"})(values)
+        values["steps"]["in"]["inputs"] = {"log.csv": "f2"}
+
+    assert told(fed).lines == ["other input: log.csv, read by in", "changed file: in.json: made from other inputs"]
+
+
+def test_the_files_of_one_manifest_that_lie_there_now():
+    place = Path("here")
+    lines = told(outputs(learn="x", figure=None), roots=(place, place)).lines
+    assert lines == [
+        "changed file: policy.parquet: edited or damaged after it was made; delete it and run again",
+        "missing file: figure.svg is only here; it was deleted, or its job has not ended: run the workflow",
+    ]
+
+
+def test_what_is_in_one_manifest_alone_is_told():
+    lines = told(lambda values: values["steps"].pop("learn")).lines
+    assert lines == ["other configuration: learn.yaml is only here", "missing file: policy.parquet is only here; learn is only here"]
+
+
+def test_learned_values_may_differ_within_their_tolerance(tmp_path):
+    roots = (tmp_path / "here", tmp_path / "there")
+
+    def write(value: float):
+        for root, number in zip(roots, (1.0, value), strict=True):
+            write_table(root / "policy.parquet", pd.DataFrame({"x": [number]}))
+
+    write(1.0 + 1e-6)
+    found = told(outputs(learn="x", figure="x"), tolerant=True, roots=roots)
+    assert (found.lines, found.tolerated) == ([], 2)  # and the picture that shows them
+    assert len(told(outputs(learn="x", figure="x"), tolerant=False, roots=roots).lines) == 2
+    write(1.5)
+    (changed, drawn) = told(outputs(learn="x", figure="x"), tolerant=True, roots=roots).lines
+    assert changed.startswith("changed file: policy.parquet ('x' differs by 3.3e-01 of its value, 0.001 is allowed): nothing that")
+    assert drawn.endswith("made from files that differ, first of all policy.parquet")
+    (exact,) = told(outputs(**{"in": "x"}), tolerant=True, roots=roots).lines
+    assert exact.startswith("changed file: in.json: nothing")
+    (unread,) = told(outputs(learn="x"), tolerant=True).lines
+    assert "bring the files of both manifests" in unread
+
+
+def test_a_step_made_from_other_files_than_lie_there_is_told():
+    assert list(stale_steps(validate(Manifest, VALUES))) == []
+    values = copy.deepcopy(VALUES)
+    values["steps"]["learn"]["inputs"] = {"in": "old"}
+    (line,) = stale_steps(validate(Manifest, values))
+    assert line == "other input: learn was made from another 'in' than lies there now; delete its outputs and run again"

@@ -1,0 +1,162 @@
+"""results/<scale>/manifest.json: what a run writes, and what `schedlab manifest check` says of it."""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+import shutil
+
+import pandas as pd
+import pytest
+from checkouts import BYTES, Checkout
+
+from schedlab.cli.main import main
+from schedlab.config import provenance
+from schedlab.config.files import write_table
+from schedlab.evaluation.manifest import build, write_manifest
+
+MANIFEST = "results/small/manifest.json"
+
+
+@pytest.fixture
+def check(toy, monkeypatch, capsys):
+    """The command in a copy of the finished toy: status, lines."""
+    monkeypatch.chdir(toy.folder)
+
+    def run(*arguments: str) -> tuple[int, list[str]]:
+        status = main(["manifest", "check", *arguments])
+        printed = capsys.readouterr()
+        return status, (printed.out + printed.err).splitlines()
+
+    return run
+
+
+def recorded(checkout: Checkout) -> dict:
+    return json.loads((checkout.folder / MANIFEST).read_text())
+
+
+def test_it_lists_all_that_figures_rest_on(finished_toy):
+    found = recorded(finished_toy)
+    assert found["scale"] == "small" and found["seeds"] == {"toy": 42} and found["studies"] == {"toy": 1}
+    assert found["figures"].keys() == {"toy/costs"}
+    figure = found["figures"]["toy/costs"]
+    assert set(figure["rests_on"]) == found["steps"].keys() and figure["seeds"] == [0, 1, 2]
+    listed = {path: digest for entry in (figure, *found["steps"].values()) for path, digest in entry["outputs"].items()}
+    made = finished_toy.hashes()
+    assert len(made) > 20
+    assert {path: digest for path, digest in listed.items() if path.endswith(BYTES)} == made
+    assert "results/small/toy/far/inputs/targets.json" in listed and "plots/small/toy/costs.txt" in listed
+    hill = found["steps"]["results/small/toy/far/evaluation/hill"]
+    assert hill["seeds"] == [0, 1] and hill["inputs"].keys() == {"hill/seed-0", "hill/seed-1", "targets"}
+    assert found["steps"]["results/small/toy/far/evaluation/rules"]["promise"] == "exact" and hill["promise"] == "learned"
+    environment = found["environments"][hill["environment"]]
+    assert environment["code"] and environment["packages"]["numpy"]
+
+
+def test_it_tells_no_machine_no_place_and_no_secret(finished_toy, tmp_path, monkeypatch):
+    monkeypatch.setenv("SCHEDLAB_TEST_SECRET", "hush-hush-0815")
+    monkeypatch.setattr(provenance, "_git_state", lambda: {"commit": None})  # the copy is in no repository, this process may be
+    folder = shutil.copytree(finished_toy.folder, tmp_path / "elsewhere")
+    text = write_manifest(folder, "small").read_text()
+    assert text == (finished_toy.folder / MANIFEST).read_text()  # whenever and wherever it is written
+    for told in (str(finished_toy.folder), str(folder), "hush-hush", os.environ["HOME"] + "/", "machine", "processor"):
+        assert told not in text
+    assert len(platform.node()) < 4 or platform.node() not in text
+
+
+def test_nothing_differs_after_a_run(check):
+    status, lines = check()
+    assert status == 0
+    assert lines == ["nothing differs: 29 files of 1 figures at scale small agree"]
+    assert check("results/small") == check(MANIFEST) == (status, lines)
+
+
+def test_changed_and_missing_files_are_told(check, toy):
+    scores = toy.folder / "results/small/toy/far/evaluation/hill.parquet"
+    table = pd.read_parquet(scores)
+    write_table(scores, table.assign(value=table["value"] + 1.0))
+    (toy.folder / "plots/small/toy/costs.pdf").unlink()
+    status, lines = check()
+    assert status == 1 and lines[-1].startswith("2 differences in 29 files")
+    assert lines[0].startswith("changed file: results/small/toy/far/evaluation/hill.parquet: edited or damaged after it was made")
+    assert lines[1].startswith("missing file: plots/small/toy/costs.pdf is only recorded")
+
+
+def test_another_configuration_is_told(check, toy):
+    toy.edit("conf/scenario/toy/near.yaml", "seed: 7", "seed: 8")
+    toy.run("all", "--dry-run")
+    status, lines = check()
+    assert status == 1
+    assert "other configuration: results/small/toy/near/config/draw_targets.yaml" in lines
+    assert all(line.startswith("other configuration: ") and "evaluate-rules" not in line for line in lines[:-1] if "/far/" in line)
+
+
+def test_an_input_that_was_made_anew_is_told(check, toy):
+    policy = toy.folder / "results/small/toy/policies/hill/seed-0/policy.zip"
+    shutil.copy(policy.parent.parent / "seed-1/policy.zip", policy)
+    lines = check()[1]
+    assert "other input: results/small/toy/far/evaluation/hill was made from another 'hill/seed-0'" in "\n".join(lines)
+
+
+def test_manifests_of_two_places_are_compared(check, finished_toy, tmp_path):
+    other = Checkout(shutil.copytree(finished_toy.folder, tmp_path / "other"))
+    place = str(other.folder / MANIFEST)
+    assert check(MANIFEST, "--against", place) == (0, ["nothing differs: 29 files of 1 figures at scale small agree"])
+    curve = other.folder / "results/small/toy/policies/hill/seed-0/curve.parquet"
+    table = pd.read_parquet(curve)
+    write_table(curve, table.assign(value=table["value"] * (1 + 1e-7)))
+    write_manifest(other.folder, "small")
+    status, lines = check(MANIFEST, "--against", place)
+    assert (status, lines) == (0, ["nothing differs: 29 files of 1 figures at scale small agree, 1 of them within tolerance"])
+    status, lines = check(MANIFEST, "--against", place, "--exact")
+    assert status == 1
+    assert lines[0].startswith("changed file: results/small/toy/policies/hill/seed-0/curve.parquet: nothing that is recorded differs")
+    write_table(curve, table.assign(value=table["value"] * 2))
+    write_manifest(other.folder, "small")
+    status, lines = check(MANIFEST, "--against", place)
+    assert status == 1 and "('value' differs by 5.0e-01 of its value, 0.001 is allowed)" in lines[0]
+
+
+def test_another_configuration_elsewhere_is_told_with_its_first_key(check, finished_toy, tmp_path):
+    other = Checkout(shutil.copytree(finished_toy.folder, tmp_path / "other"))
+    other.edit("conf/policy/toy/hill.yaml", "step_size: 0.4", "step_size: 0.3")
+    other.run("all", "--dry-run")
+    write_manifest(other.folder, "small")
+    lines = check(MANIFEST, "--against", str(other.folder / "results/small"))[1]
+    learning = next(line for line in lines if "hill/config/learn.yaml" in line)
+    assert learning.endswith("policy.params.step_size is 0.4 here, 0.3 there")
+
+
+def test_a_single_figure_brings_its_manifest(toy):
+    for name in (MANIFEST, "plots/small/INDEX.md", "plots/small/toy/costs.svg"):
+        (toy.folder / name).unlink()
+    toy.run("plots/small/toy/costs.svg")
+    assert (toy.folder / MANIFEST).is_file()
+    assert recorded(toy)["steps"] == build(toy.folder, "small").model_dump(mode="json")["steps"]
+    assert "Nothing to be done" in toy.run("all", "--dry-run")
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        (None, "there is no such file"),
+        ("{", "is no valid JSON"),
+        ("[]", "is no manifest"),
+        ('{"form": 2}', "'form' is 2"),
+        ('{"form": 1, "scale": 3}', "'scale' is 3"),
+    ],
+)
+def test_what_is_no_manifest_is_refused(check, toy, text, told):
+    file = toy.folder / MANIFEST
+    file.unlink() if text is None else file.write_text(text)
+    for arguments in ((MANIFEST,), ("results/small", "--against", MANIFEST)):
+        status, lines = check(*arguments)
+        assert status == 2 and any(told in line for line in lines)
+
+
+def test_a_manifest_without_its_files_is_for_comparing_alone(check, toy, tmp_path):
+    alone = shutil.copy(toy.folder / MANIFEST, tmp_path / "theirs.json")
+    status, lines = check(str(alone))
+    assert status == 2 and "--against" in lines[0]
+    assert check(MANIFEST, "--against", str(alone))[0] == 0

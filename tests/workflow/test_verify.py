@@ -1,0 +1,59 @@
+"""`make verify` compares all that two runs made; the runs themselves are those of test_repeatability.py."""
+
+from __future__ import annotations
+
+import verify
+from checkouts import Checkout
+
+
+def made(monkeypatch, *runs: dict[str, str]):
+    """Let each run of the workflow make the next of some sets of files, at once."""
+    files = iter(runs)
+
+    def run(checkout: Checkout, *arguments: str, cores: int, seconds: int) -> str:
+        assert arguments == ("all", "--config", "scale=smoke") and seconds > 600
+        assert (checkout.folder / "Snakefile").is_file() and (checkout.folder / "conf/config.yaml").is_file()
+        assert not (checkout.folder / "results").exists()
+        for name, text in next(files).items():
+            (checkout.folder / name).parent.mkdir(parents=True, exist_ok=True)
+            (checkout.folder / name).write_text(text)
+        return f"{cores}"
+
+    monkeypatch.setattr(Checkout, "run", run)
+
+
+RUN = {
+    "results/smoke/s/scores.parquet": "a",
+    "results/smoke/s/config/draw.yaml": "b",
+    "results/smoke/manifest.json": "c",
+    "results/smoke/s/logs/draw.log": "12:01",
+    "results/smoke/s/x.provenance.json": "12:01",
+    "plots/smoke/s/figure.svg": "d",
+}
+
+
+def test_equal_runs_are_equal_whatever_their_logs_say(monkeypatch, capsys):
+    made(monkeypatch, RUN, RUN | {"results/smoke/s/logs/draw.log": "12:02", "results/smoke/s/x.provenance.json": "12:02"})
+    assert verify.main([]) == 0
+    assert capsys.readouterr().out.splitlines()[-1] == "4 hashes compared, all equal"
+
+
+def test_each_file_that_differs_is_named(monkeypatch, capsys, tmp_path):
+    other = {name: text for name, text in RUN.items() if "figure" not in name} | {"results/smoke/s/scores.parquet": "x"}
+    made(monkeypatch, RUN, other)
+    assert verify.main(["--keep", str(tmp_path)]) == 1
+    assert capsys.readouterr().out.splitlines()[2:] == [
+        "only on 1 cores: plots/smoke/s/figure.svg",
+        "other bytes: results/smoke/s/scores.parquet",
+        "3 hashes compared, 2 files differ",
+    ]
+    assert (tmp_path / "run-2/results/smoke/s/scores.parquet").read_text() == "x"
+
+
+def test_runs_that_make_nothing_verify_nothing(monkeypatch):
+    made(monkeypatch, {"results/a.log": ""}, {"results/a.log": ""})
+    assert verify.main([]) == 1
+
+
+def test_the_makefile_runs_it(repository):
+    assert "python tests/workflow/verify.py" in (repository / "Makefile").read_text()

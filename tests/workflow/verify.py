@@ -1,0 +1,78 @@
+"""Run a scale twice, on one core and on two, in two fresh copies, and compare every hash: `make verify`.
+
+    python tests/workflow/verify.py [--scale smoke] [--cores 1 2] [--keep DIR] [TARGET ...]
+
+Prints the number of hashes compared; status 1 where one differs, with a line for each.
+"""
+
+from __future__ import annotations
+
+import argparse
+import shutil
+import sys
+import tempfile
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+REPOSITORY = Path(__file__).resolve().parents[2]
+sys.path[:0] = [str(Path(__file__).parent), str(REPOSITORY / "src")]
+
+from checkouts import Checkout, copy_repository  # noqa: E402
+
+from schedlab.config.hashes import file_hash  # noqa: E402
+from schedlab.config.provenance import output_hashes  # noqa: E402
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run and compare; returns the exit status."""
+    parser = argparse.ArgumentParser(description="Run a scale twice in fresh copies and compare every hash.")
+    parser.add_argument("targets", nargs="*", default=["all"], help="of the workflow; default: all")
+    parser.add_argument("--scale", default="smoke")
+    parser.add_argument("--cores", type=int, nargs=2, default=[1, 2], metavar=("FIRST", "SECOND"))
+    parser.add_argument("--keep", type=Path, help="folder to make the copies in, and to leave them; default: a temporary one")
+    chosen = parser.parse_args(arguments)
+    with tempfile.TemporaryDirectory(prefix="schedlab-verify-") as temporary:
+        place = chosen.keep or Path(temporary)
+        made = [hashes_of_run(place / f"run-{number}", cores, chosen) for number, cores in enumerate(chosen.cores, start=1)]
+    return report(*made, [f"on {cores} cores" for cores in chosen.cores])
+
+
+def hashes_of_run(folder: Path, cores: int, chosen: argparse.Namespace) -> dict[str, str]:
+    """Run the workflow in a fresh copy of the repository; returns the hash of everything that it made."""
+    print(f"running {' '.join(chosen.targets)} at scale {chosen.scale} on {cores} of the cores, in {folder}", flush=True)
+    checkout = copy_repository(REPOSITORY, folder)
+    shutil.copytree(REPOSITORY / "conf", folder / "conf")
+    checkout.run(*chosen.targets, "--config", f"scale={chosen.scale}", cores=cores, seconds=3600)
+    return all_hashes(checkout, chosen.scale)
+
+
+def all_hashes(checkout: Checkout, scale: str) -> dict[str, str]:
+    """SHA-256 of every result, frozen configuration, picture and list of a run, and of its manifest; not of logs and clocks."""
+    found = {f"{top}/{name}": digest for top in ("results", "plots") for name, digest in output_hashes(checkout.folder / top).items()}
+    manifest = Path("results") / scale / "manifest.json"
+    if (checkout.folder / manifest).is_file():
+        found[manifest.as_posix()] = file_hash(checkout.folder / manifest)
+    return found
+
+
+def unlike(one: Mapping[str, str], other: Mapping[str, str], names: Sequence[str]) -> list[str]:
+    """A line for each file that two runs do not have in common, or with other bytes."""
+    lines = []
+    for path in sorted({*one, *other}):
+        if path not in one or path not in other:
+            lines.append(f"only {names[0 if path in one else 1]}: {path}")
+        elif one[path] != other[path]:
+            lines.append(f"other bytes: {path}")
+    return lines
+
+
+def report(one: Mapping[str, str], other: Mapping[str, str], names: Sequence[str]) -> int:
+    """Print what differs and how much was compared; returns 1 where something differs or nothing was made."""
+    lines = unlike(one, other, names)
+    compared = len(one.keys() & other.keys())
+    print("\n".join([*lines, f"{compared} hashes compared, {f'{len(lines)} files differ' if lines else 'all equal'}"]))
+    return int(bool(lines) or not compared)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
