@@ -28,7 +28,8 @@ class ClaimSettings(Settings):
     ours_repaired: Value = setting(None, doc="ours in default mode, with the published system's defects repaired")
     tolerance: float | None = setting(None, doc="largest difference at which numbers agree; none: they have to be equal", ge=0)
     status: Literal["reproduced", "repaired", "differs", "open"] = setting(
-        doc="reproduced: reference mode agrees; repaired: a defect, mended here; differs: does not agree; open: not measured yet"
+        doc="reproduced: reference mode agrees; repaired: a defect, mended here, that reference mode shows where it has a number; "
+        "differs: does not agree; open: not measured yet"
     )
     note: str = setting("", doc="what has to be known to read the values")
     command: str = setting("", doc="what measures ours")
@@ -110,8 +111,17 @@ def _contradictions(ledger: ClaimsSettings, name: str, composed: Composed) -> It
             yield UserError(
                 f"the claim '{claim.id}' is not reproduced: {values}", where=where, expected="values that agree, or status differs"
             )
+        numbers = isinstance(claim.published, float) and isinstance(claim.ours_reference, float)
+        agrees = agree(claim.published, claim.ours_reference, claim.tolerance)
         if claim.status == "repaired" and claim.ours_repaired is None:
             yield UserError(f"the claim '{claim.id}' is repaired and has no value", where=where, expected="ours_repaired")
+        if claim.status == "repaired" and numbers and not agrees:
+            values = f"published {claim.published}, ours_reference {claim.ours_reference}, tolerance {claim.tolerance}"
+            yield UserError(f"reference mode does not show the defect of '{claim.id}': {values}", where=where, expected="status differs")
+        if claim.status == "differs" and agrees:
+            yield UserError(f"the claim '{claim.id}' differs, and its values agree", where=where, expected="status reproduced or repaired")
+        if claim.status == "open" and (claim.ours_reference, claim.ours_repaired) != (None, None):
+            yield UserError(f"the claim '{claim.id}' is open and has a value", where=where, expected="another status")
 
 
 def rows(ledgers: dict[str, ClaimsSettings]) -> Iterator[dict[str, Value]]:

@@ -21,7 +21,7 @@ from schedlab.studies.cloud.problem import CloudProblem
 from schedlab.studies.cloud.published import step, trimmed
 from schedlab.studies.cloud.reward import Transition, reference_reward
 from schedlab.studies.cloud.sla import SLAConfig
-from schedlab.studies.cloud.state import CloudEnvironmentState, StateSwitches
+from schedlab.studies.cloud.state import COMPONENTS, CloudEnvironmentState, StateSwitches
 from schedlab.studies.cloud.study import STUDY
 
 LIMITS = ResourceConfig(), SLAConfig()
@@ -36,6 +36,15 @@ def state(*records: dict[str, float], **switches: bool) -> CloudEnvironmentState
     for record in records:
         found.update(record)
     return found
+
+
+def test_actions_change_the_price_and_nothing_else():
+    up, down = (step(action, Allocation(4, 16, 32), [BAD, GOOD], "time", LIMITS, compat=True) for action in (26, 0))
+    assert up.allocation > down.allocation and up.reward.cost < 0 < down.reward.cost
+    log = [name not in ("gpu_count", "cpu_count", "memory_gb") for name in COMPONENTS]
+    assert up.state[log].tolist() == down.state[log].tolist()  # what the training does stands in the log: no faster with more
+    (small, large) = (published_total("time", goal)[1] for goal in ("smallest", "largest"))
+    assert small > 1.2 * large  # here it is faster
 
 
 def test_severities_stay_after_recovery():

@@ -1,0 +1,157 @@
+"""Each defect that docs/errata.md names has a command that shows it, and what the command names is there; all studies have a ledger."""
+
+from __future__ import annotations
+
+import argparse
+import ast
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from schedlab.cli import main as cli
+from schedlab.config.claims import read_claims
+
+REPOSITORY = Path(__file__).parents[2]
+PAGE = (REPOSITORY / "docs/errata.md").read_text()
+SECTIONS = dict(re.findall(r"^## (\w+)\n(.*?)(?=^## |\Z)", PAGE, flags=re.S | re.M))
+TESTS = {  # section -> folders that its words are looked for in
+    "Adaptation": ["tests/studies/adaptation"],
+    "Batch": ["tests/studies/batch", "tests/workloads"],
+    "Hetero": ["tests/studies/hetero", "tests/platforms", "tests/workloads"],
+    "Ramp": ["tests/studies/ramp"],
+    "Cloud": ["tests/studies/cloud"],
+}
+
+
+def names_of_tests(*places: str) -> list[str]:
+    """'file::function' of every test in some files or folders, as pytest -k sees them (without the values of parameters)."""
+    files = [
+        file for place in places for path in [REPOSITORY / place] for file in (sorted(path.rglob("test_*.py")) if path.is_dir() else [path])
+    ]
+    assert files, places
+    found = []
+    for file in files:
+        functions = (node for node in ast.walk(ast.parse(file.read_text())) if isinstance(node, ast.FunctionDef))
+        found += [f"{file.name}::{node.name}" for node in functions if node.name.startswith("test_")]
+    return found
+
+
+def missing_words(expression: str, *places: str) -> list[str]:
+    """The words of an expression of pytest's -k ('a or b') that no test there has in its name."""
+    names = names_of_tests(*places)
+    return [word for word in expression.split(" or ") if not any(word in name for name in names)]
+
+
+def rows(section: str) -> Iterator[list[str]]:
+    """Cells of every row of every table of defects in a section: those with a number, and those of the last table of cloud."""
+    for table in re.findall(r"^\|.*\n\|[-:|]+\|\n((?:\|.*\n)+)", SECTIONS[section], flags=re.M):
+        for line in table.splitlines():
+            yield [cell.strip() for cell in line.strip("|").split("|")]
+
+
+def numbered(section: str) -> dict[int, list[str]]:
+    return {int(cells[0]): cells for cells in rows(section) if cells[0].isdigit()}
+
+
+def test_every_study_has_a_section_and_a_ledger_with_values():
+    studies = sorted(path.stem for path in (REPOSITORY / "conf/study").glob("*.yaml"))
+    assert sorted(name.lower() for name in SECTIONS) == studies
+    ledgers = read_claims(REPOSITORY / "conf")
+    assert sorted(ledgers) == studies
+    for name, ledger in ledgers.items():
+        assert any(claim.status in ("reproduced", "repaired") for claim in ledger.claims), name
+        assert [claim.id for claim in ledger.claims if claim.status != "open" and not claim.command] == [], name
+
+
+@pytest.mark.parametrize("section", TESTS)
+def test_defects_are_numbered_without_a_gap(section):
+    numbers = sorted(numbered(section))
+    assert len(numbers) >= 7 and numbers == list(range(1, len(numbers) + 1))
+
+
+def test_words_of_the_tables_are_those_of_tests():
+    """`words`, or a letter of a command, in the last column; hetero: behind the semicolon."""
+    letters = set(re.findall(r"# ([a-z])$", SECTIONS["Batch"], flags=re.M))
+    for section in ("Adaptation", "Batch", "Hetero", "Cloud"):
+        for number, cells in numbered(section).items():
+            shown = cells[-1].rpartition("; ")[2]
+            if section == "Batch" and shown in letters:
+                continue
+            words = [word for word in re.findall(r"`([\w ]+)`", shown) if not word.endswith(".py")]
+            assert words, (section, number, shown)
+            for expression in words:
+                assert missing_words(expression, *TESTS[section]) == [], (section, number)
+
+
+def test_files_and_words_of_ramp_are_those_of_tests():
+    for number, cells in numbered("Ramp").items():
+        shown = re.fullmatch(r"`(\w+)` (\w+)", cells[-1])
+        assert shown, (number, cells[-1])
+        assert missing_words(shown[2], f"tests/studies/ramp/test_{shown[1]}.py") == [], number
+
+
+def test_words_of_the_flow_around_the_published_cloud_program_are_those_of_tests():
+    flow = [cells for cells in rows("Cloud") if not cells[0].isdigit()]
+    assert len(flow) >= 10
+    for cells in flow:
+        for word in re.findall(r"`(\w+)`", cells[-1]):
+            assert missing_words(word, "tests/studies/cloud") == [], cells[0]
+
+
+def commands(text: str) -> list[str]:
+    """Lines of the code blocks of a text, without comments behind them, and commands within sentences."""
+    lines = [line for block in re.findall(r"^```\w*\n(.*?)^```", text, flags=re.S | re.M) for line in block.splitlines()]
+    inline = re.findall(
+        r"`((?:python|schedlab|snakemake) [^`]+)`", re.sub(r"\s*\n", " ", re.sub(r"^```.*?^```", "", text, flags=re.S | re.M))
+    )
+    return [re.sub(r" +# .*$", "", line) for line in lines] + inline
+
+
+def test_every_test_that_a_command_names_is_there():
+    found = [command for command in commands(PAGE) if "pytest" in command]
+    assert len(found) >= 8
+    for command in found:
+        places = [word for word in command.split() if word.startswith("tests/")]
+        words = re.search(r'-k "?([a-z0-9_ ]+)"?', command)
+        if places:
+            assert missing_words(words[1] if words else "test_", *places) == [], command
+
+
+def test_every_scenario_and_script_that_a_command_names_is_there():
+    seen = 0
+    for command in commands(PAGE):
+        for study, names in re.findall(r"results/\w+/(\w+)/(?!policies)([\w,{}]+)/", command):
+            for name in names.strip("{}").split(","):
+                assert (REPOSITORY / f"conf/scenario/{study}/{name}.yaml").is_file(), command
+                seen += 1
+        for script in re.findall(r"python (benchmarks/\S+)", command):
+            assert (REPOSITORY / script).is_file(), command
+    assert seen >= 6
+
+
+def subcommands(parser: argparse.ArgumentParser) -> dict[str, argparse.ArgumentParser]:
+    return next((action.choices for action in parser._actions if isinstance(action, argparse._SubParsersAction)), {})
+
+
+def test_every_command_of_schedlab_that_it_names_is_there():
+    named = {match for command in commands(PAGE) for match in re.findall(r"schedlab ([a-z]+) ?([a-z]*)", command)}
+    assert len(named) >= 6
+    for first, second in named:
+        known = subcommands(cli._parser(first))
+        assert first in known, first
+        if second and (inner := subcommands(known[first])):
+            assert second in inner, (first, second)
+
+
+def test_the_options_of_the_batch_commands_are_read(capsys):
+    """A trace that is not there is told with its name, which only happens behind the options."""
+    lines = [line for line in commands(SECTIONS["Batch"]) if "schedlab batch" in line and "--" in line and "|" not in line]
+    found = [match for line in lines for match in re.findall(r"schedlab batch (?:evaluate|latency) (?:\$LUBLIN|--trace)[^;]*", line)]
+    assert len(found) >= 4
+    for line in found:
+        text = line.replace("$LUBLIN", "--trace no.swf --cleaning rlscheduler").replace("$HPC2N", "no.swf")
+        arguments = text.replace("$backfill", "easy").replace("$warm", "--warm-start").split()[1:]
+        assert cli.main(arguments) == 2
+        assert "no.swf" in capsys.readouterr().err, line
