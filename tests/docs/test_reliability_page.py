@@ -15,3 +15,24 @@ def test_the_page_lists_every_fuzzed_reader_with_its_number_of_inputs(repository
     rows = dict(re.findall(r"^\| `([\w-]+)` \| .* \| (\d+) \|$", page, flags=re.M))
     assert rows == {name: str(reader.suite) for name, reader in READERS.items()}
     assert f"{sum(reader.suite for reader in READERS.values()):,} inputs in the test suite" in page
+
+
+def test_the_page_states_the_promises_of_the_code(repository: Path) -> None:
+    from schedlab.evaluation.promises import NOT_COMPARED, PROMISES
+
+    page = (repository / "docs/reliability.md").read_text()
+    rows = [
+        f"| `{kind}` | {', '.join(f'`{part}`' for part in promise.made_by)} | "
+        f"{f'{promise.relative:g}' if promise.relative else '0: the same bytes'} | {promise.meaning} |"
+        for kind, promise in PROMISES.items()
+    ]
+    assert [row for row in rows if row not in page] == []
+    assert all(f"`{name}`" in page for name in NOT_COMPARED)
+
+
+def test_the_page_names_the_first_words_of_every_difference(repository: Path) -> None:
+    source = (repository / "src/schedlab/evaluation/manifest_differences.py").read_text()
+    told = set(re.findall(r"f\"((?:other (?:code|Python|package|seed|configuration|input)|(?:changed|missing) file))", source))
+    page = (repository / "docs/reliability.md").read_text()
+    assert len(told) == 8
+    assert [words for words in told if f"`{words}`" not in page] == []

@@ -68,7 +68,8 @@ def _with_its_files(recorded: Manifest, place: Path, root: Path | None) -> Diffe
 
 def _count(recorded: Manifest, found: Differences) -> str:
     compared = f"{found.files} files of {len(recorded.figures)} figures at scale {recorded.scale}"
-    tolerated = f", {found.tolerated} of them within tolerance" if found.tolerated else ""
+    also = f", {found.tolerated} of them within tolerance" if found.tolerated else ""
+    also += f"; {found.not_compared} learned parameters and curves have other bytes, as they may" if found.not_compared else ""
     if not found.lines:
-        return f"nothing differs: {compared} agree{tolerated}"
-    return f"{len(found.lines)} differences in {compared}{tolerated}"
+        return f"nothing differs: {compared} agree{also}"
+    return f"{len(found.lines)} differences in {compared}{also}"

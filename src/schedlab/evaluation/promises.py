@@ -2,7 +2,8 @@
 
 On one machine the same code, packages, configuration and seeds give the same bytes, always. On another processor the library of linear
 algebra (BLAS, PyTorch's kernels) may sum in another order, so what is trained or fitted may differ in the last digits, and what is
-computed from it as well. What is simulated, drawn from a seed or counted may not.
+computed from it as well. What is simulated, drawn from a seed or counted may not. A search takes another way from the first digit that
+differs: parameters and curves of learned policies are not compared between machines, but the scores that they lead to.
 """
 
 from __future__ import annotations
@@ -59,9 +60,10 @@ PROMISES: Mapping[str, Promise] = {  # the weakest last; what rests on several k
         1e-3,
         1e-6,
         ("train_trunk", "simulate_adaptation", "tabulate", "learn"),
-        "trained networks, learned policies and their curves; scores of learned policies, and tables that hold some",
+        "trained networks and what is simulated with them; scores of learned policies, and tables that hold some",
     ),
 }
+NOT_COMPARED = ("policy.zip", "curve.parquet", "curves.parquet")  # parameters and curves of learned policies
 _KIND_OF_PART = {part: kind for kind, promise in PROMISES.items() for part in promise.made_by}
 
 

@@ -1,0 +1,344 @@
+"""Tables of the documentation that come from runs, made from docs/results/*.csv and the ledgers of conf/claims/.
+
+    python benchmarks/page_tables.py          # brings every page up to date
+    python benchmarks/page_tables.py --check  # says which pages are not; status 1 where one is not
+
+A table stands between two comments, `<!-- from docs/results/FILE: NAME -->` and `<!-- end of NAME -->`; NAME is a key of TABLES. A test
+holds every page to what this program writes. What a table says beside the numbers of runs (names, goals, published values that are in no
+ledger) stands here with it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import re
+import sys
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+
+import pandas as pd
+
+from schedlab.config.claims import read_claims
+
+REPOSITORY = Path(__file__).resolve().parents[1]
+BLOCK = re.compile(r"(<!-- from (?P<source>\S+): (?P<name>\w+) -->\n).*?(<!-- end of (?P=name) -->)", flags=re.S)
+TRACES = {"sdsc": "SDSC-SP2", "hpc2n": "HPC2N", "lublin-1": "like Lublin-1", "lublin-2": "like Lublin-2", "kth": "KTH-SP2"}
+
+
+def page(header: Sequence[str], rows: Iterable[Sequence[str]], align: str = "") -> str:
+    """Return a table in Markdown; `align`: a letter a column, r for right, all others left."""
+    align = align or "l" * len(header)
+    rule = ["---:" if side == "r" else "---" for side in align]
+    lines = ["|".join(["", *(f" {cell} " if cell else " " for cell in row), ""]) for row in [header, *rows]]
+    return "\n".join([lines[0], f"|{'|'.join(rule)}|", *lines[1:]])
+
+
+def share(value: float, digits: int = 3) -> str:
+    """Return a number below 1 as the pages write it: .179."""
+    return f"{value:.{digits}f}".removeprefix("0")
+
+
+def between(row: pd.Series, name: str = "ratio") -> str:
+    """Return a ratio with its interval: 0.84 [0.76, 0.94]."""
+    return f"{row[name]:.2f} [{row[f'{name}_low']:.2f}, {row[f'{name}_high']:.2f}]"
+
+
+def percent(value: float) -> str:
+    """Return a share as '63 %'."""
+    return f"{100 * value:.0f} %"
+
+
+def seeds_of(text: str) -> list[float]:
+    """Return the numbers of a column `by_seed`."""
+    return [float(number) for number in str(text).split()]
+
+
+def one(rows: pd.DataFrame, **values: object) -> pd.Series:
+    """Return the one row that has some values."""
+    for name, value in values.items():
+        rows = rows[rows[name] == value]
+    (row,) = (row for _, row in rows.iterrows())
+    return row
+
+
+def batch_search(results: Path) -> str:
+    """Searched linear priorities on the test windows of their own traces."""
+    found = pd.read_csv(results / "batch_search.csv")
+    prototype = {"sdsc none": "0.76 to 0.84", "hpc2n none": "0.40 to 0.63", "lublin-1 none": "0.94, 0.95", "lublin-2 none": "0.75"}
+    prototype |= {"sdsc easy": "0.69, 0.71", "hpc2n easy": "0.41, 0.54"}
+    header = ["trace", "windows", "seeds", "chosen rule", "in hindsight", "planner", "searched", "to chosen", "to hindsight", "to planner"]
+    rows = []
+    for key in prototype:
+        trace, backfill = key.split()
+        own = found[(found["trace"] == trace) & (found["learned_on"] == trace) & (found["backfill"] == backfill)]
+        chosen, best, planner = (one(own, against=name) for name in ("chosen by mean", "hindsight", "planner"))
+        rows.append([*_compared(trace, backfill, chosen, best, planner, f"{chosen['mean']:.1f}"), *_also(chosen), prototype[key]])
+    return page([*header, "without worst", "geometric", "won", "prototype"], rows, "l" + 13 * "r")
+
+
+def _compared(trace: str, backfill: str, chosen: pd.Series, best: pd.Series, planner: pd.Series, ours: str) -> list[str]:
+    """The first ten cells of a row of the tables about searches and rollouts."""
+    name = TRACES[trace] + (", EASY" if backfill == "easy" else "")
+    rules = [f"`{row['rule']}` {row['baseline_mean']:.1f}" for row in (chosen, best)]
+    counts = [f"{chosen['windows']}", f"{chosen['seeds']}"]
+    return [name, *counts, *rules, f"{planner['baseline_mean']:.1f}", ours, *map(between, (chosen, best, planner))]
+
+
+def _also(chosen: pd.Series) -> list[str]:
+    return [f"{chosen['ratio_without_worst']:.2f}", f"{chosen['geometric_ratio']:.2f}", percent(chosen["win_rate"])]
+
+
+def batch_matrix(results: Path) -> str:
+    """Ratio to the best rule in hindsight of what was learned on one trace and tested on another."""
+    found = pd.read_csv(results / "batch_search.csv")
+    found = found[found["backfill"] == "none"]
+    rows = []
+    for learned in ("sdsc", "hpc2n", "lublin-1", "lublin-2"):
+        own = [one(found, trace=trace, learned_on=learned, against="hindsight") for trace in TRACES]
+        rows.append([TRACES[learned], *(f"{row['ratio']:.2f}" for row in own)])
+    planners = [one(found, trace=trace, learned_on="sdsc", against="planner")["baseline_mean"] for trace in TRACES]
+    rules = [one(found, trace=trace, learned_on="sdsc", against="hindsight")["baseline_mean"] for trace in TRACES]
+    rows.append(["nothing (the planner)", *(f"{planner / rule:.2f}" for planner, rule in zip(planners, rules, strict=True))])
+    return page(["learned on", *TRACES.values()], rows, "lrrrrr")
+
+
+ROLLOUTS = [(trace, backfill) for backfill in ("none", "easy") for trace in ("sdsc", "hpc2n", "lublin-1", "lublin-2")]
+
+
+def batch_rollouts(results: Path) -> str:
+    """Rollouts with predicted run times on the test windows of their own traces."""
+    found = pd.read_csv(results / "batch_rollouts.csv")
+    header = ["trace", "windows", "seeds", "chosen rule", "in hindsight", "planner", "rollouts (seeds)", "to chosen", "to hindsight"]
+    rows = []
+    for trace, backfill in ROLLOUTS:
+        own = found[(found["learner"] == "rollout") & (found["trace"] == trace) & (found["backfill"] == backfill)]
+        chosen, best, planner = (one(own, against=name) for name in ("chosen by mean", "hindsight", "planner"))
+        also = _also(chosen)
+        also[1] = between(chosen, "geometric_ratio")
+        rows.append([*_compared(trace, backfill, chosen, best, planner, _with_seeds(chosen)), *also])
+    return page([*header, "to planner", "without worst", "geometric", "won"], rows, "l" + 12 * "r")
+
+
+def _with_seeds(row: pd.Series) -> str:
+    seeds = seeds_of(row["by_seed"])
+    return f"{row['mean']:.1f} ({min(seeds):.1f} to {max(seeds):.1f})"
+
+
+def batch_evolution(results: Path) -> str:
+    """The evolution strategy with the compute of the rollouts, and the rollouts of the same seeds."""
+    found = pd.read_csv(results / "batch_rollouts.csv")
+    header = ["trace", "evolution strategy (seeds)", "to chosen", "to planner", "rollouts, same seeds", "rollouts to evolution"]
+    rows = []
+    for trace in ("sdsc", "hpc2n", "lublin-1"):
+        chosen, planner = (one(found, learner="evolution", trace=trace, against=name) for name in ("chosen by mean", "planner"))
+        other = one(found, learner="rollout", trace=trace, against="evolution")
+        ratios = [between(other), between(other, "geometric_ratio"), percent(other["win_rate"])]
+        rows.append([TRACES[trace], _with_seeds(chosen), between(chosen), between(planner), f"{other['mean']:.1f}", *ratios])
+    return page([*header, "geometric", "won"], rows, "lrrrrrrr")
+
+
+def batch_networks(results: Path) -> str:
+    """Variants of learning and of the network after equally many decisions."""
+    found = pd.read_csv(results / "batch_networks.csv")
+    header = ["variant", "CPU seconds", "seeds' means", "to `f1`", "won", "to the plain kernel, same seeds", "geometric", "won"]
+    rows = []
+    for variant, own in found.groupby("variant", sort=False):
+        rule, kernel = one(own, against="f1"), own[own["against"] == "kernel"]
+        seeds = ", ".join(f"{mean:.0f}" for mean in seeds_of(rule["by_seed"]))
+        cells = [str(variant).replace("f1", "`f1`"), f"{rule['cpu_seconds']:.0f}", seeds, between(rule), percent(rule["win_rate"])]
+        also = [[between(row), between(row, "geometric_ratio"), percent(row["win_rate"])] for _, row in kernel.iterrows()]
+        rows.append([*cells, *(also[0] if also else ["", "", ""])])
+    return page(header, rows, "lrlrrrrr")
+
+
+def batch_rewards(results: Path) -> str:
+    """Validation and test scores under the dissertation's rewards, beside the published validation scores."""
+    found = pd.read_csv(results / "batch_rewards.csv")
+    published = {claim.id: claim.published for claim in read_claims(REPOSITORY / "conf", "batch")["batch"].claims}
+    rows = []
+    for reward in ("episodic", "direct", "sigmoid, k = 100", "sigmoid, k = 50"):
+        own = found[found["reward"] == reward]
+        claimed = [published[f"validation-{reward.replace(', k = ', '-')}-{when}"] for when in ("best", "last")]
+        spans = [_median(own[name]) for name in ("validation_best", "validation_last", "test_mean")]
+        rows.append([f"`{reward}`", f"{len(own)}", *spans, " / ".join(f"{value:.2f}" for value in claimed)])
+    header = ["reward", "seeds", "validation, best: median (lowest to highest)", "last", "test windows: median (lowest to highest)"]
+    return page([*header, "published best / last"], rows, "lrrrrr")
+
+
+def _median(values: pd.Series) -> str:
+    return f"{values.median():.0f} ({values.min():.0f} to {values.max():.0f})"
+
+
+def ramp_learning(results: Path) -> str:
+    """Blocking rates in the published setting."""
+    found = pd.read_csv(results / "ramp_learning.csv", dtype={"by_seed": str})
+    ledger = {claim.id: claim.published for claim in read_claims(REPOSITORY / "conf", "ramp")["ramp"].claims}
+    own = {letter: found[found["scenario"] == f"published_{letter}"] for letter in "abcd"}
+    best = {letter: rows[rows["policy"].str.startswith("fixed-")].sort_values("blocking_rate").iloc[0] for letter, rows in own.items()}
+    learned = {letter: one(rows, policy="afterstate") for letter, rows in own.items()}
+    rows = [
+        ["`lp_bound`, the least that any policy could block", *(share(one(own[x], policy="lp_bound")["blocking_rate"]) for x in own)],
+        ["`afterstate`", *(share(learned[x]["blocking_rate"]) for x in own)],
+        ["each seed", *(" ".join(map(share, seeds_of(learned[x]["by_seed"]))) for x in own)],
+        [
+            "best fixed degree (smaller where no block is free)",
+            *(f"{share(best[x]['blocking_rate'])} ({best[x]['policy'].removeprefix('fixed-')})" for x in own),
+        ],
+        ["published PAC-ML", *(share(ledger[f"blocking-pac-ml-{x}"]) for x in own)],
+        ["goal (specification, section 18)", ".175", ".190", ".116", ".083"],
+        ["CPU time of learning, s", "20 to 26", "31 to 32", "23 to 25", "23 to 40"],
+    ]
+    return page(["", *"ABCD"], rows)
+
+
+def ramp_graph_policy(results: Path) -> str:
+    """Blocking rates of policies that read a job's graph, beside those that do not."""
+    found = pd.read_csv(results / "ramp_graph_policy.csv")
+    order = ["ppo-graph", "ppo-summary", "ppo-durations", "fixed-6", "fixed-4", "fixed-8", "para_min", "para_max"]
+    scenarios = ["graphs_seen", "graphs_unseen", "graphs_profiles"]
+    rows = []
+    for policy in order:
+        own = found[found["policy"] == policy].sort_values("seed")
+        rates = [" / ".join(share(rate) for rate in own.loc[own["scenario"] == name, "blocking_rate"]) for name in scenarios]
+        seconds = own.loc[own["scenario"] == scenarios[0], "learning_cpu_s"]
+        oracle = " (oracle)" if policy == "ppo-durations" else ""
+        rows.append([f"`{policy}`{oracle}", *rates, " / ".join(f"{value:.0f}" for value in seconds) if seconds.max() else "-"])
+    return page(["", *(f"`{name}`" for name in scenarios), "CPU time of learning, s"], rows)
+
+
+def hetero_contended(results: Path) -> str:
+    """Policies of the scenario `contended` on its test workloads, and their places among the 36 pairs."""
+    found = pd.read_csv(results / "hetero_contended.csv")
+    mean = found.drop_duplicates("policy").set_index("policy")["mean"]
+    place = found.drop_duplicates("policy").set_index("policy")["place"]
+    seeds = found[found["policy"] == "reinforce-contended"].sort_values("mean")
+    filling = ["easy-high_mem_bw", "easy", "conservative"]
+    best, chosen = "shortest-high_mem_bw", "shortest-high_gflops"
+    learned = f"{', '.join(f'{value:.1f}' for value in seeds['mean'])}; mean {seeds['mean'].mean():.1f}"
+    rows = [
+        ["`easy-sjf-high_mem_bw` (backfills, which no pair does)", f"{mean['easy-sjf-high_mem_bw']:.1f}", "before the first"],
+        [f"REINFORCE, seeds {', '.join(map(str, seeds['seed']))}", learned, ", ".join(map(str, seeds["place"]))],
+        [
+            ", ".join(f"`{name}`" for name in filling) + " (backfill, too)",
+            ", ".join(f"{mean[name]:.1f}" for name in filling),
+            "before the first; between 1 and 2",
+        ],
+        [f"`{best}`, the best pair on the test", f"{mean[best]:.1f}", str(place[best])],
+        ["`shortest-low_power`", f"{mean['shortest-low_power']:.1f}", str(place["shortest-low_power"])],
+        [
+            f"`{chosen}`, chosen by `best_fixed_pair` on validation and by the search of equal compute",
+            f"{mean[chosen]:.1f}",
+            str(place[chosen]),
+        ],
+        ["`random-random`", f"{mean['random-random']:.1f}", str(place["random-random"])],
+    ]
+    return page(["policy", "bounded slowdown", "place among the 36 pairs"], rows)
+
+
+def cloud_reinforce(results: Path) -> str:
+    """Regret of the learned policies, mean and worst seed, beside that of the best rule without a model."""
+    found = pd.read_csv(results / "cloud_reinforce.csv")
+    rule = {"cifar10": [0.113, 0.054, 0.151, 0.150], "imagenet": [0.032, 0.062, 0.008, 0.066]}
+    rule |= {"movielens": [0.202, 0.146, 0.271, 0.190], "squad": [0.095, 0.155, 0.038, 0.088]}
+    preferences = ["balanced", "cost", "time", "resource"]
+    rows = []
+    for job, rules in rule.items():
+        regret = found[found["scenario"] == job].groupby("preference")["regret"]
+        cells = [f"{_regret(regret.mean()[p])}, {_regret(regret.max()[p])}; {share(r)}" for p, r in zip(preferences, rules, strict=True)]
+        rows.append([f"{job}: mean, worst; rule" if job == "cifar10" else job, *cells])
+    return page(["", *preferences], rows)
+
+
+def ramp_baselines(results: Path) -> str:
+    """Blocking rates of the published system's baselines, in brackets the published ones, from the ledger."""
+    del results
+    ledger = {claim.id: claim for claim in read_claims(REPOSITORY / "conf", "ramp")["ramp"].claims}
+    rows = []
+    for rule in ("para_max", "para_min", "random"):
+        claims = [ledger[f"blocking-{rule.replace('_', '-')}-{letter}"] for letter in "abcd"]
+        rows.append([rule, *(f"{share(claim.ours_reference)} ({share(claim.published)})" for claim in claims)])
+    return page(["rule", *"ABCD"], rows)
+
+
+def _regret(value: float) -> str:
+    return share(max(0.0, value))  # rounding of floats gives -1e-16
+
+
+def headlines(results: Path) -> str:
+    """What each study found in its largest recorded run, beside what was published."""
+    ledgers = {name: {claim.id: claim for claim in ledger.claims} for name, ledger in read_claims(REPOSITORY / "conf").items()}
+    accuracy = ledgers["adaptation"]["best-learned"]
+    hetero = pd.read_csv(results / "hetero_contended.csv")
+    ratios = hetero.loc[hetero["policy"] == "reinforce-contended", "ratio_to_chosen_pair"]
+    batch = pd.read_csv(results / "batch_rollouts.csv")
+    chosen = [one(batch, learner="rollout", trace=x, backfill="none", against="chosen by mean") for x in ("hpc2n", "sdsc")]
+    ramp = pd.read_csv(results / "ramp_learning.csv", dtype={"by_seed": str})
+    learned = one(ramp, scenario="published_a", policy="afterstate")
+    seeds = " ".join(map(share, seeds_of(learned["by_seed"])))
+    fixed = ramp[(ramp["scenario"] == "published_a") & ramp["policy"].str.startswith("fixed-")]["blocking_rate"].min()
+    time = ledgers["cloud"]["time-reduction"]
+    rows = [
+        [
+            "`adaptation`",
+            "mean accuracy over five scenarios, best learned policy in reference mode",
+            f"{share(accuracy.ours_reference, 4)} (best of 18 runs)",
+            f"{share(accuracy.published, 4)}",
+        ],
+        [
+            "`hetero`",
+            "`contended`: bounded slowdown of REINFORCE over that of the pair chosen on validation",
+            f"{ratios.mean():.2f} (seeds {ratios.min():.2f} to {ratios.max():.2f})",
+            "no numbers",
+        ],
+        [
+            "`batch`",
+            "bounded slowdown of rollouts over that of the rule chosen on validation: HPC2N; SDSC-SP2",
+            f"{'; '.join(map(between, chosen))} (five seeds)",
+            "on its own windows alone",
+        ],
+        [
+            "`ramp`",
+            f"blocking rate of learned values, beta A (best fixed degree {share(fixed)})",
+            f"{share(learned['blocking_rate'])} (seeds {seeds})",
+            share(ledgers["ramp"]["blocking-pac-ml-a"].published),
+        ],
+        ["`cloud`", time.quantity, f"{time.ours_repaired:g} (mean of five seeds)", f"{time.published:g}"],
+    ]
+    return page(["study", "quantity", "here", "published"], rows)
+
+
+TABLES: dict[str, Callable[[Path], str]] = {
+    function.__name__: function
+    for function in (
+        *(batch_search, batch_matrix, batch_rollouts, batch_evolution, batch_networks, batch_rewards),
+        *(ramp_learning, ramp_graph_policy, hetero_contended, cloud_reinforce, headlines),
+        ramp_baselines,
+    )
+}
+
+
+def refreshed(text: str, results: Path = REPOSITORY / "docs/results") -> str:
+    """Return a page with every marked table made anew. Raises KeyError for a name that is no table."""
+    return BLOCK.sub(lambda match: f"{match[1]}{TABLES[match['name']](results)}\n{match[4]}", text)
+
+
+def pages() -> list[Path]:
+    """Return the pages that may hold tables."""
+    return [REPOSITORY / "README.md", *sorted((REPOSITORY / "docs").glob("*.md"))]
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Bring the pages up to date, or say which are not."""
+    parser = argparse.ArgumentParser(description="Make the tables of the documentation anew from docs/results.")
+    parser.add_argument("--check", action="store_true", help="change nothing; status 1 where a page is not up to date")
+    check = parser.parse_args(arguments).check
+    stale = [(path, new) for path in pages() if (new := refreshed(path.read_text(encoding="utf-8"))) != path.read_text(encoding="utf-8")]
+    for path, new in stale:
+        print(f"{path.relative_to(REPOSITORY)}: {'is not up to date' if check else 'brought up to date'}")
+        if not check:
+            path.write_text(new, encoding="utf-8")
+    return int(check and bool(stale))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,222 @@
+"""Numbers of the documentation that come from runs are those of docs/results and of the ledgers, in tables and in sentences.
+
+A sentence is written here with its numbers computed; the page has to have it, whatever its line breaks.
+"""
+
+from __future__ import annotations
+
+import re
+import shutil
+import sys
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+from schedlab.config.claims import read_claims
+
+REPOSITORY = Path(__file__).parents[2]
+RESULTS = REPOSITORY / "docs/results"
+sys.path.append(str(REPOSITORY / "benchmarks"))
+
+import page_tables  # noqa: E402
+from page_tables import one, seeds_of, share  # noqa: E402
+
+
+def table(name: str) -> pd.DataFrame:
+    return pd.read_csv(RESULTS / f"{name}.csv", dtype={"by_seed": str})
+
+
+def below(ratio: float) -> str:
+    """How many percent a ratio is below 1."""
+    return f"{100 * (1 - ratio):.0f}"
+
+
+def test_every_table_is_what_the_results_make():
+    stale = [path.name for path in page_tables.pages() if page_tables.refreshed(path.read_text()) != path.read_text()]
+    assert stale == [], "run: python benchmarks/page_tables.py"
+
+
+def test_every_table_stands_in_one_page():
+    found = [match["name"] for path in page_tables.pages() for match in page_tables.BLOCK.finditer(path.read_text())]
+    assert sorted(found) == sorted(page_tables.TABLES)
+    marked = sum(path.read_text().count("<!-- from ") for path in page_tables.pages())
+    assert marked == len(found)  # a begin without its end would be passed over
+
+
+def test_every_result_is_named_in_a_page():
+    text = "".join(path.read_text() for path in page_tables.pages())
+    assert [path.name for path in sorted(RESULTS.glob("*.csv")) if f"results/{path.name}" not in text] == []
+
+
+def test_another_result_makes_another_table(tmp_path, monkeypatch, capsys):
+    results = Path(shutil.copytree(RESULTS, tmp_path / "results"))
+    file = results / "ramp_learning.csv"
+    assert ",0.17925," in file.read_text()
+    file.write_text(file.read_text().replace(",0.17925,", ",0.27925,"))
+    page = (REPOSITORY / "docs/ramp.md").read_text()
+    assert "| `afterstate` | .279 |" in page_tables.refreshed(page, results)
+    stale = tmp_path / "page.md"
+    stale.write_text(page.replace("| `afterstate` | .179 |", "| `afterstate` | .178 |"))
+    monkeypatch.setattr(page_tables, "REPOSITORY", tmp_path)
+    monkeypatch.setattr(page_tables, "pages", lambda: [stale])
+    monkeypatch.setattr(page_tables, "refreshed", lambda text: page)
+    assert page_tables.main(["--check"]) == 1
+    assert page_tables.main([]) == 0 and stale.read_text() == page
+    assert page_tables.main(["--check"]) == 0
+    assert capsys.readouterr().out.splitlines() == ["page.md: is not up to date", "page.md: brought up to date"]
+
+
+def batch_sentences():
+    search, rollouts = table("batch_search"), table("batch_rollouts")
+
+    def searched(trace, against, backfill="none"):
+        return one(search, trace=trace, learned_on=trace, against=against, backfill=backfill)
+
+    def rolled(trace, against, backfill="none"):
+        return one(rollouts, learner="rollout", trace=trace, against=against, backfill=backfill)
+
+    traces = ("sdsc", "hpc2n", "lublin-1", "lublin-2")
+    chosen = {trace: searched(trace, "chosen by mean") for trace in traces}
+    gains = sorted(1 - row["ratio"] for row in chosen.values())
+    planner = [below(searched(trace, "planner")["baseline_mean"] / chosen[trace]["baseline_mean"]) for trace in traces]
+    yield f"beats the chosen rule on every trace, by {100 * gains[0]:.0f} to {100 * gains[-1]:.0f} %"
+    yield f"On SDSC-SP2 it loses {-int(below(searched('sdsc', 'planner')['ratio']))} % to it on the test windows"
+    yield (
+        f"The planner itself, in which nothing is learned, is {planner[0]} % below the chosen rule on SDSC-SP2, {planner[1]} % on HPC2N "
+        f"and {planner[2]} and {planner[3]} % on the drawn traces"
+    )
+    yield f"In {chosen['hpc2n']['windows_differing']} of its {chosen['hpc2n']['windows']} windows the policies differ at all"
+    mean = {trace: rolled(trace, "chosen by mean") for trace in traces}
+    easy = {trace: below(rolled(trace, "chosen by mean", "easy")["ratio"]) for trace in traces}
+    yield f"HPC2N is {below(mean['hpc2n']['ratio'])} % below the chosen rule (20 % were asked)"
+    yield f"{below(mean['lublin-1']['ratio'])} and {below(mean['lublin-2']['ratio'])} % (5 % were asked)"
+    yield (
+        f"With EASY, HPC2N is {easy['hpc2n']} % below the chosen rule, the trace like Lublin-2 {easy['lublin-2']} %, "
+        f"SDSC-SP2 {easy['sdsc']} %, and the trace like Lublin-1 {easy['lublin-1']} % (three seeds)"
+    )
+    yield (
+        f"SDSC-SP2 without backfilling is {below(mean['sdsc']['ratio'])} % below the chosen rule where 20 % were asked, "
+        f"and no better than the planner ({rolled('sdsc', 'planner')['ratio']:.2f})"
+    )
+    yield f"on SDSC-SP2 {below(rolled('sdsc', 'evolution')['ratio'])} % lower in the mean with an interval that reaches 1"
+    over = [rolled(trace, "planner", "easy")["mean"] / searched(trace, "planner", "easy")["mean"] for trace in ("sdsc", "hpc2n")]
+    yield f"rollouts have {over[0]:.2f} of its mean on SDSC-SP2 and {over[1]:.2f} on HPC2N"
+    seconds = [
+        [f"{one(rollouts, learner=learner, trace=trace, against=against)['cpu_seconds']:.0f}" for trace in traces[:3]]
+        for learner, against in (("evolution", "planner"), ("rollout", "evolution"))
+    ]
+    (first, second, third), others = seconds
+    yield f"{first} CPU seconds (SDSC-SP2), {second} (HPC2N) and {third} (Lublin-1) a seed"
+    yield f"the rollouts {others[0]}, {others[1]} and {others[2]}"
+    yield f"(geometric mean {mean['hpc2n']['geometric_ratio']:.2f}, and policies differ in {mean['hpc2n']['windows_differing']}"
+    networks = table("batch_networks")
+    rule = networks[networks["against"] == "f1"].set_index("variant")
+    ends = [mean for variant in rule.index if "cloned" not in variant for mean in seeds_of(rule["by_seed"][variant])]
+    bad = sum(mean > 2 * rule["baseline_mean"].iloc[0] for mean in ends)
+    kernel, cloned = (seeds_of(rule["by_seed"][name]) for name in ("kernel", "kernel, cloned from f1"))
+    yield f"{bad} of the {len(ends)} seeds without a clone end above twice `f1`"
+    yield f"One seed of the plain kernel ends at {min(kernel):.0f} and another at {max(kernel):.0f}"
+    yield f"failed in none of three seeds ({min(cloned):.0f} to {max(cloned):.0f})"
+    yield f"where `f1`, the rule chosen on validation, has {rule['baseline_mean'].iloc[0]:.1f}"
+
+
+def ramp_sentences():
+    rows = table("ramp_learning")
+    goal = {"a": 0.175, "b": 0.190, "d": 0.083}
+    rates = {letter: one(rows, scenario=f"published_{letter}", policy="afterstate") for letter in "abcd"}
+    far = {letter: share(rates[letter]["blocking_rate"] - goal[letter]) for letter in goal}
+    seeds = seeds_of(rates["b"]["by_seed"])
+    yield f"The goal is met on C alone; D is {far['d']} away, A {far['a']} and B {far['b']}"
+    yield f"its seeds are {share(max(seeds) - min(seeds))} apart"
+    yield f"The interval over seeds and episodes on D is {share(rates['d']['low'])} to {share(rates['d']['high'])}"
+    tuning = table("ramp_tuning").dropna(subset="blocked_rung_1")
+    best = [share(value) for value in sorted(tuning["blocked_rung_1"])]
+    assert best.count(".187") == best.count(".201") == 2
+    yield f"Two of the best end at {best[0]} and two at {best[best.index('.201')]}"
+
+
+def graph_policy_sentences():
+    rates = table("ramp_graph_policy").set_index(["policy", "scenario", "seed"])["blocking_rate"]
+
+    def pair(scenario: str, seed: int, joint: str = "against") -> str:
+        return f"{share(rates['ppo-graph', scenario, seed])} {joint} {share(rates['ppo-summary', scenario, seed])}"
+
+    seen, unseen = "graphs_seen", "graphs_unseen"
+    yield f"The graph policy ties with the summary**: {pair(seen, 0)} and {pair(seen, 1)} on graphs that they learned on"
+    yield f"{pair(unseen, 0)} and {pair(unseen, 1)} on unseen ones"
+    told = [share(rates["ppo-durations", unseen, seed]) for seed in (0, 1)]
+    yield f"the same learner blocks {told[0]} and {told[1]} on unseen graphs"
+
+
+def hetero_sentences():
+    rows = table("hetero_contended").set_index("policy")
+    ratio = rows.loc["reinforce-contended", "ratio_to_chosen_pair"].mean()
+    yield f"by {below(ratio)} % on average** (ratio of means {ratio:.2f}"
+    best = rows.loc["reinforce-contended", "mean"].mean() / rows.loc["shortest-high_mem_bw", "mean"]
+    yield f"ratio {best:.2f} (0.83 to 1.23)"
+    yield f"(win rate {rows.loc['reinforce-contended', 'win_rate'].mean():.2f}"
+    places = sorted(rows.loc["reinforce-contended", "place"])
+    assert places == [1, 1, 1, 3, 3]
+
+
+def cloud_sentences():
+    started = table("cloud_initialisation").groupby(["beginning", "seed"])["episodes"].mean()
+    cold, probes = ([f"{started[name, seed]:.0f}" for seed in (0, 1)] for name in ("cold", "baseline"))
+    assert started["historical", 0] == started["historical", 1]
+    yield f"| cifar10, two seeds | {cold[0]} and {cold[1]} | {started['historical', 0]:.0f} | {probes[0]} and {probes[1]} |"
+    saved = [started["baseline", seed] / started["cold", seed] for seed in (0, 1)]
+    yield f"mislead, {below(saved[0])} % less and {-int(below(saved[1]))} % more"
+    regret = table("cloud_reinforce").groupby(["scenario", "preference"])["regret"].max()
+    yield f"whose regret is at most {share(regret['movielens', 'time'])}"
+    ledger = {claim.id: claim for claim in read_claims(REPOSITORY / "conf", "cloud")["cloud"].claims}
+    for name, text in (("time-reduction", "{:.0f} % less time for the preference time"), ("cost-reduction", "cost {:.0f} % less for cost")):
+        yield text.format(ledger[name].ours_repaired)
+
+
+def adaptation_sentences():
+    ledger = {claim.id: claim for claim in read_claims(REPOSITORY / "conf", "adaptation")["adaptation"].claims}
+    best, ceiling = ledger["best-learned"], ledger["five-scenarios"]
+    published, ours = share(best.published, 4), share(best.ours_reference, 4)
+    yield f"| mean accuracy over five scenarios, best learned policy | {published} | {ours} (best of 18 runs"
+    yield f"| {share(ceiling.ours_repaired, 4)} (the ceiling) |"
+    assert published == share(ledger["constant-011-accuracy"].published, 4)
+
+
+def errata_sentences():
+    adaptation = {claim.id: claim for claim in read_claims(REPOSITORY / "conf", "adaptation")["adaptation"].claims}
+    norm, relu = adaptation["batch-norm-mean"], adaptation["head-relu-mean"]
+    yield f"mean test accuracy {share(norm.ours_repaired, 4)} calibrated and {share(norm.ours_reference, 4)} default"
+    yield f"(three replicates) the mean is {share(relu.ours_reference)} instead of {share(relu.ours_repaired)}"
+    batch = {claim.id: claim for claim in read_claims(REPOSITORY / "conf", "batch")["batch"].claims}
+    wfp3, waiting = batch["bsld-lublin1-wfp3"], batch["test-hpc2n-sjf"]
+    yield f"Lublin-1: {wfp3.ours_reference:.2f} instead of {wfp3.ours_repaired:.2f}"
+    yield f"HPC2N, SJF: {waiting.ours_reference:.2f} instead of {waiting.ours_repaired:.2f}"
+    hetero = {claim.id: claim for claim in read_claims(REPOSITORY / "conf", "hetero")["hetero"].claims}
+    case = [hetero[f"case-energy-{name}"] for name in ("high-gflops", "low-power")]
+    texts = [f"{claim.ours_reference:,.0f} J instead of {claim.ours_repaired:.0f} J" for claim in case]
+    yield f"learning case: {texts[0]} (`high_gflops`), {texts[1]} (`low_power`)"
+    ramp = {claim.id: claim for claim in read_claims(REPOSITORY / "conf", "ramp")["ramp"].claims}
+    both = [ramp[f"blocking-para-{name}-a"] for name in ("max", "min")]
+    texts = [[share(getattr(claim, mode)) for claim in both] for mode in ("ours_repaired", "ours_reference")]
+    yield f"without any defect: para_max {texts[0][0]}, para_min {texts[0][1]}"
+    yield f"Mode reference, with all: {texts[1][0]}, {texts[1][1]}"
+
+
+SENTENCES = {
+    "batch": batch_sentences,
+    "ramp": ramp_sentences,
+    "ramp_graph_policy": graph_policy_sentences,
+    "hetero": hetero_sentences,
+    "cloud": cloud_sentences,
+    "adaptation": adaptation_sentences,
+    "errata": errata_sentences,
+}
+
+
+@pytest.mark.parametrize("page", SENTENCES)
+def test_numbers_in_sentences_are_those_of_the_results(page):
+    text = re.sub(r"\s+", " ", (REPOSITORY / f"docs/{page}.md").read_text())
+    wanted = list(SENTENCES[page]())
+    assert [sentence for sentence in wanted if sentence not in text] == []
+    assert len(wanted) >= 2
