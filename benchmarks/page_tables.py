@@ -14,6 +14,7 @@ import argparse
 import re
 import sys
 from collections.abc import Callable, Iterable, Sequence
+from decimal import ROUND_HALF_UP, Decimal
 from pathlib import Path
 
 import pandas as pd
@@ -34,8 +35,8 @@ def page(header: Sequence[str], rows: Iterable[Sequence[str]], align: str = "") 
 
 
 def share(value: float, digits: int = 3) -> str:
-    """Return a number below 1 as the pages write it: .179."""
-    return f"{value:.{digits}f}".removeprefix("0")
+    """Return a number below 1 as the pages write it: .179, and .181 for a recorded .1805."""
+    return str(Decimal(repr(float(value))).quantize(Decimal(1).scaleb(-digits), ROUND_HALF_UP)).removeprefix("0")
 
 
 def between(row: pd.Series, name: str = "ratio") -> str:
