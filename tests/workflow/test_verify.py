@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 import verify
 from checkouts import Checkout
 
@@ -43,11 +44,14 @@ def test_each_file_that_differs_is_named(monkeypatch, capsys, tmp_path):
     made(monkeypatch, RUN, other)
     assert verify.main(["--keep", str(tmp_path)]) == 1
     assert capsys.readouterr().out.splitlines()[2:] == [
-        "only on 1 cores: plots/smoke/s/figure.svg",
+        "only with --cores 1: plots/smoke/s/figure.svg",
         "other bytes: results/smoke/s/scores.parquet",
         "3 hashes compared, 2 files differ",
     ]
     assert (tmp_path / "run-2/results/smoke/s/scores.parquet").read_text() == "x"
+    with pytest.raises(SystemExit):
+        verify.main(["--keep", str(tmp_path)])
+    assert "holds runs already" in capsys.readouterr().err
 
 
 def test_runs_that_make_nothing_verify_nothing(monkeypatch):

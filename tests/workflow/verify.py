@@ -31,15 +31,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--cores", type=int, nargs=2, default=[1, 2], metavar=("FIRST", "SECOND"))
     parser.add_argument("--keep", type=Path, help="folder to make the copies in, and to leave them; default: a temporary one")
     chosen = parser.parse_args(arguments)
+    if chosen.keep and any((chosen.keep / f"run-{number}").exists() for number in (1, 2)):
+        parser.error(f"{chosen.keep} holds runs already; name an empty folder")
     with tempfile.TemporaryDirectory(prefix="schedlab-verify-") as temporary:
         place = chosen.keep or Path(temporary)
         made = [hashes_of_run(place / f"run-{number}", cores, chosen) for number, cores in enumerate(chosen.cores, start=1)]
-    return report(*made, [f"on {cores} cores" for cores in chosen.cores])
+    return report(*made, [f"with --cores {cores}" for cores in chosen.cores])
 
 
 def hashes_of_run(folder: Path, cores: int, chosen: argparse.Namespace) -> dict[str, str]:
     """Run the workflow in a fresh copy of the repository; returns the hash of everything that it made."""
-    print(f"running {' '.join(chosen.targets)} at scale {chosen.scale} on {cores} of the cores, in {folder}", flush=True)
+    print(f"running {' '.join(chosen.targets)} at scale {chosen.scale} with --cores {cores}, in {folder}", flush=True)
     checkout = copy_repository(REPOSITORY, folder)
     shutil.copytree(REPOSITORY / "conf", folder / "conf")
     checkout.run(*chosen.targets, "--config", f"scale={chosen.scale}", cores=cores, seconds=3600)
