@@ -64,6 +64,27 @@ def test_the_machine_is_read_from_headers_of_any_spacing(tmp_path, header, nodes
 
 
 @pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("\n; MaxProcs: many", r"trace.swf: line 2: MaxProcs is 'many'; expected a number of processors, text behind it where needed"),
+        ("; Version: 2\n; MaxNodes: 9\n; Max Procs: about 18", r"line 3: MaxProcs is 'about 18'.*or take the line out"),
+        ("; MaxProcs: 8\n; MaxNodes: four", r"line 2: MaxNodes is 'four'; expected a number of nodes"),
+        (f"{JOB}\n{JOB}\n{JOB}\n; MaxProcs: many", r"line 4: MaxProcs is 'many'"),
+    ],
+)
+def test_a_size_of_the_machine_in_words_is_refused_at_its_line(tmp_path, monkeypatch, text, told):
+    monkeypatch.setattr(swf, "BLOCK_BYTES", 64)  # lines are counted over blocks
+    trace = read_swf(write(tmp_path, f"{text}\n{JOB}\n"))
+    with pytest.raises(UserError, match=told):
+        trace.machine_size()
+    with pytest.raises(UserError, match=told):
+        trace.with_jobs(trace.jobs, "copied").machine_size()
+    assert trace.with_processors(8).machine_size() == 8
+    write_swf(tmp_path / "copy.swf", trace)
+    assert read_swf(tmp_path / "copy.swf").header == trace.header
+
+
+@pytest.mark.parametrize(
     ("header", "wall_clock"),
     [
         ("; StartTime: Fri Nov 10 15:05:01 PST 2006\n; UnixStartTime: 1163199901\n; TimeZone: 3600", "2006-11-10 15:05:01"),
@@ -148,7 +169,8 @@ def test_blocks_give_what_the_whole_gives_and_the_first_jobs_do_not_read_on(tmp_
         read_swf(path)
     blocks = list(read_blocks(write(tmp_path, text)))
     assert len(blocks) > 20
-    assert [line for lines, _ in blocks for line in lines] == [" MaxProcs: 8", *(f" after {number}" for number in range(1, 200))]
+    told = [(1, " MaxProcs: 8"), *((2 * number + 1, f" after {number}") for number in range(1, 200))]
+    assert [line for lines, _ in blocks for line in lines] == told
     monkeypatch.undo()
     pd.testing.assert_frame_equal(pd.concat([frame for _, frame in blocks], ignore_index=True), read_swf(path.with_name("trace.swf")).jobs)
 

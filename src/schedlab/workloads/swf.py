@@ -20,7 +20,7 @@ import pandas as pd
 
 from schedlab.config.errors import UserError
 from schedlab.config.files import write_bytes
-from schedlab.workloads.trace import COLUMNS, INTEGER, LARGEST, Trace
+from schedlab.workloads.trace import COLUMNS, INTEGER, LARGEST, Trace, header_key
 
 BLOCK_BYTES = 1 << 23
 LONGEST_LINE = 1 << 16
@@ -35,20 +35,26 @@ def read_swf(path: Path | str, *, first: int | None = None) -> Trace:
 
     Raises UserError, with file and line, for a file that is missing, cut off, not UTF-8, or holds anything but 18 numbers a line.
     """
-    comments: list[str] = []
+    comments: list[tuple[int, str]] = []
     frames, count = [], 0
-    for lines, frame in read_blocks(path):
-        comments += lines
+    for found, frame in read_blocks(path):
+        comments += found
         frames.append(frame)
         count += len(frame)
         if first is not None and count >= first:
             break
     jobs = pd.concat(frames, ignore_index=True) if frames else _frame(np.empty((0, len(NAMES))))
-    return Trace(jobs.iloc[:first].reset_index(drop=True), tuple(comments), str(path))
+    lines: dict[str, int] = {}
+    for number, text in comments:
+        lines.setdefault(header_key(text), number)
+    return Trace(jobs.iloc[:first].reset_index(drop=True), tuple(text for _, text in comments), str(path), lines)
 
 
-def read_blocks(path: Path | str) -> Iterator[tuple[list[str], pd.DataFrame]]:
-    """Yield (comment lines, jobs) of one block of a file after another; memory does not grow with the file. Raises UserError."""
+def read_blocks(path: Path | str) -> Iterator[tuple[list[tuple[int, str]], pd.DataFrame]]:
+    """Yield (comments with the numbers of their lines, jobs) of one block of a file after another. Raises UserError.
+
+    Memory does not grow with the file.
+    """
     line = 1
     for block in _blocks(Path(path)):
         comments = _comments(block, f"{path}", line) if b";" in block else []
@@ -88,11 +94,11 @@ def _blocks(path: Path) -> Iterator[bytes]:
         raise UserError("this is a folder", where=str(path), expected="a trace in the Standard Workload Format") from None
 
 
-def _comments(block: bytes, path: str, first_line: int) -> list[str]:
+def _comments(block: bytes, path: str, first_line: int) -> list[tuple[int, str]]:
     found = []
     for number, line in enumerate(block.splitlines(), first_line):
         if line.lstrip().startswith(b";"):
-            found.append(_decoded(line.strip()[1:].rstrip(), path, number))
+            found.append((number, _decoded(line.strip()[1:].rstrip(), path, number)))
     return found
 
 

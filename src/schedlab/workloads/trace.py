@@ -6,7 +6,8 @@ Source of the format: Feitelson, Tsafrir, Krakov, "Experience with using the Par
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from functools import cached_property
 
@@ -40,6 +41,7 @@ MISSING = -1
 LARGEST = 2.0**53  # above, a float no longer holds every whole number
 _FIELD = re.compile(r"\s*([A-Za-z][\w ().-]*?)\s*:\s*(.*?)\s*")
 _COUNT = re.compile(r"(\d{1,3}(?:,\d{3})+|\d+)")
+_SIGNS_AND_DIGITS = "+-0123456789"
 _MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
 _WEEKDAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
 _DATE = re.compile(r"[A-Z][a-z]{2}\s+([A-Z][a-z]{2})\s+(\d{1,2})\s+(\d{1,2}):(\d{2}):(\d{2})\s+(?:\S+\s+)?(\d{4})")
@@ -52,11 +54,13 @@ class Trace:
     jobs      one row a job, the columns of COLUMNS; MISSING (-1) stands for a value that the log does not have
     comments  header lines and other comments, in the order of the file
     source    where the trace comes from, for messages
+    lines     the line of the source at which a key of the header stands, for messages
     """
 
     jobs: pd.DataFrame
     comments: tuple[str, ...] = ()
     source: str = "trace"
+    lines: Mapping[str, int] = field(default_factory=dict)
 
     @cached_property
     def header(self) -> dict[str, str]:
@@ -64,7 +68,7 @@ class Trace:
         found: dict[str, str] = {}
         for line in self.comments:
             if match := _FIELD.fullmatch(line):
-                found.setdefault(_key(line), match.group(2))
+                found.setdefault(header_key(line), match.group(2))
         return found
 
     def count(self, key: str) -> int | None:
@@ -84,7 +88,9 @@ class Trace:
         return self.count("MaxProcs") or self.count("MaxNodes")
 
     def machine_size(self) -> int:
-        """Return the processors of the machine. Raises UserError where the header does not tell them."""
+        """Return the processors of the machine. Raises UserError where the header does not tell them, or tells a size in words."""
+        self._require_number("MaxProcs", "processors", "MaxNodes")
+        self._require_number("MaxNodes", "nodes", "MaxProcs")
         if self.processors is None:
             raise UserError(
                 "the header does not tell the size of the machine",
@@ -93,6 +99,20 @@ class Trace:
                 remedy="add the line, or give the number (machine_processors, --processors)",
             )
         return self.processors
+
+    def _require_number(self, key: str, counted: str, other: str) -> None:
+        """Refuse words in place of a size: what the other key says would be a guess. Nothing and -1 mean missing."""
+        value = self.header.get(key.lower(), "")
+        if not value or value[0] in _SIGNS_AND_DIGITS:
+            return
+        line = self.lines.get(key.lower())
+        instead = f", or take the line out, so that {other} counts" if self.count(other) else ""
+        raise UserError(
+            f"{key} is '{value[:40]}'",
+            where=self.source if line is None else f"{self.source}: line {line}",
+            expected=f"a number of {counted}, text behind it where needed",
+            remedy=f"write the number, or give it (machine_processors, --processors){instead}",
+        )
 
     @property
     def starts_at(self) -> datetime | None:
@@ -134,7 +154,7 @@ class Trace:
                 raise UserError(what, where=self.source, remedy="mend StartTime in the header, or keep the submit times") from None
             day = f"{_WEEKDAYS[started.weekday()]} {_MONTHS[started.month - 1]} {started.day:02d}"
             changes["starttime"] = f" StartTime: {day} {started:%H:%M:%S} {started.year}"
-        comments = tuple(changes.get(_key(line), line) for line in self.comments)
+        comments = tuple(changes.get(header_key(line), line) for line in self.comments)
         return replace(self, jobs=jobs, comments=comments)
 
     def with_processors(self, processors: int | None) -> Trace:
@@ -145,7 +165,8 @@ class Trace:
         return replace(self, comments=(f" MaxNodes: {processors}", f" MaxProcs: {processors}", *kept))
 
 
-def _key(line: str) -> str:
+def header_key(line: str) -> str:
+    """Return the key of a header line, without spaces and in lower case ('maxprocs'); empty for other comments."""
     match = _FIELD.fullmatch(line)
     return re.sub(r"\s+", "", match.group(1)).lower() if match else ""
 

@@ -150,6 +150,9 @@ def test_refusals(capsys, tmp_path):
     bare = write(tmp_path / "bare.swf", (0, 10, 10, 6), header="")
     assert "--processors" in refused(capsys, "--trace", bare, "--policy", "fcfs")
     assert evaluate(capsys, "--trace", bare, "--policy", "fcfs", "--processors", 8)["util_makespan"] == 0.75
+    words = write(tmp_path / "words.swf", (0, 10, 10, 6), header="; MaxNodes: 8\n; MaxProcs: many\n")
+    assert f"{words}: line 2: MaxProcs is 'many'" in refused(capsys, "--trace", words, "--policy", "fcfs")
+    assert evaluate(capsys, "--trace", words, "--policy", "fcfs", "--processors", 8)["machine"] == {"nodes": 8, "processors": 8}
     large = write(tmp_path / "large.swf", (0, 10, 10, 9), (0, 10, 10, 10))
     told = refused(capsys, "--trace", large, "--policy", "fcfs", "--cleaning", "rlscheduler")
     assert "job 1 asks for 9 processors (and 1 more)" in told and "1 to 8 processors" in told
