@@ -90,6 +90,7 @@ def _panel(
     if curve.line is not None:
         axes.axhline(curve.line, color=INK, linewidth=0.8, linestyle=(0, (4, 2)), zorder=1)
     axes.set_xlabel(settings.counted)
+    axes.locator_params(axis="x", nbins=3)  # counts of six digits would run into each other
     axes.set_title(curve.title)
     axes.margins(x=0.02)
     if curve.log:
@@ -112,4 +113,5 @@ def _told(curve: CurveShown, points: pd.DataFrame, settings: LearningSettings) -
 
 
 def _number(value: float) -> str:
-    return helpers.number_text(value, "{:.3g}")
+    """Three digits, without an exponent where the number is no longer for it (2150, not 2.15e+03)."""
+    return helpers.number_text(float(f"{value:.3g}"), "{:g}")
