@@ -2,15 +2,12 @@
 
     python benchmarks/batch_ppo.py epoch conf/learner/batch/ppo_published.yaml [--passes 80]
     python benchmarks/batch_ppo.py learn conf/learner/batch/maskable_ppo.yaml --steps 60000 [--seeds 2] [--set gamma=1.0 ...]
-    python benchmarks/batch_ppo.py rewards conf/learner/batch/maskable_ppo.yaml --steps 16384 --seeds 5 --out FILE.csv
     python benchmarks/batch_ppo.py networks conf/learner/batch/maskable_ppo.yaml --steps 16384 --seeds 5 --out FILE.csv
 
 An epoch is 25,600 decisions (100 windows of 256 jobs) of the drawn workload of the scenario lublin: rollout and all passes. What is learned
-is tested on the windows of the last 40 % of 80,000 drawn jobs, which share no job. `rewards` repeats the dissertation's comparison of
-rewards on 20,000 drawn jobs: for each reward and seed the best and the last validation score and the mean of the test windows under the
-best. `networks` compares, on the same jobs and after equally many decisions, the plain kernel with an adversary, a curriculum, a cloned
-start, attention and plans in the view; the windows' scores lie in FILE-windows.csv, from which an interrupted measurement goes on. One
-thread; time is CPU time.
+is tested on the windows of the last 40 % of 80,000 drawn jobs, which share no job. `networks` compares, on 20,000 drawn jobs and after
+equally many decisions, the plain kernel with an adversary, a curriculum, a cloned start, attention and plans in the view; the windows'
+scores lie in FILE-windows.csv, from which an interrupted measurement goes on. One thread; time is CPU time.
 """
 
 from __future__ import annotations
@@ -42,12 +39,6 @@ from schedlab.studies.batch.window_comparison import compare_windows
 from schedlab.workloads.prepare import make_trace
 
 EPOCH, JOBS, FEWER_JOBS = 25_600, 80_000, 20_000
-REWARDS = {
-    "episodic": {"gamma": 1.0, "environment": {"reward": "episodic"}},
-    "direct": {"gamma": 0.99, "environment": {"reward": "direct"}},
-    "sigmoid, k = 100": {"gamma": 0.99, "environment": {"reward": "sigmoid", "sigmoid_scale": 100.0}},
-    "sigmoid, k = 50": {"gamma": 0.99, "environment": {"reward": "sigmoid", "sigmoid_scale": 50.0}},
-}
 VARIANTS: dict[str, dict[str, Any]] = {  # what the policies ppo-*-lublin of conf/policy/batch change
     "kernel": {},
     "kernel, adversary": {"expert_share": 0.5},
@@ -67,9 +58,9 @@ def problem_of(jobs: int) -> BatchProblem:
 
 
 def learned(
-    problem: BatchProblem, params: dict[str, Any], steps: int, seed: int, validated: list[float] | None = None, curriculum: bool = False
+    problem: BatchProblem, params: dict[str, Any], steps: int, seed: int, curriculum: bool = False
 ) -> tuple[Any, float, list[tuple[str, float, int]]]:
-    """Return (policy, CPU seconds of learning it, points of its curves); scores on validation windows are added to `validated`.
+    """Return (policy, CPU seconds of learning it, points of its curves).
 
     curriculum: the first half of the decisions on windows that SJF finds neither easy nor catastrophic
     """
@@ -83,8 +74,6 @@ def learned(
         paths, began = LearnPaths(None, Path(folder, "policy.zip"), Path(folder, "progress")), time.process_time()
 
         def curve(metric: str, value: float, **at: Any) -> None:
-            if at.get("split") == "validation" and validated is not None:
-                validated.append(value)
             points.append((metric, value, at["step"]))
 
         learner.learn({"lublin": problem}, spec, seed, paths, curve)
@@ -120,25 +109,6 @@ def learn(params: dict[str, Any], steps: int, seeds: int) -> None:
         curve = [round(value, 2) for metric, value, _ in points if metric == "return"]
         print(f"seed {seed}: {seconds:.0f} CPU s {ratios(slowdowns(problem, policy, 'test'), tested['test'], chosen, best)}", flush=True)
         print(f"   returns {curve[:: max(1, len(curve) // 12)]}")
-
-
-def rewards(params: dict[str, Any], steps: int, seeds: int, out: Path) -> None:
-    """Write a row for each reward and seed as soon as it is there; those that the file has are kept."""
-    problem = problem_of(FEWER_JOBS)
-    rule = slowdowns(problem, RulePolicy("f1"), "test").mean()
-    rows = pd.read_csv(out).to_dict("records") if out.exists() else []
-    for seed in range(seeds):
-        for reward, own in REWARDS.items():
-            values = params | own | {"validate_every": steps // 4, "validation_units": 5}
-            key = content_hash([values, steps, problem.scenario.model_dump(mode="json")])[:12]
-            if any((row["configuration"], row["seed"]) == (key, seed) for row in rows):
-                continue
-            points: list[float] = []
-            policy, seconds, _ = learned(problem, values, steps, seed, validated=points)
-            mean = slowdowns(problem, policy, "test").mean()
-            row = {"reward": reward, "configuration": key, "seed": seed, "decisions": steps, "validation_best": max(points)}
-            rows.append(row | {"validation_last": points[-1], "test_mean": mean, "test_f1": rule, "cpu_seconds": round(seconds)})
-            pd.DataFrame(rows).round(2).to_csv(out, index=False)
 
 
 def networks(params: dict[str, Any], steps: int, seeds: int, out: Path) -> None:
@@ -212,12 +182,12 @@ def ratios(own: np.ndarray, rules: dict[str, np.ndarray], chosen: str, best: str
 def main() -> int:
     """Measure what the arguments say."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("what", choices=("epoch", "learn", "rewards", "networks"))
+    parser.add_argument("what", choices=("epoch", "learn", "networks"))
     parser.add_argument("file", type=Path, help="values of a learner: conf/learner/batch/*.yaml")
     parser.add_argument("--passes", type=int, help="passes over the epoch, all of them taken (default: as the file says)")
     parser.add_argument("--steps", type=int, default=60_000, help="decisions to learn from")
     parser.add_argument("--seeds", type=int, default=1)
-    parser.add_argument("--out", type=Path, default=Path("measured.csv"), help="CSV of rewards or networks; a file that is there goes on")
+    parser.add_argument("--out", type=Path, default=Path("measured.csv"), help="CSV of networks; a file that is there goes on")
     parser.add_argument("--set", nargs="*", default=[], metavar="KEY=VALUE", help="values other than the file's")
     arguments = parser.parse_args()
     params = yaml.safe_load(arguments.file.read_text()) | {
@@ -225,8 +195,6 @@ def main() -> int:
     }
     if arguments.what == "epoch":
         epoch(params, arguments.passes)
-    elif arguments.what == "rewards":
-        rewards(params, arguments.steps, arguments.seeds, arguments.out)
     elif arguments.what == "networks":
         networks(params, arguments.steps, arguments.seeds, arguments.out)
     else:

@@ -157,17 +157,20 @@ def batch_rewards(results: Path) -> str:
     found = pd.read_csv(results / "batch_rewards.csv")
     published = {claim.id: claim.published for claim in read_claims(REPOSITORY / "conf", "batch")["batch"].claims}
     rows = []
-    for reward in ("episodic", "direct", "sigmoid, k = 100", "sigmoid, k = 50"):
+    for reward in ("episodic", "direct", "sigmoid-100", "sigmoid-50"):
         own = found[found["reward"] == reward]
-        claimed = [published[f"validation-{reward.replace(', k = ', '-')}-{when}"] for when in ("best", "last")]
-        spans = [_median(own[name]) for name in ("validation_best", "validation_last", "test_mean")]
-        rows.append([f"`{reward}`", f"{len(own)}", *spans, " / ".join(f"{value:.2f}" for value in claimed)])
-    header = ["reward", "seeds", "validation, best: median (lowest to highest)", "last", "test windows: median (lowest to highest)"]
-    return page([*header, "published best / last"], rows, "lrrrrr")
+        mean = one(own, seed="all")
+        cells = [_interval(mean, name) for name in ("validation_best", "validation_last", "test")]
+        seeds = ", ".join(f"{score:.0f}" for score in own[own["seed"] != "all"]["test"])
+        ratios = [between(mean, "to_f1"), "" if reward == "episodic" else between(mean, "to_episodic")]
+        claimed = [published[f"validation-{reward}-{when}"] for when in ("best", "last")]
+        rows.append([f"`{reward}`", *cells, seeds, *ratios, " / ".join(f"{value:.2f}" for value in claimed)])
+    header = ["reward", "validation, best", "last", "test windows", "seeds", "to `f1`", "to `episodic`", "published best / last"]
+    return page(header, rows, "lrrrlrrr")
 
 
-def _median(values: pd.Series) -> str:
-    return f"{values.median():.0f} ({values.min():.0f} to {values.max():.0f})"
+def _interval(row: pd.Series, name: str) -> str:
+    return f"{row[name]:.0f} [{row[f'{name}_low']:.0f}, {row[f'{name}_high']:.0f}]"
 
 
 def ramp_learning(results: Path) -> str:
