@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import errno
 import logging
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -37,6 +39,37 @@ def test_an_error_ends_the_job_with_one_line(tmp_path, monkeypatch, capsys, erro
         raise error
     assert capsys.readouterr().err == console
     assert (tmp_path / "job.log").read_text().startswith(kept)
+
+
+@pytest.mark.parametrize(
+    ("number", "named", "said"),
+    [
+        (errno.ENOSPC, None, "the disk of job.log: the disk is full; make room, then start the same command again"),
+        (errno.EROFS, "results/a.parquet", "results/a.parquet: the file system can only be read; make it writable"),
+        (errno.EACCES, "results/a.parquet", "results/a.parquet: access is not permitted; change the owner"),
+    ],
+)
+def test_a_disk_that_cannot_be_written_is_one_paragraph(tmp_path, monkeypatch, capsys, number, named, said):
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(SystemExit, match="1"), job_log("job.log"):
+        raise OSError(number, "as the system says", named)
+    console = capsys.readouterr().err
+    assert console.startswith(f"error: {said}")
+    assert (tmp_path / "job.log").read_text() == console
+
+
+def test_a_log_that_cannot_be_written_is_one_paragraph(tmp_path, capsys):
+    (tmp_path / "file").touch()
+    with pytest.raises(SystemExit, match="1"), job_log(tmp_path / "file" / "job.log"):
+        raise AssertionError("the job must not begin")
+    assert capsys.readouterr().err.startswith("error: [Errno")
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
+def test_an_error_is_told_where_the_log_takes_no_more(capsys):
+    with pytest.raises(SystemExit, match="1"), job_log("/dev/full"):
+        raise OSError(errno.ENOSPC, "as the system says", "results/a.parquet")
+    assert capsys.readouterr().err.startswith("error: results/a.parquet: the disk is full; make room")
 
 
 def test_the_log_holds_the_traceback_of_what_an_error_was_made_of(tmp_path, capsys):

@@ -14,7 +14,7 @@ os.environ.update(PYTHONPATH=os.pathsep.join(filter(None, [SOURCE, os.getenv("PY
 
 from schedlab.config import experiment, freeze, run_lock
 from schedlab.config.data_paths import find_data
-from schedlab.config.errors import UserError, did_you_mean
+from schedlab.config.errors import UserError, did_you_mean, disk_trouble
 from schedlab.config.files import remove_leftovers
 from schedlab.evaluation.manifest import NAME as MANIFEST, write_manifest
 from schedlab.figures.index import failures, write_index
@@ -27,11 +27,15 @@ DRAWN_BEFORE = {}  # the lists of figures that there were when the run began, wi
 
 @contextmanager
 def plain_errors():
-    """A user's mistake ends the run with its paragraph alone; Snakemake would set it among lines of code."""
+    """A user's mistake, or a full disk, ends the run with its paragraph alone; Snakemake would set it among lines of code."""
     try:
         yield
     except UserError as error:
         raise SystemExit(f"error: {error}") from None
+    except OSError as error:
+        if trouble := disk_trouble(error, str(Path.cwd())):
+            raise SystemExit(f"error: {trouble}") from None
+        raise
 
 
 def read_experiment(scale):
@@ -61,8 +65,13 @@ def freeze_experiment():
 
 
 def begin_run():
-    """Hold the directory until this process ends, clean up behind a killed run, and freeze again: another may have come and gone."""
+    """Hold the directory until this process ends, clean up behind a killed run, and freeze again: another may have come and gone.
+
+    Jobs of a killed run end with it where the system can see to that; those that do not are waited for.
+    """
     run_lock.hold(RUN_LOCK)
+    run_lock.wait_for_jobs(RUN_LOCK)
+    run_lock.admit_jobs(RUN_LOCK)
     DRAWN_BEFORE.update({path: path.stat().st_mtime_ns for path in drawn_lists()})
     remove_leftovers(EXPERIMENT.results, EXPERIMENT.plots)
     freeze.write_parts(EXPERIMENT)
@@ -121,7 +130,8 @@ onstart:
 
 
 onsuccess:
-    end_run()
+    with plain_errors():
+        end_run()
 
 
 onerror:

@@ -3,8 +3,17 @@
 from __future__ import annotations
 
 import difflib
+import errno
 from collections.abc import Iterable
 
+AGAIN = "then start the same command again: it goes on where it stopped"
+DISK_TROUBLE = {
+    errno.ENOSPC: ("the disk is full", f"make room, {AGAIN}"),
+    errno.EDQUOT: ("your quota of the disk is used up", f"make room, {AGAIN}"),
+    errno.EROFS: ("the file system can only be read", f"make it writable, {AGAIN}"),
+    errno.EACCES: ("access is not permitted", f"change the owner or the permissions, {AGAIN}"),
+    errno.EPERM: ("access is not permitted", f"change the owner, the permissions or attributes, {AGAIN}"),
+}
 LONGEST_SENTENCE = 1000  # characters; a file may hold a key or a value of any length
 
 
@@ -28,6 +37,14 @@ class UserError(Exception):
             sentences.append(remedy)
         text = "; ".join(_cut(_without_end(sentence)) for sentence in sentences)
         super().__init__(text if text.endswith(("?", "...")) else text + ".")
+
+
+def disk_trouble(error: BaseException, where: str = "") -> UserError | None:
+    """Return the paragraph for an error of the disk that its user can mend; None for any other. where: what to name if the error does not."""
+    if not isinstance(error, OSError) or error.errno not in DISK_TROUBLE:
+        return None
+    what, remedy = DISK_TROUBLE[error.errno]
+    return UserError(what, where=str(error.filename or where), remedy=remedy)
 
 
 def _cut(sentence: str) -> str:

@@ -9,38 +9,55 @@ import sys
 import traceback
 from collections.abc import Iterable, Iterator
 from pathlib import Path
+from typing import TextIO
 
-from schedlab.config.errors import UserError
+from schedlab.config import run_lock
+from schedlab.config.errors import UserError, disk_trouble
 
 
 @contextlib.contextmanager
 def job_log(path: Path | str) -> Iterator[None]:
     """Send standard output, standard error and logging of this process to a file; end the process with status 1 on an error.
 
-    A UserError becomes one paragraph on the console, any other error its last line; the log holds the traceback, also of what a UserError
-    was made of.
+    Within a run of the workflow, the process ends with the run.
+    A UserError becomes one paragraph on the console, and so does a disk that is full or cannot be written; any other error its last line.
+    The log holds the traceback, also of what a UserError was made of.
     """
     console = sys.stderr
-    Path(path).parent.mkdir(parents=True, exist_ok=True)
-    with Path(path).open("w", encoding="utf-8", buffering=1) as file:
-        handler = logging.StreamHandler(file)
-        handler.setFormatter(logging.Formatter("%(message)s"))
-        try:
-            with _only_handler(handler), contextlib.redirect_stdout(file), contextlib.redirect_stderr(file):
-                yield
-        except UserError as error:
-            cause = error.__cause__
-            while isinstance(cause, UserError):
-                cause = cause.__cause__
-            if cause is not None:
-                traceback.print_exception(cause, file=file)
-            print(f"error: {error}", file=file)
-            print(f"error: {error}", file=console)
-            _leave()
-        except Exception as error:
-            traceback.print_exc(file=file)
-            print(f"error: {type(error).__name__}: {error} (traceback in {path})", file=console)
-            _leave()
+    run_lock.enter_job()
+    try:
+        Path(path).parent.mkdir(parents=True, exist_ok=True)
+        file = Path(path).open("w", encoding="utf-8", buffering=1)
+    except OSError as error:
+        print(f"error: {disk_trouble(error, str(path)) or error}", file=console)
+        raise SystemExit(1) from None
+    handler = logging.StreamHandler(file)
+    handler.setFormatter(logging.Formatter("%(message)s"))
+    try:
+        with _only_handler(handler), contextlib.redirect_stdout(file), contextlib.redirect_stderr(file):
+            yield
+    except Exception as error:
+        user_error = error if isinstance(error, UserError) else disk_trouble(error, f"the disk of {path}")
+        with contextlib.suppress(OSError):  # the log may lie on the disk that is full
+            _log_error(error, user_error, file)
+        print(f"error: {user_error or f'{type(error).__name__}: {error} (traceback in {path})'}", file=console)
+        raise SystemExit(1) from None
+    finally:
+        with contextlib.suppress(OSError):
+            file.close()
+
+
+def _log_error(error: Exception, user_error: UserError | None, file: TextIO) -> None:
+    """Write what a job ends in: one paragraph for what the user can mend, with the traceback of what that was made of."""
+    if user_error is None:
+        traceback.print_exception(error, file=file)
+        return
+    cause = error.__cause__
+    while isinstance(cause, UserError):
+        cause = cause.__cause__
+    if cause is not None:
+        traceback.print_exception(cause, file=file)
+    print(f"error: {user_error}", file=file)
 
 
 def inputs_by_scenario(named: Iterable[tuple[str, str]]) -> dict[str, dict[str, Path]]:
@@ -70,7 +87,3 @@ def _only_handler(handler: logging.Handler) -> Iterator[None]:
     finally:
         root.handlers[:] = former
         root.setLevel(level)
-
-
-def _leave() -> None:
-    raise SystemExit(1)

@@ -1,15 +1,22 @@
 """One run at a time in a working directory, by a lock that the system drops when the process ends, however it ends.
 
-Snakemake's own lock is a file that stays behind after a kill and must be removed by hand; the profiles switch it off.
+Snakemake's own lock is a file that stays behind after a kill and must be removed by hand; the profiles switch it off. Jobs share a second
+lock, so that a run that follows a killed one does not begin while a job of that one still writes.
 """
 
 from __future__ import annotations
 
+import os
+import signal
+import sys
 from pathlib import Path
+from typing import IO
 
 from schedlab.config.errors import UserError
 
-_held: dict[Path, object] = {}
+JOBS_LOCK = "SCHEDLAB_JOBS_LOCK"  # the environment variable that names the jobs' lock to them
+PR_SET_PDEATHSIG = 1  # prctl(2)
+_held: dict[Path | str, object] = {}
 
 
 def hold(file: Path) -> None:
@@ -50,3 +57,60 @@ def busy(file: Path, what: str = "") -> UserError:
     """Return the error for a directory in which another run is at work."""
     found = f"another run works in this directory{what}"
     return UserError(found, where=str(file.resolve().parent.parent), remedy="wait for it, or use another --directory")
+
+
+def admit_jobs(run_lock: Path) -> None:
+    """Let the jobs that this process starts know the run that they belong to (see `enter_job`)."""
+    os.environ[JOBS_LOCK] = str(run_lock.resolve().with_name("jobs.lock"))
+
+
+def enter_job() -> None:
+    """Share the jobs' lock until this process ends, which it does with the Snakemake that started it, where the system can see to that.
+
+    Does nothing in a process that belongs to no run, or in one that has entered.
+    """
+    if not os.environ.get(JOBS_LOCK) or JOBS_LOCK in _held:
+        return
+    _end_with_parent()
+    if stream := _flock(Path(os.environ[JOBS_LOCK]), shared=True):
+        _held[JOBS_LOCK] = stream
+
+
+def wait_for_jobs(run_lock: Path) -> None:
+    """Return once no job of a killed run is at work any more; says so where it must wait."""
+    file = run_lock.resolve().with_name("jobs.lock")
+    if stream := _flock(file, shared=False):
+        stream.close()
+
+
+def _flock(file: Path, shared: bool) -> IO[bytes] | None:
+    """Lock a file until it is closed, waiting for it aloud; None where there are no such locks."""
+    try:
+        import fcntl
+    except ImportError:
+        return None
+    kind = fcntl.LOCK_SH if shared else fcntl.LOCK_EX
+    stream = None
+    try:
+        file.parent.mkdir(parents=True, exist_ok=True)
+        stream = file.open("ab")
+        try:
+            fcntl.flock(stream, kind | fcntl.LOCK_NB)
+        except BlockingIOError:
+            if not shared:
+                told = "jobs of a run that was killed are still at work in this directory; waiting for their end (or end them yourself)"
+                print(f"{file.parent.parent}: {told}", file=sys.stderr)
+            fcntl.flock(stream, kind)
+    except OSError:  # a file system without locks, or one that cannot be written: nothing to hold on to
+        if stream is not None:
+            stream.close()
+        return None
+    return stream
+
+
+def _end_with_parent() -> None:
+    """Have the system kill this process when its parent ends: Linux only, elsewhere the jobs' lock alone must do."""
+    if sys.platform == "linux":
+        import ctypes
+
+        ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)

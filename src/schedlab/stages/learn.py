@@ -61,6 +61,8 @@ def learn(
         with told_with_place(spec.target, f"learner of '{spec.name}'"):
             make_learner(study, spec).learn(problems, spec, policy_stream(values["seed"], "learn", values["study"], seed), paths, recorder)
         points = recorder.points()
+    if recorder.kept:
+        log.info("the learning was interrupted; %d of %d points of its curve were recorded before", recorder.kept, len(points))
     if not paths.checkpoint.exists():
         raise RuntimeError(f"the learner of '{spec.name}' wrote no checkpoint {paths.checkpoint}")
     tables.write(tables.CURVES, curve, tables.build(tables.CURVES, ({"policy": spec.name, "policy_seed": seed, **row} for row in points)))
@@ -113,6 +115,11 @@ class CurveRecorder:
         self.here.add(key)
         self.known[key] = row
         self.stream.write(_line(row))
+
+    @property
+    def kept(self) -> int:
+        """How many points an interrupted job had recorded that this process did not record again."""
+        return len(self.known) - len(self.here)
 
     def points(self) -> list[dict[str, Any]]:
         """Return every point, one for each place."""
