@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import os
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -33,3 +35,16 @@ def shared_data() -> Path:
     if not folder or not Path(folder).is_dir():
         pytest.skip("needs the reference data: set SCHEDLAB_DATA to its folder")
     return Path(folder)
+
+
+@pytest.fixture
+def tell_count() -> Callable[..., None]:
+    """Note what was counted in the folder that SCHEDLAB_COUNTS names, if any: tell_count(what, number, of=None); see counts.py."""
+
+    def tell(what: str, number: int, of: int | None = None) -> None:
+        if folder := os.environ.get("SCHEDLAB_COUNTS"):
+            line = json.dumps({"what": what, "number": number, "of": of}) + "\n"
+            with Path(folder, f"{os.getpid()}.jsonl").open("a", encoding="utf-8") as file:
+                file.write(line)
+
+    return tell

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import os
+import re
 from pathlib import Path
 
-from schedlab.config.files import atomic_path, remove_leftovers
+import pytest
+
+from schedlab.config.errors import UserError
+from schedlab.config.files import atomic_path, check_writable, remove_leftovers
 
 
 def test_only_the_temporary_files_of_killed_writers_are_removed(tmp_path: Path) -> None:
@@ -21,3 +26,14 @@ def test_only_the_temporary_files_of_killed_writers_are_removed(tmp_path: Path) 
     remove_leftovers(tmp_path)
     assert not [path for path in left if path.exists()]
     assert all(path.exists() for path in kept)
+
+
+def test_a_folder_in_which_nothing_can_be_written_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    deep = tmp_path / "results/small/toy"
+    deep.mkdir(parents=True)
+    check_writable(tmp_path / "results", tmp_path / "absent")
+    access = os.access
+    monkeypatch.setattr(os, "access", lambda path, mode: Path(path) != deep and access(path, mode))  # root may write everywhere
+    said = f"{deep}: access is not permitted; change the owner or the permissions, then start"
+    with pytest.raises(UserError, match=re.escape(said)):
+        check_writable(tmp_path / "results", tmp_path / "absent")

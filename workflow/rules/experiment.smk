@@ -15,7 +15,7 @@ os.environ.update(PYTHONPATH=os.pathsep.join(filter(None, [SOURCE, os.getenv("PY
 from schedlab.config import experiment, freeze, run_lock
 from schedlab.config.data_paths import find_data
 from schedlab.config.errors import UserError, did_you_mean, disk_trouble
-from schedlab.config.files import remove_leftovers
+from schedlab.config.files import check_writable, remove_leftovers
 from schedlab.evaluation.manifest import NAME as MANIFEST, write_manifest
 from schedlab.figures.index import failures, write_index
 from schedlab.stages.studies import find_study
@@ -72,6 +72,7 @@ def begin_run():
     run_lock.hold(RUN_LOCK)
     run_lock.wait_for_jobs(RUN_LOCK)
     run_lock.admit_jobs(RUN_LOCK)
+    check_writable(EXPERIMENT.results, EXPERIMENT.plots)  # here, as Snakemake would end in a traceback
     DRAWN_BEFORE.update({path: path.stat().st_mtime_ns for path in drawn_lists()})
     remove_leftovers(EXPERIMENT.results, EXPERIMENT.plots)
     freeze.write_parts(EXPERIMENT)

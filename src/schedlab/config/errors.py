@@ -40,7 +40,7 @@ class UserError(Exception):
 
 
 def disk_trouble(error: BaseException, where: str = "") -> UserError | None:
-    """Return the paragraph for an error of the disk that its user can mend; None for any other. where: what to name if the error does not."""
+    """Return the paragraph for an error of the disk that its user can mend, None for any other; where: named if the error names no file."""
     if not isinstance(error, OSError) or error.errno not in DISK_TROUBLE:
         return None
     what, remedy = DISK_TROUBLE[error.errno]

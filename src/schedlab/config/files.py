@@ -11,6 +11,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from schedlab.config.errors import disk_trouble
+
 if TYPE_CHECKING:
     import pandas as pd
 
@@ -47,6 +49,15 @@ def remove_leftovers(*folders: Path | str) -> None:
     for path in sorted(path for folder in folders for path in Path(folder).rglob(".*")):
         if _TEMPORARY.fullmatch(path.name) and path.is_file():
             path.unlink(missing_ok=True)
+
+
+def check_writable(*folders: Path | str) -> None:
+    """Raise UserError, naming the first folder at or below some folders in which nothing can be written; absent folders do not matter."""
+    for top in folders:
+        for folder, _, _ in os.walk(top):
+            if not os.access(folder, os.W_OK | os.X_OK):
+                read_only = os.statvfs(folder).f_flag & os.ST_RDONLY
+                raise disk_trouble(OSError(errno.EROFS if read_only else errno.EACCES, "", folder))
 
 
 def write_bytes(path: Path | str, data: bytes) -> None:

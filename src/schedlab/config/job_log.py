@@ -27,7 +27,7 @@ def job_log(path: Path | str) -> Iterator[None]:
     run_lock.enter_job()
     try:
         Path(path).parent.mkdir(parents=True, exist_ok=True)
-        file = Path(path).open("w", encoding="utf-8", buffering=1)
+        file = Path(path).open("w", encoding="utf-8", buffering=1)  # noqa: SIM115 - closed below, where that may fail
     except OSError as error:
         print(f"error: {disk_trouble(error, str(path)) or error}", file=console)
         raise SystemExit(1) from None
