@@ -9,12 +9,12 @@ SCALE ?= small
 TARGETS ?=
 TESTS ?=
 WORKERS ?= 2
-COUNT ?= 10000
+COUNT ?=
 SEED ?= 0
 READER ?=
 STAMP := $(VENV)/.installed-$(shell cat requirements.txt Makefile pyproject.toml | sha256sum | cut -c1-16)
 .DEFAULT_GOAL := figures
-.PHONY: setup figures report test lint check fuzz verify clean
+.PHONY: setup figures report test lint check fuzz faults verify clean
 
 setup: $(STAMP)
 
@@ -51,7 +51,11 @@ check: setup
 
 # COUNT inputs for each reader of files, or for one: make fuzz COUNT=100000 READER=swf SEED=1
 fuzz: setup
-	source $(BIN)/activate && python tests/fuzz/fuzz.py --count $(COUNT) --seed $(SEED) $(if $(READER),--reader $(READER))
+	source $(BIN)/activate && python tests/fuzz/fuzz.py --count $(or $(COUNT),10000) --seed $(SEED) $(if $(READER),--reader $(READER))
+
+# Runs of the toy study killed at COUNT drawn moments, each started again: make faults COUNT=50 SEED=1
+faults: setup
+	source $(BIN)/activate && python tests/faults/faults.py --count $(or $(COUNT),500) --seed $(SEED)
 
 # The scale SCALE (here: smoke) twice, on one core and on two, in two fresh copies; every hash compared.
 verify: setup

@@ -9,8 +9,11 @@ import shutil
 import signal
 import subprocess
 import sys
+import time
+from contextlib import suppress
 from pathlib import Path
 
+import psutil
 import yaml
 
 COPIED = ("Snakefile", "workflow", "profiles", "src", "resources", "tests/toy_study")
@@ -58,16 +61,24 @@ class Checkout:
         os.killpg(started.pid, signal.SIGKILL)
         started.wait()
 
-    def run_and_kill(self, seconds: float, *arguments: str, cores: int = 2) -> bool:
-        """Start snakemake and kill it with all its jobs after some seconds; False if it was done before."""
+    def run_and_kill(self, seconds: float, victim: str, *arguments: str, cores: int = 2) -> bool:
+        """Start snakemake; after some seconds kill it alone (main), a job (worker) or all of it (all). False if it was over before."""
         command = self.command(*arguments, cores=cores)
         started = subprocess.Popen(command, cwd=self.folder, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True)
-        try:
-            started.wait(seconds)
+        time.sleep(seconds)
+        while victim == "worker" and started.poll() is None:
+            with suppress(IndexError, psutil.NoSuchProcess):  # between two jobs
+                psutil.Process(started.pid).children()[0].kill()
+                return started.wait(600) == 1
+            time.sleep(0.01)
+        if started.poll() is not None:
             return False
-        except subprocess.TimeoutExpired:
+        if victim == "all":
             self.kill(started)
-            return True
+        else:
+            started.kill()
+        started.wait()
+        return True
 
     def rules(self, *arguments: str) -> dict[str, int]:
         """The workflow rules that a dry run would execute, with the number of their jobs."""

@@ -36,7 +36,7 @@ def slurm():
 
 
 @pytest.mark.skipif(bool(missing()), reason=missing() or "a private Slurm can run")
-def test_a_smoke_run_on_slurm_survives_a_killed_job_and_a_restarted_controller(repository, finished_smoke, slurm, tmp_path):
+def test_a_smoke_run_on_slurm_survives_a_killed_job_and_a_restarted_controller(repository, finished_smoke, slurm, tmp_path, tell_count):
     checkout = smoke_checkout(repository, tmp_path / "checkout")
     target = ("all", "--config", "scale=smoke")
     command = checkout.command(*target, "--profile", "profiles/slurm", *HURRY)
@@ -64,6 +64,8 @@ def test_a_smoke_run_on_slurm_survives_a_killed_job_and_a_restarted_controller(r
     assert "Trying to restart job" in said
     assert checkout.hashes() == finished_smoke.hashes()
     assert "Nothing to be done" in Checkout(checkout.folder).run(*target, "--dry-run")
+    tell_count("Slurm faults survived", 2, of=2)  # the killed job, the restarted controller
+    tell_count("hashes of files compared between local runs and Slurm", len(finished_smoke.hashes()))
 
 
 def running_job(slurm: PrivateSlurm, started: subprocess.Popen, after: str = "0", patience: float = 300.0) -> str:

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from schedlab.config.files import atomic_path
 from schedlab.studies.cloud.allocation import KEEP, Allocation, ResourceConfig
 from schedlab.studies.cloud.analyser import OfflineDataAnalyzer
 from schedlab.studies.cloud.baseline import PROBE_EPOCHS, baseline_values, combined, probe, probe_allocations, sample_baseline
@@ -148,7 +149,8 @@ def _prepare(
     samples, probes = _measure(request, settings, epochs, folder / "runs")
     runs = [*(run for run in samples if len(run.table) >= PROBE_EPOCHS), *probes] or samples
     table, measured = combined([run.table for run in runs]), folder / "measured.csv"
-    table.to_csv(measured, index=False)
+    with atomic_path(measured) as temporary:
+        table.to_csv(temporary, index=False)
     fit = fit_table(table, measured, settings.gpus_per_node)
     per_gpu = settings.batching == "per_gpu" and resource.gpu_count_max > 0
     job = job_facts(table, [run.overhead for run in runs], per_gpu, fit)

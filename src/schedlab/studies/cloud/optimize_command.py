@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from schedlab.config.errors import UserError
-from schedlab.config.files import write_bytes, write_json, write_text
+from schedlab.config.files import atomic_path, write_bytes, write_json, write_text
 from schedlab.studies.cloud.analyser import OfflineDataAnalyzer
 from schedlab.studies.cloud.live_process import ScriptFailed
 from schedlab.studies.cloud.optimize import Optimization, optimize
@@ -115,4 +115,5 @@ def _keep_logs(found: Optimization, folder: Path) -> None:
     named = {"baseline": found.baseline_table, "optimized": pd.concat(found.live_tables) if found.live_tables else None}
     for name, table in named.items():
         if table is not None:
-            table.to_csv(folder / f"{found.script.stem}_{name}.csv", index=False)
+            with atomic_path(folder / f"{found.script.stem}_{name}.csv") as temporary:
+                table.to_csv(temporary, index=False)

@@ -1,0 +1,68 @@
+"""Every file that the product writes takes its name once it is whole, but for those reviewed below."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+# Calls that write a file under the name that they are given; in the source, that must be the `temporary` of schedlab.config.files.
+WRITES = re.compile(
+    r"(?P<path>[\w.()/ ]*)\.(write_text|write_bytes|open)\((?!\))|"
+    r"\.(to_csv|to_parquet|to_json|savefig)\((?!index=|orient=|sys\.stdout)\w|\b(np\.savez?\w*|pq\.write_table|torch\.save|json\.dump|h5py\.File|ZipFile)\(|\bopen\("
+)
+FOR_WRITING = re.compile(r"""write_(text|bytes)|to_\w+\(|savefig|save|write_table|json\.dump|["'][wax]b?\+?["']""")
+REVIEWED = {
+    ("src/schedlab/config/job_log.py", 'open("w", encoding'): "a job's log, which must be seen while it grows",
+    ("src/schedlab/config/run_lock.py", 'file.open("ab")'): "a lock, never written",
+    ("src/schedlab/stages/learn.py", 'file.open("ab"'): "a learning curve of JSON lines; one that is not whole is dropped",
+    ("src/schedlab/studies/adaptation/store.py", '.lock").open("w")'): "a lock, never written",
+    ("src/schedlab/studies/adaptation/data.py", "np.savez(file"): "into the temporary file that the line before opened",
+    ("src/schedlab/studies/adaptation/weights.py", "(path, "): "called by `save` alone, with the temporary path",
+    ("src/schedlab/studies/adaptation/commands_import.py", "write_text(text"): "a scratch copy that is deleted at once",
+    ("src/schedlab/studies/hetero/archive.py", "path.write_bytes(found[member])"): "unpacked into a scratch folder that is deleted at once",
+    ("src/schedlab/studies/hetero/agent_models.py", "buffer)"): "into memory",
+    ("src/schedlab/studies/cloud/live.py", "spec.write_text("): "the folder of one run of a script, made for it and read when it is over",
+    ("src/schedlab/studies/cloud/live.py", "ended.output"): "the folder of one run of a script, made for it and read when it is over",
+    ("src/schedlab/studies/cloud/live.py", '"epochs.csv"'): "the folder of one run of a script, made for it and read when it is over",
+    ("src/schedlab/batsim/backend.py", 'partial.open("w"'): "takes its name at the end of the conversation",
+    ("src/schedlab/batsim/real_batsim.py", '"log").open("wb")'): "the log of another program, in a scratch folder",
+}
+
+
+def direct_writes(root: Path) -> list[tuple[str, str]]:
+    """(file, line) of every call in the product that writes to another name than a temporary one."""
+    found = []
+    files = [*(root / "src/schedlab").rglob("*.py"), *(root / "workflow").rglob("*.py"), *(root / "workflow").rglob("*.smk")]
+    for path in sorted(files):
+        for line in path.read_text(encoding="utf-8").splitlines():
+            if WRITES.search(line) and FOR_WRITING.search(line) and "temporary" not in line and "os.devnull" not in line:
+                found.append((path.relative_to(root).as_posix(), line.strip()))
+    return found
+
+
+def is_reviewed(file: str, line: str) -> bool:
+    return any(file == known and part in line for known, part in REVIEWED)
+
+
+def test_nothing_is_written_in_place_but_what_was_reviewed(repository: Path) -> None:
+    found = direct_writes(repository)
+    assert [(file, line) for file, line in found if not is_reviewed(file, line)] == []
+    unused = [known for known in REVIEWED if not any(known[0] == file and known[1] in line for file, line in found)]
+    assert not unused, "reviewed, but no longer there"
+
+
+def test_the_search_sees_what_it_looks_for(tmp_path: Path) -> None:
+    lines = (
+        'Path(name).write_text("a")',
+        "file.write_bytes(data)",
+        'open(name, "w")',
+        'path.open("ab")',
+        'table.to_csv(folder / "a.csv")',
+        "torch.save(state, path)",
+        'zipfile.ZipFile(path, "w")',
+    )
+    allowed = ("temporary.write_bytes(data)", 'path.open("rb")', "write_text(path, text)", "path.read_text()", "table.to_csv(index=False)")
+    source = tmp_path / "src/schedlab/a.py"
+    source.parent.mkdir(parents=True)
+    source.write_text("\n".join((*lines, *allowed)))
+    assert [line for _, line in direct_writes(tmp_path)] == list(lines)
