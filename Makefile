@@ -11,6 +11,7 @@ TESTS ?=
 WORKERS ?= 2
 COUNT ?=
 SEED ?= 0
+PROCESSES ?= 1
 READER ?=
 STAMP := $(VENV)/.installed-$(shell cat requirements.txt Makefile pyproject.toml | sha256sum | cut -c1-16)
 .DEFAULT_GOAL := figures
@@ -53,9 +54,9 @@ check: setup
 fuzz: setup
 	source $(BIN)/activate && python tests/fuzz/fuzz.py --count $(or $(COUNT),10000) --seed $(SEED) $(if $(READER),--reader $(READER))
 
-# Runs of the toy study killed at COUNT drawn moments, each started again: make faults COUNT=50 SEED=1
+# Runs of the toy study, killed at COUNT drawn moments and each started again: make faults COUNT=50 SEED=1 PROCESSES=8
 faults: setup
-	source $(BIN)/activate && python tests/faults/faults.py --count $(or $(COUNT),500) --seed $(SEED)
+	source $(BIN)/activate && python tests/faults/faults.py --count $(or $(COUNT),500) --seed $(SEED) --processes $(PROCESSES)
 
 # The scale SCALE (here: smoke) twice, on one core and on two, in two fresh copies; every hash compared.
 verify: setup

@@ -15,7 +15,8 @@ import sys
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -161,29 +162,39 @@ class Bench:
         return ""
 
 
+def try_points(folder: Path, seed: int, numbers: Sequence[int], tell: bool) -> Counter[str]:
+    """Try points one after the other in a checkout of their own; prints those that failed, or all, and counts survivors by victim."""
+    bench, survived = Bench(folder), Counter()
+    for number in numbers:
+        points = kill_points(seed, number)
+        wrong = bench.try_point(seed, number)
+        survived[points[0].victim] += not wrong
+        if wrong or tell:
+            print(f"{number}: {'; then '.join(map(str, points))}: {wrong or 'survived'}", flush=True)
+        if wrong:
+            print(f"  again with: python tests/faults/faults.py --seed {seed} --number {number} --keep DIR", flush=True)
+    return survived
+
+
 def main() -> int:
     """Return 1 where a point was not survived."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--count", type=int, default=500, help="kill points (default: %(default)s)")
     parser.add_argument("--seed", type=int, default=0, help="of the draws (default: %(default)s)")
+    parser.add_argument("--first", type=int, default=0, help="number of the first point (default: %(default)s)")
     parser.add_argument("--number", type=int, help="only this point")
+    parser.add_argument("--processes", type=int, default=1, help="checkouts to try points in at the same time (default: %(default)s)")
     parser.add_argument("--keep", type=Path, help="with --number: work in this folder, which must not exist, and leave it")
     arguments = parser.parse_args()
-    numbers = range(arguments.count) if arguments.number is None else [arguments.number]
-    began, survived = time.monotonic(), Counter()
-    with tempfile.TemporaryDirectory(prefix="faults-") as scratch:
-        bench = Bench(arguments.keep or Path(scratch))
-        for number in numbers:
-            points = kill_points(arguments.seed, number)
-            wrong = bench.try_point(arguments.seed, number)
-            survived[points[0].victim] += not wrong
-            said = "; then ".join(map(str, points))
-            if number % 50 == 49:
-                print(f"{number + 1} tried, {survived.total()} survived", flush=True)
-            if wrong or arguments.number is not None:
-                print(f"{number}: {said}: {wrong or 'survived'}")
-            if wrong:
-                print(f"  again with: python tests/faults/faults.py --seed {arguments.seed} --number {number} --keep DIR", flush=True)
+    numbers = range(arguments.first, arguments.first + arguments.count) if arguments.number is None else [arguments.number]
+    began, shares = time.monotonic(), range(min(arguments.processes, len(numbers)))
+    with tempfile.TemporaryDirectory(prefix="faults-") as scratch, ProcessPoolExecutor(len(shares)) as pool:
+        folders = [arguments.keep or Path(scratch, str(share)) for share in shares]
+        tasks = [
+            pool.submit(try_points, folders[share], arguments.seed, numbers[share :: len(shares)], arguments.number is not None)
+            for share in shares
+        ]
+        survived = sum((task.result() for task in tasks), Counter())
     each = ", ".join(f"{victim} {survived[victim]}" for victim in VICTIMS)
     print(f"{len(numbers)} kill points tried, {survived.total()} survived ({each}) in {time.monotonic() - began:.0f} s")
     return 0 if survived.total() == len(numbers) else 1
