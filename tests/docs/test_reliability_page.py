@@ -36,3 +36,12 @@ def test_the_page_names_the_first_words_of_every_difference(repository: Path) ->
     page = (repository / "docs/reliability.md").read_text()
     assert len(told) == 8
     assert [words for words in told if f"`{words}`" not in page] == []
+
+
+def test_the_page_tells_the_kill_points_of_the_suite(repository: Path) -> None:
+    page = (repository / "docs/reliability.md").read_text()
+    toy = re.search(r"^SEED, COUNT = \d+, (\d+)$", (repository / "tests/faults/test_kill_points.py").read_text(), flags=re.M)
+    smoke = re.search(r'"seed", "victim", "cores"\), \[(.*)\]\)', (repository / "tests/workflow/test_repeatability.py").read_text())
+    assert toy and smoke
+    rows = dict(re.findall(r"^\| the (toy study|smoke run of the studies), in the test suite.* \| (\d+) \| \2 \|$", page, flags=re.M))
+    assert rows == {"toy study": toy[1], "smoke run of the studies": str(smoke[1].count("("))}
