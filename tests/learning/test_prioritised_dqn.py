@@ -1,5 +1,9 @@
 """The prioritised DQN: its parts by hand, what it learns, and the same bytes however a job is cut or spread over processes."""
 
+import multiprocessing
+import os
+import signal
+
 import gymnasium as gym
 import numpy as np
 import pytest
@@ -240,6 +244,27 @@ def test_processes_change_no_byte(tmp_path):
 def test_a_job_that_was_cut_in_one_process_goes_on_in_two(tmp_path):
     whole, _, _ = job(tmp_path / "whole")
     assert job(tmp_path / "cut", at=60)[0] is None
+    assert job(tmp_path / "cut", processes=2)[0].read_bytes() == whole.read_bytes()
+
+
+class Killed(Cut):
+    """Kills the process that it is stepped in at the step of a number, unless that is the learner's own."""
+
+    def step(self, action):
+        self.counter[0] += 1
+        if self.counter[0] == self.at and multiprocessing.parent_process() is not None:
+            os.kill(os.getpid(), signal.SIGKILL)
+        return super(Cut, self).step(action)
+
+
+@pytest.mark.parametrize("at", [5, 33])
+def test_a_killed_process_of_actors_ends_the_job_which_then_goes_on(at, tmp_path):
+    whole, _, _ = job(tmp_path / "whole")
+    counter = [0]
+    dying = Several(lambda: Killed(MaskedBandit(), counter, at))
+    values = {**QUICK, "validate_every": 40, "validation_units": 2, "save_every": 1, "buffer_size": 60, "processes": 2}
+    with pytest.raises(RuntimeError, match="a process of actors ended without an answer"):
+        learn(PrioritisedDQNLearner(), dying, tmp_path / "cut", *PHASES, seed=1, **values)
     assert job(tmp_path / "cut", processes=2)[0].read_bytes() == whole.read_bytes()
 
 

@@ -11,6 +11,7 @@ import multiprocessing
 import zlib
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from multiprocessing.connection import Connection
 from typing import Any
@@ -228,14 +229,15 @@ class ActorProcesses:
 
     def _send(self, *message: Any) -> None:
         for pipe in self._pipes:
-            pipe.send(message)
+            with suppress(BrokenPipeError):  # a process that has ended; its missing answer is told below
+                pipe.send(message)
 
     def _gather(self) -> list[Any]:
         found: list[Any] = []
         for pipe in self._pipes:
             try:
                 answer = pipe.recv()
-            except EOFError:
+            except (EOFError, ConnectionResetError):
                 raise RuntimeError("a process of actors ended without an answer") from None
             if isinstance(answer, BaseException):
                 raise answer
