@@ -28,6 +28,16 @@ def test_only_the_temporary_files_of_killed_writers_are_removed(tmp_path: Path) 
     assert all(path.exists() for path in kept)
 
 
+def test_the_temporary_file_of_a_living_writer_stays(tmp_path: Path) -> None:
+    with atomic_path(tmp_path / "a.json") as temporary:
+        temporary.write_text("{}")
+        remove_leftovers(tmp_path)
+        assert temporary.exists()
+    assert (tmp_path / "a.json").read_text() == "{}"
+    remove_leftovers(tmp_path)
+    assert [path.name for path in tmp_path.iterdir()] == ["a.json"]
+
+
 def test_a_folder_in_which_nothing_can_be_written_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     deep = tmp_path / "results/small/toy"
     deep.mkdir(parents=True)

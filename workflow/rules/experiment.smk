@@ -74,7 +74,7 @@ def begin_run():
     run_lock.admit_jobs(RUN_LOCK)
     check_writable(EXPERIMENT.results, EXPERIMENT.plots)  # here, as Snakemake would end in a traceback
     DRAWN_BEFORE.update({path: path.stat().st_mtime_ns for path in drawn_lists()})
-    remove_leftovers(EXPERIMENT.results, EXPERIMENT.plots)
+    remove_leftovers(EXPERIMENT.results, EXPERIMENT.plots, RUN_LOCK.parent)
     freeze.write_parts(EXPERIMENT)
 
 

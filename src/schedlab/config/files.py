@@ -7,9 +7,9 @@ import os
 import re
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any
 
 from schedlab.config.errors import disk_trouble
 
@@ -34,21 +34,37 @@ def atomic_path(path: Path | str) -> Iterator[Path]:
         handle, name = tempfile.mkstemp(prefix=f".{path.name}.", suffix=path.suffix, dir=path.parent)
     except OSError as error:
         raise OSError(error.errno, error.strerror, str(path)) from None
-    os.close(handle)
     temporary = Path(name)
-    try:
-        yield temporary
-        temporary.chmod(0o666 & ~_umask())
-        temporary.replace(path)
-    finally:
-        temporary.unlink(missing_ok=True)
+    with os.fdopen(handle, "rb") as held:
+        _lock(held)
+        try:
+            yield temporary
+            temporary.chmod(0o666 & ~_umask())
+            temporary.replace(path)
+        finally:
+            temporary.unlink(missing_ok=True)
 
 
 def remove_leftovers(*folders: Path | str) -> None:
-    """Remove the temporary files that killed processes left below some folders; nothing may be writing there."""
+    """Remove the temporary files that killed processes left below some folders, but for those that a living one still writes."""
     for path in sorted(path for folder in folders for path in Path(folder).rglob(".*")):
         if _TEMPORARY.fullmatch(path.name) and path.is_file():
-            path.unlink(missing_ok=True)
+            with suppress(FileNotFoundError), path.open("rb") as held:
+                if _lock(held):
+                    path.unlink()
+
+
+def _lock(file: IO[bytes]) -> bool:
+    """Lock an open file for as long as it is open; False where another process has. Systems without such locks lock nothing."""
+    try:
+        import fcntl
+
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    except (ImportError, OSError):
+        return True
+    return True
 
 
 def check_writable(*folders: Path | str) -> None:
