@@ -43,7 +43,7 @@ def told_in_paragraphs(output: str, snakemake: bool = True) -> bool:
     frames = [line for line in output.splitlines() if line.strip().startswith('File "')]
     if snakemake:
         return not frames and "Traceback" not in output
-    return all("site-packages/snakemake" in line for line in frames)
+    return not any("/src/schedlab/" in line or "/scripts/" in line for line in frames)
 
 
 def test_a_disk_that_is_full_is_told_and_the_run_goes_on_once_there_is_room(
