@@ -17,6 +17,7 @@ from schedlab.config.schema import validate
 from schedlab.studies.batch.jobs import window
 from schedlab.studies.batch.metrics import measures
 from schedlab.studies.batch.problem import RULE_MAKERS, BatchProblem
+from schedlab.studies.batch.search_settings import CORRECT_RULES
 from schedlab.studies.batch.settings import BatchScenario
 from schedlab.studies.batch.simulate import simulate
 from schedlab.workloads.prepare import make_trace
@@ -44,6 +45,20 @@ def test_values_of_ours_are_what_the_scenario_gives(scenario: str, shared_data: 
                 found = [measures(simulate(each, machine, name, own.get("backfill", "none")), machine)[measure] for each in chosen]
                 assert np.average(found, weights=weights) == pytest.approx(ours, abs=0.005 if len(weights) < 10 else 0.00005), claim.id
     assert len(claims) == {"published_test_sdsc_sp2_backfill": 0}.get(scenario, 4 if "_test_" in scenario else 10)
+
+
+@pytest.mark.parametrize("scenario", [name for name in SCENARIOS if "_test_" not in name])
+def test_the_best_rule_beside_a_learned_policy_is_the_best_of_all(scenario: str, shared_data: Path) -> None:
+    own = yaml.safe_load((CONF / f"scenario/batch/{scenario}.yaml").read_text())
+    jobs, machine = load(shared_data / own["workload"]["file"])
+    chosen = [window(jobs, machine, start, 1024) for start in TABLE_STARTS]
+    found = {
+        rule: np.mean([measures(simulate(each, machine, rule, own.get("backfill", "none")), machine)["avg_bsld"] for each in chosen])
+        for rule in CORRECT_RULES
+    }
+    best = min(found, key=found.__getitem__)
+    (claim,) = (claim for claim in LEDGER if claim.id == f"bsld-{scenario.removeprefix('published_').replace('_', '-')}-rl")
+    assert claim.note.startswith(f"the best rule on these windows is {best}: {found[best]:.2f};")
 
 
 @pytest.mark.parametrize(("file", "length"), [("_published_table", 1024), ("_published_table_2048", 2048)])
