@@ -70,10 +70,11 @@ def spec_of(learner: str, problem: BatchProblem, generations: int) -> PolicySpec
 
 
 def configuration(spec: PolicySpec, problem: BatchProblem) -> str:
-    """Return the hash of all values that a policy and its windows come from."""
+    """Return the hash of all values that a policy and its windows come from, and of the rules that it is learned and judged against."""
     settings = validate(STUDY.learner_settings[spec.target], spec.params).model_dump(mode="json")
     steps = [phase.steps for phase in spec.train_on]
-    return content_hash([spec.target, settings, steps, problem.scenario.model_dump(mode="json")])[:12]
+    code = [STUDY.results_version, list(CORRECT_RULES)]
+    return content_hash([spec.target, settings, steps, problem.scenario.model_dump(mode="json"), code])[:12]
 
 
 def published_problem(name: str, backfill: str) -> BatchProblem:
