@@ -1,5 +1,5 @@
 # make figures: set up and regenerate every figure.  make report: and build the report.  make test: set up and run the test suite.
-# All may be repeated; nothing is done twice.
+# make bench: measure every speed.  All may be repeated; nothing but a measurement is done twice.
 SHELL := /bin/bash
 PYTHON ?= python3
 VENV := .venv
@@ -9,13 +9,14 @@ SCALE ?= small
 TARGETS ?=
 TESTS ?=
 WORKERS ?= 2
+QUICK ?=
 COUNT ?=
 SEED ?= 0
 PROCESSES ?= 1
 READER ?=
 STAMP := $(VENV)/.installed-$(shell cat requirements.txt Makefile pyproject.toml | sha256sum | cut -c1-16)
 .DEFAULT_GOAL := figures
-.PHONY: setup figures report test lint check fuzz faults verify clean
+.PHONY: setup figures report test lint check fuzz faults verify bench clean
 
 setup: $(STAMP)
 
@@ -61,6 +62,10 @@ faults: setup
 # The scale SCALE (here: smoke) twice, on one core and on two, in two fresh copies; every hash compared.
 verify: setup
 	source $(BIN)/activate && python tests/workflow/verify.py --scale $(if $(filter file default,$(origin SCALE)),smoke,$(SCALE))
+
+# every speed that the documentation tells, within ten minutes; in two, with smaller sizes: make bench QUICK=1
+bench: setup
+	source $(BIN)/activate && python benchmarks/suite.py $(if $(QUICK),--quick)
 
 clean:
 	rm -rf results/smoke results/small plots/smoke plots/small .schedlab .snakemake

@@ -17,7 +17,7 @@ from schedlab.studies.batch.jobs import Jobs, Machine, jobs_of, machine_of
 from schedlab.studies.batch.simulate import BACKFILLS, simulate
 from schedlab.studies.batch.stepping import Task
 
-SECONDS = 1.0  # of each of the five measurements of an environment
+STEPS = 25_000  # of each of the five measurements of an environment; four times as many batched
 LENGTH, COPIES, JOBS = 256, 64, 10_000
 CASES = {
     "features": {},
@@ -35,56 +35,73 @@ def main() -> None:
     print(f"{'layout':22} {'backfill':13} {'scalar /s':>10} {'batched /s':>11}")
     for name, values in CASES.items():
         for backfill in BACKFILLS if name == "features" else ("none",):
-            starts = range(len(jobs) // 2 - LENGTH)
-            task = Task(jobs, machine, starts, (LENGTH, LENGTH), backfill, settings=EnvironmentSettings(**values))
-            print(f"{name:22} {backfill:13} {best(lambda: scalar(task)):10,.0f} {best(lambda: batched(task)):11,.0f}", flush=True)  # noqa: B023
+            task = task_of(jobs, machine, backfill, **values)
+            print(f"{name:22} {backfill:13} {best(scalar(task)):10,.0f} {best(batched(task)):11,.0f}", flush=True)
     print(f"\n{'rule':8} " + " ".join(f"{name:>14}" for name in BACKFILLS) + "   (jobs /s)")
     first = jobs.take(slice(0, JOBS))
     for rule in ("fcfs", "sjf", "wfp3"):
-        rates = [best(lambda: jobs_per_second(first, machine, rule, backfill), 3) for backfill in BACKFILLS]  # noqa: B023
+        rates = [best(rule_over(first, machine, rule, backfill), 3) for backfill in BACKFILLS]
         print(f"{rule:8} " + " ".join(f"{rate:14,.0f}" for rate in rates), flush=True)
 
 
-def best(measure: Callable[[], float], times: int = 5) -> float:
-    """Return the highest rate of several, after one that loads compiled code."""
-    measure()
-    return max(measure() for _ in range(times))
+def best(work: Callable[[], int], times: int = 5) -> float:
+    """Return the highest rate of several, each with what the work counts, after one that loads compiled code."""
+    work()
+    return max(rate(work) for _ in range(times))
 
 
-def scalar(task: Task) -> float:
-    """Steps per second of the Gymnasium environment, resets included."""
-    env, steps, begin = BatchEnv(task, seed=0), 0, time.process_time()
+def rate(work: Callable[[], int]) -> float:
+    """Return what the work counts, a CPU second."""
+    begin = time.process_time()
+    count = work()
+    return count / (time.process_time() - begin)
+
+
+def scalar(task: Task, steps: int = STEPS) -> Callable[[], int]:
+    """Return what takes steps of the Gymnasium environment, resets included."""
+    env = BatchEnv(task, seed=0)
     env.reset()
-    while (seconds := time.process_time() - begin) < SECONDS:
-        for _ in range(100):
-            _, _, ended, _, _ = env.step(int(env.action_masks().argmax()))
-            steps += 1
-            if ended:
+
+    def step() -> int:
+        for _ in range(steps):
+            if env.step(int(env.action_masks().argmax()))[2]:
                 env.reset()
-    return steps / seconds
+        return steps
+
+    return step
 
 
-def batched(task: Task) -> float:
-    """Steps per second of the vectorised environment, resets included."""
-    env, steps = BatchVectorEnv(task, COPIES, seed=0), 0
+def batched(task: Task, steps: int = 4 * STEPS, copies: int = COPIES) -> Callable[[], int]:
+    """Return what takes steps of the vectorised environment, in whole rows of copies, resets included."""
+    env, rows = BatchVectorEnv(task, copies, seed=0), -(-steps // copies)
     env.reset()
-    begin = time.process_time()
-    while (seconds := time.process_time() - begin) < SECONDS:
-        for _ in range(10):
+
+    def step() -> int:
+        for _ in range(rows):
             env.step(env.action_masks().argmax(axis=1))
-            steps += COPIES
-    return steps / seconds
+        return rows * copies
+
+    return step
 
 
-def jobs_per_second(jobs: Jobs, machine: Machine, rule: str, backfill: str) -> float:
-    """Jobs per second of a rule over all jobs as one window."""
-    begin = time.process_time()
-    simulate(jobs, machine, rule, backfill)
-    return len(jobs) / (time.process_time() - begin)
+def rule_over(jobs: Jobs, machine: Machine, rule: str, backfill: str) -> Callable[[], int]:
+    """Return what runs a rule over all jobs as one window."""
+
+    def run() -> int:
+        simulate(jobs, machine, rule, backfill)
+        return len(jobs)
+
+    return run
 
 
-def workload(file: str | None) -> tuple[Jobs, Machine]:
-    """Return the jobs and the machine of a trace, or 20,000 drawn jobs on 256 processors."""
+def task_of(jobs: Jobs, machine: Machine, backfill: str = "none", **values: object) -> Task:
+    """Return the task of windows of LENGTH jobs that begin in the first half."""
+    starts = range(len(jobs) // 2 - LENGTH)
+    return Task(jobs, machine, starts, (LENGTH, LENGTH), backfill, settings=EnvironmentSettings(**values))
+
+
+def workload(file: str | None, count: int = 2 * JOBS) -> tuple[Jobs, Machine]:
+    """Return the jobs and the machine of a trace, or drawn jobs on 256 processors."""
     if file:
         from schedlab.workloads.clean import CleaningSettings, clean
         from schedlab.workloads.swf import read_swf
@@ -94,7 +111,7 @@ def workload(file: str | None) -> tuple[Jobs, Machine]:
         from schedlab.workloads.prepare import make_trace
         from schedlab.workloads.settings import WorkloadSettings
 
-        lublin = {"jobs": 2 * JOBS, "processors": 256, "load": 0.9}
+        lublin = {"jobs": count, "processors": 256, "load": 0.9}
         trace, _ = make_trace(WorkloadSettings.model_validate({"name": "drawn", "source": "lublin", "lublin": lublin}))
     machine = machine_of(trace)
     return jobs_of(trace, machine), machine

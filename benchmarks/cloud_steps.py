@@ -11,6 +11,7 @@ from __future__ import annotations
 import argparse
 import time
 from collections.abc import Callable
+from pathlib import Path
 from statistics import median
 
 import numpy as np
@@ -26,9 +27,9 @@ from schedlab.studies.cloud.replay import make_replay
 STEPS, PLACES, SEARCHES = 100_000, 1024, 20
 
 
-def alone() -> Callable[[], None]:
-    """Return what takes STEPS steps of one environment."""
-    one, actions = env.make(seed=0), np.random.default_rng(0).integers(27, size=STEPS).tolist()
+def alone(steps: int = STEPS) -> Callable[[], None]:
+    """Return what takes steps of one environment."""
+    one, actions = env.make(seed=0), np.random.default_rng(0).integers(27, size=steps).tolist()
     one.reset()
 
     def step() -> None:
@@ -39,9 +40,9 @@ def alone() -> Callable[[], None]:
     return step
 
 
-def side_by_side() -> Callable[[], None]:
-    """Return what takes STEPS steps of the vectorised environment, in whole rows of PLACES."""
-    many, actions = env_vector.make(num_envs=PLACES, seed=0), np.random.default_rng(0).integers(27, size=(STEPS // PLACES, PLACES))
+def side_by_side(steps: int = STEPS, places: int = PLACES) -> Callable[[], None]:
+    """Return what takes steps of the vectorised environment, in whole rows of places."""
+    many, actions = env_vector.make(num_envs=places, seed=0), np.random.default_rng(0).integers(27, size=(steps // places, places))
     many.reset()
 
     def step() -> None:
@@ -51,9 +52,9 @@ def side_by_side() -> Callable[[], None]:
     return step
 
 
-def searching() -> tuple[Callable[[], None], int, int]:
+def searching(cache: Path | None = None) -> tuple[Callable[[], None], int, int]:
     """Return what lays `cifar10` out and finds its best constant SEARCHES times, how many allocations there are, how many hold the job."""
-    scenario = scenario_of(freeze.problem_part(experiment.load("conf", "small", find_study), "cloud", "cifar10"))
+    scenario = scenario_of(freeze.problem_part(experiment.load("conf", "small", find_study, cache), "cloud", "cifar10"))
     model, weights = scenario.job.step.parameters(), weights_of("balanced")
     replay = make_replay(scenario, model)
 

@@ -50,6 +50,13 @@ def place_large_job(times: JobTimes, rules: RampPlacement) -> None:
     times.timing(split, first_fit(split, rules, Room(0, np.full(32, 80e9))))
 
 
+def find_blocks(topology: Ramp) -> None:
+    """Find all blocks of up to 16 servers."""
+    rules = RampPlacement(topology)
+    for degree in range(2, 17, 2):
+        rules.blocks(degree)
+
+
 def step_with_observations(simulation: Simulation, episodes: int) -> int:
     """Play episodes under para_min, observing each decision; return the number of decisions."""
     count, draws = 0, np.random.default_rng(0)
@@ -81,13 +88,7 @@ def main() -> None:
     step_with_observations(simulation, 3)
     spent = seconds(lambda: decisions.append(step_with_observations(simulation, 3)))
     print(f"decisions with observation: {decisions[0] / spent:,.0f}/s")
-
-    def build() -> None:
-        large = RampPlacement(Ramp(8, 8, 8))
-        for degree in range(2, 17, 2):
-            large.blocks(degree)
-
-    print(f"512 servers with all blocks of up to 16: {seconds(build):.2f} s")
+    print(f"512 servers with all blocks of up to 16: {seconds(lambda: find_blocks(Ramp(8, 8, 8))):.2f} s")
 
 
 if __name__ == "__main__":

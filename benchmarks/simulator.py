@@ -56,9 +56,7 @@ def main() -> None:
 
 def measure(name: str) -> dict[str, float]:
     """Run one case in this process."""
-    from schedlab.batsim.pybatsim_bus import run_pybatsim
     from schedlab.batsim.running import Inputs, open_backend
-    from schedlab.batsim.scheduler_loading import load_scheduler
     from schedlab.batsim.schedulers import conservative, easy, fcfs  # noqa: F401  imports are not part of what is measured
 
     with tempfile.TemporaryDirectory() as folder:
@@ -67,15 +65,23 @@ def measure(name: str) -> dict[str, float]:
         with open_backend("embedded", Inputs(Path(folder, "p.xml"), (Path(folder, "w.json"),), f"{folder}/out")) as simulation:
             read = resident()
             begin = time.perf_counter()
-            if scheduler is None:
-                first_come_first_served(simulation, hosts)
-            else:
-                run_pybatsim(simulation, load_scheduler(scheduler))
+            schedule(simulation, hosts, scheduler)
             seconds = time.perf_counter() - begin
         finished = len(Path(folder, "out_jobs.csv").read_text().splitlines()) - 1
         assert finished == jobs, f"{finished} of {jobs} jobs finished"
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
     return {"jobs": jobs, "seconds": seconds, "memory": peak - imported, "growth": peak - read}
+
+
+def schedule(simulation: object, hosts: int, scheduler: str | None) -> None:
+    """Run a simulation to its end under one of our schedulers, or without PyBatsim (None)."""
+    from schedlab.batsim.pybatsim_bus import run_pybatsim
+    from schedlab.batsim.scheduler_loading import load_scheduler
+
+    if scheduler is None:
+        first_come_first_served(simulation, hosts)
+    else:
+        run_pybatsim(simulation, load_scheduler(scheduler))
 
 
 def resident() -> int:

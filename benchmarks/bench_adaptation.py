@@ -1,0 +1,88 @@
+"""Rates of the adaptation study: real training, the table, learning on it. Scenario `late` at scale small, data set digits."""
+
+from __future__ import annotations
+
+import adaptation_learners
+import pytest
+import torch
+
+from schedlab.config import experiment
+from schedlab.config.schema import validate
+from schedlab.stages.studies import find_study
+from schedlab.studies.adaptation import data as datasets
+from schedlab.studies.adaptation.learner_exact import ExactLearner
+from schedlab.studies.adaptation.learner_reinforce import ReinforceLearner
+from schedlab.studies.adaptation.settings import AdaptationScenario
+from schedlab.studies.adaptation.simulate import simulate_replicate, train_trunk
+from schedlab.studies.adaptation.table import DecisionTree, simulation_table
+
+
+@pytest.fixture(scope="module")
+def late(records):
+    """The scenario and its data set, one thread."""
+    torch.set_num_threads(1)
+    loaded = experiment.load("conf", "small", find_study, records)
+    values = loaded.scenario("adaptation", "late")["parts"]["simulate_adaptation"]["values"]
+    scenario = validate(AdaptationScenario, values)
+    return scenario, datasets.load(scenario.data)
+
+
+@pytest.fixture
+def new_folder(tmp_path_factory):
+    return lambda: tmp_path_factory.mktemp("store")
+
+
+def bench_epochs(measure, late, new_folder):
+    """Epochs of training and evaluating `tiny8` on `digits`, the trunk of `late`; states stored."""
+    scenario, digits = late
+    measure(lambda store: len(train_trunk(scenario, 0, digits, store)), "epochs", setup=new_folder)
+
+
+def bench_sequences(measure, late, new_folder, quick):
+    """All 64 sequences of one replicate of `late` through the tree, trained."""
+    scenario, digits = late
+    if quick:
+        scenario = scenario.model_copy(update={"decisions": 1})
+
+    def store_with_trunk():
+        store = new_folder()
+        train_trunk(scenario, 0, digits, store)
+        return store
+
+    def simulate(store) -> int:
+        simulate_replicate(scenario, 0, 0, digits, store)
+        return 1
+
+    measure(simulate, "s", rounds=3, setup=store_with_trunk)
+
+
+def bench_table(measure, late, new_folder):
+    """Rows of the simulation table (one replicate, 4 sequences of one decision) from its epochs."""
+    scenario, digits = late
+    one = scenario.model_copy(update={"decisions": 1})
+    epochs, tree = simulate_replicate(one, 0, 0, digits, new_folder()), DecisionTree(4, 1)
+    measure(lambda: len(simulation_table(epochs, tree, one.reward.window, one.decision_every)), "rows")
+
+
+def bench_oracle(measure):
+    """`exact` learned on three invented tables of 64 sequences jointly."""
+    problems = adaptation_learners.problems_of(None)
+
+    def learn() -> int:
+        adaptation_learners.cpu_seconds(ExactLearner(), problems, "exact", 300, 0)
+        return 1
+
+    measure(learn, "s")
+
+
+@pytest.mark.parametrize("form", ["reinforce_published", "reinforce"])
+def bench_reinforce(measure, quick, form):
+    """Episodes of REINFORCE on an invented table, as published (one episode an update) or repaired (64)."""
+    problem = dict([next(iter(adaptation_learners.problems_of(None).items()))])
+    episodes = {"reinforce_published": 500, "reinforce": 10_000}[form] // (5 if quick else 1)
+
+    def learn() -> int:
+        adaptation_learners.cpu_seconds(ReinforceLearner(), problem, form, episodes, 0)
+        return episodes
+
+    measure(learn, "episodes", rounds=5)

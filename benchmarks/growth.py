@@ -1,0 +1,304 @@
+"""How time and memory grow with size: jobs, hosts, servers, shards, scenarios, environments side by side.
+
+    python benchmarks/growth.py [QUANTITY ...] [--quick] [--out FILE.json] [--pictures FOLDER]
+
+Each point is taken in a process of its own, which first does the same with a smaller size that is not counted, so that imports and compiled
+code are there: CPU seconds of the work (inputs excluded), and the peak of memory above that of the small size (inputs included). The fitted
+exponent is the slope of a straight line through the logarithms of the larger half of the sizes, as small ones are mostly constant cost.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import os
+import resource
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:  # this module alone is small: a child's peak of memory is never below that of the process that started it
+    from schedlab.config.contract import Drawing
+
+ROOT = Path(__file__).resolve().parent.parent
+QUICK_SIZES, LEAST_FITTED, LEAST_MB, IN_ONE_PICTURE = 3, 3, 0.5, 4
+Work = Callable[[], float]  # does the work and returns its size
+
+
+@dataclass(frozen=True)
+class Quantity:
+    """What grows: its name on the axis, what is done, sizes from small to large, the size done first, and what makes the work."""
+
+    label: str
+    what: str
+    sizes: tuple[int, ...]
+    first: int
+    prepare: Callable[[int, Path], Work]
+
+
+def rule_jobs(size: int, _: Path) -> Work:
+    """Return an EASY run of the batch study's compiled simulator over drawn jobs."""
+    import batch_env
+
+    jobs, machine = batch_env.workload(None, size)
+    return batch_env.rule_over(jobs, machine, "fcfs", "easy")
+
+
+def simulator_jobs(size: int, folder: Path) -> Work:
+    """Return a first-come first-served run of delay jobs on 128 hosts through the embedded Batsim, without PyBatsim."""
+    return _simulation(size, 128, folder, size)
+
+
+def simulator_hosts(size: int, folder: Path) -> Work:
+    """Return the same of 5,000 jobs on other numbers of hosts."""
+    return _simulation(5_000, size, folder, size)
+
+
+def _simulation(jobs: int, hosts: int, folder: Path, size: int) -> Work:
+    import simulator
+
+    from schedlab.batsim.running import Inputs, open_backend
+
+    simulator.write_platform(folder / "p.xml", hosts)
+    simulator.write_workload(folder / "w.json", jobs, hosts, "delay")
+
+    def run() -> float:
+        with open_backend("embedded", Inputs(folder / "p.xml", (folder / "w.json",), f"{folder}/out")) as simulation:
+            simulator.schedule(simulation, hosts, None)
+        return size
+
+    return run
+
+
+def ramp_servers(size: int, _: Path) -> Work:
+    """Return the search of all blocks of up to 16 servers in a RAMP of as equal sides as its number of servers allows."""
+    import ramp
+
+    from schedlab.studies.ramp.topology import Ramp
+
+    third, rest = divmod(size.bit_length() - 1, 3)
+    groups, racks, servers = (2 ** (third + (side < rest)) for side in range(3))
+
+    def build() -> float:
+        ramp.find_blocks(Ramp(groups, racks, servers))
+        return size
+
+    return build
+
+
+def ramp_shards(size: int, _: Path) -> Work:
+    """Return splitting (16 ways), placing and timing of the first ops of a chain of large graphs; its size is the number of shards."""
+    import numpy as np
+    import ramp
+
+    from schedlab.studies.ramp.graph import ForwardGraph, training_graph
+    from schedlab.studies.ramp.legacy import LegacySettings
+    from schedlab.studies.ramp.placement_rules import RampPlacement
+    from schedlab.studies.ramp.placers import Room, first_fit
+    from schedlab.studies.ramp.timing import JobTimes
+    from schedlab.studies.ramp.topology import Ramp
+
+    one, topology = ramp.large_graph(), Ramp(4, 4, 2)
+    ops, copies = len(one.ids), -(-size // len(one.ids))
+    edges = np.concatenate(
+        [one.edges + copy * ops for copy in range(copies)] + [[[copy * ops, copy * ops + 1]] for copy in range(1, copies)]
+    )
+    columns = [np.tile(column, copies)[:size] for column in (one.forward_cost, one.backward_cost, one.activation, one.parameter)]
+    ids, kinds = np.arange(1, size + 1), (one.kinds * copies)[:size]
+    graph = training_graph(ForwardGraph("chain", ids, kinds, *columns, edges[(edges <= size).all(axis=1)]))
+    rules = RampPlacement(topology)
+
+    def place() -> float:
+        times = JobTimes(topology, LegacySettings())
+        split = times.split_by_quantum(graph, 16, 0.01)
+        times.timing(split, first_fit(split, rules, Room(0, np.full(32, 8e12))))
+        return split.num_shards
+
+    return place
+
+
+def scenarios(size: int, folder: Path) -> Work:
+    """Return a dry run, with a warm cache, of generated scenarios with a policy of five seeds each."""
+    import dry_run
+
+    checkout = dry_run.checkout(folder / "generated", size)
+    dry_run.dry_run(checkout)
+
+    def run() -> float:
+        dry_run.dry_run(checkout)
+        return size
+
+    return run
+
+
+def batch_environments(size: int, _: Path) -> Work:
+    """Return 200 steps of each of the batch study's environments side by side."""
+    import batch_env
+
+    step = batch_env.batched(batch_env.task_of(*batch_env.workload(None)), 200 * size, size)
+    return lambda: step() / 200
+
+
+def cloud_environments(size: int, _: Path) -> Work:
+    """Return 1,000 steps of each of the cloud study's environments side by side."""
+    import cloud_steps
+
+    step = cloud_steps.side_by_side(1_000 * size, size)
+
+    def run() -> float:
+        step()
+        return size
+
+    return run
+
+
+QUANTITIES = {
+    "rule_jobs": Quantity("jobs", "EASY, compiled", (1_000, 3_000, 10_000, 30_000, 100_000, 300_000, 1_000_000), 500, rule_jobs),
+    "simulator_jobs": Quantity("jobs", "embedded Batsim, 128 hosts", (1_000, 10_000, 100_000, 1_000_000), 100, simulator_jobs),
+    "simulator_hosts": Quantity("hosts", "embedded Batsim, 5,000 jobs", (100, 300, 1_000, 3_000, 10_000), 50, simulator_hosts),
+    "ramp_servers": Quantity("servers", "blocks of RAMP", (8, 16, 32, 64, 128, 256, 512), 8, ramp_servers),
+    "ramp_shards": Quantity("shards", "look-ahead, cold", (11, 22, 44, 87, 174, 348), 5, ramp_shards),
+    "scenarios": Quantity("scenarios", "dry run, 5 seeds each", (10, 30, 100, 300, 1_000), 2, scenarios),
+    "batch_environments": Quantity("environments", "batch, 200 steps each", (1, 4, 16, 64, 256), 1, batch_environments),
+    "cloud_environments": Quantity("environments", "cloud, 1,000 steps each", (1, 4, 16, 64, 256), 1, cloud_environments),
+}
+
+
+def used() -> tuple[float, float]:
+    """Return CPU seconds and peak of memory in MB of this process and of those that it started."""
+    each = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
+    return sum(one.ru_utime + one.ru_stime for one in each), max(one.ru_maxrss for one in each) / 1024
+
+
+def measure(name: str, size: int) -> dict[str, float]:
+    """Take one point in this process."""
+    quantity = QUANTITIES[name]
+    with tempfile.TemporaryDirectory() as folder:
+        for place, now in (("first", quantity.first), ("counted", size)):
+            _, before = used()
+            Path(folder, place).mkdir()
+            work = quantity.prepare(now, Path(folder, place))
+            begin, _ = used()
+            done = work()
+            end, peak = used()
+    return {"size": done, "seconds": end - begin, "memory_mb": peak - before}
+
+
+def grow(names: Iterable[str], quick: bool) -> dict[str, Any]:
+    """Take all points of some quantities, each in a process of its own."""
+    found: dict[str, Any] = {}
+    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
+    for name in names:
+        quantity, points = QUANTITIES[name], []
+        for size in quantity.sizes[: QUICK_SIZES if quick else None]:
+            command = [sys.executable, __file__, name, "--here", str(size)]
+            done = subprocess.run(command, cwd=ROOT, stdout=subprocess.PIPE, text=True, check=True, env=environment)
+            point = json.loads(done.stdout)
+            points.append({key: float(f"{value:.4g}") for key, value in point.items()})
+            print(f"{name} {points[-1]}", file=sys.stderr, flush=True)
+        found[name] = {"label": quantity.label, "what": quantity.what, "points": points}
+    return found
+
+
+def exponent(sizes: Sequence[float], values: Sequence[float]) -> float | None:
+    """Return the slope of log value over log size through the larger half of the points (at least three); None of fewer than two."""
+    count = max(LEAST_FITTED, math.ceil(len(sizes) / 2))
+    x, y = ([math.log(value) for value in column[-count:]] for column in (sizes, values))
+    if len(x) < 2 or len(set(x)) < 2:
+        return None
+    middle_x, middle_y = sum(x) / len(x), sum(y) / len(y)
+    return sum((a - middle_x) * (b - middle_y) for a, b in zip(x, y, strict=True)) / sum((a - middle_x) ** 2 for a in x)
+
+
+def curves(grown: dict[str, Any]) -> dict[str, tuple[list[float], list[float], float | None]]:
+    """Return sizes, values and exponent of time and of memory; points of memory below half a megabyte are noise and left out."""
+    points = grown["points"]
+    kept = {"seconds": points, "memory_mb": [point for point in points if point["memory_mb"] >= LEAST_MB]}
+    found = {}
+    for key, of in kept.items():
+        sizes, values = [point["size"] for point in of], [point[key] for point in of]
+        found[key] = sizes, values, exponent(sizes, values)
+    return found
+
+
+def drawing(grown: dict[str, Any]) -> Drawing:
+    """Draw quantities side by side, time above memory, both axes logarithmic; inside a theme's block."""
+    from schedlab.config.contract import Drawing
+    from schedlab.figures.theme import MUTED, colour, new_figure
+
+    labels = {"seconds": "CPU time (s)", "memory_mb": "memory (MB)"}
+    figure, axes = new_figure(2, len(grown), width=min(1.0, 0.3 + 0.25 * (len(grown) - 1)), height_mm=95, squeeze=False)
+    for column, one in enumerate(grown.values()):
+        for row, (key, (sizes, values, slope)) in enumerate(curves(one).items()):
+            panel = axes[row][column]
+            panel.set(xscale="log", yscale="log", xlabel=one["label"], ylabel=labels[key] if column == 0 else "")
+            told = "" if slope is None else f"exponent {slope:.2f}"
+            panel.plot(sizes, values, "o-", color=colour(row), markersize=3.5, label=told)
+            if not values:
+                panel.text(0.5, 0.5, f"less than {LEAST_MB} MB more", transform=panel.transAxes, ha="center", color=MUTED)
+            elif told:
+                panel.legend(loc="upper left", handlelength=1.2)
+            panel.grid(True)
+        axes[0][column].set_title(one["what"].replace(", ", ",\n"))
+    caption = (
+        "CPU time of the work, and the peak of memory above that of a small size, over the size; both axes logarithmic. The exponent is "
+        "the slope through the larger half of the sizes, at least three. "
+    )
+    return Drawing(figure, caption + "; ".join(f"{one['what']}: over {one['label']}" for one in grown.values()) + ".")
+
+
+def draw(grown: dict[str, Any], folder: Path) -> None:
+    """Write a picture of each quantity."""
+    from schedlab.config.settings import ThemeSettings
+    from schedlab.figures.save import save
+    from schedlab.figures.theme import applied
+
+    with applied(ThemeSettings()):
+        for name, one in grown.items():
+            save(drawing({name: one}), folder / name)
+
+
+def draw_together(grown: dict[str, Any], folder: Path) -> None:
+    """Write one picture for each four quantities, as PNG: growth_1.png, growth_2.png."""
+    from schedlab.config.settings import ThemeSettings
+    from schedlab.figures.save import save_as
+    from schedlab.figures.theme import applied
+
+    with applied(ThemeSettings(dpi=120)):
+        names = list(grown)
+        for number, start in enumerate(range(0, len(names), IN_ONE_PICTURE), 1):
+            shown = {name: grown[name] for name in names[start : start + IN_ONE_PICTURE]}
+            save_as(drawing(shown), [folder / f"growth_{number}.png"])
+
+
+def main() -> None:
+    """Take the points of the quantities named on the command line, by default of all."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0], epilog="quantities: " + ", ".join(QUANTITIES))
+    parser.add_argument("names", nargs="*", metavar="QUANTITY", help="default: all")
+    parser.add_argument("--quick", action="store_true", help="the three smallest sizes of each")
+    parser.add_argument("--here", type=int, metavar="SIZE", help="one point in this process")
+    parser.add_argument("--out", type=Path, help="JSON (default: print)")
+    parser.add_argument("--pictures", type=Path, metavar="FOLDER")
+    given = parser.parse_args()
+    if unknown := [name for name in given.names if name not in QUANTITIES]:
+        parser.error(f"no quantity '{unknown[0]}'; there are: {', '.join(QUANTITIES)}")
+    if given.here:
+        print(json.dumps(measure(given.names[0], given.here)))
+        return
+    grown = grow(given.names or QUANTITIES, given.quick)
+    text = json.dumps(grown, indent=1) + "\n"
+    if given.out:
+        given.out.write_text(text)
+    else:
+        print(text, end="")
+    if given.pictures:
+        draw(grown, given.pictures)
+
+
+if __name__ == "__main__":
+    main()
