@@ -8,13 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
-import pandas as pd
 
 from schedlab.config.schema import Settings, setting
 from schedlab.workloads.trace import Trace, job_processors
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 UNKNOWN_RUN = 10.0  # s; what the published simulators take for a run time that the log does not have
 RULES = (
@@ -172,6 +174,8 @@ class _Cleaner:
             self._mend(rule, action, met)
 
     def _met(self, rule: str, action: str) -> np.ndarray:
+        import pandas as pd
+
         jobs = self.jobs
         if rule == "too_large" and action == "keep" and self.trace.processors is None:
             return np.zeros(len(jobs), bool)

@@ -11,7 +11,6 @@ from math import exp, log2
 from typing import Literal
 
 import numpy as np
-import pandas as pd
 
 from schedlab.config.errors import UserError
 from schedlab.config.schema import Settings, section, setting
@@ -135,6 +134,8 @@ def lublin(settings: LublinSettings, seed: int) -> Trace:
     Source: model and sampling order of the authors' program, except that sizes, run times and each type's arrivals have streams of
     their own, and that the program's later ports lose what is left of a gap at each call.
     """
+    import pandas as pd
+
     kinds, submit = _arrivals(settings, seed)
     size = np.empty(settings.jobs, dtype=np.int64)
     run = np.empty(settings.jobs)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import pandas as pd
 
 from schedlab.workloads.trace import Trace, job_processors, offered_load
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 DAY, HOUR = 86400, 3600
 QUANTILES = {"min": 0.0, "p10": 0.1, "median": 0.5, "p90": 0.9, "p99": 0.99, "max": 1.0}
@@ -15,6 +17,8 @@ QUANTILES = {"min": 0.0, "p10": 0.1, "median": 0.5, "p90": 0.9, "p99": 0.99, "ma
 
 def statistics(trace: Trace) -> dict[str, Any]:
     """Return the numbers that describe a trace, as plain values; null where a value is not defined. Times in s, memory in KB."""
+    import pandas as pd
+
     jobs = trace.jobs
     processors = job_processors(jobs)
     started = trace.starts_at
@@ -108,6 +112,8 @@ def _mean(values: Any) -> float | None:
 
 def _rank_correlation(first: np.ndarray, second: np.ndarray) -> float | None:
     """Spearman's coefficient; ties have their mean rank."""
+    import pandas as pd
+
     known = (first > 0) & (second >= 0)
     ranks = pd.Series(first[known]).rank(), pd.Series(second[known]).rank()
     if known.sum() < 2 or ranks[0].nunique() < 2 or ranks[1].nunique() < 2:

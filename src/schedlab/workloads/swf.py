@@ -14,13 +14,16 @@ import re
 import zlib
 from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
-import pandas as pd
 
 from schedlab.config.errors import UserError
 from schedlab.config.files import write_bytes
 from schedlab.workloads.trace import COLUMNS, INTEGER, LARGEST, Trace, header_key
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 BLOCK_BYTES = 1 << 23
 LONGEST_LINE = 1 << 16
@@ -35,6 +38,8 @@ def read_swf(path: Path | str, *, first: int | None = None) -> Trace:
 
     Raises UserError, with file and line, for a file that is missing, cut off, not UTF-8, or holds anything but 18 numbers a line.
     """
+    import pandas as pd
+
     comments: list[tuple[int, str]] = []
     frames, count = [], 0
     for found, frame in read_blocks(path):
@@ -121,6 +126,8 @@ def _parse(block: bytes, path: str, first_line: int) -> pd.DataFrame:
 
 def _parse_at_once(block: bytes) -> pd.DataFrame | None:
     """The jobs of a block, or None where it is not plainly 18 finite numbers a line."""
+    import pandas as pd
+
     comment = ";" if b";" in block else None
     try:
         table = pd.read_csv(
@@ -179,6 +186,8 @@ def _value(field: bytes, place: int, path: str, number: int) -> float:
 
 
 def _frame(rows: np.ndarray) -> pd.DataFrame:
+    import pandas as pd
+
     return pd.DataFrame({name: rows[:, place].astype(kind) for place, (name, kind) in enumerate(COLUMNS.items())})
 
 

@@ -8,10 +8,9 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
-import pandas as pd
 from pydantic import field_validator
 
 from schedlab.config.errors import UserError
@@ -20,6 +19,9 @@ from schedlab.config.seeds import generator
 from schedlab.platforms.hierarchy import Hierarchy
 from schedlab.workloads.batsim_file import BatsimWorkload
 from schedlab.workloads.trace import Trace
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 # Share of its requested time that a job really takes on a core of mean speed, and how often: users ask for too much, some for too little.
 FACTORS = tuple(round(0.05 * number, 2) for number in range(1, 26))

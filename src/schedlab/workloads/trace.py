@@ -10,11 +10,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 import numpy as np
-import pandas as pd
 
 from schedlab.config.errors import UserError
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 INTEGER, NUMBER = np.int64, np.float64
 COLUMNS = {

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import pandas as pd
 
 from schedlab.evaluation.job_metrics import bounded_slowdown
 from schedlab.studies.batch.jobs import SHORT, Machine
 from schedlab.studies.batch.simulate import Schedule
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 RUN_CLASSES = {"run_under_1min": (0, 60), "run_under_1h": (60, 3600), "run_under_1d": (3600, 86400), "run_longer": (86400, np.inf)}
 SIZE_CLASSES = {"procs_1": (0, 1), "procs_2_to_8": (1, 8), "procs_9_to_64": (8, 64), "procs_over_64": (64, np.inf)}
@@ -17,6 +19,8 @@ SIZE_CLASSES = {"procs_1": (0, 1), "procs_2_to_8": (1, 8), "procs_9_to_64": (8, 
 
 def job_table(schedule: Schedule) -> pd.DataFrame:
     """Return one row a job: job_id, user, procs, run, start, wait, turnaround (s), bsld, slowdown."""
+    import pandas as pd
+
     jobs = schedule.jobs
     wait = schedule.start - jobs.submit
     turnaround = wait + jobs.run
@@ -66,6 +70,8 @@ def measures(schedule: Schedule, machine: Machine) -> dict[str, Any]:
 
 def usage(schedule: Schedule) -> pd.DataFrame:
     """Return the resource usage curve: time (s), procs busy from then on."""
+    import pandas as pd
+
     jobs = schedule.jobs
     times = np.concatenate([schedule.start, schedule.start + jobs.run])
     changes = pd.Series(np.concatenate([jobs.procs, -jobs.procs])).groupby(times).sum()

@@ -9,9 +9,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
-
-import pandas as pd
+from typing import TYPE_CHECKING, Any
 
 from schedlab.config.errors import UserError, did_you_mean
 from schedlab.config.files import write_text
@@ -20,6 +18,9 @@ from schedlab.config.json_files import parse_json, read_text
 from schedlab.studies.cloud.fit_cores import CoreFit, fit_table
 from schedlab.studies.cloud.logs import read_training_log, require_columns, require_numbers
 from schedlab.studies.cloud.sla import known
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 ALIKE = 0.7  # a log is used where its similarity is above this
 SHARES = (0.5, 0.3, 0.2)  # of parameters, layers, data size in the similarity
@@ -76,6 +77,8 @@ class OfflineDataAnalyzer:
     """
 
     def __init__(self, store: Path | None = None) -> None:
+        import pandas as pd
+
         self.models: dict[str, ModelFacts] = {}
         self.tables: list[pd.DataFrame] = []
         self.store = store
@@ -96,6 +99,8 @@ class OfflineDataAnalyzer:
 
         What `predict` and `performance` say takes it into account from now on.
         """
+        import pandas as pd
+
         rows = json.loads(table.to_json(orient="records", double_precision=15))
         digest = content_hash(rows)
         if digest in self._known:
@@ -111,6 +116,8 @@ class OfflineDataAnalyzer:
 
     def performance(self, model: str, gpus_per_node: int = 4) -> CoreFit:
         """Return the performance model fitted to all rows of a model's logs. Raises UserErrors for an unknown model and unfit rows."""
+        import pandas as pd
+
         whole = self._rows() if self.tables else pd.DataFrame({"model_name": []})
         rows = whole[whole["model_name"] == model].reset_index(drop=True)
         if not len(rows):
@@ -163,6 +170,8 @@ class OfflineDataAnalyzer:
         }
 
     def _rows(self) -> pd.DataFrame:
+        import pandas as pd
+
         return pd.concat(self.tables, ignore_index=True)
 
 

@@ -7,11 +7,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
-import pandas as pd
 
 from schedlab.studies.ramp.graph import TrainingGraph
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 
 @dataclass(frozen=True)
@@ -79,6 +82,8 @@ def statistics(graph: TrainingGraph) -> GraphStatistics:
 
 def statistics_table(graphs: Sequence[TrainingGraph], training_steps: int = 1) -> pd.DataFrame:
     """Return a row a graph, columns as in GraphStatistics, and the sequential completion time of a job of so many training steps."""
+    import pandas as pd
+
     table = pd.DataFrame([asdict(statistics(graph)) for graph in graphs])
     table.insert(4, "sequential_jct", training_steps * table["step_time"])
     return table

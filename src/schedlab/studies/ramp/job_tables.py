@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
-
-import pandas as pd
+from typing import TYPE_CHECKING, Any
 
 from schedlab.studies.ramp.cluster import Cluster, RunningJob
 from schedlab.studies.ramp.jobs import Job
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 
 def job_table(cluster: Cluster, decided: Mapping[int, tuple[int, int]]) -> pd.DataFrame:
@@ -19,6 +20,8 @@ def job_table(cluster: Cluster, decided: Mapping[int, tuple[int, int]]) -> pd.Da
     jobs that were placed, those that would have taken too long among them, duration, communication, computation (s, over all training
     steps), degree, workers; for completed jobs jct (s), speedup. Else missing.
     """
+    import pandas as pd
+
     rows = [
         _described(blocked.job, decided) | _placed(blocked.running) | {"cause": blocked.cause, "time": blocked.time}
         for blocked in cluster.record.blocked
@@ -85,6 +88,8 @@ def _placed(running: RunningJob | None) -> dict[str, Any]:
 
 def step_table(cluster: Cluster) -> pd.DataFrame:
     """Return a row for each step, columns as in statistics.step_statistics; what may be several values is the first of them."""
+    import pandas as pd
+
     rows = [{name: value[0] if isinstance(value, list) else value for name, value in step.items()} for step in cluster.record.steps]
     table = pd.DataFrame(rows)
     return table[["step_counter", *(name for name in table if name != "step_counter")]]
