@@ -35,7 +35,7 @@ def measure(benchmark, request: pytest.FixtureRequest, quick: bool) -> Callable[
     setup  called before each round, not counted; what it returns is given to the work
     """
 
-    def run(work: Callable[..., int], unit: str, *, rounds: int = 7, setup: Callable[[], object] | None = None) -> None:
+    def run(work: Callable[..., int], unit: str, *, rounds: int = 5, setup: Callable[[], object] | None = None) -> None:
         prepared = (lambda: ((setup(),), {})) if setup else None
         count = work(setup()) if setup else work()  # loads compiled code and fills caches
         benchmark.extra_info.update(unit=unit, count=count, what=request.function.__doc__.splitlines()[0].rstrip("."))

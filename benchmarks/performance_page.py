@@ -2,7 +2,7 @@
 
     python benchmarks/performance_page.py [docs/results/benchmarks.json] [--page docs/performance.md]
 
-Each table stands between two marks, `<!-- from RECORD: NAME -->` and `<!-- end of NAME -->`. Goals and the originals' rates come from
+Each table stands between two marks, `<!-- measured: NAME -->` and `<!-- end of NAME -->`. Goals and the originals' rates come from
 benchmarks/goals.yaml.
 """
 
@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import yaml
-from growth import curves, draw_together
+from growth import curves, draw_together, fit
 
 ROOT = Path(__file__).resolve().parent.parent
 RECORD, PAGE, PICTURES = ROOT / "docs/results/benchmarks.json", ROOT / "docs/performance.md", ROOT / "docs/pictures"
@@ -41,7 +41,7 @@ def filled(page: str, record: dict[str, Any]) -> str:
     for study in STUDIES:
         tables[f"rates of {study}"] = rate_table([one for one in record["rates"] if one["study"] == study], goals)
     for name, lines in tables.items():
-        mark = re.compile(rf"(<!-- from \S+: {name} -->\n).*?(<!-- end of {name} -->)", flags=re.S)
+        mark = re.compile(rf"(<!-- measured: {name} -->\n).*?(<!-- end of {name} -->)", flags=re.S)
         page, count = mark.subn(lambda found, lines=lines: found[1] + "\n".join(lines) + "\n" + found[2], page)
         if count != 1:
             raise ValueError(f"the page has {count} marks of '{name}'; expected one")
@@ -111,8 +111,8 @@ def growth_table(grown: dict[str, Any]) -> list[str]:
     lines = ["| what grows | from | to | time at the largest | exponent | memory at the largest | exponent |"]
     lines.append("|---|---:|---:|---:|---:|---:|---:|")
     for one in grown.values():
-        fitted, first, last = curves(one), one["points"][0], one["points"][-1]
-        time, memory = ("" if fitted[key][2] is None else f"{fitted[key][2]:.2f}" for key in ("seconds", "memory_mb"))
+        first, last = one["points"][0], one["points"][-1]
+        time, memory = (f"{found[0]:.2f}" if (found := fit(*curve)) else "" for curve in curves(one).values())
         sizes = f"{first['size']:,.0f} | {last['size']:,.0f}"
         at_last = f"{text_of(last['seconds'], 's')} | {time} | {last['memory_mb']:,.0f} MB | {memory}"
         lines.append(f"| {one['label']}: {one['what']} | {sizes} | {at_last} |")

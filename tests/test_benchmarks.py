@@ -50,8 +50,10 @@ def test_a_point_of_growth_is_taken_in_a_process_of_its_own(repository):
 def test_the_exponent_of_a_power_is_found_in_the_larger_half(bench):
     growth, _ = bench
     sizes = [10, 100, 1_000, 10_000]
-    assert growth.exponent(sizes, [7.0, *(3e-4 * size**1.5 for size in sizes[1:])]) == pytest.approx(1.5)
-    assert growth.exponent(sizes[:1], [1.0]) is None
+    values = [7.0, *(3e-4 * size**1.5 for size in sizes[1:])]
+    exponent, fitted_sizes, fitted = growth.fit(sizes, values)
+    assert exponent == pytest.approx(1.5) and fitted_sizes == sizes[1:] and fitted == pytest.approx(values[1:])
+    assert growth.fit(sizes[:2], values[:2]) is None
 
 
 def test_pictures_show_the_exponent(bench, tmp_path):
