@@ -106,7 +106,7 @@ def shared_need(part, need, name, study):
 def resource(rule_name, key):
     """Resource of a workflow rule from conf/scale/, growing with each attempt where that can help."""
     known = EXPERIMENT.scale_values["resources"]
-    value = known.get(rule_name, known.get("default", {})).get(key, {"mem_mb": 2000, "runtime": 60, "threads": 1, "gpus": 0}[key])
+    value = known.get(rule_name, known.get("default", {})).get(key, {"mem_mb": 2000, "runtime": 60, "threads": 1}[key])
     if key in ("mem_mb", "runtime"):
         return signed(lambda wildcards, attempt: value * 2 ** (attempt - 1))
     return value

@@ -147,7 +147,6 @@ class Resources(Settings):
     mem_mb: int = setting(2000, doc="memory", unit="MB", gt=0, le=100_000_000)
     runtime: int = setting(60, doc="run time", unit="min", gt=0, le=100_000)
     threads: int = setting(1, doc="processor cores", gt=0, le=1024)
-    gpus: int = setting(0, doc="GPUs asked for; 0: CPU", ge=0, le=1024)
 
 
 class ScaleSettings(Settings):

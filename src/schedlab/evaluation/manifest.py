@@ -87,6 +87,8 @@ def read_manifest(path: Path | str) -> Manifest:
     """Read a manifest, or that of a folder. Raises UserError(s) where there is none, or a broken one."""
     path = Path(path)
     path = path / NAME if path.is_dir() else path
+    if not path.exists():
+        raise UserError("there is no manifest", where=str(path), remedy="run snakemake at that scale, or name another file")
     values = read_json(path, "a manifest.json as a run of the workflow writes it")
     if not isinstance(values, dict) or "form" not in values:
         raise UserError("is no manifest", where=str(path), expected="a manifest.json as a run of the workflow writes it")
