@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 from pathlib import Path
 
@@ -103,9 +104,9 @@ def test_wrong_options_are_told(options: list[str], told: str, capsys: pytest.Ca
     assert told in capsys.readouterr().err
 
 
-def test_a_job_sweeps_the_threads_that_it_has(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_job_sweeps_the_threads_that_it_has_and_two_batch_sizes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     asked = []
-    monkeypatch.setattr(device_speed, "rates", lambda settings, device: asked.append(settings.threads) or [1.0])
+    monkeypatch.setattr(device_speed, "rates", lambda settings, device: asked.append((settings.threads, settings.batch_size)) or [1.0])
     commands_speed.record_speed(tmp_path / "cpu.json", "cpu", 6)
-    assert asked == [1, 2, 4, 6]
+    assert asked == list(itertools.product([1, 2, 4, 6], [64, 256]))
     assert json.loads((tmp_path / "cpu.json").read_text())["name"] == "cpu"

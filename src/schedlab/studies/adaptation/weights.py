@@ -205,7 +205,7 @@ def _write_h5(path: Path, arrays: Mapping[str, np.ndarray], meta: str | None) ->
     layers: dict[str, list[str]] = {}
     for name in arrays:
         layers.setdefault(name.rpartition("/")[0], []).append(name)
-    with h5py.File(path, "w", userblock_size=_USER_BLOCK) as file:
+    with h5py.File(path, "w", userblock_size=_USER_BLOCK, locking=False) as file:  # atomic_path holds its lock already
         file.attrs["layer_names"] = [layer.encode() for layer in layers]
         if meta is not None:
             file.create_dataset(_META, data=np.frombuffer(meta.encode(), np.uint8))
