@@ -43,7 +43,8 @@ def measure_rates(only: str | None, quick: bool) -> list[dict[str, Any]]:
         command = [sys.executable, "-m", "pytest", "-q", "-c", "benchmarks/pytest.ini", "benchmarks", f"--benchmark-json={report}"]
         command += ["--benchmark-columns=median,iqr,rounds"]
         command += (["-k", only] if only else []) + (["--quick"] if quick else [])
-        environment = {**os.environ, "OMP_NUM_THREADS": "1", "NUMBA_NUM_THREADS": "1"}
+        kept = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST_XDIST")}  # with it nothing is measured
+        environment = {**kept, "OMP_NUM_THREADS": "1", "NUMBA_NUM_THREADS": "1"}
         subprocess.run(command, cwd=ROOT, env=environment, stdout=sys.stderr, check=True)
         return [entry(one) for one in json.loads(report.read_text())["benchmarks"]]
 

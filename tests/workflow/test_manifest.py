@@ -145,7 +145,7 @@ def test_a_single_figure_brings_its_manifest(toy):
 @pytest.mark.parametrize(
     ("text", "told"),
     [
-        (None, "there is no such file"),
+        (None, "there is no manifest"),
         ("{", "is no valid JSON"),
         ("[]", "is no manifest"),
         ('{"form": 2}', "'form' is 2"),
