@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
 
-from counts import summed
+from counts import EXPECTED, not_run, summed
 
 
 def test_counts_are_summed_by_kind(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, tell_count) -> None:
@@ -18,3 +19,14 @@ def test_counts_are_summed_by_kind(tmp_path: Path, monkeypatch: pytest.MonkeyPat
         tell_count("points survived", survived, of=1)
     tell_count("hashes compared", 1234)
     assert summed(tmp_path) == ["hashes compared: 1,234", "points survived: 2 of 3"]
+
+
+def test_what_was_not_run_is_told() -> None:
+    counted = [f"{what}: 1 of 1" for what in EXPECTED[1:]]
+    assert not_run(counted) == [f"{EXPECTED[0]}: NOT RUN; the tests say why they were skipped"]
+    assert not_run([*counted, f"{EXPECTED[0]}: 30,154"]) == []
+
+
+def test_the_expected_kinds_are_those_that_tests_count(repository: Path) -> None:
+    source = "".join(path.read_text() for path in sorted((repository / "tests").rglob("test_*.py")) if path.name != "test_counts.py")
+    assert set(re.findall(r'tell_count\("([^"]+)"', source)) == set(EXPECTED)

@@ -86,6 +86,6 @@ def test_every_job_of_the_shipped_studies_belongs_to_a_group_of_the_profile(repo
     groups = dict(entry.split("=") for entry in profile["groups"])
     assert set(groups.values()) == {entry.split("=")[0] for entry in profile["group-components"]}
     checkout = shipped_checkout(repository, tmp_path / "checkout")
-    for scale in ("smoke", "small", "full"):
+    for scale in ("smoke", "small", "full", "paper"):
         submitted = checkout.rules("all", "--config", f"scale={scale}").keys() - {"index_figures"}  # which runs where Snakemake does
         assert submitted and submitted <= groups.keys(), scale

@@ -3,7 +3,7 @@
 A *step* is what one job made (the inputs of a scenario, one policy and seed, one evaluation job, the tables of a study), with the hashes of
 its frozen configuration, of its inputs and of its outputs, its seeds, and the code and packages that it ran with where its provenance says
 so. A figure names the steps that it rests on. Paths are relative to the folder that holds results/ and plots/. No clock, no host and no
-machine stands in it, so equal results made by the same code have the same bytes.
+machine stands in it, so equal results made at the same commit have the same bytes.
 """
 
 from __future__ import annotations

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from html import escape
 from typing import Any
 
+from schedlab.figures.html import table
 from schedlab.studies.cloud.optimize_report import change, money
 
 STYLE = """
@@ -54,14 +55,9 @@ def _warnings(values: Mapping[str, Any]) -> list[str]:
     return [f'<p class="bad">Warning: {escape(each)}.</p>' for each in told]
 
 
-def _table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     """A table; cells are HTML already. All columns but the first are numbers."""
-    first = "".join(f"<th>{escape(name)}</th>" for name in head)
-    body = "".join(
-        "<tr>" + "".join(f"<td{'' if number == 0 else ' class=number'}>{cell}</td>" for number, cell in enumerate(row)) + "</tr>"
-        for row in rows
-    )
-    return f"<table><thead><tr>{first}</tr></thead><tbody>{body}</tbody></table>"
+    return table([escape(name) for name in head], rows, numbers=range(1, len(head)))
 
 
 def _compared(values: Mapping[str, Any]) -> str:
