@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 import time
@@ -60,6 +61,38 @@ def test_the_next_run_waits_for_jobs_that_are_still_at_work(tmp_path: Path, capf
     job.kill()
     assert waiting.wait(60) == 0
     run.wait(60)
+
+
+ENTER = """
+import os, sys
+from schedlab.config import run_lock
+os.environ[run_lock.STARTED_BY] = sys.argv[1] + " " + sys.argv[2]
+run_lock.enter_job()
+print("entered")
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux ends a process with its parent")
+def test_a_job_whose_run_ended_before_it_could_ask_to_end_with_it_ends(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(run_lock.JOBS_LOCK, str(tmp_path / "jobs.lock"))
+    gone = subprocess.Popen([sys.executable, "-c", ""])
+    gone.wait()
+    unasked = subprocess.Popen([sys.executable, "-c", ""])  # has ended, but nobody has asked for it: a zombie
+    while psutil.Process(unasked.pid).status() != psutil.STATUS_ZOMBIE:
+        time.sleep(0.01)
+    here = str(Path("/proc/self/ns/pid").readlink())
+
+    def enter(namespace: str, number: int) -> tuple[int, str, str]:
+        done = subprocess.run([sys.executable, "-c", ENTER, namespace, str(number)], capture_output=True, text=True, timeout=60)
+        return done.returncode, done.stdout.strip(), done.stderr.strip()
+
+    killed = (1, "", "the run that started this job was killed")
+    assert enter(here, gone.pid) == killed
+    assert enter(here, unasked.pid) == killed
+    assert enter(here, os.getpid()) == (0, "entered", "")
+    assert enter(here, os.getppid()) == (0, "entered", ""), "a shell between the run and its job"
+    assert enter("pid:[1]", gone.pid) == (0, "entered", ""), "a container that counts processes anew"
+    unasked.wait()
 
 
 def test_a_process_of_no_run_enters_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -115,6 +115,7 @@ def end_run():
 
 
 SCALE = str(config.get("scale", "small"))
+run_lock.sign_jobs()
 with plain_errors():
     EXPERIMENT = read_experiment(SCALE)
     if workflow.is_main_process:  # not in the process of a job

@@ -15,6 +15,7 @@ from typing import IO
 from schedlab.config.errors import UserError
 
 JOBS_LOCK = "SCHEDLAB_JOBS_LOCK"  # the environment variable that names the jobs' lock to them
+STARTED_BY = "SCHEDLAB_STARTED_BY"  # and the one that names the process that starts them: its namespace and number
 PR_SET_PDEATHSIG = 1  # prctl(2)
 _held: dict[Path | str, object] = {}
 
@@ -64,14 +65,22 @@ def admit_jobs(run_lock: Path) -> None:
     os.environ[JOBS_LOCK] = str(run_lock.resolve().with_name("jobs.lock"))
 
 
+def sign_jobs() -> None:
+    """Let the jobs that this process starts know it, so that one that begins when it has ended ends as well (see `enter_job`)."""
+    os.environ[STARTED_BY] = f"{_process_namespace()} {os.getpid()}"
+
+
 def enter_job() -> None:
     """Share the jobs' lock until this process ends, which it does with the Snakemake that started it, where the system can see to that.
 
-    Does nothing in a process that belongs to no run, or in one that has entered.
+    Does nothing in a process that belongs to no run, or in one that has entered. Ends a process whose Snakemake was killed before it could
+    ask to end with it: the next run may be at work by now.
     """
     if not os.environ.get(JOBS_LOCK) or JOBS_LOCK in _held:
         return
     _end_with_parent()
+    if _is_orphan():
+        raise SystemExit("the run that started this job was killed")
     if stream := _flock(Path(os.environ[JOBS_LOCK]), shared=True):
         _held[JOBS_LOCK] = stream
 
@@ -114,3 +123,23 @@ def _end_with_parent() -> None:
         import ctypes
 
         ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+
+
+def _is_orphan() -> bool:
+    """Whether the process that signed this job has ended; False where that cannot be known, as in a container with processes of its own."""
+    namespace, _, number = os.environ.get(STARTED_BY, "").rpartition(" ")
+    if not namespace or namespace != _process_namespace() or int(number) == os.getppid():
+        return False
+    try:
+        told = Path(f"/proc/{number}/stat").read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return True
+    return told.rpartition(")")[2].split()[0] in "ZX"  # killed, and nobody has asked for its end yet: proc_pid_stat(5)
+
+
+def _process_namespace() -> str:
+    """Return what process numbers count within; "" where the system does not tell."""
+    try:
+        return str(Path("/proc/self/ns/pid").readlink())
+    except OSError:
+        return ""
