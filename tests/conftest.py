@@ -16,10 +16,14 @@ settings.load_profile("repeatable")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Give a worker of pytest-xdist whole files, and one worker all workflow tests: they share finished runs, made once a session."""
+    """Give a worker of pytest-xdist whole files, and one worker all workflow tests: they share finished runs, made once a session.
+
+    Files that share such a run elsewhere name a group themselves.
+    """
     workflow = Path(__file__).parent / "workflow"
     for item in items:
-        item.add_marker(pytest.mark.xdist_group("workflow" if item.path.is_relative_to(workflow) else str(item.path)))
+        if item.get_closest_marker("xdist_group") is None:
+            item.add_marker(pytest.mark.xdist_group("workflow" if item.path.is_relative_to(workflow) else str(item.path)))
 
 
 @pytest.fixture(scope="session")

@@ -11,7 +11,7 @@ EXPECTED = (
     "fuzz inputs tried without a failure",
     "hashes of files compared between local runs and Slurm",
     "hashes of files compared between smoke runs",
-    "kill points survived on the smoke run of the studies",
+    "kill points survived on the smoke run of the five studies",
     "kill points survived on the toy study",
     "other faults survived",
     "Slurm faults survived",

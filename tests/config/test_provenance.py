@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 import platform
+import re
 from pathlib import Path
+from types import SimpleNamespace
 
 from schedlab.config import provenance
-from schedlab.config.hashes import file_hash
+from schedlab.config.hashes import content_hash, file_hash
 
 
 def test_what_a_result_came_from(tmp_path: Path) -> None:
@@ -65,6 +67,41 @@ def test_results_alone_are_listed(tmp_path: Path) -> None:
 
 def test_a_manifest_keeps_code_and_packages_and_no_machine() -> None:
     kept = provenance.code_and_packages()
-    assert kept.keys() == {"code", "commit", "version", "python", "packages"}
+    assert kept.keys() == {"code", "commit", "modified", "version", "python", "packages"}
     assert kept["code"] == provenance.source_hash() and kept["python"] == platform.python_version()
     assert "numpy" in kept["packages"] and not {"pytest", "ruff"} & kept["packages"].keys()
+
+
+def test_packages_that_are_needed_by_others_are_told_as_the_requirements_pin_them(repository: Path) -> None:
+    lines = [line.split("==") for line in (repository / "requirements.txt").read_text().splitlines() if "==" in line]
+    pinned = {re.sub(r"[-_.]+", "-", name).lower(): version.strip() for name, version in lines}
+    found = provenance.package_versions()
+    assert found.keys() <= pinned.keys() and {"llvmlite", "pydantic-core", "jinja2"} <= found.keys()
+    assert {name: version.partition("+")[0] for name, version in found.items()} == {name: pinned[name] for name in found}
+
+
+def test_the_origin_of_a_job_names_what_it_read_and_made(tmp_path: Path, monkeypatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    files = {
+        "results/s/config/join.yaml": "seed: 1\n",
+        "results/s/a.parquet": "a",
+        "results/s/a.details/jobs.parquet": "b",
+        "results/s/a.details/.hidden": "c",
+        "results/s/out.json": "d",
+    }
+    for name, text in files.items():
+        Path(name).parent.mkdir(parents=True, exist_ok=True)
+        Path(name).write_text(text)
+
+    class Files(list):
+        config = "results/s/config/join.yaml"
+
+    read = Files([Files.config, "results/s/a.parquet", "results/s/a.details", "/far/away.csv"])
+    path = Path("results/s/out.provenance.json")
+    provenance.write_origin(SimpleNamespace(input=read, output=["results/s/out.json"]), path)
+    found = json.loads(path.read_text())
+    assert found["outputs"] == ["results/s/out.json"] and found["config"] == Files.config
+    assert found["config_hash"] == content_hash({"seed": 1})
+    read_files = ("results/s/a.parquet", "results/s/a.details/jobs.parquet")
+    assert found["inputs"] == {name: file_hash(tmp_path / name) for name in read_files}
+    assert found["schedlab"]["source"] == provenance.source_hash()

@@ -41,7 +41,14 @@ def test_the_page_names_the_first_words_of_every_difference(repository: Path) ->
 def test_the_page_tells_the_kill_points_of_the_suite(repository: Path) -> None:
     page = (repository / "docs/reliability.md").read_text()
     toy = re.search(r"^SEED, COUNT = \d+, (\d+)$", (repository / "tests/faults/test_kill_points.py").read_text(), flags=re.M)
-    smoke = re.search(r'"seed", "victim", "cores"\), \[(.*)\]\)', (repository / "tests/workflow/test_repeatability.py").read_text())
+    smoke = re.search(r"^SEED, COUNT = \d+, (\d+)$", (repository / "tests/faults/test_five_studies.py").read_text(), flags=re.M)
     assert toy and smoke
-    rows = dict(re.findall(r"^\| the (toy study|smoke run of the studies), in the test suite.* \| (\d+) \| \2 \|$", page, flags=re.M))
-    assert rows == {"toy study": toy[1], "smoke run of the studies": str(smoke[1].count("("))}
+    rows = dict(re.findall(r"^\| the (toy study|smoke run of the five studies), in the test suite.* \| (\d+) \| \2 \|$", page, flags=re.M))
+    assert rows == {"toy study": toy[1], "smoke run of the five studies": smoke[1]}
+
+
+def test_the_pages_tell_the_slurm_jobs_that_the_test_counts(repository: Path) -> None:
+    most = re.search(r"^MOST_JOBS = (\d+)$", (repository / "tests/faults/test_slurm.py").read_text(), flags=re.M)
+    assert most
+    for name in ("reliability", "slurm"):
+        assert f"at most {most[1]} Slurm jobs" in (repository / f"docs/{name}.md").read_text().replace("\n", " "), name

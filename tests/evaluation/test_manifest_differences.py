@@ -13,14 +13,14 @@ from schedlab.evaluation.manifest import Manifest
 from schedlab.evaluation.manifest_differences import Side, differences, stale_steps
 
 VALUES = {
-    "form": 1,
+    "form": 2,
     "scale": "small",
     "seeds": {"s": 42},
     "studies": {"s": 1},
     "environment": "e",
     "environments": {"e": {"code": "c0de", "commit": "a" * 40, "version": "0.1", "python": "3.11.7", "packages": {"numpy": "2.4"}}},
     "steps": {
-        "in": {"configuration": {"in.yaml": "1"}, "inputs": {"log.csv": "f1"}, "outputs": {"in.json": "h1"}},
+        "in": {"configuration": {"in.yaml": "1"}, "files": {"log.csv": "f1"}, "outputs": {"in.json": "h1"}},
         "learn": {
             "promise": "learned",
             "configuration": {"learn.yaml": "2"},
@@ -65,6 +65,8 @@ def test_causes_are_told_each_in_a_line():
         return told(lambda values: values["environments"]["e"].update(new)).lines
 
     assert environment(code="d1ff") == [f"other code: 0.1 c0de (commit {'a' * 12}) here, 0.1 d1ff (commit {'a' * 12}) there"]
+    changed = environment(code="d1ff", modified=True)
+    assert changed[0].endswith(f"0.1 d1ff (commit {'a' * 12}, changed since) there")
     assert environment(python="3.12.1") == ["other Python: 3.11.7 here, 3.12.1 there"]
     assert environment(packages={"numpy": "2.5", "torch": "1"}) == [
         "other package: numpy 2.4 here, 2.5 there",
@@ -73,7 +75,7 @@ def test_causes_are_told_each_in_a_line():
     assert told(lambda values: values["seeds"].update(s=43)).lines == ["other seed: root seed of s 42 here, 43 there"]
     assert told(lambda values: values["studies"].update(s=2)).lines == ["other version of the study's results: s 1 here, 2 there"]
     assert told(lambda values: values["steps"]["learn"].update(seeds=[1])).lines == ["other seed: learn has [0] here, [1] there"]
-    assert told(lambda values: values["steps"]["in"].update(inputs={"log.csv": "f2"})).lines == ["other input: log.csv, read by in"]
+    assert told(lambda values: values["steps"]["in"].update(files={"log.csv": "f2"})).lines == ["other input: log.csv, read by in"]
     changed = told(lambda values: values["steps"]["learn"].update(configuration={"learn.yaml": "9"})).lines
     assert changed == ["other configuration: learn.yaml"]
 
@@ -128,7 +130,7 @@ def test_a_changed_file_is_told_with_its_likely_cause():
 
     def fed(values):
         outputs(**{"in": "x"})(values)
-        values["steps"]["in"]["inputs"] = {"log.csv": "f2"}
+        values["steps"]["in"]["files"] = {"log.csv": "f2"}
 
     assert told(fed).lines == ["other input: log.csv, read by in", "changed file: in.json: made from other inputs"]
 
@@ -188,3 +190,12 @@ def test_a_step_made_from_other_files_than_lie_there_is_told():
     values["steps"]["learn"]["inputs"] = {"in": "old"}
     (line,) = stale_steps(validate(Manifest, values))
     assert line == "other input: learn was made from another 'in' than lies there now; delete its outputs and run again"
+
+
+def test_a_figure_drawn_from_another_file_than_lies_at_its_path_is_told():
+    values = copy.deepcopy(VALUES)
+    values["figures"]["s/figure"]["inputs"] = {"policy.parquet": "h2"}
+    assert list(stale_steps(validate(Manifest, values))) == []
+    values["figures"]["s/figure"]["inputs"] = {"policy.parquet": "h1"}  # what lies in another place
+    (line,) = stale_steps(validate(Manifest, values))
+    assert line.startswith("other input: s/figure was made from another 'policy.parquet' than lies there now")

@@ -1,4 +1,4 @@
-"""A checkout to disturb runs in, made once for each file of tests."""
+"""Checkouts to disturb runs in: the toy study's once for each file of tests, that of the five studies once for all."""
 
 from __future__ import annotations
 
@@ -6,10 +6,18 @@ from pathlib import Path
 
 import pytest
 
-from faults import Bench
+from faults import Bench, five_study_checkout
 
 
 @pytest.fixture(scope="module")
 def bench(tmp_path_factory: pytest.TempPathFactory) -> Bench:
     """The toy study with one seed; the space in its path is on purpose."""
     return Bench(Path(tmp_path_factory.mktemp("faults"), "a bench"))
+
+
+@pytest.fixture(scope="session")
+def five_studies(tmp_path_factory: pytest.TempPathFactory) -> Bench:
+    """The smoke run of the five studies, once undisturbed on one core; its tests share a worker (`pytestmark`)."""
+    made = Bench(tmp_path_factory.mktemp("five_studies"), five_study_checkout, ("--config", "scale=smoke"))
+    made.reference("all", cores=1)
+    return made

@@ -10,26 +10,27 @@ import argparse
 import os
 import random
 import re
+import shutil
 import subprocess
 import sys
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
 
 REPOSITORY = Path(__file__).resolve().parents[2]
-sys.path[:0] = [str(REPOSITORY / "tests/workflow"), str(REPOSITORY / "src")]
+sys.path.insert(0, str(REPOSITORY / "tests/workflow"))
 
-from checkouts import Checkout, toy_checkout  # noqa: E402
+from checkouts import Checkout, copy_repository, toy_checkout  # noqa: E402
 
 VICTIMS = ("main", "worker", "training", "all")
 HOOK = Path(__file__).resolve().parent / "hook"
 WITHOUT_FIGURES = "results/small/toy/summary.parquet"
 MADE = ("results", "plots", ".snakemake", ".schedlab")
-PATIENCE = 600  # seconds that a run may take
+PATIENCE = 1800  # seconds that a run may take
 
 
 @dataclass(frozen=True)
@@ -51,6 +52,15 @@ def kill_points(seed: int, number: int) -> list[KillPoint]:
     target = "all" if number % 5 == 4 else WITHOUT_FIGURES
     kills = 2 if number % 8 == 7 else 1
     return [KillPoint(VICTIMS[(number + i) % 4], draws.random(), draws.random() < 0.5, target) for i in range(kills)]
+
+
+def five_study_checkout(folder: Path) -> Checkout:
+    """The shipped configuration; the code itself and no copy, so that compiled kernels are kept."""
+    checkout = copy_repository(REPOSITORY, folder)
+    shutil.copytree(REPOSITORY / "conf", folder / "conf")
+    shutil.rmtree(folder / "src")
+    (folder / "src").symlink_to(REPOSITORY / "src")
+    return checkout
 
 
 def one_seed_checkout(folder: Path) -> Checkout:
@@ -76,20 +86,26 @@ class Undisturbed:
 
 @dataclass
 class Bench:
-    """A checkout in which run after run is killed and started again; `folder` holds it beside the notes of the hook."""
+    """A checkout in which run after run is killed and started again; `folder` holds it beside the notes of the hook.
+
+    make     what makes the checkout in a folder
+    options  arguments of every run beside its target
+    """
 
     folder: Path
+    make: Callable[[Path], Checkout] = one_seed_checkout
+    options: tuple[str, ...] = ()
     checkout: Checkout = field(init=False)
     undisturbed: dict[str, Undisturbed] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        self.checkout = one_seed_checkout(self.folder / "checkout")
+        self.checkout = self.make(self.folder / "checkout")
 
-    def reference(self, target: str) -> Undisturbed:
-        """Return what an undisturbed run makes of a target."""
+    def reference(self, target: str, cores: int = 2) -> Undisturbed:
+        """Return what an undisturbed run makes of a target; it runs on so many cores where it has not run yet."""
         if target not in self.undisturbed:
             self.clear()
-            status, output = self.run(target)
+            status, output = self.run(target, cores=cores)
             assert status == 0, output[-4000:]
             events = {kind: (self.folder / "notes" / kind).stat().st_size for kind in ("all", "worker", "training")}
             self.undisturbed[target] = Undisturbed(self.checkout.hashes(), self.names(), events)
@@ -109,7 +125,7 @@ class Bench:
         found = {path.relative_to(checkout.folder).as_posix() for name in MADE for path in (checkout.folder / name).rglob("*")}
         return frozenset(name for name in found if not re.match(r"\.snakemake/(log|scripts|iocache)/", name))
 
-    def run(self, target: str, point: KillPoint | None = None) -> tuple[int, str]:
+    def run(self, target: str, point: KillPoint | None = None, cores: int = 2) -> tuple[int, str]:
         """Run Snakemake with the hook, which counts and kills at the point; returns the status, negative for a signal, and the output."""
         notes = self.folder / "notes"
         subprocess.run(["rm", "-rf", str(notes)], check=True)
@@ -123,7 +139,7 @@ class Bench:
                 "FAULT_OPENED": str(int(point.opened)),
             }
         environment = {**os.environ, **asked, "PYTHONPATH": os.pathsep.join([str(HOOK), os.environ.get("PYTHONPATH", "")])}
-        command = self.checkout.command(target)
+        command = self.checkout.command(target, *self.options, cores=cores)
         with (self.folder / "output.txt").open("w+") as output:
             started = subprocess.Popen(
                 command, cwd=self.checkout.folder, env=environment, stdout=output, stderr=subprocess.STDOUT, start_new_session=True
@@ -140,9 +156,8 @@ class Bench:
         """Return how many file events count for the point's victim."""
         return self.undisturbed[point.target].events["all" if point.victim == "main" else point.victim]
 
-    def try_point(self, seed: int, number: int) -> str:
-        """Kill a run, start it again as it was started, and compare; returns what went wrong, empty where nothing did."""
-        points = kill_points(seed, number)
+    def try_kills(self, points: Sequence[KillPoint]) -> str:
+        """Kill a run and its restarts, start it again as it was started, and compare; returns what went wrong, empty where nothing did."""
         expected = self.reference(points[0].target)
         self.clear()
         for place, point in enumerate(points):
@@ -150,9 +165,8 @@ class Bench:
             struck = (self.folder / "notes/struck").exists()
             if status == 0 and (struck or place == 0):  # a restart may be over before its point
                 return f"the run came to its end: {output[-2000:]}"
-        done = subprocess.run(
-            self.checkout.command(points[0].target), cwd=self.checkout.folder, capture_output=True, text=True, timeout=PATIENCE
-        )
+        command = self.checkout.command(points[0].target, *self.options)
+        done = subprocess.run(command, cwd=self.checkout.folder, capture_output=True, text=True, timeout=PATIENCE)
         if done.returncode:
             return f"the restart failed: {(done.stdout + done.stderr)[-4000:]}"
         if self.checkout.hashes() != expected.hashes:
@@ -167,7 +181,7 @@ def try_points(folder: Path, seed: int, numbers: Sequence[int], tell: bool) -> C
     bench, survived = Bench(folder), Counter()
     for number in numbers:
         points = kill_points(seed, number)
-        wrong = bench.try_point(seed, number)
+        wrong = bench.try_kills(points)
         survived[points[0].victim] += not wrong
         if wrong or tell:
             print(f"{number}: {'; then '.join(map(str, points))}: {wrong or 'survived'}", flush=True)

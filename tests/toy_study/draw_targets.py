@@ -6,6 +6,7 @@ with job_log(snakemake.log[0]):  # noqa: F821
     from pathlib import Path
 
     from schedlab.config.freeze import read_part
+    from schedlab.config.provenance import write_origin
     from schedlab.stages import studies
 
     studies.load("toy")  # puts the folder of the toy on the path
@@ -13,3 +14,4 @@ with job_log(snakemake.log[0]):  # noqa: F821
 
     job = snakemake  # noqa: F821
     draw_targets(read_part(job.input.config), Path(job.output.targets))
+    write_origin(job, Path(job.output.targets).with_suffix(".provenance.json"))

@@ -2,22 +2,22 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
 import re
 import shutil
 import signal
 import subprocess
 import sys
-import time
-from contextlib import suppress
 from pathlib import Path
 
-import psutil
 import yaml
 
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "src"))
+
+from schedlab.config.provenance import NOT_OUTPUTS, output_hashes
+from schedlab.evaluation.manifest import NAME as MANIFEST
+
 COPIED = ("Snakefile", "workflow", "profiles", "src", "resources", "tests/toy_study")
-BYTES = (".parquet", ".zip", ".svg", ".pdf", ".png", ".npz")  # what must be the same in every run; logs and provenance hold times
 
 PUBLISHED = (
     "published*",
@@ -44,7 +44,7 @@ class Checkout:
     """A copy of the repository with a configuration, and snakemake in it."""
 
     def __init__(self, folder: Path) -> None:
-        self.folder, self.seconds = folder, 0.0
+        self.folder = folder
 
     def command(self, *arguments: str, cores: int = 2) -> list[str]:
         return [sys.executable, "-m", "snakemake", "--cores", str(cores), *arguments]
@@ -60,25 +60,6 @@ class Checkout:
         """Kill snakemake and all its jobs at once, as a power cut would."""
         os.killpg(started.pid, signal.SIGKILL)
         started.wait()
-
-    def run_and_kill(self, seconds: float, victim: str, *arguments: str, cores: int = 2) -> bool:
-        """Start snakemake; after some seconds kill it alone (main), a job (worker) or all of it (all). False if it was over before."""
-        command = self.command(*arguments, cores=cores)
-        started = subprocess.Popen(command, cwd=self.folder, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True)
-        time.sleep(seconds)
-        while victim == "worker" and started.poll() is None:
-            with suppress(IndexError, psutil.NoSuchProcess):  # between two jobs
-                psutil.Process(started.pid).children()[0].kill()
-                return started.wait(600) == 1
-            time.sleep(0.01)
-        if started.poll() is not None:
-            return False
-        if victim == "all":
-            self.kill(started)
-        else:
-            started.kill()
-        started.wait()
-        return True
 
     def rules(self, *arguments: str) -> dict[str, int]:
         """The workflow rules that a dry run would execute, with the number of their jobs."""
@@ -109,13 +90,10 @@ class Checkout:
         file.write_text(text.replace(old, new))
 
     def hashes(self, *folders: str) -> dict[str, str]:
-        """SHA-256 of all files that must not depend on when or how often they were made."""
-        found = [path for name in folders or ("results", "plots") for path in sorted((self.folder / name).rglob("*"))]
-        return {
-            path.relative_to(self.folder).as_posix(): hashlib.sha256(path.read_bytes()).hexdigest()
-            for path in found
-            if path.suffix in BYTES and path.is_file()
-        }
+        """SHA-256 of every result, frozen part, picture, list and manifest of runs; not of logs, times and what tells the machine."""
+        skipped = [name for name in NOT_OUTPUTS if name != MANIFEST]
+        found = {name: output_hashes(self.folder / name, skipped) for name in folders or ("results", "plots")}
+        return {f"{folder}/{name}": digest for folder, digests in found.items() for name, digest in digests.items()}
 
 
 def copy_repository(repository: Path, folder: Path) -> Checkout:

@@ -9,7 +9,7 @@ import shutil
 
 import pandas as pd
 import pytest
-from checkouts import BYTES, Checkout
+from checkouts import Checkout
 
 from schedlab.cli.main import main
 from schedlab.config import provenance
@@ -45,13 +45,31 @@ def test_it_lists_all_that_figures_rest_on(finished_toy):
     listed = {path: digest for entry in (figure, *found["steps"].values()) for path, digest in entry["outputs"].items()}
     made = finished_toy.hashes()
     assert len(made) > 20
-    assert {path: digest for path, digest in listed.items() if path.endswith(BYTES)} == made
+    assert {path: made[path] for path in listed} == listed
+    frozen = {path for path in made if "/config/" in path or path.endswith("/config.yaml")}
+    lists = {MANIFEST, "plots/small/INDEX.md", "plots/small/toy/figures.json", "plots/small/toy/costs.rst"}
+    assert made.keys() - listed.keys() == frozen | lists
     assert "results/small/toy/far/inputs/targets.json" in listed and "plots/small/toy/costs.txt" in listed
     hill = found["steps"]["results/small/toy/far/evaluation/hill"]
     assert hill["seeds"] == [0, 1] and hill["inputs"].keys() == {"hill/seed-0", "hill/seed-1", "targets"}
     assert found["steps"]["results/small/toy/far/evaluation/rules"]["promise"] == "exact" and hill["promise"] == "learned"
     environment = found["environments"][hill["environment"]]
-    assert environment["code"] and environment["packages"]["numpy"]
+    assert environment["code"] and environment["packages"]["numpy"] and environment["packages"]["llvmlite"]
+    assert {entry["environment"] for entry in (figure, *found["steps"].values())} == {hill["environment"]}, "all by one code"
+    assert figure["inputs"]["results/small/toy/summary.parquet"] == made["results/small/toy/summary.parquet"]
+    tables = found["steps"]["results/small/toy/tables"]
+    assert tables["inputs"]["results/small/toy/far/evaluation/hill.parquet"] == made["results/small/toy/far/evaluation/hill.parquet"]
+    targets = found["steps"]["results/small/toy/far/inputs/targets"]
+    assert targets["outputs"].keys() == {"results/small/toy/far/inputs/targets.json"} and targets["inputs"] == {}
+
+
+def test_inputs_of_jobs_that_tell_no_origin_are_listed_all_the_same(toy):
+    file = toy.folder / "results/small/toy/far/inputs/targets.provenance.json"
+    before = recorded(toy)["steps"]["results/small/toy/far/inputs/targets"]
+    file.unlink()
+    found = build(toy.folder, "small").model_dump(mode="json")["steps"]
+    assert found["results/small/toy/far/inputs"] == before | {"environment": None}
+    assert "results/small/toy/far/inputs" in found["results/small/toy/far/evaluation/hill"]["rests_on"]
 
 
 def test_it_tells_no_machine_no_place_and_no_secret(finished_toy, tmp_path, monkeypatch):
@@ -148,8 +166,8 @@ def test_a_single_figure_brings_its_manifest(toy):
         (None, "there is no manifest"),
         ("{", "is no valid JSON"),
         ("[]", "is no manifest"),
-        ('{"form": 2}', "'form' is 2"),
-        ('{"form": 1, "scale": 3}', "'scale' is 3"),
+        ('{"form": 1}', "'form' is 1"),
+        ('{"form": 2, "scale": 3}', "'scale' is 3"),
     ],
 )
 def test_what_is_no_manifest_is_refused(check, toy, text, told):

@@ -15,12 +15,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 REPOSITORY = Path(__file__).resolve().parents[2]
-sys.path[:0] = [str(Path(__file__).parent), str(REPOSITORY / "src")]
+sys.path.insert(0, str(Path(__file__).parent))
 
-from checkouts import Checkout, copy_repository  # noqa: E402
-
-from schedlab.config.hashes import file_hash  # noqa: E402
-from schedlab.config.provenance import output_hashes  # noqa: E402
+from checkouts import copy_repository  # noqa: E402
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -45,16 +42,7 @@ def hashes_of_run(folder: Path, cores: int, chosen: argparse.Namespace) -> dict[
     checkout = copy_repository(REPOSITORY, folder)
     shutil.copytree(REPOSITORY / "conf", folder / "conf")
     checkout.run(*chosen.targets, "--config", f"scale={chosen.scale}", cores=cores, seconds=3600)
-    return all_hashes(checkout, chosen.scale)
-
-
-def all_hashes(checkout: Checkout, scale: str) -> dict[str, str]:
-    """SHA-256 of every result, frozen configuration, picture and list of a run, and of its manifest; not of logs and clocks."""
-    found = {f"{top}/{name}": digest for top in ("results", "plots") for name, digest in output_hashes(checkout.folder / top).items()}
-    manifest = Path("results") / scale / "manifest.json"
-    if (checkout.folder / manifest).is_file():
-        found[manifest.as_posix()] = file_hash(checkout.folder / manifest)
-    return found
+    return checkout.hashes()
 
 
 def unlike(one: Mapping[str, str], other: Mapping[str, str], names: Sequence[str]) -> list[str]:

@@ -6,7 +6,9 @@ one_thread()
 with job_log(snakemake.log[0]):  # noqa: F821
     from pathlib import Path
 
+    from schedlab.config.provenance import write_origin
     from schedlab.studies.adaptation.prepare import check_data
 
     job = snakemake  # noqa: F821
     check_data(Path(job.input.config), Path(job.output.data), Path(job.output.summary))
+    write_origin(job, Path(job.output.data).with_name("provenance.json"))

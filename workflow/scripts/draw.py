@@ -6,6 +6,7 @@ one_thread()
 with job_log(snakemake.log[0]):  # noqa: F821
     from pathlib import Path
 
+    from schedlab.config.provenance import write_origin
     from schedlab.stages.draw import draw
 
     job = snakemake  # noqa: F821
@@ -15,3 +16,4 @@ with job_log(snakemake.log[0]):  # noqa: F821
         inputs_by_scenario(job.input.items()),
         Path(job.output.index).parent,
     )
+    write_origin(job, Path(job.output.index).with_name("provenance.json"))

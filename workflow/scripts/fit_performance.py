@@ -6,7 +6,9 @@ one_thread()
 with job_log(snakemake.log[0]):  # noqa: F821
     from pathlib import Path
 
+    from schedlab.config.provenance import write_origin
     from schedlab.studies.cloud.prepare import fit_performance
 
     job = snakemake  # noqa: F821
     fit_performance(Path(job.input.config), Path(job.output.model))
+    write_origin(job, Path(job.output.model).with_name("provenance.json"))

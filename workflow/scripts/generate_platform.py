@@ -6,7 +6,9 @@ one_thread()
 with job_log(snakemake.log[0]):  # noqa: F821
     from pathlib import Path
 
+    from schedlab.config.provenance import write_origin
     from schedlab.studies.hetero.prepare import generate_platform
 
     job = snakemake  # noqa: F821
     generate_platform(Path(job.input.config), Path(job.output.platform), Path(job.output.resources))
+    write_origin(job, Path(job.output.platform).with_name("provenance.json"))

@@ -6,6 +6,7 @@ one_thread()
 with job_log(snakemake.log[0]):  # noqa: F821
     from pathlib import Path
 
+    from schedlab.config.provenance import write_origin
     from schedlab.studies.adaptation.prepare import simulate_adaptation
 
     job = snakemake  # noqa: F821
@@ -16,3 +17,5 @@ with job_log(snakemake.log[0]):  # noqa: F821
         Path(job.params.store),
         dict(zip(job.params.replicates, map(Path, job.output.runs), strict=True)),
     )
+    for run in job.output.runs:
+        write_origin(job, Path(run).with_suffix(".provenance.json"), [run])

@@ -6,6 +6,7 @@ one_thread()
 with job_log(snakemake.log[0]):  # noqa: F821
     from pathlib import Path
 
+    from schedlab.config.provenance import write_origin
     from schedlab.stages.summarise import summarise
 
     job = snakemake  # noqa: F821
@@ -20,3 +21,4 @@ with job_log(snakemake.log[0]):  # noqa: F821
         details,
         Path(job.output.summary).parent,
     )
+    write_origin(job, Path(job.output.summary).with_name("tables.provenance.json"))

@@ -6,7 +6,9 @@ one_thread()
 with job_log(snakemake.log[0]):  # noqa: F821
     from pathlib import Path
 
+    from schedlab.config.provenance import write_origin
     from schedlab.studies.adaptation.prepare import tabulate
 
     job = snakemake  # noqa: F821
     tabulate(Path(job.input.config), [Path(path) for path in job.input.runs], Path(job.output.table))
+    write_origin(job, Path(job.output.table).with_suffix(".provenance.json"))

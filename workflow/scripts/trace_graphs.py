@@ -6,7 +6,9 @@ one_thread()
 with job_log(snakemake.log[0]):  # noqa: F821
     from pathlib import Path
 
+    from schedlab.config.provenance import write_origin
     from schedlab.studies.ramp.graphs import trace_graphs
 
     job = snakemake  # noqa: F821
     trace_graphs(Path(job.input.config), Path(job.output.graphs), Path(job.output.report))
+    write_origin(job, Path(job.output.graphs).with_name("provenance.json"))

@@ -6,7 +6,9 @@ one_thread()
 with job_log(snakemake.log[0]):  # noqa: F821
     from pathlib import Path
 
+    from schedlab.config.provenance import write_origin
     from schedlab.studies.hetero.prepare import trim_workload
 
     job = snakemake  # noqa: F821
     trim_workload(Path(job.input.config), Path(job.input.resources), Path(job.output.workloads), Path(job.output.report))
+    write_origin(job, Path(job.output.workloads).with_name("provenance.json"))

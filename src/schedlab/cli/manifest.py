@@ -62,7 +62,7 @@ def _with_its_files(recorded: Manifest, place: Path, root: Path | None) -> Diffe
         )
     now = build(root, recorded.scale, recorded.studies)
     found = differences(Side(recorded, "recorded", root), Side(now, "found", root), tolerant=False)
-    found.lines += stale_steps(now)
+    found.lines += stale_steps(now, recorded)
     return found
 
 

@@ -7,7 +7,7 @@ import os
 import platform
 import re
 import subprocess
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from fnmatch import fnmatch
 from functools import cache
 from importlib import metadata
@@ -16,7 +16,7 @@ from typing import Any
 
 import schedlab
 from schedlab.config.files import write_json
-from schedlab.config.hashes import file_hash
+from schedlab.config.hashes import content_hash, file_hash
 
 # Names of files and folders that no manifest lists: what differs from run to run, and what is only kept to save time.
 NOT_OUTPUTS = ("*provenance.json", "manifest.json", ".*", "progress", "store", "logs", "benchmarks", "*.log", "*.tsv")
@@ -31,6 +31,28 @@ def provenance(part_hash: str, seeds: Sequence[int] = (), inputs: Mapping[str, P
 def write_provenance(path: Path, part_hash: str, seeds: Sequence[int] = (), inputs: Mapping[str, Path | str] | None = None) -> None:
     """Write `provenance` as the JSON file that stands beside a job's outputs."""
     write_json(path, provenance(part_hash, seeds, inputs))
+
+
+def write_origin(job: Any, path: Path, outputs: Iterable[str] = ()) -> None:
+    """Write where outputs of a job of the workflow came from: their names, `provenance()`, and the frozen part that they were made from.
+
+    job      Snakemake's object in a script, whose paths count from the folder of the run; `job.input.config` is the frozen part
+    path     the JSON file to write, named provenance.json or <output>.provenance.json, beside the outputs
+    outputs  those that are meant; all where none is named
+
+    Inputs are named by their paths. Files outside of the results are left out: their hashes stand in the frozen part.
+    """
+    from schedlab.config.freeze import read_part  # which asks this module for the hash of the source
+
+    config = Path(job.input.config)
+    files = {file: Path(file) for name in job.input for file in _files_below(name) if file != str(config) and file.startswith("results/")}
+    made = {"outputs": sorted(file for name in outputs or job.output for file in _files_below(name)), "config": str(config)}
+    write_json(path, {**made, **provenance(content_hash(read_part(config)), inputs=files)})
+
+
+def _files_below(path: str) -> list[str]:
+    """Return a file, or the outputs in a folder."""
+    return [f"{path}/{name}" for name in output_names(path)] if Path(path).is_dir() else [path]
 
 
 def environment() -> dict[str, Any]:
@@ -56,42 +78,49 @@ def source_hash() -> str:
 
 @cache
 def package_versions() -> dict[str, str]:
-    """Return the installed version of every package that schedlab names as a dependency, extras included."""
-    versions = {}
-    for requirement in metadata.requires("schedlab") or ():
-        name = re.match(r"[A-Za-z0-9._-]+", requirement).group()
+    """Return the version of every installed package that schedlab needs, extras included, or that one of those needs, and so on.
+
+    These are what requirements.txt pins, without what only work on the code itself needs; no result depends on that.
+    """
+    versions: dict[str, str] = {}
+    open_names = _required("schedlab", without=r"""extra\s*==\s*["']dev["']""")
+    while open_names:
+        name = open_names.pop()
+        if name in versions or name == "schedlab":
+            continue
         try:
             versions[name] = metadata.version(name)
-        except metadata.PackageNotFoundError:
+        except metadata.PackageNotFoundError:  # an extra that is not there, or meant for another system
             continue
-    versions.pop("schedlab", None)
+        open_names |= _required(name, without=r"extra\s*==")
     return dict(sorted(versions.items()))
+
+
+def _required(package: str, without: str) -> set[str]:
+    """Return the names that a package's metadata asks for, in the one spelling of https://packaging.python.org/specifications/name-normalization."""
+    named = [line for line in metadata.requires(package) or () if not re.search(without, line)]
+    return {re.sub(r"[-_.]+", "-", re.match(r"[A-Za-z0-9._-]+", line).group()).lower() for line in named}
+
+
+def output_names(folder: Path | str, skip: Sequence[str] = NOT_OUTPUTS) -> list[str]:
+    """Return the relative path of every output below a folder, sorted, without the names that match `skip`."""
+    folder = Path(folder)
+    found = [(path.relative_to(folder), path) for path in sorted(folder.rglob("*"))]
+    skipped = {relative for relative, _ in found if any(fnmatch(name, pattern) for name in relative.parts for pattern in skip)}
+    return [relative.as_posix() for relative, path in found if relative not in skipped and path.is_file()]
 
 
 def output_hashes(folder: Path | str, skip: Sequence[str] = NOT_OUTPUTS) -> dict[str, str]:
     """Return the SHA-256 of every output below a folder by relative path, without the names that match `skip`."""
-    folder = Path(folder)
-    hashes = {}
-    for path in sorted(folder.rglob("*")):
-        relative = path.relative_to(folder)
-        if path.is_file() and not any(fnmatch(name, pattern) for name in relative.parts for pattern in skip):
-            hashes[relative.as_posix()] = file_hash(path)
-    return hashes
+    return {name: file_hash(Path(folder) / name) for name in output_names(folder, skip)}
 
 
 def code_and_packages(made: Mapping[str, Any] | None = None) -> dict[str, Any]:
     """Return what a manifest keeps of an environment (that of this moment, or of a provenance): code, Python and packages, no machine."""
     made = made or environment()
     code = made["schedlab"]
-    packages = {name: version for name, version in made["packages"].items() if name not in development_packages()}
-    return {"code": code["source"], "commit": code["commit"], "version": code["version"], "python": made["python"], "packages": packages}
-
-
-@cache
-def development_packages() -> frozenset[str]:
-    """Return the packages that only work on the code itself needs; no result depends on them."""
-    named = [line for line in metadata.requires("schedlab") or () if re.search(r"""extra\s*==\s*["']dev["']""", line)]
-    return frozenset(re.match(r"[A-Za-z0-9._-]+", line).group() for line in named)
+    known = {name: code.get(name) for name in ("commit", "modified", "version")}
+    return {"code": code["source"], **known, "python": made["python"], "packages": made["packages"]}
 
 
 @cache

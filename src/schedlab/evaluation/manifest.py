@@ -1,8 +1,8 @@
 """What every figure of a scale rests on: results/<scale>/manifest.json, made from what lies in results/ and plots/.
 
-A *step* is what one job made (the inputs of a scenario, one policy and seed, one evaluation job, the tables of a study), with the hashes of
-its frozen configuration, of its inputs and of its outputs, its seeds, and the code and packages that it ran with where its provenance says
-so. A figure names the steps that it rests on. Paths are relative to the folder that holds results/ and plots/. No clock, no host and no
+A *step* is what one job made (an input of a scenario, one policy and seed, one evaluation job, the tables of a study), with the hashes of
+its frozen configuration, of its inputs and of its outputs, its seeds, and the code and packages that it ran with, as its provenance says.
+A figure names the steps that it rests on. Paths are relative to the folder that holds results/ and plots/. No clock, no host and no
 machine stands in it, so equal results made at the same commit have the same bytes.
 """
 
@@ -19,7 +19,7 @@ from schedlab.config.files import write_json
 from schedlab.config.freeze import read_part
 from schedlab.config.hashes import content_hash, file_hash
 from schedlab.config.json_files import read_json
-from schedlab.config.provenance import NOT_OUTPUTS, code_and_packages, output_hashes
+from schedlab.config.provenance import NOT_OUTPUTS, code_and_packages, output_hashes, output_names
 from schedlab.config.schema import Settings, setting, validate
 from schedlab.evaluation.promises import EXACT, LEARNED, of_part, weakest
 
@@ -33,9 +33,10 @@ class EnvironmentEntry(Settings):
 
     code: str = setting(doc="hash over the Python files of schedlab")
     commit: str | None = setting(None, doc="commit of the repository that holds them")
+    modified: bool | None = setting(None, doc="whether tracked files of the repository differed from it; null: in no repository")
     version: str = setting("", doc="version of schedlab")
     python: str = setting("", doc="version of Python")
-    packages: dict[str, str] = setting(doc="version of each package that results can depend on")
+    packages: dict[str, str] = setting(doc="version of each installed package that schedlab needs, or one of those")
 
 
 class StepEntry(Settings):
@@ -43,7 +44,8 @@ class StepEntry(Settings):
 
     promise: str = setting(EXACT, doc="how far the same step on another machine agrees (schedlab.evaluation.promises)")
     configuration: dict[str, str] = setting(doc="frozen part -> hash of its values")
-    inputs: dict[str, str | None] = setting(doc="file outside the results, or input of the job by name -> SHA-256; null: missing")
+    files: dict[str, str | None] = setting({}, doc="file outside the results -> SHA-256; null: missing")
+    inputs: dict[str, str] = setting({}, doc="what the job read of the results, by path or name -> SHA-256")
     seeds: tuple[int, ...] = setting((), doc="seeds of the policies")
     environment: str | None = setting(None, doc="which entry of `environments` made it; null: not recorded")
     outputs: dict[str, str] = setting(doc="file -> SHA-256")
@@ -57,7 +59,9 @@ class FigureEntry(Settings):
     scenarios: tuple[str, ...] = setting(doc="scenarios that it shows")
     policies: tuple[str, ...] = setting(doc="policies that it shows")
     seeds: tuple[int, ...] = setting(doc="seeds of the policies that it shows")
-    inputs: dict[str, str | None] = setting({}, doc="file outside the results -> SHA-256; null: missing")
+    files: dict[str, str | None] = setting({}, doc="file outside the results -> SHA-256; null: missing")
+    inputs: dict[str, str] = setting({}, doc="what it was drawn from, by path -> SHA-256")
+    environment: str | None = setting(None, doc="which entry of `environments` drew it; null: not recorded")
     outputs: dict[str, str] = setting(doc="file -> SHA-256")
     rests_on: tuple[str, ...] = setting(doc="steps whose outputs it shows")
     failed: bool = setting(False, doc="it could not be drawn; words stand in its place")
@@ -66,11 +70,11 @@ class FigureEntry(Settings):
 class Manifest(Settings):
     """Everything that is in a manifest."""
 
-    form: int = setting(1, doc="of this file", ge=1, le=1)
+    form: int = setting(2, doc="of this file", ge=2, le=2)
     scale: str = setting(doc="scale of the results")
     seeds: dict[str, int] = setting(doc="study -> root seed of its streams")
     studies: dict[str, int] = setting(doc="study -> version of its results")
-    environment: str = setting(doc="which entry of `environments` wrote this file and drew the figures")
+    environment: str = setting(doc="which entry of `environments` wrote this file")
     environments: dict[str, EnvironmentEntry] = setting(doc="code and packages by a hash of them")
     figures: dict[str, FigureEntry] = setting(doc="'study/figure' -> what it rests on")
     steps: dict[str, StepEntry] = setting(doc="step -> what it was made from and what it made")
@@ -182,22 +186,51 @@ class _Study:
             f"{self.results}/tables",
             [f"{self.results}/{name}" for name in (*TABLES, "details")],
             [f"{self.results}/config/summarise.yaml"],
+            origin=self._origin(f"{self.results}/tables.provenance.json"),
             rests_on=everything,
         )
         self._figures(joined, inputs, learned, scored)
 
     def _inputs(self, scenario: str, parts: Mapping[str, str]) -> list[str]:
-        """Steps that prepare a scenario: one for each part that scenarios share, one for all that is the scenario's own."""
-        shared = {part: f"{self.results}/inputs/{part}-{key[:12]}" for part, key in parts.items()}
-        shared = {part: folder for part, folder in shared.items() if (self.book.root / folder).is_dir()}
-        for part, folder in shared.items():
-            self._step(folder, [folder], [f"{folder}/config.yaml"], promise=of_part(part))
-        own = [part for part in parts if part not in shared]
-        if not own:
-            return list(shared.values())
-        files = [f"{self.results}/{scenario}/config/{part}.yaml" for part in own]
-        place = f"{self.results}/{scenario}/inputs"
-        return [*shared.values(), self._step(place, [place], files, promise=weakest(map(of_part, own)), rests_on=list(shared.values()))]
+        """Steps that prepare a scenario, one a job; what no job's provenance names is one step for each folder."""
+        folders = {f"{self.results}/inputs/{part}-{key[:12]}": [part] for part, key in parts.items()}
+        folders = {folder: named for folder, named in folders.items() if (self.book.root / folder).is_dir()}
+        shared = {part for named in folders.values() for part in named}
+        if own := [part for part in parts if part not in shared]:
+            folders[f"{self.results}/{scenario}/inputs"] = own
+        made = {name: origin for folder in folders for name, origin in self._origins(folder).items()}
+        makers = {path: name for name, origin in made.items() for path in origin["outputs"]}
+        steps: list[str] = []
+
+        def add(name: str) -> None:
+            origin = made[name]
+            before = sorted({makers[path] for path in origin["inputs"] if path in makers})
+            for other in before:
+                add(other)
+            if name not in steps:
+                config = Path(origin["config"])
+                part = folders[config.parent.as_posix()][0] if config.parent.as_posix() in folders else config.stem
+                steps.append(self._step(name, origin["outputs"], [origin["config"]], promise=of_part(part), origin=origin, rests_on=before))
+
+        for name in made:
+            add(name)
+        recorded = {origin["config"] for origin in made.values()}
+        for folder, named in folders.items():
+            files = [f"{folder}/{name}" for name in output_names(self.book.root / folder, NOT_MADE) if f"{folder}/{name}" not in makers]
+            config = {f"{folder}/config.yaml"} if folder.startswith(f"{self.results}/inputs/") else set()
+            config = sorted((config or {f"{self.results}/{scenario}/config/{part}.yaml" for part in named}) - recorded)
+            if files:
+                steps.append(self._step(folder, files, config, promise=weakest(map(of_part, named)), rests_on=list(steps)))
+        return steps
+
+    def _origins(self, folder: str) -> dict[str, dict[str, Any]]:
+        """What the jobs say that wrote into a folder (see provenance.write_origin), by the names of their steps."""
+        found = {}
+        for path in sorted((self.book.root / folder).glob("*provenance.json")):
+            origin = read_json(path, "the provenance of a job")
+            stem = path.name.removesuffix("provenance.json").removesuffix(".")
+            found[f"{folder}/{stem}" if stem else folder] = origin
+        return found
 
     def _learned(self, policy: str, values: Mapping[str, Any], inputs: Mapping[str, list[str]]) -> list[str]:
         """Steps that learn a policy, one a seed."""
@@ -208,7 +241,7 @@ class _Study:
             before = [f"{self.results}/policies/{own['parent']}/seed-{seed}"] if own["parent"] else []
             before += [step for scenario in values["problems"] for step in inputs[scenario]]
             config = [f"{folder}/config/learn.yaml"]
-            origin = f"{place}/provenance.json"
+            origin = self._origin(f"{place}/provenance.json")
             steps.append(self._step(place, [place], config, promise=LEARNED, origin=origin, rests_on=before))
         return steps
 
@@ -218,7 +251,11 @@ class _Study:
         before = [*inputs[scenario], *(step for policy in policies for step in learned.get(policy, ()))]
         config = [f"{self.results}/{scenario}/config/evaluate-{bundle}.yaml"]
         files = [f"{place}.parquet", f"{place}.details"]
-        return self._step(place, files, config, origin=f"{place}.provenance.json", rests_on=before)
+        return self._step(place, files, config, origin=self._origin(f"{place}.provenance.json"), rests_on=before)
+
+    def _origin(self, path: str) -> dict[str, Any]:
+        """Return the provenance of a job; empty where it is not there."""
+        return read_json(self.book.root / path, "the provenance of a job") if (self.book.root / path).is_file() else {}
 
     def _step(
         self,
@@ -227,18 +264,19 @@ class _Study:
         configs: list[str],
         *,
         promise: str = EXACT,
-        origin: str = "",
+        origin: Mapping[str, Any] | None = None,
         rests_on: Iterable[str] = (),
     ) -> str:
         """Keep one step; it promises no more than what it rests on."""
         parts = {path: self.book.part(path) for path in configs}
         outside = {file: digest for values in parts.values() for file, digest in (values.get("files") or {}).items()}
-        made = read_json(self.book.root / origin, "the provenance of a job") if origin and (self.book.root / origin).is_file() else {}
+        made = origin or {}
         before = sorted(set(rests_on))
         self.book.steps[name] = StepEntry(
             promise=weakest([promise, *(self.book.steps[step].promise for step in before if step in self.book.steps)]),
             configuration={path: content_hash(values) for path, values in parts.items() if values},
-            inputs=dict(sorted({**outside, **made.get("inputs", {})}.items())),
+            files=dict(sorted(outside.items())),
+            inputs=dict(sorted(made.get("inputs", {}).items())),
             seeds=made.get("seeds", ()),
             environment=self.book.environment(code_and_packages(made)) if made else None,
             outputs=self.book.hashes(*outputs),
@@ -251,6 +289,8 @@ class _Study:
         config = f"{self.results}/config/draw.yaml"
         part = self.book.part(config)
         outside = {figure["name"]: figure.get("files") or {} for figure in part["figures"]}
+        drawing = self._origin(f"plots/{self.scale}/{self.name}/provenance.json")
+        environment = self.book.environment(code_and_packages(drawing)) if drawing else None
         for figure in self._drawn():
             stem = f"plots/{self.scale}/{self.name}/{figure['name']}"
             before = {joined, *(step for scenario in figure["scenarios"] for step in inputs.get(scenario, ()))}
@@ -259,11 +299,18 @@ class _Study:
             self.book.figures[f"{self.name}/{figure['name']}"] = FigureEntry(
                 configuration={config: content_hash(part)},
                 **{name: tuple(figure[name]) for name in ("scenarios", "policies", "seeds")},
-                inputs=outside.get(figure["name"], {}),
+                files=outside.get(figure["name"], {}),
+                inputs=self._read_of(drawing, before),
+                environment=environment,
                 outputs=self.book.hashes(*(f"{stem}.{form}" for form in ("svg", "pdf", "png", "txt"))),
                 rests_on=tuple(sorted(before)),
                 failed=bool(figure.get("failed")),
             )
+
+    def _read_of(self, drawing: Mapping[str, Any], steps: Iterable[str]) -> dict[str, str]:
+        """What the job that draws read of the outputs of some steps."""
+        shown = {path for step in steps for path in self.book.steps[step].outputs}
+        return {path: digest for path, digest in drawing.get("inputs", {}).items() if path in shown}
 
     def _drawn(self) -> Iterator[dict[str, Any]]:
         path = self.book.root / f"plots/{self.scale}/{self.name}/figures.json"

@@ -54,9 +54,8 @@ def _environments(one: Side, other: Side) -> Iterator[str]:
         told = {(here.code, there.code), (here.python, there.python)} | set(_packages(here, there).values())
         yield from _environment(here, there, one, other, "")
     pairs: dict[tuple[str, str], list[str]] = {}
-    for name, step in one.manifest.steps.items():
-        twin = other.manifest.steps.get(name)
-        if twin and step.environment and twin.environment and step.environment != twin.environment:
+    for name, step, twin in _pairs(one.manifest, other.manifest):
+        if step.environment and twin.environment and step.environment != twin.environment:
             pairs.setdefault((step.environment, twin.environment), []).append(name)
     for (first, second), names in sorted(pairs.items()):
         here, there = one.manifest.environments.get(first), other.manifest.environments.get(second)
@@ -81,7 +80,8 @@ def _packages(here: EnvironmentEntry, there: EnvironmentEntry) -> dict[str, tupl
 
 
 def _code(entry: EnvironmentEntry) -> str:
-    return f"{entry.version} {entry.code}" + (f" (commit {entry.commit[:12]})" if entry.commit else "")
+    changed = ", changed since" if entry.modified else ""
+    return f"{entry.version} {entry.code}" + (f" (commit {entry.commit[:12]}{changed})" if entry.commit else "")
 
 
 def _seeds_and_studies(one: Side, other: Side) -> Iterator[str]:
@@ -131,18 +131,22 @@ def _first_key(path: str, one: Side, other: Side) -> str:
 def _inputs(one: Side, other: Side) -> Iterator[str]:
     """Other files from outside; inputs that other steps make are told as outputs of these."""
     for name, step, twin in _pairs(one.manifest, other.manifest):
-        made = isinstance(step, StepEntry) and step.environment is not None
-        for file in sorted({*step.inputs, *twin.inputs}) if not made else ():
-            if step.inputs.get(file, "") != twin.inputs.get(file, ""):
+        for file in sorted({*step.files, *twin.files}):
+            if step.files.get(file, "") != twin.files.get(file, ""):
                 yield f"other input: {file}, read by {name}"
 
 
-def stale_steps(manifest: Manifest) -> Iterator[str]:
-    """Yield a sentence for each step that was made from other files than those that lie there now."""
-    for name, step in manifest.steps.items():
+def stale_steps(manifest: Manifest, recorded: Manifest | None = None) -> Iterator[str]:
+    """Yield a sentence for each step and figure that was made from other files than those that lie there now.
+
+    A file that differs from what a manifest recorded is a difference of its own, and nothing is said of what was made from it.
+    """
+    files = _outputs(manifest)
+    changed = {file for file, digest in _outputs(recorded).items() if files.get(file) != digest} if recorded else set()
+    for name, step in _entries(manifest).items():
         there = {digest for before in step.rests_on if before in manifest.steps for digest in manifest.steps[before].outputs.values()}
-        for file, digest in step.inputs.items() if step.environment and there else ():
-            if digest not in there:
+        for file, digest in step.inputs.items() if there else ():  # named by path, or by what they are to the job
+            if file not in changed and (files[file] != digest if file in files else digest not in there):
                 yield f"other input: {name} was made from another '{file}' than lies there now; delete its outputs and run again"
 
 
@@ -205,7 +209,7 @@ class _Outputs:
         before = next((self.unlike[step] for step in here.rests_on if step in self.unlike), "")
         if before:
             return f"made from files that differ, first of all {before}"
-        if [file for file in here.inputs if here.inputs[file] != there.inputs.get(file, "")]:
+        if here.files != there.files or here.inputs != there.inputs:
             return "made from other inputs"
         return self._cause_outside(here, there)
 
@@ -222,7 +226,7 @@ class _Outputs:
         return "nothing that is recorded differs: edited, damaged, or another processor or BLAS"
 
     def _environment(self, side: Side, entry: Entry) -> EnvironmentEntry | None:
-        name = getattr(entry, "environment", None) or side.manifest.environment
+        name = entry.environment or side.manifest.environment
         return side.manifest.environments.get(name)
 
 
@@ -238,6 +242,11 @@ def _depth(one: Side, other: Side):
         return known[name]
 
     return lambda item: (depth(item[0]) if item[0] in steps else len(steps) + 1, item[0])
+
+
+def _outputs(manifest: Manifest) -> dict[str, str]:
+    """Return the files that all steps made."""
+    return {file: digest for step in manifest.steps.values() for file, digest in step.outputs.items()}
 
 
 def _entries(manifest: Manifest) -> dict[str, Entry]:

@@ -11,9 +11,12 @@ from pathlib import Path
 
 import pytest
 import yaml
-from checkouts import Checkout, shipped_checkout, smoke_checkout
+from checkouts import shipped_checkout
 from private_slurm import PrivateSlurm, missing
 
+from faults import Bench
+
+pytestmark = pytest.mark.xdist_group("five studies")
 MOST_JOBS = 12
 # What a test may ask for and a cluster would rather not: states every second, small jobs, any partition, no accounting.
 HURRY = (
@@ -36,10 +39,10 @@ def slurm():
 
 
 @pytest.mark.skipif(bool(missing()), reason=missing() or "a private Slurm can run")
-def test_a_smoke_run_on_slurm_survives_a_killed_job_and_a_restarted_controller(repository, finished_smoke, slurm, tmp_path, tell_count):
-    checkout = smoke_checkout(repository, tmp_path / "checkout")
-    target = ("all", "--config", "scale=smoke")
-    command = checkout.command(*target, "--profile", "profiles/slurm", *HURRY)
+def test_a_smoke_run_on_slurm_survives_a_killed_job_and_a_restarted_controller(five_studies: Bench, slurm, tmp_path, tell_count):
+    expected, checkout = five_studies.reference("all").hashes, five_studies.checkout
+    five_studies.clear()
+    command = checkout.command("all", *five_studies.options, "--profile", "profiles/slurm", *HURRY)
     log = tmp_path / "snakemake.log"
     environment = {**os.environ, **slurm.environment}
     with log.open("w") as stream:
@@ -62,10 +65,10 @@ def test_a_smoke_run_on_slurm_survives_a_killed_job_and_a_restarted_controller(r
     assert set(states.values()) == {"COMPLETED"}, states
     assert 4 <= len(states) + 1 <= MOST_JOBS, states
     assert "Trying to restart job" in said
-    assert checkout.hashes() == finished_smoke.hashes()
-    assert "Nothing to be done" in Checkout(checkout.folder).run(*target, "--dry-run")
+    assert checkout.hashes() == expected
+    assert "Nothing to be done" in checkout.run("all", *five_studies.options, "--dry-run")
     tell_count("Slurm faults survived", 2, of=2)  # the killed job, the restarted controller
-    tell_count("hashes of files compared between local runs and Slurm", len(finished_smoke.hashes()))
+    tell_count("hashes of files compared between local runs and Slurm", len(expected))
 
 
 def running_job(slurm: PrivateSlurm, started: subprocess.Popen, after: str = "0", patience: float = 300.0) -> str:
