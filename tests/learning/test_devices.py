@@ -1,9 +1,11 @@
 from __future__ import annotations
 
+import logging
+
 import pytest
 
 from schedlab.config.errors import UserError
-from schedlab.learning.devices import device_name, find_device, wait_for
+from schedlab.learning.devices import device_name, device_or_processor, find_device, wait_for
 
 
 @pytest.mark.parametrize("name", ["toaster", "cuda:99", "mps"])
@@ -20,3 +22,17 @@ def test_the_processor_is_a_device_with_a_name() -> None:
     wait_for(device)
     assert device.type == "cpu"
     assert device_name(device)
+
+
+def test_the_processor_stands_in_for_a_device_that_is_not_there_and_the_log_says_so(monkeypatch, caplog) -> None:
+    torch = pytest.importorskip("torch")
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    with caplog.at_level(logging.WARNING):
+        assert device_or_processor("cpu").type == "cpu" and not caplog.records
+        assert device_or_processor("cuda").type == "cpu"
+    assert [record.getMessage() for record in caplog.records] == [
+        "WARNING: this machine has no CUDA device that torch can use; computing on the processor instead"
+    ]
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 1)
+    assert device_or_processor("cuda").type == "cuda"

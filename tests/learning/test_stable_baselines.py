@@ -74,6 +74,24 @@ def test_every_algorithm_learns(algorithm, tmp_path):
     assert returns[-1] > returns[0]
 
 
+def test_without_a_gpu_a_learner_that_asks_for_one_learns_on_the_processor_and_says_so(tmp_path, monkeypatch, caplog):
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    asked, _ = short("ppo", tmp_path / "asked", device="cuda")
+    plain, _ = short("ppo", tmp_path / "plain", device="cpu")
+    assert any("no CUDA device" in record.getMessage() for record in caplog.records)
+    one, other = (read_checkpoint(path, "stable-baselines") for path in (asked, plain))
+    assert one.arrays.keys() == other.arrays.keys() and all((one.arrays[name] == other.arrays[name]).all() for name in one.arrays)
+    assert one.meta["settings"]["device"] == "cuda" and "device" not in other.meta["settings"]  # whose hash is what it always was
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="this machine has no CUDA device")
+@pytest.mark.parametrize("algorithm", SHORT)
+def test_every_algorithm_learns_on_a_gpu_and_acts_on_the_processor(algorithm, tmp_path):
+    checkpoint, points = short(algorithm, tmp_path, device="cuda", validate_every=40)
+    learner, problem = StableBaselinesLearner(algorithm), Several(partial(make, SHORT[algorithm][0]))
+    assert points and np.isfinite(mean_return(learner.load(checkpoint, problem), problem))
+
+
 class Cut(gym.Wrapper):
     """Counts the decisions of all environments of a problem and stops the job at one of them."""
 

@@ -42,6 +42,16 @@ def parent_checkpoint(wildcards):
     return results(f"{wildcards.study}/policies/{parent}/seed-{wildcards.seed}/policy.zip") if parent else None
 
 
+def learning_gpus(wildcards, attempt):
+    """GPUs that a learning job asks its cluster for: one where its learner says `device: cuda`, none from the third attempt on.
+
+    A cluster that refuses the job for its GPU twice, or never gives one, so gets a job that learns on the processor.
+    """
+    with plain_errors():
+        device = EXPERIMENT.policy(wildcards.study, wildcards.policy)["params"].get("device", "cpu")
+    return int(device != "cpu" and attempt < 3)
+
+
 def evaluation_inputs(wildcards):
     study, scenario, bundle = wildcards.study, wildcards.scenario, wildcards.bundle
     bundles = EXPERIMENT.bundles(study, scenario)

@@ -13,6 +13,7 @@ rule learn:
     resources:
         mem_mb=resource("learn", "mem_mb"),
         runtime=resource("learn", "runtime"),
+        gpu=signed(learning_gpus),
     params:
         inputs=asks(learning_tables),
         parent=asks(parent_checkpoint),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import platform
 from typing import TYPE_CHECKING
 
@@ -10,6 +11,9 @@ from schedlab.config.provenance import processor_name
 
 if TYPE_CHECKING:
     import torch
+
+
+log = logging.getLogger(__name__)
 
 
 def find_device(name: str) -> torch.device:
@@ -27,6 +31,17 @@ def find_device(name: str) -> torch.device:
     if device.type == "cuda" and (device.index or 0) >= torch.cuda.device_count():
         raise UserError(f"there is no device {name}", where="--device", expected=f"an index below {torch.cuda.device_count()}")
     return device
+
+
+def device_or_processor(name: str) -> torch.device:
+    """Return a torch device by its name; the processor, with a warning in the log, where this machine has none of that name."""
+    import torch
+
+    try:
+        return find_device(name)
+    except UserError as error:
+        log.warning("WARNING: %s; computing on the processor instead", error.what)
+        return torch.device("cpu")
 
 
 def device_name(device: torch.device) -> str:

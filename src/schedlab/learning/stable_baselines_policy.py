@@ -117,17 +117,17 @@ class StockPolicy:
             found = self.policy.get_distribution(tensor, action_masks=mask).distribution.logits
         else:
             found = self.policy.get_distribution(tensor).distribution.logits
-        scores = found[0].double().numpy()
+        scores = found[0].cpu().double().numpy()
         return scores if mask is None else np.where(np.asarray(mask, bool), scores, -np.inf)
 
     def _vector(self, tensor: Any) -> np.ndarray:
         space, policy = self.policy.action_space, self.policy
         if self.algorithm == "ddpg":
-            return policy.unscale_action(policy.actor(tensor)[0].numpy())
+            return policy.unscale_action(policy.actor(tensor)[0].cpu().numpy())
         normal = policy.get_distribution(tensor).distribution
-        drawn = normal.mean[0].numpy()
+        drawn = normal.mean[0].cpu().numpy()
         if self.stochastic:
-            drawn = (drawn + normal.stddev[0].numpy() * self._rng.standard_normal(drawn.shape)).astype(drawn.dtype)
+            drawn = (drawn + normal.stddev[0].cpu().numpy() * self._rng.standard_normal(drawn.shape)).astype(drawn.dtype)
         return np.clip(drawn.reshape(space.shape), space.low, space.high)
 
 

@@ -23,6 +23,7 @@ from schedlab.config.errors import UserError
 from schedlab.config.hashes import content_hash, file_hash
 from schedlab.config.seeds import derive_seed
 from schedlab.learning.checkpoints import Checkpoint, load_module, module_arrays, read_progress, write_checkpoint
+from schedlab.learning.devices import device_or_processor
 from schedlab.learning.episode_streams import EpisodeStream, Finished, StreamEnv
 from schedlab.learning.stable_baselines_buffers import BUFFERS
 from schedlab.learning.stable_baselines_policy import ALGORITHMS, MakePolicy, StockPolicy, policy_parts
@@ -154,9 +155,12 @@ class Run:
         if self.job.algorithm in BUFFERS and isinstance(observation_space, gym.spaces.Box):
             keywords["rollout_buffer_class"] = BUFFERS[self.job.algorithm]
         policy, parts = policy_parts(self.job.algorithm, self.job.make_policy, settings, self.job.spaces)
+        device = device_or_processor(settings.device)
+        if device.type == "cuda":
+            torch.cuda.manual_seed(seed)
         with warnings.catch_warnings(record=True) as warned:
             warnings.simplefilter("always", UserWarning)
-            model = ALGORITHMS[self.job.algorithm](policy, vectorised, policy_kwargs=parts, device="cpu", **keywords)
+            model = ALGORITHMS[self.job.algorithm](policy, vectorised, policy_kwargs=parts, device=device, **keywords)
         for warning in warned:
             if issubclass(warning.category, UserWarning):
                 raise UserError(str(warning.message), where=f"{self.job.spec.name}.yaml: learner")

@@ -34,6 +34,11 @@ class StockSettings(ValidationSettings):
     activation: Literal["tanh", "relu", "leaky_relu", "elu", "silu"] = setting("tanh", doc="after every hidden layer")
     reward_scale: float = setting(1.0, doc="factor on rewards while learning; curves show them without it", gt=0, le=LONGEST)
     environments: int = setting(1, doc="episodes that one process runs side by side", ge=1, le=MOST)
+    device: Literal["cpu", "cuda"] = setting(
+        "cpu",
+        doc="what the networks learn on; without a CUDA device the processor, told in the log. Only the processor promises the same bytes",
+        exclude_if=lambda device: device == "cpu",  # so that the policies that there are keep the hash of their configuration
+    )
     record_every: int = setting(
         1, doc="least distance of two points of the curves; they lie at the end of updates", unit="steps", ge=1, le=LONGEST
     )
@@ -160,7 +165,7 @@ ALGORITHM_SETTINGS: dict[str, type[StockSettings]] = {
     "dqn": DQNSettings,
     "ddpg": DDPGSettings,
 }
-FIXED = frozenset({"net_arch", "critic_net_arch", "activation", "ortho_init", "acting"})  # of the policy itself: the same in all phases
+FIXED = frozenset({"net_arch", "critic_net_arch", "activation", "ortho_init", "acting", "device"})  # the same in all phases
 
 
 def phase_mistakes(learner: Settings, phases: Sequence[Phase | PhaseSettings]) -> Iterator[UserError]:

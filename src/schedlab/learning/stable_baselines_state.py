@@ -95,7 +95,7 @@ def _optimizers(model: BaseAlgorithm) -> dict[str, torch.optim.Optimizer]:
 
 def _optimizer_arrays(optimizer: torch.optim.Optimizer) -> dict[str, np.ndarray]:
     state = optimizer.state_dict()["state"]
-    return {f"{index}/{name}": tensor.numpy().copy() for index, entry in state.items() for name, tensor in entry.items()}
+    return {f"{index}/{name}": tensor.cpu().numpy().copy() for index, entry in state.items() for name, tensor in entry.items()}
 
 
 def _load_optimizer(optimizer: torch.optim.Optimizer, arrays: Mapping[str, np.ndarray]) -> None:
