@@ -166,13 +166,13 @@ def test_the_workflow_s_records_are_used_and_nothing_else_is_written(tmp_path: P
 
 def test_the_ledger_as_a_table_and_as_json(conf: Path, capsys: pytest.CaptureFixture) -> None:
     assert main(["claims", "--conf", str(conf)]) == 0
-    *origin, gap, header, first, second, end, total = capsys.readouterr().out.splitlines()
+    total, *origin, gap, header, first, second, end = capsys.readouterr().out.splitlines()
     assert f"stored in {conf.as_posix()}/claims/adaptation.yaml; nothing is computed now" in " ".join(origin)
     assert (gap, end) == ("", "")
-    assert header.split() == ["claim", "quantity", "published", "reference", "repaired", "status"]
-    assert first.split() == ["accuracy", "accuracy", "0.7391", "0.73912", "-", "reproduced"]
-    assert second.split()[-4:] == ["110", "011", "-", "differs"]
-    assert total == "1 reproduced, 1 differs"
+    assert header.split() == ["claim", "table/figure", "quantity", "published", "reference", "repaired", "tolerance", "status"]
+    assert first.split() == ["accuracy", "-", "accuracy", "0.7391", "0.73912", "-", "0.0001", "reproduced"]
+    assert second.split()[-4:] == ["011", "-", "-", "differs"]
+    assert total == "2 published claims: 1 reproduced, 1 differs"
     assert main(["claims", "--conf", str(conf), "--json", "--study", "adaptation"]) == 0
     rows = json.loads(capsys.readouterr().out)
     assert [(row["id"], row["published"], row["note"]) for row in rows] == [("accuracy", 0.7391, ""), ("sequence", "110", "noise")]
@@ -182,9 +182,12 @@ def test_the_ledger_as_a_table_and_as_json(conf: Path, capsys: pytest.CaptureFix
 
 def test_the_shipped_ledgers_fit_a_terminal(repository: Path, capsys: pytest.CaptureFixture) -> None:
     assert main(["claims", "--conf", str(repository / "conf")]) == 0
-    table = capsys.readouterr().out.split("\n\n")[1].splitlines()
-    assert max(map(len, table)) <= 120
-    (ledger,) = read_claims(repository / "conf", "adaptation").values()
+    counts, _, table = (block.splitlines() for block in capsys.readouterr().out.split("\n\n")[:3])
+    ledgers = read_claims(repository / "conf")
+    assert counts[0].startswith(f"{sum(len(ledger.claims) for ledger in ledgers.values())} published claims: ")
+    assert [line.split(":")[0].strip() for line in counts[1 : 1 + len(ledgers)]] == sorted(ledgers)
+    assert max(map(len, table)) <= 140
+    ledger = ledgers["adaptation"]
     assert sum(line.endswith(("reproduced", "repaired", "differs", "open")) for line in table) == len(ledger.claims)
 
 

@@ -12,17 +12,24 @@ from typing import Any
 from schedlab.config.claims import STATUSES, Value, read_claims, rows
 from schedlab.config.errors import UserError
 
-WIDTH = 120  # columns of a terminal that the table fits in
+WIDTH = 140  # columns of a terminal that the table fits in
 COLUMNS = {  # of the table -> of the ledger; what else a claim says stands in the file and in the JSON
     "claim": "id",
+    "table/figure": "table",
     "quantity": "quantity",
     "published": "published",
     "reference": "ours_reference",
     "repaired": "ours_repaired",
+    "tolerance": "tolerance",
     "status": "status",
 }
-MOST = {"claim": 36, "published": 14, "reference": 14, "repaired": 14, "status": 10}  # widths beyond which a cell is wrapped
-NUMBERS = frozenset({"published", "reference", "repaired"})
+# Widths beyond which a cell is wrapped.
+MOST = {"claim": 26, "table/figure": 18, "published": 12, "reference": 12, "repaired": 12, "tolerance": 9, "status": 10}
+STATUS_WORDS = (
+    "reproduced: reference mode agrees within the tolerance. repaired: a defect of the published system, mended here. differs: ours does "
+    "not agree, or was measured on other inputs, as the note in the file says. open: not measured."
+)
+NUMBERS = frozenset({"published", "reference", "repaired", "tolerance"})
 
 
 def claims(folder: str, study: str | None, as_json: bool = False) -> int:
@@ -37,13 +44,25 @@ def claims(folder: str, study: str | None, as_json: bool = False) -> int:
     if not found:
         print("no claims yet")
         return 0
+    for line in _counts(found):
+        print(line)
+    print()
     for name in ledgers:
         own = [row for row in found if row["study"] == name]
         if own:
             print("\n".join([*_origin(Path(folder) / "claims" / f"{name}.yaml", own), "", *_table(own), ""]))
-    counts = Counter(row["status"] for row in found)
-    print(", ".join(f"{counts[status]} {status}" for status in STATUSES if counts[status]))
     return 0
+
+
+def _counts(found: Sequence[Mapping[str, Value]]) -> Iterator[str]:
+    """Yield how many claims of each study stand how, all of them first."""
+    whole = Counter(row["status"] for row in found)
+    yield f"{len(found)} published claims: " + ", ".join(f"{whole[status]} {status}" for status in STATUSES if whole[status])
+    studies = list(dict.fromkeys(str(row["study"]) for row in found))
+    for study in studies if len(studies) > 1 else ():
+        own = Counter(row["status"] for row in found if row["study"] == study)
+        yield f"  {study}: " + ", ".join(f"{own[status]} {status}" for status in STATUSES if own[status])
+    yield from textwrap.wrap(STATUS_WORDS, WIDTH)
 
 
 def _origin(file: Path, own: Sequence[Mapping[str, Value]]) -> list[str]:
@@ -52,7 +71,8 @@ def _origin(file: Path, own: Sequence[Mapping[str, Value]]) -> list[str]:
     text = (
         f"{own[0]['study']}: published in {papers}. Beside each published value stand ours: `reference` with every published choice, "
         f"`repaired` with the published defects mended. They were measured once and are stored in {file.as_posix()}; nothing is computed "
-        "now. There, and with --json, each claim names its table, its tolerance and the command that measures it again."
+        "now. tolerance: the largest difference that counts as equal (-: none). There, and with --json, each claim names the command that "
+        "measures it again, and what has to be known to read it."
     )
     return textwrap.wrap(text, WIDTH, break_on_hyphens=False, break_long_words=False)
 
@@ -77,4 +97,4 @@ def _lines(text: Mapping[str, str], widths: Mapping[str, int]) -> Iterator[str]:
 def _text(value: Any) -> str:
     if value is None:
         return "-"
-    return f"{value:.6g}" if isinstance(value, float) else str(value)
+    return f"{value:.6g}" if isinstance(value, float) else str(value) or "-"
