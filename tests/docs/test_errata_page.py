@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import ast
 import re
+import shlex
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -143,6 +144,44 @@ def test_every_command_of_schedlab_that_it_names_is_there():
         assert first in known, first
         if second and (inner := subcommands(known[first])):
             assert second in inner, (first, second)
+
+
+def test_every_command_in_a_block_can_be_given():
+    """schedlab's are parsed with their options, tests and scripts are there with every option that is named, targets are a scenario's."""
+    kinds = {"schedlab": 0, "pytest": 0, "snakemake": 0, "script": 0}
+    for line in [line for section in SECTIONS.values() for line in commands(section) if re.search(r" [-\w./{]", line)]:
+        for command in re.split(r"; (?:do )?", re.sub(r"; done\b", "", line)):
+            words = shlex.split(re.sub(r"\$LUBLIN", "--trace no.swf", re.sub(r"\$backfill", "easy", re.sub(r"\$warm", "", command))))
+            if words[:1] == ["schedlab"] and not {"WORDS", "NAME"} & set(words):
+                kinds["schedlab"] += 1
+                parse(words[1:], command)
+            elif words[:3] == ["python", "-m", "pytest"]:
+                kinds["pytest"] += 1
+                places = [word for word in words if word.startswith("tests/")]
+                assert all((REPOSITORY / place).exists() for place in places), command
+            elif words[:1] == ["snakemake"]:
+                kinds["snakemake"] += 1
+                targets = [word for word in words if word.startswith("results/")]
+                assert targets and re.fullmatch(r"results/(smoke|small|full|paper)/\S+\.parquet", targets[0]), command
+                assert f"scale={targets[0].split('/')[1]}" in words, command
+            elif words[:1] == ["python"]:
+                kinds["script"] += 1
+                script = (REPOSITORY / words[1]).read_text()
+                assert [word for word in words if word.startswith("--") and f'"{word}"' not in script] == [], command
+    assert min(kinds.values()) >= 1 and sum(kinds.values()) >= 20, kinds
+
+
+def parse(arguments: list[str], command: str) -> None:
+    """Parse what follows `schedlab`; a command in a sentence may leave out what the parser wants, but names no option that is not there."""
+    try:
+        cli._parser(arguments[0]).parse_args(arguments)
+    except SystemExit:
+        known = cli._parser(arguments[0])
+        for word in arguments:
+            known = subcommands(known).get(word, known)
+        options = {option for action in known._actions for option in action.option_strings}
+        assert {word for word in arguments if word.startswith("--")} <= options, command
+        assert f"`{command}" in re.sub(r"\s*\n", " ", PAGE), f"{command}: the parser refuses it"
 
 
 def test_the_options_of_the_batch_commands_are_read(capsys):
