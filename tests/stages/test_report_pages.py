@@ -131,11 +131,22 @@ def test_benchmarks_are_summed_by_study_and_rule(tmp_path: Path) -> None:
         "toy/far/benchmarks/evaluate-rules.tsv": "2.5\t100\t1.5\n4.0\t120\t3.0",  # run twice: the last counts
         "toy/near/benchmarks/evaluate-rules.tsv": "6.0\tNA\t-",
         "toy/benchmarks/draw.tsv": "1.0\t80\t1.0",
+        "toy/inputs/make_trace-0123456789ab/make_trace.tsv": "3.0\t90\t2.0",  # what scenarios share
     }.items():
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text(f"s\tmax_rss\tcpu_time\n{line}\n")
     benchmarks_page(tmp_path, tmp_path / "page.html")
-    assert words(tmp_path / "page.html").endswith("toy draw 1 1 1 1 80 toy evaluate 2 10 6 3 120")
+    assert words(tmp_path / "page.html").endswith("toy draw 1 1 1 1 80 toy evaluate 2 10 6 3 120 toy make_trace 1 3 3 2 90")
+
+
+def test_every_workflow_rule_that_computes_writes_a_benchmark(repository: Path) -> None:
+    """But for those that list, check or measure something in a moment, and where Snakemake runs."""
+    without = set()
+    for file in sorted((repository / "workflow/rules").rglob("*.smk")):
+        for rule in re.findall(r"^ *rule .*?(?=^ *rule |\Z)", file.read_text(), flags=re.S | re.M):
+            if "script:" in rule and "benchmark:" not in rule:
+                without.add(re.match(r" *rule (\w+)", rule)[1])
+    assert without == {"index_figures", "write_report_pages", "measure_device_speed"}
 
 
 def test_every_shipped_headline_names_what_there_is(repository: Path) -> None:

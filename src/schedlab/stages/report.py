@@ -98,9 +98,9 @@ def claims_page(ledgers: Mapping[str, Path], target: Path) -> None:
 
 
 def benchmarks_page(results: Path, target: Path) -> None:
-    """Write what the jobs took, by study and workflow rule, from every benchmark below the results of a scale."""
+    """Write what the jobs took, by study and workflow rule, from every benchmark (`<rule>.tsv`, `<rule>-<of>.tsv`) of a scale's results."""
     jobs: dict[tuple[str, str], list[Mapping[str, str]]] = defaultdict(list)
-    for file in sorted(results.rglob("benchmarks/*.tsv")):
+    for file in sorted(results.rglob("*.tsv")):
         with file.open(encoding="utf-8", newline="") as lines:
             jobs[file.relative_to(results).parts[0], file.stem.partition("-")[0]] += list(csv.DictReader(lines, delimiter="\t"))[-1:]
     rows = []

@@ -7,6 +7,8 @@ rule check_data:
         summary=results("adaptation/inputs/check_data-{key}/summary.json"),
     log:
         results("adaptation/inputs/check_data-{key}/check_data.log"),
+    benchmark:
+        results("adaptation/inputs/check_data-{key}/check_data.tsv")
     resources:
         mem_mb=resource("check_data", "mem_mb"),
         runtime=resource("check_data", "runtime"),
@@ -72,6 +74,8 @@ rule tabulate:
         table=results("adaptation/{scenario}/inputs/table.parquet"),
     log:
         results("adaptation/{scenario}/logs/tabulate.log"),
+    benchmark:
+        results("adaptation/{scenario}/benchmarks/tabulate.tsv")
     resources:
         mem_mb=resource("tabulate", "mem_mb"),
         runtime=resource("tabulate", "runtime"),

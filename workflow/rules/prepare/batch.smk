@@ -7,6 +7,8 @@ rule make_trace:
         report=results("batch/inputs/make_trace-{key}/report.json"),
     log:
         results("batch/inputs/make_trace-{key}/make_trace.log"),
+    benchmark:
+        results("batch/inputs/make_trace-{key}/make_trace.tsv")
     resources:
         mem_mb=resource("make_trace", "mem_mb"),
         runtime=resource("make_trace", "runtime"),

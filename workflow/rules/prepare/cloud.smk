@@ -6,6 +6,8 @@ rule fit_performance:
         model=results("cloud/inputs/fit_performance-{key}/model.json"),
     log:
         results("cloud/inputs/fit_performance-{key}/fit_performance.log"),
+    benchmark:
+        results("cloud/inputs/fit_performance-{key}/fit_performance.tsv")
     resources:
         mem_mb=resource("fit_performance", "mem_mb"),
         runtime=resource("fit_performance", "runtime"),
@@ -21,6 +23,8 @@ rule solve_oracle:
         oracle=results("cloud/{scenario}/inputs/oracle.json"),
     log:
         results("cloud/{scenario}/logs/solve_oracle.log"),
+    benchmark:
+        results("cloud/{scenario}/benchmarks/solve_oracle.tsv")
     resources:
         mem_mb=resource("solve_oracle", "mem_mb"),
         runtime=resource("solve_oracle", "runtime"),

@@ -7,6 +7,8 @@ rule generate_platform:
         resources=results("hetero/inputs/generate_platform-{key}/resources.json"),
     log:
         results("hetero/inputs/generate_platform-{key}/generate_platform.log"),
+    benchmark:
+        results("hetero/inputs/generate_platform-{key}/generate_platform.tsv")
     resources:
         mem_mb=resource("generate_platform", "mem_mb"),
         runtime=resource("generate_platform", "runtime"),
