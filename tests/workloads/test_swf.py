@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import gzip
+import tracemalloc
+from functools import partial
 
 import numpy as np
 import pandas as pd
@@ -12,8 +14,9 @@ from hypothesis import strategies as st
 
 from schedlab.config.errors import UserError
 from schedlab.workloads import swf
+from schedlab.workloads.clean import clean
 from schedlab.workloads.swf import read_blocks, read_swf, write_swf
-from schedlab.workloads.trace import COLUMNS
+from schedlab.workloads.trace import COLUMNS, Trace
 
 JOB = "1 0 5 60 4 -1 -1 4 100 -1 1 7 1 -1 0 -1 -1 -1"
 ODDITIES = {  # traces/README.md: records, processors, run 0, run < 0, no requested time, run > requested, out of order
@@ -187,6 +190,49 @@ def test_what_is_written_is_read_again_and_has_the_same_bytes(tmp_path, reposito
             pd.testing.assert_frame_equal(again.jobs, trace.jobs)
 
 
+def long_trace(jobs):
+    """Jobs of distinct values, some of them no whole numbers."""
+    values = np.arange(1, jobs + 1)
+    columns = {name: values.astype(kind) for name, kind in COLUMNS.items()} | {"run": values / 8}
+    return Trace(pd.DataFrame(columns), (" MaxProcs: 100000000",))
+
+
+def peak_of(work):
+    """The largest amount of memory, in bytes, that Python and numpy held while some work was done, above that before."""
+    tracemalloc.start()
+    try:
+        work()
+        return tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+
+
+@pytest.mark.parametrize("name", ["trace.swf", "trace.swf.gz"])
+def test_pieces_have_the_bytes_of_the_whole_and_memory_does_not_grow_with_the_trace(tmp_path, monkeypatch, name):
+    trace = long_trace(20_000)
+    write_swf(tmp_path / name, trace)
+    whole = (tmp_path / name).read_bytes()
+    monkeypatch.setattr(swf, "BLOCK_JOBS", 1_000)
+    less, more = (peak_of(partial(write_swf, tmp_path / name, long_trace(jobs))) for jobs in (5_000, 20_000))
+    assert (tmp_path / name).read_bytes() == whole
+    assert more < 1.2 * less
+    text = gzip.decompress(whole) if name.endswith(".gz") else whole
+    assert not name.endswith(".gz") or gzip.compress(text, 6, mtime=0) == whole
+    header, first, second, *_ = text.splitlines()
+    assert header == b"; MaxProcs: 100000000"
+    assert (first, second) == (b"1 1 1 0.125" + 14 * b" 1", b"2 2 2 0.25" + 14 * b" 2")
+
+
+def test_reading_and_cleaning_hold_a_log_once(tmp_path, monkeypatch):
+    write_swf(tmp_path / "trace.swf", long_trace(20_000))
+    monkeypatch.setattr(swf, "BLOCK_BYTES", 1 << 14)
+    held = 8 * len(COLUMNS) * 20_000
+    kept = []
+    assert peak_of(lambda: kept.append(read_swf(tmp_path / "trace.swf"))) < 1.5 * held
+    assert peak_of(lambda: kept.append(clean(kept[0])[0])) < 0.5 * held
+    assert len(kept[1].jobs) == 20_000
+
+
 numbers = st.one_of(
     st.integers(-1, 10**6).map(str), st.floats(-1, 1e9).map(repr), st.sampled_from(["nan", "-", "1e3", "+5", "0x1", "1_0", ".5"])
 )
@@ -208,7 +254,7 @@ def test_the_fast_reading_agrees_with_the_plain_one_on_any_bytes(data):
         plainly = None
     if at_once is not None:
         assert plainly is not None
-        pd.testing.assert_frame_equal(at_once, plainly)
+        pd.testing.assert_frame_equal(swf._frame(at_once), swf._frame(plainly))
 
 
 @settings(max_examples=300, deadline=None)

@@ -146,7 +146,7 @@ class _Cleaner:
 
     def __init__(self, trace: Trace, settings: CleaningSettings) -> None:
         self.trace, self.settings = trace, settings
-        self.jobs = trace.jobs.copy()
+        self.jobs = trace.jobs  # never changed in place; every step makes a frame that shares the columns it leaves alone
         self.rules: dict[str, dict[str, Any]] = {}
 
     def processors(self) -> None:
@@ -168,9 +168,11 @@ class _Cleaner:
         action = self.settings.action(rule)
         met = self._met(rule, action)
         self.rules[rule] = {"jobs": int(met.sum()), "action": action}
+        if action == "keep" or not met.any():
+            return
         if action == "drop":
             self.jobs = self.jobs[~met]
-        elif action != "keep":
+        else:
             self._mend(rule, action, met)
 
     def _met(self, rule: str, action: str) -> np.ndarray:
@@ -216,4 +218,17 @@ def _maxima(jobs: pd.DataFrame) -> dict[str, float]:
 
 def _ordered(jobs: pd.DataFrame, order: str) -> pd.DataFrame:
     keys = {"submit": ["submit", "job_id"], "job_id": ["job_id"], "keep": []}[order]
-    return jobs.sort_values(keys, kind="stable") if keys else jobs
+    if not keys or _is_ordered(jobs, keys):
+        return jobs
+    return jobs.sort_values(keys, kind="stable")
+
+
+def _is_ordered(jobs: pd.DataFrame, keys: list[str]) -> bool:
+    """Whether jobs stand in the order of some columns, the first before the others, so that a long log need not be copied."""
+    undecided = np.ones(max(0, len(jobs) - 1), bool)
+    for key in keys:
+        step = np.diff(jobs[key].to_numpy())
+        if (step[undecided] < 0).any():
+            return False
+        undecided &= step == 0
+    return True

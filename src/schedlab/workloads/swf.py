@@ -19,16 +19,19 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from schedlab.config.errors import UserError
-from schedlab.config.files import write_bytes
+from schedlab.config.files import atomic_path
 from schedlab.workloads.trace import COLUMNS, INTEGER, LARGEST, Trace, header_key
 
 if TYPE_CHECKING:
     import pandas as pd
 
 BLOCK_BYTES = 1 << 23
+BLOCK_JOBS = 1 << 16  # written at a time
 LONGEST_LINE = 1 << 16
 GZIP_MAGIC = b"\x1f\x8b"
+GZIP_WINDOW = 31  # zlib's word for a gzip file with the largest window, without a date
 NAMES = tuple(COLUMNS)
+Columns = dict[str, np.ndarray]  # a column of each of NAMES
 _NUMBER = re.compile(rb"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
 _PARTITION = NAMES.index("partition")
 
@@ -38,21 +41,22 @@ def read_swf(path: Path | str, *, first: int | None = None) -> Trace:
 
     Raises UserError, with file and line, for a file that is missing, cut off, not UTF-8, or holds anything but 18 numbers a line.
     """
-    import pandas as pd
-
     comments: list[tuple[int, str]] = []
-    frames, count = [], 0
-    for found, frame in read_blocks(path):
+    blocks: dict[str, list[np.ndarray]] = {name: [np.empty(0, kind)] for name, kind in COLUMNS.items()}
+    count = 0
+    for found, columns in _column_blocks(path):
         comments += found
-        frames.append(frame)
-        count += len(frame)
+        for name, column in columns.items():
+            blocks[name].append(column)
+        count += len(columns["job_id"])
         if first is not None and count >= first:
             break
-    jobs = pd.concat(frames, ignore_index=True) if frames else _frame(np.empty((0, len(NAMES))))
+    # Column by column, each one's blocks let go at once, so that a long log is never held twice.
+    jobs = _frame({name: np.concatenate(blocks.pop(name))[:first] for name in NAMES})
     lines: dict[str, int] = {}
     for number, text in comments:
         lines.setdefault(header_key(text), number)
-    return Trace(jobs.iloc[:first].reset_index(drop=True), tuple(text for _, text in comments), str(path), lines)
+    return Trace(jobs, tuple(text for _, text in comments), str(path), lines)
 
 
 def read_blocks(path: Path | str) -> Iterator[tuple[list[tuple[int, str]], pd.DataFrame]]:
@@ -60,6 +64,11 @@ def read_blocks(path: Path | str) -> Iterator[tuple[list[tuple[int, str]], pd.Da
 
     Memory does not grow with the file.
     """
+    for comments, columns in _column_blocks(path):
+        yield comments, _frame(columns)
+
+
+def _column_blocks(path: Path | str) -> Iterator[tuple[list[tuple[int, str]], Columns]]:
     line = 1
     for block in _blocks(Path(path)):
         comments = _comments(block, f"{path}", line) if b";" in block else []
@@ -119,12 +128,12 @@ def _decoded(text: bytes, path: str, number: int) -> str:
         ) from None
 
 
-def _parse(block: bytes, path: str, first_line: int) -> pd.DataFrame:
+def _parse(block: bytes, path: str, first_line: int) -> Columns:
     found = _parse_at_once(block)
     return found if found is not None else _parse_lines(block, path, first_line)
 
 
-def _parse_at_once(block: bytes) -> pd.DataFrame | None:
+def _parse_at_once(block: bytes) -> Columns | None:
     """The jobs of a block, or None where it is not plainly 18 finite numbers a line."""
     import pandas as pd
 
@@ -150,10 +159,10 @@ def _parse_at_once(block: bytes) -> pd.DataFrame | None:
         columns[name] = values.astype(COLUMNS[name])
         if COLUMNS[name] is INTEGER and (columns[name] != values).any():
             return None
-    return pd.DataFrame(columns)
+    return columns
 
 
-def _parse_lines(block: bytes, path: str, first_line: int) -> pd.DataFrame:
+def _parse_lines(block: bytes, path: str, first_line: int) -> Columns:
     """The jobs of a block, line by line. Raises UserError naming the line."""
     rows = []
     for number, line in enumerate(block.splitlines(), first_line):
@@ -169,7 +178,8 @@ def _parse_lines(block: bytes, path: str, first_line: int) -> pd.DataFrame:
                 remedy="the file may be cut off here",
             )
         rows.append([_value(field, place, path, number) for place, field in enumerate(fields)])
-    return _frame(np.array(rows, dtype=float).reshape(-1, len(NAMES)))
+    table = np.array(rows, dtype=float).reshape(-1, len(NAMES))
+    return {name: table[:, place].astype(kind) for place, (name, kind) in enumerate(COLUMNS.items())}
 
 
 def _value(field: bytes, place: int, path: str, number: int) -> float:
@@ -185,26 +195,33 @@ def _value(field: bytes, place: int, path: str, number: int) -> float:
     return value
 
 
-def _frame(rows: np.ndarray) -> pd.DataFrame:
+def _frame(columns: Columns) -> pd.DataFrame:
     import pandas as pd
 
-    return pd.DataFrame({name: rows[:, place].astype(kind) for place, (name, kind) in enumerate(COLUMNS.items())})
+    return pd.DataFrame(columns, copy=False)
 
 
 def write_swf(path: Path | str, trace: Trace) -> None:
     """Write a trace atomically, its comments first, gzip where the name ends in .gz; the bytes depend on the trace alone.
 
-    Whole numbers are written without a point, others as their shortest exact text, so that reading gives the same trace again.
+    Whole numbers are written without a point, others as their shortest exact text, so that reading gives the same trace again. Jobs are
+    turned into text some ten thousand at a time: the text of a long log takes ten times as much memory as its numbers.
     """
-    text = "".join(f";{line}\n" for line in trace.comments) + swf_lines(trace.jobs)
-    data = text.encode()
-    write_bytes(path, gzip.compress(data, 6, mtime=0) if str(path).endswith(".gz") else data)
+    packed = str(path).endswith(".gz")
+    with atomic_path(path) as temporary, temporary.open("wb") as file:
+        packer = zlib.compressobj(6, zlib.DEFLATED, GZIP_WINDOW) if packed else None
+        for text in _texts_of(trace):
+            file.write(packer.compress(text.encode()) if packer else text.encode())
+        file.write(packer.flush() if packer else b"")
 
 
-def swf_lines(jobs: pd.DataFrame) -> str:
-    """Return the jobs as lines of the format."""
-    columns = [_texts(jobs[name].to_numpy()) for name in NAMES]
-    return "".join(" ".join(row) + "\n" for row in zip(*columns, strict=True))
+def _texts_of(trace: Trace) -> Iterator[str]:
+    """The lines of a trace, piece by piece."""
+    yield "".join(f";{line}\n" for line in trace.comments)
+    for start in range(0, len(trace.jobs), BLOCK_JOBS):
+        piece = trace.jobs.iloc[start : start + BLOCK_JOBS]
+        columns = [_texts(piece[name].to_numpy()) for name in NAMES]
+        yield "".join(" ".join(row) + "\n" for row in zip(*columns, strict=True))
 
 
 def _texts(values: np.ndarray) -> list[str]:
