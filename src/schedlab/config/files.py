@@ -6,8 +6,8 @@ import errno
 import os
 import re
 import tempfile
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
@@ -15,8 +15,9 @@ from schedlab.config.errors import disk_trouble
 
 if TYPE_CHECKING:
     import pandas as pd
+    import pyarrow as pa
 
-
+GROUP_ROWS = 1 << 17  # rows of a table that are packed together; as many, at most, wait to be written
 _TEMPORARY = re.compile(r"\..*?(\.[^.]*|)\.[a-z0-9_]{8}\1")  # .NAME.RANDOM and the suffix of NAME again
 
 
@@ -107,12 +108,63 @@ def write_json(path: Path | str, value: Any) -> None:
 
 def write_table(path: Path | str, table: pd.DataFrame) -> None:
     """Write a table as Parquet whose bytes depend on its values alone (no index, no pandas metadata)."""
+    with table_writer(path) as add:
+        add(table)
+
+
+@contextmanager
+def table_writer(path: Path | str, schema: pa.Schema | None = None) -> Iterator[Callable[[pd.DataFrame], None]]:
+    """Give a function that adds rows to a table, of which there must be one call at least; the bytes are those of all rows written at once.
+
+    schema  columns and types (None: those of the first rows); a column that rows lack is null in them
+    """
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    arrow = pa.Table.from_pandas(table, preserve_index=False).replace_schema_metadata(None)
-    with atomic_path(path) as temporary:
-        pq.write_table(arrow, temporary, compression="zstd")
+    with atomic_path(path) as temporary, ExitStack() as opened:
+        waiting: list[pa.Table] = []
+        writer: pq.ParquetWriter | None = None
+        written = False
+
+        def add(rows: pd.DataFrame) -> None:
+            nonlocal writer, schema, written
+            if schema is not None:
+                rows = rows.reindex(columns=schema.names)
+            waiting.append(pa.Table.from_pandas(rows, schema, preserve_index=False).replace_schema_metadata(None))
+            schema = waiting[0].schema
+            writer = writer or opened.enter_context(pq.ParquetWriter(temporary, schema, compression="zstd"))
+            if sum(map(len, waiting)) >= GROUP_ROWS:
+                joined = pa.concat_tables(waiting).combine_chunks()
+                whole = len(joined) - len(joined) % GROUP_ROWS
+                writer.write_table(joined.slice(0, whole), row_group_size=GROUP_ROWS)
+                waiting[:], written = [joined.slice(whole)], True
+
+        yield add
+        rest = pa.concat_tables(waiting).combine_chunks()
+        if len(rest) or not written:  # a table without rows has its columns all the same
+            writer.write_table(rest, row_group_size=GROUP_ROWS)
+
+
+def common_schema(paths: Sequence[Path | str]) -> pa.Schema:
+    """Return columns and types of Parquet tables put below one another, as pandas joins them.
+
+    Columns in the order in which they first appear; whole numbers that a table lacks, or has as fractions, become fractions.
+    """
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    types: dict[str, list[pa.DataType]] = {}
+    for path in paths:
+        for column in pq.read_schema(path):
+            types.setdefault(column.name, []).append(column.type)
+    for found in types.values():
+        if len(found) < len(paths) and pa.types.is_integer(found[0]):
+            found.append(pa.float64())
+    joined = {
+        name: pa.unify_schemas([pa.schema([(name, one)]) for one in dict.fromkeys(found)], promote_options="permissive").field(0).type
+        for name, found in types.items()
+    }
+    return pa.schema(list(joined.items()))
 
 
 def read_table(path: Path | str) -> pd.DataFrame:

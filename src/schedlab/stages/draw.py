@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import functools
 import importlib
 import logging
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -81,11 +82,27 @@ def read_tables(study: Study, summary: Path, part: Mapping[str, Any], inputs: Ma
         curves=tables.read(tables.CURVES, summary / "curves.parquet"),
         summary=tables.read(tables.SUMMARY, summary / "summary.parquet"),
         comparisons=tables.read(tables.COMPARISONS, summary / "comparisons.parquet"),
-        details={name: read_table(summary / "details" / f"{name}.parquet") for name in study.details},
+        details=_DetailTables({name: summary / "details" / f"{name}.parquet" for name in study.details}),
         inputs={scenario: {name: Path(path) for name, path in named.items()} for scenario, named in inputs.items()},
         scenarios=part["scenarios"],
         policies=part["policies"],
     )
+
+
+class _DetailTables(Mapping[str, "pd.DataFrame"]):
+    """Detail tables by name, read when a figure first asks for one: they may be large, and most figures need none."""
+
+    def __init__(self, files: Mapping[str, Path]) -> None:
+        self._files, self._read = files, functools.cache(read_table)
+
+    def __getitem__(self, name: str) -> pd.DataFrame:
+        return self._read(self._files[name])
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._files)
+
+    def __len__(self) -> int:
+        return len(self._files)
 
 
 def figure_spec(values: Mapping[str, Any]) -> FigureSpec:
