@@ -23,8 +23,9 @@ from schedlab.studies.ramp.simulation import Simulation
 GRAPHS = read_graphs(find_graphs("resources/graphs/a100"))
 
 
-def env_of(end=6e4, fixed=None, **settings):
-    scenario = published_scenario("A", compat=False, management={"illegal_degrees": "round_down"}, episodes={"end": end})
+def env_of(end=6e4, fixed=None, compat=False, episodes=None, **settings):
+    episodes = {"end": end} | (episodes or {})
+    scenario = published_scenario("A", compat=compat, management={"illegal_degrees": "round_down"}, episodes=episodes)
     return RampEnv(Simulation(scenario, GRAPHS), EnvironmentSettings(**settings), fixed_episode=fixed)
 
 
@@ -67,6 +68,19 @@ def test_acceptance_counts_what_the_statistics_count():
     assert sum(reward for _, reward, _ in found) == 2 * accepted - len(found)
     record = env.simulation.cluster.record
     assert accepted == len(record.completed) + len(env.simulation.cluster.running)
+
+
+@pytest.mark.parametrize("compat", [False, True])
+def test_a_job_that_the_end_cuts_off_is_accepted_unless_the_record_blocks_it(compat):
+    """As in the recorded run c16_sim_time_end: the last decision counts -1, for its job still runs when the time is over."""
+    (_, reward, info), *more = episode(env_of(end=10.0, compat=compat), 0, lambda mask, _: 4)
+    assert not more
+    assert (reward, info["accepted"]) == ((-1.0, False) if compat else (1.0, True))
+
+
+def test_a_queue_of_no_length_leaves_nothing_to_decide():
+    with pytest.raises(UserError, match=r"episodes.queue_capacity: no job waits .* at least 1"):
+        env_of(episodes={"queue_capacity": 0})
 
 
 @pytest.mark.parametrize(

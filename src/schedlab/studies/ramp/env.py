@@ -28,11 +28,12 @@ class RampEnv(gym.Env[Any, int]):
 
     Observation: float32 vector of 17 features and the mask, or a dictionary (`EnvironmentSettings.observation`): `features`, that vector;
     `graph`, a number into `graphs`; or, as published, the padded graph itself (view.py). Terminated when no job waits and none will come;
-    then the last observation stands for the end. `info` tells the time (s), the job's index and whether it was `accepted`.
+    then the last observation stands for the end. `info` tells the time (s), the job's index and whether it was `accepted`: placed, within
+    its limit, and not cut off by the end before the next decision where that blocks it (`legacy.running_jobs_blocked`).
 
     fixed_episode  seed of the only episode; None: every reset draws another
     tables         durations for the observation `durations`, as in View
-    Raises UserError for an action that is not valid, where the settings say so.
+    Raises UserError for an action that is not valid, where the settings say so, and where no job waits when an episode begins.
     """
 
     metadata = {"render_modes": ["ansi"], "render_fps": 1}  # noqa: RUF012  (as Gymnasium declares it)
@@ -75,15 +76,17 @@ class RampEnv(gym.Env[Any, int]):
                 valid = ", ".join(map(str, np.flatnonzero(self._mask).tolist()))
                 raise UserError(f"the action {action} is not valid", where=f"job {job.index}", expected=f"one of {valid}")
             action = 0
-        steps = len(simulation.cluster.record.steps)
+        record = simulation.cluster.record
+        steps, blocked = len(record.steps), len(record.blocked)
         simulation.act(action)
         outcome = simulation.cluster.outcome
-        duration = outcome.duration if isinstance(outcome, RunningJob) and outcome.duration <= job.time_limit else None
-        reward = self._rewards.of(job, duration, simulation.cluster.record.steps[steps:])
+        accepted = isinstance(outcome, RunningJob) and not any(one.job is job for one in record.blocked[blocked:])
+        duration = outcome.duration if accepted else None
+        reward = self._rewards.of(job, duration, record.steps[steps:])
         ended = simulation.waiting is None
         if not ended:
             self._look()
-        return self._observation(), reward, ended, False, self._info(job) | {"accepted": duration is not None}
+        return self._observation(), reward, ended, False, self._info(job) | {"accepted": accepted}
 
     def action_masks(self) -> np.ndarray:
         """Return True for each action that is valid now (most + 1,)."""
@@ -97,6 +100,9 @@ class RampEnv(gym.Env[Any, int]):
         return f"{cluster.time:g} s: {cluster.mounted_workers} workers busy, {ended} jobs completed, {blocked} blocked"
 
     def _look(self) -> None:
+        if self.simulation.waiting is None:
+            what = "no job waits when the episode begins, so that there is nothing to decide"
+            raise UserError(what, where="episodes.queue_capacity", expected="at least 1")
         self._mask = self.view.mask()
         self._features, self._graph = self.view.features(self._mask), self.view.number()
 
