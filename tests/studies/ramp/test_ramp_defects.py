@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -30,7 +28,6 @@ from schedlab.studies.ramp.simulation import Simulation, run_episode
 from schedlab.studies.ramp.timing import JobTimes
 from schedlab.studies.ramp.topology import Ramp
 
-TESTS = Path(__file__).parent
 SLOW = Ramp(2, 2, 2, node_bandwidth=4e9)
 
 
@@ -107,14 +104,3 @@ def test_an_episode_has_the_same_draws_whatever_came_before(seed):
     np.random.seed(5)  # noqa: NPY002
     run_episode(simulation, RULES["random"], seed + 7)
     assert run_episode(simulation, RULES["random"], seed) == first
-
-
-def test_the_errata_name_tests_that_there_are(repository):
-    """Each row of the ramp part of docs/errata.md has a command, and each command finds a test."""
-    page = (repository / "docs/errata.md").read_text().split("\n## Ramp\n", 1)[1].split("\n## ", 1)[0]
-    rows = re.findall(r"^\| (\d+) \|.*\| `(\w+)` ([\w ]+) \|$", page, flags=re.M)
-    numbered = re.findall(r"^\| \d+ \|", page, flags=re.M)
-    assert len(rows) == len(numbered) >= 30
-    for number, file, words in rows:
-        names = re.findall(r"^def (test_\w+)", (TESTS / f"test_{file}.py").read_text(), flags=re.M)
-        assert any(all(word in name for word in words.split(" and ")) for name in names), (number, file, words)
