@@ -28,7 +28,7 @@ def test_messages_take_hops_and_the_bandwidth_of_a_link():
 
 def test_a_ring_moves_the_message_twice_less_one_part():
     spread = TORUS.spread([0, 2, 4, 6])
-    assert spread == (4, 1)
+    assert spread == (4, 2)  # four in a row whose ends meet: the farthest is two away
     assert TORUS.collective_time(spread, 4e9) == pytest.approx(6 * 1.0, rel=0.01)
     assert TORUS.collective_time((1, 0), 4e9) == 0.0
 
@@ -48,6 +48,19 @@ def test_placements_that_are_moved_have_one_key():
     keys = [TORUS.symmetry_key(servers) for servers in moved]
     assert keys[0] == keys[1]
     assert TORUS.symmetry_key(np.array([0, 1, 8])) not in keys
+
+
+@pytest.mark.parametrize("shape", [(4, 4, 2), (5, 3, 2)])
+def test_what_a_key_stands_for_has_one_spread(shape):
+    """Durations are kept by key, so that moving a block may change no time."""
+    torus = Torus(shape)
+    rules, spreads, seen = TorusPlacement(torus), {}, 0
+    for degree in range(2, 19, 2):
+        for block in rules.blocks(degree):
+            spreads.setdefault(torus.symmetry_key(np.array(block.servers)), set()).add(torus.spread(block.servers))
+            seen += 1
+    assert len(spreads) < seen / 2
+    assert [found for found in spreads.values() if len(found) > 1] == []
 
 
 @pytest.mark.parametrize("name", ["para_max", "para_min", "random"])

@@ -1,7 +1,8 @@
 """A torus beside RAMP: servers on a grid whose edges meet, linked to their neighbours; jobs take boxes of the grid.
 
 A simple second pair of topology and rules of placement, which shows what the simulator asks of them. Messages go the shortest way at the
-bandwidth of a link; collectives go around a ring of the members (reduce-scatter, then all-gather; Patarasuk and Yuan 2009).
+bandwidth of a link; collectives go around a ring of the members (reduce-scatter, then all-gather; Patarasuk and Yuan 2009), whose steps
+are taken to be as long as the way between the two that lie farthest apart.
 """
 
 from __future__ import annotations
@@ -86,9 +87,9 @@ class Torus:
         return ((places - places[0]) % np.array(self.shape)).astype(np.int32).tobytes()
 
     def spread(self, servers: Sequence[int]) -> Spread:
-        """Return the number of servers, and the most hops between two that follow each other on the ring of ascending numbers."""
+        """Return the number of servers, and the most hops between any two: no step of a ring takes more, wherever on the torus they lie."""
         members = np.array(sorted(set(servers)))
-        return len(members), int(self.hops(members, np.roll(members, 1)).max())
+        return len(members), int(self.hops(members[:, None], members[None, :]).max())
 
     def collective_time(self, spread: Spread, message: float) -> float:
         """Return the seconds of a ring all-reduce: 2 (n - 1) steps with an n-th of the message each, and the adding up of n - 1 of them."""
