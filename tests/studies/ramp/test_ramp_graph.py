@@ -72,6 +72,13 @@ def test_a_graph_that_cannot_be_simulated_is_refused(changed, message):
     assert "graph 'small'" in str(error.value)
 
 
+def test_a_job_of_no_length_is_refused():
+    """Its speed-up, and the shards that its limit asks for, are 0 over 0."""
+    with pytest.raises(UserError, match="graph 'small': no op takes any time; expected at least one run time above 0"):
+        training_graph(forward(cost=(0.0, 0.0, 0.0), backward_cost=[0.0] * 3))
+    assert training_graph(forward(cost=(0.0, 0.0, 0.0))).step_time == 6.0
+
+
 def test_each_sink_is_followed_by_its_mate_unless_as_published():
     branches = forward(ids=(1, 2, 3, 4), edges=((1, 2), (2, 3), (2, 4)))
     edges = [

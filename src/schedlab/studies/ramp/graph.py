@@ -156,7 +156,11 @@ def training_graph(forward: ForwardGraph, seconds_per_unit: float = 1.0, join_si
 
     Edges: all forward edges, for each u -> v the edge mate(v) -> mate(u), and a join from the highest forward id to its mate.
     join_sinks: the other sinks are joined to their mates as well; as published, these mates are ready at time 0.
+    Raises UserError for a graph whose ops all take no time: a job of it would have no length.
     """
+    cost = np.concatenate([forward.forward_cost, forward.backward_cost]) * seconds_per_unit
+    if not cost.any():
+        raise UserError("no op takes any time", where=f"graph '{forward.name}'", expected="at least one run time above 0")
     count = forward.num_ops
     ids = np.concatenate([forward.ids, 2 * count + 1 - forward.ids])
     position = {int(op): at for at, op in enumerate(ids)}
@@ -177,7 +181,7 @@ def training_graph(forward: ForwardGraph, seconds_per_unit: float = 1.0, join_si
         name=forward.name,
         ids=_frozen(ids),
         kinds=forward.kinds * 2,
-        cost=_frozen(np.concatenate([forward.forward_cost, forward.backward_cost]) * seconds_per_unit),
+        cost=_frozen(cost),
         memory=_frozen(memory),
         activation=_frozen(activation),
         edges=_frozen(edges[order]),
