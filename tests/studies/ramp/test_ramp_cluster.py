@@ -7,7 +7,8 @@ import pytest
 from small_graphs import chain, graph
 
 from schedlab.config.errors import UserError
-from schedlab.studies.ramp.cluster import QUEUE_FULL, REJECTED, TOO_SLOW, Cluster, ClusterLimits
+from schedlab.studies.ramp.causes import QUEUE_FULL, REJECTED, TOO_SLOW
+from schedlab.studies.ramp.cluster import Cluster, ClusterLimits
 from schedlab.studies.ramp.graph import training_graph
 from schedlab.studies.ramp.jobs import Job, ListedJobs
 from schedlab.studies.ramp.legacy import PUBLISHED, LegacySettings

@@ -9,7 +9,7 @@ import pytest
 from small_graphs import chain, graph, random_graph
 
 from schedlab.config.schema import validate
-from schedlab.studies.ramp.cluster import REJECTED
+from schedlab.studies.ramp.causes import REJECTED
 from schedlab.studies.ramp.communication import CommunicationModel
 from schedlab.studies.ramp.env import RampEnv
 from schedlab.studies.ramp.environment_settings import EnvironmentSettings

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from schedlab.config.errors import UserError
+from schedlab.studies.ramp.causes import PARTS
 from schedlab.studies.ramp.partitioning import Partition, degrees_of
 from schedlab.studies.ramp.placement_rules import Block, make_block
 from schedlab.studies.ramp.placers import Placement, fits, placement_of, placement_order
@@ -24,7 +25,6 @@ if TYPE_CHECKING:
 
 Dep = tuple[str, str]
 Channels = Set[str] | None
-PARTS = ("op_partition", "op_placement", "op_schedule", "dep_placement", "dep_schedule")
 
 
 @dataclass(frozen=True)

@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from schedlab.config.errors import UserError
+from schedlab.studies.ramp.causes import CUT_OFF, NO_CHANNEL, QUEUE_FULL, REJECTED, TOO_SLOW
 from schedlab.studies.ramp.jobs import Job, JobSource
 from schedlab.studies.ramp.legacy import LegacySettings
 from schedlab.studies.ramp.lookahead import Lookahead
@@ -24,12 +25,6 @@ from schedlab.studies.ramp.statistics import BlockedJob, CompletedJob, EpisodeRe
 from schedlab.studies.ramp.timing import JobTimes, Timing
 
 DUE = 1e-7  # s; what is nearer than this has happened
-REJECTED = "rejected_by_agent"
-TOO_SLOW = "max_acceptable_jct_exceeded"
-QUEUE_FULL = "queue_full"
-NO_CHANNEL = "dep_placement"
-CUT_OFF = "simulation_ended_while_running"
-PARTS = ("op_partition", "op_placement", "op_schedule", "dep_placement", "dep_schedule")
 
 
 @dataclass(frozen=True, eq=False)

@@ -10,7 +10,7 @@ import math
 import numpy as np
 
 from schedlab.config.errors import UserError
-from schedlab.studies.ramp.cluster import JobPlan
+from schedlab.studies.ramp.cluster import DUE, JobPlan
 from schedlab.studies.ramp.fast_kernel import REJECT, Arrivals, Futures, Tables
 from schedlab.studies.ramp.jobs import Job
 from schedlab.studies.ramp.simulation import Simulation
@@ -85,7 +85,7 @@ def episode_arrivals(simulation: Simulation, tables: Tables, seed: int) -> Arriv
     source = simulation.pool.episode(seed)
     end = simulation.scenario.episodes.end
     times, graphs, betas, now = [], [], [], 0.0
-    while now < end - 1e-7:
+    while now < end - DUE:
         job = source.draw(len(times))
         times.append(now)
         graphs.append(simulation.pool.place(job.graph))

@@ -8,11 +8,10 @@ import numpy as np
 
 from schedlab.config.contract import Drawing, FigureSpec, StudyTables
 from schedlab.figures import helpers, theme
-from schedlab.studies.ramp.cluster import CUT_OFF, NO_CHANNEL, QUEUE_FULL, REJECTED, TOO_SLOW
+from schedlab.studies.ramp.causes import CUT_OFF, NO_CHANNEL, NO_PARTITION, NO_PLACEMENT, QUEUE_FULL, REJECTED, TOO_SLOW
 from schedlab.studies.ramp.figure_settings import CausesSettings, JobsSettings
 from schedlab.studies.ramp.figures_policies import family, nothing_to_draw
 from schedlab.studies.ramp.figures_sweeps import MARKERS
-from schedlab.studies.ramp.managers import NO_PARTITION, NO_PLACEMENT
 
 if TYPE_CHECKING:
     import pandas as pd

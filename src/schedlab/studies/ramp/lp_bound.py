@@ -11,12 +11,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from schedlab.config.contract import Unit
+from schedlab.studies.ramp.cluster import DUE
 
 if TYPE_CHECKING:
     from schedlab.studies.ramp.fast_kernel import Arrivals, Tables
     from schedlab.studies.ramp.problem import RampProblem
-
-DUE = 1e-7  # s; as the cluster
 
 
 def least_servers(tables: Tables) -> np.ndarray:

@@ -11,6 +11,7 @@ from typing import Literal
 
 import numpy as np
 
+from schedlab.studies.ramp.causes import NO_PARTITION, NO_PLACEMENT
 from schedlab.studies.ramp.cluster import Cluster, JobPlan
 from schedlab.studies.ramp.graph import TrainingGraph
 from schedlab.studies.ramp.jobs import Job
@@ -19,7 +20,6 @@ from schedlab.studies.ramp.placers import Placement, Room, first_fit, fits, plac
 from schedlab.studies.ramp.quantum import round_down
 
 Shaper = Literal["none", "first_fit", "random"]
-NO_PARTITION, NO_PLACEMENT = "op_partition", "op_placement"
 
 
 @dataclass(frozen=True)

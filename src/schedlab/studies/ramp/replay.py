@@ -15,10 +15,11 @@ import numpy as np
 from schedlab.config.errors import UserError
 from schedlab.config.seeds import generator
 from schedlab.studies.ramp.case_file import Case, read_case
-from schedlab.studies.ramp.cluster import PARTS, REJECTED, Cluster, ClusterLimits, JobPlan, RunningJob
+from schedlab.studies.ramp.causes import NO_PARTITION, NO_PLACEMENT, PARTS, REJECTED
+from schedlab.studies.ramp.cluster import Cluster, ClusterLimits, JobPlan, RunningJob
 from schedlab.studies.ramp.jobs import Job
 from schedlab.studies.ramp.legacy import PUBLISHED, LegacySettings
-from schedlab.studies.ramp.managers import NO_PARTITION, NO_PLACEMENT, Manager, random_degrees
+from schedlab.studies.ramp.managers import Manager, random_degrees
 from schedlab.studies.ramp.observation import Observer, mounted_workers
 from schedlab.studies.ramp.partitioning import Partition, degrees_of
 from schedlab.studies.ramp.placement_rules import RampPlacement, make_block

@@ -15,7 +15,7 @@ from schedlab.studies.ramp.placers import placement_order
 from schedlab.studies.ramp.schedulers import srpt_dep_ranks, srpt_ranks
 from schedlab.studies.ramp.timing import Timing
 
-NO_CHANNEL = "None"
+UNSENT = "None"  # the channel of a dep that crosses none
 
 
 def describe_job(
@@ -62,7 +62,7 @@ def describe_job(
 
 def _channel(cluster: Cluster, traffic: Traffic, dep: int) -> str:
     if not traffic.remote[dep]:
-        return NO_CHANNEL
+        return UNSENT
     source, destination = divmod(int(traffic.link[dep]), cluster.times.topology.num_servers)
     return cluster.times.topology.channel_name(source, destination, 0)
 
