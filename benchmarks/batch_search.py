@@ -1,13 +1,15 @@
 """How much better than rules is a policy that was learned without a network? Held-out windows of real and drawn traces, one CSV.
 
     python benchmarks/batch_search.py [--learner rollout] [--traces sdsc hpc2n lublin-1 lublin-2] [--others kth] [--backfill none]
-        [--seeds 0 1 2] [--drawn-seed 2] [--policies FOLDER] [--against evolution [--their-generations 12]] [--out FILE.csv]
+        [--seeds 0 1 2] [--drawn-seed 2] [--policies FOLDER] [--against evolution [--their-generations 12]] [--every-rule] [--out FILE.csv]
 
 The learners and the split (50 % training, 10 % validation, 40 % test, windows of 256 jobs) are those of the scenarios, without the
-measures that nobody compares here. Each policy is also tried on the test windows of the other traces. A policy that stands in the
-folder (`--policies`) is taken from there, with the CPU seconds that it took (FILE.seconds beside it), so that seeds and traces can be
-learned in pieces; `--learn-only` tests nothing, `--published none legacy` prints the means of the ten windows of RLScheduler's tables
-instead, without and with the published backfilling, which judge nothing. Needs the traces (SCHEDLAB_DATA).
+measures that nobody compares here. A name that begins with `lublin_` (or `lublin`) is that scenario of conf/scenario/batch, at the scale
+full, with its own backfilling. Each policy is also tried on the test windows of the other traces; `--every-rule` writes a row for each
+rule, not for the chosen ones alone. A policy that stands in the folder (`--policies`) is taken from there, with the CPU seconds that it
+took (FILE.seconds beside it), so that seeds and traces can be learned in pieces; `--learn-only` tests nothing, `--published none legacy`
+prints the means of the ten windows of RLScheduler's tables instead, without and with the published backfilling, which judge nothing.
+Needs the traces (SCHEDLAB_DATA).
 """
 
 from __future__ import annotations
@@ -18,16 +20,19 @@ import time
 from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from schedlab.config.contract import LearnPaths, Phase, PolicySpec
+from schedlab.config.experiment import scenario_records
 from schedlab.config.hashes import content_hash
 from schedlab.config.schema import validate
 from schedlab.config.seeds import generator
 from schedlab.evaluation.statistics import Sample
 from schedlab.learning.checkpoints import read_checkpoint
+from schedlab.stages.studies import find_study
 from schedlab.studies.batch.learned import load_priority
 from schedlab.studies.batch.problem import BatchProblem, RulePolicy
 from schedlab.studies.batch.rollouts import RolloutPolicy
@@ -38,26 +43,42 @@ from schedlab.studies.batch.study import STUDY
 from schedlab.studies.batch.window_comparison import compare_windows
 from schedlab.workloads.prepare import make_trace
 
+REPOSITORY = Path(__file__).resolve().parents[1]
 LENGTH, DRAWN_JOBS = 256, 80_000
 FILES = {"sdsc": "SDSC-SP2-1998-4.2-cln", "hpc2n": "HPC2N-2002-2.2-cln", "kth": "KTH-SP2-1996-2.1"}
+CONFIRMATION = {"atlas": "LLNL-Atlas-2006-2.1-cln", "nasa": "NASA-iPSC-1993-3.1-cln"}  # looked at once, when the recipe was fixed
 MODELS = {
     "lublin-1": {"types": "typeless", "load": 1.06, "umed": 5.5, "uhi": 8.0},
     "lublin-2": {"types": "typed", "load": 0.62, "uhi": 8.0},
 }
+SCENARIOS = ("lublin", *(f"lublin_{name}" for name in ("load_60", "load_70", "load_80", "load_95", "exact", "warm", "easy", "easy_area")))
+TRACES = (*FILES, *CONFIRMATION, *MODELS, *SCENARIOS)
 
 PUBLISHED = FILES | {"lublin-1": "lublin_256", "lublin-2": "lublin_256_new2"}
 PUBLISHED_STARTS = [1981, 2756, 4299, 8850, 3316, 2714, 5228, 7762, 4022, 7085]
 
 
 def problem_of(name: str, backfill: str, drawn_seed: int = 2) -> BatchProblem:
-    """Return the problem of a trace."""
+    """Return the problem of a trace, or of a scenario, whose backfilling is its own."""
+    if name in SCENARIOS:
+        record = configured()[name]
+        scenario = validate(BatchScenario, {"name": name, "seed": record["seed"], **record["problem"]})
+        return BatchProblem(scenario, make_trace(scenario.workload)[0])
     if name in FILES:
         workload = {"source": "swf", "file": f"traces/{FILES[name]}.swf.gz", "cleaning": {"profile": "rlscheduler"}}
+    elif name in CONFIRMATION:
+        workload = {"source": "swf", "file": f"traces/{CONFIRMATION[name]}.swf.gz", "cleaning": {"profile": "default"}}
     else:
         workload = {"source": "lublin", "seed": drawn_seed, "lublin": {"jobs": DRAWN_JOBS, "processors": 256, **MODELS[name]}}
     values = {"name": name, "seed": 1, "workload": {"name": name, **workload}, "windows": {"length": LENGTH}, "backfill": backfill}
     scenario = validate(BatchScenario, values)
     return BatchProblem(scenario, make_trace(scenario.workload)[0])
+
+
+@cache
+def configured() -> dict[str, dict[str, Any]]:
+    """Return the records of the study's scenarios at the scale full."""
+    return scenario_records(REPOSITORY / "conf", "full", find_study)["batch"]
 
 
 def spec_of(learner: str, problem: BatchProblem, generations: int) -> PolicySpec:
@@ -152,7 +173,9 @@ def tested(problem: BatchProblem, path: Path) -> np.ndarray:
     return rules_of(problem)[0].bsld(load_priority(path))
 
 
-def rows_of(problem: BatchProblem, head: dict[str, object], made: dict[str, list[Path]]) -> list[dict[str, object]]:
+def rows_of(
+    problem: BatchProblem, head: dict[str, object], made: dict[str, list[Path]], *, every_rule: bool = False
+) -> list[dict[str, object]]:
     """Compare each learner's policies (one file a seed) with rules and the planner on the test windows, and the first with the others."""
     _, on_test, on_validation = rules_of(problem)
     baselines = {
@@ -172,7 +195,8 @@ def rows_of(problem: BatchProblem, head: dict[str, object], made: dict[str, list
             "by_seed": " ".join(f"{value:.4g}" for value in ours.values.mean(axis=1)),
             "cpu_seconds": median_seconds(made[learner]),
         }
-        against = [(role, rule, as_sample([on_test[rule]], seeded=False)) for role, rule in baselines.items()]
+        roles = [*baselines.items(), *(("rule", rule) for rule in CORRECT_RULES if every_rule)]
+        against = [(role, rule, as_sample([on_test[rule]], seeded=False)) for role, rule in roles]
         against += [(other, f"{len(made[other])} seeds", theirs) for other, theirs in samples.items() if learner == first != other]
         for role, rule, theirs in against:
             rng = generator(0, "batch-search", learner, *head.values(), role)
@@ -184,8 +208,8 @@ def main() -> None:
     """Learn on each trace, compare on each, and write the rows as they come."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--learner", default="rollout", choices=("rollout", "evolution"))
-    parser.add_argument("--traces", nargs="+", default=["sdsc", "hpc2n", "lublin-1", "lublin-2"], choices=[*FILES, *MODELS])
-    parser.add_argument("--others", nargs="*", default=[], choices=[*FILES, *MODELS], help="traces that are only tested on")
+    parser.add_argument("--traces", nargs="+", default=["sdsc", "hpc2n", "lublin-1", "lublin-2"], choices=TRACES)
+    parser.add_argument("--others", nargs="*", default=[], choices=TRACES, help="traces that are only tested on")
     parser.add_argument("--backfill", default="none", choices=("none", "legacy", "easy", "conservative"))
     parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1, 2])
     parser.add_argument("--drawn-seed", type=int, default=2, help="seed of the drawn traces")
@@ -193,6 +217,7 @@ def main() -> None:
     parser.add_argument("--policies", type=Path, default=Path("build/policies"), help="folder of learned policies (build/policies)")
     parser.add_argument("--against", choices=("evolution",), help="compare with the policies of this learner, too, of the same seeds")
     parser.add_argument("--their-generations", type=int, default=12, help="budget of the other learner's searches")
+    parser.add_argument("--every-rule", action="store_true", help="compare with each rule")
     parser.add_argument("--learn-only", action="store_true", help="test nothing")
     parser.add_argument(
         "--published", nargs="+", default=[], choices=("none", "legacy"), help="print means on the windows of the published table instead"
@@ -214,7 +239,8 @@ def main() -> None:
         if arguments.learn_only or arguments.published:
             continue
         for name, problem in problems.items():
-            rows += rows_of(problem, {"backfill": arguments.backfill, "trace": name, "learned_on": origin}, made)
+            head = {"backfill": problem.scenario.backfill, "trace": name, "learned_on": origin}
+            rows += rows_of(problem, head, made, every_rule=arguments.every_rule)
     if rows:
         pd.DataFrame(rows).round(4).to_csv(arguments.out, index=False)
 
