@@ -277,28 +277,45 @@ def _read_yaml(path: Path) -> None:
     read_yaml(path)
 
 
-@cache
-def _configuration() -> Path:
-    """A configuration folder of one scenario, for this process."""
-    sys.path.append(str(ROOT / "tests"))
-    from small_conf import write_hetero_conf
+class _Configuration:
+    """A configuration folder of one scenario, for this process. What no input changes is read and composed once.
 
-    folder = tempfile.TemporaryDirectory(prefix="fuzzed-conf-")
-    _kept.append(folder)
-    return write_hetero_conf(Path(folder.name))
+    records  cached records of everything but the scenarios that are tried; put back before each of them, as valid ones would be added
+    made     Hydra's compositions, with the files that it has read
+    """
+
+    scenario = ("scenario/hetero", "trio")
+
+    def __init__(self) -> None:
+        sys.path.append(str(ROOT / "tests"))
+        from schedlab.config.compose import Compositions
+        from small_conf import write_hetero_conf
+
+        self.place = tempfile.TemporaryDirectory(prefix="fuzzed-conf-")
+        self.folder = write_hetero_conf(Path(self.place.name))
+        self.made, self.records = Compositions(self.folder), Path(self.place.name, "records.json")
+        self.check((self.folder / "/".join(self.scenario)).with_suffix(".yaml").read_bytes())
+        self.kept = self.records.read_bytes()
+
+    def check(self, scenario: bytes) -> None:
+        """Put a file in the place of the scenario and do what `schedlab check` does."""
+        from schedlab.config import experiment
+        from schedlab.stages.studies import find_study
+
+        name = "/".join(self.scenario)
+        (self.folder / f"{name}.yaml").write_bytes(scenario)
+        self.made._made.pop(self.scenario, None)
+        self.made._hydra[1].cache = {path: read for path, read in self.made._hydra[1].cache.items() if name not in path}
+        experiment.load(self.folder, "smoke", find_study, self.records, self.made)
 
 
-_kept: list[Any] = []  # folders that go when the process ends
+_configuration = cache(_Configuration)
 
 
 def _check_scenario(path: Path) -> None:
-    """Put the file in the place of the scenario and do what `schedlab check` does."""
-    from schedlab.config import experiment
-    from schedlab.stages.studies import find_study
-
-    conf = _configuration()
-    (conf / "scenario/hetero/trio.yaml").write_bytes(path.read_bytes())
-    experiment.load(conf, "smoke", find_study)
+    configuration = _configuration()
+    configuration.records.write_bytes(configuration.kept)
+    configuration.check(path.read_bytes())
 
 
 READERS = {
@@ -328,6 +345,6 @@ READERS = {
         Reader("ramp-case", "case.json", "json", _ramp_cases, _read_ramp_case),
         Reader("checkpoint", "policy.zip", "zip", _checkpoints, _read_checkpoint),
         Reader("yaml", "scenario.yaml", "text", _yaml_seeds, _read_yaml),
-        Reader("scenario-yaml", "trio.yaml", "text", lambda: _files("conf/scenario/hetero/trio.yaml"), _check_scenario, 150),
+        Reader("scenario-yaml", "trio.yaml", "text", lambda: _files("conf/scenario/hetero/trio.yaml"), _check_scenario),
     )
 }

@@ -11,7 +11,6 @@ import fuzz
 from schedlab.config.errors import UserError
 
 SEED = 0
-SLOW = {"scenario-yaml"}  # a composition takes 50 ms; what makes the difference, the reading of YAML, is a reader of its own
 
 
 @pytest.mark.parametrize("reader", READERS.values(), ids=READERS)
@@ -28,7 +27,7 @@ def test_no_reader_fails_in_any_other_way_than_it_says(reader: Reader, tell_coun
 def test_each_kind_of_file_gets_its_inputs() -> None:
     cases = [reader.suite for name, reader in READERS.items() if name.startswith("cloud-case-")]
     assert sum(cases) >= SUITE
-    others = {name: reader.suite for name, reader in READERS.items() if not name.startswith("cloud-case-") and name not in SLOW}
+    others = {name: reader.suite for name, reader in READERS.items() if not name.startswith("cloud-case-")}
     assert set(others.values()) == {SUITE}
 
 
