@@ -10,10 +10,19 @@ from checkouts import Checkout, smoke_checkout, toy_checkout
 
 
 @pytest.fixture(scope="session")
-def finished_toy(repository: Path, tmp_path_factory: pytest.TempPathFactory) -> Checkout:
+def secret() -> str:
+    """A word that stands in the environment of the finished toy run, and that none of its files may hold."""
+    return "hush-hush-0815"
+
+
+@pytest.fixture(scope="session")
+def finished_toy(repository: Path, tmp_path_factory: pytest.TempPathFactory, secret: str) -> Checkout:
     """A finished run of the toy; tests copy it and never write into it."""
     checkout = toy_checkout(repository, tmp_path_factory.mktemp("toy") / "a checkout")  # the space in the path is on purpose
-    checkout.run("all", cores=2)
+    with pytest.MonkeyPatch.context() as patch:
+        for name in ("SCHEDLAB_TEST_SECRET", "AWS_SECRET_ACCESS_KEY", "GITHUB_TOKEN", "SLURM_JWT"):
+            patch.setenv(name, secret)
+        checkout.run("all", cores=2)
     return checkout
 
 

@@ -6,6 +6,7 @@ import json
 import os
 import platform
 import shutil
+from pathlib import Path
 
 import pandas as pd
 import pytest
@@ -72,13 +73,31 @@ def test_inputs_of_jobs_that_tell_no_origin_are_listed_all_the_same(toy):
     assert "results/small/toy/far/inputs" in found["results/small/toy/far/evaluation/hill"]["rests_on"]
 
 
-def test_it_tells_no_machine_no_place_and_no_secret(finished_toy, tmp_path, monkeypatch):
-    monkeypatch.setenv("SCHEDLAB_TEST_SECRET", "hush-hush-0815")
+def holding(folder: Path, text: str) -> list[str]:
+    """The files below a folder, hidden ones too, that hold a text."""
+    return [
+        path.relative_to(folder).as_posix() for path in sorted(folder.rglob("*")) if path.is_file() and text.encode() in path.read_bytes()
+    ]
+
+
+def test_no_file_of_a_run_holds_a_secret_of_its_environment(finished_toy, tmp_path, secret):
+    """The variables were set before the run, so that a log, a manifest or a record of provenance that told the environment would be found."""
+    assert holding(finished_toy.folder, secret) == []
+    (tmp_path / "told.log").write_text(f"GITHUB_TOKEN={secret}\n")
+    assert holding(tmp_path, secret) == ["told.log"]
+    kept = holding(finished_toy.folder, "numpy")  # what the search has to see: manifest, provenance
+    assert MANIFEST in kept and any(name.endswith("provenance.json") for name in kept)
+    assert list((finished_toy.folder / ".snakemake/log").glob("*.log")) and list(
+        finished_toy.folder.glob("results/small/toy/**/logs/*.log")
+    )
+
+
+def test_it_tells_no_machine_and_no_place(finished_toy, tmp_path, monkeypatch):
     monkeypatch.setattr(provenance, "_git_state", lambda: {"commit": None})  # the copy is in no repository, this process may be
     folder = shutil.copytree(finished_toy.folder, tmp_path / "elsewhere")
     text = write_manifest(folder, "small").read_text()
     assert text == (finished_toy.folder / MANIFEST).read_text()  # whenever and wherever it is written
-    for told in (str(finished_toy.folder), str(folder), "hush-hush", os.environ["HOME"] + "/", "machine", "processor"):
+    for told in (str(finished_toy.folder), str(folder), os.environ["HOME"] + "/", "machine", "processor"):
         assert told not in text
     assert len(platform.node()) < 4 or platform.node() not in text
 
