@@ -46,7 +46,7 @@ test: setup
 	source $(BIN)/activate && python -m pytest -n $(WORKERS) --dist loadgroup $(TESTS)
 
 lint: setup
-	source $(BIN)/activate && ruff check . && ruff format --check . && snakefmt --check Snakefile workflow/rules && snakemake --lint
+	source $(BIN)/activate && ruff check . && ruff format --check . && snakefmt --check Snakefile workflow/rules && snakemake --lint && mypy
 
 check: setup
 	source $(BIN)/activate && schedlab check

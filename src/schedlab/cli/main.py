@@ -70,7 +70,7 @@ def _parser(first: str) -> argparse.ArgumentParser:
     parser = Parser(prog="schedlab", description=schedlab.__doc__)
     parser.add_argument("--version", action="version", version=f"schedlab {schedlab.__version__}")
     commands = parser.add_subparsers(title="commands", metavar="COMMAND")
-    conf = argparse.ArgumentParser(add_help=False)
+    conf = Parser(add_help=False)
     conf.add_argument("--conf", default="conf", metavar="DIR", help="configuration folder (default: ./conf)")
 
     check = commands.add_parser("check", parents=[conf], help="check every file of conf/; a line for each scenario and policy")

@@ -57,7 +57,7 @@ def key_values(settings: list[str], option: str) -> dict[str, object]:
     """Return nested values of 'key=value' and 'key.key=value', each value as YAML reads it. Raises UserError."""
     from schedlab.config.yaml_files import read_value
 
-    found: dict[str, object] = {}
+    found: dict[str, Any] = {}
     for text in settings:
         key, equals, value = text.partition("=")
         if not key or not equals:

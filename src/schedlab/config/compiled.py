@@ -41,6 +41,8 @@ def compiled(function: Callable | None = None, **options: Any) -> Callable:
 class _AllSources:
     """What the three places below have in common: their files hold for these sources only."""
 
+    _py_file: str
+
     def get_source_stamp(self) -> str:
         return sources_hash(Path(self._py_file))
 

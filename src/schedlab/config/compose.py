@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import yaml
 
@@ -144,7 +144,7 @@ class Composer:
             raise yaml_error(Path(mark.name) if mark and mark.name else file, error) from None
         if not isinstance(values, dict):
             raise UserError("the file holds no mapping", where=short_path(file), expected="keys and values")
-        return Composed(values, sources)
+        return Composed(cast(dict[str, Any], values), sources)
 
     def _explain(self, file: Path, error: Exception) -> UserError:
         """Hydra's error in one sentence; that a file or option is missing has been told before (layout.Layout)."""

@@ -8,11 +8,12 @@ from __future__ import annotations
 import shutil
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from schedlab.config import records
-from schedlab.config.compose import Compositions
+from schedlab.config.compose import Composed, Compositions
 from schedlab.config.contract import Study
 from schedlab.config.cross_checks import cross_checks
 from schedlab.config.data_paths import find_data, missing_files
@@ -238,18 +239,27 @@ class _Doors:
 
 def _studies(conf: records.ConfigurationFolder, find_study: records.FindStudy) -> tuple[dict[str, StudyRecords], _Doors]:
     """The studies, without their scenarios, policies and figures, and their doors; mistakes are kept in conf.errors."""
-    settings = {name: conf.record("study", name, lambda c, name=name: records.study_record(c, name)) for name in conf.layout.studies}
+    settings = {name: conf.record("study", name, partial(records.study_record, name=name)) for name in conf.layout.studies}
     loaded = {name: StudyRecords(record, 0) for name, record in settings.items() if record}
     door = _Doors(loaded, find_study)
     for name in list(loaded):
         code = loaded[name].code = records.study_code(loaded[name].settings)
         key = f"results_version/{name}:{conf.ground}{code}"
         try:
-            loaded[name].results_version = conf.cache.get(key, lambda name=name: door(name).results_version)
+            loaded[name].results_version = conf.cache.get(key, partial(_results_version, door, name))
         except UserError as error:  # its module cannot be imported
             conf.errors.append(error)
             del loaded[name]
     return loaded, door
+
+
+def _results_version(door: _Doors, name: str) -> int:
+    return door(name).results_version
+
+
+def _made(make: Callable[..., dict[str, Any]], option: str, door: _Doors, name: str, composed: Composed) -> dict[str, Any]:
+    """The record of one file, by the door of its study, which is loaded where the record is not in the cache."""
+    return make(composed, option, door(name))
 
 
 def _add_records(conf: records.ConfigurationFolder, loaded: Mapping[str, StudyRecords], door: _Doors, group: str) -> None:
@@ -259,7 +269,7 @@ def _add_records(conf: records.ConfigurationFolder, loaded: Mapping[str, StudyRe
         extra = content_hash([study.settings, study.code])
         target = {"scenario": study.scenarios, "policy": study.policies, "figure": study.figures}[group]
         for option in option_names(conf.folder / group / name):
-            record = conf.record(f"{group}/{name}", option, lambda c, option=option, name=name: make(c, option, door(name)), extra)
+            record = conf.record(f"{group}/{name}", option, partial(_made, make, option, door, name), extra)
             if record:
                 target[option] = record
 

@@ -74,7 +74,8 @@ def check_writable(*folders: Path | str) -> None:
         for folder, _, _ in os.walk(top):
             if not os.access(folder, os.W_OK | os.X_OK):
                 read_only = os.statvfs(folder).f_flag & os.ST_RDONLY
-                raise disk_trouble(OSError(errno.EROFS if read_only else errno.EACCES, "", folder))
+                error = OSError(errno.EROFS if read_only else errno.EACCES, "", folder)
+                raise disk_trouble(error) or error
 
 
 def write_bytes(path: Path | str, data: bytes) -> None:
@@ -140,6 +141,8 @@ def table_writer(path: Path | str, schema: pa.Schema | None = None) -> Iterator[
                 waiting[:], written = [joined.slice(whole)], True
 
         yield add
+        if writer is None:
+            raise ValueError("no rows were added: a table without rows needs those of its columns")
         rest = pa.concat_tables(waiting).combine_chunks()
         if len(rest) or not written:  # a table without rows has its columns all the same
             writer.write_table(rest, row_group_size=GROUP_ROWS)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -39,7 +40,7 @@ class Layout:
             if name.startswith("claims/"):  # the ledger is read by its own commands; no run depends on it
                 continue
             try:
-                self.builds_on[name] = remember(f"builds on/{name}:{digest}", lambda name=name: _builds_on(folder, name))
+                self.builds_on[name] = remember(f"builds on/{name}:{digest}", partial(_builds_on, folder, name))
             except UserError as error:
                 self._refuse(error, name)
         for name in self.builds_on:
@@ -108,8 +109,11 @@ class Layout:
         group, *middle, file = name.split("/") if "/" in name else ("", name)
         stem = Path(file).stem
         if not group:
-            known = stem == "config"
-            return None if known else UserError("nothing reads this file", where=f"conf/{name}", remedy=did_you_mean(stem, ["config"]))
+            return (
+                None
+                if stem == "config"
+                else UserError("nothing reads this file", where=f"conf/{name}", remedy=did_you_mean(stem, ["config"]))
+            )
         if group not in groups:
             return UserError("nothing reads this folder", where=f"conf/{group}", remedy=did_you_mean(group, groups))
         if group in FLAT_GROUPS:

@@ -11,6 +11,7 @@ import time
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 # Told for each job by Snakemake, and said here in one line; errors, warnings and the table of jobs pass as they are.
 HIDDEN = frozenset({"job_info", "job_started", "group_info", "progress", "shellcmd"})
@@ -36,7 +37,8 @@ class JobLines(logging.Formatter):
     def __init__(self, usual: logging.Formatter, idle: Callable[[], Collection[str]], clock: Callable[[], float] = time.monotonic) -> None:
         super().__init__()
         self.usual, self.idle, self.clock = usual, idle, clock
-        self.total, self.done, self.began = 0, 0, None
+        self.total, self.done = 0, 0
+        self.began: float | None = None
         self.running: dict[object, _Running] = {}
         self.waiting: Counter[str] = Counter()
         self.times: dict[str, list[float]] = defaultdict(list)
@@ -45,15 +47,16 @@ class JobLines(logging.Formatter):
         """Take note of a record; tell whether it is shown."""
         event = str(getattr(record, "event", None) or "")
         if event == "run_info":
-            self._plan(record.stats)
+            self._plan(vars(record)["stats"])
         elif event == "job_info":
             self._start(record)
         return event not in HIDDEN and not str(record.msg).startswith(CHATTER)
 
     def format(self, record: logging.LogRecord) -> str:
-        if str(getattr(record, "event", "")) != "job_finished" or record.job_id not in self.running:
+        job = vars(record).get("job_id")
+        if str(getattr(record, "event", "")) != "job_finished" or job not in self.running:
             return self.usual.format(record)
-        return self._end(self.running.pop(record.job_id))
+        return self._end(self.running.pop(job))
 
     def seconds_left(self) -> float | None:
         """Estimate the seconds until the last job ends; None where nothing has ended yet.
@@ -75,7 +78,7 @@ class JobLines(logging.Formatter):
         self.total = stats["total"]
         self.waiting = Counter({rule: count for rule, count in stats.items() if rule != "total" and rule not in self.idle()})
 
-    def _start(self, record: logging.LogRecord) -> None:
+    def _start(self, record: Any) -> None:
         now = self.clock()
         self.began = now if self.began is None else self.began
         self.running[record.jobid] = _Running(record.rule_name, job_name(record.rule_name, record.wildcards), now)

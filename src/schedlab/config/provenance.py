@@ -98,8 +98,8 @@ def package_versions() -> dict[str, str]:
 
 def _required(package: str, without: str) -> set[str]:
     """Return the names that a package's metadata asks for, in the one spelling of https://packaging.python.org/specifications/name-normalization."""
-    named = [line for line in metadata.requires(package) or () if not re.search(without, line)]
-    return {re.sub(r"[-_.]+", "-", re.match(r"[A-Za-z0-9._-]+", line).group()).lower() for line in named}
+    named = "\n".join(line for line in metadata.requires(package) or () if not re.search(without, line))
+    return {re.sub(r"[-_.]+", "-", name).lower() for name in re.findall(r"^[A-Za-z0-9._-]+", named, flags=re.M)}
 
 
 def output_names(folder: Path | str, skip: Sequence[str] = NOT_OUTPUTS) -> list[str]:

@@ -373,12 +373,12 @@ def figure_record(composed: Composed, name: str, study: Study) -> dict[str, Any]
     kind = study.figure_settings.get(figure.kind, NoSettings)
     params = validate(kind, figure.params, lambda path: composed.locate(("params", *path)))
     names = [[composed.locate(("params", *path)), what, given] for path, what, given in names_within(params)]
-    where = {key: composed.locate((key,)) for key in ("scenarios", "policies")}
+    places = {key: composed.locate((key,)) for key in ("scenarios", "policies")}
     files = list(study.figure_files(params) if study.figure_files else ())
     if missing := next((name for name in files if not find_resource(name).is_file()), None):
-        where_params = composed.locate(("params",))
-        raise UserErrors([UserError(f"there is no file '{missing}'", where=where_params, expected="a recorded measurement")])
-    return {**json.loads(figure.model_dump_json()), "files": files, "names": names, "where": where}
+        where = composed.locate(("params",))
+        raise UserErrors([UserError(f"there is no file '{missing}'", where=where, expected="a recorded measurement")])
+    return {**json.loads(figure.model_dump_json()), "files": files, "names": names, "where": places}
 
 
 def theme_record(composed: Composed, name: str) -> dict[str, Any]:

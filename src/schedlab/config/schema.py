@@ -14,7 +14,7 @@ import json
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from types import UnionType
-from typing import Any, Literal, TypeVar, Union, get_args, get_origin
+from typing import Any, Literal, TypeVar, Union, cast, get_args, get_origin
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
@@ -208,9 +208,9 @@ def parameter_rows(kind: type[Settings], prefix: str = "") -> Iterator[tuple[str
     """Yield (key, type, default, unit, sentence) of every field in order; sections of one value are spelled out with dotted keys."""
     for name, field in kind.model_fields.items():
         if _is_section(field.annotation) and not field.is_required():
-            yield from parameter_rows(field.annotation, f"{prefix}{name}.")
+            yield from parameter_rows(cast(type[Settings], field.annotation), f"{prefix}{name}.")
             continue
-        unit = (field.json_schema_extra or {}).get("unit", "-")
+        unit = field.json_schema_extra.get("unit", "-") if isinstance(field.json_schema_extra, dict) else "-"
         default = "required" if field.is_required() else json.dumps(field.get_default(call_default_factory=True), default=str)
         yield prefix + name, type_text(field.annotation) + _bounds(field.metadata), default, str(unit), field.description or ""
 
@@ -231,7 +231,7 @@ def sections_within(kind: type[Settings]) -> list[type[Settings]]:
     for field in kind.model_fields.values():
         spelled_out = _is_section(field.annotation) and not field.is_required()
         if spelled_out:
-            found |= dict.fromkeys(sections_within(field.annotation))
+            found |= dict.fromkeys(sections_within(cast(type[Settings], field.annotation)))
         elif nested := _nested(field.annotation):
             found[nested] = None
     return list(found)

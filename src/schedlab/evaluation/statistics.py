@@ -210,20 +210,20 @@ def pair(first: Sample, second: Sample) -> tuple[Sample, Sample]:
     units = sorted(set(first.units) & set(second.units))
     seeds = sorted(set(first.seeds) & set(second.seeds))
     if len(first.seeds) == 1 or len(second.seeds) == 1:
-        seeds = list(max(first.seeds, second.seeds, key=len))
+        seeds = list(first.seeds if len(first.seeds) >= len(second.seeds) else second.seeds)
     if not units or not seeds:
         raise ValueError("two policies have no unit or no seed in common")
     first, second = _cut(first, seeds, units), _cut(second, seeds, units)
     if np.any(first.blocks != second.blocks):
         raise ValueError("a unit lies in different blocks for the two policies of a comparison")
     both = (first.weights > 0) & (second.weights > 0)
-    kept = both.any(axis=0)
+    kept = np.asarray(both.any(axis=0))
     if not kept.any():
         raise ValueError("two policies have no scored unit in common")
     return _masked(first, both, kept), _masked(second, both, kept)
 
 
-def cliffs_delta(first: Sequence[float], second: Sequence[float]) -> float:
+def cliffs_delta(first: Sequence[float] | np.ndarray, second: Sequence[float] | np.ndarray) -> float:
     """Return P(first > second) - P(first < second) over all pairs; -1 to 1."""
     ordered = np.sort(np.asarray(second, dtype=float))
     below = np.searchsorted(ordered, first, side="left").sum()

@@ -47,7 +47,8 @@ def _columns(text: str) -> tuple[Column, ...]:
     found = []
     for word in text.split():
         name, _, kind = word.partition(":")
-        found.append(Column(name, kind.rstrip("?") or "text", kind.endswith("?")))
+        types: Any = kind.rstrip("?") or "text"
+        found.append(Column(name, types, kind.endswith("?")))
     return tuple(found)
 
 

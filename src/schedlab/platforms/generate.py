@@ -79,8 +79,8 @@ def _lines(hierarchy: Hierarchy, settings: PlatformSettings) -> Iterator[str]:
         for here in range(len(hierarchy.clusters)):
             for there in range(len(hierarchy.clusters)):
                 if here != there:
-                    ends = ((f"clu_{number}", f"rou_{number}") for number in (here, there))
-                    yield _zone_route(*ends, ((here, "UP"), (there, "DOWN")))
+                    source, target = ((f"clu_{number}", f"rou_{number}") for number in (here, there))
+                    yield _zone_route(source, target, ((here, "UP"), (there, "DOWN")))
     yield "</zone>"
     yield "</platform>"
 

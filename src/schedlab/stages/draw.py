@@ -107,9 +107,9 @@ class _DetailTables(Mapping[str, "pd.DataFrame"]):
 
 def figure_spec(values: Mapping[str, Any]) -> FigureSpec:
     """Return the contract's specification of one item of a draw part's `figures`."""
-    lists = {name: tuple(values.get(name) or ()) for name in ("scenarios", "policies")}
-    texts = {name: values[name] for name in ("name", "kind", "title", "caption")}
-    return FigureSpec(**texts, **lists, published=values.get("published") or "", params=values.get("params") or {})
+    given: dict[str, Any] = {name: tuple(values.get(name) or ()) for name in ("scenarios", "policies")}
+    given |= {name: values[name] for name in ("name", "kind", "title", "caption")}
+    return FigureSpec(**given, published=values.get("published") or "", params=values.get("params") or {})
 
 
 def drawing_function(study: Study, kind: str) -> DrawFigure:

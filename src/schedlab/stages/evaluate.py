@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from schedlab.config.contract import Outcome, Policy, PolicySpec, Problem, Study, Unit
+from schedlab.config.contract import Outcome, Policy, PolicySpec, Problem, Split, Study, Unit
 from schedlab.config.errors import UserError
 from schedlab.config.files import write_table
 from schedlab.config.freeze import read_part
@@ -23,7 +23,7 @@ from schedlab.stages.policies import make_learner, make_rule, missing_input, pol
 if TYPE_CHECKING:
     import pandas as pd
 
-SPLITS = ("validation", "test")
+SPLITS: tuple[Split, ...] = ("validation", "test")
 log = logging.getLogger(__name__)
 
 

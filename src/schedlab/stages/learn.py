@@ -105,7 +105,8 @@ class CurveRecorder:
 
     def __call__(self, metric: str, value: float, **place: Unpack[CurvePlace]) -> None:
         """Record a point. Raises ValueError for a value that is no finite number and for a place recorded before by this process."""
-        row: dict[str, Any] = {name: int(place.get(name, 0)) for name in ("phase", "episode", "update")}
+        given: Mapping[str, Any] = place
+        row: dict[str, Any] = {name: int(given.get(name, 0)) for name in ("phase", "episode", "update")}
         row |= {"step": int(place["step"]), "train_scenario": place.get("scenario", ""), "split": place.get("split", "train")}
         row |= {"metric": metric, "value": float(value)}
         key = self._place(row)

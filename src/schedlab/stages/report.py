@@ -180,7 +180,7 @@ def _scenarios(trained_on: str) -> str:
 def _published(ledger: ClaimsSettings | None, names: Sequence[str], note: str) -> str:
     """Return the published values of a study's headline with ours of the ledger, and the note."""
     parts = []
-    for claim in (claim for name in names for claim in ledger.claims if claim.id == name):
+    for claim in (claim for name in names for claim in (ledger.claims if ledger else ()) if claim.id == name):
         both = {"reference": claim.ours_reference, "repaired": claim.ours_repaired}
         ours = [f"{_text(value)} {mode}" for mode, value in both.items() if value is not None]
         place = f'<span class="small">({escaped(_place(claim))})</span>'

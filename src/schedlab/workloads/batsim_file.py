@@ -52,7 +52,7 @@ def read_batsim(path: Path | str) -> BatsimWorkload:
     if not isinstance(values, dict):
         raise UserError("is no mapping", where=where, expected="the keys nb_res, jobs and profiles")
     resources, jobs, profiles = (values.get(key) for key in ("nb_res", "jobs", "profiles"))
-    if not _is_count(resources) or resources < 1:
+    if resources is None or not _is_count(resources) or resources < 1:
         raise UserError(f"nb_res is {resources!r}", where=where, expected="a whole number above 0")
     if not isinstance(profiles, dict) or not all(isinstance(profile, dict) for profile in profiles.values()):
         raise UserError("profiles are no mapping of mappings", where=where, expected="profiles by name")

@@ -62,7 +62,7 @@ def log_histogram(axes: Axes, values: np.ndarray, title: str, label: str, counte
         return
     low, high = max(values.min(), 1e-3), values.max()
     bins = np.geomspace(low, high if high > low else 2 * low, 41)
-    axes.hist(np.clip(values, low, None), bins=bins, weights=np.full(len(values), 100 / len(values)), linewidth=0)
+    axes.hist(np.clip(values, low, None), bins=bins.tolist(), weights=np.full(len(values), 100 / len(values)), linewidth=0)
     axes.axvline(np.median(values), color="black", linewidth=0.8, linestyle="--")
     axes.set_xscale("log")
     if high < 10 * low:  # whole decades, as labels within one would overlap

@@ -131,8 +131,8 @@ class Trace:
                 return None
         if (unix := self.count("UnixStartTime")) is None:
             return None
-        zone = re.match(r"[+-]?\d{1,6}", self.header.get("timezone", "")) or re.match("0", "0")
-        return datetime(1970, 1, 1, tzinfo=UTC) + timedelta(seconds=unix + int(zone.group()))
+        zone = re.match(r"[+-]?\d{1,6}", self.header.get("timezone", ""))
+        return datetime(1970, 1, 1, tzinfo=UTC) + timedelta(seconds=unix + int(zone.group() if zone else 0))
 
     def with_jobs(self, jobs: pd.DataFrame, *notes: str) -> Trace:
         """Return a trace of other jobs of the same log; notes say in the header what was done."""
