@@ -1,5 +1,6 @@
 # The experiment as the workflow sees it: what it is read from, its freezing, and what is done when a run begins and ends.
 import os
+import subprocess
 import sys
 from contextlib import contextmanager
 from pathlib import Path
@@ -21,7 +22,7 @@ from schedlab.figures.index import failures, write_index
 from schedlab.stages.studies import find_study
 
 RUN_LOCK = Path(".schedlab/run.lock")
-OPTIONS = ("scale", "conf")  # of --config
+OPTIONS = ("scale", "conf", "notify")  # of --config
 DRAWN_BEFORE = {}  # the lists of figures that there were when the run began, with their dates
 
 
@@ -114,6 +115,15 @@ def end_run():
         raise SystemExit(failed)
 
 
+def notify(how):
+    """Call the user's command, if there is one, with how the run ended and where: no shell, and its failure is a line on the console."""
+    if command := str(config.get("notify") or "").split():
+        try:
+            subprocess.run([*command, how, f"schedlab, scale {EXPERIMENT.scale}, in {Path.cwd()}"], check=True, timeout=60)
+        except (OSError, subprocess.SubprocessError) as error:
+            print(f"warning: --config notify: {error}", file=sys.stderr)
+
+
 SCALE = str(config.get("scale", "small"))
 run_lock.sign_jobs()
 with plain_errors():
@@ -132,10 +142,16 @@ onstart:
 
 
 onsuccess:
-    with plain_errors():
-        end_run()
+    try:
+        with plain_errors():
+            end_run()
+    except SystemExit:
+        notify("failed")
+        raise
+    notify("succeeded")
 
 
 onerror:
     if undrawn := undrawn_figures():
         print(undrawn, file=sys.stderr)
+    notify("failed")
