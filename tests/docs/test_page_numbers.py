@@ -49,6 +49,20 @@ def test_every_result_is_named_in_a_page():
     assert [path.name for path in sorted(RESULTS.glob("*.csv")) if f"results/{path.name}" not in text] == []
 
 
+def test_the_list_of_results_says_which_of_them_name_their_configuration():
+    listed = re.findall(r"^\| `(\w+\.csv)` \| `python ([\w/.]+)[^|]*\| ([^|]+) \|$", (RESULTS / "README.md").read_text(), flags=re.M)
+    assert [name for name, *_ in listed] == [path.name for path in sorted(RESULTS.glob("*.csv"))]
+    for name, program, said in listed:
+        assert (REPOSITORY / program).is_file(), program
+        columns = set(pd.read_csv(RESULTS / name, nrows=0).columns) & {"config_hash", "configuration"}
+        if said.startswith("none"):
+            assert "config_hash" not in columns, name
+        else:
+            (column,) = columns
+            assert said == f"`{column}`"
+            assert pd.read_csv(RESULTS / name, dtype=str)[column].str.fullmatch("[0-9a-f]{12,16}").all(), name
+
+
 def test_another_result_makes_another_table(tmp_path, monkeypatch, capsys):
     results = Path(shutil.copytree(RESULTS, tmp_path / "results"))
     file = results / "ramp_learning.csv"
