@@ -5,7 +5,7 @@ from snakemake.utils import min_version
 min_version("9.0")
 
 
-container: "docker://mambaorg/micromamba:2"
+container: "schedlab.sif"  # built from workflow/envs/; read with --software-deployment-method apptainer alone
 
 
 include: "workflow/rules/experiment.smk"

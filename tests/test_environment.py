@@ -21,6 +21,24 @@ def test_conda_and_pip_name_the_same_versions(repository: Path) -> None:
     assert "--no-deps pybatsim==3.2.1" in (repository / "Makefile").read_text()
 
 
+def test_the_images_are_built_by_the_steps_of_the_makefile(repository: Path) -> None:
+    """Neither can be built in a test, which has no network for images; so the steps and the files that they copy are compared."""
+
+    def steps(text: str) -> list[str]:
+        found = re.findall(r"-m pip install (?:--(?:quiet|disable-pip-version-check|no-cache-dir) )*(.*?)(?: \\)?$", text, flags=re.M)
+        return [step.replace("$$", "$").replace("--editable ", "") for step in found]
+
+    docker, apptainer = ((repository / f"workflow/envs/{name}").read_text() for name in ("Dockerfile", "schedlab.def"))
+    assert len(steps(docker)) == 4
+    assert steps(docker) == steps(apptainer) == steps((repository / "Makefile").read_text())
+    copied = " ".join(re.findall(r"^COPY (.*) \S+$", docker, flags=re.M)).split()
+    assert copied == re.findall(r"^ +(\S+) /opt/schedlab/\1$", apptainer, flags=re.M)
+    assert copied and all((repository / name).exists() for name in copied)
+    base = re.search(r"^FROM (\S+)$", docker, flags=re.M)[1]
+    assert f"From: {base}\n" in apptainer and base.startswith("python:3.11-")
+    assert 'container: "schedlab.sif"' in (repository / "Snakefile").read_text() and "build schedlab.sif" in apptainer
+
+
 def test_the_repository_holds_no_paths_of_a_machine(repository: Path) -> None:
     found = subprocess.run(
         [
