@@ -60,3 +60,17 @@ def test_a_command_that_is_not_there_fails_no_run(toy: Checkout) -> None:
 def test_the_profile_for_tests_takes_the_smallest_scale(fresh_toy: Checkout) -> None:
     output = fresh_toy.run("toy", "--dry-run", "--profile", "profiles/test")
     assert "results/smoke/toy/near/inputs/targets.json" in output and "results/small" not in output
+
+
+def test_the_scenarios_that_the_benchmark_generates_are_as_many_as_it_says(repository, tmp_path, monkeypatch) -> None:
+    monkeypatch.syspath_prepend(str(repository / "benchmarks"))
+    from many_scenarios import generated
+
+    assert generated(tmp_path / "checkout", 3).rules("all") == {
+        "draw_targets": 3,
+        "learn": 15,
+        "evaluate": 6,
+        "summarise": 1,
+        "draw_toy": 1,
+        "index_figures": 1,
+    }
