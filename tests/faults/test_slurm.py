@@ -54,7 +54,7 @@ def test_a_smoke_run_on_slurm_survives_a_killed_job_and_a_restarted_controller(f
             slurm.ask("scancel", "--signal=KILL", "--full", killed)
             running_job(slurm, started, after=killed)
             slurm.restart_controller()
-            status = started.wait(900)
+            status = started.wait(1800)
         finally:
             if started.poll() is None:
                 checkout.kill(started)
