@@ -1,4 +1,4 @@
-"""`schedlab manifest check`: what differs from a manifest, and why."""
+"""`schedlab manifest check`: what differs from a manifest or a record, and why; `schedlab manifest record`: what is kept of a run."""
 
 from __future__ import annotations
 
@@ -20,9 +20,14 @@ def add_manifest_commands(commands: Any) -> None:
     inner = group.add_subparsers(title="commands", metavar="COMMAND", required=True)
     check = inner.add_parser("check", help="say what differs from a manifest, and why; status 1 where something does")
     check.add_argument("manifest", nargs="?", help="a manifest.json, or the folder that holds one (default: all of results/)")
-    check.add_argument("--against", metavar="OTHER", help="another manifest.json or results folder; default: the files that lie there now")
+    check.add_argument(
+        "--against", metavar="OTHER", help="another manifest.json, results folder or record; default: the files that lie there now"
+    )
     check.add_argument("--exact", action="store_true", help="no tolerance for learned values: both were made on one machine")
     check.set_defaults(run=lambda chosen: check_manifests(chosen.manifest, chosen.against, exact=chosen.exact))
+    record = inner.add_parser("record", help="print what is kept of a run, to hold later ones to: hashes and summaries")
+    record.add_argument("manifest", help="a manifest.json, or the folder that holds one")
+    record.set_defaults(run=lambda chosen: print_record(chosen.manifest))
 
 
 def check_manifests(given: str | None, against: str | None, *, exact: bool) -> int:
@@ -35,31 +40,63 @@ def check_manifests(given: str | None, against: str | None, *, exact: bool) -> i
     return max(_check(place, against, exact=exact) for place in places)
 
 
+def print_record(given: str) -> None:
+    """Print the record of a run as JSON. Raises UserError."""
+    import json
+
+    from schedlab.evaluation.manifest import read_manifest
+    from schedlab.evaluation.record import record_of
+
+    place = Path(given)
+    record = record_of(read_manifest(place), _root(place))
+    print(json.dumps(record.model_dump(mode="json", exclude_none=True), indent=1, sort_keys=True))
+
+
 def _check(place: Path, against: str | None, *, exact: bool) -> int:
     from schedlab.evaluation.manifest import read_manifest, root_of
     from schedlab.evaluation.manifest_differences import Side, differences
+    from schedlab.evaluation.record import is_record
 
     recorded, root = read_manifest(place), root_of(place)
+    if against and is_record(against):
+        return _check_record(recorded, _root(place), against)
     if against:
         other = Side(read_manifest(against), "there", root_of(against))
         found = differences(Side(recorded, "here", root), other, tolerant=not exact)
     else:
-        found = _with_its_files(recorded, place, root)
+        found = _with_its_files(recorded, _root(place))
     print("\n".join([*found.lines, _count(recorded, found)]))
     return int(bool(found.lines))
 
 
-def _with_its_files(recorded: Manifest, place: Path, root: Path | None) -> Differences:
-    from schedlab.evaluation.manifest import build
-    from schedlab.evaluation.manifest_differences import Side, differences, stale_steps
+def _check_record(manifest: Manifest, root: Path, against: str) -> int:
+    from schedlab.evaluation.record import compare, read_record
 
-    if root is None:
+    found = compare(manifest, root, read_record(against))
+    agree = f"{found.same} files with the same bytes, {found.by_value} by their values, {found.present} are there"
+    how_many = f"{len(found.lines)} differences from" if found.lines else "nothing differs from"
+    print("\n".join([*found.lines, f"{how_many} {against}: {agree}"]))
+    return int(bool(found.lines))
+
+
+def _root(place: Path) -> Path:
+    """Return the folder that a manifest's paths start from. Raises UserError where its files are not at hand."""
+    from schedlab.evaluation.manifest import root_of
+
+    if (root := root_of(place)) is None:
         raise UserError(
             "the files of this manifest are not at hand",
             where=str(place),
             expected="results/<scale>/manifest.json in the folder that holds results/ and plots/",
             remedy="name another manifest to compare it with: --against",
         )
+    return root
+
+
+def _with_its_files(recorded: Manifest, root: Path) -> Differences:
+    from schedlab.evaluation.manifest import build
+    from schedlab.evaluation.manifest_differences import Side, differences, stale_steps
+
     now = build(root, recorded.scale, recorded.studies)
     found = differences(Side(recorded, "recorded", root), Side(now, "found", root), tolerant=False)
     found.lines += stale_steps(now, recorded)

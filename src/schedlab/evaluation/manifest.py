@@ -229,7 +229,8 @@ class _Study:
         for path in sorted((self.book.root / folder).glob("*provenance.json")):
             origin = read_json(path, "the provenance of a job")
             stem = path.name.removesuffix("provenance.json").removesuffix(".")
-            found[f"{folder}/{stem}" if stem else folder] = origin
+            if {"outputs", "config"} <= origin.keys():
+                found[f"{folder}/{stem}" if stem else folder] = origin
         return found
 
     def _learned(self, policy: str, values: Mapping[str, Any], inputs: Mapping[str, list[str]]) -> list[str]:

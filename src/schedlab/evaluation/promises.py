@@ -89,13 +89,13 @@ def disagreement(here: Path, there: Path, kind: str) -> str:
     if promise.relative == 0 or read is None:
         return "other bytes"
     try:
-        return _unlike(read(here), read(there), promise)
+        return unlike(read(here), read(there), promise)
     except (OSError, ValueError, KeyError, zipfile.BadZipFile) as error:
         raise UserError(f"cannot be compared: {error}", where=str(there)) from None
 
 
-def _unlike(here: Mapping[str, Any], there: Mapping[str, Any], promise: Promise) -> str:
-    """Compare named arrays."""
+def unlike(here: Mapping[str, Any], there: Mapping[str, Any], promise: Promise) -> str:
+    """Say what is the largest thing in which named arrays disagree under a promise; empty where they agree."""
     import numpy as np
 
     if here.keys() != there.keys():

@@ -1,0 +1,113 @@
+"""What is kept of a run beside the code: docs/results/<scale>.json, small enough for the repository, and what later runs are held to.
+
+It lists every file of a manifest with what it promises on another machine (schedlab.evaluation.promises): the hash of those that promise
+the same bytes, and the values of the summaries that promise less. Of all others it says that they are there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from schedlab.config.errors import UserError
+from schedlab.config.files import read_table
+from schedlab.config.json_files import read_json
+from schedlab.config.schema import Settings, setting, validate
+from schedlab.evaluation.manifest import Manifest
+from schedlab.evaluation.manifest_differences import DRAWN
+from schedlab.evaluation.promises import EXACT, PROMISES, unlike
+from schedlab.evaluation.tables import SUMMARY
+
+KEPT = "summary.parquet"  # of each study: what its claims and headlines are read from
+EXPECTED = "a record as `schedlab manifest record` writes it"
+
+
+class RecordedFile(Settings):
+    """One file of a run."""
+
+    promise: str = setting(doc="exact, fitted or learned; drawn: pictures and captions")
+    sha256: str | None = setting(None, doc="of a file that promises the same bytes")
+
+
+class Record(Settings):
+    """What is kept of a run."""
+
+    record: int = setting(1, doc="form of this file", ge=1, le=1)
+    scale: str = setting(doc="scale of the results")
+    files: dict[str, RecordedFile] = setting(doc="path -> what is known of it")
+    summaries: dict[str, dict[str, float]] = setting(doc="path of a summary -> its values, by what tells its rows apart")
+
+
+@dataclass
+class Compared:
+    """The sentences, and how many files have the same bytes, agree by their values, and are only there in both."""
+
+    lines: list[str] = field(default_factory=list)
+    same: int = 0
+    by_value: int = 0
+    present: int = 0
+
+
+def record_of(manifest: Manifest, root: Path) -> Record:
+    """Return what is kept of the files that a manifest lists; `root` is the folder that its paths start from."""
+    files = {path: RecordedFile(promise=kind, sha256=digest if kind == EXACT else None) for path, kind, digest in _files(manifest)}
+    kept = [path for path, file in files.items() if Path(path).name == KEPT and file.promise in PROMISES and file.promise != EXACT]
+    return Record(scale=manifest.scale, files=files, summaries={path: _values(root / path) for path in kept})
+
+
+def read_record(path: Path | str) -> Record:
+    """Read a record. Raises UserError(s) for what is none."""
+    values = read_json(path, EXPECTED)
+    if not isinstance(values, dict) or "record" not in values:
+        raise UserError("is no record", where=str(path), expected=EXPECTED)
+    return validate(Record, values, lambda keys: f"{path}: {'.'.join(map(str, keys))}")
+
+
+def is_record(path: Path | str) -> bool:
+    """Whether a file is a record and no manifest."""
+    if not Path(path).is_file():
+        return False
+    values = read_json(path, "a manifest or a record")
+    return isinstance(values, dict) and "record" in values
+
+
+def compare(manifest: Manifest, root: Path, recorded: Record) -> Compared:
+    """Compare the files that a manifest lists with a record: by hash, by value, or by their being there, as they promise."""
+    found = Compared()
+    if manifest.scale != recorded.scale:
+        found.lines.append(f"other scale: {manifest.scale} here, {recorded.scale} recorded")
+        return found
+    now = {path: (kind, digest) for path, kind, digest in _files(manifest)}
+    for path in sorted({*now, *recorded.files}):
+        if path not in now or path not in recorded.files:
+            found.lines.append(f"missing file: {path} is only {'here' if path in now else 'recorded'}")
+            continue
+        (kind, digest), expected = now[path], recorded.files[path]
+        if kind != expected.promise:
+            found.lines.append(f"other promise: {path} is '{kind}' here, '{expected.promise}' recorded")
+        elif kind == EXACT and digest != expected.sha256:
+            found.lines.append(f"changed file: {path}: other bytes than recorded, which it promises on every machine")
+        elif kind == EXACT:
+            found.same += 1
+        elif path not in recorded.summaries:
+            found.present += 1
+        elif how := unlike(_values(root / path), recorded.summaries[path], PROMISES[kind]):
+            found.lines.append(f"changed file: {path} ({how})")
+        else:
+            found.by_value += 1
+    return found
+
+
+def _files(manifest: Manifest) -> Iterator[tuple[str, str, str]]:
+    """Yield path, promise and hash of every file that a manifest lists."""
+    steps = [(step.promise, step.outputs) for step in manifest.steps.values()]
+    listed = [*steps, *((DRAWN, figure.outputs) for figure in manifest.figures.values())]
+    yield from sorted((path, kind, digest) for kind, outputs in listed for path, digest in outputs.items())
+
+
+def _values(path: Path) -> dict[str, float]:
+    """Values of a summary by scenario/policy/mode/split/metric, to nine digits, more than any promise but that of the same bytes counts."""
+    table = read_table(path)
+    rows = zip(*(table[name] for name in SUMMARY.key), strict=True)
+    return {"/".join(row): float(f"{value:.9g}") for row, value in zip(rows, table["value"], strict=True)}

@@ -1,0 +1,126 @@
+"""Tests of schedlab.evaluation.record: what is kept of a run holds later runs to what they promise, and to no more."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from schedlab.cli.main import main
+from schedlab.config.files import write_json, write_table
+from schedlab.config.hashes import file_hash
+from schedlab.evaluation import tables
+
+ROW = {
+    **{column.name: "x" for column in tables.SUMMARY.columns if column.type == "text"},
+    **{column.name: 3 for column in tables.SUMMARY.columns if column.type == "integer"},
+    **{column.name: 1.5 for column in tables.SUMMARY.columns if column.type == "number"},
+    "ci_low": None,
+}
+ROW_NAME = "/".join("x" for _ in tables.SUMMARY.key)
+SUMMARY, TRACE, POLICY, FIGURE = "s/summary.parquet", "s/trace.swf", "s/policy.zip", "figure.svg"
+
+
+@pytest.fixture
+def run(tmp_path: Path, monkeypatch):
+    """Write the files of a run and its manifest into results/smoke; returns what writes them anew."""
+    monkeypatch.chdir(tmp_path)
+    folder = Path("results/smoke")
+
+    def write(value: float = 1.5, trace: str = "1 2 3", policy: str = "p", figure: str = "f", promise: str = "learned") -> None:
+        for name, text in ((TRACE, trace), (POLICY, policy), (FIGURE, figure)):
+            (folder / name).parent.mkdir(parents=True, exist_ok=True)
+            (folder / name).write_text(text)
+        write_table(folder / SUMMARY, tables.build(tables.SUMMARY, [ROW | {"value": value}]))
+
+        def made(*names: str) -> dict:
+            return {"configuration": {}, "outputs": {f"{folder}/{name}": file_hash(folder / name) for name in names}}
+
+        steps = {"trace": {"promise": "exact", **made(TRACE)}, "tables": {"promise": promise, **made(SUMMARY, POLICY)}}
+        drawn = {**made(FIGURE), "scenarios": [], "policies": [], "seeds": [], "rests_on": []}
+        environments = {"environment": "e", "environments": {"e": {"code": "c", "python": "3", "packages": {}}}}
+        head = {"form": 2, "scale": "smoke", "seeds": {}, "studies": {}, **environments}
+        write_json(folder / "manifest.json", head | {"steps": steps, "figures": {"s/f": drawn}})
+
+    return write
+
+
+@pytest.fixture
+def kept(run, tmp_path: Path, capsys) -> str:
+    """A record of that run."""
+    run()
+    assert main(["manifest", "record", "results/smoke"]) == 0
+    (tmp_path / "kept.json").write_text(capsys.readouterr().out)
+    return "kept.json"
+
+
+def check(kept: str, capsys) -> tuple[int, list[str]]:
+    status = main(["manifest", "check", "results/smoke", "--against", kept])
+    return status, capsys.readouterr().out.splitlines()
+
+
+def test_a_run_agrees_with_its_own_record(kept, capsys):
+    assert check(kept, capsys) == (0, [f"nothing differs from {kept}: 1 files with the same bytes, 1 by their values, 2 are there"])
+
+
+def test_a_record_holds_hashes_of_what_is_exact_alone(kept):
+    found = json.loads(Path(kept).read_text())
+    assert {path for path, file in found["files"].items() if "sha256" in file} == {f"results/smoke/{TRACE}"}
+    assert found["files"][f"results/smoke/{FIGURE}"] == {"promise": "drawn"}
+    assert found["summaries"] == {f"results/smoke/{SUMMARY}": {ROW_NAME: 1.5}}
+
+
+def test_what_another_machine_may_do_is_no_difference(run, kept, capsys):
+    run(value=1.5 * (1 + 5e-4), policy="q", figure="g")
+    assert check(kept, capsys)[0] == 0
+
+
+@pytest.mark.parametrize(
+    ("changed", "told"),
+    [
+        ({"value": 2.0}, f"changed file: results/smoke/{SUMMARY} ('{ROW_NAME}' differs by 2.5e-01 of its value, 0.001 is allowed)"),
+        ({"trace": "1 2 4"}, f"changed file: results/smoke/{TRACE}: other bytes than recorded, which it promises on every machine"),
+        ({"promise": "fitted"}, f"other promise: results/smoke/{POLICY} is 'fitted' here, 'learned' recorded"),
+    ],
+)
+def test_each_difference_is_told_in_a_line(run, kept, capsys, changed, told):
+    run(**changed)
+    status, lines = check(kept, capsys)
+    assert status == 1 and lines[0] == told
+    assert lines[-1].startswith(f"{len(lines) - 1} differences from {kept}")
+
+
+def test_files_and_rows_that_are_gone_or_new_are_told(kept, capsys):
+    values = json.loads(Path(kept).read_text())
+    del values["files"][f"results/smoke/{POLICY}"]
+    values["files"]["results/smoke/gone.json"] = {"promise": "exact"}
+    values["summaries"][f"results/smoke/{SUMMARY}"]["y"] = 2.0
+    Path(kept).write_text(json.dumps(values))
+    assert check(kept, capsys)[1][:-1] == [
+        "missing file: results/smoke/gone.json is only recorded",
+        f"missing file: results/smoke/{POLICY} is only here",
+        f"changed file: results/smoke/{SUMMARY} ('y' is in one of them only)",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [("{", "is no valid JSON"), ('{"record": 2, "scale": "smoke"}', "'record' is 2"), ('{"record": 1, "scale": 3}', "'scale' is 3")],
+)
+def test_what_is_no_record_is_refused(kept, capsys, text, told):
+    Path(kept).write_text(text)
+    assert main(["manifest", "check", "results/smoke", "--against", kept]) == 2
+    assert told in capsys.readouterr().err
+
+
+def test_a_record_of_another_scale_is_told(kept, capsys):
+    Path(kept).write_text(Path(kept).read_text().replace('"scale": "smoke"', '"scale": "small"'))
+    assert check(kept, capsys)[1][0] == "other scale: smoke here, small recorded"
+
+
+def test_the_record_of_the_smoke_run_is_held_in_the_checks(repository: Path):
+    assert "schedlab manifest check results/smoke --against docs/results/smoke.json" in (repository / ".ci/run").read_text()
+    record = json.loads((repository / "docs/results/smoke.json").read_text())
+    studies = {path.split("/")[2] for path in record["files"] if path.startswith("results/")}
+    assert studies == {"adaptation", "batch", "cloud", "hetero", "ramp"}
