@@ -81,3 +81,9 @@ def test_random_places_are_free_have_memory_and_hang_from_the_seed():
     assert not any(placement.mask & taken for placement in found)
     assert all(fits(split, placement, memory) for placement in found)
     assert place_at_random(split_of(chain(1.0, activation=[90e9]), 1), Room(0, memory), np.random.default_rng(0)) is None
+
+
+def test_the_blocks_of_the_largest_cluster_that_the_pages_speak_of_are_searched_once():
+    rules = RampPlacement(Ramp(16, 16, 16))
+    first = {degree: rules.blocks(degree) for degree in range(2, 17, 2)}
+    assert all(rules.blocks(degree) is found for degree, found in first.items())
