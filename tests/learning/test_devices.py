@@ -5,7 +5,7 @@ import logging
 import pytest
 
 from schedlab.config.errors import UserError
-from schedlab.learning.devices import device_name, device_or_processor, find_device, wait_for
+from schedlab.learning.devices import described, device_name, device_or_processor, find_device, wait_for
 
 
 @pytest.mark.parametrize("name", ["toaster", "cuda:99", "mps"])
@@ -14,6 +14,8 @@ def test_a_device_that_is_not_there_is_the_users_error(monkeypatch: pytest.Monke
     monkeypatch.setattr(torch.backends.mps, "is_available", lambda: False)
     with pytest.raises(UserError, match="--device"):
         find_device(name)
+    with pytest.raises(UserError, match=r"training\.device"):
+        find_device(name, "training.device")
 
 
 def test_the_processor_is_a_device_with_a_name() -> None:
@@ -36,3 +38,15 @@ def test_the_processor_stands_in_for_a_device_that_is_not_there_and_the_log_says
     monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
     monkeypatch.setattr(torch.cuda, "device_count", lambda: 1)
     assert device_or_processor("cuda").type == "cuda"
+
+
+@pytest.mark.parametrize(("there", "taken"), [(False, "cpu"), (True, "cuda")])
+def test_auto_is_cuda_where_the_machine_has_it(monkeypatch: pytest.MonkeyPatch, there: bool, taken: str) -> None:
+    torch = pytest.importorskip("torch")
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: there)
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: int(there))
+    monkeypatch.setattr(torch.cuda, "get_device_name", lambda device: f"a GPU: {device}")
+    device = find_device("auto")
+    assert device.type == taken
+    told = described("auto", device)
+    assert (told["asked"], told["used"]) == ("auto", taken) and told["name"] == device_name(device)

@@ -28,9 +28,11 @@ def provenance(part_hash: str, seeds: Sequence[int] = (), inputs: Mapping[str, P
     return {"config_hash": part_hash, "seeds": list(seeds), "inputs": hashes, **environment()}
 
 
-def write_provenance(path: Path, part_hash: str, seeds: Sequence[int] = (), inputs: Mapping[str, Path | str] | None = None) -> None:
-    """Write `provenance` as the JSON file that stands beside a job's outputs."""
-    write_json(path, provenance(part_hash, seeds, inputs))
+def write_provenance(
+    path: Path, part_hash: str, seeds: Sequence[int] = (), inputs: Mapping[str, Path | str] | None = None, **also: Any
+) -> None:
+    """Write `provenance` as the JSON file that stands beside a job's outputs, with what else a job has to tell."""
+    write_json(path, provenance(part_hash, seeds, inputs) | also)
 
 
 def write_origin(job: Any, path: Path, outputs: Iterable[str] = ()) -> None:

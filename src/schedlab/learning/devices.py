@@ -16,20 +16,27 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 
-def find_device(name: str) -> torch.device:
-    """Return a torch device by its name: cpu, cuda, cuda:1, mps. Raises UserError where this machine has none of that name."""
+def find_device(name: str, where: str = "--device") -> torch.device:
+    """Return a torch device by its name: cpu, cuda, cuda:1, mps, or auto (CUDA where this machine has it, else the processor).
+
+    where  what a message names. Raises UserError where this machine has no device of that name.
+    """
     import torch
 
+    if name == "auto":
+        name = "cuda" if torch.cuda.is_available() else "cpu"
     try:
         device = torch.device(name)
     except RuntimeError:
-        raise UserError(f"'{name}' is no device", where="--device", expected="cpu, cuda or mps") from None
+        raise UserError(f"'{name}' is no device", where=where, expected="auto, cpu, cuda or mps") from None
     if device.type == "mps" and not torch.backends.mps.is_available():
-        raise UserError("this machine has no Metal device that torch can use", where="--device", expected="cpu")
+        raise UserError("this machine has no Metal device that torch can use", where=where, expected="cpu")
     if device.type == "cuda" and not torch.cuda.is_available():
-        raise UserError("this machine has no CUDA device that torch can use", where="--device", expected="cpu", remedy="run on a GPU node")
+        raise UserError(
+            "this machine has no CUDA device that torch can use", where=where, expected="auto or cpu", remedy="run on a GPU node"
+        )
     if device.type == "cuda" and (device.index or 0) >= torch.cuda.device_count():
-        raise UserError(f"there is no device {name}", where="--device", expected=f"an index below {torch.cuda.device_count()}")
+        raise UserError(f"there is no device {name}", where=where, expected=f"an index below {torch.cuda.device_count()}")
     return device
 
 
@@ -42,6 +49,11 @@ def device_or_processor(name: str) -> torch.device:
     except UserError as error:
         log.warning("WARNING: %s; computing on the processor instead", error.what)
         return torch.device("cpu")
+
+
+def described(asked: str, device: torch.device) -> dict[str, str]:
+    """Return a device as provenance has it: what the settings asked for, what was taken, and its name."""
+    return {"asked": asked, "used": str(device), "name": device_name(device)}
 
 
 def device_name(device: torch.device) -> str:

@@ -273,6 +273,25 @@ def test_a_damaged_table_costs_the_comparison_only(run, here: Path, kind: str, t
     assert "error: " in log and "Traceback" not in log
 
 
+def test_device_auto_is_the_processor_where_there_is_no_gpu_and_is_told(run, here: Path, tmp_path: Path, monkeypatch) -> None:
+    monkeypatch.setattr("torch.cuda.is_available", lambda: False)
+    loaded = experiment.load(here / "conf", "small", find_study)
+    config = loaded.part_file("adaptation", "tiny", "simulate_adaptation")
+    values = yaml.safe_load(Path(config).read_text())
+    values["training"]["device"] = "auto"
+    (tmp_path / "part.yaml").write_text(yaml.safe_dump(values))
+    data = Path(loaded.part_folder("adaptation", "tiny", "check_data"), "data.npz")
+    prepare.simulate_adaptation(tmp_path / "part.yaml", 0, data, here / "store", {0: tmp_path / "run-0.parquet"})
+    assert (tmp_path / "run-0.parquet").read_bytes() == (here / "run-0.parquet").read_bytes()
+    told = json.loads((tmp_path / "run-0.provenance.json").read_text())
+    assert (told["device"]["asked"], told["device"]["used"]) == ("auto", "cpu") and told["device"]["name"]
+    assert not (here / "run-0.provenance.json").exists()
+    status, document, _ = run("run", "--scenario", "tiny", "--sequence", "03", "--device", "auto", "--check")
+    assert status == 0 and document["device"] == "cpu" and document["table"]["equal"]
+    status, _, message = run("run", "--scenario", "tiny", "--sequence", "03", "--device", "cuda")
+    assert status == 2 and "--device" in message and "auto or cpu" in message
+
+
 def test_a_folder_that_cannot_take_the_weights_is_told_before_training(run, here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (here / "file").write_text("")
     (here / "folder.npz").mkdir()

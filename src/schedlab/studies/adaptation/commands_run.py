@@ -45,7 +45,9 @@ def add_run_command(commands: argparse._SubParsersAction) -> None:
     parser.add_argument("--results", type=Path, default=Path("results"), metavar="DIR", help="where the workflow's results lie")
     parser.add_argument("--compat", action="store_true", help="as published: mode reference, whatever the scenario says")
     parser.add_argument("--clock", choices=("pinned", "wall"), default="pinned", help="what is charged to the budget (default: pinned)")
-    parser.add_argument("--device", choices=("cpu", "cuda"), help="train elsewhere than the scenario says; results differ in rounding")
+    parser.add_argument(
+        "--device", choices=("auto", "cpu", "cuda"), help="where to train, in place of what the scenario says; results differ in rounding"
+    )
     parser.add_argument("--curves", action="store_true", help="evaluate every epoch, not only those that the reward looks at")
     parser.add_argument("--weights", type=Path, metavar="OUT", help="write the trained network as .npz or .h5, for `predict`")
     parser.add_argument("--layout", default="torch", help="layout of --weights: torch (default) or tensorflow")
@@ -65,6 +67,7 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.weights:
         check_path(arguments.weights)  # before hours of training
     configured = load_scenario(arguments.conf, arguments.scale, arguments.scenario)
+    configured = _on_device(configured, configured.training.device, "training.device")
     scenario = _changed(configured, arguments)
     job = scenario.jobs[0] if arguments.job is None else arguments.job
     if min(arguments.seed, job, arguments.replicate) < 0:
@@ -179,9 +182,17 @@ def _changed(scenario: AdaptationScenario, arguments: argparse.Namespace) -> Ada
         scenario = load_scenario(arguments.conf, arguments.scale, arguments.scenario, compat=True)
     if arguments.curves:
         scenario = scenario.model_copy(update={"curves": True})
-    if arguments.device and arguments.device != scenario.training.device:
-        scenario = scenario.model_copy(update={"training": scenario.training.model_copy(update={"device": arguments.device})})
-    return scenario
+    return _on_device(scenario, arguments.device or scenario.training.device, "--device" if arguments.device else "training.device")
+
+
+def _on_device(scenario: AdaptationScenario, name: str, where: str) -> AdaptationScenario:
+    """The scenario trained on a device by its name; auto: on what this machine has."""
+    if name == scenario.training.device != "auto":
+        return scenario
+    from schedlab.learning.devices import find_device
+    from schedlab.studies.adaptation.training import on_device
+
+    return on_device(scenario, find_device(name, where).type)
 
 
 def _document(arguments: argparse.Namespace, scenario: AdaptationScenario, chooser: Chooser, rows: pd.DataFrame) -> dict[str, Any]:

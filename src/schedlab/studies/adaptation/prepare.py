@@ -9,6 +9,8 @@ from typing import Any
 
 from schedlab.config.files import read_table, write_json, write_table
 from schedlab.config.freeze import read_part
+from schedlab.config.hashes import content_hash
+from schedlab.config.provenance import write_provenance
 from schedlab.config.schema import validate
 from schedlab.studies.adaptation import data as datasets
 from schedlab.studies.adaptation.data import DataSettings
@@ -33,6 +35,7 @@ def train_trunk(part: Path, data: Path, store: Path, trunk: Path) -> None:
 
     values = _values(part)
     scenario = validate(AdaptationScenario, {"name": ANY_NAME, "adapt_at": 0.0, **values})
+    scenario = _placed(scenario, part, [trunk])
     dataset = datasets.read(data)
     write_table(trunk, pd.concat([simulate.train_trunk(scenario, job, dataset, store, log.info) for job in scenario.jobs]))
 
@@ -41,7 +44,7 @@ def simulate_adaptation(part: Path, job: int, data: Path, store: Path, runs: Map
     """Train all sequences of some replicates of a job. Writes one table for each replicate: a row an epoch and sequence."""
     from schedlab.studies.adaptation.simulate import simulate_replicate
 
-    scenario = validate(AdaptationScenario, _values(part))
+    scenario = _placed(validate(AdaptationScenario, _values(part)), part, list(runs.values()))
     dataset = datasets.read(data)
     for replicate, path in runs.items():
         write_table(path, simulate_replicate(scenario, job, replicate, dataset, store, log.info))
@@ -62,6 +65,21 @@ def tabulate(part: Path, runs: Sequence[Path], table: Path) -> None:
     tree = DecisionTree(values["actions"], values["decisions"])
     constants = {name: values[name] for name in ("model", "data", "timing")}
     write_table(table, simulation_table(epochs, tree, values["window"], values["decision_every"], **constants))
+
+
+def _placed(scenario: AdaptationScenario, part: Path, outputs: Sequence[Path]) -> AdaptationScenario:
+    """The scenario with `device: auto` as what this machine has. Where it asks for another device than the processor, whose numbers differ
+    in rounding, a file beside each output says which one was taken."""
+    from schedlab.learning.devices import described, find_device
+    from schedlab.studies.adaptation.training import on_device
+
+    asked = scenario.training.device
+    if asked == "cpu":
+        return scenario
+    device = find_device(asked, "training.device")
+    for output in outputs:
+        write_provenance(output.with_name(f"{output.stem}.provenance.json"), content_hash(read_part(part)), device=described(asked, device))
+    return on_device(scenario, device.type)
 
 
 def _values(part: Path) -> dict[str, Any]:

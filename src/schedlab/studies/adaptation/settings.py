@@ -30,7 +30,9 @@ class TrainingSettings(Settings):
     batch_size: int = setting(
         64, doc="images of a mini-batch; the last may be smaller, or larger by one left over", unit="images", gt=0, le=1_000_000
     )
-    device: Literal["cpu", "cuda"] = setting("cpu", doc="where to train; results of the two differ in rounding")
+    device: Literal["auto", "cpu", "cuda"] = setting(
+        "cpu", doc="where to train; auto: on CUDA where the machine has it; results of the two differ in rounding"
+    )
 
 
 class GrowthSettings(Settings):

@@ -18,13 +18,13 @@ import torch.nn.functional as F
 from torch import Tensor
 from torch.optim.adam import adam
 
-from schedlab.config.errors import UserError
 from schedlab.config.hashes import content_hash
+from schedlab.learning.devices import find_device
 from schedlab.studies.adaptation.architecture import Architecture
 from schedlab.studies.adaptation.data import DataSet
 from schedlab.studies.adaptation.growth import CALIBRATION_IMAGES, Resized, deepen, shrink, soft_target_loss, widen
 from schedlab.studies.adaptation.models import Network
-from schedlab.studies.adaptation.settings import GrowthSettings, TrainingSettings
+from schedlab.studies.adaptation.settings import AdaptationScenario, GrowthSettings, TrainingSettings
 
 GATHER = 64  # batches whose images are copied into the epoch's order at once
 EVALUATION_BATCH = 512  # images; fixed, so that rounding is too
@@ -68,10 +68,15 @@ class Samples:
     labels: Tensor
 
 
+def on_device(scenario: AdaptationScenario, device: str) -> AdaptationScenario:
+    """Return the scenario trained on a device that is there (cpu, cuda), by which what is stored of it is known; `auto` ends here."""
+    return scenario.model_copy(update={"training": scenario.training.model_copy(update={"device": device})})
+
+
 def prepare_torch(device: str) -> None:
     """Make torch deterministic on one thread. Raises UserError where the device is not there."""
-    if device == "cuda" and not torch.cuda.is_available():
-        raise UserError("there is no CUDA device", where="training.device", remedy="set it to cpu")
+    find_device(device, "training.device")
+    torch.backends.cudnn.allow_tf32 = False  # convolutions with ten bits of a fraction would be further from the processor's than rounding
     os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")  # cuBLAS is deterministic with a fixed workspace only
     torch.set_num_threads(1)
     torch.set_deterministic_debug_mode("error")  # what use_deterministic_algorithms sets, without its second of importing the compiler
