@@ -102,6 +102,11 @@ def shared_need(part, need, name, study):
     return asks(find)
 
 
+# Priorities. What the most jobs wait for goes first: inputs, then learning, whose jobs are the longest; the scores of rules, which nothing
+# but a summary waits for, fill the cores behind it.
+FIRST, SECOND = 2, 1
+
+
 # Resources.
 def resource(rule_name, key):
     """Resource of a workflow rule from conf/scale/, growing with each attempt where that can help."""

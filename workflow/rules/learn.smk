@@ -9,6 +9,7 @@ rule learn:
         results("{study}/policies/{policy}/seed-{seed}/logs/learn.log"),
     benchmark:
         results("{study}/policies/{policy}/seed-{seed}/benchmarks/learn.tsv")
+    priority: SECOND
     threads: resource("learn", "threads")
     resources:
         mem_mb=resource("learn", "mem_mb"),

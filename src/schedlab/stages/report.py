@@ -97,15 +97,23 @@ def claims_page(ledgers: Mapping[str, Path], target: Path) -> None:
     write_text(target, page("Published numbers and ours", "\n".join(body)))
 
 
-def benchmarks_page(results: Path, target: Path) -> None:
-    """Write what the jobs took, by study and workflow rule, from every benchmark (`<rule>.tsv`, `<rule>-<of>.tsv`) of a scale's results."""
-    jobs: dict[tuple[str, str], list[Mapping[str, str]]] = defaultdict(list)
+def job_costs(results: Path) -> dict[tuple[str, str], list[dict[str, float]]]:
+    """Return (study, workflow rule) -> the last benchmark of each of its jobs: s, cpu_time (both in s), max_rss (MiB), and `ended`, the
+    time of the file (s)."""
+    found: dict[tuple[str, str], list[dict[str, float]]] = defaultdict(list)
     for file in sorted(results.rglob("*.tsv")):
         with file.open(encoding="utf-8", newline="") as lines:
-            jobs[file.relative_to(results).parts[0], file.stem.partition("-")[0]] += list(csv.DictReader(lines, delimiter="\t"))[-1:]
+            for last in list(csv.DictReader(lines, delimiter="\t"))[-1:]:
+                values = {key: _measurement(last.get(key)) for key in ("s", "cpu_time", "max_rss")}
+                found[file.relative_to(results).parts[0], file.stem.partition("-")[0]].append({**values, "ended": file.stat().st_mtime})
+    return dict(sorted(found.items()))
+
+
+def benchmarks_page(results: Path, target: Path) -> None:
+    """Write what the jobs took, by study and workflow rule, from every benchmark (`<rule>.tsv`, `<rule>-<of>.tsv`) of a scale's results."""
     rows = []
-    for (study, rule), measurements in sorted(jobs.items()):
-        seconds, cpu, memory = ([_measurement(each.get(key)) for each in measurements] for key in ("s", "cpu_time", "max_rss"))
+    for (study, rule), measurements in job_costs(results).items():
+        seconds, cpu, memory = ([each[key] for each in measurements] for key in ("s", "cpu_time", "max_rss"))
         cells = [
             str(len(measurements)),
             f"{sum(seconds):.0f}",

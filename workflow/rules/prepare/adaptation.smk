@@ -9,6 +9,7 @@ rule check_data:
         results("adaptation/inputs/check_data-{key}/check_data.log"),
     benchmark:
         results("adaptation/inputs/check_data-{key}/check_data.tsv")
+    priority: FIRST
     resources:
         mem_mb=resource("check_data", "mem_mb"),
         runtime=resource("check_data", "runtime"),
@@ -26,6 +27,7 @@ rule train_trunk:
         results("adaptation/inputs/train_trunk-{key}/train_trunk.log"),
     benchmark:
         results("adaptation/inputs/train_trunk-{key}/train_trunk.tsv")
+    priority: FIRST
     threads: resource("train_trunk", "threads")
     resources:
         mem_mb=resource("train_trunk", "mem_mb"),
@@ -54,7 +56,7 @@ for (first, last), spanned in adaptation_spans().items():
             results(f"adaptation/{{scenario}}/benchmarks/simulate_adaptation-{{job}}-{first}-{last}.tsv")
         wildcard_constraints:
             scenario="|".join(map(re.escape, spanned)),
-        priority: 1
+        priority: FIRST
         threads: resource("simulate_adaptation", "threads")
         resources:
             mem_mb=resource("simulate_adaptation", "mem_mb"),
@@ -76,6 +78,7 @@ rule tabulate:
         results("adaptation/{scenario}/logs/tabulate.log"),
     benchmark:
         results("adaptation/{scenario}/benchmarks/tabulate.tsv")
+    priority: FIRST
     resources:
         mem_mb=resource("tabulate", "mem_mb"),
         runtime=resource("tabulate", "runtime"),

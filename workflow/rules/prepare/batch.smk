@@ -9,6 +9,7 @@ rule make_trace:
         results("batch/inputs/make_trace-{key}/make_trace.log"),
     benchmark:
         results("batch/inputs/make_trace-{key}/make_trace.tsv")
+    priority: FIRST
     resources:
         mem_mb=resource("make_trace", "mem_mb"),
         runtime=resource("make_trace", "runtime"),

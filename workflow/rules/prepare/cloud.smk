@@ -8,6 +8,7 @@ rule fit_performance:
         results("cloud/inputs/fit_performance-{key}/fit_performance.log"),
     benchmark:
         results("cloud/inputs/fit_performance-{key}/fit_performance.tsv")
+    priority: FIRST
     resources:
         mem_mb=resource("fit_performance", "mem_mb"),
         runtime=resource("fit_performance", "runtime"),
@@ -25,6 +26,7 @@ rule solve_oracle:
         results("cloud/{scenario}/logs/solve_oracle.log"),
     benchmark:
         results("cloud/{scenario}/benchmarks/solve_oracle.tsv")
+    priority: FIRST
     resources:
         mem_mb=resource("solve_oracle", "mem_mb"),
         runtime=resource("solve_oracle", "runtime"),

@@ -9,6 +9,7 @@ rule generate_platform:
         results("hetero/inputs/generate_platform-{key}/generate_platform.log"),
     benchmark:
         results("hetero/inputs/generate_platform-{key}/generate_platform.tsv")
+    priority: FIRST
     resources:
         mem_mb=resource("generate_platform", "mem_mb"),
         runtime=resource("generate_platform", "runtime"),
@@ -27,6 +28,7 @@ rule trim_workload:
         results("hetero/inputs/trim_workload-{key}/trim_workload.log"),
     benchmark:
         results("hetero/inputs/trim_workload-{key}/trim_workload.tsv")
+    priority: FIRST
     resources:
         mem_mb=resource("trim_workload", "mem_mb"),
         runtime=resource("trim_workload", "runtime"),

@@ -9,6 +9,7 @@ rule trace_graphs:
         results("ramp/inputs/trace_graphs-{key}/trace_graphs.log"),
     benchmark:
         results("ramp/inputs/trace_graphs-{key}/trace_graphs.tsv")
+    priority: FIRST
     resources:
         mem_mb=resource("trace_graphs", "mem_mb"),
         runtime=resource("trace_graphs", "runtime"),
