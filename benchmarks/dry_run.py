@@ -34,7 +34,7 @@ POLICY = """defaults:
 name: {name}
 train_on:
   - {{scenarios: [{name}], steps: 10}}
-seeds: [0, 1, 2, 3, 4]
+seeds: [{seeds}]
 """
 ONE_RULE = "rule all:\n    output: 'done'\n    shell: 'touch {output}'\n"
 PLAIN = """rule all:
@@ -54,8 +54,8 @@ rule job:
 """
 
 
-def checkout(folder: Path, scenarios: int = 0) -> Path:
-    """Copy what a run needs; with generated scenarios, each with a policy of its own and five seeds, in place of the shipped ones."""
+def checkout(folder: Path, scenarios: int = 0, seeds: int = 5) -> Path:
+    """Copy what a run needs; with generated scenarios, each with a policy of its own and some seeds, in place of the shipped ones."""
     folder.mkdir()
     for name in COPIED:
         copy = shutil.copytree if (REPOSITORY / name).is_dir() else shutil.copy
@@ -69,7 +69,7 @@ def checkout(folder: Path, scenarios: int = 0) -> Path:
     for number in range(scenarios):
         name = f"generated-{number:04d}"
         (folder / f"conf/scenario/adaptation/{name}.yaml").write_text(SCENARIO.format(name=name))
-        (folder / f"conf/policy/adaptation/{name}.yaml").write_text(POLICY.format(name=name))
+        (folder / f"conf/policy/adaptation/{name}.yaml").write_text(POLICY.format(name=name, seeds=", ".join(map(str, range(seeds)))))
     return folder
 
 
@@ -80,10 +80,10 @@ def workflow(folder: Path, text: str) -> Path:
     return folder
 
 
-def dry_run(folder: Path) -> tuple[float, int]:
-    """CPU seconds and jobs of one dry run of everything."""
+def dry_run(folder: Path, target: str = "all") -> tuple[float, int]:
+    """CPU seconds and jobs of one dry run, by default of everything."""
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
-    command = [sys.executable, "-m", "snakemake", "--cores", "2", "--dry-run", "--quiet", "rules", "all"]
+    command = [sys.executable, "-m", "snakemake", "--cores", "2", "--dry-run", "--quiet", "rules", "--", target]
     done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
     if done.returncode:

@@ -17,7 +17,7 @@ import resource
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -178,9 +178,8 @@ def used() -> tuple[float, float]:
     return sum(one.ru_utime + one.ru_stime for one in each), max(one.ru_maxrss for one in each) / 1024
 
 
-def measure(name: str, size: int) -> dict[str, float]:
+def measure(quantity: Quantity, size: int) -> dict[str, float]:
     """Take one point in this process."""
-    quantity = QUANTITIES[name]
     with tempfile.TemporaryDirectory() as folder:
         for place, now in (("first", quantity.first), ("counted", size)):
             _, before = used()
@@ -192,14 +191,14 @@ def measure(name: str, size: int) -> dict[str, float]:
     return {"size": done, "seconds": end - begin, "memory_mb": peak - before}
 
 
-def grow(names: Iterable[str], quick: bool) -> dict[str, Any]:
-    """Take all points of some quantities, each in a process of its own."""
+def grow(names: Iterable[str], quick: bool, quantities: Mapping[str, Quantity] = QUANTITIES, program: str = __file__) -> dict[str, Any]:
+    """Take all points of some quantities, each in a process of its own: `program` with the name and `--here SIZE`."""
     found: dict[str, Any] = {}
     environment = {**os.environ, "OMP_NUM_THREADS": "1"}
     for name in names:
-        quantity, points = QUANTITIES[name], []
+        quantity, points = quantities[name], []
         for size in quantity.sizes[: QUICK_SIZES if quick else None]:
-            command = [sys.executable, __file__, name, "--here", str(size)]
+            command = [sys.executable, program, name, "--here", str(size)]
             done = subprocess.run(command, cwd=ROOT, stdout=subprocess.PIPE, text=True, check=True, env=environment)
             point = json.loads(done.stdout)
             points.append({key: float(f"{value:.4g}") for key, value in point.items()})
@@ -301,7 +300,7 @@ def main() -> None:
     if unknown := [name for name in given.names if name not in QUANTITIES]:
         parser.error(f"no quantity '{unknown[0]}'; there are: {', '.join(QUANTITIES)}")
     if given.here:
-        print(json.dumps(measure(given.names[0], given.here)))
+        print(json.dumps(measure(QUANTITIES[given.names[0]], given.here)))
         return
     grown = grow(given.names or QUANTITIES, given.quick)
     text = json.dumps(grown, indent=1) + "\n"

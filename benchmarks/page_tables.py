@@ -18,6 +18,7 @@ from decimal import ROUND_HALF_UP, Decimal
 from pathlib import Path
 
 import pandas as pd
+from scale_tables import scale_limits, scale_measured, scale_slurm, scale_worked_out
 
 from schedlab.config.claims import read_claims
 
@@ -264,6 +265,26 @@ def ramp_baselines(results: Path) -> str:
     return page(["rule", *"ABCD"], rows)
 
 
+def processes_threads(results: Path) -> str:
+    """CPU time of learning by processes and threads."""
+    rows = []
+    for row in pd.read_csv(results / "processes_threads.csv").itertuples():
+        each = 1e3 * row.cpu_seconds / row.decisions
+        rows.append([f"{row.processes}", f"{row.threads}", f"{row.decisions:,}", f"{row.cpu_seconds:.1f} s", f"{each:.2f} ms"])
+    return page(["processes", "threads of each", "decisions learned from", "CPU time", "of a decision"], rows, "rrrrr")
+
+
+def workflow_cost(results: Path) -> str:
+    """Time and memory of the workflow's jobs by study and rule, and of all."""
+    found = pd.read_csv(results / "workflow_cost.csv", keep_default_na=False, dtype={"busy": str, "used": str})
+    rows = []
+    for row in found.itertuples():
+        name = f"`{row.rule}`" if row.rule else ""
+        numbers = [f"{row.jobs}", f"{row.cpu_s:,.0f} s", f"{row.wall_s:,.0f} s", f"{row.longest_s:.0f} s", f"{row.max_rss_mib:,.0f} MiB"]
+        rows.append([row.study, name, *numbers])
+    return page(["study", "rule", "jobs", "CPU time", "clock, all jobs", "longest", "most memory"], rows, "llrrrrr")
+
+
 def _regret(value: float) -> str:
     return share(max(0.0, value))  # rounding of floats gives -1e-16
 
@@ -316,7 +337,7 @@ TABLES: dict[str, Callable[[Path], str]] = {
     for function in (
         *(batch_search, batch_matrix, batch_rollouts, batch_evolution, batch_networks, batch_rewards),
         *(ramp_learning, ramp_graph_policy, hetero_contended, cloud_reinforce, headlines),
-        ramp_baselines,
+        *(ramp_baselines, processes_threads, workflow_cost, scale_limits, scale_measured, scale_worked_out, scale_slurm),
     )
 }
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import os
 import subprocess
@@ -9,6 +10,7 @@ import sys
 
 import pytest
 
+OWN = {"growth", "performance_page", "scale", "scale_tables", "slurm_simulation", "workflow_cost"}
 ENTRY = {"study": "batch", "name": "rule[fcfs-none]", "what": "A rule", "unit": "jobs", "count": 1000, "rounds": 3}
 
 
@@ -20,7 +22,7 @@ def bench(repository, monkeypatch):
     import performance_page
 
     yield growth, performance_page
-    for name in ("growth", "performance_page"):
+    for name in OWN & sys.modules.keys():
         del sys.modules[name]
 
 
@@ -79,3 +81,97 @@ def test_rates_and_times_are_told_from_what_was_counted(bench):
     assert page.missed([jobs], {"batch/rule[fcfs-none]": {"goal": 500_000}}) == ["No goal of these tables is missed."]
     seconds = {**jobs, "unit": "s", "count": 20}
     assert "100 us" in page.rate_table([seconds], {})[2]
+
+
+@pytest.fixture
+def slurm(bench):
+    """The simulation of a Slurm partition."""
+    assert bench
+    import slurm_simulation
+
+    return slurm_simulation
+
+
+def test_a_slurm_partition_by_hand(slurm):
+    """Two slots, submissions 1 s apart, looks every 10 s, 5 s of start: jobs of 7, 20, 3 and, behind the first, 4 s."""
+    partition = slurm.Partition(slots=2, queued=3, gap=1.0, look=10.0, start=5.0)
+    jobs = [slurm.Job("learn", work, after) for work, after in ((7.0, ()), (20.0, ()), (3.0, ()), (4.0, (0,)))]
+    # 0: 0 to 12; 1: 1 to 26; 2: submitted at 2, waits for the slot, 12 to 20; the end of 0 is seen at 20, as is that of 2; 3: 20 to 29
+    found = slurm.run(jobs, partition)
+    assert (found.slurm_jobs, found.makespan) == (4, 29.0)
+    assert found.busy == pytest.approx(34 / (2 * 29))
+    assert slurm.run(jobs, dataclasses.replace(partition, slots=3)).makespan == 29.0
+    assert slurm.run(jobs, dataclasses.replace(partition, slots=3, look=0.0)).makespan == 26.0
+    assert slurm.run(jobs, dataclasses.replace(partition, queued=1, look=0.0)).makespan == 12.0 + 25.0 + 8.0 + 9.0
+    assert slurm.run(jobs[:1], dataclasses.replace(partition, start=0.0)).makespan == 7.0
+
+
+def test_slurm_jobs_wait_for_all_that_they_need(slurm):
+    jobs = slurm.jobs_of(slurm.Study(scenarios=3, seeds=4, learn=10.0, learn_together=5, evaluate=2.0, evaluate_together=2))
+    assert [(job.kind, job.work) for job in jobs] == [
+        *[("learn", 50.0), ("learn", 50.0), ("learn", 20.0)],
+        *[("evaluate", 4.0), ("evaluate", 2.0), ("evaluate", 4.0), ("evaluate", 2.0), ("summarise", 60.0)],
+    ]
+    assert [job.after for job in jobs[3:]] == [(0, 1), (1, 2), (), (), (3, 4, 5, 6)]  # seeds 0 to 7, 8 to 11 of twelve
+
+
+def test_what_holds_a_partition_up_is_what_it_gains_most_without(slurm):
+    cases = slurm.cases(start_a_scenario=0.0, sizes=(100,))
+    told = {(one["scenarios"], one["learn_s"], one["learn_together"]): one for one in cases}
+    assert told[100, 1200.0, 50]["held_up_by"] == "longest chain of Slurm jobs"  # 40 Slurm jobs for 100 slots
+    for one in cases:
+        assert 0 < one["busy"] <= 1 and one["hours_without"] <= one["hours"] and one["least_hours"] <= one["hours"]
+    slow = {(one["learn_s"], one["learn_together"]): one for one in slurm.cases(start_a_scenario=1.0, sizes=(100,))}
+    assert slow[60.0, 5]["held_up_by"] == "starts of Snakemake"
+    assert slurm.profile() == slurm.Partition(slots=100, queued=100, gap=0.6, look=20.0)
+
+
+@pytest.mark.usefixtures("bench")
+def test_what_is_worked_out_lies_on_the_line_through_the_two_largest():
+    import scale_tables
+
+    one = {"points": [{"size": 1, "seconds": 9.0}, {"size": 10, "seconds": 3.0}, {"size": 20, "seconds": 5.0}]}
+    assert scale_tables.at(one, 20, "seconds") == 5.0
+    assert scale_tables.at(one, 120, "seconds") == pytest.approx(25.0)
+    assert scale_tables.reached(one, "seconds", 25.0) == pytest.approx(120)
+
+
+@pytest.mark.usefixtures("bench")
+def test_files_of_a_run_are_counted_by_job(tmp_path):
+    import scale
+
+    for file in (
+        *(f"toy/policies/hill/seed-{seed}/{name}" for seed in (0, 1) for name in ("policy.zip", "curve.parquet", "logs/learn.log")),
+        *("toy/near/evaluation/rules.parquet", "toy/near/evaluation/rules.details/guesses.parquet", "toy/near/logs/evaluate-rules.log"),
+        *("toy/near/config/evaluate-rules.yaml", "toy/policies/hill/config/learn.yaml"),
+    ):
+        (tmp_path / file).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / file).write_text("12345")
+    found = scale.files_of(tmp_path)
+    assert found["learn"] == {"jobs": 2, "files": 3.0, "bytes": 15}
+    assert found["evaluate"] == {"jobs": 1, "files": 3.0, "bytes": 15}
+    assert found["frozen part"] == {"jobs": 2, "files": 1.0, "bytes": 5}
+
+
+@pytest.mark.usefixtures("bench")
+def test_the_cost_of_a_workflow_is_summed_by_rule(tmp_path, capsys, monkeypatch):
+    import workflow_cost
+
+    text = "s\th:m:s\tmax_rss\tcpu_time\n{}\t0:00:01\t{}\t{}\n"
+    jobs = {"toy/policies/hill/seed-0/benchmarks/learn.tsv": (10, 100, 8), "toy/policies/hill/seed-1/benchmarks/learn.tsv": (20, 300, 12)}
+    jobs |= {"toy/inputs/make-0a/make.tsv": (5, 50, "NA")}
+    for number, (file, values) in enumerate(jobs.items()):
+        (tmp_path / file).parent.mkdir(parents=True)
+        (tmp_path / file).write_text(text.format(*values))
+        os.utime(tmp_path / file, (1000 + 10 * number, 1000 + 10 * number))
+    assert workflow_cost.clock(tmp_path) == 30.0  # from 990, where the first began, to 1020
+    out = tmp_path / "cost.csv"
+    monkeypatch.setattr(sys, "argv", ["workflow_cost.py", str(tmp_path), "--cores", "2", "--out", str(out)])
+    workflow_cost.main()
+    assert out.read_text().splitlines() == [
+        "study,rule,jobs,cpu_s,wall_s,longest_s,max_rss_mib,busy,used",
+        "toy,learn,2,20.0,30.0,20.0,300.0,,",
+        "toy,make,1,0.0,5.0,5.0,50.0,,",
+        "all,,3,20.0,35.0,20.0,300.0,0.583,0.333",
+    ]
+    assert "3 jobs, 20 CPU s in 30 s on 2 cores: busy 58%, used 33%" in capsys.readouterr().out
