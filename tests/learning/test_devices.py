@@ -6,6 +6,7 @@ import pytest
 
 from schedlab.config.errors import UserError
 from schedlab.learning.devices import described, device_name, device_or_processor, find_device, wait_for
+from schedlab.stages import learn
 
 
 @pytest.mark.parametrize("name", ["toaster", "cuda:99", "mps"])
@@ -38,6 +39,14 @@ def test_the_processor_stands_in_for_a_device_that_is_not_there_and_the_log_says
     monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
     monkeypatch.setattr(torch.cuda, "device_count", lambda: 1)
     assert device_or_processor("cuda").type == "cuda"
+
+
+def test_provenance_of_learning_tells_the_device_where_another_than_the_processor_was_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    torch = pytest.importorskip("torch")
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    assert learn._device("cpu") == {}
+    for asked in ("auto", "cuda"):
+        assert learn._device(asked) == {"device": described(asked, torch.device("cpu"))}
 
 
 @pytest.mark.parametrize(("there", "taken"), [(False, "cpu"), (True, "cuda")])

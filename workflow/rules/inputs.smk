@@ -43,13 +43,14 @@ def parent_checkpoint(wildcards):
 
 
 def learning_gpus(wildcards, attempt):
-    """GPUs that a learning job asks its cluster for: one where its learner says `device: cuda`, none from the third attempt on.
+    """GPUs that a learning job asks its cluster for: one where its learner says `device: cuda`, none from the third attempt on, and none
+    with `device: auto`, which takes what it finds.
 
     A cluster that refuses the job for its GPU twice, or never gives one, so gets a job that learns on the processor.
     """
     with plain_errors():
         device = EXPERIMENT.policy(wildcards.study, wildcards.policy)["params"].get("device", "cpu")
-    return int(device != "cpu" and attempt < 3)
+    return int(device == "cuda" and attempt < 3)
 
 
 def evaluation_inputs(wildcards):

@@ -34,9 +34,10 @@ class StockSettings(ValidationSettings):
     activation: Literal["tanh", "relu", "leaky_relu", "elu", "silu"] = setting("tanh", doc="after every hidden layer")
     reward_scale: float = setting(1.0, doc="factor on rewards while learning; curves show them without it", gt=0, le=LONGEST)
     environments: int = setting(1, doc="episodes that one process runs side by side", ge=1, le=MOST)
-    device: Literal["cpu", "cuda"] = setting(
+    device: Literal["auto", "cpu", "cuda"] = setting(
         "cpu",
-        doc="what the networks learn on; without a CUDA device the processor, told in the log. Only the processor promises the same bytes",
+        doc="what the networks learn on; without a CUDA device the processor, told in the log (auto: which is as well). Only the processor "
+        "promises the same bytes",
         exclude_if=lambda device: device == "cpu",  # so that the policies that there are keep the hash of their configuration
     )
     record_every: int = setting(

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Unpack
 
-from schedlab.config.contract import CurvePlace, LearnPaths
+from schedlab.config.contract import CurvePlace, LearnPaths, Scalar
 from schedlab.config.files import write_bytes, write_text
 from schedlab.config.freeze import read_part
 from schedlab.config.hashes import content_hash, file_hash
@@ -67,8 +67,17 @@ def learn(
         raise RuntimeError(f"the learner of '{spec.name}' wrote no checkpoint {paths.checkpoint}")
     tables.write(tables.CURVES, curve, tables.build(tables.CURVES, ({"policy": spec.name, "policy_seed": seed, **row} for row in points)))
     write_bytes(config_copy, Path(part).read_bytes())
-    write_provenance(provenance, part_hash, [seed], files)
+    write_provenance(provenance, part_hash, [seed], files, **_device(spec.params.get("device", "cpu")))
     shutil.rmtree(paths.progress)
+
+
+def _device(asked: Scalar) -> dict[str, Any]:
+    """What provenance says of the device of a learner that asked for another than the processor."""
+    if asked == "cpu":
+        return {}
+    from schedlab.learning.devices import described, device_or_processor
+
+    return {"device": described(str(asked), device_or_processor(str(asked)))}
 
 
 def _open_progress(folder: Path, origin: Any) -> None:
