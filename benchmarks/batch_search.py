@@ -33,6 +33,7 @@ from schedlab.config.seeds import generator
 from schedlab.evaluation.statistics import Sample
 from schedlab.learning.checkpoints import read_checkpoint
 from schedlab.stages.studies import find_study
+from schedlab.studies.batch.backfilling import BACKFILLS
 from schedlab.studies.batch.learned import load_priority
 from schedlab.studies.batch.problem import BatchProblem, RulePolicy
 from schedlab.studies.batch.rollouts import RolloutPolicy
@@ -210,7 +211,7 @@ def main() -> None:
     parser.add_argument("--learner", default="rollout", choices=("rollout", "evolution"))
     parser.add_argument("--traces", nargs="+", default=["sdsc", "hpc2n", "lublin-1", "lublin-2"], choices=TRACES)
     parser.add_argument("--others", nargs="*", default=[], choices=TRACES, help="traces that are only tested on")
-    parser.add_argument("--backfill", default="none", choices=("none", "legacy", "easy", "conservative"))
+    parser.add_argument("--backfill", default="none", choices=BACKFILLS)
     parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1, 2])
     parser.add_argument("--drawn-seed", type=int, default=2, help="seed of the drawn traces")
     parser.add_argument("--generations", type=int, default=12)

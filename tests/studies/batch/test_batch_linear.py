@@ -10,13 +10,14 @@ from small_jobs import jobs_from, windows
 
 from schedlab.config.errors import UserError
 from schedlab.learning.checkpoints import write_checkpoint
+from schedlab.studies.batch.backfilling import BACKFILL_ORDERS, BACKFILLS
 from schedlab.studies.batch.jobs import Jobs, Machine, Prefill, prefill
 from schedlab.studies.batch.learned import load_priority, save_priority
 from schedlab.studies.batch.linear import NAMES, PLAN, PLANNER, LinearPriority, linear_priority
 from schedlab.studies.batch.linear_plain import LinearScore, plain_excess
 from schedlab.studies.batch.plain import BlockingSimulation, Cluster, run_rule, textbook_starts
 from schedlab.studies.batch.rules import RULES, area, priority
-from schedlab.studies.batch.simulate import BACKFILL_ORDERS, BACKFILLS, simulate
+from schedlab.studies.batch.simulate import simulate
 
 seeds = st.integers(0, 2**32 - 1)
 

@@ -15,7 +15,7 @@ from schedlab.studies.batch.env_vector import BatchVectorEnv
 from schedlab.studies.batch.environment_settings import EnvironmentSettings
 from schedlab.studies.batch.example import example_task
 from schedlab.studies.batch.jobs import Machine
-from schedlab.studies.batch.layouts import Layout, layout_of, layout_of_size
+from schedlab.studies.batch.layouts import Layout, layout_of, layout_seen
 from schedlab.studies.batch.networks import (
     EXCLUDED,
     MLP_LAYERS,
@@ -80,9 +80,9 @@ def test_sizes_are_those_that_were_published():
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)
-def test_observations_tell_their_layout_and_their_real_rows(layout):
+def test_settings_and_size_tell_the_layout_and_observations_their_real_rows(layout):
     made, observations, masks = some(layout)
-    assert layout_of_size(made.size, made.high) == made
+    assert layout_seen(EnvironmentSettings(**LAYOUTS[layout]), made.size) == made
     queue = read(made, torch.from_numpy(observations))
     real = np.zeros_like(masks)
     real[queue.owner, queue.place] = True
@@ -91,14 +91,16 @@ def test_observations_tell_their_layout_and_their_real_rows(layout):
     assert np.array_equal(queue.rows.numpy(), rows[masks]) and np.array_equal(queue.machine.numpy(), machine)
 
 
-def test_other_lengths_are_told_apart():
-    for quantiles in (1, 5, 64):
-        for oracle, plan in product((False, True), repeat=2):
-            made = layout_of(EnvironmentSettings(quantiles=quantiles, oracle_runtime=oracle, plan=plan), Machine(9, 9))
-            assert layout_of_size(made.size, made.high) == made
-    for high in (1.0, 64.0):
-        with pytest.raises(ValueError, match="no layout has 7 numbers"):
-            layout_of_size(7, high)
+def test_a_size_that_the_settings_do_not_have_is_refused():
+    for quantiles, oracle, plan in product((1, 5, 64), (False, True), (False, True)):
+        settings = EnvironmentSettings(quantiles=quantiles, oracle_runtime=oracle, plan=plan)
+        made = layout_of(settings, Machine(9, 9))
+        assert layout_seen(settings, made.size) == made
+        with pytest.raises(ValueError, match=f"the layout features of these settings has no {made.size + 2} numbers"):
+            layout_seen(settings, made.size + 2)
+    for name, size in (("rlscheduler", 128 * 8 + 1), ("dissertation", 128 * 10)):
+        with pytest.raises(ValueError, match=f"the layout {name} of these settings has no {size} numbers"):
+            layout_seen(EnvironmentSettings(layout=name), size)
 
 
 def dense(name: str, network: nn.Module, layout: Layout, flat: torch.Tensor, masks: torch.Tensor) -> torch.Tensor:

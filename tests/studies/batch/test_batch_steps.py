@@ -10,11 +10,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from small_jobs import jobs_from, windows
 
+from schedlab.studies.batch.backfilling import BACKFILLS
 from schedlab.studies.batch.environment_settings import EnvironmentSettings
 from schedlab.studies.batch.jobs import Jobs, Machine, prefill
 from schedlab.studies.batch.plain import BlockingSimulation
 from schedlab.studies.batch.rules import RULES, priority
-from schedlab.studies.batch.simulate import BACKFILLS, simulate
+from schedlab.studies.batch.simulate import simulate
 from schedlab.studies.batch.stepping import Drawn, Stepper, Task, most_nodes
 
 rules = st.sampled_from(sorted(RULES))

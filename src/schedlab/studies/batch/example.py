@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from functools import cache
 
+from schedlab.studies.batch.backfilling import Backfill
 from schedlab.studies.batch.environment_settings import EnvironmentSettings
 from schedlab.studies.batch.jobs import Jobs, Machine, jobs_of, machine_of
-from schedlab.studies.batch.simulate import Backfill
 from schedlab.studies.batch.stepping import Task
 
 LENGTH = 256  # jobs of a window, as published

@@ -8,15 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from itertools import product
 
 import numpy as np
 
 from schedlab.config.errors import UserError, did_you_mean
-from schedlab.studies.batch.environment_settings import MOST_QUANTILES, ROWS, EnvironmentSettings
+from schedlab.studies.batch.environment_settings import ROWS, EnvironmentSettings
 from schedlab.studies.batch.jobs import Jobs, Machine
 from schedlab.studies.batch.linear import NAMES, PLAN
-from schedlab.studies.batch.rules import UNKNOWN_REQUEST
+from schedlab.studies.batch.rules import UNKNOWN_REQUEST, positive_request
 
 FEATURES, RLSCHEDULER, DISSERTATION = 0, 1, 2
 BOUND = 64.0  # no number of the layout features is larger
@@ -97,40 +96,36 @@ class Layout:
 
 def layout_of(settings: EnvironmentSettings, machine: Machine) -> Layout:
     """Return the layout of an environment. Raises UserError where real run times or plans are to be shown and have no place."""
-    name, columns = settings.layout, COLUMNS[settings.layout]
+    name = settings.layout
     if settings.oracle_runtime and name == "rlscheduler":
         raise UserError("real run times have no column", where="environment.oracle_runtime", expected="false in the layout rlscheduler")
     if settings.plan and name != "features":
         raise UserError("plans have no columns", where="environment.plan", expected=f"false in the layout {name}")
-    if name == "features":
-        columns = _feature_columns(oracle=settings.oracle_runtime, plan=settings.plan)
     cluster = {"features": 1 + 2 * settings.quantiles, "rlscheduler": 0, "dissertation": machine.nodes}[name]
+    return Layout(name, _columns(settings), cluster)
+
+
+def layout_seen(settings: EnvironmentSettings, size: int) -> Layout:
+    """Return the layout of an environment whose observations have `size` numbers; a policy's file tells both, and not the machine.
+
+    Raises ValueError where these settings make no observation of that size.
+    """
+    name, columns = settings.layout, _columns(settings)
+    cluster = size - ROWS * len(columns)
+    if cluster != {"features": 1 + 2 * settings.quantiles, "rlscheduler": 0, "dissertation": max(cluster, 1)}[name]:
+        raise ValueError(f"the layout {name} of these settings has no {size} numbers")
     return Layout(name, columns, cluster)
 
 
-def _feature_columns(*, oracle: bool, plan: bool) -> tuple[str, ...]:
-    return COLUMNS["features"] + (("log_run",) if oracle else ()) + (NAMES[PLAN:] if plan else ())
-
-
-def layout_of_size(size: int, high: float) -> Layout:
-    """Return the layout of observations of `size` numbers up to `high`: no two layouts agree in both. Raises ValueError where none fits."""
-    if high > 1.0:
-        for oracle, plan in product((False, True), repeat=2):
-            columns = _feature_columns(oracle=oracle, plan=plan)
-            if 3 <= size - ROWS * len(columns) <= 1 + 2 * MOST_QUANTILES:
-                return Layout("features", columns, size - ROWS * len(columns))
-        raise ValueError(f"no layout has {size} numbers")
-    name = "rlscheduler" if size == ROWS * len(COLUMNS["rlscheduler"]) else "dissertation"
-    cluster = size - ROWS * len(COLUMNS[name])
-    if cluster < 0:
-        raise ValueError(f"no layout has {size} numbers")
-    return Layout(name, COLUMNS[name], cluster)
+def _columns(settings: EnvironmentSettings) -> tuple[str, ...]:
+    more = (("log_run",) if settings.oracle_runtime else ()) + (NAMES[PLAN:] if settings.plan else ())
+    return COLUMNS[settings.layout] + (more if settings.layout == "features" else ())
 
 
 def fixed_columns(layout: Layout, jobs: Jobs, machine: Machine, scales: Scales, *, oracle: bool) -> np.ndarray:
     """Return the numbers of jobs that do not change while they wait, (n, k) float64, in the order in which kernel_observe reads them."""
     if layout.name == "features":
-        request = np.where(jobs.requested > 0, jobs.requested, UNKNOWN_REQUEST)
+        request = positive_request(jobs)
         share, log_request = jobs.procs / machine.processors, np.log(request)
         found = [
             log_request / 10.0,

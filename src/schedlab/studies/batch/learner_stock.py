@@ -15,7 +15,7 @@ from schedlab.config.settings import LONGEST
 from schedlab.learning.checkpoints import read_checkpoint
 from schedlab.learning.stable_baselines import StableBaselinesLearner
 from schedlab.studies.batch.environment_settings import EnvironmentSettings
-from schedlab.studies.batch.layouts import BOUND, layout_of_size
+from schedlab.studies.batch.layouts import layout_seen
 from schedlab.studies.batch.problem import BatchProblem
 from schedlab.studies.batch.stock_settings import STOCK_SETTINGS, NetworkSettings, TrainingWindows
 
@@ -84,7 +84,7 @@ class LearnedWeights(LearnedPolicy):
         """Return the row of the highest weighted sum."""
         from schedlab.studies.batch.env_weights import best_row
 
-        layout = layout_of_size(len(observation), BOUND)
+        layout = layout_seen(self.environment, len(observation))
         return best_row(layout, observation, mask, np.asarray(self.policy.act(observation), dtype=np.float32))
 
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated
 
 from pydantic import Field, model_validator
 
 from schedlab.config.schema import Settings, section, setting
 from schedlab.config.settings import MOST, ScenarioSettings, Seeds
+from schedlab.studies.batch.backfilling import Backfill, BackfillOrder
 from schedlab.studies.batch.environment_settings import EnvironmentSettings
 from schedlab.workloads.settings import WorkloadSettings
 
@@ -39,10 +40,10 @@ class BatchScenario(ScenarioSettings):
 
     workload: WorkloadSettings = setting(doc="the jobs and the machine")
     windows: WindowSettings = section(WindowSettings, doc="what is simulated apart")
-    backfill: Literal["none", "legacy", "easy", "conservative"] = setting(
+    backfill: Backfill = setting(
         "none", doc="none: the chosen job blocks everything; legacy: the published simulator's; easy, conservative: the textbook's"
     )
-    backfill_order: Literal["default", "fcfs", "area", "rule"] = setting(
+    backfill_order: BackfillOrder = setting(
         "default",
         doc="which jobs are looked at first when they are backfilled (legacy, easy): by submission, by requested time times nodes, or "
         "by the policy; default: by submission (legacy), by the policy (easy)",

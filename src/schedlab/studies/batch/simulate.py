@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
 
 import numpy as np
 
 from schedlab.config.errors import UserError
+from schedlab.studies.batch.backfilling import Backfill, BackfillOrder
 from schedlab.studies.batch.jobs import Jobs, Machine, Prefill, require_runnable
 from schedlab.studies.batch.kernel_blocking import NO_KEYS, blocking_starts, queue_of
 from schedlab.studies.batch.kernel_cluster import BY_AREA, BY_RULE, FCFS, WRITTEN, Order, Scan, columns_of, order_of, running_of
@@ -19,10 +19,6 @@ from schedlab.studies.batch.rollouts import RolloutPolicy
 from schedlab.studies.batch.rules import area, priority
 
 Priorities = str | LinearPriority | RolloutPolicy
-Backfill = Literal["none", "legacy", "easy", "conservative"]
-BACKFILLS = ("none", "legacy", "easy", "conservative")
-BackfillOrder = Literal["default", "fcfs", "area", "rule"]
-BACKFILL_ORDERS = ("default", "fcfs", "area", "rule")
 _SCANS = {"fcfs": FCFS, "area": BY_AREA, "rule": BY_RULE}
 
 

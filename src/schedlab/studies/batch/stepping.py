@@ -11,6 +11,7 @@ import numpy as np
 
 from schedlab.config.errors import UserError
 from schedlab.studies.batch import rewards
+from schedlab.studies.batch.backfilling import BACKFILLS, Backfill, BackfillOrder
 from schedlab.studies.batch.environment_settings import ROWS, EnvironmentSettings
 from schedlab.studies.batch.jobs import Jobs, Machine, Prefill, prefill, window
 from schedlab.studies.batch.kernel_blocking import WAITING
@@ -20,7 +21,7 @@ from schedlab.studies.batch.kernel_steps import open_window, windows_of
 from schedlab.studies.batch.layouts import Layout, Scales, fixed_columns, layout_of
 from schedlab.studies.batch.plan_features import PLANNED_BY, planning_orders
 from schedlab.studies.batch.rules import area, positive_request, priority, require_rule
-from schedlab.studies.batch.simulate import BACKFILLS, Backfill, BackfillOrder, Schedule, require_order, scan_of, simulate
+from schedlab.studies.batch.simulate import Schedule, require_order, scan_of, simulate
 
 
 class Drawn(NamedTuple):

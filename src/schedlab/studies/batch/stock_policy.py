@@ -13,7 +13,7 @@ from torch.nn import functional
 
 from schedlab.learning.adam import TorchAdam
 from schedlab.learning.stable_baselines_policy import PolicyParts, layered_policy
-from schedlab.studies.batch.layouts import Layout, layout_of_size
+from schedlab.studies.batch.layouts import Layout, layout_seen
 from schedlab.studies.batch.networks import EXCLUDED, Queue, begin_orthogonal, policy_network, read, value_network
 from schedlab.studies.batch.stock_settings import BatchMaskablePPOSettings, NetworkSettings
 
@@ -41,14 +41,17 @@ class Reader(nn.Module):
 
 
 class QueueNetworks:
-    """Puts the networks in the place of Stable-Baselines3's. `value_rate`: learning rate of the value network over the policy's."""
+    """Puts the networks in the place of Stable-Baselines3's; they read observations of `layout`.
 
-    def __init__(self, *spaces_and_schedule: Any, network: str, value: str, value_rate: float, **keywords: Any) -> None:
-        self.names, self.value_rate = (network, value), value_rate
+    value_rate  learning rate of the value network over the policy's
+    """
+
+    def __init__(self, *spaces_and_schedule: Any, layout: Layout, network: str, value: str, value_rate: float, **keywords: Any) -> None:
+        self.layout, self.names, self.value_rate = layout, (network, value), value_rate
         super().__init__(*spaces_and_schedule, net_arch=[], **keywords)
 
     def _build(self, lr_schedule: Any) -> None:
-        layout = layout_of_size(self.observation_space.shape[0], float(self.observation_space.high.max()))
+        layout = self.layout
         self.mlp_extractor = Reader(layout)
         self.action_net, self.value_net = policy_network(self.names[0], layout), value_network(self.names[1], layout)
         if self.ortho_init:
@@ -102,6 +105,7 @@ def queue_policy(settings: NetworkSettings, observation_space: gym.Space, action
     if settings.network == "layers":
         return layered_policy(settings, observation_space, action_space)
     keywords: dict[str, Any] = {
+        "layout": layout_seen(settings.environment, observation_space.shape[0]),
         "network": settings.network,
         "value": settings.value,
         "value_rate": 1.0,

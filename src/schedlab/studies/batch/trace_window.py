@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from schedlab.config.errors import UserError
+from schedlab.studies.batch.backfilling import BACKFILL_ORDERS, BACKFILLS
 
 if TYPE_CHECKING:
     from schedlab.config.contract import Unit
@@ -31,13 +32,11 @@ class TraceWindow:
 def add_window_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the options that say which window of which trace is simulated, and how."""
     parser.add_argument("--trace", required=True, metavar="FILE", help="trace in the Standard Workload Format, plain or gzip")
-    parser.add_argument(
-        "--backfill", default="none", choices=("none", "legacy", "easy", "conservative"), help="none (default): the chosen job blocks"
-    )
+    parser.add_argument("--backfill", default="none", choices=BACKFILLS, help="none (default): the chosen job blocks")
     parser.add_argument(
         "--backfill-order",
         default="default",
-        choices=("default", "fcfs", "area", "rule"),
+        choices=BACKFILL_ORDERS,
         help="which jobs are looked at first when they are backfilled (legacy, easy)",
     )
     parser.add_argument("--start", type=int, default=0, metavar="S", help="first job, counted from 0 after the cleaning (default: 0)")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import cache, cached_property
+from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING
 
 import gymnasium as gym
@@ -92,7 +92,7 @@ class TrainingProblem:
         return kept
 
 
-@cache
+@lru_cache(maxsize=4)  # of the scenarios and rules of one job; a problem that is kept holds its whole trace
 def rule_values(problem: BatchProblem, rule: str) -> np.ndarray:
     """Return the mean bounded slowdown under a rule of the window from each job of the training part on, an empty machine before it."""
     scenario, (first, end) = problem.scenario, problem.part("train")
