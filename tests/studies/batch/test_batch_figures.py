@@ -52,6 +52,8 @@ def test_what_decisions_cost_is_a_bar_a_policy_from_the_fastest_on(tmp_path: Pat
     assert [label.get_text() for label in axes.get_yticklabels()] == ["fcfs", "net"]
     assert [bar.get_width() for bar in axes.patches] == [0.5, 400.0] and axes.get_xscale() == "log"
     assert drawing.caption == "A window. fcfs 0.5 µs; net 400 µs."
+    path.write_text(json.dumps({"name": "desk", "measured": rows, "backfill": "easy"}))
+    assert draw_decision_latency(None, spec).caption == "A window. fcfs, easy 0.5 µs; net, easy 400 µs."
     path.write_text("{}")
     with pytest.raises(UserError, match=r"record\.json: no record of what decisions cost"):
         draw_decision_latency(None, spec)

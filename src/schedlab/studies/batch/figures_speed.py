@@ -73,8 +73,16 @@ def recorded(name: str) -> list[Bar]:
 
 
 def recorded_latencies(name: str) -> list[Bar]:
-    """Return the bars of a record that `schedlab batch latency --out` wrote. Raises UserError where it is none."""
-    return _read(name, "what decisions cost", "us_per_decision", "latency", lambda record, row: str(row["policy"]))
+    """Return the bars of a record that `schedlab batch latency --out` wrote; they say the backfilling where there is some.
+
+    Raises UserError where it is none.
+    """
+
+    def label(record: dict, row: dict) -> str:
+        backfill = record.get("backfill", "none")
+        return row["policy"] if backfill == "none" else f"{row['policy']}, {backfill}"
+
+    return _read(name, "what decisions cost", "us_per_decision", "latency", label)
 
 
 def _read(name: str, what: str, repeats: str, command: str, label: Callable[[dict, dict], str]) -> list[Bar]:
