@@ -53,7 +53,8 @@ MODELS = {
     "lublin-2": {"types": "typed", "load": 0.62, "uhi": 8.0},
 }
 SCENARIOS = ("lublin", *(f"lublin_{name}" for name in ("load_60", "load_70", "load_80", "load_95", "exact", "warm", "easy", "easy_area")))
-TRACES = (*FILES, *CONFIRMATION, *MODELS, *SCENARIOS)
+BUSY = {"atlas-busy": "atlas", "nasa-busy": "nasa"}  # the same jobs, arriving so fast that they ask for 90 % of the machine
+TRACES = (*FILES, *CONFIRMATION, *BUSY, *MODELS, *SCENARIOS)
 
 PUBLISHED = FILES | {"lublin-1": "lublin_256", "lublin-2": "lublin_256_new2"}
 PUBLISHED_STARTS = [1981, 2756, 4299, 8850, 3316, 2714, 5228, 7762, 4022, 7085]
@@ -67,8 +68,14 @@ def problem_of(name: str, backfill: str, drawn_seed: int = 2) -> BatchProblem:
         return BatchProblem(scenario, make_trace(scenario.workload)[0])
     if name in FILES:
         workload = {"source": "swf", "file": f"traces/{FILES[name]}.swf.gz", "cleaning": {"profile": "rlscheduler"}}
-    elif name in CONFIRMATION:
-        workload = {"source": "swf", "file": f"traces/{CONFIRMATION[name]}.swf.gz", "cleaning": {"profile": "default"}}
+    elif name in (*CONFIRMATION, *BUSY):
+        file = CONFIRMATION[BUSY.get(name, name)]
+        workload = {
+            "source": "swf",
+            "file": f"traces/{file}.swf.gz",
+            "cleaning": {"profile": "default"},
+            "load": 0.9 if name in BUSY else None,
+        }
     else:
         workload = {"source": "lublin", "seed": drawn_seed, "lublin": {"jobs": DRAWN_JOBS, "processors": 256, **MODELS[name]}}
     values = {"name": name, "seed": 1, "workload": {"name": name, **workload}, "windows": {"length": LENGTH}, "backfill": backfill}

@@ -110,33 +110,124 @@ ROLLOUTS = [(trace, backfill) for backfill in ("none", "easy") for trace in ("sd
 def batch_rollouts(results: Path) -> str:
     """Rollouts with predicted run times on the test windows of their own traces."""
     found = pd.read_csv(results / "batch_rollouts.csv")
-    header = ["trace", "windows", "seeds", "chosen rule", "in hindsight", "planner", "rollouts (seeds)", "to chosen", "to hindsight"]
+    header = [
+        "trace",
+        "windows",
+        "seeds",
+        "chosen by mean",
+        "by mean log",
+        "in hindsight",
+        "planner",
+        "rollouts (seeds)",
+        "to chosen by mean",
+    ]
+    header += ["to chosen by mean log", "to hindsight", "to planner", "without worst", "geometric", "effect", "won"]
     rows = []
     for trace, backfill in ROLLOUTS:
         own = found[(found["learner"] == "rollout") & (found["trace"] == trace) & (found["backfill"] == backfill)]
-        chosen, best, planner = (one(own, against=name) for name in ("chosen by mean", "hindsight", "planner"))
-        also = _also(chosen)
-        also[1] = between(chosen, "geometric_ratio")
-        rows.append([*_compared(trace, backfill, chosen, best, planner, _with_seeds(chosen)), *also])
-    return page([*header, "to planner", "without worst", "geometric", "won"], rows, "l" + 12 * "r")
+        rows.append(_judged(_place(trace, backfill), own))
+    return page(header, rows, "l" + 15 * "r")
+
+
+def _place(trace: str, backfill: str) -> str:
+    return TRACES[trace] + (", EASY" if backfill == "easy" else "")
+
+
+def _judged(name: str, own: pd.DataFrame) -> list[str]:
+    """A row that says all of a learner on one trace: rules, means, ratios, effect size (of the log ratios), share won."""
+    chosen, by_log, best, planner = (one(own, against=role) for role in ("chosen by mean", "chosen by log", "hindsight", "planner"))
+    rules = [f"`{row['rule']}` {row['baseline_mean']:.1f}" for row in (chosen, by_log, best)]
+    cells = [name, f"{chosen['windows']}", f"{chosen['seeds']}", *rules, f"{planner['baseline_mean']:.1f}", _with_seeds(chosen)]
+    cells += [between(row) for row in (chosen, by_log, best, planner)]
+    effect = _told(chosen["standardised_log_ratio"])
+    return [*cells, f"{chosen['ratio_without_worst']:.2f}", between(chosen, "geometric_ratio"), effect, percent(chosen["win_rate"])]
 
 
 def _with_seeds(row: pd.Series) -> str:
     seeds = seeds_of(row["by_seed"])
-    return f"{row['mean']:.1f} ({min(seeds):.1f} to {max(seeds):.1f})"
+    return f"{row['mean']:.1f} ({min(seeds):.1f} to {max(seeds):.1f})" if len(seeds) > 1 else f"{row['mean']:.1f}"
 
 
 def batch_evolution(results: Path) -> str:
     """The evolution strategy with the compute of the rollouts, and the rollouts of the same seeds."""
     found = pd.read_csv(results / "batch_rollouts.csv")
-    header = ["trace", "evolution strategy (seeds)", "to chosen", "to planner", "rollouts, same seeds", "rollouts to evolution"]
+    header = ["trace", "CPU seconds: evolution, rollouts", "evolution strategy (seeds)", "to chosen", "to planner", "rollouts"]
     rows = []
-    for trace in ("sdsc", "hpc2n", "lublin-1"):
-        chosen, planner = (one(found, learner="evolution", trace=trace, against=name) for name in ("chosen by mean", "planner"))
-        other = one(found, learner="rollout", trace=trace, against="evolution")
-        ratios = [between(other), between(other, "geometric_ratio"), percent(other["win_rate"])]
-        rows.append([TRACES[trace], _with_seeds(chosen), between(chosen), between(planner), f"{other['mean']:.1f}", *ratios])
-    return page([*header, "geometric", "won"], rows, "lrrrrrrr")
+    for trace, backfill in ROLLOUTS:
+        own = found[(found["trace"] == trace) & (found["backfill"] == backfill)]
+        if not (own["learner"] == "evolution").any():
+            continue
+        chosen, planner = (one(own, learner="evolution", against=name) for name in ("chosen by mean", "planner"))
+        other = one(own, learner="rollout", against="evolution")
+        seconds = f"{chosen['cpu_seconds']:.0f}, {other['cpu_seconds']:.0f}"
+        cells = [_place(trace, backfill), seconds, _with_seeds(chosen), between(chosen), between(planner), f"{other['mean']:.1f}"]
+        also = [between(other), between(other, "geometric_ratio"), f"{other['standardised_log_ratio']:.2f}", percent(other["win_rate"])]
+        rows.append([*cells, *also])
+    return page([*header, "rollouts to evolution", "geometric", "effect", "won"], rows, "l" + 9 * "r")
+
+
+SETTINGS = {
+    "lublin_load_60": "load 0.6",
+    "lublin_load_70": "load 0.7",
+    "lublin_load_80": "load 0.8",
+    "lublin": "load 0.9 (`lublin`)",
+    "lublin_load_95": "load 0.95",
+    "lublin_exact": "0.9, run times known",
+    "lublin_warm": "0.9, warm start",
+}
+
+
+def batch_settings(results: Path) -> str:
+    """Every rule that is near the best, the planner and rollouts learned at load 0.9, on the scenarios that change one thing."""
+    found = pd.read_csv(results / "batch_settings.csv", dtype={"by_seed": str})
+    shown = ["fcfs", "sjf", "smallest", "smallest_area", "f1", "f2", "f3", "f4", "wfp3", "unicep"]
+    rows = []
+    for scenario, name in SETTINGS.items():
+        own = found[found["trace"] == scenario]
+        chosen, best, planner = (one(own, against=role) for role in ("chosen by mean", "hindsight", "planner"))
+        means = [f"{one(own, against='rule', rule=rule)['baseline_mean']:.0f}" for rule in shown]
+        cells = [name, *means, f"{planner['baseline_mean']:.0f}", f"{chosen['mean']:.0f}", f"{between(chosen)} `{chosen['rule']}`"]
+        rows.append([*cells, f"{between(best)} `{best['rule']}`", between(planner)])
+    header = ["", *(f"`{rule}`" for rule in shown), "planner", "rollouts", "to chosen", "to hindsight", "to planner"]
+    return page(header, rows, "l" + (len(header) - 1) * "r")
+
+
+def batch_transfer(results: Path) -> str:
+    """Ratio to the best rule in hindsight of rollouts that were learned on one trace and tested on another."""
+    found = pd.read_csv(results / "batch_transfer.csv", dtype={"by_seed": str})
+    traces = list(TRACES)
+    rows = []
+    for learned in [name for name in TRACES if name != "kth"]:
+        own = [one(found, trace=trace, learned_on=learned, against="hindsight") for trace in traces]
+        rows.append([TRACES[learned], *(f"{row['ratio']:.2f}" for row in own)])
+    first = found[found["learned_on"] == found["learned_on"].iloc[0]]
+    means = [[one(first, trace=trace, against=role)["baseline_mean"] for trace in traces] for role in ("planner", "hindsight")]
+    rows.append(["nothing (the planner)", *(f"{planner / rule:.2f}" for planner, rule in zip(*means, strict=True))])
+    return page(["learned on", *TRACES.values()], rows, "l" + len(traces) * "r")
+
+
+def batch_confirmation(results: Path) -> str:
+    """Rollouts and the evolution strategy on logs that nobody had looked at, as they are and with jobs that come faster."""
+    found = pd.read_csv(results / "batch_confirmation.csv", dtype={"by_seed": str})
+    names = {"atlas": "LLNL-Atlas", "nasa": "NASA-iPSC", "atlas-busy": "LLNL-Atlas, load 0.9", "nasa-busy": "NASA-iPSC, load 0.9"}
+    header = ["log", "learned by", "windows that differ", "chosen by mean", "in hindsight", "planner", "learned (seeds)", "to chosen"]
+    rows = []
+    for trace in found["learned_on"].unique():
+        for learner in ("rollout", "evolution"):
+            own = found[(found["trace"] == trace) & (found["learned_on"] == trace) & (found["learner"] == learner)]
+            chosen, best, planner = (one(own, against=role) for role in ("chosen by mean", "hindsight", "planner"))
+            cells = [names[trace], f"`{learner}`", f"{chosen['windows_differing']} of {chosen['windows']}"]
+            cells += [f"`{row['rule']}` {row['baseline_mean']:.2f}" for row in (chosen, best)]
+            seeds = sorted(seeds_of(chosen["by_seed"]))
+            cells += [f"{planner['baseline_mean']:.2f}", f"{chosen['mean']:.2f} ({seeds[0]:.2f} to {seeds[-1]:.2f})"]
+            cells += [between(row) for row in (chosen, best, planner)]
+            rows.append([*cells, between(chosen, "geometric_ratio"), _told(chosen["standardised_log_ratio"])])
+    return page([*header, "to hindsight", "to planner", "geometric", "effect"], rows, "ll" + 10 * "r")
+
+
+def _told(value: float) -> str:
+    """A number of two digits, or nothing where there is none."""
+    return "" if pd.isna(value) else f"{value:.2f}"
 
 
 def batch_networks(results: Path) -> str:
@@ -336,6 +427,7 @@ TABLES: dict[str, Callable[[Path], str]] = {
     function.__name__: function
     for function in (
         *(batch_search, batch_matrix, batch_rollouts, batch_evolution, batch_networks, batch_rewards),
+        *(batch_settings, batch_transfer, batch_confirmation),
         *(ramp_learning, ramp_graph_policy, hetero_contended, cloud_reinforce, headlines),
         *(ramp_baselines, processes_threads, workflow_cost, scale_limits, scale_measured, scale_worked_out, scale_slurm),
     )

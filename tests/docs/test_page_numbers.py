@@ -144,13 +144,20 @@ def batch_sentences():
     yield f"on SDSC-SP2 {below(rolled('sdsc', 'evolution')['ratio'])} % lower in the mean with an interval that reaches 1"
     over = [rolled(trace, "planner", "easy")["mean"] / searched(trace, "planner", "easy")["mean"] for trace in ("sdsc", "hpc2n")]
     yield f"rollouts have {over[0]:.2f} of its mean on SDSC-SP2 and {over[1]:.2f} on HPC2N"
-    seconds = [
-        [f"{one(rollouts, learner=learner, trace=trace, against=against)['cpu_seconds']:.0f}" for trace in traces[:3]]
-        for learner, against in (("evolution", "planner"), ("rollout", "evolution"))
-    ]
-    (first, second, third), others = seconds
-    yield f"{first} CPU seconds (SDSC-SP2), {second} (HPC2N) and {third} (Lublin-1) a seed"
-    yield f"the rollouts {others[0]}, {others[1]} and {others[2]}"
+    evolution = {trace: one(rollouts, learner="rollout", trace=trace, against="evolution", backfill="none") for trace in traces}
+    drawn = " and ".join(below(evolution[trace]["ratio"]) for trace in traces[2:])
+    yield f"on HPC2N by {below(evolution['hpc2n']['ratio'])} % and on the drawn ones by {drawn} %"
+    theirs = [one(rollouts, learner="evolution", trace=trace, against="planner", backfill="none")["cpu_seconds"] for trace in traces]
+    times = sorted(their / evolution[trace]["cpu_seconds"] for their, trace in zip(theirs, traces, strict=True))
+    yield f"takes it {times[0]:.1f} to {times[-1]:.1f} times the CPU seconds of the rollouts"
+    effects = sorted(-mean[trace]["standardised_log_ratio"] for trace in traces)
+    yield f"{effects[0]:.2f} to {effects[-1]:.2f} standard deviations of the windows' log ratios below the chosen rule"
+    settings, loads = table("batch_settings"), [name for name in page_tables.SETTINGS if name == "lublin" or "load" in name]
+    chosen, best = ([one(settings, trace=name, against=role)["ratio"] for name in loads] for role in ("chosen by mean", "hindsight"))
+    yield f"here they are {below(max(chosen))} to {below(min(chosen))} % below it"
+    yield f"which is `f1` at every load, {below(max(best))} to {below(min(best))} %"
+    default = one(settings, trace="lublin", against="chosen by mean")
+    yield f"({default['ratio']:.2f} with an interval around 1, {100 * default['win_rate']:.0f} % of windows won)"
     yield f"(geometric mean {mean['hpc2n']['geometric_ratio']:.2f}, and policies differ in {mean['hpc2n']['windows_differing']}"
     networks = table("batch_networks")
     rule = networks[networks["against"] == "f1"].set_index("variant")

@@ -17,6 +17,9 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 
+MOST_DECADES = 5  # of a logarithmic axis whose numbers are written out
+
+
 def draw_learning(tables: StudyTables, spec: FigureSpec) -> Drawing:
     """A panel a curve, a line a policy (mean over seeds) in a band from the lowest to the highest seed. Settings: LearningSettings.
 
@@ -95,8 +98,10 @@ def _panel(
     axes.margins(x=0.02)
     if curve.log:
         axes.set_yscale("log")
-        axes.yaxis.set_major_formatter("{x:g}")
-        axes.yaxis.set_minor_formatter("{x:g}" if np.ptp(np.log10(points["value"])) < 1 else "")
+        decades = np.ptp(np.log10(points["value"]))
+        if decades < MOST_DECADES:  # else powers of ten, as Matplotlib writes them
+            axes.yaxis.set_major_formatter("{x:g}")
+        axes.yaxis.set_minor_formatter("{x:g}" if decades < 1 else "")
 
 
 def _told(curve: CurveShown, points: pd.DataFrame, settings: LearningSettings) -> str:
