@@ -109,6 +109,9 @@ def test_the_loads_of_ramp_are_those_of_the_ledger():
             assert cells[column].strip() == share(claims[f"load-{rule}-{seconds}"].ours_reference), (rule, seconds)
 
 
+BUSY = ("atlas-busy", "nasa-busy")  # logs whose jobs were drawn together to a load of 0.9
+
+
 def batch_sentences():
     search, rollouts = table("batch_search"), table("batch_rollouts")
 
@@ -158,6 +161,14 @@ def batch_sentences():
     yield f"which is `f1` at every load, {below(max(best))} to {below(min(best))} %"
     default = one(settings, trace="lublin", against="chosen by mean")
     yield f"({default['ratio']:.2f} with an interval around 1, {100 * default['win_rate']:.0f} % of windows won)"
+    unseen = table("batch_confirmation")
+    logs = [unseen[(unseen["trace"] == name) & (unseen["learned_on"] == name) & (unseen["learner"] == "rollout")] for name in BUSY]
+    first, second = (" and ".join(below(one(log, against=role)["ratio"]) for log in logs) for role in ("chosen by mean", "evolution"))
+    yield f"rollouts are {first} % below the chosen rule, with intervals that end below 1, and {second} % below the evolution strategy"
+    assert max(one(log, against="chosen by mean")["ratio_high"] for log in logs) < 1
+    by_log = [one(log, against="chosen by log") for log in logs]
+    rules = [f"(`{row['rule']}`, {below(row['ratio'])} %" for row in by_log]
+    yield f"{rules[0]} behind rollouts) and worse on NASA-iPSC {rules[1]})"
     yield f"(geometric mean {mean['hpc2n']['geometric_ratio']:.2f}, and policies differ in {mean['hpc2n']['windows_differing']}"
     networks = table("batch_networks")
     rule = networks[networks["against"] == "f1"].set_index("variant")
