@@ -24,7 +24,6 @@ from schedlab.evaluation.statistics import estimate, sample
 from schedlab.studies.ramp.afterstate import collect
 from schedlab.studies.ramp.afterstate_policy import FUTURES, Kept, load, play
 from schedlab.studies.ramp.fast import draw_futures, episode_arrivals, fixed_table
-from schedlab.studies.ramp.fast_kernel import Rollouts
 from schedlab.studies.ramp.graph_files import read_graphs
 from schedlab.studies.ramp.lp_bound import LpBound
 from schedlab.studies.ramp.problem import RampProblem
@@ -76,7 +75,7 @@ def score(beta: str, folder: Path, episodes: int) -> pd.DataFrame:
         kept = load(path, tables, outlook)
         random = generator(seed, "ramp learning", "rollouts", beta)
         if kept.form == "rollouts":
-            rollouts = Rollouts(kept.choice, draw_futures(problem.simulation, tables, random, FUTURES), kept.jobs)
+            rollouts = kept.rollouts(draw_futures(problem.simulation, tables, random, FUTURES), kept.jobs)
             found = [collect(tables, outlook, rollouts, each, stop, random, kept.samples)[1] for each in arrivals]
         else:
             found = [play(kept, tables, outlook, each, stop) for each in arrivals]

@@ -6,12 +6,14 @@ import pytest
 from schedlab.config.errors import UserError
 from schedlab.config.schema import validate
 from schedlab.config.seeds import generator
+from schedlab.studies.ramp.afterstate import make_outlook
 from schedlab.studies.ramp.cluster import RunningJob
 from schedlab.studies.ramp.fast import draw_futures, episode_arrivals, fast_tables, fixed_table
-from schedlab.studies.ramp.fast_kernel import REJECT, Rollouts, Situation, mount, play_actions, play_table, rollout_returns, table_action
+from schedlab.studies.ramp.fast_kernel import REJECT, Rollouts, Situation, mount, play_actions, play_table, table_action
 from schedlab.studies.ramp.graph_files import read_graphs
 from schedlab.studies.ramp.graphs import find_graphs
 from schedlab.studies.ramp.published import BETAS
+from schedlab.studies.ramp.rollout_kernel import rollout_returns
 from schedlab.studies.ramp.settings import RampScenario
 from schedlab.studies.ramp.simulation import Simulation
 
@@ -39,6 +41,11 @@ def simulation():
 @pytest.fixture(scope="module")
 def tables():
     return fast_tables(simulation_of())
+
+
+@pytest.fixture(scope="module")
+def outlook(tables):
+    return make_outlook(tables, 1000.0)
 
 
 def exact_masks(simulation, tables, seed, actions):
@@ -73,17 +80,17 @@ def test_a_fixed_table_never_splits_further(simulation, tables):
     assert play_actions(tables, arrivals, END, whole, masks) == accepted[1]
 
 
-def test_rollouts_know_that_a_full_cluster_only_rejects_and_that_all_actions_share_their_futures(simulation, tables):
+def test_rollouts_know_that_a_full_cluster_only_rejects_and_that_all_actions_share_their_futures(simulation, tables, outlook):
     futures, starts = draw_futures(simulation, tables, generator(1, "futures"), 100), np.arange(0, 80, 10)
-    found, rollouts = np.zeros(len(tables.actions) + 1), Rollouts(fixed_table(tables, 4), futures, 12)
+    found, rollouts = np.zeros(len(tables.actions) + 1), Rollouts(fixed_table(tables, 4), np.empty(0), futures, 12)
     every = (1 << len(tables.actions)) - 1
     full = np.full(tables.servers, 5000.0)
-    rollout_returns(tables, rollouts, Situation(full, 0.0, END, 0, every), starts, found)
+    rollout_returns(tables, outlook, rollouts, Situation(full, 0.0, END, 0, every), starts, found)
     assert np.isnan(found[:-1]).all()
     empty = np.zeros(tables.servers)
-    rollout_returns(tables, rollouts, Situation(empty, 0.0, END, 0, every), starts, found)
+    rollout_returns(tables, outlook, rollouts, Situation(empty, 0.0, END, 0, every), starts, found)
     again = found.copy()
-    rollout_returns(tables, rollouts, Situation(empty, 0.0, END, 0, every), starts, found)
+    rollout_returns(tables, outlook, rollouts, Situation(empty, 0.0, END, 0, every), starts, found)
     assert (again == found).all()
     assert (found[:-1] >= 1).all()
     assert found[-1] >= found[:-1].min() - 1
@@ -91,7 +98,7 @@ def test_rollouts_know_that_a_full_cluster_only_rejects_and_that_all_actions_sha
 
 
 @pytest.mark.parametrize("time", [0.0, 3000.0, END - 8000.0])
-def test_rollouts_play_as_the_table_decides_and_mounts(simulation, tables, time):
+def test_rollouts_play_as_the_table_decides_and_mounts(simulation, tables, outlook, time):
     """The loop of rollouts is written out for speed; here each decision is that of table_action, each job that of mount."""
     tables = tables._replace(cut_off=True)
     draws = generator(2, "rollouts")
@@ -99,7 +106,7 @@ def test_rollouts_play_as_the_table_decides_and_mounts(simulation, tables, time)
     choice = draws.integers(-1, len(tables.actions), size=(len(tables.sequential), len(tables.actions) + 1))
     ends = np.repeat(time + draws.integers(-2, 9, size=8) * 1000.0, tables.servers // 8)
     found = np.zeros(len(tables.actions) + 1)
-    rollout_returns(tables, Rollouts(choice, futures, 20), Situation(ends, time, END, 0, every), starts, found)
+    rollout_returns(tables, outlook, Rollouts(choice, np.empty(0), futures, 20), Situation(ends, time, END, 0, every), starts, found)
     for action in np.flatnonzero(np.isfinite(found)).tolist():
         total = 0.0
         for start in starts.tolist():

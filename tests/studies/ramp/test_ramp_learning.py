@@ -17,6 +17,7 @@ from schedlab.studies.ramp.graphs import find_graphs
 from schedlab.studies.ramp.learner_afterstate import AfterstateLearner, Training
 from schedlab.studies.ramp.learner_settings import AfterstateSettings
 from schedlab.studies.ramp.problem import RULE_MAKERS, RampProblem
+from schedlab.studies.ramp.rollout_kernel import rollout_returns
 from schedlab.studies.ramp.settings import RampScenario
 from schedlab.studies.ramp.study import STUDY
 
@@ -155,12 +156,62 @@ def test_whole_episodes_of_linear_values_decide_as_single_decisions_do(problem):
     assert len(set(found)) > 2
 
 
+def test_rollouts_of_linear_values_go_on_as_these_decide(problem):
+    """Each sample is played on decision by decision, from the features of all afterstates."""
+    (tables, outlook), random = problem.fast, np.random.default_rng(1)
+    tables = tables._replace(cut_off=True)
+    futures, starts = draw_futures(problem.simulation, tables, random, 100), np.arange(0, 60, 15)
+    weights, count, jobs = 0.5 * random.normal(size=summary_size(outlook)), len(tables.actions), 30
+    rows, own, masks = np.zeros((count + 1, summary_size(outlook))), np.empty(count + 1), np.empty(count + 1, np.uint64)
+    ends, time, every = np.repeat([0.0, 3000.0, 9000.0, 0.0], tables.servers // 4), 2000.0, (1 << count) - 1
+    now, found = Situation(ends, time, END, 0, every), np.empty(count + 1)
+    rollouts = Rollouts(fixed_table(tables, 4), weights, futures, jobs)
+    rollout_returns(tables, outlook, rollouts, now, starts, found)
+    afterstates(tables, outlook, now, rows, own, masks)
+    chosen, first = masks.copy(), own.copy()
+    for action in np.flatnonzero(np.isfinite(found)).tolist():
+        total = 0.0
+        for start in starts.tolist():
+            after, clock = ends.copy(), time
+            if action < count:
+                occupy(after, chosen[action], time + tables.durations[0, action])
+            for job in range(start, start + jobs):
+                clock += futures.gaps[job]
+                graph = futures.graphs[job]
+                afterstates(tables, outlook, Situation(after, clock, END, graph, futures.meets[job]), rows, own, masks)
+                best = best_linear(weights, rows, own)
+                if best != REJECT:
+                    occupy(after, masks[best], clock + tables.durations[graph, best])
+                    total += own[best]
+        assert found[action] == pytest.approx(first[action] + total / len(starts))
+    assert np.isfinite(found).sum() > 2
+    assert len(set(found[np.isfinite(found)])) > 1
+
+
+def test_a_second_round_is_fitted_to_rollouts_of_the_linear_values(problem, tmp_path):
+    rounds = {"candidates": ["linear", "network"], "tables": False, "second_episodes": 1, "second_samples": 4}
+    first, curve = learned(problem, tmp_path / "a", **rounds)
+    again, _ = learned(problem_of(), tmp_path / "b", **rounds)
+    assert first.read_bytes() == again.read_bytes()
+    steps = {metric: [place["step"] for (name, _), place in curve if name == metric] for metric in ("network_blocking_rate",)}
+    assert steps == {"network_blocking_rate": [0, 1, 2]}  # the base's rollouts, those of the linear values, both
+    with pytest.raises(UserError, match="second_episodes"):
+        learned(problem, tmp_path / "c", candidates=["network"], second_episodes=1)
+
+
+def test_rollouts_of_learned_values_decide_at_decision_time(problem, tmp_path):
+    path, _ = learned(problem, tmp_path, candidates=["linear_rollouts"], tables=False)
+    policy, unit = AfterstateLearner().load(path, problem), problem.units("test")[0]
+    assert (policy._kept.form, policy._kept.samples, policy._kept.weights is None) == ("rollouts", 4, False)
+    assert 0 < problem.rollout(policy, unit).scores["blocking_rate"] < 1
+
+
 def test_returns_of_an_episode_are_those_of_decisions_with_a_choice(problem):
     tables, outlook = problem.fast
     arrivals = episode_arrivals(problem.simulation, tables, 1)
     random = np.random.default_rng(0)
     futures = draw_futures(problem.simulation, tables, random, 500)
-    found, accepted = collect(tables, outlook, Rollouts(fixed_table(tables, 4), futures, 12), arrivals, END, random, 4)
+    found, accepted = collect(tables, outlook, Rollouts(fixed_table(tables, 4), np.empty(0), futures, 12), arrivals, END, random, 4)
     assert (np.isfinite(found.returns) == np.isfinite(found.own)).all()
     assert (np.isfinite(found.returns).sum(axis=1) > 1).all()
     assert 0 < accepted <= len(arrivals.times)

@@ -15,7 +15,8 @@ from schedlab.config.compiled import compiled
 from schedlab.config.seeds import derive_seed
 from schedlab.learning.seeding import torch_stream, use_one_thread
 from schedlab.studies.ramp.afterstate_kernel import Network, Outlook, afterstates, summary_size
-from schedlab.studies.ramp.fast_kernel import REJECT, Arrivals, Rollouts, Situation, Tables, best_return, occupy, rollout_returns
+from schedlab.studies.ramp.fast_kernel import REJECT, Arrivals, Rollouts, Situation, Tables, occupy
+from schedlab.studies.ramp.rollout_kernel import best_return, rollout_returns
 
 PERIODS = (1, 2, 3, 4, 5, 7, 9, 12, 15, 19, 23, 28)  # arrivals ahead at which free servers are counted
 QUARTERS_AT = (0, 1, 3, 5)  # of them, where whole quarters of the cluster are
@@ -101,7 +102,7 @@ def _collect(
         now = Situation(ends, time, stop, graph, meets)
         afterstates(tables, outlook, now, found, own[job], masks)
         rows[job] = found
-        rollout_returns(tables, rollouts, now, starts[job], returns[job])
+        rollout_returns(tables, outlook, rollouts, now, starts[job], returns[job])
         best = best_return(returns[job])
         if best != REJECT:
             occupy(ends, masks[best], time + tables.durations[graph, best])

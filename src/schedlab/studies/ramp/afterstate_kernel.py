@@ -15,6 +15,8 @@ from schedlab.studies.ramp.fast_kernel import (
     DUE,
     REJECT,
     Arrivals,
+    Futures,
+    Rollouts,
     Situation,
     Tables,
     counts,
@@ -230,25 +232,35 @@ def go_to(
 
 
 @compiled
-def play_linear(tables: Tables, outlook: Outlook, arrivals: Arrivals, stop: float, weights: np.ndarray) -> float:
-    """Return the accepted jobs of an episode under a linear V, float64[F].
+def split_weights(outlook: Outlook, weights: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return the weights of a linear V by offset: for free servers (float64[O]), blocks (float64[LOOKS, B]) and quarters (float64[O])."""
+    size, kinds = len(outlook.offsets), len(outlook.degrees)
+    of_quarters = np.zeros(size)
+    of_quarters[outlook.at] = weights[size + LOOKS * kinds : len(weights) - 1] / max(len(outlook.quarters), 1)
+    return weights[:size], weights[size : size + LOOKS * kinds].copy().reshape(LOOKS, kinds), of_quarters
 
-    It decides as best_linear does on what `afterstates` writes, but adds up scores offset by offset: what a decision changes ends with the
-    job, and a degree that has a free block keeps it at later offsets. Arrays have names of their own, as in fast_kernel.played_on.
+
+@compiled
+def linear_sample(
+    tables: Tables, outlook: Outlook, rollouts: Rollouts, now: Situation, until: np.ndarray, held: np.ndarray, running: int, start: int
+) -> float:
+    """Return the accepted jobs of one sample under a linear V, from running jobs on; it writes into these (until, held).
+
+    It decides as best_linear does, but adds up scores offset by offset: what a job changes ends with it, and free blocks stay free.
     """
     parts, first, masks, durations, cut_off = tables.parts, tables.first, tables.masks, tables.durations, tables.cut_off
-    times, graphs, limits = arrivals.times, arrivals.graphs, arrivals.meets
-    offsets, degrees, quarters = outlook.offsets, outlook.degrees, outlook.quarters
+    gaps, graphs, limits = rollouts.futures
+    offsets, degrees, quarters, stop = outlook.offsets, outlook.degrees, outlook.quarters, now.stop
     count, size, kinds = len(tables.actions), len(outlook.offsets), len(outlook.degrees)
-    of_blocks = weights[size : size + LOOKS * kinds].copy().reshape(LOOKS, kinds)
-    of_quarters = np.zeros(size)
-    of_quarters[outlook.at] = weights[size + LOOKS * kinds : len(weights) - 1] / max(len(quarters), 1)
+    of_free, of_blocks, of_quarters = split_weights(outlook, rollouts.weights)
     taken_then, shared = np.empty(size, np.uint64), np.empty(size)  # at each offset: servers held, and their score, without the new job
     seen, own = np.empty((LOOKS, kinds), np.int64), np.empty(kinds, np.int64)  # a free block of each degree, -1 for none
-    until, held, running = np.empty(tables.servers + 1), np.empty(tables.servers + 1, np.uint64), 0
-    accepted = 0.0
-    for job in range(len(times)):
-        clock, graph, meets = times[job], graphs[job], limits[job]
+    accepted, clock = 0.0, now.time
+    for job in range(start, start + rollouts.jobs):
+        clock += gaps[job]
+        if clock >= stop - DUE:
+            break
+        graph, meets = graphs[job], limits[job]
         running, taken = go_to(clock, until, held, running, offsets, taken_then)
         best, chosen, chosen_mask = -np.inf, REJECT, np.uint64(0)
         for action in range(count, -1, -1):  # rejecting, then rising preference among equals
@@ -266,7 +278,7 @@ def play_linear(tables: Tables, outlook: Outlook, arrivals: Arrivals, stop: floa
                     score += shared[number]
                     continue
                 busy = taken_then[number] | mask
-                here = weights[number] * (1.0 - count_bits(busy) / tables.servers)
+                here = of_free[number] * (1.0 - count_bits(busy) / tables.servers)
                 if number < LOOKS:
                     for kind in range(kinds):
                         if mask and (seen[number, kind] < 0 or not masks[seen[number, kind]] & busy):
@@ -275,8 +287,7 @@ def play_linear(tables: Tables, outlook: Outlook, arrivals: Arrivals, stop: floa
                             own[kind] = free_block(first, masks, degrees[kind], busy)
                         if not mask:
                             seen[number, kind] = own[kind]
-                        if own[kind] >= 0:
-                            here += of_blocks[number, kind]
+                        here += of_blocks[number, kind] if own[kind] >= 0 else 0.0
                 if of_quarters[number] != 0.0:
                     for quarter in quarters:
                         here += 0.0 if quarter & busy else of_quarters[number]
@@ -290,6 +301,35 @@ def play_linear(tables: Tables, outlook: Outlook, arrivals: Arrivals, stop: floa
             accepted += 0.0 if cut_off and until[running] > stop + DUE else 1.0
             running += 1
     return accepted
+
+
+@compiled
+def linear_on(
+    tables: Tables,
+    outlook: Outlook,
+    rollouts: Rollouts,
+    now: Situation,
+    until: np.ndarray,
+    held: np.ndarray,
+    running: int,
+    starts: np.ndarray,
+) -> float:
+    """Return the accepted jobs after now, of all samples together, under a linear V, from running jobs (as running_jobs writes them) on."""
+    ends, servers, total = np.empty(tables.servers + 1), np.empty(tables.servers + 1, np.uint64), 0.0
+    for start in starts:
+        ends[:running], servers[:running] = until[:running], held[:running]
+        total += linear_sample(tables, outlook, rollouts, now, ends, servers, running, start)
+    return total
+
+
+@compiled
+def play_linear(tables: Tables, outlook: Outlook, arrivals: Arrivals, stop: float, weights: np.ndarray) -> float:
+    """Return the accepted jobs of an episode under a linear V, float64[F]; the first job arrives at time 0."""
+    gaps = arrivals.times.copy()
+    gaps[1:] -= arrivals.times[:-1]
+    ends, held = np.empty(tables.servers + 1), np.empty(tables.servers + 1, np.uint64)
+    rollouts = Rollouts(np.empty((0, 0), np.int64), weights, Futures(gaps, arrivals.graphs, arrivals.meets), len(gaps))
+    return linear_sample(tables, outlook, rollouts, Situation(ends, 0.0, stop, 0, 0), ends, held, 0, 0)
 
 
 @compiled

@@ -31,12 +31,11 @@ from schedlab.studies.ramp.fast_kernel import (
     Rollouts,
     Situation,
     Tables,
-    best_return,
     occupy,
     play_table,
-    rollout_returns,
     table_action,
 )
+from schedlab.studies.ramp.rollout_kernel import best_return, rollout_returns
 from schedlab.studies.ramp.simulation import Simulation
 
 KIND = "ramp-afterstate"
@@ -45,7 +44,7 @@ FUTURES = 200_000  # jobs that rollouts draw from
 
 @dataclass(frozen=True, eq=False)
 class Kept:
-    """What decides: a table int64[graphs, A + 1], rollouts of one (samples, jobs), weights float64[F], or a network."""
+    """What decides: a table int64[graphs, A + 1], weights float64[F], rollouts of either (samples, jobs), or a network."""
 
     form: Literal["table", "rollouts", "linear", "network"]
     choice: np.ndarray
@@ -53,6 +52,10 @@ class Kept:
     jobs: int = 0
     weights: np.ndarray | None = None
     network: Network | None = None
+
+    def rollouts(self, futures: Futures, jobs: int) -> Rollouts:
+        """Return how it plays actions on: under its linear weights, or its table where it has none."""
+        return Rollouts(self.choice, np.empty(0) if self.weights is None else self.weights, futures, jobs)
 
 
 def save(path: Path, kept: Kept, actions: np.ndarray, **about: Any) -> None:
@@ -123,9 +126,9 @@ class AfterstatePolicy:
         if kept.form == "rollouts":
             if self._futures is None:
                 self._futures = draw_futures(simulation, tables, generator(self._seed, "ramp", "futures"), FUTURES)
-            rollouts = Rollouts(kept.choice, self._futures, kept.jobs)
+            rollouts = kept.rollouts(self._futures, kept.jobs)
             starts = draw_starts(self._random, rollouts, 1, kept.samples)[0]
-            rollout_returns(tables, rollouts, now, starts, self._own)
+            rollout_returns(tables, self._outlook, rollouts, now, starts, self._own)
             return best_return(self._own)
         afterstates(tables, self._outlook, now, self._rows, self._own, self._masks)
         if kept.form == "linear":

@@ -65,9 +65,13 @@ class Situation(NamedTuple):
 
 
 class Rollouts(NamedTuple):
-    """How actions are played on: under a table (int64[graphs, A + 1]), for so many jobs of the futures."""
+    """How actions are played on, for so many jobs of the futures.
+
+    choice, weights  a table (int64[graphs, A + 1]), and linear values (float64[F]) that decide in its place where there are any
+    """
 
     choice: np.ndarray
+    weights: np.ndarray
     futures: Futures
     jobs: int
 
@@ -259,48 +263,6 @@ def play_table(tables: Tables, arrivals: Arrivals, stop: float, choice: np.ndarr
     """Return the accepted jobs of an episode under a table, int64[graphs, A + 1] of actions or REJECT; the first job arrives at time 0."""
     gaps = arrivals.times.copy()
     gaps[1:] -= arrivals.times[:-1]
-    rollouts = Rollouts(choice, Futures(gaps, arrivals.graphs, arrivals.meets), len(gaps))
+    rollouts = Rollouts(choice, np.empty(0), Futures(gaps, arrivals.graphs, arrivals.meets), len(gaps))
     until, held = np.empty(tables.servers + 1), np.zeros(tables.servers + 1, np.uint64)
     return float(played_on(tables, rollouts, 0.0, stop, until, held, 0, np.zeros(1, np.int64)))
-
-
-@compiled
-def rollout_returns(tables: Tables, rollouts: Rollouts, now: Situation, starts: np.ndarray, found: np.ndarray) -> None:
-    """Write into found (float64[A + 1], the last for rejecting) the mean accepted jobs from each action on.
-
-    starts  int64[samples]: where each sample begins in the futures; all actions share them
-    Actions without a free block or beyond the limit get NaN; where only rejecting is left, nothing is played.
-    """
-    count, (ends, time, stop, graph, meets) = len(tables.actions), now
-    taken = taken_at(ends, time)
-    found[:] = np.nan
-    found[count] = 0.0
-    chosen = np.zeros(count + 1, np.uint64)
-    for action in range(count):
-        if meets >> action & 1:
-            chosen[action] = servers_for(tables, graph, action, taken)
-            if chosen[action]:
-                found[action] = 0.0
-    if not chosen.any():
-        return
-    until, held = np.empty(len(ends) + 1), np.zeros(len(ends) + 1, np.uint64)
-    number = running_jobs(ends, time, until, held)
-    for action in range(count + 1):
-        if np.isnan(found[action]):
-            continue
-        own = 0.0
-        if chosen[action]:
-            until[number], held[number] = time + tables.durations[graph, action], chosen[action]
-            own = counts(tables, until[number], stop)
-        after = number + (1 if chosen[action] else 0)
-        found[action] = own + played_on(tables, rollouts, time, stop, until, held, after, starts) / len(starts)
-
-
-@compiled
-def best_return(found: np.ndarray) -> int:
-    """The action of the highest return, the smallest of equals, before rejecting (the last); REJECT for that."""
-    best = len(found) - 1
-    for action in range(len(found) - 2, -1, -1):
-        if found[action] >= found[best]:
-            best = action
-    return best if best < len(found) - 1 else REJECT

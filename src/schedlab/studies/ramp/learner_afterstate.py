@@ -6,6 +6,7 @@ Source: specification of the ramp study, section 18.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -19,7 +20,7 @@ from schedlab.studies.ramp.afterstate import Returns, collect, fit_network, ridg
 from schedlab.studies.ramp.afterstate_kernel import play_linear, summary_size
 from schedlab.studies.ramp.afterstate_policy import FUTURES, AfterstatePolicy, Kept, load, play, save
 from schedlab.studies.ramp.fast import draw_futures, episode_arrivals, fixed_table
-from schedlab.studies.ramp.fast_kernel import REJECT, Arrivals, Rollouts, play_table
+from schedlab.studies.ramp.fast_kernel import REJECT, Arrivals, play_table
 from schedlab.studies.ramp.learner_settings import AfterstateSettings
 from schedlab.studies.ramp.problem import RampProblem
 
@@ -76,14 +77,13 @@ class Training:
         bases = [*fixed, *self._tuned(fixed)] if settings.tables or "table" in settings.candidates else fixed
         found += [Kept("table", choice) for choice in (fixed if "fixed" in settings.candidates else [])]
         found += [Kept("table", choice) for choice in (bases[len(fixed) :] if "table" in settings.candidates else [])]
-        if {"rollouts", "linear", "network"} & set(settings.candidates):
+        if set(settings.candidates) - {"fixed", "table"}:
             trials = [self._trial(base) for base in bases]
-            chosen = [bases[place] for place in np.argsort(trials, kind="stable")[: settings.bases]]
+            chosen = [Kept("table", bases[place]) for place in np.argsort(trials, kind="stable")[: settings.bases]]
             if "rollouts" in settings.candidates:
-                found += [Kept("rollouts", base, settings.samples, settings.horizon) for base in chosen]
-            if {"linear", "network"} & set(settings.candidates):
-                for number, base in enumerate(chosen):
-                    found += self._fitted(base, episodes, number)
+                found += [replace(base, form="rollouts", samples=settings.samples, jobs=settings.horizon) for base in chosen]
+            if set(settings.candidates) - {"fixed", "table", "rollouts"}:
+                found += self._fitted(chosen, episodes)
         rates = [self.validated(kept) for kept in found] if len(found) > 1 else [np.nan]
         best = int(np.argmin(rates))
         return found[best], float(rates[best]) if len(found) > 1 else self.validated(found[0])
@@ -94,20 +94,21 @@ class Training:
 
     def _player(self, kept: Kept) -> Callable[[Arrivals], float]:
         if kept.form == "rollouts":
-            return lambda arrivals: self._collect(kept.choice, arrivals, kept.samples)[1]
+            return lambda arrivals: self._collect(kept, arrivals, kept.samples)[1]
         return lambda arrivals: play(kept, self.tables, self.outlook, arrivals, self.stop)
 
     def _blocking(self, play: Callable[[Arrivals], float], episodes: Sequence[Arrivals]) -> float:
         return (self._arrived - 1) / self._arrived - sum(map(play, episodes)) / (self._arrived * len(episodes))
 
-    def _collect(self, choice: np.ndarray, arrivals: Arrivals, samples: int) -> tuple[Returns, float]:
-        rollouts = Rollouts(choice, self._futures, self.settings.horizon)
-        return collect(self.tables, self.outlook, rollouts, arrivals, self.stop, self._random, samples)
+    def _collect(self, base: Kept, arrivals: Arrivals, samples: int) -> tuple[Returns, float]:
+        return collect(
+            self.tables, self.outlook, base.rollouts(self._futures, self.settings.horizon), arrivals, self.stop, self._random, samples
+        )
 
     def _trial(self, base: np.ndarray) -> float:
         """How often a base's rollouts block."""
         episodes = self._training("trial", self.settings.trial_episodes)
-        return self._blocking(lambda arrivals: self._collect(base, arrivals, self.settings.trial_samples)[1], episodes)
+        return self._blocking(lambda arrivals: self._collect(Kept("table", base), arrivals, self.settings.trial_samples)[1], episodes)
 
     def _tuned(self, starts: Sequence[np.ndarray]) -> list[np.ndarray]:
         """Improve tables entry by entry: a degree, or none, for each needed degree of short and of long jobs. The best one, alone."""
@@ -132,29 +133,48 @@ class Training:
             tuned.append((rate, choice))
         return [min(tuned, key=lambda entry: entry[0])[1]]
 
-    def _fitted(self, base: np.ndarray, episodes: int, place: int) -> list[Kept]:
-        """Fit values to rollouts of a base; candidates. The curves of one base follow those of the one before (place)."""
-        settings, found = self.settings, []
-        for number, arrivals in enumerate(self._training("rollouts", episodes)):
-            returns, accepted = self._collect(base, arrivals, settings.samples)
-            found.append(returns)
-            self.curve("blocking_rate", (self._arrived - 1 - accepted) / self._arrived, step=place * episodes + number, split="train")
-        returns = stack(found)
-        kept = []
-        if "network" in settings.candidates:
-            network = fit_network(returns, settings.hidden, settings.epochs, self.seed)
-            kept.append(Kept("network", base, network=network))
-            self.curve("network_blocking_rate", self.validated(kept[-1]), step=place, split="validation")
-        if "linear" in settings.candidates:
-            kept += self._searched(base, ridge(returns, summary_size(self.outlook)), place * (settings.generations + 1))
+    def _fitted(self, bases: Sequence[Kept], episodes: int) -> list[Kept]:
+        """Return candidates: values fitted to rollouts of bases and then, where settings ask for it, to rollouts of the linear values."""
+        settings, candidates = self.settings, set(self.settings.candidates)
+        decided = [self._decided("rollouts", base, episodes, settings.samples, place * episodes) for place, base in enumerate(bases)]
+        kept = [self._network(base, decided[place], place) for place, base in enumerate(bases) if "network" in candidates]
+        if not {"linear", "linear_rollouts"} & candidates:
+            return kept
+        size, checks = summary_size(self.outlook), settings.generations + 1
+        linear = [self._searched(base, ridge(decided[place], size), place * checks) for place, base in enumerate(bases)]
+        kept += linear if "linear" in candidates else []
+        best = int(np.argmin([self.validated(one) for one in linear])) if len(linear) > 1 else 0
+        if "linear_rollouts" in candidates:
+            kept.append(replace(linear[best], form="rollouts", samples=settings.samples, jobs=settings.horizon))
+        if settings.second_episodes:
+            first, count = len(bases) * episodes, len(bases)
+            second = self._decided("second rollouts", linear[best], settings.second_episodes, settings.second_samples, first)
+            kept.append(self._network(bases[best], second, count))
+            kept.append(self._network(bases[best], stack([decided[best], second]), count + 1))
         return kept
 
-    def _searched(self, base: np.ndarray, weights: np.ndarray, first: int) -> list[Kept]:
+    def _decided(self, what: str, base: Kept, episodes: int, samples: int, first: int) -> Returns:
+        """Return the decisions of training episodes by rollouts of a base. first: step of the curve's first point."""
+        found = []
+        for number, arrivals in enumerate(self._training(what, episodes)):
+            returns, accepted = self._collect(base, arrivals, samples)
+            found.append(returns)
+            self.curve("blocking_rate", (self._arrived - 1 - accepted) / self._arrived, step=first + number, split="train")
+        return stack(found)
+
+    def _network(self, base: Kept, returns: Returns, place: int) -> Kept:
+        """Fit a network; place: its step in the curve."""
+        settings = self.settings
+        kept = Kept("network", base.choice, network=fit_network(returns, settings.hidden, settings.epochs, self.seed, settings.batch))
+        self.curve("network_blocking_rate", self.validated(kept), step=place, split="validation")
+        return kept
+
+    def _searched(self, base: Kept, weights: np.ndarray, first: int) -> Kept:
         """Search around linear weights; the point that blocks least at a check. first: step of the curve's first point."""
         settings = self.settings
         scale = float(np.sqrt(np.mean(weights**2))) or 1.0
         strategy, random = CmaEs(weights, settings.step * scale, settings.population), generator(self.seed, "ramp", "evolution")
-        best = Kept("linear", base, weights=weights)
+        best = Kept("linear", base.choice, weights=weights)
         lowest = self.validated(best)
         self.curve("blocking_rate", lowest, step=first, split="validation")
         for generation in range(1, settings.generations + 1):
@@ -166,9 +186,9 @@ class Training:
             ]
             strategy.tell(points, np.array(values))
             if generation % settings.check_every == 0 or generation == settings.generations:
-                candidate = Kept("linear", base, weights=strategy.mean.copy())
+                candidate = Kept("linear", base.choice, weights=strategy.mean.copy())
                 rate = self.validated(candidate)
                 self.curve("blocking_rate", rate, step=first + generation, split="validation")
                 if rate < lowest:
                     best, lowest = candidate, rate
-        return [best]
+        return best

@@ -13,7 +13,7 @@ from schedlab.learning.stable_baselines_settings import WIDEST, A2CSettings, Mas
 from schedlab.studies.ramp.environment_settings import EnvironmentSettings
 from schedlab.studies.ramp.settings import LARGEST_DEGREE
 
-Candidate = Literal["fixed", "table", "rollouts", "linear", "network"]
+Candidate = Literal["fixed", "table", "rollouts", "linear", "linear_rollouts", "network"]
 
 
 class AfterstateSettings(Settings):
@@ -24,8 +24,8 @@ class AfterstateSettings(Settings):
 
     candidates: tuple[Candidate, ...] = setting(
         ("linear", "network"),
-        doc="what is kept is the best of these on validation: fixed degrees; table: tuned; rollouts: at decision time; linear, network: "
-        "values fitted to rollouts",
+        doc="what is kept is the best of these on validation: fixed degrees; table: tuned; rollouts: at decision time, of a base; linear, "
+        "network: values fitted to rollouts; linear_rollouts: rollouts at decision time, of the linear values",
         min_length=1,
     )
     degrees: tuple[int, ...] = setting((2, 4, 6, 8, 16), doc="fixed degrees that are tried as base, where they are legal", min_length=1)
@@ -37,6 +37,15 @@ class AfterstateSettings(Settings):
     trial_episodes: int = setting(1, doc="episodes on which bases are compared", unit="episodes", ge=1, le=MOST)
     samples: int = setting(64, doc="samples of a rollout, the same for all actions", ge=1, le=MOST)
     horizon: int = setting(48, doc="arrivals that a rollout sees", unit="arrivals", ge=1, le=LARGEST_DEGREE)
+    second_episodes: int = setting(
+        0,
+        doc="training episodes that rollouts of the linear values decide; further networks are fitted to what these return, alone and with "
+        "the rollouts of the base",
+        unit="episodes",
+        ge=0,
+        le=MOST,
+    )
+    second_samples: int = setting(24, doc="samples of these rollouts", ge=1, le=MOST)
     generations: int = setting(0, doc="generations of the evolution strategy over the linear weights, started at the regression", ge=0)
     population: int = setting(14, doc="points of a generation", ge=4, le=MOST)
     episodes: int = setting(4, doc="episodes of a generation, the same for all points", unit="episodes", ge=1, le=MOST)
@@ -44,6 +53,13 @@ class AfterstateSettings(Settings):
     step: float = setting(0.5, doc="first step of the evolution strategy, over the root mean square of the weights", gt=0)
     hidden: int = setting(96, doc="units of each of the two hidden layers", unit="units", ge=1, le=4096)
     epochs: int = setting(40, doc="passes over the decisions", ge=1, le=MOST)
+    batch: int = setting(64, doc="decisions of a gradient step", ge=1, le=MOST)
+
+    @model_validator(mode="after")
+    def _rolls_out_something(self) -> AfterstateSettings:
+        if self.second_episodes and not {"linear", "network"} <= set(self.candidates):
+            raise ValueError("second_episodes: candidates must hold linear, whose rollouts are meant, and network, which is fitted to them")
+        return self
 
 
 class GraphNetworkSettings(Settings):
