@@ -66,12 +66,16 @@ def test_the_list_of_results_says_which_of_them_name_their_configuration():
 def test_another_result_makes_another_table(tmp_path, monkeypatch, capsys):
     results = Path(shutil.copytree(RESULTS, tmp_path / "results"))
     file = results / "ramp_learning.csv"
-    assert ",0.17925," in file.read_text()
-    file.write_text(file.read_text().replace(",0.17925,", ",0.27925,"))
+    rows = pd.read_csv(file, dtype={"by_seed": str})
+    learned = (rows["scenario"] == "published_a") & (rows["policy"] == "afterstate")
+    was = share(rows.loc[learned, "blocking_rate"].item())
+    rows.loc[learned, "blocking_rate"] = 0.2793
+    rows.to_csv(file, index=False)
     page = (REPOSITORY / "docs/ramp.md").read_text()
     assert "| `afterstate` | .279 |" in page_tables.refreshed(page, results)
     stale = tmp_path / "page.md"
-    stale.write_text(page.replace("| `afterstate` | .179 |", "| `afterstate` | .178 |"))
+    stale.write_text(page.replace(f"| `afterstate` | {was} |", "| `afterstate` | .278 |"))
+    assert stale.read_text() != page
     monkeypatch.setattr(page_tables, "REPOSITORY", tmp_path)
     monkeypatch.setattr(page_tables, "pages", lambda: [stale])
     monkeypatch.setattr(page_tables, "refreshed", lambda text: page)
@@ -183,13 +187,14 @@ def batch_sentences():
 
 def ramp_sentences():
     rows = table("ramp_learning")
-    goal = {"a": 0.175, "b": 0.190, "d": 0.083}
-    rates = {letter: one(rows, scenario=f"published_{letter}", policy="afterstate") for letter in "abcd"}
-    far = {letter: share(rates[letter]["blocking_rate"] - goal[letter]) for letter in goal}
-    seeds = seeds_of(rates["b"]["by_seed"])
-    yield f"The goal is met on C alone; D is {far['d']} away, A {far['a']} and B {far['b']}"
-    yield f"its seeds are {share(max(seeds) - min(seeds))} apart"
-    yield f"The interval over seeds and episodes on D is {share(rates['d']['low'])} to {share(rates['d']['high'])}"
+    goals, rollouts = {"a": 0.175, "b": 0.190, "c": 0.116, "d": 0.083}, {"a": 0.171, "b": 0.180, "c": 0.108, "d": 0.077}
+    rates = {letter: one(rows, scenario=f"published_{letter}", policy="afterstate")["blocking_rate"] for letter in goals}
+    met = [letter.upper() for letter in goals if rates[letter] <= goals[letter]]
+    aims = [letter.upper() for letter in goals if rates[letter] <= rollouts[letter]]
+    assert (met, aims) == (["A", "B", "C"], ["A", "B"])
+    yield f"The goals are met on A, B and C; D is {share(rates['d'] - goals['d'])} away"
+    yield f"A and B block less than the specification's rollouts at decision time ({share(rollouts['a'])}, {share(rollouts['b'])})"
+    yield f"C and D more ({share(rollouts['c'])}, {share(rollouts['d'])})"
     tuning = table("ramp_tuning").dropna(subset="blocked_rung_1")
     best = [share(value) for value in sorted(tuning["blocked_rung_1"])]
     assert best.count(".187") == best.count(".201") == 2
