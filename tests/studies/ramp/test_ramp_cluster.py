@@ -1,6 +1,7 @@
 """The cluster from event to event: what is mounted, blocked and counted, and when it ends."""
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -13,11 +14,13 @@ from schedlab.studies.ramp.graph import training_graph
 from schedlab.studies.ramp.jobs import Job, ListedJobs
 from schedlab.studies.ramp.legacy import PUBLISHED, LegacySettings
 from schedlab.studies.ramp.managers import Manager, random_degrees, run_to_end
+from schedlab.studies.ramp.partitioning import partition
 from schedlab.studies.ramp.placement_rules import RampPlacement
 from schedlab.studies.ramp.timing import JobTimes
 from schedlab.studies.ramp.topology import Ramp
 
 TOPOLOGY = Ramp(2, 2, 2)
+HEAVY = training_graph(chain(2.0, 3.0, activation=[50e9, 50e9]))
 
 
 def cluster_of(times, forward=None, beta=1.0, legacy=None, memory=80e9, later=math.inf, **limits):
@@ -152,6 +155,28 @@ def test_plans_that_cannot_be_are_refused():
     cluster.step({0: first})
     with pytest.raises(UserError, match="takes a worker of another job"):
         cluster.step({1: first})
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        (lambda first, free: first, "takes a worker of another job"),
+        (lambda first, free: replace(free, channels=frozenset({(1, 0)})), "takes a channel of another job"),
+        (lambda first, free: replace(free, split=partition(HEAVY, np.ones(4, dtype=np.int64))), "exceeds the memory of a worker"),
+    ],
+)
+def test_a_plan_that_is_refused_changes_nothing(wrong, message):
+    cluster = cluster_of([0.0, 1.0])
+    first = Manager().plan(cluster, cluster.queue[0], 1)
+    cluster.step({0: replace(first, channels=frozenset({(1, 0)}))})
+    free = Manager().plan(cluster, cluster.queue[0], 1)
+    waiting, taken, steps = list(cluster.queue), cluster.taken, len(cluster.record.steps)
+    with pytest.raises(UserError, match=f"job 1 {message}"):
+        cluster.step({1: wrong(first, free)})
+    assert (cluster.queue, cluster.taken, len(cluster.record.steps)) == (waiting, taken, steps)
+    cluster.step({1: free})
+    assert [running.job.index for running in cluster.running] == [1]
+    assert [done.running.job.index for done in cluster.record.completed] == [0]
 
 
 def test_a_shaped_job_stays_in_its_block():

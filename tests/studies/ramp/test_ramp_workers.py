@@ -4,6 +4,8 @@ import numpy as np
 import pytest
 from small_graphs import chain
 
+from schedlab.config.errors import UserError
+from schedlab.studies.ramp.actions import action_of
 from schedlab.studies.ramp.cluster import Cluster, JobPlan
 from schedlab.studies.ramp.graph import training_graph
 from schedlab.studies.ramp.jobs import Job, ListedJobs
@@ -60,6 +62,38 @@ def test_jobs_that_share_servers_need_a_channel_each(channels, causes):
     run_to_end(cluster, across)
     assert [blocked.cause for blocked in cluster.record.blocked] == causes
     assert cluster.record.completed[-1].running.job.index == 2  # a channel is free again when its job is done
+
+
+@pytest.mark.parametrize(("channels", "cause"), [(1, "dep_placement"), (2, None)])
+def test_five_actions_take_the_first_channel_that_no_job_holds(channels, cause):
+    cluster = cluster_of(Ramp(2, 1, 1, channels=channels, workers=2), [0.0, 1.0, 50.0], chain(2.0, 3.0))
+    named = []
+    for worker in (0, 1):
+        job = cluster.queue[0]
+        split = cluster.times.split_by_quantum(job.graph, 2, 0.01)
+        plan = JobPlan(split, placement_of([make_block((worker, 2 + worker))] * split.graph.num_ops))
+        action = action_of(cluster, {job.index: plan})
+        assert action.cause(job.index) == (cause if worker else None)
+        named.append({name for taken in action.dep_placement.channels.get(job.index, {}).values() for name in taken or ()})
+        cluster.step(action.decisions(cluster))
+    assert [name[-1] for name in sorted(named[0])] == ["0", "0"]
+    assert [name[-1] for name in sorted(named[1])] == ["1"] * (0 if cause else 2)
+    assert [blocked.cause for blocked in cluster.record.blocked] == ([cause] if cause else [])
+    assert len(cluster.held) == 2 * len(cluster.running)
+
+
+def test_a_channel_that_a_running_job_holds_is_refused():
+    """Names, where a dep takes the channel that the first job has, of the two that there are."""
+    cluster = cluster_of(Ramp(2, 1, 1, channels=2, workers=2), [0.0, 1.0], chain(2.0, 3.0))
+    first, second = (
+        JobPlan(split, placement_of([make_block((worker, 2 + worker))] * split.graph.num_ops))
+        for split in [cluster.times.split_by_quantum(cluster.queue[0].graph, 2, 0.01)]
+        for worker in (0, 1)
+    )
+    action = action_of(cluster, {1: second})  # the cluster is empty yet: it names the first channels
+    cluster.step(action_of(cluster, {0: first}).decisions(cluster))
+    with pytest.raises(UserError, match="job 1: takes src_0-0-0_dst_1-0-0_channel_0 of another job"):
+        action.decisions(cluster)
 
 
 def test_a_place_on_one_server_is_not_one_across_two():

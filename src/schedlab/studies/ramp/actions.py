@@ -20,8 +20,9 @@ from schedlab.studies.ramp.placers import Placement, fits, placement_of, placeme
 from schedlab.studies.ramp.schedulers import srpt_dep_ranks, srpt_ranks
 
 if TYPE_CHECKING:
-    from schedlab.studies.ramp.cluster import Cluster, JobPlan
+    from schedlab.studies.ramp.cluster import Channel, Cluster, JobPlan
     from schedlab.studies.ramp.jobs import Job
+    from schedlab.studies.ramp.topology import Topology
 
 Dep = tuple[str, str]
 Channels = Set[str] | None
@@ -108,29 +109,30 @@ class JointAction:
         """Return what `Cluster.step` takes, for every waiting job: its plan, or the cause of its rejection.
 
         Raises UserError for a job that does not wait, a shard without a server or unknown, a server that holds another job, memory that is
-        exceeded, a channel that does not join the servers of its dep or holds another job, and priorities that leave a shard out.
+        exceeded, a channel that does not join the servers of its dep or that another job holds, and priorities that leave a shard out.
         """
         waiting = {job.index: job for job in cluster.queue}
         if unknown := set().union(*(getattr(self, part).jobs for part in PARTS)) - waiting.keys():
             raise UserError(f"job {min(unknown)} does not wait", where="action", expected="jobs of the queue")
         found: dict[int, JobPlan | str] = {}
-        taken, channels = cluster.taken, set()
+        taken, held = cluster.taken, set(cluster.held)
         for index, job in waiting.items():
             cause = self.cause(index)
             if cause is not None:
                 found[index] = cause
                 continue
-            plan, used = self._plan(cluster, job)
+            plan = self._plan(cluster, job)
             if plan.placement.mask & taken:
                 raise UserError("takes a server of another job", where=f"action: job {index}", expected="servers of one job only")
-            if used & channels:
-                raise UserError(f"takes channel {min(used & channels)} of another job", where=f"action: job {index}", expected="its own")
+            if plan.channels & held:
+                name = _channel_name(cluster.times.topology, *min(plan.channels & held))
+                raise UserError(f"takes {name} of another job", where=f"action: job {index}", expected="channels of one job only")
             taken |= plan.placement.mask
-            channels |= used
+            held |= plan.channels
             found[index] = plan
         return found
 
-    def _plan(self, cluster: Cluster, job: Job) -> tuple[JobPlan, set[str]]:
+    def _plan(self, cluster: Cluster, job: Job) -> JobPlan:
         from schedlab.studies.ramp.cluster import JobPlan
 
         where = f"action: job {job.index}"
@@ -140,8 +142,7 @@ class JointAction:
         if not fits(split, placement, cluster.memory):
             raise UserError("exceeds the memory of a server", where=where, expected="shards that fit, of both passes")
         ranks = self._ranks(cluster, split, placement, job.index)
-        used = self._channels(cluster, split, placement, job.index)
-        return JobPlan(split, placement_of(blocks, ranks=ranks)), used
+        return JobPlan(split, placement_of(blocks, ranks=ranks), self._channels(cluster, split, placement, job.index))
 
     def _ranks(self, cluster: Cluster, split: Partition, placement: Placement, job: int) -> tuple[int, ...]:
         """The shards' ranks by their priorities; among equals the smallest name goes first."""
@@ -158,12 +159,13 @@ class JointAction:
         ranks[sorted_shards] = np.arange(len(priorities))
         return tuple(ranks.tolist())
 
-    def _channels(self, cluster: Cluster, split: Partition, placement: Placement, job: int) -> set[str]:
-        """Names of the channels that a job takes, checked against the servers of its deps and its dep schedule."""
+    def _channels(self, cluster: Cluster, split: Partition, placement: Placement, job: int) -> frozenset[Channel]:
+        """The channels that a job takes, checked against the servers of its deps and its dep schedule."""
         topology, traffic = cluster.times.topology, cluster.times.traffic(split, placement)
         given, names = self.dep_placement.channels[job], split.shard_names
         scheduled = {dep for jobs in self.dep_schedule.priorities.values() for dep in jobs.get(job, {})}
-        where, used = f"action: job {job}, dep_placement", set()
+        where = f"action: job {job}, dep_placement"
+        used: set[Channel] = set()
         for number, ends in enumerate(zip(split.dep_source.tolist(), split.dep_destination.tolist(), strict=True)):
             dep = (names[ends[0]], names[ends[1]])
             if dep not in given or dep not in scheduled:
@@ -171,14 +173,14 @@ class JointAction:
                 raise UserError(f"{dep[0]} -> {dep[1]} is missing", where=f"action: job {job}, {part}", expected="every dep of the job")
             if not traffic.remote[number]:
                 continue
-            places = divmod(int(traffic.link[number]), topology.num_servers)
-            joining = {topology.channel_name(*places, channel) for channel in range(topology.channels)}
+            link = int(traffic.link[number])
+            joining = {_channel_name(topology, link, channel): (link, channel) for channel in range(topology.channels)}
             chosen = set(given[dep] or ())
-            if not chosen or chosen - joining:
+            if not chosen or chosen - joining.keys():
                 what = f"{dep[0]} -> {dep[1]} takes {', '.join(sorted(map(str, chosen))) or 'no channel'}"
                 raise UserError(what, where=where, expected=f"one of {', '.join(sorted(joining))}")
-            used |= chosen
-        return used
+            used |= {joining[name] for name in chosen}
+        return frozenset(used)
 
 
 def _blocks(cluster: Cluster, split: Partition, servers: Mapping[str, str], where: str) -> list[Block]:
@@ -200,8 +202,12 @@ def _blocks(cluster: Cluster, split: Partition, servers: Mapping[str, str], wher
 
 
 def action_of(cluster: Cluster, plans: Mapping[int, JobPlan]) -> JointAction:
-    """Return the five actions that say what plans say, with shortest-first schedules: what the managers of section 8 hand over."""
+    """Return the five actions that say what plans say, with shortest-first schedules: what the managers of section 8 hand over.
+
+    A dep takes the first channel of its link that no job holds; a job for which a link has none is left out of dep_placement.
+    """
     partitions, placements, schedules, deps, dep_schedules = {}, {}, {}, {}, {}
+    held = set(cluster.held)
     for job, plan in plans.items():
         split, topology = plan.split, cluster.times.topology
         server, names = cluster.times.workers(split, plan.placement), split.shard_names
@@ -211,16 +217,24 @@ def action_of(cluster: Cluster, plans: Mapping[int, JobPlan]) -> JointAction:
         ranks = srpt_ranks(split.cost, server, placement_order(split, plan.placement))
         for shard, name in enumerate(names):
             schedules.setdefault(topology.worker_labels[server[shard]], {}).setdefault(job, {})[name] = int(ranks[shard])
-        dep_ranks = srpt_dep_ranks(traffic.time)
+        channels = cluster.free_channels(plan, held) if plan.channels is None else plan.channels
+        if channels is None:
+            continue
+        held |= channels
+        number_on, dep_ranks = dict(channels), srpt_dep_ranks(traffic.time)
         deps[job] = {}
         for number, dep in enumerate(_named_deps(split)):
-            places = divmod(int(traffic.link[number]), topology.num_servers)
-            channel = topology.channel_name(*places, 0) if traffic.remote[number] else None
+            link = int(traffic.link[number])
+            channel = _channel_name(topology, link, number_on.get(link, 0)) if traffic.remote[number] else None
             deps[job][dep] = None if channel is None else frozenset([channel])
             dep_schedules.setdefault(channel, {}).setdefault(job, {})[dep] = int(dep_ranks[number])
     return JointAction(
         OpPartition(partitions), OpPlacement(placements), OpSchedule(schedules), DepPlacement(deps), DepSchedule(dep_schedules)
     )
+
+
+def _channel_name(topology: Topology, link: int, number: int) -> str:
+    return topology.channel_name(*divmod(link, topology.num_servers), number)
 
 
 def _named_deps(split: Partition) -> Iterable[Dep]:

@@ -7,9 +7,8 @@ Source: specification of the ramp study, section 11.
 from __future__ import annotations
 
 import math
-from collections import Counter
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Set
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -20,19 +19,24 @@ from schedlab.studies.ramp.legacy import LegacySettings
 from schedlab.studies.ramp.lookahead import Lookahead
 from schedlab.studies.ramp.partitioning import Partition
 from schedlab.studies.ramp.placement_rules import PlacementRules
-from schedlab.studies.ramp.placers import Placement, Room
-from schedlab.studies.ramp.statistics import BlockedJob, CompletedJob, EpisodeRecord, episode_statistics, step_statistics
+from schedlab.studies.ramp.placers import Placement, Room, fits
+from schedlab.studies.ramp.statistics import BlockedJob, CompletedJob, EpisodeRecord, Rates, episode_statistics, step_statistics
 from schedlab.studies.ramp.timing import JobTimes, Timing
 
+Channel = tuple[int, int]  # link (source server x servers + destination), and a number below `channels`
 DUE = 1e-7  # s; what is nearer than this has happened
 
 
 @dataclass(frozen=True, eq=False)
 class JobPlan:
-    """How a job is to run: its shards and their servers. (Priorities decide only ties that no duration depends on.)"""
+    """How a job is to run: its shards and their servers, with the order in which shards of one server run (`placement.ranks`).
+
+    channels  those that it takes; None: of each link the first that is free, where jobs may share servers and so links
+    """
 
     split: Partition
     placement: Placement
+    channels: frozenset[Channel] | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,9 +44,7 @@ class RunningJob:
     """A mounted job.
 
     started, duration, communication, computation  s, over all training steps; utilisation: share of the mounted workers' time
-    links  links on which it holds a channel, where jobs may share servers and so links
-    rates  what it adds to a step, per second: information processed in the order of statistics.INFO; then overhead fractions,
-           utilisation, workers, channels
+    channels  those that it holds, where its plan names them or jobs may share servers
     """
 
     job: Job
@@ -54,8 +56,8 @@ class RunningJob:
     communication: float
     computation: float
     utilisation: float
-    rates: tuple[float, ...]
-    links: tuple[int, ...] = ()
+    rates: Rates
+    channels: frozenset[Channel] = frozenset()
 
 
 @dataclass(frozen=True)
@@ -99,12 +101,12 @@ class Cluster:
         self.time = 0.0
         self.queue: list[Job] = []
         self.running: list[RunningJob] = []
-        self.taken = 0  # bits of the servers that jobs hold
+        self.taken = 0  # bits of the workers that jobs hold
+        self.held: set[Channel] = set()  # channels that jobs hold
         self.mounted_before = 0  # workers that were mounted in the last tick
         self.record = EpisodeRecord()
         self.outcome: RunningJob | BlockedJob | None = None  # of the job that was decided on last
         self._left: list[float] = []
-        self._jobs_on_link: Counter[int] = Counter()
         self._arrive()
 
     @property
@@ -129,15 +131,17 @@ class Cluster:
         """Block or mount the waiting jobs, then go on to the next arrival, completion, or the end; return the step's statistics.
 
         decisions  by job index: a plan, or the cause for which the job is blocked; a waiting job that is not named is rejected
-        Raises UserError for a job that does not wait, and for a plan that takes servers of others or more memory than there is.
+        Raises UserError for a job that does not wait, and for a plan that takes workers or channels of others, or more memory than there
+        is; then nothing has changed.
         """
         blocked_before, arrived_before = len(self.record.blocked), self.record.arrived
         completed_before = len(self.record.completed)
         if unknown := set(decisions) - {job.index for job in self.queue}:
             raise UserError(f"job {min(unknown)} does not wait", where="action", expected="jobs of the queue")
-        waiting, self.queue = self.queue, []
-        for job in waiting:
-            self._decide(job, decisions.get(job.index, REJECTED))
+        outcomes = self._outcomes(decisions)
+        self.queue = []
+        for outcome in outcomes:
+            self._apply(outcome)
         tick = self._next_event()
         found = step_statistics(self.running, self.num_workers, self.time, tick)
         self.mounted_before = self.mounted_workers
@@ -152,36 +156,56 @@ class Cluster:
         self.record.steps.append(found)
         return found
 
-    def _decide(self, job: Job, decision: JobPlan | str) -> None:
-        if isinstance(decision, str):
-            self._block(job, decision)
-            return
-        mask = decision.placement.mask
-        if mask & self.taken:
-            raise UserError(f"job {job.index} takes a worker of another job", where="action", expected="workers of one job only")
-        links = self._links(decision)
-        if any(self._jobs_on_link[link] >= self.times.topology.channels for link in links):
-            self._block(job, NO_CHANNEL)
-            return
-        timing, lookahead = self.times.lookahead(decision.split, decision.placement)
-        running = replace(self._running(job, decision, timing, lookahead), links=links)
-        self.outcome = running
-        if running.duration > job.time_limit:
-            self._block(job, TOO_SLOW, running)
-            return
-        self.taken |= mask
-        self._jobs_on_link.update(links)
-        self.running.append(running)
-        self._left.append(running.duration)
+    def free_channels(self, plan: JobPlan, held: Set[Channel]) -> frozenset[Channel] | None:
+        """Return the first channel that is not held of each link that a plan sends over (first fit); None where a link has none left.
 
-    def _links(self, plan: JobPlan) -> tuple[int, ...]:
-        """Links that a job needs a channel of; none where servers, and with them their links, hold one job alone."""
+        Where a server has one worker no link is shared, and no channel is told.
+        """
         if self.times.topology.workers == 1:
-            return ()
-        traffic = self.times.traffic(plan.split, plan.placement)
-        return tuple(np.unique(traffic.link[traffic.remote]).tolist())
+            return frozenset()
+        traffic, numbers = self.times.traffic(plan.split, plan.placement), range(self.times.topology.channels)
+        links = np.unique(traffic.link[traffic.remote]).tolist()
+        found = [next(((link, number) for number in numbers if (link, number) not in held), None) for link in links]
+        return None if None in found else frozenset(found)
 
-    def _running(self, job: Job, plan: JobPlan, timing: Timing, lookahead: Lookahead) -> RunningJob:
+    def _outcomes(self, decisions: Mapping[int, JobPlan | str]) -> list[RunningJob | BlockedJob]:
+        """What becomes of each waiting job. It changes nothing, so that a plan that is refused loses no job."""
+        taken, held, found = self.taken, set(self.held), []
+        for job in self.queue:
+            outcome = self._outcome(job, decisions.get(job.index, REJECTED), taken, held)
+            if isinstance(outcome, RunningJob):
+                taken |= outcome.plan.placement.mask
+                held |= outcome.channels
+            found.append(outcome)
+        return found
+
+    def _outcome(self, job: Job, decision: JobPlan | str, taken: int, held: Set[Channel]) -> RunningJob | BlockedJob:
+        if isinstance(decision, str):
+            return BlockedJob(job, decision, self.time)
+        if decision.placement.mask & taken:
+            raise UserError(f"job {job.index} takes a worker of another job", where="action", expected="workers of one job only")
+        if not fits(decision.split, decision.placement, self.memory):
+            raise UserError(f"job {job.index} exceeds the memory of a worker", where="action", expected="shards that fit, of both passes")
+        channels = self.free_channels(decision, held) if decision.channels is None else decision.channels
+        if channels is None:
+            return BlockedJob(job, NO_CHANNEL, self.time)
+        if channels & held:
+            raise UserError(f"job {job.index} takes a channel of another job", where="action", expected="channels of one job only")
+        timing, lookahead = self.times.lookahead(decision.split, decision.placement)
+        running = self._running(job, decision, timing, lookahead, channels)
+        return BlockedJob(job, TOO_SLOW, self.time, running) if running.duration > job.time_limit else running
+
+    def _apply(self, outcome: RunningJob | BlockedJob) -> None:
+        self.outcome = outcome
+        if isinstance(outcome, BlockedJob):
+            self.record.blocked.append(outcome)
+            return
+        self.taken |= outcome.plan.placement.mask
+        self.held |= outcome.channels
+        self.running.append(outcome)
+        self._left.append(outcome.duration)
+
+    def _running(self, job: Job, plan: JobPlan, timing: Timing, lookahead: Lookahead, channels: frozenset[Channel]) -> RunningJob:
         duration = job.steps * lookahead.time
         communication, computation = job.steps * lookahead.communication, job.steps * lookahead.computation
         busy_steps = 1 if self.legacy.utilisation_of_one_step else job.steps
@@ -197,15 +221,9 @@ class Cluster:
             graph.total_memory + graph.total_dep_size,
         )
         per = 1 / duration if duration else 0.0
-        rates = (*(amount * per for amount in information), computation * per, communication * per, utilisation)
-        rates = (*rates, timing.workers, timing.channels)
-        return RunningJob(job, plan, timing, lookahead, self.time, duration, communication, computation, utilisation, rates)
-
-    def _block(self, job: Job, cause: str, running: RunningJob | None = None) -> None:
-        blocked = BlockedJob(job, cause, self.time, running)
-        self.record.blocked.append(blocked)
-        if cause not in (QUEUE_FULL, CUT_OFF):
-            self.outcome = blocked
+        processed = tuple(amount * per for amount in information)
+        rates = Rates(processed, computation * per, communication * per, utilisation, timing.workers, timing.channels)
+        return RunningJob(job, plan, timing, lookahead, self.time, duration, communication, computation, utilisation, rates, channels)
 
     def _next_event(self) -> float:
         """Seconds to the next arrival, completion, or the end; 0 where nothing will ever happen (as published: infinity)."""
@@ -223,8 +241,8 @@ class Cluster:
             self._arrive()
         if self.done and self.running and self.legacy.running_jobs_blocked:
             for running in self.running:
-                self._block(running.job, CUT_OFF, running)
-            self.running, self._left, self.taken = [], [], 0
+                self.record.blocked.append(BlockedJob(running.job, CUT_OFF, self.time, running))
+            self.running, self._left, self.taken, self.held = [], [], 0, set()
 
     def _complete(self) -> None:
         still, left = [], []
@@ -232,7 +250,7 @@ class Cluster:
             if seconds <= DUE:
                 self.record.completed.append(CompletedJob(running, self.time))
                 self.taken &= ~running.plan.placement.mask
-                self._jobs_on_link.subtract(running.links)
+                self.held -= running.channels
             else:
                 still.append(running)
                 left.append(seconds)
@@ -244,6 +262,6 @@ class Cluster:
         gap = self.next_arrival - self.time
         self.record.load_rates.append(job.demand / gap if gap > 0 else math.inf)
         if len(self.queue) >= self.limits.queue_capacity:
-            self._block(job, QUEUE_FULL)
+            self.record.blocked.append(BlockedJob(job, QUEUE_FULL, self.time))
         else:
             self.queue.append(job)

@@ -87,9 +87,8 @@ def _placed(running: RunningJob | None) -> dict[str, Any]:
 
 
 def step_table(cluster: Cluster) -> pd.DataFrame:
-    """Return a row for each step, columns as in statistics.step_statistics; what may be several values is the first of them."""
+    """Return a row for each step, columns as in statistics.step_statistics."""
     import pandas as pd
 
-    rows = [{name: value[0] if isinstance(value, list) else value for name, value in step.items()} for step in cluster.record.steps]
-    table = pd.DataFrame(rows)
+    table = pd.DataFrame(cluster.record.steps)
     return table[["step_counter", *(name for name in table if name != "step_counter")]]

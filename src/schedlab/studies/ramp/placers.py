@@ -165,6 +165,11 @@ def _free_block(blocks: Sequence[Block], closed: int, free: np.ndarray, needed: 
 
 def fits(partition: Partition, placement: Placement, memory: np.ndarray) -> bool:
     """Return whether all shards, of both passes, fit into the memory of their servers (bytes, float64[servers])."""
+    least = float(memory.min())
+    if partition.total_memory <= least:
+        return True
+    if partition.most_memory_of_a_server <= least and all(block.mask.bit_count() == len(block.servers) for block in placement.blocks):
+        return True
     load = np.zeros(len(memory))
     for op, block in enumerate(placement.blocks):
         np.add.at(load, list(block.servers), partition.graph.memory[op] / partition.degrees[op])

@@ -29,6 +29,7 @@ from schedlab.studies.ramp.rules import Decision, rule_named
 from schedlab.studies.ramp.timing import JobTimes
 
 UNHANDLED = "not_handled_by_action:"
+LISTED = ("mean_mounted_worker_utilisation_frac", "mean_cluster_worker_utilisation_frac")  # recorded as lists of one value
 
 
 def replay(path: Path | str, compat: bool) -> dict[str, Any]:
@@ -66,7 +67,7 @@ class _Replay:
             "original_graphs": {name: _original(graph, self.case.jobs[0].steps) for name, graph in self.case.graphs.items()},
             "decisions": self.decisions,
             "jobs": {str(number): job for number, job in sorted(self.jobs.items())},
-            "steps": self.cluster.record.steps,
+            "steps": [step | {name: [step[name]] for name in LISTED} for step in self.cluster.record.steps],
             "episode": self.cluster.statistics(),
             "error": error,
         }

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from schedlab.studies.ramp.jobs import Job
 
@@ -24,6 +24,17 @@ EPISODE_MEANS = (
     "mean_mounted_worker_utilisation_frac",
     "mean_cluster_worker_utilisation_frac",
 )
+
+
+class Rates(NamedTuple):
+    """What a running job adds to a step: information processed per second, in the order of INFO; and what it is all the while."""
+
+    information: tuple[float, ...]
+    computation: float
+    communication: float
+    utilisation: float
+    workers: int
+    channels: int
 
 
 @dataclass(frozen=True)
@@ -70,14 +81,12 @@ class EpisodeRecord:
 def step_statistics(running: Sequence[RunningJob], num_workers: int, start: float, tick: float) -> dict[str, Any]:
     """Return what a tick of `tick` s does with the running jobs; counts of arrivals and the like are the cluster's."""
     info: tuple[float, ...] = (0,) * len(INFO)
-    fractions: tuple[float, ...] = (0, 0, 0)
-    workers = channels = 0
+    computation = communication = busy = workers = channels = 0
     if running:
-        sums = [sum(column) for column in zip(*(job.rates for job in running), strict=True)]
-        info = tuple(rate * tick for rate in sums[:7])
-        fractions = tuple(value / len(running) for value in sums[7:10])
-        workers, channels = sums[10], sums[11]
-    computation, communication, busy = fractions
+        information, *others = zip(*(job.rates for job in running), strict=True)
+        info = tuple(sum(column) * tick for column in zip(*information, strict=True))
+        computation, communication, busy, workers, channels = map(sum, others)
+        computation, communication, busy = (value / len(running) for value in (computation, communication, busy))
     found: dict[str, Any] = {
         "step_start_time": start,
         "step_end_time": start + tick,
@@ -87,8 +96,8 @@ def step_statistics(running: Sequence[RunningJob], num_workers: int, start: floa
         "mean_num_mounted_channels": float(channels),
         "mean_compute_overhead_frac": computation,
         "mean_communication_overhead_frac": communication,
-        "mean_mounted_worker_utilisation_frac": [busy],
-        "mean_cluster_worker_utilisation_frac": [busy * workers / num_workers],
+        "mean_mounted_worker_utilisation_frac": busy,
+        "mean_cluster_worker_utilisation_frac": busy * workers / num_workers,
     }
     for (total, rate), value in zip(INFO_NAMES, info, strict=True):
         found[total] = value
@@ -119,7 +128,7 @@ def episode_statistics(record: EpisodeRecord, end: float) -> dict[str, Any]:
         found[f"{name}_info_processed"] = total
         found[f"mean_{name}_throughput"] = _rate(total, end)
     for name in EPISODE_MEANS:
-        values = [step[name][0] if isinstance(step[name], list) else step[name] for step in record.steps]
+        values = [step[name] for step in record.steps]
         found[name] = sum(values) / len(values) if values else 0.0
     if record.completed:
         found |= _columns([_completed(done) for done in record.completed])
