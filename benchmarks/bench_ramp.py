@@ -7,10 +7,11 @@ import pytest
 import ramp
 
 from schedlab.studies.ramp.env import RampEnv
+from schedlab.studies.ramp.environment_settings import EnvironmentSettings
 from schedlab.studies.ramp.graph_files import read_graphs
 from schedlab.studies.ramp.legacy import LegacySettings
 from schedlab.studies.ramp.placement_rules import RampPlacement
-from schedlab.studies.ramp.published import published_scenario
+from schedlab.studies.ramp.published import ON_SHIPPED, SHIPPED, published_scenario
 from schedlab.studies.ramp.rules import RULES
 from schedlab.studies.ramp.simulation import Simulation, run_episode
 from schedlab.studies.ramp.timing import JobTimes
@@ -21,7 +22,7 @@ TOPOLOGY = Ramp(4, 4, 2)
 
 @pytest.fixture
 def simulation():
-    return Simulation(published_scenario("A", compat=False), read_graphs(ramp.ROOT / "resources/graphs/a100"))
+    return Simulation(published_scenario("A", compat=False, **ON_SHIPPED), read_graphs(ramp.ROOT / SHIPPED))
 
 
 def bench_lookahead_cold(measure):
@@ -65,7 +66,16 @@ def bench_observed_decisions(measure, quick, simulation):
 
 def bench_environment_steps(measure, quick, simulation):
     """`schedlab/Ramp-v0` under random valid actions, resets included."""
-    env, draws, steps = RampEnv(simulation, seed=0), np.random.default_rng(0), 1_000 if quick else 5_000
+    step_at_random(measure, quick, RampEnv(simulation, seed=0))
+
+
+def bench_graph_id_steps(measure, quick, simulation):
+    """The same with the observation `graph_id` and the mask of free blocks."""
+    step_at_random(measure, quick, RampEnv(simulation, EnvironmentSettings(observation="graph_id", mask="blocks"), seed=0))
+
+
+def step_at_random(measure, quick, env):
+    draws, steps = np.random.default_rng(0), 1_000 if quick else 5_000
     env.reset()
 
     def step() -> int:

@@ -20,7 +20,7 @@ from schedlab.studies.ramp.graph_files import read_graphs
 from schedlab.studies.ramp.legacy import LegacySettings
 from schedlab.studies.ramp.placement_rules import RampPlacement
 from schedlab.studies.ramp.placers import Room, first_fit
-from schedlab.studies.ramp.published import published_scenario
+from schedlab.studies.ramp.published import ON_SHIPPED, SHIPPED, published_scenario
 from schedlab.studies.ramp.rules import RULES, Decision
 from schedlab.studies.ramp.simulation import Simulation, run_episode
 from schedlab.studies.ramp.timing import JobTimes
@@ -72,15 +72,16 @@ def step_with_observations(simulation: Simulation, episodes: int) -> int:
 def main() -> None:
     """Print a line for each measurement."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--graphs", type=Path, default=ROOT / "resources/graphs/a100")
-    graphs = read_graphs(parser.parse_args().graphs)
+    parser.add_argument("--graphs", type=Path, default=ROOT / SHIPPED)
+    folder = parser.parse_args().graphs
     topology = Ramp(4, 4, 2)
     rules = RampPlacement(topology)
     place_large_job(JobTimes(topology, LegacySettings()), rules)
     times = JobTimes(topology, LegacySettings())
     print(f"2,424 shards, 51,152 deps: {seconds(lambda: place_large_job(times, rules)):.3f} s cold", end="")
     print(f", {1e3 * seconds(lambda: place_large_job(times, rules)):.2f} ms warm (with mirroring)")
-    simulation = Simulation(published_scenario("A", compat=False), graphs)
+    changes = ON_SHIPPED if folder == ROOT / SHIPPED else {}
+    simulation = Simulation(published_scenario("A", compat=False, **changes), read_graphs(folder))
     for name in ("para_max", "para_min"):
         run_episode(simulation, RULES[name], 0)
         print(f"1,000 arrivals under {name}: {seconds(lambda name=name: run_episode(simulation, RULES[name], 1)):.2f} s")

@@ -86,6 +86,15 @@ def test_an_episode_of_the_shipped_graphs(capsys, monkeypatch):
     assert found == printed(capsys, *arguments)
 
 
+def test_the_shipped_graphs_get_degrees_that_have_a_block_unless_as_published(capsys, monkeypatch):
+    """Short ops of traced graphs would be split 12 ways, which no block of 32 servers takes: most jobs would never be placed."""
+    monkeypatch.delenv("SCHEDLAB_DATA", raising=False)
+    arguments = ["episode", "--policy", "para_max", "--beta", "D", "--end", "60000"]
+    repaired, given, published = (printed(capsys, *arguments, *more) for more in ([], ["--graphs", SHIPPED], ["--compat"]))
+    assert repaired == given
+    assert repaired["blocking_rate"] < 0.4 < 0.7 < published["blocking_rate"]
+
+
 def test_logs_of_an_episode_are_tables(capsys, tmp_path):
     steps, jobs = tmp_path / "steps.parquet", tmp_path / "jobs.parquet"
     found = printed(capsys, "episode", "--policy", "para_min", "--end", "20000", "--graphs", SHIPPED, "--steps", steps, "--jobs", jobs)

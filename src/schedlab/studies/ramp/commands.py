@@ -11,10 +11,9 @@ from typing import Any
 
 from schedlab.config.errors import UserError
 from schedlab.studies.ramp.commands_graphs import add_graphs_command
-from schedlab.studies.ramp.published import BETAS
+from schedlab.studies.ramp.published import BETAS, SHIPPED
 
 log = logging.getLogger("schedlab.ramp")
-SHIPPED = "resources/graphs/a100"
 
 
 def add_commands(commands: argparse._SubParsersAction) -> None:
@@ -60,7 +59,7 @@ def episode(arguments: argparse.Namespace) -> dict[str, Any]:
     from schedlab.studies.ramp.graph_files import read_graphs
     from schedlab.studies.ramp.graphs import find_graphs
     from schedlab.studies.ramp.job_tables import job_table, step_table
-    from schedlab.studies.ramp.published import published_scenario
+    from schedlab.studies.ramp.published import ON_SHIPPED, published_scenario
     from schedlab.studies.ramp.rules import rule_named
     from schedlab.studies.ramp.simulation import Simulation, run_episode
 
@@ -69,9 +68,11 @@ def episode(arguments: argparse.Namespace) -> dict[str, Any]:
         if not 0 <= value < 2**63 or (value == 0 and option != "--seed"):
             least = "0 or more" if option == "--seed" else "a finite number above 0"
             raise UserError(f"{value} is out of range", where=option, expected=f"{least} and below 9.2e18")
-    folder = arguments.graphs or _graphs_of_data() or find_graphs(SHIPPED)
+    shipped = find_graphs(SHIPPED)
+    folder = arguments.graphs or _graphs_of_data() or shipped
+    changes = ON_SHIPPED if folder.resolve() == shipped.resolve() and not arguments.compat else {}
     jobs = {"interarrival": {"kind": "fixed", "value": arguments.interarrival}, "time_unit": arguments.time_unit}
-    scenario = published_scenario(arguments.beta, arguments.compat, jobs=jobs, episodes={"end": arguments.end})
+    scenario = published_scenario(arguments.beta, arguments.compat, jobs=jobs, episodes={"end": arguments.end}, **changes)
     simulation = Simulation(scenario, read_graphs(folder))
     found = run_episode(simulation, rule, arguments.seed)
     if arguments.steps is not None:

@@ -123,8 +123,7 @@ def make(
     if simulation is None:
         from schedlab.studies.ramp.graph_files import read_graphs
         from schedlab.studies.ramp.graphs import find_graphs
-        from schedlab.studies.ramp.published import published_scenario
+        from schedlab.studies.ramp.published import ON_SHIPPED, SHIPPED, published_scenario
 
-        scenario = published_scenario("A", compat=False, management={"illegal_degrees": "round_down"})
-        simulation = Simulation(scenario, read_graphs(find_graphs("resources/graphs/a100")))
+        simulation = Simulation(published_scenario("A", compat=False, **ON_SHIPPED), read_graphs(find_graphs(SHIPPED)))
     return RampEnv(simulation, settings, seed, render_mode=render_mode)
