@@ -11,6 +11,7 @@ from stable_baselines3.common.env_checker import check_env as check_for_stable_b
 
 import schedlab.environments  # noqa: F401
 from schedlab.config.errors import UserError
+from schedlab.studies.ramp.causes import REJECTED, TOO_SLOW
 from schedlab.studies.ramp.env import ENVIRONMENT, RampEnv, make
 from schedlab.studies.ramp.environment_settings import EnvironmentSettings
 from schedlab.studies.ramp.graph import training_graph
@@ -140,6 +141,23 @@ def test_the_mask_of_blocks_leaves_no_failed_placement():
     parity = env_of()
     episode(parity, 5)
     assert "op_placement" in {blocked.cause for blocked in parity.simulation.cluster.record.blocked}
+
+
+@pytest.mark.parametrize("drawn", [{"partitioner": "random"}, {"placer": "random"}, {"shaper": "random"}])
+def test_a_mask_draws_nothing_and_tells_what_the_choice_would_draw(drawn):
+    """Looking twice changes no episode, and no degree that was told to have a block fails."""
+    scenario = published_scenario("A", compat=False, management={"illegal_degrees": "round_down"} | drawn, episodes={"end": 6e4})
+    simulation, logs = Simulation(scenario, GRAPHS), []
+    for looks in (1, 3):
+        simulation.reset(5)
+        while simulation.waiting is not None:
+            masks = [simulation.mask(blocks=True) for _ in range(looks)]
+            assert all((mask == masks[0]).all() for mask in masks)
+            simulation.act(int(np.flatnonzero(masks[0])[-1]))
+        logs.append(simulation.cluster.statistics())
+        assert {blocked.cause for blocked in simulation.cluster.record.blocked} <= {TOO_SLOW, REJECTED}
+    assert logs[0] == logs[1]
+    assert logs[0]["num_jobs_completed"] > 3
 
 
 def test_static_graphs_are_stored_once():

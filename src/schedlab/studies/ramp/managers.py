@@ -6,7 +6,8 @@ Source: specification of the ramp study, section 8.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from copy import deepcopy
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
@@ -39,6 +40,15 @@ class Manager:
     random: np.random.Generator | None = None
     legal: tuple[int, ...] | None = None
     partitioner: Literal["quantum", "random"] = "quantum"
+
+    @property
+    def draws(self) -> bool:
+        """Whether anything is drawn."""
+        return "random" in (self.partitioner, self.placer, self.shaper)
+
+    def twin(self) -> Manager:
+        """Return a manager that draws the same next."""
+        return replace(self, random=deepcopy(self.random))
 
     def plan(self, cluster: Cluster, job: Job, most: int) -> JobPlan | str:
         """Return how a job is split at most `most` ways and placed, or the part that failed. Raises UserError for an odd `most`."""

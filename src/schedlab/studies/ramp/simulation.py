@@ -72,8 +72,9 @@ class Simulation:
         return mask
 
     def _has_block(self, degree: int) -> bool:
-        """Whether the waiting job could be placed at a degree now."""
-        return isinstance(self.plan(degree), JobPlan)
+        """Whether the waiting job could be placed at a degree now, with what the manager would draw if that degree were chosen."""
+        manager = self.manager.twin() if self.manager.draws else self.manager
+        return isinstance(manager.plan(self.cluster, self.cluster.queue[0], degree), JobPlan)
 
     def observation(self) -> dict[str, np.ndarray]:
         """Return what is seen of the waiting job, not padded: keys as published, shapes as in observation.GraphFeatures."""
