@@ -197,7 +197,7 @@ class Ramp:
     def _step_bandwidth(self, members: int) -> float:
         """Bytes/s of one step among `members`, each of which talks to the others over the wavelengths that are left for it; 0: none is."""
         fair = self.groups // (members - 1)
-        wavelengths = (1 + min(self.groups, fair)) - 1  # one rack at a time contends, so all wavelengths are there
+        wavelengths = (1 + min(self.groups, fair)) - 1  # all are there: contending racks count as one, as published (errata, 38)
         shared = self.groups if self.bandwidth_shared_twice else 1
         return wavelengths * self.channel_bandwidth / shared
 
