@@ -1,6 +1,9 @@
 """The programs of the ramp study's page work as printed."""
 
 import re
+import warnings
+
+from gymnasium.utils.env_checker import check_env
 
 
 def test_the_programs_of_the_page_run(repository, monkeypatch, capsys):
@@ -9,10 +12,16 @@ def test_the_programs_of_the_page_run(repository, monkeypatch, capsys):
     assert len(programs) == 3
     monkeypatch.chdir(repository)
     names: dict = {}
-    for program in programs:  # the last goes on from the one before
+    for program in programs[:2]:
         exec(compile(program, "docs/ramp.md", "exec"), names)
     assert 0 <= float(capsys.readouterr().out) <= 1
     assert names["reward"] in (-1.0, 1.0)
-    cluster, job = names["cluster"], names["job"]
-    running = [one.job.index for one in cluster.running] + [done.running.job.index for done in cluster.record.completed]
-    assert running == [job.index]
+    exec(compile(programs[2], "docs/ramp.md", "exec"), names)  # goes on from the one before
+    cluster = names["simulation"].cluster
+    accepted = [*(done.running for done in cluster.record.completed), *cluster.running]
+    assert {running.plan.split.max_degree for running in accepted} == {4}
+    assert {running.plan.placement.mask.bit_count() for running in accepted} == {4}
+    assert len(accepted) + len(cluster.record.blocked) == cluster.record.arrived - len(cluster.queue)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        check_env(names["AnyServers"](names["simulation"]), skip_render_check=True)
