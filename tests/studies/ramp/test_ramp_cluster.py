@@ -179,15 +179,13 @@ def test_a_plan_that_is_refused_changes_nothing(wrong, message):
     assert [done.running.job.index for done in cluster.record.completed] == [0]
 
 
-def test_a_shaped_job_stays_in_its_block():
-    forward = chain(0.0, 2.0)
-    free = Manager().plan(cluster_of([0.0], forward), cluster_of([0.0], forward).queue[0], 2)
-    for shaper in ("first_fit", "random"):
-        cluster = cluster_of([0.0], forward)
-        manager = Manager(shaper=shaper, random=np.random.default_rng(1))
-        placed = manager.plan(cluster, cluster.queue[0], 2)
-        assert placed.placement.mask.bit_count() == 2
-    assert free.placement.mask.bit_count() == 2
+@pytest.mark.parametrize(("shaper", "servers"), [("none", 3), ("first_fit", 2), ("random", 2)])
+def test_a_shaped_job_stays_in_its_block(shaper, servers):
+    """Its whole op takes the first free server, which is none of the first free block of two."""
+    cluster = cluster_of([0.0], chain(0.0, 2.0))
+    cluster.taken = 0b10000
+    placed = Manager(shaper=shaper, random=np.random.default_rng(1)).plan(cluster, cluster.queue[0], 2)
+    assert placed.placement.mask.bit_count() == servers
 
 
 def test_a_shaper_finds_no_block_in_a_full_cluster():

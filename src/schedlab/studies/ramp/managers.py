@@ -17,7 +17,7 @@ from schedlab.studies.ramp.cluster import Cluster, JobPlan
 from schedlab.studies.ramp.graph import TrainingGraph
 from schedlab.studies.ramp.jobs import Job
 from schedlab.studies.ramp.partitioning import Partition
-from schedlab.studies.ramp.placers import Placement, Room, first_fit, fits, place_at_random, shapes_of_job
+from schedlab.studies.ramp.placers import Placement, Room, first_fit, fits, free_masks, place_at_random
 from schedlab.studies.ramp.quantum import round_down
 
 Shaper = Literal["none", "first_fit", "random"]
@@ -77,7 +77,7 @@ class Manager:
         return placement if placement is not None and fits(split, placement, room.memory) else None
 
     def _shape(self, cluster: Cluster, split: Partition, room: Room) -> int | None:
-        masks = shapes_of_job(split.max_degree, cluster.rules.blocks(split.max_degree), room)
+        masks = free_masks(cluster.rules.blocks(split.max_degree), room)
         if not masks:
             return None
         return masks[0] if self.shaper == "first_fit" else masks[int(self._draws().integers(len(masks)))]

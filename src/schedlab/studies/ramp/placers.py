@@ -196,6 +196,6 @@ def place_at_random(partition: Partition, room: Room, random: np.random.Generato
     return placement_of(blocks)
 
 
-def shapes_of_job(degree: int, blocks: Sequence[Block], room: Room) -> list[int]:
-    """Return the masks of the free blocks of exactly `degree` servers that a placement shaper may choose from, in scan order."""
-    return [block.mask for block in blocks if len(block.servers) == degree and not block.mask & room.closed]
+def free_masks(blocks: Sequence[Block], room: Room) -> list[int]:
+    """Return the masks of the free ones of some blocks, in their order: what a placement shaper chooses from."""
+    return [block.mask for block in blocks if not block.mask & room.closed]
