@@ -86,6 +86,15 @@ def test_an_episode_of_the_shipped_graphs(capsys, monkeypatch):
     assert found == printed(capsys, *arguments)
 
 
+def test_an_episode_of_the_published_graphs(shared_data, capsys, monkeypatch, tmp_path):
+    monkeypatch.chdir(tmp_path)  # any working directory
+    assert main(["ramp", "episode", "--policy", "para_max", "--beta", "A", "--seed", "0"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found["num_jobs_arrived"] == 1001
+    assert found["blocking_rate"] == pytest.approx(0.262, abs=0.03)  # default mode, one seed
+    assert found["graphs"] == str(shared_data / "graphs")
+
+
 def test_the_shipped_graphs_get_degrees_that_have_a_block_unless_as_published(capsys, monkeypatch):
     """Short ops of traced graphs would be split 12 ways, which no block of 32 servers takes: most jobs would never be placed."""
     monkeypatch.delenv("SCHEDLAB_DATA", raising=False)
