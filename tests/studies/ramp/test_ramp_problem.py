@@ -3,7 +3,7 @@
 import numpy as np
 import pandas as pd
 import pytest
-from small_graphs import chain, random_graph
+from small_graphs import chain, graph, random_graph
 
 from schedlab.config.errors import UserError
 from schedlab.config.schema import validate
@@ -103,6 +103,7 @@ def test_a_frozen_part_makes_the_same_scenario():
         ({"jobs": {"beta": {"kind": "fixed", "value": 2.0}}}, "beta can become 2"),
         ({"jobs": {"interarrival": {"kind": "fixed", "value": -2.0}}}, "a negative gap"),
         ({"cluster": {"speeds": [1.0, 0.0]}}, "a worker of speed 0"),
+        ({"cluster": {"speeds": [1.0] * 33}}, "33 speeds for 32 workers"),
         ({"mode": "reference"}, "not every defect is switched on"),
     ],
 )
@@ -114,6 +115,39 @@ def test_the_check_tells_what_types_cannot(changes, message):
 def test_a_right_scenario_passes_the_check():
     assert list(STUDY.check(validate(RampScenario, VALUES))) == []
     assert list(STUDY.check(validate(RampScenario, VALUES | {"mode": "reference", "legacy": REFERENCE}))) == []
+
+
+def jobs_under(rule, graphs, cluster, **management):
+    """The table of jobs of an episode on a cluster of another kind."""
+    values = VALUES | {"cluster": {"groups": 2, "racks": 2, "servers": 1} | cluster, "management": {"most": 4} | management}
+    problem = RampProblem(validate(RampScenario, values), graphs)
+    return problem.rollout(RULE_MAKERS[rule]({}, problem, 0), problem.units("test")[0]).details["jobs"]
+
+
+def test_whole_jobs_are_as_fast_as_their_workers():
+    """Speeds are repeated over the workers; a job that stays whole sends nothing."""
+    for speeds, expected in (([2.0], {2.0}), ([1.0, 4.0], {1.0, 4.0}), ([], {1.0})):
+        jobs = jobs_under("sequential", (chain(20.0, 30.0),), {"speeds": speeds})
+        assert set(jobs["duration"].dropna().rdiv(jobs["sequential_jct"]).dropna().round(9)) == expected
+
+
+@pytest.mark.parametrize("channels", [1, 2])
+def test_two_workers_a_server_run_more_jobs_and_share_links(channels):
+    cluster = {"workers": 2, "channels": channels}
+    jobs = jobs_under("random", (chain(20.0, 30.0),), cluster)
+    assert ("dep_placement" in set(jobs["cause"])) == (channels == 1)
+    ends = jobs["time"].where(jobs["cause"] == "")
+    held = [jobs.loc[(ends - jobs["jct"] <= now) & (now < ends), "workers"].sum() for now in ends.dropna() - 1e-3]
+    assert (max(held) > 4) == (channels == 2) and max(held) <= 8  # more than a worker of each of the four servers
+
+
+def test_messages_that_wait_for_each_other_make_jobs_longer():
+    """Messages of two branches, from two shards of one op to the whole op behind them."""
+    step = graph([(1, 2), (1, 3), (2, 4), (3, 4)], [10.0, 1e-3, 1e-3, 10.0], activation=[4e12] * 4, parameter=[0.0] * 4)
+    free, waiting = (jobs_under("para_max", (step,), {"memory": 1e15}, contention=contention) for contention in (False, True))
+    both = pd.merge(free, waiting, on="job", suffixes=("", "_waiting")).dropna(subset=["duration", "duration_waiting"])
+    assert len(both) > 2
+    assert (both["duration_waiting"] > both["duration"]).all()
 
 
 def test_scores_of_an_episode_do_not_hang_from_those_before_it():

@@ -18,7 +18,7 @@ from schedlab.studies.ramp.managers import Manager
 from schedlab.studies.ramp.observation import Observer, mounted_workers
 from schedlab.studies.ramp.placement_rules import PlacementRules, RampPlacement
 from schedlab.studies.ramp.rules import Decision, Rule
-from schedlab.studies.ramp.settings import RampScenario
+from schedlab.studies.ramp.settings import ClusterSettings, RampScenario
 from schedlab.studies.ramp.timing import JobTimes
 from schedlab.studies.ramp.topology import Ramp, Topology
 from schedlab.studies.ramp.torus import Torus, TorusPlacement
@@ -32,8 +32,7 @@ class Simulation:
         cluster, management, legacy = scenario.cluster, scenario.management, scenario.legacy
         self.topology, self.rules = network(scenario)
         self.pool = JobPool(graphs, scenario.jobs, scenario.seed, join_sinks=not legacy.sinks_unjoined)
-        speed = np.resize(np.array(cluster.speeds), self.topology.num_workers) if cluster.speeds else None
-        self._times = JobTimes(self.topology, legacy, speed, management.contention)
+        self._times = JobTimes(self.topology, legacy, speeds_of(cluster, self.topology.num_workers), management.contention)
         self._memory = np.full(self.topology.num_workers, cluster.memory)
         self._legal = None
         if management.illegal_degrees == "round_down":
@@ -128,6 +127,16 @@ def run_episode(simulation: Simulation, rule: Rule, seed: int) -> dict[str, obje
         mask = simulation.mask()
         simulation.act(rule(Decision(simulation.waiting, mask, draws)), mask)
     return simulation.cluster.statistics()
+
+
+def speeds_of(cluster: ClusterSettings, workers: int) -> np.ndarray | None:
+    """Return float64[workers], the speed of each, None where all are alike. Raises UserError for speeds that cannot be."""
+    where, given = "cluster.speeds", cluster.speeds
+    if len(given) > workers:
+        raise UserError(f"{len(given)} speeds for {workers} workers", where=where, expected="at most one for each")
+    if any(speed <= 0 for speed in given):
+        raise UserError("a worker of speed 0 or below", where=where, expected="numbers above 0")
+    return np.resize(np.array(given), workers) if given else None
 
 
 def network(scenario: RampScenario) -> tuple[Topology, PlacementRules]:

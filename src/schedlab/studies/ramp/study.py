@@ -21,7 +21,7 @@ from schedlab.studies.ramp.learner_settings import LEARNER_SETTINGS, STOCK_SETTI
 from schedlab.studies.ramp.legacy import REFERENCE
 from schedlab.studies.ramp.problem import METRICS, RULE_MAKERS, RULE_SETTINGS, RampProblem
 from schedlab.studies.ramp.settings import RESULTS_VERSION, RampScale, RampScenario
-from schedlab.studies.ramp.simulation import network
+from schedlab.studies.ramp.simulation import network, speeds_of
 from schedlab.studies.ramp.terms import TERMS
 
 PROBLEM = ("cluster", "jobs", "management", "episodes", "legacy")
@@ -49,8 +49,10 @@ def check(scenario: RampScenario) -> Iterable[UserError]:
         yield UserError(what, where="management.most", expected=f"at most {workers}")
     if scenario.cluster.topology == "torus" and scenario.cluster.workers > 1:
         yield UserError(f"{scenario.cluster.workers} workers a server", where="cluster.workers", expected="1 in a torus")
-    if any(speed <= 0 for speed in scenario.cluster.speeds):
-        yield UserError("a worker of speed 0 or below", where="cluster.speeds", expected="numbers above 0")
+    try:
+        speeds_of(scenario.cluster, workers)
+    except UserError as error:
+        yield error
     for value in _extremes(scenario.jobs.beta):
         if not 0 < value <= 1:
             yield UserError(f"beta can become {value:g}", where="jobs.beta", expected="shares above 0 and at most 1")
