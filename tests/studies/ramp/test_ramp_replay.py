@@ -11,7 +11,7 @@ from schedlab.studies.ramp.replay import plain, replay
 
 CASES = Path(__file__).parents[2] / "data" / "ramp"
 NAMES = sorted(path.stem for path in CASES.glob("c[0-9]*.json"))
-HASH_ORDER = {"dep_priority"}  # equal run times were ordered by hashes
+HASH_ORDER = {"dep_priority"}  # equal run times were ordered by hashes: see the test of priorities
 DRAWN = ("partition_degrees", "max_partition_degree")  # what the inputs do not hold where no policy decided
 PER_TICK = {"num_ticks", "ticks"}
 
@@ -84,6 +84,21 @@ def test_ticks_are_those_recorded(pair):
         if mine["num_ticks"] == theirs["num_ticks"]:
             assert differences(mine["ticks"], theirs["ticks"], "ticks", tolerance=1e-6) == []
         assert sum(tick for _, tick in mine["ticks"]) == pytest.approx(sum(tick for _, tick in theirs["ticks"]), rel=1e-12)
+
+
+def test_priorities_of_deps_are_those_recorded_but_for_equal_run_times(pair):
+    ours, recorded = pair
+    for number, job in recorded["jobs"].items():
+        if "dep_priority" not in job:
+            continue
+        mine, times = ours["jobs"][number], {(source, target): time for source, target, _, time, _ in job["deps"]}
+        by_rank = []
+        for priorities in (mine["dep_priority"], job["dep_priority"]):
+            ranked = {rank: times[source, target] for deps in priorities.values() for source, target, rank in deps}
+            by_rank.append([ranked[rank] for rank in range(len(times))])
+        assert by_rank[0] == pytest.approx(by_rank[1], rel=1e-12)
+        of_channel = [{name: {tuple(dep[:2]) for dep in deps} for name, deps in one["dep_priority"].items()} for one in (mine, job)]
+        assert of_channel[0] == of_channel[1]
 
 
 def test_results_do_not_need_the_recorded_ones(tmp_path):
