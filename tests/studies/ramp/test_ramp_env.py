@@ -203,7 +203,7 @@ def test_absolute_features_mean_the_same_in_every_pool():
             simulation.act(0)
         for absolute in (False, True):
             job = simulation.waiting
-            features = simulation.observer.features(job, 0, 0, absolute)
+            features = simulation.observer.features(job, simulation.mask(), 0, 0, absolute)
             seen[count, absolute] = features[[0, 1, 2, 6, 7]]
             expected = np.log1p([job.graph.num_ops, len(job.graph.edges), job.sequential_time / 0.1, job.graph.total_memory / 1e6])
             assert np.allclose(features[[0, 1, 2, 6]], expected / 5, rtol=1e-6) == absolute

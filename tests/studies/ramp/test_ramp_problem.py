@@ -85,6 +85,17 @@ def test_a_policy_sees_the_job_and_the_cluster(problem):
     assert outcome.details["jobs"]["degree"].dropna().eq(1).all()
 
 
+def test_a_policy_sees_the_mask_that_it_has_to_keep_to():
+    """In the vector as beside it, where the mask knows the free blocks."""
+    scenario = validate(RampScenario, VALUES | {"management": {"illegal_degrees": "round_down", "mask": "blocks"}})
+    simulation = RampProblem(scenario, (chain(2000.0, 3000.0, name="long"),)).simulation
+    simulation.reset(0)
+    simulation.cluster.taken = 0xFFFFFFFF & ~sum(1 << server for server in (0, 3, 13, 18, 22, 25, 28, 31))  # free ones lie far apart
+    seen = simulation.observation()
+    assert seen["action_mask"].sum() < simulation.observer.mask(simulation.cluster.mounted_workers).sum()
+    assert (seen["graph_features"][-17:] == seen["action_mask"]).all()
+
+
 def test_an_action_that_is_not_valid_is_told(problem):
     with pytest.raises(UserError, match="the policy chose 3"):
         problem.rollout(Wild(), problem.units("test")[0])

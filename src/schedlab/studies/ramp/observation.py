@@ -94,7 +94,7 @@ class Observer:
         valid[max(self._num_workers - mounted, 0) + 1 :] = False
         return valid.astype(np.int16)
 
-    def features(self, job: Job, mounted: int, running: int, absolute: bool = False, partitions: int = 1) -> np.ndarray:
+    def features(self, job: Job, mask: np.ndarray, mounted: int, running: int, absolute: bool = False, partitions: int = 1) -> np.ndarray:
         """Return float32[17 + most + 1]: the job among its pool (or on a scale of its own), its graph in six numbers, cluster, mask.
 
         partitions  shards per op by which the ranges of ops and deps are widened
@@ -112,7 +112,7 @@ class Observer:
             pairs = zip(values, self._ends(partitions), strict=True)
             scaled = [value if low is None else _scaled(value, low, high) for value, (low, high) in pairs]
         cluster = [mounted / self._num_workers, running / self._num_workers]
-        return np.array([*scaled, *self.graph(graph, absolute).summary, *cluster, *self.mask(mounted).tolist()], dtype=np.float32)
+        return np.array([*scaled, *self.graph(graph, absolute).summary, *cluster, *mask.tolist()], dtype=np.float32)
 
     def _ends(self, partitions: int) -> tuple[tuple[float | None, float], ...]:
         ranges, ops = self.ranges, partitions * self.ranges.ops[1]

@@ -120,7 +120,7 @@ class _Replay:
             "action": action,
             "action_mask": mask.tolist(),
             "num_mounted_workers": mounted,
-            "graph_features": observer.features(job, mounted, len(cluster.running)).astype(float).tolist(),
+            "graph_features": observer.features(job, mask, mounted, len(cluster.running)).astype(float).tolist(),
             "node_features": graph.nodes.astype(float).tolist(),
             "edge_features": graph.edges.astype(float).tolist(),
             "edges_src": graph.sources.astype(float).tolist(),

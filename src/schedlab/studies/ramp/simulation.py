@@ -78,22 +78,20 @@ class Simulation:
     def observation(self) -> dict[str, np.ndarray]:
         """Return what is seen of the waiting job, not padded: keys as published, shapes as in observation.GraphFeatures."""
         job, mounted = self.cluster.queue[0], mounted_workers(self.cluster)
-        graph = self.observer.graph(job.graph)
+        graph, mask = self.observer.graph(job.graph), self.mask()
         return {
             "node_features": graph.nodes,
             "edge_features": graph.edges,
             "edges_src": graph.sources,
             "edges_dst": graph.destinations,
-            "graph_features": self.observer.features(job, mounted, len(self.cluster.running)),
-            "action_mask": self.mask(),
+            "graph_features": self.observer.features(job, mask, mounted, len(self.cluster.running)),
+            "action_mask": mask,
         }
 
     def features(self, mask: np.ndarray, absolute: bool = False, partitions: int = 1) -> np.ndarray:
         """Return float32[17 + most + 1]: what is seen of the waiting job and the cluster, and a mask (int16[most + 1])."""
         job, mounted = self.cluster.queue[0], mounted_workers(self.cluster)
-        seen = self.observer.features(job, mounted, len(self.cluster.running), absolute, partitions)
-        seen[-len(mask) :] = mask
-        return seen
+        return self.observer.features(job, mask, mounted, len(self.cluster.running), absolute, partitions)
 
     def plan(self, degree: int) -> JobPlan | str:
         """Return how the waiting job would run at a degree, or the part that fails."""
