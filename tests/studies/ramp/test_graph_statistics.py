@@ -1,4 +1,4 @@
-"""Numbers of job graphs, graphs drawn at random, and the quantum that keeps degrees legal."""
+"""Numbers of job graphs, graphs drawn at random, and degrees from a quantum."""
 
 from __future__ import annotations
 
@@ -7,8 +7,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from schedlab.config.errors import UserErrors
 from schedlab.config.schema import validate
@@ -17,7 +15,7 @@ from schedlab.studies.ramp.graph_files import pipedream_text
 from schedlab.studies.ramp.graph_generator import generated_graph, generated_graphs
 from schedlab.studies.ramp.graph_settings import GeneratorSettings, GraphSettings
 from schedlab.studies.ramp.graph_statistics import statistics, statistics_table
-from schedlab.studies.ramp.quantum import degrees, legal_quantum, round_down
+from schedlab.studies.ramp.quantum import degrees, round_down
 
 LEGAL = (1, 2, 4, 6, 8, 16)  # of 4 x 4 x 2 servers up to 16 (specification, section 12)
 
@@ -104,23 +102,8 @@ def test_degrees_follow_the_rule_of_the_quantum() -> None:
     assert degrees(np.array([0.0, 5.0]), 0.01, 1).tolist() == [1, 1]
 
 
-def costing(costs: list[float]) -> TrainingGraph:
-    """A training step of ops side by side that cost so much, in seconds."""
-    count = len(costs)
-    return training_graph(ForwardGraph("costs", range(1, count + 1), ["Op"] * count, costs, costs, [1.0] * count, [1.0] * count, ()))
-
-
-def illegal(graph: TrainingGraph, quantum: float, cap: int = 16) -> bool:
-    return not set(degrees(graph.cost[: graph.num_forward], quantum, cap).tolist()) <= set(LEGAL)
-
-
-@given(st.lists(st.floats(1e-4, 10.0), min_size=1, max_size=12))
-def test_a_legal_quantum_is_the_largest_without_degrees_that_have_no_block(costs: list[float]) -> None:
-    graph = costing(costs)
-    found = legal_quantum([graph], 0.01, 16, LEGAL)
-    assert not any(illegal(graph, found, cap) for cap in LEGAL)
-    larger = [found + (0.01 - found) * step / 50 for step in range(1, 51)] if found < 0.01 else []
-    assert all(illegal(graph, quantum) for quantum in larger if quantum > found * (1 + 1e-9))
+def illegal(graph: TrainingGraph, quantum: float) -> bool:
+    return not set(degrees(graph.cost[: graph.num_forward], quantum, 16).tolist()) <= set(LEGAL)
 
 
 def test_degrees_can_be_rounded_down_instead() -> None:
@@ -128,8 +111,6 @@ def test_degrees_can_be_rounded_down_instead() -> None:
 
 
 def test_generated_graphs_do_have_degrees_without_a_block() -> None:
-    """The trap that the functions are for: without them some job of a pool cannot be placed at 16."""
+    """The trap that rounding down is for: without it some job of a pool cannot be placed at 16."""
     graphs = [training_graph(graph, 1e-3) for graph in drawn(count=30, compute={"low": 0.05, "high": 5.0})]
     assert sum(illegal(graph, 1e-5) for graph in graphs) >= 10
-    quantum = legal_quantum(graphs, 1e-5, 16, LEGAL)
-    assert not any(illegal(graph, quantum) for graph in graphs)

@@ -17,7 +17,7 @@ from schedlab.studies.ramp.graph_settings import GraphSettings
 from schedlab.studies.ramp.graph_statistics import statistics_table
 
 PIPEDREAM = "profiles of models in PipeDream's text, such as those of https://github.com/msr-fiddle/pipedream (profiler/*/profiles)"
-PART, ARCHIVE, REPORT = "trace_graphs", "graphs.zip", "report.json"
+PART, ARCHIVE = "trace_graphs", "graphs.zip"
 
 
 def make_graphs(settings: GraphSettings) -> tuple[ForwardGraph, ...]:
@@ -42,15 +42,12 @@ def trace_graphs(part: Path, archive: Path, report: Path) -> None:
     write_graphs(archive, graphs)
     table = statistics_table([training_graph(graph) for graph in graphs])
     rows = [{key: list(value) if isinstance(value, tuple) else value for key, value in row.items()} for row in table.to_dict("records")]
-    positive = [float(graph.forward_cost[graph.forward_cost > 0].min(initial=float("inf"))) for graph in graphs]
-    shortest = min(positive)  # what a quantum is scaled to
     device = settings.device.model_dump(mode="json") if settings.device else None
     write_json(
         report,
         {
             "source": settings.source,
             "device": device,
-            "shortest_forward_op": shortest if shortest < float("inf") else None,
             "graphs": {row.pop("name"): row for row in rows},
         },
     )

@@ -88,13 +88,9 @@ class Manager:
         return self.random
 
 
-def random_degrees(graph: TrainingGraph, most: int, random: np.random.Generator, legacy: bool = False) -> np.ndarray:
-    """Return int64[2n]: a random degree of 1 or an even number up to `most` for each forward op and its mate.
-
-    legacy  as published: any number from 1 on, so that odd ones are drawn, which no partition accepts
-    """
-    choices = list(range(1, most + 1)) if legacy else [1, *range(2, most + 1, 2)]
-    forward = random.choice(choices, size=graph.num_forward)
+def random_degrees(graph: TrainingGraph, most: int, random: np.random.Generator) -> np.ndarray:
+    """Return int64[2n]: a random degree of 1 or an even number up to `most` for each forward op and its mate."""
+    forward = random.choice([1, *range(2, most + 1, 2)], size=graph.num_forward)
     return np.concatenate([forward, forward]).astype(np.int64)
 
 

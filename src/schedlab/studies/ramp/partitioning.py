@@ -28,7 +28,7 @@ def quantum_degrees(graph: TrainingGraph, most: int, quantum: float, legal: Sequ
         raise UserError(f"the quantum is {quantum} s", where="partitioning", expected="a number above 0")
     forward = forward_degrees(graph.cost[: graph.num_forward], quantum, most)
     if legal is not None:
-        forward = np.array([round_down(degree, legal) for degree in forward.tolist()], dtype=np.int64)
+        forward = round_down(forward, legal)
     degrees = np.tile(forward, 2)
     check_degrees(graph, degrees)
     return degrees

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from copy import copy
 
@@ -37,8 +36,7 @@ class Simulation:
         self._legal = None
         if management.illegal_degrees == "round_down":
             self._legal = tuple(degree for degree in range(1, management.most + 1) if self.rules.is_legal(degree))
-        end = scenario.episodes.end
-        self._limits = ClusterLimits(scenario.episodes.queue_capacity, end if end > 0 else math.inf)
+        self._limits = ClusterLimits(scenario.episodes.queue_capacity, scenario.episodes.end)
 
     def twin(self) -> Simulation:
         """Return a simulation for other episodes side by side, which shares what was computed of durations. Reset it first."""

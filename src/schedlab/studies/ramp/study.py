@@ -16,7 +16,7 @@ from schedlab.learning.stable_baselines_settings import phase_mistakes
 from schedlab.studies.ramp.distributions import DistributionSettings
 from schedlab.studies.ramp.figure_settings import FIGURE_SETTINGS, FIGURES, figure_files
 from schedlab.studies.ramp.graph_files import read_graphs
-from schedlab.studies.ramp.graphs import ARCHIVE, PART, REPORT, graph_part, graph_requirements
+from schedlab.studies.ramp.graphs import ARCHIVE, PART, graph_part, graph_requirements
 from schedlab.studies.ramp.learner_settings import LEARNER_SETTINGS, STOCK_SETTINGS, RampStockSettings
 from schedlab.studies.ramp.legacy import REFERENCE
 from schedlab.studies.ramp.problem import METRICS, RULE_MAKERS, RULE_SETTINGS, RampProblem
@@ -128,7 +128,7 @@ STUDY = Study(
     parts=parts,
     problem_part=problem_values,
     requires=requires,
-    inputs=lambda _: {"graphs": (PART, ARCHIVE), "report": (PART, REPORT)},
+    inputs=lambda _: {"graphs": (PART, ARCHIVE)},
     problem=load_problem,
     details={"jobs": "what each job was, why it was blocked, or how it ran"},
     terms=TERMS,
