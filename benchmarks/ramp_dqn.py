@@ -30,8 +30,9 @@ from schedlab.studies.ramp.graph_files import read_graphs
 from schedlab.studies.ramp.graphs import find_graphs
 from schedlab.studies.ramp.learner_settings import RampDQNSettings
 from schedlab.studies.ramp.learner_stock import SeenProblem
-from schedlab.studies.ramp.problem import RULE_MAKERS, RampProblem
+from schedlab.studies.ramp.problem import RampProblem
 from schedlab.studies.ramp.published import published_scenario
+from schedlab.studies.ramp.rule_policies import RULE_MAKERS
 from schedlab.studies.ramp.study import STUDY
 
 VALUES = Path(__file__).resolve().parent.parent / "conf/learner/ramp/dqn.yaml"

@@ -20,7 +20,8 @@ from schedlab.config.contract import LearnPaths, Phase, PolicySpec
 from schedlab.config.schema import validate
 from schedlab.stages.studies import find_study
 from schedlab.studies.ramp.graphs import make_graphs
-from schedlab.studies.ramp.problem import RULE_MAKERS, RampProblem
+from schedlab.studies.ramp.problem import RampProblem
+from schedlab.studies.ramp.rule_policies import RULE_MAKERS
 from schedlab.studies.ramp.settings import RampScenario
 from schedlab.studies.ramp.study import STUDY
 

@@ -30,8 +30,9 @@ from schedlab.studies.ramp.environment_settings import EnvironmentSettings
 from schedlab.studies.ramp.graph_files import read_graphs
 from schedlab.studies.ramp.graphs import find_graphs
 from schedlab.studies.ramp.learner_stock import SeenProblem
-from schedlab.studies.ramp.problem import RULE_MAKERS, RampProblem
+from schedlab.studies.ramp.problem import RampProblem
 from schedlab.studies.ramp.published import published_scenario
+from schedlab.studies.ramp.rule_policies import RULE_MAKERS
 from schedlab.studies.ramp.study import STUDY
 
 FIXED = {"actors": 4, "train_freq": 16, "gradient_steps": 16, "batch_size": 128, "buffer_size": 50_000, "learning_starts": 1000}

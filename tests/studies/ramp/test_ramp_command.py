@@ -225,7 +225,7 @@ from schedlab.studies.ramp.graph_files import read_graphs
 from schedlab.studies.ramp.graphs import find_graphs
 from schedlab.studies.ramp.job_tables import job_table
 from schedlab.studies.ramp.published import published_scenario
-from schedlab.studies.ramp.replay import plain
+from schedlab.studies.ramp.json_values import plain
 from schedlab.studies.ramp.rules import RULES
 from schedlab.studies.ramp.simulation import Simulation, run_episode
 

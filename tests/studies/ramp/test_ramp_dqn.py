@@ -13,7 +13,8 @@ from schedlab.studies.ramp.graph_files import read_graphs
 from schedlab.studies.ramp.graphs import find_graphs
 from schedlab.studies.ramp.learner_dqn import RejectingPolicy
 from schedlab.studies.ramp.learner_settings import RampDQNSettings
-from schedlab.studies.ramp.problem import RULE_MAKERS, RampProblem
+from schedlab.studies.ramp.problem import RampProblem
+from schedlab.studies.ramp.rule_policies import RULE_MAKERS
 from schedlab.studies.ramp.settings import RampScenario
 from schedlab.studies.ramp.study import STUDY
 

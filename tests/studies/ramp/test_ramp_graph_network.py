@@ -14,7 +14,8 @@ from schedlab.studies.ramp.graph_network import GraphEmbedding, GraphReader, Rou
 from schedlab.studies.ramp.graph_settings import GeneratorSettings
 from schedlab.studies.ramp.learner_settings import GraphNetworkSettings, RampA2CSettings, RampMaskablePPOSettings
 from schedlab.studies.ramp.learner_stock import RampStockLearner, SeenProblem
-from schedlab.studies.ramp.problem import RULE_MAKERS, RampProblem
+from schedlab.studies.ramp.problem import RampProblem
+from schedlab.studies.ramp.rule_policies import RULE_MAKERS
 from schedlab.studies.ramp.settings import RampScenario
 
 OPS = np.array([[0.5, 1.0, 0.2, 0.0, 0.3], [1.0, 0.0, 0.4, 1.0, 0.6], [0.1, 0.0, 0.9, 0.0, 1.0]])

@@ -16,8 +16,9 @@ from schedlab.studies.ramp.graph_files import read_graphs
 from schedlab.studies.ramp.graphs import find_graphs
 from schedlab.studies.ramp.learner_afterstate import AfterstateLearner, Training
 from schedlab.studies.ramp.learner_settings import AfterstateSettings
-from schedlab.studies.ramp.problem import RULE_MAKERS, RampProblem
+from schedlab.studies.ramp.problem import RampProblem
 from schedlab.studies.ramp.rollout_kernel import rollout_returns
+from schedlab.studies.ramp.rule_policies import RULE_MAKERS
 from schedlab.studies.ramp.settings import RampScenario
 from schedlab.studies.ramp.study import STUDY
 

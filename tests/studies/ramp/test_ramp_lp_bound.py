@@ -10,7 +10,8 @@ from schedlab.studies.ramp.fast_kernel import REJECT, Arrivals, Tables, play_act
 from schedlab.studies.ramp.graph_files import read_graphs
 from schedlab.studies.ramp.graphs import find_graphs
 from schedlab.studies.ramp.lp_bound import least_servers, most_accepted
-from schedlab.studies.ramp.problem import RULE_MAKERS, RampProblem
+from schedlab.studies.ramp.problem import RampProblem
+from schedlab.studies.ramp.rule_policies import RULE_MAKERS
 from schedlab.studies.ramp.settings import RampScenario
 
 SERVERS = 3

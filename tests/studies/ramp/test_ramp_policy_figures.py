@@ -7,7 +7,8 @@ import pytest
 from schedlab.config.contract import FigureSpec, StudyTables
 from schedlab.config.settings import ThemeSettings
 from schedlab.figures import theme
-from schedlab.studies.ramp.figures_policies import draw_pairs, draw_scores, draw_validation, family
+from schedlab.studies.ramp.figure_parts import family
+from schedlab.studies.ramp.figures_policies import draw_pairs, draw_scores, draw_validation
 
 SCENARIOS = ("uniform", "published_a")
 RATES = {"para_max": 0.3, "para_min": 0.4, "afterstate": 0.2}

@@ -10,7 +10,8 @@ from schedlab.config.schema import validate
 from schedlab.studies.ramp.graph_files import read_graphs
 from schedlab.studies.ramp.graphs import find_graphs
 from schedlab.studies.ramp.legacy import REFERENCE
-from schedlab.studies.ramp.problem import RULE_MAKERS, RampProblem
+from schedlab.studies.ramp.problem import RampProblem
+from schedlab.studies.ramp.rule_policies import RULE_MAKERS
 from schedlab.studies.ramp.settings import RampScenario
 from schedlab.studies.ramp.study import STUDY, problem_values
 

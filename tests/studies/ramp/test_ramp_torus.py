@@ -6,7 +6,8 @@ from small_graphs import chain, random_graph
 
 from schedlab.config.errors import UserError
 from schedlab.config.schema import validate
-from schedlab.studies.ramp.problem import RULE_MAKERS, RampProblem
+from schedlab.studies.ramp.problem import RampProblem
+from schedlab.studies.ramp.rule_policies import RULE_MAKERS
 from schedlab.studies.ramp.settings import RampScenario
 from schedlab.studies.ramp.torus import Torus, TorusPlacement
 

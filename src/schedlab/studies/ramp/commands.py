@@ -40,14 +40,15 @@ def add_commands(commands: argparse._SubParsersAction) -> None:
 
 
 def _replay(arguments: argparse.Namespace) -> int:
-    from schedlab.studies.ramp.replay import plain, replay
+    from schedlab.studies.ramp.json_values import plain
+    from schedlab.studies.ramp.replay import replay
 
     print(json.dumps(plain(replay(arguments.case, arguments.compat)), allow_nan=False))
     return 0
 
 
 def _episode(arguments: argparse.Namespace) -> int:
-    from schedlab.studies.ramp.replay import plain
+    from schedlab.studies.ramp.json_values import plain
 
     print(json.dumps(plain(episode(arguments)), allow_nan=False))
     return 0

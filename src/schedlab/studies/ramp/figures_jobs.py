@@ -9,9 +9,8 @@ import numpy as np
 from schedlab.config.contract import Drawing, FigureSpec, StudyTables
 from schedlab.figures import helpers, theme
 from schedlab.studies.ramp.causes import CUT_OFF, NO_CHANNEL, NO_PARTITION, NO_PLACEMENT, QUEUE_FULL, REJECTED, TOO_SLOW
+from schedlab.studies.ramp.figure_parts import MARKERS, family, nothing_to_draw
 from schedlab.studies.ramp.figure_settings import CausesSettings, JobsSettings
-from schedlab.studies.ramp.figures_policies import family, nothing_to_draw
-from schedlab.studies.ramp.figures_sweeps import MARKERS
 
 if TYPE_CHECKING:
     import pandas as pd

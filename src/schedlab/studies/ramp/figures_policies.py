@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING
 
 from schedlab.config.contract import Drawing, FigureSpec, StudyTables
 from schedlab.figures import helpers, theme
-from schedlab.figures.theme import INK, MUTED
+from schedlab.figures.theme import INK
+from schedlab.studies.ramp.figure_parts import family, nothing_to_draw
 from schedlab.studies.ramp.figure_settings import PairsSettings, ScoresSettings, ValidationSettings
 from schedlab.studies.ramp.problem import METRICS
 
@@ -16,11 +17,6 @@ if TYPE_CHECKING:
 
 BLOCKING = "blocking_rate"
 ROW_MM, COLUMNS = 5.0, 4
-
-
-def family(policy: str, scenario: str) -> str:
-    """Return a policy's name without the scenario that it was learned on, so that panels have rows of the same names."""
-    return policy.removesuffix("-" + scenario.replace("_", "-"))
 
 
 def draw_validation(tables: StudyTables, spec: FigureSpec) -> Drawing:
@@ -158,11 +154,3 @@ def _values(tables: StudyTables, scenario: str, policies: tuple[str, ...]) -> di
 
 def _short(metric: str) -> str:
     return {"blocking_rate": "blocking", "demand_throughput": "throughput", "jct": "completion", "speedup": "speed-up"}.get(metric, metric)
-
-
-def nothing_to_draw(spec: FigureSpec, why: str) -> Drawing:
-    """Return a drawing of the words why there is nothing to draw at this scale."""
-    figure, axes = theme.new_figure(height_mm=20)
-    axes.axis("off")
-    axes.text(0.5, 0.5, why, ha="center", va="center", color=MUTED)
-    return Drawing(figure, f"{spec.caption} {why[:1].upper()}{why[1:]}.")

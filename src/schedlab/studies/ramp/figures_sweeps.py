@@ -10,8 +10,8 @@ from schedlab.config.contract import Drawing, FigureSpec, StudyTables
 from schedlab.config.errors import UserError
 from schedlab.figures import helpers, theme
 from schedlab.figures.units import Scaled, scaled
+from schedlab.studies.ramp.figure_parts import MARKERS, family, nothing_to_draw
 from schedlab.studies.ramp.figure_settings import OverheadsSettings, SweepSettings
-from schedlab.studies.ramp.figures_policies import family, nothing_to_draw
 from schedlab.studies.ramp.problem import METRICS
 
 if TYPE_CHECKING:
@@ -23,7 +23,6 @@ AXES = {
     "arrival_rate": "arrivals in 1000 s",
     "workers": "workers of the cluster",
 }
-MARKERS = "osD^vPX"
 MOST_TICKS = 6
 SHORT = {"jct": "completion time", "speedup": "speed-up"}  # of completed jobs; a panel's title has room for no more
 

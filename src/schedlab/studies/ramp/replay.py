@@ -5,8 +5,6 @@ Source: specification of the ramp study; contract of `schedlab ramp replay`.
 
 from __future__ import annotations
 
-import math
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -232,16 +230,3 @@ def _original(graph: Any, steps: int) -> dict[str, Any]:
         "depth": {str(op): int(graph.depth[at]) for at, op in enumerate(ids)},
         "sequential_jct": steps * graph.step_time,
     }
-
-
-def plain(value: Any) -> Any:
-    """Return a value as JSON can hold it: infinities as the string "inf", numpy's numbers as Python's."""
-    if isinstance(value, Mapping):
-        return {str(key): plain(item) for key, item in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [plain(item) for item in value]
-    if isinstance(value, np.generic):
-        return plain(value.item())
-    if isinstance(value, float) and math.isinf(value):
-        return "inf" if value > 0 else "-inf"
-    return value

@@ -79,12 +79,15 @@ def para_min(decision: Decision) -> int:
     return min((action for action in valid if action >= needed), default=max(valid, default=0))
 
 
-RULES: dict[str, Rule] = {
+PLAIN_RULES: dict[str, Rule] = {  # that have no settings
     "sequential": sequential,
     "smallest": smallest,
     "para_max": para_max,
     "para_min": para_min,
     "random": at_random,
+}
+RULES: dict[str, Rule] = {
+    **PLAIN_RULES,
     "sip_ml": capped(16),
     **{f"fixed_{degree}": fixed(degree) for degree in (1, 2, 4, 6, 8, 16)},
 }

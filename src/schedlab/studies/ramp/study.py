@@ -19,7 +19,8 @@ from schedlab.studies.ramp.graph_files import read_graphs
 from schedlab.studies.ramp.graphs import ARCHIVE, PART, graph_part, graph_requirements
 from schedlab.studies.ramp.learner_settings import LEARNER_SETTINGS, STOCK_SETTINGS, RampStockSettings
 from schedlab.studies.ramp.legacy import REFERENCE
-from schedlab.studies.ramp.problem import METRICS, RULE_MAKERS, RULE_SETTINGS, RampProblem
+from schedlab.studies.ramp.problem import METRICS, RampProblem
+from schedlab.studies.ramp.rule_policies import RULE_MAKERS, RULE_SETTINGS
 from schedlab.studies.ramp.settings import RESULTS_VERSION, RampScale, RampScenario
 from schedlab.studies.ramp.simulation import network, speeds_of
 from schedlab.studies.ramp.terms import TERMS

@@ -1,0 +1,22 @@
+"""What the figures of this study share."""
+
+from __future__ import annotations
+
+from schedlab.config.contract import Drawing, FigureSpec
+from schedlab.figures import theme
+from schedlab.figures.theme import MUTED
+
+MARKERS = "osD^vPX"  # of the lines of one panel
+
+
+def family(policy: str, scenario: str) -> str:
+    """Return a policy's name without the scenario that it was learned on, so that panels have rows of the same names."""
+    return policy.removesuffix("-" + scenario.replace("_", "-"))
+
+
+def nothing_to_draw(spec: FigureSpec, why: str) -> Drawing:
+    """Return a drawing of the words why there is nothing to draw at this scale."""
+    figure, axes = theme.new_figure(height_mm=20)
+    axes.axis("off")
+    axes.text(0.5, 0.5, why, ha="center", va="center", color=MUTED)
+    return Drawing(figure, f"{spec.caption} {why[:1].upper()}{why[1:]}.")
