@@ -1,13 +1,24 @@
 """Where shards go: first fit, memory, random places, shapers."""
 
+import sys
+
 import numpy as np
 import pytest
 from small_graphs import chain, random_graph
 
 from schedlab.studies.ramp.graph import training_graph
 from schedlab.studies.ramp.partitioning import partition
-from schedlab.studies.ramp.placement_rules import RampPlacement
-from schedlab.studies.ramp.placers import Room, _first_fit_by_degree, _first_fit_with_memory, first_fit, fits, place_at_random, visit_order
+from schedlab.studies.ramp.placement_rules import RampPlacement, make_block
+from schedlab.studies.ramp.placers import (
+    Room,
+    _first_fit_by_degree,
+    _first_fit_with_memory,
+    first_fit,
+    fits,
+    place_at_random,
+    placement_of,
+    visit_order,
+)
 from schedlab.studies.ramp.topology import Ramp
 
 RULES = RampPlacement(Ramp(4, 4, 2))
@@ -66,6 +77,21 @@ def test_ops_go_on_to_other_servers_where_memory_ends():
     placement = first_fit(split, RULES, Room(0, np.full(32, 80e9)))
     assert [block.servers for block in placement.blocks[:3]] == [(0,), (0,), (1,)]
     assert fits(split, placement, np.full(32, 80e9))
+
+
+def test_keys_are_short_and_tell_servers_order_and_ranks_apart():
+    """Of 2 ops, and of 2,424 shards: what is kept for a placement must weigh less than its durations."""
+    blocks = [make_block((0, 1)), make_block((2,))]
+    others = [
+        placement_of(blocks),
+        placement_of([make_block((0,)), make_block((1, 2))]),
+        placement_of(blocks, order=(0, 1, 2)),
+        placement_of(blocks, ranks=(0, 1, 2)),
+        placement_of([make_block(tuple(range(16)))] * 150, ranks=tuple(range(2400))),
+    ]
+    assert len({placement.key for placement in others}) == len(others)
+    assert placement_of(blocks).key == others[0].key
+    assert {sys.getsizeof(placement.key) for placement in others} == {sys.getsizeof(others[0].key)} and sys.getsizeof(others[0].key) < 100
 
 
 def test_no_block_no_placement():

@@ -6,9 +6,12 @@ from small_graphs import chain, random_graph
 
 from schedlab.config.errors import UserError
 from schedlab.config.schema import validate
+from schedlab.studies.ramp import placement_rules
+from schedlab.studies.ramp.placement_rules import RampPlacement
 from schedlab.studies.ramp.problem import RampProblem
 from schedlab.studies.ramp.rule_policies import RULE_MAKERS
 from schedlab.studies.ramp.settings import RampScenario
+from schedlab.studies.ramp.topology import Ramp
 from schedlab.studies.ramp.torus import Torus, TorusPlacement
 
 TORUS = Torus((4, 4, 2), node_bandwidth=6e9, propagation_latency=1e-6, io_latency=1e-7)
@@ -49,6 +52,16 @@ def test_placements_that_are_moved_have_one_key():
     keys = [TORUS.symmetry_key(servers) for servers in moved]
     assert keys[0] == keys[1]
     assert TORUS.symmetry_key(np.array([0, 1, 8])) not in keys
+
+
+@pytest.mark.parametrize("rules", [TorusPlacement(TORUS), RampPlacement(Ramp(4, 4, 2))])
+def test_kept_blocks_are_bounded_and_found_again(rules, monkeypatch):
+    found = {degree: rules.blocks(degree) for degree in (2, 4, 8)}
+    assert rules._kept.weight >= sum(degree * len(blocks) for degree, blocks in found.items())
+    monkeypatch.setattr(placement_rules, "MOST_BLOCKS_KEPT", 200)
+    rules.blocks(16)
+    assert rules._kept.weight == 16 * len(rules.blocks(16))
+    assert {degree: rules.blocks(degree) for degree in found} == found
 
 
 @pytest.mark.parametrize("shape", [(4, 4, 2), (5, 3, 2)])

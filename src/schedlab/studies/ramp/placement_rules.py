@@ -7,6 +7,7 @@ more places. Sets are Python integers, bit s for worker s.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -56,14 +57,33 @@ def block_shapes(degree: int, shape: Shape) -> list[Shape]:
     return found
 
 
+class KeptBlocks:
+    """Blocks by degree as a function finds them; all are dropped where more than MOST_BLOCKS_KEPT servers would be named."""
+
+    def __init__(self, find: Callable[[int], tuple[Block, ...]]) -> None:
+        self._find = find
+        self._blocks: dict[int, tuple[Block, ...]] = {}
+        self.weight = 0  # servers that are named
+
+    def of(self, degree: int) -> tuple[Block, ...]:
+        """Return the blocks of a degree."""
+        if degree not in self._blocks:
+            found = self._find(degree)
+            if self.weight + degree * len(found) > MOST_BLOCKS_KEPT:
+                self._blocks.clear()
+                self.weight = 0
+            self._blocks[degree] = found
+            self.weight += degree * len(found)
+        return self._blocks[degree]
+
+
 class RampPlacement:
     """Blocks of RAMP: boxes of servers, then the diagonal and one server in each of k groups as a last resort."""
 
     def __init__(self, topology: Ramp) -> None:
         groups, racks, servers = topology.shape
         self._shape = groups, racks, servers * topology.workers
-        self._blocks: dict[int, tuple[Block, ...]] = {}
-        self._kept = 0
+        self._kept = KeptBlocks(self._find)
 
     def is_legal(self, degree: int) -> bool:
         """Return whether the degree is 1 or even and has a regular shape."""
@@ -71,14 +91,7 @@ class RampPlacement:
 
     def blocks(self, degree: int) -> tuple[Block, ...]:
         """Return all blocks of a degree: shape by shape, origins in ascending order of group, rack, server; each set once."""
-        if degree not in self._blocks:
-            found = self._find(degree)
-            if self._kept + degree * len(found) > MOST_BLOCKS_KEPT:
-                self._blocks.clear()
-                self._kept = 0
-            self._blocks[degree] = found
-            self._kept += degree * len(found)
-        return self._blocks[degree]
+        return self._kept.of(degree)
 
     def _find(self, degree: int) -> tuple[Block, ...]:
         shapes = [*block_shapes(degree, self._shape), (degree, degree, DIAGONAL), (degree, 1, 1)]

@@ -5,6 +5,7 @@ Source: specification of the ramp study, section 8. Sets of servers are Python i
 
 from __future__ import annotations
 
+import hashlib
 from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -21,14 +22,14 @@ from schedlab.studies.ramp.placement_rules import Block, PlacementRules, make_bl
 class Placement:
     """Servers of each op (positions, both passes): shard j of op i runs on blocks[i].servers[j]; mask has the bits of all.
 
-    key    what tells placements of one partition apart: the servers of each degree, where that says all, else of each op; and `order`
+    key    what tells placements of one partition apart: the servers of each degree, where that says all, else a hash of the rest
     order  the shards as they were placed, where that is not as `placement_order` says: ties of their scheduling follow it
     ranks  rank of each shard on its server where its scheduling is given, the highest first; else the shortest goes first
     """
 
     blocks: tuple[Block, ...]
     mask: int
-    key: tuple[tuple[int, ...], ...]
+    key: tuple[tuple[int, ...], ...] | bytes
     order: tuple[int, ...] | None = None
     ranks: tuple[int, ...] | None = None
 
@@ -38,7 +39,10 @@ def placement_of(blocks: Sequence[Block], order: tuple[int, ...] | None = None, 
     mask = 0
     for block in blocks:
         mask |= block.mask
-    return Placement(tuple(blocks), mask, (*(block.servers for block in blocks), order or (), ranks or ()), order, ranks)
+    told = (*(block.servers for block in blocks), order or (), ranks or ())
+    parts = (list(map(len, told)), *told)
+    key = hashlib.sha256(np.concatenate([np.array(part, dtype=np.int64) for part in parts]).tobytes()).digest()
+    return Placement(tuple(blocks), mask, key, order, ranks)
 
 
 @dataclass(frozen=True)

@@ -7,6 +7,7 @@ topology and cost model; the last belong to one `JobTimes`. What is kept is boun
 from __future__ import annotations
 
 import copy
+import hashlib
 import math
 from collections import OrderedDict
 from collections.abc import Callable, Hashable
@@ -24,7 +25,7 @@ from schedlab.studies.ramp.placers import Placement, placement_order
 from schedlab.studies.ramp.schedulers import srpt_ranks
 from schedlab.studies.ramp.topology import Topology
 
-MOST_TICKS_KEPT = 2_000_000  # of kept timings, 16 bytes each
+MOST_TICKS_KEPT = 2_000_000  # of kept timings, 16 bytes each; keys are short
 MOST_RULES_KEPT = 8192  # degrees by the quantum rule
 MOST_DEPS_KEPT = 4_000_000  # deps of kept partitions, some 35 bytes each
 Value = TypeVar("Value")
@@ -136,8 +137,10 @@ class JobTimes:
 
     def _timing(self, split: Partition, placement: Placement) -> Timing:
         worker = self.workers(split, placement)
-        speeds = b"" if self._speed is None else self._speed[worker].tobytes()
-        key = (split.key, self.topology.symmetry_key(worker), speeds, placement.order, placement.ranks)
+        told = [self.topology.symmetry_key(worker), b"" if self._speed is None else self._speed[worker].tobytes()]
+        told += [np.array(part or (), dtype=np.int64).tobytes() for part in (placement.order, placement.ranks)]
+        sizes = np.array(list(map(len, told)), dtype=np.int64).tobytes()
+        key = (split.key, hashlib.sha256(b"".join([sizes, *told])).digest())
         return self._timings.get(key, lambda: self._compute(split, worker, placement), _ticks)
 
     def _compute(self, split: Partition, worker: np.ndarray, placement: Placement) -> Timing:
@@ -162,4 +165,4 @@ def _packed(degrees: np.ndarray) -> tuple[np.ndarray, bytes]:
 
 
 def _ticks(timing: Timing) -> int:
-    return len(timing.lookahead.ticks) + 64
+    return len(timing.lookahead.ticks) + 128  # the key with its degrees among them

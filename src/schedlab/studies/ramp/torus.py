@@ -16,7 +16,7 @@ from functools import cached_property
 import numpy as np
 
 from schedlab.config.errors import UserError
-from schedlab.studies.ramp.placement_rules import Block, Shape, make_block
+from schedlab.studies.ramp.placement_rules import Block, KeptBlocks, Shape, make_block
 from schedlab.studies.ramp.topology import MOST_WORKERS, Spread, reduction_time
 
 
@@ -115,7 +115,7 @@ class TorusPlacement:
 
     def __init__(self, topology: Torus) -> None:
         self._shape = topology.shape
-        self._blocks: dict[int, tuple[Block, ...]] = {}
+        self._kept = KeptBlocks(self._find)
 
     def is_legal(self, degree: int) -> bool:
         """Return whether the degree is 1 or even and has a box."""
@@ -123,14 +123,15 @@ class TorusPlacement:
 
     def blocks(self, degree: int) -> tuple[Block, ...]:
         """Return all blocks of a degree: box by box, origins in ascending order; each set of servers once."""
-        if degree not in self._blocks:
-            seen: dict[int, Block] = {}
-            for box in self._boxes(degree):
-                for origin in itertools.product(*map(range, self._shape)):
-                    block = make_block(self._servers(box, origin))
-                    seen.setdefault(block.mask, block)
-            self._blocks[degree] = tuple(seen.values())
-        return self._blocks[degree]
+        return self._kept.of(degree)
+
+    def _find(self, degree: int) -> tuple[Block, ...]:
+        seen: dict[int, Block] = {}
+        for box in self._boxes(degree):
+            for origin in itertools.product(*map(range, self._shape)):
+                block = make_block(self._servers(box, origin))
+                seen.setdefault(block.mask, block)
+        return tuple(seen.values())
 
     def _boxes(self, degree: int) -> list[Shape]:
         boxes = [box for box in itertools.product(*(range(1, size + 1) for size in self._shape)) if math.prod(box) == degree]
