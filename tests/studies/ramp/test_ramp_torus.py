@@ -7,10 +7,16 @@ from small_graphs import chain, random_graph
 from schedlab.config.errors import UserError
 from schedlab.config.schema import validate
 from schedlab.studies.ramp import placement_rules
+from schedlab.studies.ramp.cluster import Cluster
+from schedlab.studies.ramp.graph import training_graph
+from schedlab.studies.ramp.jobs import Job, ListedJobs
+from schedlab.studies.ramp.legacy import LegacySettings
+from schedlab.studies.ramp.managers import Manager
 from schedlab.studies.ramp.placement_rules import RampPlacement
 from schedlab.studies.ramp.problem import RampProblem
 from schedlab.studies.ramp.rule_policies import RULE_MAKERS
 from schedlab.studies.ramp.settings import RampScenario
+from schedlab.studies.ramp.timing import JobTimes
 from schedlab.studies.ramp.topology import Ramp
 from schedlab.studies.ramp.torus import Torus, TorusPlacement
 
@@ -91,6 +97,25 @@ def test_episodes_run_on_it(name):
     outcome = problem.rollout(RULE_MAKERS[name]({}, problem, 0), problem.units("test")[0])
     assert 0 <= outcome.scores["blocking_rate"] < 1
     assert outcome.scores["speedup"] > 1
+
+
+def test_either_topology_runs_under_either_rules():
+    """Rules decide where a job lies, the topology how long it takes: blocks of RAMP on a torus, boxes of a torus on RAMP."""
+    step = training_graph(chain(2.0, 3.0, activation=[4e8, 4e8]))
+    ramp, found = Ramp(4, 4, 2, node_bandwidth=6e9), {}
+    for topology in (ramp, TORUS):
+        for rules in (RampPlacement(ramp), TorusPlacement(TORUS)):
+            source = ListedJobs([Job(0, 0, step, 1, 1.0)], [0.0])
+            cluster = Cluster(JobTimes(topology, LegacySettings()), rules, np.full(32, 80e9), source)
+            cluster.taken = 0b1  # the first server is held
+            plan = Manager().plan(cluster, cluster.queue[0], 6)
+            cluster.step({0: plan})
+            (done,) = cluster.record.completed
+            found[topology.name, type(rules).__name__] = (plan.placement.mask, done.duration)
+    masks, durations = ([pair[part] for pair in found.values()] for part in (0, 1))
+    assert masks[:2] == masks[2:] and masks[0] != masks[1]
+    assert durations[0] != durations[2] and durations[1] != durations[3]
+    assert durations[0] != durations[1]  # on RAMP, where it is told how many racks a block touches
 
 
 @pytest.mark.parametrize(
