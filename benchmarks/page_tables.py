@@ -377,6 +377,25 @@ def workflow_cost(results: Path) -> str:
     return page(["study", "rule", "jobs", "CPU time", "clock, all jobs", "longest", "most memory"], rows, "llrrrrr")
 
 
+def ramp_loads(results: Path) -> str:
+    """Blocking rates by time between arrivals."""
+    found = pd.read_csv(results / "ramp_rules.csv", dtype={"setting": str})
+    found = found[found["part"] == "loads"]
+    rows = [[rule, *map(share, found.loc[found["rule"] == rule, "blocking_rate"])] for rule in ("para_max", "para_min")]
+    return page(["s", *found.loc[found["rule"] == "para_max", "setting"]], rows)
+
+
+def ramp_quantum(results: Path) -> str:
+    """Blocking rates of the traced graphs by what is done about degrees that have no block."""
+    found = pd.read_csv(results / "ramp_rules.csv")
+    found = found[found["part"] == "quantum"]
+    named = {"0.01, kept": "0.01, illegal degrees kept", "0.00029, kept": "0.00029"}
+    rules, rows = ["para_max", "fixed_8", "fixed_4"], []
+    for setting, own in found.groupby("setting", sort=False):
+        rows.append([f"quantum {named.get(setting, setting)}", *(share(one(own, rule=rule)["blocking_rate"]) for rule in rules)])
+    return page(["", *(f"`{rule}`" for rule in rules)], rows)
+
+
 def _regret(value: float) -> str:
     return share(max(0.0, value))  # rounding of floats gives -1e-16
 
@@ -430,7 +449,8 @@ TABLES: dict[str, Callable[[Path], str]] = {
         *(batch_search, batch_matrix, batch_rollouts, batch_evolution, batch_networks, batch_rewards),
         *(batch_settings, batch_transfer, batch_confirmation),
         *(ramp_learning, ramp_graph_policy, hetero_contended, cloud_reinforce, headlines),
-        *(ramp_baselines, processes_threads, workflow_cost, scale_limits, scale_measured, scale_worked_out, scale_slurm),
+        *(ramp_baselines, ramp_loads, ramp_quantum),
+        *(processes_threads, workflow_cost, scale_limits, scale_measured, scale_worked_out, scale_slurm),
     )
 }
 

@@ -113,6 +113,17 @@ def test_the_loads_of_ramp_are_those_of_the_ledger():
             assert cells[column].strip() == share(claims[f"load-{rule}-{seconds}"].ours_reference), (rule, seconds)
 
 
+def test_the_effects_of_defects_are_those_of_the_results():
+    """Rows of the errata whose switch was measured alone: para_max and para_min in s, then in ms."""
+    found = table("ramp_rules").set_index(["part", "setting", "rule"])["blocking_rate"]
+    measured = {setting for part, setting, _ in found.index if part.startswith("defects")} - {"none", "all"}
+    rows = re.findall(r"^\| \d+ \|.*\| `(\w+)` \|((?: \.\d+ \|){4}) `", (REPOSITORY / "docs/errata.md").read_text(), flags=re.M)
+    assert {switch for switch, _ in rows} == measured
+    for switch, cells in rows:
+        expected = [share(found[f"defects, {unit}", switch, rule]) for unit in ("s", "ms") for rule in ("para_max", "para_min")]
+        assert re.findall(r"\.\d+", cells) == expected, switch
+
+
 BUSY = ("atlas-busy", "nasa-busy")  # logs whose jobs were drawn together to a load of 0.9
 
 
@@ -195,6 +206,17 @@ def ramp_sentences():
     yield f"The goals are met on A, B and C; D is {share(rates['d'] - goals['d'])} away"
     yield f"A and B block less than the specification's rollouts at decision time ({share(rollouts['a'])}, {share(rollouts['b'])})"
     yield f"C and D more ({share(rollouts['c'])}, {share(rollouts['d'])})"
+    rules = table("ramp_rules")
+    masks = rules[rules["part"] == "masks"].set_index(["setting", "rule"])
+    shares = {rule: [f"{100 * value:.0f}" for value in masks.loc[("degrees", rule), "no_free_block"]] for rule in ("para_min", "random")}
+    texts = {rule: f"{', '.join(values[:3])} and {values[3]} %" for rule, values in shares.items()}
+    assert (masks.loc[("degrees", "para_max"), ["no_free_block", "limit_exceeded"]] == 0).all(axis=None)
+    assert masks.loc[("degrees", "para_min"), "too_few_workers"].iloc[3] == pytest.approx(0.5, abs=0.05)
+    yield f"under para_max nothing but a lack of free workers; under para_min {texts['para_min']} on A to D had no free block"
+    yield f"under random {texts['random']}"
+    rates = [list(map(share, masks.loc[(mask, "para_min"), "blocking_rate"])) for mask in ("degrees", "blocks")]
+    before, after = (f"{', '.join(values[:3])} and {values[3]}" for values in rates)
+    yield f"changes para_min from {before} to {after}"
     tuning = table("ramp_tuning").dropna(subset="blocked_rung_1")
     best = [share(value) for value in sorted(tuning["blocked_rung_1"])]
     assert best.count(".187") == best.count(".201") == 2
@@ -284,6 +306,10 @@ def errata_sentences():
     texts = [[share(getattr(claim, mode)) for claim in both] for mode in ("ours_repaired", "ours_reference")]
     yield f"without any defect: para_max {texts[0][0]}, para_min {texts[0][1]}"
     yield f"Mode reference, with all: {texts[1][0]}, {texts[1][1]}"
+    rules = table("ramp_rules").set_index(["part", "setting", "rule"])["blocking_rate"]
+    none, everything = ([share(rules["defects, ms", mode, rule]) for rule in ("para_max", "para_min")] for mode in ("none", "all"))
+    yield f"para_max {texts[0][0]}, para_min {texts[0][1]}; in ms {none[0]}, {none[1]}."
+    yield f"with all: {texts[1][0]}, {texts[1][1]}; in ms {everything[0]}, {everything[1]}."
 
 
 SENTENCES = {
