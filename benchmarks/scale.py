@@ -250,9 +250,9 @@ def main() -> None:
     record["growth"] = {name: (record["growth"] | found)[name] for name in QUANTITIES if name in record["growth"] | found}
     if given.results:
         record["files"] = files_of(given.results)
-    small, large = (record["growth"]["one_job"]["points"][place] for place in (0, -1))
-    a_scenario = (large["seconds"] - small["seconds"]) / (large["size"] - small["size"])
-    record["slurm"] = slurm_simulation.cases(2 * a_scenario)
+    if "one_job" in record["growth"]:
+        small, large = (record["growth"]["one_job"]["points"][place] for place in (0, -1))
+        record["slurm"] = slurm_simulation.cases(2 * (large["seconds"] - small["seconds"]) / (large["size"] - small["size"]))
     given.out.write_text(json.dumps(record, indent=1) + "\n")
 
 
