@@ -220,7 +220,7 @@ QUANTITIES = {
     "one_job": Quantity("scenarios", "dry run of one job", (10, 30, 100), 2, one_job),
     "scheduling": Quantity("ready jobs", "Snakemake alone, run", (30, 100, 300), 10, scheduling),
     "summarise": Quantity("runs", "summarise", (30, 100, 300, 600), 10, summarise),
-    "trace_made": Quantity("jobs of a log", "read, cleaned, written", JOBS, 1_000, trace_made),
+    "trace_made": Quantity("jobs of a log", "read, cleaned, written", (*JOBS, 10_000_000), 1_000, trace_made),
     "trace_fcfs": Quantity("jobs of a log", "FCFS", JOBS, 1_000, functools.partial(trace_simulated, backfill="none")),
     "trace_easy": Quantity("jobs of a log", "EASY", JOBS, 1_000, functools.partial(trace_simulated, backfill="easy")),
     "batsim_workload": Quantity("jobs of a log", "workload of Batsim", (10_000, 30_000, 100_000), 1_000, batsim_workload),
