@@ -52,6 +52,7 @@ def test_the_other_actions():
     assert row[["procs_allocated", "time_requested"]].tolist() == [12, 100]
     assert clean(trace({"run": 5}, {"run": 6, **WELL}), CleaningSettings(missing_request="drop"))[1].kept == 1
     assert clean(trace({"run": -1, **WELL}), CleaningSettings(negative_run="drop"))[1].kept == 0
+    assert clean(trace({"run": 7, "time_requested": 0}), CleaningSettings(overrun="kill"))[0].jobs.iloc[0]["run"] == 7
 
 
 def test_nothing_is_done_by_the_profile_none_but_everything_is_counted():
@@ -113,9 +114,10 @@ jobs = st.fixed_dictionaries(dict.fromkeys(("job_id", "submit", "run", "procs_al
 
 
 @hypothesis_settings(max_examples=100, deadline=None)
-@given(st.lists(jobs, max_size=12))
-def test_every_cleaned_trace_can_run_and_cleaning_again_changes_nothing(rows):
-    cleaned, report = clean(trace(*rows))
+@given(st.lists(jobs, max_size=12), st.sampled_from(["keep", "kill", "extend"]))
+def test_every_cleaned_trace_can_run_and_cleaning_again_changes_nothing(rows, overrun):
+    settings = CleaningSettings(overrun=overrun)
+    cleaned, report = clean(trace(*rows), settings)
     found = cleaned.jobs
     assert (found["run"] > 0).all()
     assert ((job_processors(found) > 0) & (job_processors(found) <= 8)).all()

@@ -202,7 +202,7 @@ class _Cleaner:
         column, value = {
             ("missing_request", "run"): ("time_requested", self.jobs["run"]),
             ("negative_run", "ten_seconds"): ("run", UNKNOWN_RUN),
-            ("overrun", "kill"): ("run", self.jobs["time_requested"]),
+            ("overrun", "kill"): ("run", self.jobs["time_requested"].where(self.jobs["time_requested"] > 0, self.jobs["run"])),
             ("overrun", "extend"): ("time_requested", self.jobs["run"]),
         }[rule, action]
         self.jobs = self.jobs.assign(**{column: np.where(met, value, self.jobs[column])})

@@ -119,6 +119,11 @@ def test_a_row_without_a_job() -> None:
     *_, info = waiting.step(127)
     assert (info["replaced"], info["started"]) == (0, 0)
     assert info["time"] > before
+    never = env.BatchEnv(task(layout="dissertation", noop=False))
+    never.reset(seed=0)
+    assert never.step(127)[4]["replaced"] == 1
+    with pytest.raises(ValueError, match="waiting is not offered"):
+        task(empty_row="noop")
 
 
 def test_a_finished_episode_asks_for_a_reset() -> None:

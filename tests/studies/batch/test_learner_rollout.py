@@ -59,6 +59,13 @@ def test_same_seed_same_bytes_and_another_seed_others(problems, tmp_path) -> Non
     assert splits == {"validation", "train"}
 
 
+def test_damaged_progress_begins_anew(problems, tmp_path) -> None:
+    whole, _ = learn(tmp_path / "whole", problems, candidates=[], horizons=[4])
+    (tmp_path / "torn" / "progress").mkdir(parents=True)
+    (tmp_path / "torn" / "progress" / "rollout.zip").write_bytes(b"half a file")
+    assert learn(tmp_path / "torn", problems, candidates=[], horizons=[4])[0] == whole
+
+
 def test_an_interrupted_job_goes_on_with_equal_bytes(problems, tmp_path, monkeypatch) -> None:
     whole, _ = learn(tmp_path / "whole", problems)
     advance, calls = learner_rollout._Job._advance, iter(range(100))

@@ -8,16 +8,17 @@ import pytest
 from schedlab.config.contract import LearnPaths, Phase, PolicySpec
 from schedlab.config.errors import UserError
 from schedlab.config.schema import validate
+from schedlab.config.settings import PolicySettings
 from schedlab.stages.learn import CurveRecorder
 from schedlab.studies.batch import learner_search
 from schedlab.studies.batch.learned import load_priority
 from schedlab.studies.batch.learner_search import ChosenRuleLearner, EvolutionLearner, Judge, merit
 from schedlab.studies.batch.linear import PLAN, PLANNER, LinearPriority
 from schedlab.studies.batch.problem import BatchProblem
-from schedlab.studies.batch.search_settings import CORRECT_RULES, CandidateSettings
+from schedlab.studies.batch.search_settings import CORRECT_RULES, CandidateSettings, ChosenRuleSettings, RolloutSettings
 from schedlab.studies.batch.search_windows import best_rule, drawn_windows, spread_windows
 from schedlab.studies.batch.settings import BatchScenario
-from schedlab.studies.batch.study import STUDY
+from schedlab.studies.batch.study import STUDY, check_policy
 from schedlab.workloads.prepare import make_trace
 
 WORKLOAD = {"name": "drawn", "source": "lublin", "lublin": {"jobs": 600, "processors": 32, "load": 1.2}}
@@ -88,6 +89,21 @@ def test_same_seed_same_bytes_and_another_seed_others(problems, tmp_path) -> Non
     other, _ = learn(tmp_path / "c", problems, candidates=[], seed=4)
     assert first == again and points == same_points
     assert first != other
+
+
+def test_damaged_progress_begins_anew(problems, tmp_path) -> None:
+    whole, _ = learn(tmp_path / "whole", problems, candidates=[])
+    (tmp_path / "torn" / "progress").mkdir(parents=True)
+    (tmp_path / "torn" / "progress" / "search-0.zip").write_bytes(b"half a file")
+    assert learn(tmp_path / "torn", problems, candidates=[])[0] == whole
+
+
+@pytest.mark.parametrize("settings", [ChosenRuleSettings(), RolloutSettings()])
+def test_what_searches_all_at_once_takes_one_phase_and_no_parent(settings) -> None:
+    phase = {"scenarios": ["lublin"], "steps": 1}
+    given = {"name": "p", "learner": {"name": "any"}, "train_on": [phase, phase], "parent": "other", "seeds": [0]}
+    assert [error.where for error in check_policy(validate(PolicySettings, given), settings)] == ["train_on", "parent"]
+    assert not list(check_policy(validate(PolicySettings, {**given, "train_on": [phase], "parent": None}), settings))
 
 
 def test_an_interrupted_search_goes_on_with_equal_bytes(problems, tmp_path, monkeypatch) -> None:

@@ -108,12 +108,19 @@ def test_published_recipes_learn(recipe, problem, tmp_path):
     assert len(problem.rollout(learner.load(checkpoint, problem), problem.units("test")[0]).details["jobs"]) == 32
 
 
-def test_ppo_finds_a_better_order_than_that_of_submission(tmp_path):
+@pytest.mark.parametrize(
+    ("name", "steps", "values"),
+    [
+        ("maskable_ppo", 512 * 9, {"n_steps": 64, "batch_size": 128, "n_epochs": 8}),
+        ("a2c", 768 * 16, {"n_steps": 96, "normalize_advantage": True, "gae_lambda": 0.97, "learning_rate": 1e-2}),
+    ],
+)
+def test_learners_find_a_better_order_than_that_of_submission(name, steps, values, tmp_path):
     """On a busy machine, on windows that nothing was learned on."""
     workload = WORKLOAD | {"lublin": {"jobs": 900, "processors": 32, "load": 4.0}}
     problem = problem_of(workload=workload, windows={"length": 96})
-    values = {"environments": 8, "n_steps": 64, "batch_size": 128, "n_epochs": 8, "learning_rate": 3e-3, "gamma": 1.0}
-    learner, checkpoint, points = learn("maskable_ppo", problem, tmp_path, Phase(("drawn",), 512 * 9), **values, environment=REWARD)
+    values = {"environments": 8, "learning_rate": 3e-3, "gamma": 1.0, "environment": REWARD, **values}
+    learner, checkpoint, points = learn(name, problem, tmp_path, Phase(("drawn",), steps), **values)
     own, fcfs = (scores_of(problem, each).mean() for each in (learner.load(checkpoint, problem), rule(problem, "fcfs")))
     returns = [value for metric, value, _ in points if metric == "return"]
     assert np.mean(returns[-3:]) > np.mean(returns[:2])

@@ -1,8 +1,10 @@
 """Learning with an adversary: a discriminator tells an expert's decisions from the policy's, and pays for the former.
 
 After generative adversarial imitation (Ho and Ermon, NeurIPS 2016) and GARLSched, the scheduler that the dissertation planned to build and
-did not. The expert of a window is the best of some rules on it. The reward of a decision is (1 - a) * that of the environment
-+ a * -ln(1 - D), D what the discriminator gives for being the expert's, and a falls from `expert_share` to 0.
+did not. The expert of a window is the best of some rules on it. The reward of a decision is (1 - a) * that of the environment + a * -ln(1
+- D) / jobs, D what the discriminator gives for being the expert's, jobs those of a window, and a falls from `expert_share` to 0. The
+rewards that learn well here are of the order of 1 in the sum over a window; without the division the discriminator's, which is due at each
+decision, would be about a hundred times theirs, and `expert_share` would mean nothing.
 """
 
 from __future__ import annotations
@@ -35,6 +37,7 @@ class Adversary:
     def __init__(self, problem: TrainingProblem, settings: AdversarySettings, seed: int) -> None:
         self.problem, self.settings, self.seed = problem, settings, seed
         self.decisions = 0
+        self.jobs = problem.problem.scenario.windows.length
         self._own: list[np.ndarray] = []
         self._rng = generator(seed, "batch", "adversary")
         self._expert = torch.empty(0)
@@ -62,7 +65,7 @@ class Adversary:
         if len(self._own) == EVERY:
             self._learn(torch.from_numpy(np.stack(self._own)))
             self._own = []
-        return (1.0 - share) * reward + share * float(expert_like)
+        return (1.0 - share) * reward + share * float(expert_like) / self.jobs
 
     def _begin(self) -> None:
         settings = self.settings

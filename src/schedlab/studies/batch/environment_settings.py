@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Literal
 
+from pydantic import model_validator
+
 from schedlab.config.schema import Settings, setting
 from schedlab.studies.batch.rewards import Measure, Reward, Users
 
@@ -42,7 +44,7 @@ class EnvironmentSettings(Settings):
     empty_row: Literal["layout", "replace", "noop", "error"] = setting(
         "layout",
         doc="a chosen row that holds no job is replaced by the first that may be chosen (and counted), waits, or is an error; "
-        "layout: waits in the layout dissertation, else is replaced",
+        "layout: waits in the layout dissertation where waiting is offered, else is replaced",
     )
     reward: Reward = setting("episodic", doc="reward, see studies/batch/rewards.py")
     measure: Measure = setting("bsld", doc="what is rewarded")
@@ -65,4 +67,11 @@ class EnvironmentSettings(Settings):
     @property
     def on_empty_row(self) -> str:
         """Return what choosing a row without a job does: replace, noop or error."""
-        return ("noop" if self.layout == "dissertation" else "replace") if self.empty_row == "layout" else self.empty_row
+        waits = self.layout == "dissertation" and self.waiting_seconds > 0
+        return ("noop" if waits else "replace") if self.empty_row == "layout" else self.empty_row
+
+    @model_validator(mode="after")
+    def _empty_rows_can_wait(self) -> EnvironmentSettings:
+        if self.empty_row == "noop" and not self.waiting_seconds:
+            raise ValueError("empty_row: noop waits, and waiting is not offered: set noop: true, or empty_row to replace or error")
+        return self

@@ -13,9 +13,10 @@ from pathlib import Path
 import numpy as np
 
 from schedlab.config.contract import Curve, LearnPaths, PolicySpec
+from schedlab.config.hashes import content_hash
 from schedlab.config.schema import validate
 from schedlab.config.seeds import generator
-from schedlab.learning.checkpoints import read_checkpoint, write_checkpoint
+from schedlab.learning.checkpoints import read_progress, write_checkpoint
 from schedlab.learning.cma_es import CmaEs
 from schedlab.studies.batch.jobs import Jobs
 from schedlab.studies.batch.learned import load_priority, save_priority
@@ -31,11 +32,11 @@ _PROGRESS = "batch-rollout-progress"
 
 
 class RolloutLearner:
-    """Learns on the scenarios of the last phase; goes on after an interruption from the last generation that was finished."""
+    """Learns on the scenarios of its phase; goes on after an interruption from the last generation that was finished."""
 
     def learn(self, problems: Mapping[str, BatchProblem], spec: PolicySpec, seed: int, paths: LearnPaths, curve: Curve) -> None:
         """Search for bases, judge the candidates, and write the one that is kept."""
-        phase = spec.train_on[-1]
+        (phase,) = spec.train_on
         settings = validate(RolloutSettings, {**spec.params, **phase.params})
         job = _Job([problems[name] for name in phase.scenarios], settings, seed, curve, paths.progress / "rollout.zip")
         judged = [(job.judge.figures(candidate), candidate) for candidate in job.candidates(job.search(phase.steps))]
@@ -55,6 +56,7 @@ class RolloutLearner:
 class _Job:
     def __init__(self, problems: Sequence[BatchProblem], settings: RolloutSettings, seed: int, curve: Curve, progress: Path) -> None:
         self.problems, self.settings, self.seed, self.curve, self.progress = problems, settings, seed, curve, progress
+        self.digest = content_hash({"params": settings.model_dump(), "seed": seed})
         self.judge = Judge(problems, settings)
         parts = [problem.jobs.take(slice(0, problem.part("train")[1])) for problem in problems]
         columns = [np.concatenate([getattr(part, field.name) for part in parts]) for field in fields(Jobs)]
@@ -115,12 +117,12 @@ class _Job:
 
     def _resume(self) -> tuple[list[np.ndarray], dict[str, np.ndarray]]:
         """(bases of the searches that are finished, state of the one that was interrupted), where there is something to go on from."""
-        if not self.progress.exists():
+        saved = read_progress(self.progress, _PROGRESS, self.digest)
+        if saved is None:
             return [], {}
-        saved = read_checkpoint(self.progress, _PROGRESS)
         return list(saved.arrays["found"]), saved.group("search")
 
     def _save(self, found: Sequence[np.ndarray], state: Mapping[str, np.ndarray]) -> None:
         arrays = {f"search/{name}": value for name, value in state.items()}
         arrays["found"] = np.array(found).reshape(len(found), len(BASE_FEATURES))
-        write_checkpoint(self.progress, {"kind": _PROGRESS}, arrays)
+        write_checkpoint(self.progress, {"kind": _PROGRESS, "digest": self.digest}, arrays)

@@ -15,9 +15,10 @@ from typing import Any
 import numpy as np
 
 from schedlab.config.contract import Curve, LearnPaths, PolicySpec
+from schedlab.config.hashes import content_hash
 from schedlab.config.schema import validate
 from schedlab.config.seeds import generator
-from schedlab.learning.checkpoints import read_checkpoint, write_checkpoint
+from schedlab.learning.checkpoints import read_progress, write_checkpoint
 from schedlab.learning.cma_es import CmaEs
 from schedlab.studies.batch.learned import load_priority, save_priority
 from schedlab.studies.batch.linear import NAMES, PLAN, PLANNER, LinearPriority
@@ -50,9 +51,9 @@ class ChosenRuleLearner:
     """The rule that is best on validation: what a learned policy has to beat."""
 
     def learn(self, problems: Mapping[str, BatchProblem], spec: PolicySpec, seed: int, paths: LearnPaths, curve: Curve) -> None:
-        """Choose on the scenarios of the last phase. Nothing is drawn."""
+        """Choose on the scenarios of the phase. Nothing is drawn."""
         del seed
-        phase = spec.train_on[-1]
+        (phase,) = spec.train_on
         settings = validate(ChosenRuleSettings, {**spec.params, **phase.params})
         judge = Judge([problems[name] for name in phase.scenarios], settings)
         rule = best_rule(CORRECT_RULES, judge.rules, settings.criterion)
@@ -68,7 +69,7 @@ class ChosenRuleLearner:
 
 
 class Judge:
-    """Says how good a candidate is on validation and training windows, against the rule that is best there by mean.
+    """Says how good a candidate is on validation and training windows, against the rule whose mean logarithm is best on validation.
 
     rules: rule -> mean bounded slowdown of each validation window
     """
@@ -111,6 +112,7 @@ class _Search:
     ) -> None:
         self.problems, self.settings, self.seed, self.phase, self.curve = problems, settings, seed, phase, curve
         self.progress = progress / f"search-{phase}.zip"
+        self.digest = content_hash({"params": settings.model_dump(), "seed": seed, "phase": phase})
         self.judge = Judge(problems, settings)
 
     def run(self, generations: int, kept: Candidate | None) -> Candidate:
@@ -195,15 +197,15 @@ class _Search:
 
     def _resume(self, tried: _Tried) -> tuple[int, dict[str, np.ndarray]]:
         """(searches that are finished, state of the one that was interrupted), where there is something to go on from."""
-        if not self.progress.exists():
+        saved = read_progress(self.progress, _PROGRESS, self.digest)
+        if saved is None:
             return 0, {}
-        saved = read_checkpoint(self.progress, _PROGRESS)
         tried.weights, tried.figures = saved.arrays["weights"], saved.arrays["figures"]
         return saved.meta["finished"], saved.group("search")
 
     def _save(self, tried: _Tried, finished: int, state: Mapping[str, np.ndarray]) -> None:
         arrays = {"weights": tried.weights, "figures": tried.figures, **{f"search/{name}": value for name, value in state.items()}}
-        write_checkpoint(self.progress, {"kind": _PROGRESS, "finished": finished}, arrays)
+        write_checkpoint(self.progress, {"kind": _PROGRESS, "digest": self.digest, "finished": finished}, arrays)
 
 
 def _spread(point: np.ndarray, used: np.ndarray, origin: np.ndarray) -> np.ndarray:

@@ -113,6 +113,12 @@ def _commands(commands: Any) -> None:
 def check_policy(policy: PolicySettings, learner: Settings) -> Iterable[UserError]:
     """Yield what types cannot see in a policy: phases that would change it, rules that are none, observations that it cannot read."""
     yield from phase_mistakes(learner, policy.train_on)
+    if isinstance(learner, ChosenRuleSettings | RolloutSettings):
+        alone = "this learner does all of its search at once"
+        if len(policy.train_on) > 1:
+            yield UserError(f"{len(policy.train_on)} phases: {alone}", where="train_on", expected="one phase, of all scenarios to learn on")
+        if policy.parent:
+            yield UserError(f"a parent: {alone}", where="parent", expected="null")
     if isinstance(learner, TrainingWindows):
         yield from environment_mistakes(learner.environment, "learner.environment")
         rules = {"keep_rule": [learner.keep_rule]}

@@ -97,8 +97,9 @@ def rule_values(problem: BatchProblem, rule: str) -> np.ndarray:
     """Return the mean bounded slowdown under a rule of the window from each job of the training part on, an empty machine before it."""
     scenario, (first, end) = problem.scenario, problem.part("train")
     length, plain = scenario.windows.length, EnvironmentSettings()
+    how = {"backfill": scenario.backfill, "backfill_order": scenario.backfill_order, "kill": scenario.kill}
     values = []
     for start in range(first, end - length + 1):
         jobs = window(problem.jobs, problem.machine, start, length)
-        values.append(score_of(simulate(jobs, problem.machine, rule, scenario.backfill, kill=scenario.kill), problem.machine, plain))
+        values.append(score_of(simulate(jobs, problem.machine, rule, **how), problem.machine, plain))
     return np.array(values)
