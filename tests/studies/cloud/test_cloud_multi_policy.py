@@ -104,7 +104,9 @@ def test_one_policy_for_all_learns_the_balanced_one_alone(tmp_path):
     assert read_checkpoint(checkpoint).meta["preferences"] == ["balanced"]
     policy, courses = MultiPolicyLearner().load(checkpoint, here), set()
     for unit in here.units("test"):
-        courses.add(tuple(here.rollout(policy, unit).details["allocation_history"]["action"]))
+        tables = here.rollout(policy, unit).details
+        courses.add(tuple(tables["allocation_history"]["action"]))
+        assert set(tables["rl_action_log"]["rl_policy_used"]) == {"balanced"} and (tables["rl_action_log"]["rl_uncertainty"] > 0).all()
     assert len(courses) == 1 and len(here.units("test")) == 4
 
 

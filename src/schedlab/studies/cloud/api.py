@@ -307,7 +307,7 @@ class RLMetricsTracker:
         critic_reset: bool = False,
     ) -> None:
         """Take a step: record with epoch and allocation, action, reward, verdicts, components (cost, performance, efficiency, sla)."""
-        from schedlab.studies.cloud.optimize_tables import step_values
+        from schedlab.studies.cloud.episode_tables import step_values
 
         parts = {f"reward_{name}": float((components or {}).get(name, 0.0)) for name in ("cost", "performance", "efficiency", "sla")}
         values = step_values(record, require_action(action), {"reward": float(reward), **parts}, verdicts)
@@ -317,7 +317,7 @@ class RLMetricsTracker:
 
     def tables(self) -> dict[str, pd.DataFrame]:
         """Return the tables by name. Raises UserError before the first step."""
-        from schedlab.studies.cloud.optimize_tables import step_tables
+        from schedlab.studies.cloud.episode_tables import step_tables
 
         if not self.rows:
             raise UserError("no step was tracked", where="tables", expected="at least one")

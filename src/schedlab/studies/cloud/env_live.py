@@ -119,7 +119,7 @@ class CloudLiveEnv(gym.Env[np.ndarray, int]):
             self.weights, self.preference = weights_of(options["preference"]), options["preference"]
         self._episode += 1
         self._begin()
-        return self._observation(), {"allocation": self.allocation._asdict()}
+        return self.vector, {"allocation": self.allocation._asdict()}
 
     def step(self, action: int) -> tuple[np.ndarray, float, bool, bool, dict[str, Any]]:
         """Take an action and train for an interval. Raises ScriptFailed where the script fails by itself."""
@@ -150,7 +150,7 @@ class CloudLiveEnv(gym.Env[np.ndarray, int]):
         if done or cut:
             info["scores"] = self.scores()
         reward = sum(weight * objectives[name] for name, weight in self.weights.items())
-        return self._observation(), float(reward), done, cut, info
+        return self.vector, float(reward), done, cut, info
 
     def _run(self) -> LiveRun:
         job = self.job
@@ -234,7 +234,9 @@ class CloudLiveEnv(gym.Env[np.ndarray, int]):
         if self._temporary:
             shutil.rmtree(self.folder, ignore_errors=True)
 
-    def _observation(self) -> np.ndarray:
+    @property
+    def vector(self) -> np.ndarray:
+        """All components of the state, (26,)."""
         return np.clip(self.state.vector(), 0.0, 1.0)
 
 

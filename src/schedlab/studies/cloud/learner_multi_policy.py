@@ -54,12 +54,8 @@ class MultiPolicy:
     """The learned agents: the most probable action of the one that is chosen in each state."""
 
     def __init__(self, actors: Mapping[str, torch.nn.Sequential], names: list[str], choice: str) -> None:
-        self.actors, self.names, self.choice, self.preference = (
-            {key: actor.train(False) for key, actor in actors.items()},
-            names,
-            choice,
-            "",
-        )
+        self.actors, self.names, self.choice = {key: actor.train(False) for key, actor in actors.items()}, names, choice
+        self.preference = self.acting = ""  # the unit's, and whose agent was chosen last
 
     def reset(self, unit: Unit) -> None:
         """Take the unit's preference. Raises UserError where none was learned."""
@@ -72,7 +68,8 @@ class MultiPolicy:
         """Return the actor that is chosen in a state; where no such preference was learned, that of the user's."""
         state = dict(zip(self.names, observation.tolist(), strict=True))
         chosen = chosen_preference(state, self.preference, self.choice)
-        return self.actors[chosen if chosen in self.actors else self.preference]
+        self.acting = chosen if chosen in self.actors else self.preference
+        return self.actors[self.acting]
 
     @torch.no_grad()
     def act(self, observation: np.ndarray, mask: np.ndarray) -> int:

@@ -27,6 +27,7 @@ class Taken:
     """One step of an episode: what was seen after it and before it, what was done, what it brought.
 
     objectives   of env.OBJECTIVES, before weights          uncertainty  mean over actions of the deviation of their probabilities
+    state        all 26 components after it                 policy_used  the preference whose policy acted
     """
 
     action: int
@@ -35,6 +36,8 @@ class Taken:
     objectives: Mapping[str, float]
     observation: np.ndarray
     uncertainty: float
+    state: np.ndarray
+    policy_used: str
 
 
 @dataclass(frozen=True)
@@ -102,7 +105,9 @@ def walk(policy: Policy, env: CloudReplayEnv | CloudLiveEnv, unit: Unit, seed: i
         action = int(policy.act(observation, mask))
         doubt = uncertainty(policy, observation, mask, derive_seed(seed, "dropout", len(taken)))
         observation, reward, done, cut, info = env.step(action)
-        taken.append(Taken(env.actions[action], float(reward), info["record"], info["objectives"], observation.copy(), doubt))
+        used = getattr(policy, "acting", env.preference)
+        after = observation.copy(), doubt, env.vector.copy(), used
+        taken.append(Taken(env.actions[action], float(reward), info["record"], info["objectives"], *after))
         over = done or cut
     return taken
 

@@ -1,35 +1,29 @@
-"""The tables of an optimised training (specification, A10), a row a step, with `episode` and `step` in front.
+"""The tables of an optimised training (specification, A10): those of `episode_tables`, the Pareto front, and a row a run.
 
-Episode 0 is the course that the learned policy takes by the model, episode 1 the run. `reward` is what the policy is rewarded by; its
-components are those of the vector reward, before weights (time stands under `reward_performance`, waste under `reward_efficiency`).
+Episode 0 is the course that the learned policy takes by the model, episode 1 the run.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from schedlab.config.files import atomic_path
-from schedlab.studies.cloud.allocation import Allocation, describe
+from schedlab.studies.cloud.allocation import Allocation
 from schedlab.studies.cloud.env import weights_of
+from schedlab.studies.cloud.episode_tables import KEY, seen_values, step_tables
 from schedlab.studies.cloud.live_learn import Taken
 from schedlab.studies.cloud.live_model import constant_totals
-from schedlab.studies.cloud.observe import MET, SEVERITY
 from schedlab.studies.cloud.oracle import objective_of_staying
 from schedlab.studies.cloud.replay import Replay
 from schedlab.studies.cloud.reward import PREFERENCES
-from schedlab.studies.cloud.sla import ITEMS, Verdict, gpu_utilisations
 
 if TYPE_CHECKING:
     import pandas as pd
 
     from schedlab.studies.cloud.optimize import Optimization
-
-KEY = ("episode", "step", "epoch")
-COMPONENTS = {"cost": "reward_cost", "time": "reward_performance", "resource": "reward_efficiency", "sla": "reward_sla"}
 
 
 def tables(found: Optimization) -> dict[str, pd.DataFrame]:
@@ -42,64 +36,10 @@ def tables(found: Optimization) -> dict[str, pd.DataFrame]:
     return {**step_tables(rows, found.settings.preference), "pareto_front": pareto_table(found.replay)}
 
 
-def step_tables(rows: Sequence[Mapping[str, Any]], policy: str) -> dict[str, pd.DataFrame]:
-    """Return the tables that have a row a step, by name; rows: KEY and the values of `step_values`."""
-    import pandas as pd
-
-    whole = pd.DataFrame(rows)
-    met, severe = [f"sla_{item}_met" for item in ITEMS], [f"sla_{item}_severity" for item in ITEMS]
-    held, rewards = list(Allocation._fields), ["reward", *COMPONENTS.values()]
-    measured = ["throughput", "time_so_far", "cost_so_far"]
-    columns = {
-        "allocation_history": [*held, "action", "action_description", "reward"],
-        "reward_components": rewards,
-        "sla_metrics": [*met, *severe],
-        "performance_metrics": [*measured, "gpu_util", "cpu_util", "memory_util"],
-        "combined_metrics": [*held, "action", *rewards, "sla_time_met", "sla_cost_met", "sla_throughput_met", *measured],
-    }
-    return {**{name: whole[[*KEY, *wanted]] for name, wanted in columns.items()}, "rl_action_log": _action_log(whole, policy, met)}
-
-
 def _row(taken: Taken) -> dict[str, Any]:
     """The values of a step that every table takes some of."""
-    seen = np.asarray(taken.observation, float)
-    verdicts = {item: Verdict(bool(met), float(severity)) for item, met, severity in zip(ITEMS, seen[MET], seen[SEVERITY], strict=True)}
-    rewards = {"reward": taken.reward, **{column: taken.objectives[name] for name, column in COMPONENTS.items()}}
-    return {**step_values(taken.record, taken.action, rewards, verdicts), "uncertainty": taken.uncertainty}
-
-
-def step_values(record: Mapping[str, Any], action: int, rewards: Mapping[str, float], verdicts: Mapping[str, Verdict]) -> dict[str, Any]:
-    """Return the values of a step for `step_tables`: its record (with the allocation), action, reward and components, verdicts."""
-    used = gpu_utilisations(record)
-    return {
-        **{name: float(record[name]) for name in Allocation._fields},
-        "action": action,
-        "action_description": describe(action),
-        **rewards,
-        **{f"sla_{item}_met": verdicts[item].met for item in ITEMS},
-        **{f"sla_{item}_severity": verdicts[item].severity for item in ITEMS},
-        **{name: float(record.get(name, float("nan"))) for name in ("throughput", "time_so_far", "cost_so_far")},
-        "gpu_util": sum(used) / len(used) if used else float("nan"),
-        "cpu_util": float(record.get("cpu_percent", float("nan"))),
-        "memory_util": float(record.get("memory_used_gb", float("nan"))) / float(record["memory_gb"]),
-        "uncertainty": 0.0,
-        "critic_reset": False,
-    }
-
-
-def _action_log(whole: pd.DataFrame, preference: str, met: list[str]) -> pd.DataFrame:
-    """The log of actions under its published names."""
-    named = {
-        "action": "rl_action_taken",
-        "action_description": "rl_action_description",
-        "reward": "rl_reward",
-        **{name: f"rl_{name}" for name in (*Allocation._fields, *met)},
-        "critic_reset": "rl_critic_reset",
-        "uncertainty": "rl_uncertainty",
-    }
-    table = whole[[*KEY, *named]].rename(columns=named)
-    table.insert(len(KEY), "rl_policy_used", preference)
-    return table.assign(rl_cumulative_reward=whole.groupby("episode")["reward"].cumsum())
+    values = seen_values(taken.record, taken.action, taken.reward, taken.objectives, taken.state)
+    return {**values, "uncertainty": taken.uncertainty, "policy_used": taken.policy_used}
 
 
 def pareto_table(replay: Replay) -> pd.DataFrame:

@@ -4,22 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from schedlab.config.contract import Metric, Outcome, Policy, Split, Unit
 from schedlab.config.seeds import derive_seed
 from schedlab.studies.cloud.env import CloudReplayEnv, weights_of
+from schedlab.studies.cloud.episode_tables import seen_values, step_tables
 from schedlab.studies.cloud.goodput import StepModel
-from schedlab.studies.cloud.observe import MET, SEVERITY, component_numbers
+from schedlab.studies.cloud.observe import component_numbers
 from schedlab.studies.cloud.replay import Replay, make_replay
 from schedlab.studies.cloud.settings import CloudScenario
-from schedlab.studies.cloud.sla import ITEMS
 from schedlab.studies.cloud.state import COMPONENTS
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 METRICS = (
     Metric("regret", "-", "lower", headline=True, label="regret: 0 the best plan, 1 random actions"),
@@ -34,12 +30,6 @@ METRICS = (
     Metric("uncertainty", "-", "lower", label="uncertainty of the actions, Monte-Carlo dropout"),
     Metric("out_of_memory", "intervals", "lower", label="intervals that ran out of memory"),
 )
-DETAILS = {
-    "allocation_history": "the allocation after each action, and its reward",
-    "performance_metrics": "throughput, time, money and utilisation after each interval",
-    "sla_metrics": "which service levels are met after each interval, and how severely they are not",
-}
-
 
 UNIT_KIND = "preference"
 
@@ -105,7 +95,10 @@ class CloudProblem:
                 if hasattr(policy, "uncertainty"):
                     spreads.append(policy.uncertainty(observation, mask))
             observation, reward, done, cut, info = env.step(action)
-            rows.append((env.actions[action], float(reward), info["record"], observation))
+            key = {"episode": 0, "step": len(rows), "epoch": info["record"]["epoch"]}
+            values = seen_values(info["record"], env.actions[action], float(reward), info["objectives"], env.vector)
+            said = {"uncertainty": spreads[-1] if spreads else float("nan"), "policy_used": getattr(policy, "acting", env.preference)}
+            rows.append({**key, **values, **said})
             over = done or cut
         scores = env.scores()
         if spreads:
@@ -113,29 +106,4 @@ class CloudProblem:
         reference = self.oracle[preference_of(unit)]
         if (span := reference["random"] - reference["dynamic"]) > 1e-12:
             scores["regret"] = (scores["objective"] - reference["dynamic"]) / span
-        return Outcome(scores, details=details(rows, full=env.observation_space.shape == (26,)))
-
-
-def details(rows: Sequence[tuple[int, float, Mapping[str, Any], np.ndarray]], full: bool) -> dict[str, pd.DataFrame]:
-    """Return the published tables of an episode, a row an interval, with columns `episode` and `step` in front."""
-    import pandas as pd
-
-    from schedlab.studies.cloud.allocation import describe
-
-    records = pd.DataFrame([record for _, _, record, _ in rows])
-    key = pd.DataFrame({"episode": 0, "step": range(len(rows)), "epoch": records["epoch"]})
-    actions = {"action": [a for a, *_ in rows], "action_description": [describe(a) for a, *_ in rows], "reward": [r for _, r, *_ in rows]}
-    held = records[["gpu_count", "cpu_count", "memory_gb"]].astype("float64")
-    measured = records[["throughput", "time_so_far", "cost_so_far"]].assign(
-        gpu_util=records["gpu_utilization_0"], cpu_util=records["cpu_percent"], memory_util=records["memory_used_gb"] / records["memory_gb"]
-    )
-    found = {
-        "allocation_history": pd.concat([key, held, pd.DataFrame(actions)], axis=1),
-        "performance_metrics": pd.concat([key, measured], axis=1),
-    }
-    if full:  # the paper's space leaves the memory's item out of the vector
-        seen = np.stack([observation for *_, observation in rows]).astype(float)
-        columns = {f"sla_{item}_met": seen[:, MET][:, n] for n, item in enumerate(ITEMS)}
-        columns |= {f"sla_{item}_severity": seen[:, SEVERITY][:, n] for n, item in enumerate(ITEMS)}
-        found["sla_metrics"] = pd.concat([key, pd.DataFrame(columns)], axis=1)
-    return found
+        return Outcome(scores, details=step_tables(rows, env.preference))

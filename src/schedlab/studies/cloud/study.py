@@ -8,9 +8,10 @@ from typing import Any
 from schedlab.config.contract import Learner, Study
 from schedlab.learning.stable_baselines import StableBaselinesLearner
 from schedlab.studies.cloud import prepare
+from schedlab.studies.cloud.episode_tables import STEP_TABLES
 from schedlab.studies.cloud.figure_settings import FIGURE_SETTINGS, FIGURES
 from schedlab.studies.cloud.learner_settings import LEARNER_SETTINGS, STOCK
-from schedlab.studies.cloud.problem import DETAILS, METRICS
+from schedlab.studies.cloud.problem import METRICS
 from schedlab.studies.cloud.rules import RULE_SETTINGS, RULES
 from schedlab.studies.cloud.settings import RESULTS_VERSION, CloudScale, CloudScenario, check
 from schedlab.studies.cloud.terms import TERMS
@@ -55,7 +56,7 @@ STUDY = Study(
     requires=prepare.requires,
     inputs=prepare.inputs,
     problem=prepare.load_problem,
-    details=DETAILS,
+    details=STEP_TABLES,
     terms=TERMS,
     rule_settings=RULE_SETTINGS,
     check=check,
