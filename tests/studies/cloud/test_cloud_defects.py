@@ -15,7 +15,6 @@ from schedlab.studies.cloud.allocation import KEEP, Allocation, ResourceConfig, 
 from schedlab.studies.cloud.cost import percent
 from schedlab.studies.cloud.env import CloudReplayEnv
 from schedlab.studies.cloud.example import example_replay
-from schedlab.studies.cloud.oracle import towards
 from schedlab.studies.cloud.prepare import objectives_of, scenario_of
 from schedlab.studies.cloud.problem import CloudProblem
 from schedlab.studies.cloud.published import step, trimmed
@@ -23,6 +22,7 @@ from schedlab.studies.cloud.reward import Transition, reference_reward
 from schedlab.studies.cloud.sla import SLAConfig
 from schedlab.studies.cloud.state import COMPONENTS, CloudEnvironmentState, StateSwitches
 from schedlab.studies.cloud.study import STUDY
+from schedlab.studies.cloud.ways import towards
 
 LIMITS = ResourceConfig(), SLAConfig()
 BAD = {"epoch": 1, "time_so_far": 1800.0, "cost_so_far": 0.9, "throughput": 100.0, "memory_used_gb": 100.0, "cpu_percent": 0.0}

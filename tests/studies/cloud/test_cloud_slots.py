@@ -9,8 +9,9 @@ from cloud_courses import all_courses
 from schedlab.studies.cloud.allocation import KEEP
 from schedlab.studies.cloud.env import CloudReplayEnv
 from schedlab.studies.cloud.example import example_replay, example_scenario
-from schedlab.studies.cloud.oracle import best_constant, best_plan, objective_of_staying, towards
+from schedlab.studies.cloud.oracle import best_constant, best_plan, objective_of_staying
 from schedlab.studies.cloud.settings import check
+from schedlab.studies.cloud.ways import towards
 
 TINY = {  # test_cloud_oracle.py
     "resource": {"gpu_count_max": 3, "cpu_count_min": 4, "cpu_count_max": 8, "memory_min": 8, "memory_max": 16},

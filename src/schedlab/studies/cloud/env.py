@@ -63,8 +63,9 @@ class CloudReplayEnv(gym.Env[np.ndarray, int]):
     """Change GPUs, cores and memory of a training job before each interval of its training.
 
     Observation: float32 vector of state.COMPONENTS (without the memory's in the space `paper9`). Actions: 27 (`paper9`: 9);
-    `action_masks` tells which ones leave the job the memory that it needs. The action counts for the interval that follows; a change
-    costs a restart. Reward: minus what the objective grows by, J = w_t T / T_ref + w_c C / C_ref + w_r (1 - use); or the published one.
+    `action_masks` tells which ones leave the job the memory that it needs. The action counts for the interval that follows, a share of
+    the training or, with `interval_seconds`, a stretch of time; a change costs a restart. Reward: minus what the objective grows by,
+    J = w_t T / T_ref + w_c C / C_ref + w_r (1 - use); or the published one.
     The episode is terminated when the training is done, and truncated after MOST_FAILURES intervals that ran out of memory.
     `info`: `record` (the interval as a row of a log), `objectives` (see OBJECTIVES) and, at the end, `scores`.
     """
@@ -85,7 +86,8 @@ class CloudReplayEnv(gym.Env[np.ndarray, int]):
         self._begin()
 
     def _begin(self) -> None:
-        self.here, self.interval, self.failures, self.restarts = self.replay.lattice.start, 0, 0, 0
+        self.here, self.decisions, self.failures, self.restarts = self.replay.lattice.start, 0, 0, 0
+        self.progress: float = 0  # in intervals
         self.time = self.cost = self.gpu_hours = self.waste = self.severity = 0.0
         self.price_factor, self.met = 1.0, len(ITEMS)
         self.throughputs: tuple[float, ...] = ()
@@ -110,7 +112,7 @@ class CloudReplayEnv(gym.Env[np.ndarray, int]):
 
     def step(self, action: int) -> tuple[np.ndarray, Any, bool, bool, dict[str, Any]]:
         """Take an action and train for an interval."""
-        if self.interval >= self.replay.intervals:
+        if self.progress >= self.replay.intervals:
             raise RuntimeError("the training is done: call reset")
         before = self.here
         self.here = self._tables.following[before][self.actions[int(action)]]
@@ -118,28 +120,43 @@ class CloudReplayEnv(gym.Env[np.ndarray, int]):
             self.here = int(self.replay.taken(self.interval, self.here))
         changed = self.here != before
         fits = self._tables.fits[self.here]
-        seconds = (self._seconds() if fits else self.settings.out_of_memory) + (self.replay.restart if changed else 0.0)
+        seconds, gained = self._train(self.replay.restart if changed else 0.0) if fits else (self._without_memory(changed), 0)
         dollars = seconds * self._price() / SECONDS
-        waste = (1.0 - self._tables.busy[self.here]) / self.replay.intervals if fits else 0.0
+        waste = (1.0 - self._tables.busy[self.here]) / self.replay.intervals * gained
         self.time, self.cost, self.waste = self.time + seconds, self.cost + dollars, self.waste + waste
         self.gpu_hours += self._tables.allocations[self.here][0] * seconds / SECONDS
-        self.interval, self.failures, self.restarts = self.interval + fits, self.failures + (not fits), self.restarts + changed
+        self.progress, self.decisions = self.progress + gained, self.decisions + 1
+        self.failures, self.restarts = self.failures + (not fits), self.restarts + changed
         self.throughputs = (*self.throughputs[-1:], self._tables.throughput[self.here] if fits else 0.0)
-        compliance = self._see(seconds, fits)
-        share = 1.0 / self.replay.intervals
-        parts = (-seconds / self.replay.time_ref, -dollars / self.replay.cost_ref, -waste, compliance * share if fits else 0.0)
+        compliance = self._see(seconds, fits, gained)
+        share = gained / self.replay.intervals
+        parts = (-seconds / self.replay.time_ref, -dollars / self.replay.cost_ref, -waste, compliance * share)
         objectives = dict(zip(OBJECTIVES, parts, strict=True))
-        done = self.interval >= self.replay.intervals
-        info: dict[str, Any] = {"record": self._record(seconds, fits), "objectives": objectives, "changed": changed}
+        done = self.progress >= self.replay.intervals
+        info: dict[str, Any] = {"record": self._record(seconds, fits, gained), "objectives": objectives, "changed": changed}
         cut = self.failures >= MOST_FAILURES and not done
         if done or cut:
             info["scores"] = self.scores()
         return self._observation(), self._reward(objectives, before, compliance), done, cut, info
 
-    def _seconds(self) -> float:
-        """Time of the interval on the allocation held, with its noise."""
-        seconds, sigma = self._tables.seconds[self.interval][self.here], self.settings.time_noise
-        return seconds * math.exp(sigma * self.np_random.standard_normal() - sigma * sigma / 2) if sigma else seconds
+    @property
+    def interval(self) -> int:
+        """The interval that the training is in: how many are done."""
+        return int(self.progress)
+
+    def _train(self, restart: float) -> tuple[float, float]:
+        """Time of a decision's training on the allocation held, with its noise and restart, s, and how far it gets, in intervals."""
+        sigma, factor = self.settings.time_noise, 1.0
+        if sigma:
+            factor = math.exp(sigma * self.np_random.standard_normal() - sigma * sigma / 2)
+        if self.replay.span is None:
+            return self._tables.seconds[self.interval][self.here] * factor + restart, 1
+        wanted = np.array([(self.replay.span - restart) / factor])
+        reached, taken = self.replay.after(np.array([self.here]), np.array([float(self.progress)]), wanted)
+        return float(taken[0]) * factor + restart, float(reached[0]) - self.progress
+
+    def _without_memory(self, changed: bool) -> float:
+        return self.settings.out_of_memory + (self.replay.restart if changed else 0.0)
 
     def _price(self) -> float:
         """Price of the allocation held, $/h; it walks, where the settings say so."""
@@ -147,24 +164,25 @@ class CloudReplayEnv(gym.Env[np.ndarray, int]):
             self.price_factor *= math.exp(self.settings.price_walk * self.np_random.standard_normal())
         return self._tables.price[self.here] * self.price_factor
 
-    def _record(self, seconds: float, fits: bool) -> dict[str, float]:
+    def _record(self, seconds: float, fits: bool, gained: float) -> dict[str, float]:
         """The interval as a row of a log; times s, money $, memory GB, utilisation percent."""
         epochs = self.settings.interval
-        totals = {"epoch": self.interval * epochs, "total_epochs": self.replay.scenario.job.epochs, "epoch_time": seconds / epochs}
+        epoch_time = seconds / (epochs * (gained or 1))
+        totals = {"epoch": self.progress * epochs, "total_epochs": self.replay.scenario.job.epochs, "epoch_time": epoch_time}
         return {**totals, "time_so_far": self.time, "cost_so_far": self.cost, **self._tables.measured(self.here, fits)}
 
-    def _see(self, seconds: float, fits: bool) -> float:
+    def _see(self, seconds: float, fits: bool, gained: float) -> float:
         """Fill in the state vector after an interval and return the share of service levels that are met."""
         sla, tables, intervals = self.replay.sla, self._tables, self.replay.intervals
         vector = tables.rows[fits][self.here].copy()
-        progress = self.interval / intervals
+        progress = self.progress / intervals
         late, dear = _excess(self.time, sla.time_max), _excess(self.cost, sla.cost_max)
         vector[PROGRESS] = progress
         vector[TIME], vector[COST] = _share(self.time, sla.time_max), _share(self.cost, sla.cost_max)
         vector[TIME_MET], vector[COST_MET] = late <= 0.0, dear <= 0.0
         vector[TIME_SEVERITY], vector[COST_SEVERITY] = late, dear
         vector[TIME_LEFT] = _share(self.time * (1.0 - progress) / progress, sla.time_max) if progress else 0.0
-        vector[EPOCH_TIME] = _share(seconds / self.settings.interval, sla.time_max)
+        vector[EPOCH_TIME] = _share(seconds / (self.settings.interval * (gained or 1)), sla.time_max)
         self.vector = vector
         self.severity += (tables.severity[fits][self.here] + late + dear) * seconds
         self.met = tables.met[fits][self.here] + (late <= 0.0) + (dear <= 0.0)
@@ -211,7 +229,7 @@ class CloudReplayEnv(gym.Env[np.ndarray, int]):
         """Return progress, allocation, time and money as a line of text."""
         gpus, cores, memory = self.allocation
         held = f"{gpus} GPUs, {cores} cores, {memory:g} GB"
-        return f"interval {self.interval} of {self.replay.intervals}: {held}; {self.time:.0f} s, ${self.cost:.2f}"
+        return f"interval {self.progress:g} of {self.replay.intervals}: {held}; {self.time:.0f} s, ${self.cost:.2f}"
 
     def _observation(self) -> np.ndarray:
         return self.vector[self._components] if self._components else self.vector

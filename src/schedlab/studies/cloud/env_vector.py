@@ -38,7 +38,7 @@ class CloudReplayVectorEnv(VectorEnv):
 
     Observations (N, 26 or 21) float32, actions (N,), rewards (N,) float64; `action_masks` is (N, 27 or 9). A job that ends is replaced by a
     new one in the same step: `final_obs` and `final_info` (its scores) tell how it ended. Only the scalar reward, its weights fixed or
-    adapted. Raises UserError for another reward.
+    adapted, and intervals that are shares of the training. Raises UserError for others.
     """
 
     def __init__(self, replay: Replay, num_envs: int = 1, preference: str = "balanced", seed: int | None = None) -> None:
@@ -49,6 +49,9 @@ class CloudReplayVectorEnv(VectorEnv):
             raise UserError(
                 "the reward is not the scalar one", where=ENVIRONMENT, remedy="step single environments, or take reward: scalar"
             )
+        if replay.span:
+            what = "intervals are stretches of time, in which jobs side by side do not end together"
+            raise UserError(what, where=ENVIRONMENT, remedy="step single environments (stock learners do), or take `interval` in epochs")
         self.num_envs, self.replay, self.settings, self.weights = num_envs, replay, settings, weights_of(preference)
         self.metadata = {"render_modes": [], "autoreset_mode": AutoresetMode.SAME_STEP}
         self.actions = np.array(PAPER_ACTIONS if settings.space == "paper9" else range(ACTIONS))

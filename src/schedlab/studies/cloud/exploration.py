@@ -14,7 +14,7 @@ import numpy as np
 
 from schedlab.studies.cloud.allocation import KEEP
 from schedlab.studies.cloud.lattice import Lattice
-from schedlab.studies.cloud.oracle import step_numbers
+from schedlab.studies.cloud.ways import step_numbers
 
 
 def committed_actions(lattice: Lattice, here: np.ndarray, targets: np.ndarray, allowed: np.ndarray) -> np.ndarray:

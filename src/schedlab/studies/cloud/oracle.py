@@ -10,8 +10,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from schedlab.studies.cloud.allocation import action_of
+from schedlab.studies.cloud.oracle_timed import TimedPlan, best_timed_plan, timed_objective_of_staying
 from schedlab.studies.cloud.replay import Replay
+from schedlab.studies.cloud.ways import towards
 
 
 @dataclass(frozen=True)
@@ -21,12 +22,20 @@ class Plan:
     actions: np.ndarray
     values: np.ndarray
 
+    def action(self, replay: Replay, here: int, progress: float) -> int:
+        """Return the action on an allocation after so many intervals of training."""
+        del replay
+        return int(self.actions[int(progress), here])
 
-def best_plan(replay: Replay, weights: Mapping[str, float]) -> Plan:
+
+def best_plan(replay: Replay, weights: Mapping[str, float]) -> Plan | TimedPlan:
     """Return the plan of the smallest objective, by backward induction over intervals and allocations; ties: the lowest action.
 
-    Exact for the objective, which is a sum over intervals; weights: of time, cost and resource.
+    Exact for the objective, which is a sum over intervals, where these are shares of the training; see `oracle_timed` for stretches of
+    time. weights: of time, cost and resource.
     """
+    if replay.span:
+        return best_timed_plan(replay, weights)
     costs, restarts = replay.step_costs(weights)
     following, n = replay.lattice.following, len(replay.lattice)
     values = np.zeros((replay.intervals + 1, n))
@@ -40,29 +49,13 @@ def best_plan(replay: Replay, weights: Mapping[str, float]) -> Plan:
     return Plan(actions, values)
 
 
-def towards(replay: Replay, here: np.ndarray, target: np.ndarray) -> np.ndarray:
-    """Return the actions that lead from allocations straight to others, int64 of the shape of `here`.
-
-    Where the straight step runs out of memory, GPUs are given back and memory is taken first.
-    """
-    steps = replay.lattice.steps_to(here, target)
-    straight = step_numbers(steps)
-    gpus, cores, memory = np.moveaxis(steps, -1, 0)
-    careful = step_numbers(np.stack([np.minimum(gpus, 0), cores, np.maximum(memory, 0)], axis=-1))
-    fits = replay.fits[replay.lattice.following[here, straight]]
-    return np.where(fits, straight, careful)
-
-
-def step_numbers(steps: np.ndarray) -> np.ndarray:
-    """Return the actions of steps (..., 3) of -1, 0 or 1."""
-    return np.asarray(action_of(tuple(np.moveaxis(steps, -1, 0))))
-
-
 def objective_of_staying(replay: Replay, weights: Mapping[str, float]) -> np.ndarray:
     """Return the objective of going straight to each allocation and staying there, (n,).
 
     Infinite where its memory does not suffice, and where the job ends before it is reached.
     """
+    if replay.span:
+        return timed_objective_of_staying(replay, weights)
     costs, restarts = replay.step_costs(weights)
     target = np.arange(len(replay.lattice))
     here = np.full(len(target), replay.lattice.start)

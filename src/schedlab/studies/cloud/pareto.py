@@ -13,8 +13,9 @@ from collections.abc import Mapping, Sequence
 import moocore
 import numpy as np
 
-from schedlab.studies.cloud.oracle import best_plan, towards
+from schedlab.studies.cloud.oracle import best_plan
 from schedlab.studies.cloud.replay import SECONDS, Replay
+from schedlab.studies.cloud.ways import towards
 
 EPSILON = 0.02  # a plan of the front may be longer or dearer by this share than the exact one
 WEIGHTS = 41  # of time against cost: bounds of what partial plans can still lead to

@@ -45,7 +45,7 @@ def fit_performance(part: Path, model: Path) -> None:
 def solve_oracle(part: Path, model: Path, oracle: Path) -> None:
     """Write the objectives of the oracles and of random actions for each preference (JSON), what they are normalised by, and the fronts.
 
-    All are those of the job without noise.
+    All are those of the job without noise. No fronts where decisions come by time.
     """
     from schedlab.studies.cloud.pareto import front_report
 
@@ -55,7 +55,7 @@ def solve_oracle(part: Path, model: Path, oracle: Path) -> None:
     replay = problem.replay
     found: dict[str, Any] = {"time_ref": replay.time_ref, "cost_ref": replay.cost_ref, "allocations": len(replay.lattice)}
     found["preferences"] = {name: objectives_of(problem, name) for name in scenario.preferences}
-    write_json(oracle, found | front_report(replay))
+    write_json(oracle, found if replay.span else found | front_report(replay))
 
 
 def objectives_of(problem: CloudProblem, preference: str) -> dict[str, float]:

@@ -67,6 +67,31 @@ class Replay:
         return len(self.seconds)
 
     @property
+    def span(self) -> float | None:
+        """Time between two decisions, s; None: it is a share of the training."""
+        return self.scenario.environment.interval_seconds
+
+    @cached_property
+    def clock(self) -> np.ndarray:
+        """Time of the training up to the begin of each interval, and its end, on each allocation kept from the begin on, s, (E + 1, n)."""
+        return np.concatenate([np.zeros((1, len(self.lattice))), self.seconds.cumsum(axis=0)])
+
+    def after(self, numbers: np.ndarray, progress: np.ndarray, seconds: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return how far the training gets on allocations in a time, and the time that it takes to: less where the training ends.
+
+        All of one shape (N,); progress in intervals, 0 to E; time in s, without restarts.
+        """
+        places, number = np.arange(len(numbers)), self.intervals
+        clock, speeds = self.clock[:, numbers], self.seconds[:, numbers]
+        first = np.minimum(progress.astype(np.int64), number - 1)
+        begin = clock[first, places] + (progress - first) * speeds[first, places]
+        taken = np.minimum(seconds, clock[-1] - begin)
+        end = begin + taken
+        last = np.minimum((clock[1:] <= end).sum(axis=0), number - 1)
+        reached = last + (end - clock[last, places]) / speeds[last, places]
+        return np.where(seconds >= clock[-1] - begin, float(number), np.minimum(reached, number)), taken
+
+    @property
     def restart(self) -> float:
         """Paid time of a change, s."""
         return self.scenario.environment.restart

@@ -19,7 +19,7 @@ from schedlab.config.schema import Settings, setting, validate
 from schedlab.config.seeds import derive_seed, generator
 from schedlab.studies.cloud.allocation import KEEP
 from schedlab.studies.cloud.env import CloudReplayEnv
-from schedlab.studies.cloud.oracle import towards
+from schedlab.studies.cloud.ways import towards
 
 if TYPE_CHECKING:
     from schedlab.config.contract import Unit

@@ -18,8 +18,9 @@ from schedlab.studies.cloud.allocation import KEEP, Allocation, action_of
 from schedlab.studies.cloud.analyser import default_prediction
 from schedlab.studies.cloud.env import CloudReplayEnv
 from schedlab.studies.cloud.options import options
-from schedlab.studies.cloud.oracle import Plan, best_constant, best_plan, towards
+from schedlab.studies.cloud.oracle import best_constant, best_plan
 from schedlab.studies.cloud.rule_bayesian import BayesianSettings, make_bayesian
+from schedlab.studies.cloud.ways import towards
 
 if TYPE_CHECKING:
     from schedlab.studies.cloud.problem import CloudProblem
@@ -123,7 +124,7 @@ def make_threshold(params: Mapping[str, Any], problem: CloudProblem, seed: int) 
         use = 100.0 * float(env.replay.performance.gpu_util[env.here])
         if not _cooled(env, memory, settings.cooldown):
             return KEEP
-        late = env.time / env.interval * env.replay.intervals > env.replay.sla.time_max
+        late = env.time / env.progress * env.replay.intervals > env.replay.sla.time_max
         return _gpus(env, memory, 1 if use > settings.high and late else -1 if use < settings.low else 0)
 
     return _rule(decide)
@@ -146,7 +147,7 @@ def make_horizontal(params: Mapping[str, Any], problem: CloudProblem, seed: int)
 
 def _cooled(env: CloudReplayEnv, memory: dict[str, Any], cooldown: int) -> bool:
     """Whether an interval was measured and the last change is long enough ago."""
-    return env.interval > 0 and env.interval - memory.get("changed", -cooldown - 1) > cooldown
+    return env.progress > 0 and env.decisions - memory.get("changed", -cooldown - 1) > cooldown
 
 
 def _gpus(env: CloudReplayEnv, memory: dict[str, Any], way: int) -> int:
@@ -155,7 +156,7 @@ def _gpus(env: CloudReplayEnv, memory: dict[str, Any], way: int) -> int:
     for action in (action_of((way, 0, 0)), action_of((way, 0, 1))):
         there = int(env.replay.taken(env.interval, grid.following[env.here, action]))
         if env.replay.allowed[env.here, action] and grid.allocations[there, 0] != grid.allocations[env.here, 0]:
-            memory["changed"] = env.interval
+            memory["changed"] = env.decisions
             return action
     return KEEP
 
@@ -173,7 +174,9 @@ def make_greedy(params: Mapping[str, Any], problem: CloudProblem, seed: int) -> 
             memory["costs"] = problem.step_costs(env.preference)
         costs, restarts = memory["costs"]
         there = env.replay.taken(env.interval, env.replay.lattice.following[env.here])
-        onward = costs[env.interval :].sum(axis=0)[there] + np.where(there != env.here, restarts[there], 0.0)
+        left = costs[env.interval :].copy()
+        left[0] *= 1.0 - (env.progress - env.interval)
+        onward = left.sum(axis=0)[there] + np.where(there != env.here, restarts[there], 0.0)
         onward = np.where(env.replay.allowed[env.here], onward, np.inf)
         return KEEP if onward[KEEP] <= onward.min() else int(onward.argmin())
 
@@ -187,7 +190,7 @@ def make_options(params: Mapping[str, Any], problem: CloudProblem, seed: int) ->
 
     def decide(env: CloudReplayEnv, memory: dict[str, Any]) -> int:
         del memory
-        if not env.interval:
+        if not env.progress:
             return KEEP
         limits, sla = env.replay.scenario.resource, env.replay.sla
         metrics = env.replay.tables.measured(env.here, True)
@@ -219,8 +222,7 @@ def make_oracle_dynamic(params: Mapping[str, Any], problem: CloudProblem, seed: 
     def decide(env: CloudReplayEnv, memory: dict[str, Any]) -> int:
         if "plan" not in memory:
             memory["plan"] = best_plan(env.replay, env.weights)
-        plan: Plan = memory["plan"]
-        return int(plan.actions[env.interval, env.here])
+        return memory["plan"].action(env.replay, env.here, env.progress)
 
     return _rule(decide)
 

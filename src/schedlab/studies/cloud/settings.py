@@ -14,7 +14,7 @@ from schedlab.studies.cloud.allocation import ResourceConfig
 from schedlab.studies.cloud.goodput import PipelineSettings, StepParameters
 from schedlab.studies.cloud.sla import SLAConfig
 
-RESULTS_VERSION = 2  # raise it when the code of this study changes its results
+RESULTS_VERSION = 3  # raise it when the code of this study changes its results
 PreferenceName = Literal["balanced", "cost", "time", "resource"]
 Noise = Annotated[float, Field(ge=0)]
 MOST_INTERVALS = 10_000
@@ -96,6 +96,9 @@ class EnvironmentSettings(Settings):
         "full27", doc="27 actions and 26 components; or the paper's 9 and 21, where the memory stays"
     )
     interval: float = setting(1.0, doc="training between two decisions", unit="epochs", gt=0)
+    interval_seconds: float | None = setting(
+        None, doc="time between two decisions, a restart included, in place of `interval`; null: none", unit="s", gt=0
+    )
     restart: float = setting(30.0, doc="paid time that a change of the allocation costs", unit="s", ge=0)
     out_of_memory: float = setting(60.0, doc="paid time that is lost in an allocation whose memory does not suffice", unit="s", gt=0)
     time_noise: float = setting(0.0, doc="standard deviation of the logarithm of an interval's time", ge=0, le=2)
@@ -140,7 +143,7 @@ class CloudScenario(ScenarioSettings):
 
     @property
     def intervals(self) -> int:
-        """Number of decisions until the job ends."""
+        """Number of intervals that the training is laid out in: of decisions until it ends, unless these come by time."""
         return round(self.job.epochs / self.environment.interval)
 
 
@@ -162,6 +165,10 @@ def check(scenario: CloudScenario) -> Iterator[UserError]:
         yield UserError(what, where="environment.interval", expected="a length that divides job.epochs")
     elif intervals > MOST_INTERVALS:
         yield UserError(f"{intervals} decisions", where="environment.interval", expected=f"at most {MOST_INTERVALS:,}")
+    span, restart = scenario.environment.interval_seconds, scenario.environment.restart
+    if span is not None and span <= restart:
+        what = f"in {span:g} s a job that restarts for {restart:g} s never trains"
+        yield UserError(what, where="environment.interval_seconds", expected="more than environment.restart")
     if scenario.resource.gpu_count_min < 1:
         yield UserError("a job without a GPU has no step time", where="resource.gpu_count_min", expected="1 or more")
     if any(slots < scenario.resource.gpu_count_min for slots in scenario.environment.slots):
