@@ -132,6 +132,15 @@ def test_the_headline_is_the_change_against_the_static_allocation(tables):
         assert cells[row, 2] == f"{PUBLISHED[metric]:.1f}"
 
 
+@pytest.mark.parametrize("kind", ["outcomes", "headline"])
+def test_captions_tell_of_the_workloads_that_are_drawn(tables, kind):
+    alone = drawing_function(STUDY, kind)(tables, spec(kind, published=PUBLISHED)).caption
+    assert "less time, preference time:" in alone and "mean of workloads" not in alone and "seeds" not in alone
+    more = tables.scores.assign(scenario="more", policy=tables.scores["policy"].str.replace("-example", "-more"))
+    both = StudyTables(pd.concat([tables.scores, more]), *(getattr(tables, field.name) for field in fields(tables)[1:]))
+    assert "in the mean of workloads" in drawing_function(STUDY, kind)(both, spec(kind, ("example", "more"), published=PUBLISHED)).caption
+
+
 @pytest.mark.parametrize("preference", ["balanced", "time"])
 def test_parts_of_an_episode_add_up_to_its_objective(tables, preference):
     rows = tables.details["performance_metrics"]

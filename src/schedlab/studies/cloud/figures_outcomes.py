@@ -57,8 +57,9 @@ def draw_headline(tables: StudyTables, spec: FigureSpec) -> Drawing:
         for claim, (_, words) in CLAIMS.items()
     ]
     helpers.text_table(axes, cells, ["% of the static allocation", *found, "published"], row_height=1.7)
-    seeds = sorted({len(values["time"][0]) for values in found.values()})
-    return Drawing(figure, f"{spec.caption} Means of {seeds[0]} seeds, smallest to largest in brackets. {_best_told(found, settings)}")
+    seeds = min(len(values["time"][0]) for values in found.values())
+    shown = f"Means of {seeds} seeds, smallest to largest in brackets." if seeds > 1 else "One seed."
+    return Drawing(figure, f"{spec.caption} {shown} {_best_told(found, settings)}")
 
 
 def gains(values: dict[str, tuple], claim: str) -> np.ndarray:
@@ -111,7 +112,10 @@ def _best_told(found: dict[str, dict[str, tuple]], settings: OutcomesSettings) -
         mean = {scenario: float(gains(values, claim).mean()) for scenario, values in found.items()}
         best = max(mean, key=lambda scenario: (mean[scenario], scenario))
         overall = helpers.number_text(float(np.mean(list(mean.values()))), "{:.1f}")
-        told.append(f"{words}: {overall} % in the mean of workloads, at best {helpers.number_text(mean[best], '{:.1f}')} % ({best})")
+        if len(mean) == 1:
+            told.append(f"{words}: {overall} %")
+        else:
+            told.append(f"{words}: {overall} % in the mean of workloads, at best {helpers.number_text(mean[best], '{:.1f}')} % ({best})")
     return f"Here, beside {settings.baseline}: {'; '.join(told)}."
 
 
