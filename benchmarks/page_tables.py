@@ -346,6 +346,42 @@ def cloud_reinforce(results: Path) -> str:
     return page(["", *preferences], rows)
 
 
+def cloud_beginnings(results: Path) -> str:
+    """What REINFORCE comes to from each beginning, and with adapted weights: means of preferences, range of the seeds where they differ."""
+    found = pd.read_csv(results / "cloud_ablations.csv")
+    variants = {"reinforce-fixed": "fixed weights, cold", "reinforce-historical": "fixed weights, historical"}
+    variants |= {"reinforce-baseline": "fixed weights, short baseline", "reinforce-adapted": "adapted weights, cold"}
+    rows = []
+    for policy, name in variants.items():
+        own = found[found["policy"] == policy]
+        columns = {"regret": _regret, "severity": lambda value: share(value, 2), "sla_met": "{:.2f}".format, "episodes_needed": "{:,.0f}".format}
+        rows.append([name, *(_spread(own, column, form) for column, form in columns.items())])
+    header = ["regret", "severity of violations", "service levels met", "episodes to 95 % of the cold start's gain"]
+    return page(["", *header], rows)
+
+
+def cloud_ablations(results: Path) -> str:
+    """What the multi-policy actor-critic comes to with and without its parts."""
+    found = pd.read_csv(results / "cloud_ablations.csv")
+    variants = {"all": "all parts", "no-reset": "no reset", "one-policy": "one policy for all", "no-sla": "no SLA term"}
+    rows = []
+    for policy, name in (variants | {"nine-actions": "9 actions"}).items():
+        own = found[found["policy"] == f"multi-policy-{policy}"]
+        means = own.groupby("preference")["regret"].mean()
+        by_preference = ", ".join(share(max(0.0, means[key]), 2) for key in ("balanced", "cost", "time", "resource"))
+        columns = {"severity": lambda value: share(value, 2), "time": "{:.0f}".format, "cost": lambda value: share(value, 2)}
+        others = [_spread(own, column, form) for column, form in columns.items()]
+        rows.append([name, _spread(own, "regret", _regret), by_preference, *others])
+    return page(["", "regret", "for balanced, cost, time, resource", "severity", "time, s", "cost, $"], rows)
+
+
+def _spread(rows: pd.DataFrame, column: str, form: Callable[[float], str]) -> str:
+    """Mean of seeds and preferences, and in brackets the smallest and the largest seed's mean where these differ as written."""
+    seeds = rows.groupby("policy_seed")[column].mean()
+    low, high = form(seeds.min()), form(seeds.max())
+    return form(seeds.mean()) + (f" ({low} to {high})" if low != high else "")
+
+
 def ramp_baselines(results: Path) -> str:
     """Blocking rates of the published system's baselines, in brackets the published ones, from the ledger."""
     del results
@@ -451,6 +487,7 @@ TABLES: dict[str, Callable[[Path], str]] = {
         *(ramp_learning, ramp_graph_policy, hetero_contended, cloud_reinforce, headlines),
         *(ramp_baselines, ramp_loads, ramp_quantum),
         *(processes_threads, workflow_cost, scale_limits, scale_measured, scale_worked_out, scale_slurm),
+        *(cloud_beginnings, cloud_ablations),
     )
 }
 
