@@ -354,7 +354,12 @@ def cloud_beginnings(results: Path) -> str:
     rows = []
     for policy, name in variants.items():
         own = found[found["policy"] == policy]
-        columns = {"regret": _regret, "severity": lambda value: share(value, 2), "sla_met": "{:.2f}".format, "episodes_needed": "{:,.0f}".format}
+        columns = {
+            "regret": _regret,
+            "severity": lambda value: share(value, 2),
+            "sla_met": "{:.2f}".format,
+            "episodes_needed": "{:,.0f}".format,
+        }
         rows.append([name, *(_spread(own, column, form) for column, form in columns.items())])
     header = ["regret", "severity of violations", "service levels met", "episodes to 95 % of the cold start's gain"]
     return page(["", *header], rows)

@@ -199,6 +199,11 @@ def test_unknown_preferences_are_told(replay):
         CloudReplayEnv(replay, "costs")
     with pytest.raises(UserError, match="there is no preference"):
         make(replay).reset(options={"preference": 3})
+    for weights in ("0.5:0.5", "0.5:0.5:0.5", "-0.5:1:0.5", "nan:0.5:0.5"):
+        with pytest.raises(UserError, match="sum 1"):
+            CloudReplayEnv(replay, weights)
+    with pytest.raises(UserError, match="published reward"):
+        CloudReplayEnv(example_replay(environment={"reward": "reference"}), "0.1:0.1:0.8")
 
 
 def test_it_steps_fast_enough_to_learn_from(replay):

@@ -63,6 +63,20 @@ def test_weights_change_after_one_update(tmp_path):
         assert all(np.abs(checkpoint.group(name)[key] - before[key].numpy()).max() > 1e-4 for key in before)
 
 
+def test_any_weights_are_a_preference(tmp_path):
+    here = problem(preferences=["0.1:0.1:0.8", "1:0:0", "balanced"])
+    policy = ReinforceLearner().load(learn(tmp_path, {"example": here}, 16), here)
+    units = here.units("test")
+    assert [preference_of(unit) for unit in units] == ["0.1:0.1:0.8", "1:0:0", "balanced"]
+    assert here.env(units[1], 0).weights == {"cost": 1.0, "time": 0.0, "resource": 0.0}
+    for unit in units:
+        for tried in (policy, make_rule(STUDY, PolicySpec("options", "rule", "options"), here, 0)):
+            scores = here.rollout(tried, unit).scores
+            of = {"time": scores["time"] / here.replay.time_ref, "cost": scores["cost"] / here.replay.cost_ref, "resource": scores["waste"]}
+            assert scores["regret"] >= -1e-9
+            assert scores["objective"] == pytest.approx(sum(weights_of(preference_of(unit))[name] * value for name, value in of.items()))
+
+
 def test_the_same_seed_gives_the_same_bytes_and_another_one_others(tmp_path):
     first, again, other = (learn(tmp_path / str(number), {"example": problem()}, 48, seed) for number, seed in enumerate((1, 1, 2)))
     assert first.read_bytes() == again.read_bytes() != other.read_bytes()

@@ -25,7 +25,7 @@ from schedlab.studies.cloud.observe import (
     component_numbers,
 )
 from schedlab.studies.cloud.replay import SECONDS, Replay
-from schedlab.studies.cloud.reward import PREFERENCES, Transition, adapted_weights, reference_reward
+from schedlab.studies.cloud.reward import PREFERENCES, Transition, adapted_weights, preference_weights, reference_reward, require_preference
 from schedlab.studies.cloud.sla import ITEMS
 from schedlab.studies.cloud.state import COMPONENTS, SIZE
 
@@ -37,10 +37,15 @@ MOST_FAILURES = 100  # intervals without memory after which an episode is cut of
 
 
 def weights_of(preference: str) -> dict[str, float]:
-    """Return the weights of time, cost and resource of a preference. Raises UserError for a name that is none."""
-    if preference not in PREFERENCES:
-        raise UserError(f"there is no preference {preference!r}", where=ENVIRONMENT, remedy=did_you_mean(str(preference), PREFERENCES))
-    cost, time, resource = PREFERENCES[preference]
+    """Return the weights of time, cost and resource of a preference: a name, or weights of cost, time and resource as in `0.1:0.1:0.8`.
+
+    Raises UserError for what is neither.
+    """
+    if (found := preference_weights(preference)) is None:
+        remedy = did_you_mean(str(preference), PREFERENCES)
+        what = f"there is no preference {preference!r}, and it is no weights of cost, time and resource with the sum 1, as in 0.1:0.1:0.8"
+        raise UserError(what, where=ENVIRONMENT, remedy=remedy)
+    cost, time, resource = found
     return {"time": time, "cost": cost, "resource": resource}
 
 
@@ -76,6 +81,8 @@ class CloudReplayEnv(gym.Env[np.ndarray, int]):
         self.replay, self.preference, self.render_mode = replay, preference, render_mode
         self.settings = replay.scenario.environment
         self.weights = weights_of(preference)
+        if self.settings.reward == "reference":
+            require_preference(preference, f"{ENVIRONMENT}, published reward")
         self.actions = PAPER_ACTIONS if self.settings.space == "paper9" else tuple(range(ACTIONS))
         self._components = component_numbers(self.settings.space)
         self._tables = replay.tables

@@ -29,6 +29,17 @@ CHANGE_COST = 2.0
 SMALLEST, INSTEAD = 0.01, 0.5  # a smaller total becomes this
 
 
+def preference_weights(name: str) -> tuple[float, float, float] | None:
+    """Return the weights of cost, time and resource of a preference: a name, or the weights as in `0.1:0.1:0.8`; None: neither."""
+    if name in PREFERENCES:
+        return PREFERENCES[name]
+    try:
+        weights = tuple(float(part) for part in str(name).split(":"))
+    except ValueError:
+        return None
+    return weights if len(weights) == 3 and min(weights) >= 0 and abs(sum(weights) - 1) < 1e-6 else None
+
+
 def require_preference(name: str, where: str) -> str:
     """Return the name of a preference. Raises UserError."""
     if name not in PREFERENCES:

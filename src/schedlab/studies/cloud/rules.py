@@ -19,6 +19,7 @@ from schedlab.studies.cloud.analyser import default_prediction
 from schedlab.studies.cloud.env import CloudReplayEnv
 from schedlab.studies.cloud.options import options
 from schedlab.studies.cloud.oracle import best_constant, best_plan
+from schedlab.studies.cloud.reward import PREFERENCES
 from schedlab.studies.cloud.rule_bayesian import BayesianSettings, make_bayesian
 from schedlab.studies.cloud.ways import towards
 
@@ -195,7 +196,8 @@ def make_options(params: Mapping[str, Any], problem: CloudProblem, seed: int) ->
         limits, sla = env.replay.scenario.resource, env.replay.sla
         metrics = env.replay.tables.measured(env.here, True)
         offered = options(metrics, env.allocation, limits, sla.throughput_min)
-        wanted = next(option.allocation for option in offered if option.priority == env.preference)
+        known = env.preference if env.preference in PREFERENCES else "balanced"
+        wanted = next(option.allocation for option in offered if option.priority == known)
         return go_to(env, affordable(problem, Allocation(max(wanted.gpu_count, limits.gpu_count_min), *wanted[1:])))
 
     return _rule(decide)

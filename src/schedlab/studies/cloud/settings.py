@@ -5,19 +5,29 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Annotated, Literal
 
-from pydantic import Field, model_validator
+from pydantic import AfterValidator, Field, model_validator
 
 from schedlab.config.errors import UserError
 from schedlab.config.schema import Settings, section, setting
 from schedlab.config.settings import LONGEST, MOST, ScenarioSettings, Seeds, distinct
 from schedlab.studies.cloud.allocation import ResourceConfig
 from schedlab.studies.cloud.goodput import PipelineSettings, StepParameters
+from schedlab.studies.cloud.reward import PREFERENCES, preference_weights
 from schedlab.studies.cloud.sla import SLAConfig
 
 RESULTS_VERSION = 3  # raise it when the code of this study changes its results
 PreferenceName = Literal["balanced", "cost", "time", "resource"]
 Noise = Annotated[float, Field(ge=0)]
 MOST_INTERVALS = 10_000
+
+
+def _known_preference(name: str) -> str:
+    if preference_weights(name) is None:
+        raise ValueError(f"one of {', '.join(PREFERENCES)}, or weights of cost, time and resource with the sum 1, as in 0.1:0.1:0.8")
+    return name
+
+
+Preference = Annotated[str, AfterValidator(_known_preference)]
 
 
 class StepSettings(Settings):
@@ -130,8 +140,10 @@ class CloudScenario(ScenarioSettings):
         "forecast", doc="time, cost and throughput: 10 % beyond those of the start allocation, or as `sla` says"
     )
     environment: EnvironmentSettings = section(EnvironmentSettings, doc="what learners act in")
-    preferences: tuple[PreferenceName, ...] = setting(
-        ("balanced", "cost", "time", "resource"), doc="what the user prefers; each is scored apart", min_length=1
+    preferences: tuple[Preference, ...] = setting(
+        ("balanced", "cost", "time", "resource"),
+        doc="what the user prefers; each is scored apart; a name, or weights of cost, time and resource as in `0.1:0.1:0.8`",
+        min_length=1,
     )
     replicates: ReplicateSettings = section(ReplicateSettings, doc="runs of each preference")
     random_episodes: int = setting(30, doc="episodes of random actions that the regret is normalised by", ge=1, le=MOST)
