@@ -380,6 +380,19 @@ def cloud_ablations(results: Path) -> str:
     return page(["", "regret", "for balanced, cost, time, resource", "severity", "time, s", "cost, $"], rows)
 
 
+def cloud_learners(results: Path) -> str:
+    """Regret of all learners on one problem; REINFORCE's is that of the same job and limits in the table of ablations."""
+    found, other = (pd.read_csv(results / f"cloud_{name}.csv") for name in ("learners", "ablations"))
+    own = other[(other["policy"] == "reinforce-fixed") & (other["preference"] == "cost")]
+    regrets = {"`reinforce`": ("9,600 episodes", own["regret"])}
+    names = {"dqn": "DQN", "multi-policy": "`multi_policy`", "maskable-ppo": "PPO with masks", "ppo": "PPO", "a2c": "A2C"}
+    for policy, name in names.items():
+        length = "2,400 episodes" if policy == "multi-policy" else "64,000 decisions, 3,200 episodes"
+        regrets[name] = length, found.loc[found["policy"] == f"{policy}-learners", "regret"]
+    rows = [[name, length, str(len(of)), share(max(0.0, of.mean())), ", ".join(map(_regret, of))] for name, (length, of) in regrets.items()]
+    return page(["learner", "learned on", "seeds", "regret, mean", "each seed"], rows)
+
+
 def _spread(rows: pd.DataFrame, column: str, form: Callable[[float], str]) -> str:
     """Mean of seeds and preferences, and in brackets the smallest and the largest seed's mean where these differ as written."""
     seeds = rows.groupby("policy_seed")[column].mean()
@@ -492,7 +505,7 @@ TABLES: dict[str, Callable[[Path], str]] = {
         *(ramp_learning, ramp_graph_policy, hetero_contended, cloud_reinforce, headlines),
         *(ramp_baselines, ramp_loads, ramp_quantum),
         *(processes_threads, workflow_cost, scale_limits, scale_measured, scale_worked_out, scale_slurm),
-        *(cloud_beginnings, cloud_ablations),
+        *(cloud_beginnings, cloud_ablations, cloud_learners),
     )
 }
 
