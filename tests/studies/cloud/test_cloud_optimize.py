@@ -14,6 +14,7 @@ from live_scripts import plain_script, script
 
 from schedlab.cli.main import main
 from schedlab.config.errors import UserError
+from schedlab.studies.cloud.allocation import Allocation
 from schedlab.studies.cloud.live_process import available_cpus
 from schedlab.studies.cloud.optimize import percent_change, run_warnings
 from schedlab.studies.cloud.optimize_command import read_logs
@@ -148,6 +149,21 @@ def test_the_text_report_says_what_it_should(finished):
     met = report(finished)["sla_met"]
     assert text.rstrip().endswith(f"Summary: SLAs met {met['baseline']}/5 -> {met['optimized']}/5")
     assert [each["priority"] for each in report(finished)["recommendations"]] == ["time", "cost", "balanced"]
+
+
+def test_recommendations_are_told_by_what_is_known_best(finished):
+    """The run where an option is what was run; else the model, as far as it reaches; the front of the same model tells the same."""
+    front = pd.read_csv(finished / "out/pareto_front.csv")
+    of_front = {tuple(row[list(Allocation._fields)]): row for _, row in front.iterrows()}
+    for each in report(finished)["recommendations"]:
+        held = tuple(each[name] for name in Allocation._fields)
+        if each["source"] == "measured":
+            assert (each["time"], each["cost"]) == tuple(report(finished)["optimized"][name] for name in ("time", "cost"))
+        elif held in of_front:
+            assert each["source"] == "model"
+            assert each["time"] == pytest.approx(of_front[held]["estimated_time"])
+            assert each["cost"] == pytest.approx(of_front[held]["estimated_cost"])
+    assert {each["source"] for each in report(finished)["recommendations"]} == {"measured", "model"}
 
 
 def test_the_page_escapes_names_and_needs_no_network(finished):

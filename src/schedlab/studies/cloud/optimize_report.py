@@ -5,13 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+import numpy as np
+
 from schedlab.studies.cloud.allocation import Allocation
 from schedlab.studies.cloud.cost import check_batch
+from schedlab.studies.cloud.live_model import constant_totals
 from schedlab.studies.cloud.optimize import Optimization, optimized_values, percent_change
 from schedlab.studies.cloud.option_estimates import estimates
 from schedlab.studies.cloud.options import NAMES, options
 from schedlab.studies.cloud.sla import COLUMN_OF, ITEMS, Verdict, judge
 
+TOLD = {"measured": "measured", "model": "by the model", "published rule": "by the published rule of thumb"}
 DOUBT = 0.3  # uncertainty above which the report warns
 UNITS = {"time": "s", "cost": "$", "throughput": "samples/s", "memory": "GB", "gpu_util": "%", "cpu_util": "%"}
 VALUE_OF = COLUMN_OF | {"time": "time", "cost": "cost"}
@@ -109,29 +113,32 @@ def _service(item: str, base: Mapping[str, Any], new: Mapping[str, Any], before:
 
 
 def _recommendations(found: Optimization, new: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Three options (time, cost, balanced) after the run with their estimates; the one that was run has what was measured."""
+    """Three options (time, cost, balanced) after the run: measured where it is what was run, else by the model, else as published."""
     last = found.live[-1].record
     now = Allocation(*(last[name] for name in Allocation._fields))
     offered = {option.priority: option for option in options(last, now, found.resource, found.sla.throughput_min)}
-    guessed = estimates(list(offered.values()), {**found.baseline})
     result = []
-    for priority, guess in guessed.items():
+    for priority, guess in estimates(list(offered.values()), {**found.baseline}).items():
         option = offered[priority]
-        ran = option.allocation == now
-        values = {"time": new["time"], "cost": new["cost"], "throughput": new["throughput"]} if ran else vars(guess)
-        result.append(
-            {
-                "priority": priority,
-                "name": NAMES[priority],
-                **option.allocation._asdict(),
-                "hourly_cost": option.hourly_cost,
-                "time": values["time"],
-                "cost": values["cost"],
-                "throughput": values["throughput"],
-                "measured": ran,
-            }
-        )
+        source, values = "published rule", vars(guess)
+        if option.allocation == now:
+            source, values = "measured", new
+        elif modelled := _by_model(found, option.allocation):
+            source, values = "model", modelled
+        head = {"priority": priority, "name": NAMES[priority], **option.allocation._asdict(), "hourly_cost": option.hourly_cost}
+        result.append({**head, **{name: values[name] for name in ("time", "cost", "throughput")}, "source": source})
     return result
+
+
+def _by_model(found: Optimization, allocation: Allocation) -> dict[str, float] | None:
+    """What the training would come to on an allocation from its first start on; None where the model does not reach it."""
+    grid = found.replay.lattice
+    if any(value not in axis for value, axis in zip(allocation, grid.axes, strict=True)):
+        return None
+    number = grid.number(allocation)
+    time, cost = (values[number] for values in constant_totals(found.replay))
+    throughput = float(found.replay.performance.throughput[number])
+    return {"time": float(time), "cost": float(cost), "throughput": throughput} if np.isfinite(time) else None
 
 
 def change(value: float | None) -> str:
@@ -177,7 +184,7 @@ def report_lines(values: Mapping[str, Any]) -> Iterator[str]:
     yield "Recommendations:"
     for each in values["recommendations"]:
         held = f"{each['gpu_count']:g} GPUs, {each['cpu_count']:g} cores, {each['memory_gb']:g} GB"
-        how = "measured" if each["measured"] else "estimated"
+        how = TOLD[each["source"]]
         yield f"  {each['name']}: {held}; {each['time']:.1f} s, {money(each['cost'])} ({how})"
     doubt, model, policy = values["uncertainty"], values["model"], values["policy"]
     yield ""

@@ -7,7 +7,7 @@ from html import escape
 from typing import Any
 
 from schedlab.figures.html import table
-from schedlab.studies.cloud.optimize_report import change, money
+from schedlab.studies.cloud.optimize_report import TOLD, change, money
 
 STYLE = """
 body { font: 15px/1.5 system-ui, sans-serif; color: #262626; max-width: 58rem; margin: 2rem auto; padding: 0 1rem; }
@@ -101,7 +101,7 @@ def _recommendations(offered: Sequence[Mapping[str, Any]]) -> str:
             f"{each['memory_gb']:g}",
             f"{each['time']:.1f}",
             money(each["cost"]),
-            "measured" if each["measured"] else "estimated",
+            TOLD[each["source"]],
         )
         for each in offered
     ]
