@@ -137,6 +137,7 @@ def test_captions_tell_of_the_workloads_that_are_drawn(tables, kind):
     alone = drawing_function(STUDY, kind)(tables, spec(kind, published=PUBLISHED)).caption
     assert "less time, preference time:" in alone and "mean of workloads" not in alone and "seeds" not in alone
     more = tables.scores.assign(scenario="more", policy=tables.scores["policy"].str.replace("-example", "-more"))
+    assert "One seed." in alone
     both = StudyTables(pd.concat([tables.scores, more]), *(getattr(tables, field.name) for field in fields(tables)[1:]))
     assert "in the mean of workloads" in drawing_function(STUDY, kind)(both, spec(kind, ("example", "more"), published=PUBLISHED)).caption
 
@@ -148,6 +149,17 @@ def test_parts_of_an_episode_add_up_to_its_objective(tables, preference):
     parts = objective_parts(rows, json.loads(tables.inputs["example"]["oracle"].read_text()), preference)
     assert sum(np.sum(each) for each in parts.values()) == pytest.approx(value(tables, "static_start", preference, "objective"))
     assert set(parts) == {"time", "cost", "waste"} and weights_of(preference)["time"] > 0
+
+
+def test_axes_of_an_episode_hold_both_courses(tables):
+    rows = tables.details["performance_metrics"]
+    top = {}
+    for policy in ("reinforce-example", "static_start"):
+        own = rows[(rows["policy"] == policy) & (rows["unit"] == "balanced-test-00")]
+        parts = objective_parts(own, json.loads(tables.inputs["example"]["oracle"].read_text()), "balanced")
+        top[policy] = float(np.max(sum(parts.values())))
+    for axes in drawing_function(STUDY, "objective_parts")(tables, spec("objective_parts")).figure.axes:
+        assert axes.get_ylim()[0] == 0.0 and axes.get_ylim()[1] >= max(top.values())
 
 
 def share_of(tables: StudyTables) -> float:

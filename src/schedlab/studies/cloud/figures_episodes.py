@@ -62,12 +62,13 @@ def draw_objective_parts(tables: StudyTables, spec: FigureSpec) -> Drawing:
         for row, policy in enumerate((learned_name(settings.learned, scenario), settings.baseline)):
             rows = episode(tables, "performance_metrics", scenario, policy, settings.preference)
             parts = objective_parts(rows, _references(tables, scenario), settings.preference)
-            below = np.zeros(len(rows))
+            below, edges = np.zeros(len(rows)), np.arange(len(rows) + 1) + 0.5
             for number, name in enumerate(PARTS):
-                colour = theme.colour(4 + number)
-                grid[row, column].bar(rows["step"] + 1, parts[name], 0.95, bottom=below, color=colour, label=name, linewidth=0)
-                below = below + parts[name]
+                above = below + parts[name]  # one area: gaps between bars so narrow come and go with the pixels
+                grid[row, column].stairs(above, edges, baseline=below, fill=True, color=theme.colour(4 + number), label=name)
+                below = above
             told.append(f"{scenario} {policy.removesuffix('-' + scenario)} {below.sum():.3f}")
+        grid[0, column].set_ylim(bottom=0)  # of both rows, once both are drawn
         grid[0, column].set_title(scenario)
     grid[0, 0].set_ylabel("learned\nadded to the objective")
     grid[1, 0].set_ylabel(f"{settings.baseline}\nadded to the objective")

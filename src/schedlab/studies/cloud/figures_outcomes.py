@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -42,7 +43,8 @@ def draw_outcomes(tables: StudyTables, spec: FigureSpec) -> Drawing:
             axes.axhline(1.0, color=INK, linewidth=0.8, linestyle="--", label=f"static allocation ({settings.baseline})")
     helpers.legend_outside(figure, columns=3)
     told = "; ".join(f"{name} {value:.0f} %" for name, value in settings.published.items())
-    return Drawing(figure, f"{spec.caption} {_best_told(found, settings)} Claimed reductions (improvement for sla): {told}.")
+    shown = "Bars: means over seeds; thin lines: smallest to largest seed." if _seeds(found) > 1 else "One seed."
+    return Drawing(figure, f"{spec.caption} {shown} {_best_told(found, settings)} Claimed reductions (improvement for sla): {told}.")
 
 
 def draw_headline(tables: StudyTables, spec: FigureSpec) -> Drawing:
@@ -57,7 +59,7 @@ def draw_headline(tables: StudyTables, spec: FigureSpec) -> Drawing:
         for claim, (_, words) in CLAIMS.items()
     ]
     helpers.text_table(axes, cells, ["% of the static allocation", *found, "published"], row_height=1.7)
-    seeds = min(len(values["time"][0]) for values in found.values())
+    seeds = _seeds(found)
     shown = f"Means of {seeds} seeds, smallest to largest in brackets." if seeds > 1 else "One seed."
     return Drawing(figure, f"{spec.caption} {shown} {_best_told(found, settings)}")
 
@@ -89,6 +91,11 @@ def _learned_and_baseline(tables: StudyTables, spec: FigureSpec, settings: Outco
         if all(len(table) for table in values["time"]):
             found[scenario] = values
     return found
+
+
+def _seeds(found: Mapping[str, Mapping[str, tuple]]) -> int:
+    """Return how many seeds every workload has at least."""
+    return min(len(values["time"][0]) for values in found.values())
 
 
 def _bars(axes: Axes, group: int, values: tuple, settings: OutcomesSettings, shares: bool) -> None:
