@@ -88,14 +88,14 @@ def test_a_rule_that_was_chosen_has_its_own_name():
     against = [{"scenario": "blocks", "policy": "chosen"}, {"scenario": "fills", "policy": "chosen"}]
     drawing = draw(made(comparisons=comparison_rows(fills="f1")), "ratios", "blocks", "fills", against=against)
     titles = [axes.get_title(loc="left") for axes in drawing.figure.axes]
-    assert titles == ["blocks: against sjf, the chosen rule", "fills: against f1"]  # chosen is not scored in fills
+    assert titles == ["blocks\nagainst sjf, the chosen rule", "fills\nagainst f1"]  # chosen is not scored in fills
     assert "blocks, against chosen (which is sjf)" in drawing.caption
 
 
 def test_a_rule_keeps_its_name_where_another_scores_the_same():
     tied = score_rows(values={"blocks": {"f1": [[2.0, 4.0]], "f2": [[2.0, 4.0]], "sjf": [[3.0, 4.0]]}})
     drawing = draw(made(tied, comparison_rows(blocks="f1")), "ratios", "blocks")
-    assert drawing.figure.axes[0].get_title(loc="left") == "blocks: against f1"
+    assert drawing.figure.axes[0].get_title(loc="left") == "blocks\nagainst f1"
     assert "blocks, against f1: lowest is sjf" in drawing.caption
 
 

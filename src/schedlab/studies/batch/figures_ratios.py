@@ -114,7 +114,7 @@ def _panel(axes: Axes, panel: _Panel, looks: Mapping[str, Style]) -> None:
     axes.tick_params(axis="y", length=0)
     axes.grid(True, axis="x")
     against = panel.same if panel.same == panel.baseline else f"{panel.same}, the chosen rule"
-    axes.set_title(f"{panel.name.replace('_', ' ')}: against {against}")
+    axes.set_title(f"{panel.name.replace('_', ' ')}\nagainst {against}")  # one line would run into "won"
 
 
 def _keys() -> list[object]:
