@@ -8,7 +8,7 @@ from schedlab.config.contract import FigureSpec, StudyTables
 from schedlab.config.settings import ThemeSettings
 from schedlab.figures import theme
 from schedlab.studies.ramp.figure_parts import family
-from schedlab.studies.ramp.figures_policies import draw_pairs, draw_scores, draw_validation
+from schedlab.studies.ramp.figures_policies import bar_colours, draw_pairs, draw_scores, draw_validation
 
 SCENARIOS = ("uniform", "published_a")
 RATES = {"para_max": 0.3, "para_min": 0.4, "afterstate": 0.2}
@@ -69,6 +69,11 @@ def test_the_best_policy_of_a_measure_has_a_bar_of_one():
     )
     assert len(heights) == 3
     assert "uniform afterstate (0.205)" in drawing.caption
+
+
+def test_eight_policies_have_bars_of_eight_colours():
+    assert len(set(bar_colours(8))) == 8
+    assert bar_colours(3) == [theme.colour(number) for number in range(3)]
 
 
 def test_published_rates_are_rings_and_their_distance_is_told():

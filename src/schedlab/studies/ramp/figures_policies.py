@@ -47,6 +47,12 @@ def draw_validation(tables: StudyTables, spec: FigureSpec) -> Drawing:
     return Drawing(figure, f"{spec.caption} {'; '.join(told)}.")
 
 
+def bar_colours(count: int) -> list[str]:
+    """Return so many colours: those of the theme, each once, then greys."""
+    own = dict.fromkeys(theme.colour(number) for number in range(count))
+    return [*own, *(theme.RULE_GREYS[number % len(theme.RULE_GREYS)] for number in range(count - len(own)))]
+
+
 def draw_scores(tables: StudyTables, spec: FigureSpec) -> Drawing:
     """A panel a scenario, a group a measure, a bar a policy: best over value, or value over best. Settings: ScoresSettings."""
     import numpy as np
@@ -56,7 +62,7 @@ def draw_scores(tables: StudyTables, spec: FigureSpec) -> Drawing:
     panels = [(name, values) for name in spec.scenarios if (values := _values(tables, name, settings.policies))]
     if not panels:
         return nothing_to_draw(spec, "no such scenario is run at this scale")
-    colours = {policy: theme.colour(number) for number, policy in enumerate(settings.policies)}
+    colours = dict(zip(settings.policies, bar_colours(len(settings.policies)), strict=True))
     figure, lines = theme.new_grid(len(panels), 2, row_mm=48, around_mm=14, sharey=True)
     best = []
     for axes, (name, values) in zip([axes for line in lines for axes in line], panels, strict=True):
