@@ -19,8 +19,9 @@ REPOSITORY = Path(__file__).parents[2]
 RESULTS = REPOSITORY / "docs/results"
 sys.path.append(str(REPOSITORY / "benchmarks"))
 
+import batch_tables  # noqa: E402
 import page_tables  # noqa: E402
-from page_tables import one, seeds_of, share  # noqa: E402
+from table_parts import one, seeds_of, share  # noqa: E402
 
 
 def table(name: str) -> pd.DataFrame:
@@ -170,7 +171,7 @@ def batch_sentences():
     yield f"takes it {times[0]:.1f} to {times[-1]:.1f} times the CPU seconds of the rollouts"
     effects = sorted(-mean[trace]["standardised_log_ratio"] for trace in traces)
     yield f"{effects[0]:.2f} to {effects[-1]:.2f} standard deviations of the windows' log ratios below the chosen rule"
-    settings, loads = table("batch_settings"), [name for name in page_tables.SETTINGS if name == "lublin" or "load" in name]
+    settings, loads = table("batch_settings"), [name for name in batch_tables.SETTINGS if name == "lublin" or "load" in name]
     chosen, best = ([one(settings, trace=name, against=role)["ratio"] for name in loads] for role in ("chosen by mean", "hindsight"))
     yield f"here they are {below(max(chosen))} to {below(min(chosen))} % below it"
     yield f"which is `f1` at every load, {below(max(best))} to {below(min(best))} %"

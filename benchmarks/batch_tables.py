@@ -1,0 +1,227 @@
+"""Tables of the batch study."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pandas as pd
+from table_parts import REPOSITORY, between, one, page, percent, seeds_of
+
+from schedlab.config.claims import read_claims
+
+TRACES = {"sdsc": "SDSC-SP2", "hpc2n": "HPC2N", "lublin-1": "like Lublin-1", "lublin-2": "like Lublin-2", "kth": "KTH-SP2"}
+
+
+def batch_search(results: Path) -> str:
+    """Searched linear priorities on the test windows of their own traces."""
+    found = pd.read_csv(results / "batch_search.csv")
+    prototype = {"sdsc none": "0.76 to 0.84", "hpc2n none": "0.40 to 0.63", "lublin-1 none": "0.94, 0.95", "lublin-2 none": "0.75"}
+    prototype |= {"sdsc easy": "0.69, 0.71", "hpc2n easy": "0.41, 0.54"}
+    header = ["trace", "windows", "seeds", "chosen rule", "in hindsight", "planner", "searched", "to chosen", "to hindsight", "to planner"]
+    rows = []
+    for key in prototype:
+        trace, backfill = key.split()
+        own = found[(found["trace"] == trace) & (found["learned_on"] == trace) & (found["backfill"] == backfill)]
+        chosen, best, planner = (one(own, against=name) for name in ("chosen by mean", "hindsight", "planner"))
+        rows.append([*_compared(trace, backfill, chosen, best, planner, f"{chosen['mean']:.1f}"), *_also(chosen), prototype[key]])
+    return page([*header, "without worst", "geometric", "won", "prototype"], rows, "l" + 13 * "r")
+
+
+def _compared(trace: str, backfill: str, chosen: pd.Series, best: pd.Series, planner: pd.Series, ours: str) -> list[str]:
+    """The first ten cells of a row of the tables about searches and rollouts."""
+    name = TRACES[trace] + (", EASY" if backfill == "easy" else "")
+    rules = [f"`{row['rule']}` {row['baseline_mean']:.1f}" for row in (chosen, best)]
+    counts = [f"{chosen['windows']}", f"{chosen['seeds']}"]
+    return [name, *counts, *rules, f"{planner['baseline_mean']:.1f}", ours, *map(between, (chosen, best, planner))]
+
+
+def _also(chosen: pd.Series) -> list[str]:
+    return [f"{chosen['ratio_without_worst']:.2f}", f"{chosen['geometric_ratio']:.2f}", percent(chosen["win_rate"])]
+
+
+def batch_matrix(results: Path) -> str:
+    """Ratio to the best rule in hindsight of what was learned on one trace and tested on another."""
+    found = pd.read_csv(results / "batch_search.csv")
+    found = found[found["backfill"] == "none"]
+    rows = []
+    for learned in ("sdsc", "hpc2n", "lublin-1", "lublin-2"):
+        own = [one(found, trace=trace, learned_on=learned, against="hindsight") for trace in TRACES]
+        rows.append([TRACES[learned], *(f"{row['ratio']:.2f}" for row in own)])
+    planners = [one(found, trace=trace, learned_on="sdsc", against="planner")["baseline_mean"] for trace in TRACES]
+    rules = [one(found, trace=trace, learned_on="sdsc", against="hindsight")["baseline_mean"] for trace in TRACES]
+    rows.append(["nothing (the planner)", *(f"{planner / rule:.2f}" for planner, rule in zip(planners, rules, strict=True))])
+    return page(["learned on", *TRACES.values()], rows, "lrrrrr")
+
+
+ROLLOUTS = [(trace, backfill) for backfill in ("none", "easy") for trace in ("sdsc", "hpc2n", "lublin-1", "lublin-2")]
+
+
+def batch_rollouts(results: Path) -> str:
+    """Rollouts with predicted run times on the test windows of their own traces."""
+    found = pd.read_csv(results / "batch_rollouts.csv")
+    header = [
+        "trace",
+        "windows",
+        "seeds",
+        "chosen by mean",
+        "by mean log",
+        "in hindsight",
+        "planner",
+        "rollouts (seeds)",
+        "to chosen by mean",
+    ]
+    header += ["to chosen by mean log", "to hindsight", "to planner", "without worst", "geometric", "effect", "won"]
+    rows = []
+    for trace, backfill in ROLLOUTS:
+        own = found[(found["learner"] == "rollout") & (found["trace"] == trace) & (found["backfill"] == backfill)]
+        rows.append(_judged(_place(trace, backfill), own))
+    return page(header, rows, "l" + 15 * "r")
+
+
+def _place(trace: str, backfill: str) -> str:
+    return TRACES[trace] + (", EASY" if backfill == "easy" else "")
+
+
+def _judged(name: str, own: pd.DataFrame) -> list[str]:
+    """A row that says all of a learner on one trace: rules, means, ratios, effect size (of the log ratios), share won."""
+    chosen, by_log, best, planner = (one(own, against=role) for role in ("chosen by mean", "chosen by log", "hindsight", "planner"))
+    rules = [f"`{row['rule']}` {row['baseline_mean']:.1f}" for row in (chosen, by_log, best)]
+    cells = [name, f"{chosen['windows']}", f"{chosen['seeds']}", *rules, f"{planner['baseline_mean']:.1f}", _with_seeds(chosen)]
+    cells += [between(row) for row in (chosen, by_log, best, planner)]
+    effect = _told(chosen["standardised_log_ratio"])
+    return [*cells, f"{chosen['ratio_without_worst']:.2f}", between(chosen, "geometric_ratio"), effect, percent(chosen["win_rate"])]
+
+
+def _with_seeds(row: pd.Series) -> str:
+    seeds = seeds_of(row["by_seed"])
+    return f"{row['mean']:.1f} ({min(seeds):.1f} to {max(seeds):.1f})" if len(seeds) > 1 else f"{row['mean']:.1f}"
+
+
+def batch_evolution(results: Path) -> str:
+    """The evolution strategy with the compute of the rollouts, and the rollouts of the same seeds."""
+    found = pd.read_csv(results / "batch_rollouts.csv")
+    header = ["trace", "CPU seconds: evolution, rollouts", "evolution strategy (seeds)", "to chosen", "to planner", "rollouts"]
+    rows = []
+    for trace, backfill in ROLLOUTS:
+        own = found[(found["trace"] == trace) & (found["backfill"] == backfill)]
+        if not (own["learner"] == "evolution").any():
+            continue
+        chosen, planner = (one(own, learner="evolution", against=name) for name in ("chosen by mean", "planner"))
+        other = one(own, learner="rollout", against="evolution")
+        seconds = f"{chosen['cpu_seconds']:.0f}, {other['cpu_seconds']:.0f}"
+        cells = [_place(trace, backfill), seconds, _with_seeds(chosen), between(chosen), between(planner), f"{other['mean']:.1f}"]
+        also = [between(other), between(other, "geometric_ratio"), f"{other['standardised_log_ratio']:.2f}", percent(other["win_rate"])]
+        rows.append([*cells, *also])
+    return page([*header, "rollouts to evolution", "geometric", "effect", "won"], rows, "l" + 9 * "r")
+
+
+SETTINGS = {
+    "lublin_load_60": "load 0.6",
+    "lublin_load_70": "load 0.7",
+    "lublin_load_80": "load 0.8",
+    "lublin": "load 0.9 (`lublin`)",
+    "lublin_load_95": "load 0.95",
+    "lublin_exact": "0.9, run times known",
+    "lublin_warm": "0.9, warm start",
+}
+
+
+def batch_settings(results: Path) -> str:
+    """Every rule that is near the best, the planner and rollouts learned at load 0.9, on the scenarios that change one thing."""
+    found = pd.read_csv(results / "batch_settings.csv", dtype={"by_seed": str})
+    shown = ["fcfs", "sjf", "smallest", "smallest_area", "f1", "f2", "f3", "f4", "wfp3", "unicep"]
+    rows = []
+    for scenario, name in SETTINGS.items():
+        own = found[found["trace"] == scenario]
+        chosen, best, planner = (one(own, against=role) for role in ("chosen by mean", "hindsight", "planner"))
+        means = [f"{one(own, against='rule', rule=rule)['baseline_mean']:.0f}" for rule in shown]
+        cells = [name, *means, f"{planner['baseline_mean']:.0f}", f"{chosen['mean']:.0f}", f"{between(chosen)} `{chosen['rule']}`"]
+        rows.append([*cells, f"{between(best)} `{best['rule']}`", between(planner)])
+    header = ["", *(f"`{rule}`" for rule in shown), "planner", "rollouts", "to chosen", "to hindsight", "to planner"]
+    return page(header, rows, "l" + (len(header) - 1) * "r")
+
+
+def batch_transfer(results: Path) -> str:
+    """Ratio to the best rule in hindsight of rollouts that were learned on one trace and tested on another."""
+    found = pd.read_csv(results / "batch_transfer.csv", dtype={"by_seed": str})
+    traces = list(TRACES)
+    rows = []
+    for learned in [name for name in TRACES if name != "kth"]:
+        own = [one(found, trace=trace, learned_on=learned, against="hindsight") for trace in traces]
+        rows.append([TRACES[learned], *(f"{row['ratio']:.2f}" for row in own)])
+    first = found[found["learned_on"] == found["learned_on"].iloc[0]]
+    means = [[one(first, trace=trace, against=role)["baseline_mean"] for trace in traces] for role in ("planner", "hindsight")]
+    rows.append(["nothing (the planner)", *(f"{planner / rule:.2f}" for planner, rule in zip(*means, strict=True))])
+    return page(["learned on", *TRACES.values()], rows, "l" + len(traces) * "r")
+
+
+def batch_confirmation(results: Path) -> str:
+    """Rollouts and the evolution strategy on logs that nobody had looked at, as they are and with jobs that come faster."""
+    found = pd.read_csv(results / "batch_confirmation.csv", dtype={"by_seed": str})
+    names = {"atlas": "LLNL-Atlas", "nasa": "NASA-iPSC", "atlas-busy": "LLNL-Atlas, load 0.9", "nasa-busy": "NASA-iPSC, load 0.9"}
+    header = ["log", "learned by", "windows that differ", "chosen by mean", "in hindsight", "planner", "learned (seeds)", "to chosen"]
+    rows = []
+    for trace in found["learned_on"].unique():
+        for learner in ("rollout", "evolution"):
+            own = found[(found["trace"] == trace) & (found["learned_on"] == trace) & (found["learner"] == learner)]
+            chosen, best, planner = (one(own, against=role) for role in ("chosen by mean", "hindsight", "planner"))
+            cells = [names[trace], f"`{learner}`", f"{chosen['windows_differing']} of {chosen['windows']}"]
+            cells += [f"`{row['rule']}` {row['baseline_mean']:.2f}" for row in (chosen, best)]
+            seeds = sorted(seeds_of(chosen["by_seed"]))
+            cells += [f"{planner['baseline_mean']:.2f}", f"{chosen['mean']:.2f} ({seeds[0]:.2f} to {seeds[-1]:.2f})"]
+            cells += [between(row) for row in (chosen, best, planner)]
+            rows.append([*cells, between(chosen, "geometric_ratio"), _told(chosen["standardised_log_ratio"])])
+    return page([*header, "to hindsight", "to planner", "geometric", "effect"], rows, "ll" + 10 * "r")
+
+
+def _told(value: float) -> str:
+    """A number of two digits, or nothing where there is none."""
+    return "" if pd.isna(value) else f"{value:.2f}"
+
+
+def batch_networks(results: Path) -> str:
+    """Variants of learning and of the network after equally many decisions."""
+    found = pd.read_csv(results / "batch_networks.csv")
+    header = ["variant", "CPU seconds", "seeds' means", "to `f1`", "won", "to the plain kernel, same seeds", "geometric", "won"]
+    rows = []
+    for variant, own in found.groupby("variant", sort=False):
+        rule, kernel = one(own, against="f1"), own[own["against"] == "kernel"]
+        seeds = ", ".join(f"{mean:.0f}" for mean in seeds_of(rule["by_seed"]))
+        cells = [str(variant).replace("f1", "`f1`"), f"{rule['cpu_seconds']:.0f}", seeds, between(rule), percent(rule["win_rate"])]
+        also = [[between(row), between(row, "geometric_ratio"), percent(row["win_rate"])] for _, row in kernel.iterrows()]
+        rows.append([*cells, *(also[0] if also else ["", "", ""])])
+    return page(header, rows, "lrlrrrrr")
+
+
+def batch_rewards(results: Path) -> str:
+    """Validation and test scores under the dissertation's rewards, beside the published validation scores."""
+    found = pd.read_csv(results / "batch_rewards.csv")
+    published = {claim.id: claim.published for claim in read_claims(REPOSITORY / "conf", "batch")["batch"].claims}
+    rows = []
+    for reward in ("episodic", "direct", "sigmoid-100", "sigmoid-50"):
+        own = found[found["reward"] == reward]
+        mean = one(own, seed="all")
+        cells = [_interval(mean, name) for name in ("validation_best", "validation_last", "test")]
+        seeds = ", ".join(f"{score:.0f}" for score in own[own["seed"] != "all"]["test"])
+        ratios = [between(mean, "to_f1"), "" if reward == "episodic" else between(mean, "to_episodic")]
+        claimed = [published[f"validation-{reward}-{when}"] for when in ("best", "last")]
+        rows.append([f"`{reward}`", *cells, seeds, *ratios, " / ".join(f"{value:.2f}" for value in claimed)])
+    header = ["reward", "validation, best", "last", "test windows", "seeds", "to `f1`", "to `episodic`", "published best / last"]
+    return page(header, rows, "lrrrlrrr")
+
+
+def _interval(row: pd.Series, name: str) -> str:
+    return f"{row[name]:.0f} [{row[f'{name}_low']:.0f}, {row[f'{name}_high']:.0f}]"
+
+
+TABLES = (
+    batch_search,
+    batch_matrix,
+    batch_rollouts,
+    batch_evolution,
+    batch_settings,
+    batch_transfer,
+    batch_confirmation,
+    batch_networks,
+    batch_rewards,
+)
