@@ -269,14 +269,15 @@ def _run(env: CloudLiveEnv, learned: Learned, resumes: bool, seed: int) -> tuple
     env.step = kept  # every run's table is wanted, and a walk keeps the records alone
     if resumes:
         return walk(learned.policy, env, unit_of(learned.preference), seed), tables
-    last = learned.course[-1].record
-    settled = Allocation(*(last[name] for name in Allocation._fields))
+    last = learned.course[-1]
+    settled = Allocation(*(last.record[name] for name in Allocation._fields))
     env.job = replace(env.job, interval=env.job.epochs, start=settled)
     env.reset(seed=seed)
     taken, over = [], False
     while not over:
         observation, reward, done, cut, info = env.step(KEEP)
-        taken.append(Taken(KEEP, reward, info["record"], info["objectives"], observation.copy(), learned.course[-1].uncertainty))
+        after = observation.copy(), last.uncertainty, env.vector.copy(), last.policy_used
+        taken.append(Taken(KEEP, reward, info["record"], info["objectives"], *after))
         over = done or cut
     return taken, tables
 
