@@ -190,18 +190,31 @@ def test_the_page_opens_in_a_browser(finished, tmp_path):
     assert imread(picture)[..., :3].std() > 0.05  # not an empty page
 
 
-def test_a_second_run_adds_a_row_and_goes_on_from_what_is_known(finished, capsys):
-    path = finished / "<b>plain & simple.py"
-    command = ["cloud", "optimize", "--training_file", str(path), "--config", str(finished / "settings.yaml"), "--skip_baseline"]
-    assert main([*command, "--epochs", "4", "--output_dir", str(finished / "out"), "--log_dir", str(finished / "kept")]) == 0
-    metrics = pd.read_csv(finished / "out/optimization_metrics.csv")
+def test_a_log_of_the_run_counts_time_and_cost_from_its_begin(finished):
+    run, came_to = pd.read_csv(finished / "kept/<b>plain & simple_optimized.csv"), report(finished)["optimized"]
+    assert run["time_so_far"].is_monotonic_increasing and run["cost_so_far"].is_monotonic_increasing
+    assert run["time_so_far"].iloc[-1] == pytest.approx(came_to["time"]) and run["cost_so_far"].iloc[-1] == pytest.approx(came_to["cost"])
+
+
+def test_a_second_run_adds_a_row_and_goes_on_from_what_is_known(finished, tmp_path, capsys):
+    again = tmp_path / "again"
+    shutil.copytree(finished, again, ignore=shutil.ignore_patterns("work"))
+    first = report(finished)["optimized"]
+    path = again / "<b>plain & simple.py"
+    other = pd.read_csv(again / "kept/<b>plain & simple_optimized.csv").assign(model_name="unrelated", time_so_far=1e6, cost_so_far=1e6)
+    other.to_csv(again / "kept/other.csv", index=False)
+    command = ["cloud", "optimize", "--training_file", str(path), "--config", str(again / "settings.yaml"), "--skip_baseline"]
+    command += ["--epochs", "4", "--output_dir", str(again / "out"), "--log_dir", str(again / "logs")]
+    assert main([*command, "--offline_logs", str(again / "kept")]) == 0
+    metrics = pd.read_csv(again / "out/optimization_metrics.csv")
     assert len(metrics) == 2 and metrics["preference"].tolist() == ["time", "balanced"]
     assert {"experiment_time", "average_uncertainty", "gpu_reduction_pct", "optimized_sla_met_count"} <= set(metrics.columns)
-    values = report(finished)
+    values = report(again)
     assert values["baseline"]["source"] == "model" and "by the model" in capsys.readouterr().out
     assert values["policy"]["prediction"]["similarity_score"] == pytest.approx(1.0)
-    assert values["thresholds"]["time"]["from"] == "earlier logs"
-    assert len((finished / "out/history.jsonl").read_text().splitlines()) == 2
+    assert values["thresholds"]["time"] == {"limit": pytest.approx(1.1 * first["time"]), "unit": "s", "from": "earlier logs"}
+    assert values["thresholds"]["cost"]["limit"] == pytest.approx(1.1 * first["cost"])
+    assert len((again / "out/history.jsonl").read_text().splitlines()) == 2
 
 
 def test_earlier_logs_are_read_from_files_and_folders(finished, tmp_path):

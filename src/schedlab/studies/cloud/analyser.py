@@ -124,9 +124,16 @@ class OfflineDataAnalyzer:
             raise UserError(f"no log is of a model '{model}'", where="offline logs", remedy=did_you_mean(model, self.models))
         return fit_table(rows, Path(f"logs of {model}"), gpus_per_node)
 
-    def history(self) -> list[dict[str, Any]]:
-        """Return what each log came to: its last row."""
-        return [table.iloc[-1].to_dict() for table in self.tables]
+    def history(self, model: str | None = None) -> list[dict[str, Any]]:
+        """Return what each whole run (of a model) came to: its last row. One that ends before its `total_epochs` is no whole run."""
+        found = []
+        for table in self.tables:
+            last = table[_run_numbers(table).diff(-1).ne(0)]
+            for record in last.to_dict(orient="records"):
+                whole = not known(record.get("total_epochs")) or record["epoch"] >= record["total_epochs"]
+                if whole and model in (None, record["model_name"]):
+                    found.append(record)
+        return found
 
     def add(self, table: pd.DataFrame, name: str) -> None:
         """Take a log; `name` stands for the model where the log does not name it."""
@@ -173,6 +180,14 @@ class OfflineDataAnalyzer:
         import pandas as pd
 
         return pd.concat(self.tables, ignore_index=True)
+
+
+def _run_numbers(table: pd.DataFrame) -> pd.Series:
+    """The number of each row's run: an epoch that does not rise begins another one, and so does another baseline sample or model."""
+    begins = table["epoch"].diff().fillna(1) <= 0
+    for name in {"sample", "model_name"} & set(table.columns):
+        begins |= table[name].ne(table[name].shift().fillna(table[name]))
+    return begins.cumsum()
 
 
 def default_prediction(query: Mapping[str, Any]) -> dict[str, Any]:

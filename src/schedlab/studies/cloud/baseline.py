@@ -50,10 +50,14 @@ def extrapolated(run: LiveRun, epochs: int) -> Extrapolated:
 
 
 def sample_baseline(request: LiveRequest, count: int, epochs: int, folder: Path) -> list[LiveRun]:
-    """Run a script `count` times on the request's allocation, each time with a seed of its own. Raises ScriptFailed for a limit broken."""
-    runs = []
+    """Run the first `epochs` of a script `count` times on the request's allocation, each time with a seed of its own.
+
+    Their logs tell the length of the whole training, which they are no run of. Raises ScriptFailed for a limit broken.
+    """
+    runs, whole = [], max(request.epochs, epochs)
     for number in range(count):
-        run = run_script(replace(request, epochs=epochs, total_epochs=None, seed=request.seed + number), folder / f"baseline-{number + 1}")
+        sample = replace(request, epochs=epochs, total_epochs=whole, seed=request.seed + number)
+        run = run_script(sample, folder / f"baseline-{number + 1}")
         if run.how != "done":
             told = f"baseline sample {number + 1} broke its limit on {run.how}"
             raise ScriptFailed(told, where=str(request.script), remedy="raise time_limit, or resource.memory_max")

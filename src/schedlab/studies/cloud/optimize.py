@@ -159,7 +159,7 @@ def _prepare(
     interval = min(epochs, settings.interval or -(-epochs // DECISIONS))
     plan = LivePlan(epochs, interval, start, resource, machine_limits(), settings.gpus_per_node, settings.seed)
     baseline = baseline_values(samples, epochs) if samples else _modelled(fit, job, plan, settings)
-    sla, origins = frozen_limits(settings, analyser, baseline if samples else None)
+    sla, origins = frozen_limits(settings, analyser, str(table["model_name"].iloc[0]), baseline if samples else None)
     resumes = all(run.checkpoint is not None for run in (*samples, *probes))
     return _Prepared(request, samples, fit, job, replace(plan, sla=sla), baseline, origins, prediction, resumes)
 
@@ -216,15 +216,16 @@ def _modelled(fit: CoreFit, job: JobFacts, plan: LivePlan, settings: OptimizeSet
 
 
 def frozen_limits(
-    settings: OptimizeSettings, analyser: OfflineDataAnalyzer, baseline: dict[str, Any] | None
+    settings: OptimizeSettings, analyser: OfflineDataAnalyzer, model: str, baseline: dict[str, Any] | None
 ) -> tuple[SLAConfig, dict[str, str]]:
     """Return the service levels, which nothing changes from here on, and where each comes from.
 
-    In this order: what the user says; a forecast from earlier logs, else from the measured baseline (10 % beyond); the default.
+    In this order: what the user says; a forecast from whole earlier runs of the same model, else from the measured baseline (10 % beyond);
+    the default.
     """
     usual = machine_limits()
     values, origins = usual.model_dump(), dict.fromkeys(SLAConfig.model_fields, "default")
-    history, origin = analyser.history(), "earlier logs"
+    history, origin = analyser.history(model), "earlier logs"
     if not history and baseline is not None:
         history = [{"time_so_far": baseline["time"], "cost_so_far": baseline["cost"], "throughput": baseline["throughput"]}]
         origin = "baseline"
@@ -262,7 +263,7 @@ def _run(env: CloudLiveEnv, learned: Learned, resumes: bool, seed: int) -> tuple
     def kept(action: int) -> Any:
         result = step(action)
         if result[4]["run"].how == "done":
-            tables.append(result[4]["run"].table)
+            tables.append(_of_training(result[4]["run"].table, env))
         log.info("%s", env.render())
         return result
 
@@ -280,6 +281,12 @@ def _run(env: CloudLiveEnv, learned: Learned, resumes: bool, seed: int) -> tuple
         taken.append(Taken(KEEP, reward, info["record"], info["objectives"], *after))
         over = done or cut
     return taken, tables
+
+
+def _of_training(table: pd.DataFrame, env: CloudLiveEnv) -> pd.DataFrame:
+    """The log of an interval with time and cost since the training began, starts included: so far that its last row is what was charged."""
+    totals = {"time_so_far": env.time, "cost_so_far": env.cost}
+    return table.assign(**{name: table[name] + (total - table[name].iloc[-1]) for name, total in totals.items()})
 
 
 def optimized_values(found: Optimization) -> dict[str, Any]:
