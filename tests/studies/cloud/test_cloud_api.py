@@ -295,6 +295,10 @@ def test_the_optimizer_does_the_whole_flow(tmp_path):
     assert len(optimizer.analyser.tables) == 1 and optimizer.found.learned.preference == "resource"
     with pytest.raises(UserError, match="did you mean 'preference'"):
         api.CloudResourceOptimizer(tmp_path, prefrence="cost")
+    with pytest.raises(UserError, match="did you mean 'reinforce'"):
+        api.CloudResourceOptimizer(tmp_path, rl={"learner": "reinforc"})
+    with pytest.raises(UserError, match="did you mean 'hidden'"):
+        api.CloudResourceOptimizer(tmp_path, rl={"params": {"hiden": 3}})
 
 
 BASE = {"gpu_count": 2, "cpu_count": 8, "time": 100.0, "cost": 1.0, "throughput": 50.0}

@@ -15,7 +15,7 @@ from pydantic import model_validator
 
 from schedlab.config.errors import UserError, did_you_mean
 from schedlab.config.files import atomic_path
-from schedlab.config.schema import Settings, setting, validate
+from schedlab.config.schema import Settings, setting
 from schedlab.studies.cloud.allocation import (
     ACTIONS,
     Allocation,
@@ -364,10 +364,10 @@ class CloudResourceOptimizer:
     """
 
     def __init__(self, output_dir: Path | str, analyser: OfflineDataAnalyzer | None = None, **settings: Any) -> None:
-        from schedlab.studies.cloud.optimize_settings import OptimizeSettings
+        from schedlab.studies.cloud.optimize_settings import checked_settings
 
         self.output_dir, self.analyser = Path(output_dir), analyser or OfflineDataAnalyzer()
-        self.settings = validate(OptimizeSettings, settings)
+        self.settings = checked_settings(settings)
         self.found: Optimization | None = None
 
     def optimize(self, script: Path | str, dataset: Path | str | None = None) -> dict[str, Any]:

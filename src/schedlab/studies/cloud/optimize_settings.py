@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
-from schedlab.config.errors import UserError
+from schedlab.config.errors import UserError, did_you_mean
 from schedlab.config.json_files import read_json
 from schedlab.config.schema import Settings, merged, section, setting, validate
 from schedlab.config.settings import LONGEST
@@ -42,13 +42,16 @@ class MachineSettings(Settings):
     cost_per_gb_hour: float = setting(0.02, doc="price of a gigabyte of memory", unit="$/h", ge=0)
 
     def limits(self) -> ResourceConfig:
-        """Return the limits; none above what this machine has. Raises UserErrors."""
+        """Return the limits, none above what this machine has; a least amount that is not given goes down with the most. Raises UserErrors."""
         here = machine_resources(self.cost_per_gpu_hour, self.cost_per_cpu_hour, self.cost_per_gb_hour)
         given = {key: value for key, value in self.model_dump().items() if value is not None}
         for key in ("gpu_count_max", "cpu_count_max", "memory_max"):
             if given.get(key, 0) > getattr(here, key):
                 raise UserError(f"'{key}' is {given[key]:g}", where="resource", expected=f"at most {getattr(here, key):g} on this machine")
-        return validate(ResourceConfig, {**here.model_dump(), **given}, lambda path: f"resource: {'.'.join(map(str, path))}")
+        least = {}
+        for most, key in (("gpu_count_max", "gpu_count_min"), ("cpu_count_max", "cpu_count_min"), ("memory_max", "memory_min")):
+            least[key] = min(getattr(here, key), given.get(most, getattr(here, most)))
+        return validate(ResourceConfig, {**here.model_dump(), **least, **given}, lambda path: f"resource: {'.'.join(map(str, path))}")
 
 
 class LearnSettings(Settings):
@@ -89,12 +92,14 @@ def read_settings(config: Path | None, options: Mapping[str, Any]) -> OptimizeSe
         if not isinstance(values, dict):
             raise UserError("the file holds no mapping", where=str(config), expected="keys and values")
         validate(OptimizeSettings, values, lambda path: ": ".join([str(config), ".".join(map(str, path))] if path else [str(config)]))
-    found = validate(OptimizeSettings, merged(values, options), lambda path: f"--{path[-1]}" if path else "command line")
-    if found.rl.learner not in LEARNER_SETTINGS:
-        from schedlab.config.errors import did_you_mean
+    return checked_settings(merged(values, options), lambda path: f"--{path[-1]}" if path else "command line")
 
-        raise UserError(
-            f"there is no learner '{found.rl.learner}'", where="rl.learner", remedy=did_you_mean(found.rl.learner, LEARNER_SETTINGS)
-        )
+
+def checked_settings(values: Mapping[str, Any], where: Callable[[Sequence[Any]], str] | None = None) -> OptimizeSettings:
+    """Return the settings, those of the learner checked. Raises UserErrors, each told by `where` of its path (else by its path)."""
+    found = validate(OptimizeSettings, values, where)
+    if found.rl.learner not in LEARNER_SETTINGS:
+        remedy = did_you_mean(found.rl.learner, LEARNER_SETTINGS)
+        raise UserError(f"there is no learner '{found.rl.learner}'", where="rl.learner", remedy=remedy)
     validate(LEARNER_SETTINGS[found.rl.learner], found.rl.params, lambda path: f"rl.params.{'.'.join(map(str, path))}")
     return found
