@@ -12,12 +12,12 @@ from live_scripts import plain_script, script
 from schedlab.cli.main import main
 from schedlab.config.errors import UserError
 from schedlab.studies.cloud.allocation import Allocation, ResourceConfig
-from schedlab.studies.cloud.baseline import extrapolated, probe_allocations
+from schedlab.studies.cloud.baseline import combined, extrapolated, measure, probe_allocations
 from schedlab.studies.cloud.env import CloudReplayEnv
-from schedlab.studies.cloud.fit_cores import core_times, fit_cores, fit_table, iteration_time, on_cpu
+from schedlab.studies.cloud.fit_cores import CoreFit, core_times, fit_cores, fit_table, iteration_time, on_cpu
 from schedlab.studies.cloud.fit_report import fit_report
 from schedlab.studies.cloud.goodput import StepParameters
-from schedlab.studies.cloud.live import LiveRequest, run_script
+from schedlab.studies.cloud.live import LiveRequest, LiveRun, run_script
 from schedlab.studies.cloud.live_learn import learn
 from schedlab.studies.cloud.live_model import JobFacts, LivePlan, constant_totals, job_facts, live_replay
 from schedlab.studies.cloud.live_process import available_cpus
@@ -160,6 +160,29 @@ def test_probes_are_where_they_tell_most():
     machine = ResourceConfig(gpu_count_max=4, gpu_count_min=1, cpu_count_max=16, memory_max=64)
     assert probe_allocations(machine) == [(4, 16, 64), (1, 16, 64), (2, 16, 64), (1, 1, 64), (1, 8, 64)]
     assert probe_allocations(LIMITS) == [(0, 16, 32), (0, 1, 32), (0, 8, 32)]
+
+
+@pytest.mark.parametrize(("samples", "epochs", "runs"), [(2, 2, 6), (2, 1, 7), (0, 2, 5)])
+def test_probes_have_the_baselines_batch_on_each_gpu(tmp_path, monkeypatch, samples, epochs, runs):
+    machine = ResourceConfig(gpu_count_max=4, gpu_count_min=1, cpu_count_max=16, memory_max=64)
+    asked = []
+
+    def measured(request, folder):
+        asked.append((request.allocation.gpu_count, request.batch))
+        use = {"cpu_percent": 80.0, "memory_used_gb": 1.5, "throughput": 6400.0, "epoch_time": 1.0, "data_count": 6400}
+        rows = [{"epoch": number + 1, "batch_size": request.batch or 256, **request.allocation._asdict(), **use} for number in range(2)]
+        return LiveRun(request, "done", pd.DataFrame(rows), 2.0, 0.0, None, "", folder)
+
+    monkeypatch.setattr("schedlab.studies.cloud.baseline.run_script", measured)
+    request = LiveRequest(tmp_path / "train.py", machine.most, epochs=10, prices=machine)
+    found = [run for kind in measure(request, samples, epochs, True, tmp_path / "runs") for run in kind]
+    assert len(found) == len(asked) == runs
+    assert set(asked) == {(4, None), (1, 64), (2, 128)}
+    table = combined([run.table for run in found])
+    job = job_facts(table, [0.0], True, CoreFit(GPU, 1e-3, 5, 0.0, 0.0))
+    assert job.batch == 64 and job.per_gpu
+    deaf = job_facts(table.assign(batch_size=256), [0.0], True, CoreFit(GPU, 1e-3, 5, 0.0, 0.0))  # a script that keeps its batch
+    assert deaf.batch == 64
 
 
 def test_a_short_run_is_extrapolated_by_its_later_epochs(tmp_path):

@@ -14,12 +14,12 @@ from live_scripts import plain_script, script
 
 from schedlab.cli.main import main
 from schedlab.config.errors import UserError
-from schedlab.studies.cloud.allocation import Allocation
+from schedlab.studies.cloud.allocation import Allocation, ResourceConfig
 from schedlab.studies.cloud.live_process import available_cpus
 from schedlab.studies.cloud.optimize import percent_change, run_warnings
 from schedlab.studies.cloud.optimize_command import read_logs
 from schedlab.studies.cloud.optimize_report import money
-from schedlab.studies.cloud.optimize_settings import read_settings
+from schedlab.studies.cloud.optimize_settings import MachineSettings, read_settings
 from schedlab.studies.cloud.optimize_tables import undominated
 from schedlab.studies.cloud.report_html import html_report
 
@@ -140,6 +140,7 @@ def test_the_text_report_says_what_it_should(finished):
         "Baseline",
         "Optimized",
         "Changes: time",
+        "Batch: 64 -> 64",
         "Service levels",
         "Recommendations",
         "Uncertainty",
@@ -353,6 +354,18 @@ def test_more_than_the_machine_has_cannot_be_asked_for(tmp_path, capsys):
     assert "on this machine" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [({"memory_max": 2}, (1, 1, 2)), ({"gpu_count_max": 0}, (0, 1, 4)), ({"gpu_count_max": 2, "cpu_count_min": 3}, (1, 3, 4))],
+)
+def test_a_least_amount_that_was_not_given_is_not_above_the_most(monkeypatch, given, expected):
+    machine = ResourceConfig(gpu_count_max=4, gpu_count_min=1, cpu_count_max=8, memory_max=64, memory_min=4)
+    monkeypatch.setattr("schedlab.studies.cloud.optimize_settings.machine_resources", lambda *prices: machine)
+    assert MachineSettings(**given).limits().least == expected
+    with pytest.raises(UserError, match="above the most"):
+        MachineSettings(memory_max=2, memory_min=4).limits()
+
+
 def test_percentages_under_a_dollar_and_of_nothing():
     assert percent_change(0.015, 0.01) == pytest.approx(50.0) and percent_change(1, 0) is None
     assert money(0.0049) == "$0.00490" and money(12.3) == "$12.30"
@@ -385,6 +398,7 @@ def test_dominated_points_are_no_front():
 
 def test_text_of_a_report_cannot_become_markup(finished):
     values = report(finished)
+    assert values["batch"]["batch_validation"].startswith("OK") and "<p>Batch: 64 -" in html_report(values, {})
     values["run"]["training_file"] = values["method"] = "<img src=x onerror=alert(1)>"
     values["warnings"] = ["<script>alert(1)</script>"]
     page = html_report(values, {'"><script>': 'data:"><script>'})

@@ -17,7 +17,6 @@ import numpy as np
 from schedlab.studies.cloud.allocation import Allocation, ResourceConfig
 from schedlab.studies.cloud.live import LiveRequest, LiveRun, run_script
 from schedlab.studies.cloud.live_process import ScriptFailed
-from schedlab.studies.cloud.sla import gpu_utilisations
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -76,12 +75,31 @@ def probe_allocations(limits: ResourceConfig) -> list[Allocation]:
     return list(dict.fromkeys([most, *gpus, *cores]))
 
 
-def probe(request: LiveRequest, allocations: Sequence[Allocation], folder: Path) -> list[LiveRun]:
-    """Run a script shortly on each allocation; one that breaks a limit is left out."""
+def measure(request: LiveRequest, samples: int, epochs: int, per_gpu: bool, folder: Path) -> tuple[list[LiveRun], list[LiveRun]]:
+    """Return baseline samples of so many epochs on the request's allocation, the largest one, and probes of the others.
+
+    Without long enough samples that one is probed, too. per_gpu: on each GPU, the probes have the batch of the largest allocation.
+    Raises ScriptFailed where nothing could be run.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    taken = sample_baseline(request, samples, epochs, folder)
+    others = [allocation for allocation in probe_allocations(request.prices) if allocation != request.allocation]
+    probes = [] if taken and epochs >= PROBE_EPOCHS else probe(request, [request.allocation], folder)
+    largest = (*taken, *probes)[:1]
+    on_gpu = round(float(largest[0].summary["batch_size"]) / max(1, request.allocation.gpu_count)) if per_gpu and largest else None
+    probes += probe(request, others, folder, on_gpu)
+    if not taken and not probes:
+        raise ScriptFailed("no probe could be run", where=str(request.script), expected="a larger limit on time or memory")
+    return taken, probes
+
+
+def probe(request: LiveRequest, allocations: Sequence[Allocation], folder: Path, on_gpu: int | None = None) -> list[LiveRun]:
+    """Run a script shortly on each allocation; one that breaks a limit is left out. on_gpu: batch on each GPU (None: the request's)."""
     runs = []
     for allocation in allocations:
         name = f"probe-{allocation.gpu_count}g-{allocation.cpu_count}c-{allocation.memory_gb:g}m"
-        run = run_script(replace(request, allocation=allocation, epochs=PROBE_EPOCHS, total_epochs=None), folder / name)
+        batch = on_gpu * max(1, allocation.gpu_count) if on_gpu else request.batch
+        run = run_script(replace(request, allocation=allocation, batch=batch, epochs=PROBE_EPOCHS, total_epochs=None), folder / name)
         if run.how == "done":
             log.info("probe on %d GPUs, %d cores: %.0f samples/s", *allocation[:2], run.table["throughput"].iloc[-1])
             runs.append(run)
@@ -115,9 +133,3 @@ def combined(tables: Sequence[pd.DataFrame]) -> pd.DataFrame:
     import pandas as pd
 
     return pd.concat([table.assign(sample=number + 1) for number, table in enumerate(tables)], ignore_index=True)
-
-
-def summary_gpu_utilisation(record: dict[str, Any]) -> float | None:
-    """Return the mean use of the GPUs of a record, percent; None where none is reported."""
-    found = gpu_utilisations(record)
-    return sum(found) / len(found) if found else None

@@ -53,10 +53,11 @@ class JobFacts:
 
 def job_facts(table: pd.DataFrame, overheads: Sequence[float], per_gpu: bool, fit: CoreFit) -> JobFacts:
     """Return what the epochs of a job tell; overheads: of its runs, s."""
-    last = table.iloc[-1]
-    samples = last["data_count"] if "data_count" in table.columns else last["throughput"] * last["epoch_time"]
-    gpus = max(1, int(last["gpu_count"]))
-    batch = round(float(last["batch_size"]) / gpus) if per_gpu else int(last["batch_size"])
+    largest = table.loc[table["gpu_count"].idxmax()]  # its batch is the baseline's, which a script may keep on fewer GPUs
+    counts = table["data_count"].dropna() if "data_count" in table.columns else ()
+    samples = counts.iloc[-1] if len(counts) else largest["throughput"] * largest["epoch_time"]
+    gpus = max(1, int(largest["gpu_count"]))
+    batch = round(float(largest["batch_size"]) / gpus) if per_gpu else int(largest["batch_size"])
     facts = JobFacts(max(1, round(samples)), max(1, batch), per_gpu, float(table["memory_used_gb"].max()), float(np.median(overheads)))
     facts = replace(facts, core_ratios=_core_ratios(table, fit))
     modelled = _performance(fit, facts, *table[["gpu_count", "cpu_count", "memory_gb"]].to_numpy(float).T, gpus_per_node=1_000_000)

@@ -15,13 +15,12 @@ from typing import TYPE_CHECKING, Any
 from schedlab.config.files import atomic_path
 from schedlab.studies.cloud.allocation import KEEP, Allocation, ResourceConfig
 from schedlab.studies.cloud.analyser import OfflineDataAnalyzer
-from schedlab.studies.cloud.baseline import PROBE_EPOCHS, baseline_values, combined, probe, probe_allocations, sample_baseline
+from schedlab.studies.cloud.baseline import PROBE_EPOCHS, baseline_values, combined, measure
 from schedlab.studies.cloud.env_live import CloudLiveEnv, LiveJob
 from schedlab.studies.cloud.fit_cores import CoreFit, fit_table
 from schedlab.studies.cloud.live import LiveRequest, LiveRun
 from schedlab.studies.cloud.live_learn import Learned, Taken, learn, unit_of, walk
 from schedlab.studies.cloud.live_model import JobFacts, LivePlan, constant_totals, job_facts, live_replay
-from schedlab.studies.cloud.live_process import ScriptFailed
 from schedlab.studies.cloud.machine import machine_limits
 from schedlab.studies.cloud.optimize_settings import OptimizeSettings
 from schedlab.studies.cloud.replay import Replay
@@ -146,13 +145,14 @@ def _prepare(
         dataset_path=dataset,
         seconds=settings.time_limit,
     )
-    samples, probes = _measure(request, settings, epochs, folder / "runs")
+    per_gpu = settings.batching == "per_gpu" and resource.gpu_count_max > 0
+    length, count = max(1, int(settings.baseline_ratio * epochs)), 0 if settings.skip_baseline else settings.baseline_samples
+    samples, probes = measure(request, count, length, per_gpu, folder / "runs")
     runs = [*(run for run in samples if len(run.table) >= PROBE_EPOCHS), *probes] or samples
     table, measured = combined([run.table for run in runs]), folder / "measured.csv"
     with atomic_path(measured) as temporary:
         table.to_csv(temporary, index=False)
     fit = fit_table(table, measured, settings.gpus_per_node)
-    per_gpu = settings.batching == "per_gpu" and resource.gpu_count_max > 0
     job = job_facts(table, [run.overhead for run in runs], per_gpu, fit)
     prediction = _prediction(table, analyser)
     start = _start(prediction, resource, job)
@@ -162,19 +162,6 @@ def _prepare(
     sla, origins = frozen_limits(settings, analyser, str(table["model_name"].iloc[0]), baseline if samples else None)
     resumes = all(run.checkpoint is not None for run in (*samples, *probes))
     return _Prepared(request, samples, fit, job, replace(plan, sla=sla), baseline, origins, prediction, resumes)
-
-
-def _measure(request: LiveRequest, settings: OptimizeSettings, epochs: int, folder: Path) -> tuple[list[LiveRun], list[LiveRun]]:
-    """Baseline samples and probes; where long enough samples were taken on the whole machine, it is not probed again."""
-    folder.mkdir(parents=True, exist_ok=True)
-    length = max(1, int(settings.baseline_ratio * epochs))
-    samples = [] if settings.skip_baseline else sample_baseline(request, settings.baseline_samples, length, folder)
-    known = samples and length >= PROBE_EPOCHS
-    wanted = [allocation for allocation in probe_allocations(request.prices) if not (known and allocation == request.allocation)]
-    probes = probe(request, wanted, folder)
-    if not samples and not probes:
-        raise ScriptFailed("no probe could be run", where=str(request.script), expected="a larger limit on time or memory")
-    return samples, probes
 
 
 def _prediction(table: pd.DataFrame, analyser: OfflineDataAnalyzer) -> dict[str, Any] | None:

@@ -141,6 +141,14 @@ def _by_model(found: Optimization, allocation: Allocation) -> dict[str, float] |
     return {"time": float(time), "cost": float(cost), "throughput": throughput} if np.isfinite(time) else None
 
 
+def batch_told(batch: Mapping[str, Any]) -> str:
+    """Return the batch of baseline and run, and whether it goes with the GPUs, as a sentence."""
+    sizes = f"{batch['baseline_batch_size']:g} -> {batch['optimized_batch_size']:g}"
+    each = f"{batch['baseline_per_gpu_batch']:g} -> {batch['optimized_per_gpu_batch']:g}"
+    verdicts = f"{batch['batch_validation']}. {batch['per_gpu_batch_validation']}"
+    return f"Batch: {sizes}, on each device {each}. {verdicts}."
+
+
 def change(value: float | None) -> str:
     """Return a percentage with its sign, or that there is none."""
     return "no base" if value is None else f"{value:+.1f} %"
@@ -170,6 +178,7 @@ def report_lines(values: Mapping[str, Any]) -> Iterator[str]:
     yield ""
     yield "Changes: " + ", ".join(f"{name} {change(value)}" for name, value in values["change_percent"].items())
     yield "Resources: " + ", ".join(f"{name} {value:+g}" for name, value in values["resource_change"].items())
+    yield batch_told(values["batch"])
     yield ""
     yield "Service levels (limit, baseline, optimised):"
     for item, levels in values["sla"].items():

@@ -7,7 +7,7 @@ from html import escape
 from typing import Any
 
 from schedlab.figures.html import table
-from schedlab.studies.cloud.optimize_report import TOLD, change, money
+from schedlab.studies.cloud.optimize_report import TOLD, batch_told, change, money
 
 STYLE = """
 body { font: 15px/1.5 system-ui, sans-serif; color: #262626; max-width: 58rem; margin: 2rem auto; padding: 0 1rem; }
@@ -29,6 +29,7 @@ def html_report(values: Mapping[str, Any], pictures: Mapping[str, str]) -> str:
         *_warnings(values),
         "<h2>Baseline and run</h2>",
         _compared(values),
+        f"<p>{escape(batch_told(values['batch']))}</p>",
         "<h2>Service levels</h2>",
         _services(values),
         *(
