@@ -3,25 +3,31 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
+import yaml
 from live_scripts import plain_script, script
 
 from schedlab.cli.main import main
 from schedlab.config.errors import UserError
+from schedlab.config.schema import validate
+from schedlab.studies.cloud import prepare
 from schedlab.studies.cloud.allocation import Allocation, ResourceConfig
 from schedlab.studies.cloud.baseline import combined, extrapolated, measure, probe_allocations
 from schedlab.studies.cloud.env import CloudReplayEnv
+from schedlab.studies.cloud.example import EXAMPLE
 from schedlab.studies.cloud.fit_cores import CoreFit, core_times, fit_cores, fit_table, iteration_time, on_cpu
 from schedlab.studies.cloud.fit_report import fit_report
-from schedlab.studies.cloud.goodput import StepParameters
+from schedlab.studies.cloud.goodput import StepParameters, gradient_time
 from schedlab.studies.cloud.live import LiveRequest, LiveRun, run_script
 from schedlab.studies.cloud.live_learn import learn
 from schedlab.studies.cloud.live_model import JobFacts, LivePlan, constant_totals, job_facts, live_replay
 from schedlab.studies.cloud.live_process import available_cpus
 from schedlab.studies.cloud.oracle import best_plan, objective_of_staying
+from schedlab.studies.cloud.settings import CloudScenario
 from schedlab.studies.cloud.sla import SLAConfig
 from schedlab.studies.cloud.state import COMPONENTS
 
@@ -43,7 +49,8 @@ def training_log(
                 for epoch, factor in ((1, 2.0), (2, 1.0)):
                     row = {"epoch": epoch, "batch_size": at["batch"][0], "gpu_count": gpu, "cpu_count": core, "epoch_time": took * factor}
                     use = {"cpu_percent": 80.0, "memory_used_gb": 1.5, "memory_gb": 32, "model_name": "m", "data_count": 6400}
-                    busy = {f"gpu_utilization_{n}": 50.0 for n in range(gpu)}
+                    computing = float(gradient_time(step, batch)) / float(iteration_time(step, work, at)[0])
+                    busy = {f"gpu_utilization_{n}": 100.0 * computing for n in range(gpu)}
                     rows.append({**row, "throughput": 6400 / took / factor, **use, **busy})
     return pd.DataFrame(rows)
 
@@ -62,6 +69,50 @@ def test_with_gpus_the_work_of_cores_is_fitted_beside_their_step():
     assert found.core_seconds == pytest.approx(2e-3, rel=1e-3) and found.largest_error < 1e-3
     with pytest.raises(UserError, match="epochs on a CPU"):
         fit_cores(rows)
+
+
+def test_a_log_of_gpus_with_several_numbers_of_cores_tells_both_parts(tmp_path):
+    """Steps that waited for few cores are no steps of the GPUs."""
+    table = training_log(GPU, 2e-3, gpus=(1, 2, 4), cores=(1, 4, 64))
+    found = fit_table(table, tmp_path / "log.csv")
+    assert found.core_seconds == pytest.approx(2e-3, rel=0.05) and found.median_error < 0.02
+    assert found.step.b_c == pytest.approx(GPU.b_c, rel=0.1)
+
+
+def fitted_job(folder, **job) -> tuple[CloudScenario, dict]:
+    """The example's scenario with a job of its own, and the model that is fitted to its logs."""
+    scenario = validate(CloudScenario, {**EXAMPLE, "job": {"name": "own", "step": None, **job}})
+    (folder / "part.yaml").write_text(yaml.safe_dump(dict(prepare.parts(scenario)["fit_performance"].values)))
+    prepare.fit_performance(folder / "part.yaml", folder / "model.json")
+    return scenario, json.loads((folder / "model.json").read_text())
+
+
+def test_a_sweep_on_gpus_is_a_job_of_a_scenario_whose_cores_it_tells(tmp_path):
+    table, log = training_log(GPU, 2e-3, gpus=(1, 2, 4), cores=(1, 4, 64)), tmp_path / "sweep.csv"
+    table.to_csv(log, index=False)
+    scenario, model = fitted_job(tmp_path, logs=[str(log)])
+    assert model["cores"]["core_seconds"] == pytest.approx(2e-3, rel=0.05) and model["left_out"]["placements"] == 3
+    problem = prepare.load_problem(prepare.problem_values(scenario), {"model": tmp_path / "model.json", "oracle": oracle(tmp_path)})
+    assert problem.scenario.job.pipeline.core_seconds == model["cores"]["core_seconds"]
+    table[table["cpu_count"] == 64].to_csv(log, index=False)
+    scenario, model = fitted_job(tmp_path, logs=[str(log)])
+    assert "cores" not in model  # nothing tells cores from GPUs
+    assert prepare.with_fitted_cores(scenario, tmp_path / "model.json") == scenario
+
+
+def oracle(folder) -> Path:
+    (folder / "oracle.json").write_text('{"preferences": {}}')
+    return folder / "oracle.json"
+
+
+def test_logs_without_gpus_or_of_several_models_are_no_job_of_a_scenario(tmp_path):
+    training_log(CPU, 4e-4).to_csv(tmp_path / "cores.csv", index=False)
+    with pytest.raises(UserError, match=r"cores\.csv: the logs have no epoch on a GPU"):
+        fitted_job(tmp_path, logs=[str(tmp_path / "cores.csv")])
+    both = pd.concat([training_log(GPU, 2e-3, gpus=(1, 2)).assign(model_name=name) for name in ("one", "two")])
+    both.to_csv(tmp_path / "both.csv", index=False)
+    with pytest.raises(UserError, match=r"both\.csv: the logs are of the models one, two"):
+        fitted_job(tmp_path, logs=[str(tmp_path / "both.csv")])
 
 
 def test_cloud_fit_reads_logs_of_a_cpu(tmp_path):
@@ -139,6 +190,10 @@ def test_measured_use_of_cores_scales_the_models(fitted):
     low, high = (job_facts(table.assign(cpu_percent=use), [1.0, 3.0, 2.0], False, fitted) for use in (20.0, 40.0))
     assert high.cpu_share == pytest.approx(2 * low.cpu_share) and low.overhead == 2.0
     assert (low.samples, low.batch, low.memory_used) == (6400, 64, 1.5)
+    blank = table.assign(data_count=[6400, None])
+    assert (
+        job_facts(blank, [1.0], False, fitted).samples == job_facts(table.drop(columns="data_count"), [1.0], False, fitted).samples == 6400
+    )
 
 
 def test_cores_that_make_it_slower_are_avoided(fitted, tmp_path):

@@ -120,19 +120,36 @@ def on_cpu(a: float, b: float) -> StepParameters:
     return StepParameters(a, b, LEAST, LEAST, LEAST, LEAST, 1.0)
 
 
-def core_report(logs: Sequence[Path], step: StepParameters | None = None, gpus_per_node: int = 4) -> dict[str, object]:
-    """Return the fit of training logs, as `fit_report` tells it."""
+def core_report(logs: Sequence[Path]) -> dict[str, object]:
+    """Return the fit of training logs without GPUs, as `fit_report` tells it."""
+    import pandas as pd
+
+    rows = pd.concat([read_core_times(path) for path in logs], ignore_index=True)
+    found = fit_cores(rows)
+    values = found.step.values()
+    return {
+        "model": str(rows["model"].iloc[0]) or None,
+        "parameters": {"a_c": values["a_c"], "b_c": values["b_c"], "core_seconds": found.core_seconds},
+        "rows": found.rows,
+        "placements": len(rows[["nodes", "gpus", "cores"]].drop_duplicates()),
+        **_errors(found),
+    }
+
+
+def cores_beside(logs: Sequence[Path], step: StepParameters, gpus_per_node: int) -> dict[str, object] | None:
+    """Return the work of a core on a sample beside a known step of the GPUs, with the errors of the time.
+
+    None where no two rows differ in their cores alone: the logs then do not tell it.
+    """
     import pandas as pd
 
     rows = pd.concat([read_core_times(path, gpus_per_node) for path in logs], ignore_index=True)
+    rows = rows[rows["gpus"] > 0]
+    if not (rows.groupby(["nodes", "gpus", "batch"])["cores"].nunique() > 1).any():
+        return None
     found = fit_cores(rows, step)
-    values = found.step.values()
-    shown = values if step else {"a_c": values["a_c"], "b_c": values["b_c"]}
-    return {
-        "model": str(rows["model"].iloc[0]) or None,
-        "parameters": {**shown, "core_seconds": found.core_seconds},
-        "rows": found.rows,
-        "placements": len(rows[["nodes", "gpus", "cores"]].drop_duplicates()),
-        "median_relative_error": found.median_error,
-        "largest_relative_error": found.largest_error,
-    }
+    return {"core_seconds": found.core_seconds, "rows": found.rows, **_errors(found)}
+
+
+def _errors(found: CoreFit) -> dict[str, float]:
+    return {"median_relative_error": found.median_error, "largest_relative_error": found.largest_error}

@@ -7,7 +7,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from schedlab.studies.cloud.fit import fit, leave_one_placement_out
-from schedlab.studies.cloud.fit_cores import core_report
+from schedlab.studies.cloud.fit_cores import core_report, cores_beside
+from schedlab.studies.cloud.goodput import StepParameters
 from schedlab.studies.cloud.logs import read_step_times, read_table
 
 if TYPE_CHECKING:
@@ -17,18 +18,21 @@ if TYPE_CHECKING:
 def fit_report(logs: Sequence[Path], gpus_per_node: int = 4, leave_out: bool = False) -> dict[str, Any]:
     """Return the fit of the logs' model; with several models, each under its name in `models`.
 
-    Logs that name no model belong to one; those of training without a GPU are fitted by their cores. Raises UserError for a wrong log.
+    Logs that name no model belong to one; those of training without a GPU are fitted by their cores. Training logs of one model on GPUs
+    with several numbers of cores tell the work of a core, too (`cores`). Raises UserError for a wrong log.
     """
     import pandas as pd
 
     rows = pd.concat([read_step_times(path, gpus_per_node) for path in logs], ignore_index=True)
-    if not len(rows) and all(
-        "cpu_count" in read_table(path).columns for path in logs
-    ):  # training logs of a CPU: what goes by cores is all there is
+    headers = {path: set(read_table(path).columns) for path in logs}
+    of_cores = [path for path, names in headers.items() if "cpu_count" in names and "step_time" not in names]
+    if not len(rows) and len(of_cores) == len(headers):  # training logs of a CPU: what goes by cores is all there is
         return core_report(logs)
     names = sorted(set(rows["model"]))
     if len(names) <= 1:
-        return model_report(rows, leave_out)
+        report = model_report(rows, leave_out)
+        cores = cores_beside(of_cores, StepParameters(**report["parameters"]), gpus_per_node) if of_cores else None
+        return {**report, "cores": cores} if cores else report
     return {"models": {name: model_report(rows[rows["model"] == name], leave_out) for name in names}}
 
 
@@ -61,6 +65,9 @@ def report_lines(report: Mapping[str, Any]) -> Iterator[str]:
         yield "  ".join(f"{name} {value:.4g}" for name, value in one["parameters"].items())
         errors = f"median relative error {one['median_relative_error']:.2%}, largest {one['largest_relative_error']:.2%}"
         yield f"{one['rows']} rows, {one['placements']} placements: {errors}"
+        if cores := one.get("cores"):
+            error = f"median relative error {cores['median_relative_error']:.2%} over {cores['rows']} rows"
+            yield f"core_seconds {cores['core_seconds']:.4g}: {error}"
         for name in ("interpolation", "extrapolation"):
             value = one.get("left_out", {}).get(f"{name}_median_relative_error")
             if value is not None:

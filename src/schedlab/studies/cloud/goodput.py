@@ -54,7 +54,9 @@ class StepModel(Protocol):
 class PipelineSettings(Settings):
     """What a sample costs before it reaches a GPU, and what a job keeps in memory. The defaults are assumptions, not measurements."""
 
-    core_seconds: float = setting(3e-4, doc="work of one core on a sample", unit="s", gt=0)
+    core_seconds: float = setting(
+        3e-4, doc="work of one core on a sample; logs on several numbers of cores tell it instead", unit="s", gt=0
+    )
     sample_bytes: float = setting(3072.0, doc="size of a sample", unit="bytes", gt=0)
     dataset_gb: float = setting(0.6, doc="size of the data", unit="GB", gt=0)
     disk_mb_per_s: float = setting(500.0, doc="what the disk reads", unit="MB/s", gt=0)

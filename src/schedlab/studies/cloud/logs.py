@@ -25,6 +25,10 @@ COLUMNS = (
     *("train_loss", "train_accuracy", "test_loss", "test_accuracy", "epoch_time", "time_so_far", "throughput", "gpu_memory_used_gb"),
     "cost_so_far",
 )
+OPTIONAL = (
+    *("total_epochs", "model_params", "model_layers", "data_count", "data_size_mb"),
+    *("cpu_count", "memory_used_gb", "memory_gb", "time_so_far", "cost_so_far"),
+)
 POSITIVE = ("batch_size", "epoch_time", "throughput", "local_bsz", "step_time")
 MOST = 1e15  # of any amount; above it, whole numbers are not exact
 AGREE = 0.05  # relative difference of samples / epoch_time from throughput that rounding and a cut last batch explain
@@ -103,7 +107,7 @@ def check_training_log(table: pd.DataFrame, path: Path) -> pd.DataFrame:
     """Return a training log with its column `run`; raises as `read_training_log`, naming `path`."""
     require_columns(table, TRAINING, path)
     table = require_numbers(table, TRAINING, path)
-    table = require_numbers(table, [name for name in table.columns if name == "data_count" or _is_share(name)], path, optional=True)
+    table = require_numbers(table, [name for name in table.columns if name in OPTIONAL or _is_share(name)], path, optional=True)
     again = table["epoch"].diff().eq(0) & _same_setting(table)
     if again.any():
         row = int(again.to_numpy().argmax())
@@ -175,8 +179,15 @@ def warmed(log: pd.DataFrame) -> pd.DataFrame:
 
 
 def of_training(log: pd.DataFrame, gpus_per_node: int) -> pd.DataFrame:
-    """Return the step times of a checked training log, as `read_step_times` gives them; rows without GPUs have none."""
+    """Return the step times of a checked training log, as `read_step_times` gives them; rows without GPUs have none.
+
+    Of each number of GPUs and batch the rows with the most cores count, if the log tells them: with fewer, the GPUs may have waited.
+    """
     rows = warmed(log[log["gpu_count"] > 0])
+    if "cpu_count" in rows.columns:
+        cores = rows["cpu_count"].fillna(0)
+        setting = [name for name in ("model_name", "gpu_count", "batch_size") if name in rows.columns]
+        rows = rows[cores == cores.groupby([rows[name] for name in setting], dropna=False).transform("max")]
     step = rows["batch_size"] / rows["throughput"]
     columns = [name for name in rows.columns if str(name).startswith("gpu_utilization_")]
     busy = rows[columns].mean(axis=1) / 100 if columns else float("nan")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +10,7 @@ import numpy as np
 
 from schedlab.config.contract import Part, Requirement, Unit
 from schedlab.config.data_paths import find_data, find_resource
+from schedlab.config.errors import UserError
 from schedlab.config.files import write_json
 from schedlab.config.freeze import read_part
 from schedlab.config.json_files import read_json
@@ -31,14 +32,17 @@ SOURCE = "logs of your own training runs, or the traces of Pollux (branch osdi21
 
 
 def fit_performance(part: Path, model: Path) -> None:
-    """Write the step-time model of a job (JSON): its pinned parameters, or those fitted to its logs with the errors of the fit."""
+    """Write the step-time model of a job (JSON): its pinned parameters, or those fitted to its logs with the errors of the fit.
+
+    Logs on several numbers of cores tell the work of a core, too, which then takes the place of the job's own.
+    """
     values = read_part(part)
     if values["model"] != "goodput":
         report: dict[str, Any] = {"form": values["model"], "parameters": _fallback(values).values()}
     elif values["step"] is not None:
         report = {"parameters": values["step"], "rows": 0}
     else:
-        report = fit_report([log_file(name) for name in values["logs"]], values["gpus_per_node"], leave_out=True)
+        report = _fitted(values["logs"], values["gpus_per_node"])
     write_json(model, report)
 
 
@@ -49,7 +53,7 @@ def solve_oracle(part: Path, model: Path, oracle: Path) -> None:
     """
     from schedlab.studies.cloud.pareto import front_report
 
-    scenario = scenario_of(read_part(part))
+    scenario = with_fitted_cores(scenario_of(read_part(part)), model)
     calm = scenario.environment.model_copy(update={"time_noise": 0.0, "price_walk": 0.0})
     problem = CloudProblem(scenario.model_copy(update={"environment": calm}), read_model(model), {})
     replay = problem.replay
@@ -90,6 +94,26 @@ def read_model(path: Path) -> StepModel:
     if found.get("form") == "table":
         return MeasuredSteps(tuple(tuple(row) for row in found["parameters"]["rows"]))
     return StepParameters(**found["parameters"])
+
+
+def with_fitted_cores(scenario: CloudScenario, model: Path) -> CloudScenario:
+    """Return the scenario with the work of a core on a sample that fit_performance found in its logs, if it did."""
+    cores = read_json(model, "a step-time model").get("cores")
+    if cores is None:
+        return scenario
+    pipeline = scenario.job.pipeline.model_copy(update={"core_seconds": cores["core_seconds"]})
+    return scenario.model_copy(update={"job": scenario.job.model_copy(update={"pipeline": pipeline})})
+
+
+def _fitted(logs: Sequence[str], gpus_per_node: int) -> dict[str, Any]:
+    """The fit of a job's logs. Raises UserError where they are of several models, or of none on a GPU."""
+    where, expected = f"job.logs: {', '.join(logs)}", "logs of one model, trained on GPUs"
+    report = fit_report([log_file(name) for name in logs], gpus_per_node, leave_out=True)
+    if "models" in report:
+        raise UserError(f"the logs are of the models {', '.join(report['models'])}", where=where, expected=expected)
+    if "core_seconds" in report["parameters"]:
+        raise UserError("the logs have no epoch on a GPU", where=where, expected=expected)
+    return report
 
 
 def _fallback(values: Mapping[str, Any]) -> StepModel:
@@ -139,4 +163,4 @@ def scenario_of(values: Mapping[str, Any]) -> CloudScenario:
 def load_problem(values: Mapping[str, Any], inputs: Mapping[str, Path]) -> CloudProblem:
     """Return one scenario with its model and oracle."""
     oracle = read_json(inputs["oracle"], "the objectives of the oracles")
-    return CloudProblem(scenario_of(values), read_model(inputs["model"]), oracle["preferences"])
+    return CloudProblem(with_fitted_cores(scenario_of(values), inputs["model"]), read_model(inputs["model"]), oracle["preferences"])
