@@ -137,6 +137,31 @@ def test_a_result_is_taken_once_kept_and_changes_what_is_known(tmp_path):
         analyser.performance("nets")
 
 
+@pytest.mark.parametrize(
+    ("changed", "told"),
+    [
+        ({"model_params": "11M"}, "column model_params: the value is 11M"),
+        ({"cpu_count": None}, "column cpu_count: the value is nan"),
+        ({"data_size_mb": "big"}, "column data_size_mb: the value is big"),
+    ],
+)
+def test_cells_of_a_log_that_are_no_numbers_are_told(tmp_path, changed, told):
+    log().assign(**changed).to_csv(tmp_path / "log.csv", index=False)
+    with pytest.raises(UserError, match=told):
+        api.OfflineDataAnalyzer().add_log(tmp_path / "log.csv")
+    log().drop(columns="cpu_count").to_csv(tmp_path / "log.csv", index=False)
+    with pytest.raises(UserError, match="no column 'cpu_count'"):
+        api.OfflineDataAnalyzer().add_log(tmp_path / "log.csv")
+
+
+def test_an_analyser_without_logs_says_so_and_one_that_does_not_know_the_size_of_a_model_predicts_nothing_from_it():
+    with pytest.raises(UserError, match="there is no log"):
+        api.OfflineDataAnalyzer().analyze()
+    analyser = api.OfflineDataAnalyzer()
+    analyser.add(log().assign(model_params=float("nan")), "net")
+    assert analyser.predict({"model_params": 1e6, "model_layers": 10})["similarity_score"] == 0.0
+
+
 @pytest.mark.parametrize("line", ["{", "[]", '{"hash": "0", "key": ["a"], "rows": [{"x": 1}]}', '{"hash": "0", "key": ["a"], "rows": []}'])
 def test_a_damaged_store_is_told_by_its_line(tmp_path, line):
     store = tmp_path / "history.jsonl"

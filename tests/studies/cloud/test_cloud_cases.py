@@ -156,6 +156,11 @@ FINITE = "a result is no finite number"
         ("cost.json", '{"rates": {"gpu": 1, "cpu": 1, "gb": 1}, "cases": [{"baseline": {"gpu_count": -1}, "optimized": {}}]}', "0 or more"),
         ("cost.json", '{"rates": {"gpu": -1, "cpu": 1, "gb": 1}, "cases": []}', "greater than or equal to 0"),
         ("similarity.json", '{"cases": [{"model_info": {"model_params": "many"}}]}', "expected a number"),
+        (
+            "cost.json",
+            '{"rates": {"gpu": 1, "cpu": 1, "gb": 1}, "cases": [], "diagnose_cases": [{"metrics": {"cpu_percent": "x"}, "gpu_count": 1}]}',
+            "'cpu_percent' is 'x'",
+        ),
         ("reward.json", '{"resource": {}, "sla": {}, "cases": [{"preference": "fast"}]}', "there is no preference 'fast'"),
     ],
 )
@@ -165,6 +170,24 @@ def test_mistakes_are_told_in_a_paragraph(tmp_path: Path, name: str, text: str, 
     with pytest.raises(UserError, match=told) as error:
         replay(tmp_path / name, compat=True)
     assert len(str(error.value).splitlines()) == 1
+
+
+@pytest.mark.parametrize(
+    ("changed", "told"),
+    [
+        ({"model_name": "name"}, "similarity_logs.csv: has no column 'model_name'"),
+        ({"cpu_count": "cores"}, "has no column 'cpu_count'"),
+        ({"23520842": "23M"}, "row 2, column model_params: the value is 23M"),
+    ],
+)
+def test_mistakes_in_the_logs_of_a_similarity_are_told(tmp_path: Path, changed: dict[str, str], told: str) -> None:
+    text = (CASES / "similarity_logs.csv").read_text()
+    for old, new in changed.items():
+        text = text.replace(old, new, 1)
+    (tmp_path / "similarity_logs.csv").write_text(text)
+    (tmp_path / "similarity.json").write_text('{"cases": [{"model_info": {}}]}')
+    with pytest.raises(UserError, match=told):
+        replay(tmp_path / "similarity.json", compat=True)
 
 
 def test_a_query_without_data_is_like_nothing_in_size(tmp_path: Path) -> None:

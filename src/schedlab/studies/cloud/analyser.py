@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 ALIKE = 0.7  # a log is used where its similarity is above this
+NEEDED = ("time_so_far", "cost_so_far", "throughput", "gpu_count", "cpu_count")  # of a log, beyond what any training log has
 SHARES = (0.5, 0.3, 0.2)  # of parameters, layers, data size in the similarity
 
 
@@ -90,9 +91,8 @@ class OfflineDataAnalyzer:
     def add_log(self, path: Path) -> None:
         """Take a training log, checked. Raises UserErrors for what is wrong in it."""
         table = read_training_log(path).drop(columns="run")
-        require_columns(table, ("time_so_far", "cost_so_far"), path)
-        require_numbers(table, ("time_so_far", "cost_so_far"), path)
-        self.add(table, path.stem)
+        require_columns(table, NEEDED, path)
+        self.add(require_numbers(table, NEEDED, path), path.stem)
 
     def update_with_result(self, table: pd.DataFrame, name: str, gpu_type: str = "cpu") -> bool:
         """Take the log of a finished run, and keep it in the store; False where its content is there already, which changes nothing.
@@ -139,13 +139,18 @@ class OfflineDataAnalyzer:
         """Take a log; `name` stands for the model where the log does not name it."""
         first = table.iloc[0]
         model = str(first["model_name"]) if "model_name" in table.columns else name
-        if {"model_params", "model_layers"} <= set(table.columns):
+        if known(first.get("model_params")) and known(first.get("model_layers")):
             extra = {key: first[key] for key in ("data_size_mb", "dataset", "data_count") if known(first.get(key))}
             self.models[model] = ModelFacts(float(first["model_params"]), float(first["model_layers"]), **extra)
         self.tables.append(table.assign(model_name=table["model_name"] if "model_name" in table.columns else model))
 
     def analyze(self) -> dict[str, Any]:
-        """Return the mean time (s) and cost ($) of all rows, and per model the rows of best throughput and best throughput per dollar."""
+        """Return the mean time (s) and cost ($) of all rows, and per model the rows of best throughput and best throughput per dollar.
+
+        Raises UserError without logs.
+        """
+        if not self.tables:
+            raise UserError("there is no log", where="offline logs", expected="one at least")
         whole = self._rows()
         best = {}
         for model, rows in whole.groupby("model_name", sort=True):

@@ -16,7 +16,7 @@ from schedlab.config.errors import UserError, did_you_mean
 from schedlab.config.json_files import read_json
 from schedlab.config.schema import Settings, validate
 from schedlab.studies.cloud.allocation import ACTIONS, Allocation, ResourceConfig, allocation_from, changes, describe, moved
-from schedlab.studies.cloud.analyser import OfflineDataAnalyzer, default_prediction
+from schedlab.studies.cloud.analyser import NEEDED, OfflineDataAnalyzer, default_prediction
 from schedlab.studies.cloud.cost import ResourceCostCalculator, check_batch, diagnose_idle_gpus
 from schedlab.studies.cloud.options import options
 from schedlab.studies.cloud.published import step
@@ -94,7 +94,19 @@ class Case:
         return self.values
 
 
-MEASURED = frozenset({"epoch", "total_epochs", "epoch_time", "time_so_far", "cost_so_far", "throughput", "memory_used_gb", "cpu_percent"})
+MEASURED = frozenset(
+    {
+        "epoch",
+        "total_epochs",
+        "epoch_time",
+        "time_so_far",
+        "cost_so_far",
+        "throughput",
+        "memory_used_gb",
+        "gpu_memory_used_gb",
+        "cpu_percent",
+    }
+)
 
 
 def _action(case: Case) -> int:
@@ -141,7 +153,7 @@ def _cost(document: Case, path: Path, compat: bool) -> dict[str, Any]:
         answered.append({**case.values, "result": result, "hourly_baseline": calculator.hourly_cost(base)})
     batches = [{**case.values, "result": check_batch(*_arguments(case))} for case in document.list("batch_cases", optional=True)]
     diagnoses = [
-        {**case.values, "result": diagnose_idle_gpus(case.inner("metrics").values, case.number("gpu_count"))}
+        {**case.values, "result": diagnose_idle_gpus(case.inner("metrics").metrics(), case.number("gpu_count"))}
         for case in document.list("diagnose_cases", optional=True)
     ]
     found = {"cases": answered, "batch_cases": batches, "diagnose_cases": diagnoses}
@@ -167,12 +179,15 @@ def _arguments(case: Case) -> list[float]:
 
 def _similarity(document: Case, path: Path, compat: bool) -> dict[str, Any]:
     del compat
-    from schedlab.studies.cloud.logs import read_table
+    from schedlab.studies.cloud.logs import OPTIONAL, read_table, require_columns, require_numbers
 
     analyser, logs = OfflineDataAnalyzer(), path.with_name(LOGS)
     cases = document.list("cases")
     if cases:
         table = read_table(logs)
+        require_columns(table, ("model_name", *NEEDED), logs)
+        table = require_numbers(table, NEEDED, logs)
+        table = require_numbers(table, [name for name in OPTIONAL if name in table.columns], logs, optional=True)
         for model, rows in table.groupby("model_name", sort=False):
             analyser.add(rows, str(model))
     answered = [{**case.values, "prediction": analyser.predict(_query(case)), "error": None} for case in cases]

@@ -48,8 +48,7 @@ def completed(request: LiveRequest, ended: Ended, readings: Readings, log: Path 
     measured = [_of_epoch(row, ended.samples, request.allocation.cpu_count) for row in range(len(table))]
     table = _completed(table, request, measured, log)
     _add_gpus(table, readings, request.allocation.gpu_count)
-    check_training_log(table, log)
-    return table
+    return check_training_log(table, log).drop(columns="run")
 
 
 def _with_times(table: pd.DataFrame, log: Path) -> pd.DataFrame:

@@ -25,7 +25,7 @@ from schedlab.studies.cloud.machine import machine_limits
 from schedlab.studies.cloud.optimize_settings import OptimizeSettings
 from schedlab.studies.cloud.replay import Replay
 from schedlab.studies.cloud.script_facts import ScriptFacts, script_facts
-from schedlab.studies.cloud.sla import SLAConfig, forecast
+from schedlab.studies.cloud.sla import SLAConfig, forecast, known
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -167,8 +167,8 @@ def _prepare(
 def _prediction(table: pd.DataFrame, analyser: OfflineDataAnalyzer) -> dict[str, Any] | None:
     """What earlier logs say of a job like this one; None where there is none like it."""
     first = table.iloc[0]
-    known = {key: float(first[key]) for key in ("model_params", "model_layers", "data_size_mb") if key in table.columns}
-    found = analyser.predict(known) if analyser.tables and {"model_params", "model_layers"} <= set(known) else None
+    facts = {key: float(first[key]) for key in ("model_params", "model_layers", "data_size_mb") if known(first.get(key))}
+    found = analyser.predict(facts) if analyser.tables and {"model_params", "model_layers"} <= set(facts) else None
     return found if found and found["similarity_score"] > 0 else None
 
 

@@ -42,7 +42,7 @@ class MachineSettings(Settings):
     cost_per_gb_hour: float = setting(0.02, doc="price of a gigabyte of memory", unit="$/h", ge=0)
 
     def limits(self) -> ResourceConfig:
-        """Return the limits, none above what this machine has; a least amount that is not given goes down with the most. Raises UserErrors."""
+        """Return the limits, none above what this machine has; a least one that is not given is at most the most. Raises UserErrors."""
         here = machine_resources(self.cost_per_gpu_hour, self.cost_per_cpu_hour, self.cost_per_gb_hour)
         given = {key: value for key, value in self.model_dump().items() if value is not None}
         for key in ("gpu_count_max", "cpu_count_max", "memory_max"):
