@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import fields
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -23,6 +24,8 @@ from schedlab.studies.cloud.env import weights_of
 from schedlab.studies.cloud.figures_episodes import objective_parts
 from schedlab.studies.cloud.figures_pareto import points_by_seed
 from schedlab.studies.cloud.pareto import front_report
+from schedlab.studies.cloud.problem import CloudProblem
+from schedlab.studies.cloud.reward import PREFERENCES
 from schedlab.studies.cloud.study import STUDY
 
 PUBLISHED = {"time": 67.2, "cost": 68.8, "sla": 73.4}
@@ -52,7 +55,11 @@ def point(policy: str, preference: str, episodes: int) -> dict:
 @pytest.fixture(scope="module")
 def tables(tmp_path_factory) -> StudyTables:
     """The example's tables, with the oracle in the place of a learned policy."""
-    here, scores, details = problem(), [], {}
+    return tables_of(problem(), tmp_path_factory.mktemp("inputs"))
+
+
+def tables_of(here: CloudProblem, folder: Path) -> StudyTables:
+    scores, details = [], {}
     for name, rule in POLICIES.items():
         for unit in here.units("test"):
             outcome = here.rollout(make_rule(STUDY, PolicySpec(rule, "rule", rule), here, 0), unit)
@@ -60,15 +67,27 @@ def tables(tmp_path_factory) -> StudyTables:
             scores += [key | {"metric": metric, "value": value} for metric, value in outcome.scores.items()]
             for table, rows in outcome.details.items():
                 details.setdefault(table, []).append(rows.assign(**key))
-    file = tmp_path_factory.mktemp("inputs") / "oracle.json"
+    file = folder / "oracle.json"
     found = {"preferences": here.oracle, "time_ref": here.replay.time_ref, "cost_ref": here.replay.cost_ref, **front_report(here.replay)}
     file.write_text(json.dumps(found))
     joined = {name: pd.concat(rows, ignore_index=True) for name, rows in details.items()}
-    curves = pd.DataFrame(
-        [point(policy, preference, episodes) for policy in CURVES for preference in here.oracle for episodes in (64, 128)]
-    )
+    known = [preference for preference in here.oracle if preference in PREFERENCES]
+    curves = pd.DataFrame([point(policy, preference, episodes) for policy in CURVES for preference in known for episodes in (64, 128)])
     empty = pd.DataFrame()
     return StudyTables(pd.DataFrame(scores), curves, empty, empty, joined, {"example": {"oracle": file}}, {}, {})
+
+
+@pytest.mark.parametrize("kind", ["outcomes", "headline", "allocations", "pareto", "weights"])
+def test_own_weights_as_a_preference_are_drawn(tmp_path, kind):
+    own = ["5e-1:0.25:0.25", "0.1:0.1:0.8", "cost"]
+    tables = tables_of(problem(preferences=own), tmp_path)
+    drawn = drawing_function(STUDY, kind)(tables, spec(kind, preferences=own, **PARAMS.get(kind, {})))
+    if kind == "headline":
+        assert "less cost" in drawn.caption and "less time" not in drawn.caption
+        return
+    labels = {text.get_text() for legend in drawn.figure.legends for text in legend.get_texts()}
+    labels |= {label.get_text() for axes in drawn.figure.axes for label in axes.get_xticklabels()}
+    assert all(any(name in label for label in labels) for name in own)
 
 
 def spec(kind: str, scenarios: tuple[str, ...] = ("example",), **params) -> FigureSpec:

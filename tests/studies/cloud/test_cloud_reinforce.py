@@ -64,10 +64,10 @@ def test_weights_change_after_one_update(tmp_path):
 
 
 def test_any_weights_are_a_preference(tmp_path):
-    here = problem(preferences=["0.1:0.1:0.8", "1:0:0", "balanced"])
+    here = problem(preferences=["0.1:0.1:0.8", "1:0:0", "balanced", "5e-1:0.25:0.25"])
     policy = ReinforceLearner().load(learn(tmp_path, {"example": here}, 16), here)
     units = here.units("test")
-    assert [preference_of(unit) for unit in units] == ["0.1:0.1:0.8", "1:0:0", "balanced"]
+    assert [preference_of(unit) for unit in units] == ["0.1:0.1:0.8", "1:0:0", "balanced", "5e-1:0.25:0.25"]
     assert here.env(units[1], 0).weights == {"cost": 1.0, "time": 0.0, "resource": 0.0}
     for unit in units:
         for tried in (policy, make_rule(STUDY, PolicySpec("options", "rule", "options"), here, 0)):

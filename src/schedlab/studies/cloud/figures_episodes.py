@@ -37,7 +37,11 @@ def draw_allocations(tables: StudyTables, spec: FigureSpec) -> Drawing:
             if not len(rows):
                 continue
             for row, name in enumerate(RESOURCES):
-                line = {"color": preference_colour(preference), "linestyle": theme.DASHES[place % len(theme.DASHES)], "linewidth": 1.4}
+                line = {
+                    "color": preference_colour(preference, place),
+                    "linestyle": theme.DASHES[place % len(theme.DASHES)],
+                    "linewidth": 1.4,
+                }
                 grid[row, column].step(rows["step"] + 1, rows[name], where="mid", label=preference, **line)
             last = rows.iloc[-1]
             told.append(f"{scenario} {preference} {last['gpu_count']:g}, {last['cpu_count']:g}, {last['memory_gb']:g}")

@@ -53,15 +53,23 @@ def draw_headline(tables: StudyTables, spec: FigureSpec) -> Drawing:
     found = _learned_and_baseline(tables, spec, settings)
     if not found:
         return nothing(spec, "no policy is learned at this scale")
-    figure, axes = theme.new_figure(height_mm=14 + 9 * (len(CLAIMS) + 1))
+    claims = _claims(settings)
+    if not claims:
+        return nothing(spec, "no preference that the paper's claims are about is shown")
+    figure, axes = theme.new_figure(height_mm=14 + 9 * (len(claims) + 1))
     cells = [
         [words, *(gain_text(found[scenario], claim) for scenario in found), _percent(settings.published.get(claim))]
-        for claim, (_, words) in CLAIMS.items()
+        for claim, (_, words) in claims.items()
     ]
     helpers.text_table(axes, cells, ["% of the static allocation", *found, "published"], row_height=1.7)
     seeds = _seeds(found)
     shown = f"Means of {seeds} seeds, smallest to largest in brackets." if seeds > 1 else "One seed."
     return Drawing(figure, f"{spec.caption} {shown} {_best_told(found, settings)}")
+
+
+def _claims(settings: OutcomesSettings) -> dict[str, tuple[str, str]]:
+    """The claims about the preferences that are shown."""
+    return {claim: about for claim, about in CLAIMS.items() if about[0] in settings.preferences}
 
 
 def gains(values: dict[str, tuple], claim: str) -> np.ndarray:
@@ -105,7 +113,7 @@ def _bars(axes: Axes, group: int, values: tuple, settings: OutcomesSettings, sha
     for place, preference in enumerate(settings.preferences):
         heights = learned[preference].to_numpy() / (float(baseline[preference].mean()) if shares else 1.0)
         x = group - 0.4 + (place + 0.5) * width
-        axes.bar(x, heights.mean(), width * 0.92, color=preference_colour(preference), label=f"learned, {preference}")
+        axes.bar(x, heights.mean(), width * 0.92, color=preference_colour(preference, place), label=f"learned, {preference}")
         if np.ptp(heights) > 1e-9:
             axes.plot([x, x], [heights.min(), heights.max()], color=INK, linewidth=0.8)
     if not shares:
@@ -115,7 +123,7 @@ def _bars(axes: Axes, group: int, values: tuple, settings: OutcomesSettings, sha
 
 def _best_told(found: dict[str, dict[str, tuple]], settings: OutcomesSettings) -> str:
     told = []
-    for claim, (_, words) in CLAIMS.items():
+    for claim, (_, words) in _claims(settings).items():
         mean = {scenario: float(gains(values, claim).mean()) for scenario, values in found.items()}
         best = max(mean, key=lambda scenario: (mean[scenario], scenario))
         overall = helpers.number_text(float(np.mean(list(mean.values()))), "{:.1f}")
@@ -123,7 +131,7 @@ def _best_told(found: dict[str, dict[str, tuple]], settings: OutcomesSettings) -
             told.append(f"{words}: {overall} %")
         else:
             told.append(f"{words}: {overall} % in the mean of workloads, at best {helpers.number_text(mean[best], '{:.1f}')} % ({best})")
-    return f"Here, beside {settings.baseline}: {'; '.join(told)}."
+    return f"Here, beside {settings.baseline}: {'; '.join(told) or 'no preference that the claims are about'}."
 
 
 def _percent(value: float | None) -> str:

@@ -38,7 +38,7 @@ def draw_pareto(tables: StudyTables, spec: FigureSpec) -> Drawing:
         axes.step(front[:, 0], front[:, 1], where="post", color=INK, linewidth=1.1, label="front of all plans")
         far, limits = [], front.min(axis=0) + RULE_RANGE * np.maximum(np.ptp(front, axis=0), 0.15 * front.min(axis=0))
         for rule, marker in RULES.items():
-            point = _point(tables, scenario, rule, "balanced")
+            point = _point(tables, scenario, rule, settings.preferences[0])
             if (point > limits).any():
                 far.append(rule)
             else:
@@ -48,7 +48,7 @@ def draw_pareto(tables: StudyTables, spec: FigureSpec) -> Drawing:
         for share, style, label in ATTAINED:
             _draw_attained(axes, attainment_surface(learned, share), linestyle=style, label=label)
         for number, preference in enumerate(settings.preferences):
-            ring = {"markeredgecolor": preference_colour(preference), "markeredgewidth": 1.6, "markersize": 12 - 3 * number}
+            ring = {"markeredgecolor": preference_colour(preference, number), "markeredgewidth": 1.6, "markersize": 12 - 3 * number}
             points = np.array([of_seed[number] for of_seed in learned])  # rings, as many policies and seeds agree
             axes.plot(*points.T, "o", color="none", label=f"learned, {preference}", zorder=4, **ring)
             axes.plot(*best[number], "+", color=INK, markersize=6, markeredgewidth=0.8, label="best plan of a preference", zorder=5)

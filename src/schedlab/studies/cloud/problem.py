@@ -36,7 +36,7 @@ UNIT_KIND = "preference"
 
 def preference_of(unit: Unit) -> str:
     """Return the preference that a unit is about."""
-    return unit.id.partition("-")[0]
+    return unit.id.rsplit("-", 2)[0]  # weights may hold a "-", as in 5e-1:0.25:0.25
 
 
 class CloudProblem:
