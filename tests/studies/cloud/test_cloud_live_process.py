@@ -5,6 +5,8 @@ from __future__ import annotations
 import ast
 import json
 import os
+import signal
+import subprocess
 import sys
 import textwrap
 import time
@@ -72,7 +74,42 @@ def test_memory_that_processes_hold_together_is_watched(tmp_path):
         time.sleep(60)
     """
     ended = run(tmp_path, text, Limits(available_cpus(), 200 * MB, 60))
-    assert ended.how == "memory" and max(sample.rss_bytes for sample in ended.samples) > 200 * MB
+    assert ended.how == "memory" and max(sample.memory_bytes for sample in ended.samples) > 200 * MB
+
+
+def test_memory_that_processes_share_counts_once_and_what_they_ask_for_is_told(tmp_path):
+    text = """
+        import mmap, os, time
+        kept = b"x" * (80 << 20)
+        asked = mmap.mmap(-1, 100 << 20, flags=mmap.MAP_PRIVATE)  # never touched
+        for _ in range(4):
+            if os.fork() == 0:
+                time.sleep(1.5)
+                os._exit(0)
+        for _ in range(4):
+            os.wait()
+    """
+    ended = run(tmp_path, text, Limits(available_cpus(), 300 * MB, 60))
+    assert ended.how == "done"
+    assert 80 * MB < max(sample.memory_bytes for sample in ended.samples) < 200 * MB
+    assert 180 * MB < max(sample.private_bytes for sample in ended.samples) < 300 * MB
+
+
+def test_memory_of_orphans_is_watched(tmp_path):
+    text = """
+        import mmap, os, time
+        if os.fork() == 0:
+            os.setsid()
+            if os.fork() == 0:
+                kept = mmap.mmap(-1, 400 << 20)
+                for place in range(0, len(kept), 4096):
+                    kept[place] = 1
+                time.sleep(60)
+            os._exit(0)
+        os.wait()
+        time.sleep(60)
+    """
+    assert run(tmp_path, text, Limits(available_cpus(), 200 * MB, 60)).how == "memory"
 
 
 @pytest.mark.parametrize("text", ["terminate called after throwing 'std::bad_alloc'", "DefaultCPUAllocator: can't allocate memory"])
@@ -98,14 +135,38 @@ def test_a_script_that_hangs_is_ended_with_all_that_it_forked(tmp_path):
     assert len(pids) == 3 and all(gone(pid) for pid in pids)
 
 
-def test_what_a_script_leaves_running_is_ended_too(tmp_path):
-    text = """
-        import subprocess, sys
-        left = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"], start_new_session=True)
-        open("pid", "w").write(str(left.pid))
-    """
-    assert run(tmp_path, text).how == "done"
+LEFT = """
+import subprocess, sys, time
+left = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"], start_new_session=True, {more})
+open("{pid}", "w").write(str(left.pid))
+"""
+
+
+@pytest.mark.parametrize("more", ["", "env={}"])
+def test_what_a_script_leaves_running_is_ended_too(tmp_path, more):
+    assert run(tmp_path, LEFT.format(more=more, pid="pid")).how == "done"
     assert gone(int((tmp_path / "pid").read_text()))
+
+
+def test_a_signal_that_ends_a_script_is_told_by_its_status(tmp_path):
+    ended = run(tmp_path, "import os, signal; os.kill(os.getpid(), signal.SIGSEGV)")
+    assert (ended.how, ended.status) == ("error", 128 + signal.SIGSEGV)
+
+
+@pytest.mark.parametrize(("number", "status"), [(signal.SIGTERM, 143), (signal.SIGKILL, -signal.SIGKILL)])
+def test_a_command_that_is_ended_leaves_nothing_running(tmp_path, number, status):
+    (tmp_path / "train.py").write_text(LEFT.format(more="env={}", pid=tmp_path / "pid") + "time.sleep(600)\n")
+    command = ["cloud", "sweep", "--training_file", str(tmp_path / "train.py"), "--output", str(tmp_path / "out.csv"), "--cores", "1"]
+    started = subprocess.Popen([sys.executable, "-c", f"import sys; from schedlab.cli.main import main; sys.exit(main({command!r}))"])
+    for _ in range(1200):
+        if (tmp_path / "pid").exists() and (tmp_path / "pid").read_text():
+            break
+        time.sleep(0.1)
+    child = int((tmp_path / "pid").read_text())
+    script = psutil.Process(child).ppid()
+    started.send_signal(number)
+    assert started.wait(timeout=60) == status
+    assert gone(child) and gone(script)
 
 
 def test_errors_and_garbage_are_kept_in_the_end_of_the_output(tmp_path):
@@ -131,7 +192,7 @@ def test_samples_tell_cpu_time_memory_and_progress(tmp_path):
     counter = iter(range(10**6))
     ended = run(tmp_path, text, progress=lambda: next(counter))
     assert len(ended.samples) >= 3 and [sample.progress for sample in ended.samples] == list(range(len(ended.samples)))
-    assert max(sample.rss_bytes for sample in ended.samples) > 90 * MB
+    assert max(sample.memory_bytes for sample in ended.samples) > 90 * MB
     assert ended.samples[-1].cpu_seconds > ended.samples[0].cpu_seconds >= 0
     assert ended.seconds >= ended.samples[-1].seconds
 

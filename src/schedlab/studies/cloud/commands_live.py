@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 from schedlab.config.errors import UserError
@@ -40,7 +41,22 @@ def _add_sweep(commands: argparse._SubParsersAction) -> None:
     parser.add_argument("--seed", type=int, default=0, help="seed of the script (default: 0)")
     parser.add_argument("--gpus-per-node", type=int, default=4, metavar="G", help="for the fit (default: 4)")
     parser.add_argument("--json", action="store_true", help="one JSON document instead of lines")
-    parser.set_defaults(run=_sweep)
+    parser.set_defaults(run=_until_terminated(_sweep))
+
+
+def _until_terminated(work: Callable[[argparse.Namespace], int]) -> Callable[[argparse.Namespace], int]:
+    """The command with the exit status 143 where SIGTERM ends it; the script's processes are ended, too."""
+
+    def run(arguments: argparse.Namespace) -> int:
+        from schedlab.config.termination import STATUS, Terminated, unwinding
+
+        try:
+            with unwinding():
+                return work(arguments)
+        except Terminated:
+            return STATUS
+
+    return run
 
 
 def _sweep(arguments: argparse.Namespace) -> int:
@@ -105,7 +121,7 @@ def _add_optimize(commands: argparse._SubParsersAction) -> None:
     output = Path("cloud-optimize")
     parser.add_argument("--output_dir", type=Path, default=output, metavar="DIR", help=f"for reports and tables (default: {output})")
     parser.add_argument("--log_dir", type=Path, metavar="DIR", help="for logs of baseline and run (default: OUTPUT_DIR/logs)")
-    parser.set_defaults(run=_optimize)
+    parser.set_defaults(run=_until_terminated(_optimize))
 
 
 def _optimize(arguments: argparse.Namespace) -> int:

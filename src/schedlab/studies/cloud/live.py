@@ -178,7 +178,8 @@ def run_script(request: LiveRequest, folder: Path) -> LiveRun:
         raise UserError(what, where="allocation", expected=f"at most {len(cpus)}, which this process may use")
     limits = Limits(cpus[: request.allocation.cpu_count], int(request.allocation.memory_gb * GB), request.seconds)
     spec = folder / "run.json"
-    values = {"script": str(request.script), "cpus": limits.cpus, "memory_bytes": limits.memory_bytes, "values": module_settings(request)}
+    bounds = {"cpus": limits.cpus, "memory_bytes": limits.memory_bytes, "parent": os.getpid()}
+    values = {"script": str(request.script), **bounds, "values": module_settings(request)}
     spec.write_text(json.dumps(values), encoding="utf-8")
     watch = _Watch(folder, request.allocation.gpu_count)
     ended = run_limited([sys.executable, live_child.__file__, str(spec)], folder, script_environment(request, folder), limits, watch)

@@ -1,24 +1,29 @@
 """Runs one training script within limits: the program of the subprocess that `live_process` starts. Standard library only.
 
 `python live_child.py SPEC.json` takes its limits upon itself before anything of the script is read, sets the script's module-level
-settings, and runs it as `__main__`. Exit status MEMORY: the script ran out of memory and said so.
+settings, and runs it as `__main__`. Exit status MEMORY: the script ran out of memory and said so; 128 + n: signal n ended it.
 """
 
 from __future__ import annotations
 
 import ast
+import ctypes
 import importlib.machinery
 import json
 import os
 import resource
+import signal
 import sys
 import traceback
 import types
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 MEMORY = 77  # exit status of a MemoryError
+PR_SET_PDEATHSIG, PR_SET_CHILD_SUBREAPER = 1, 36  # prctl(2)
+GUARDED = sys.platform == "linux"  # where a script's orphans can be kept
 FIXED_NAMES = ("train", "train_model", "main")  # what is called, in this order, before any train_*, where nothing runs by itself
 
 
@@ -102,6 +107,59 @@ def _required(arguments: ast.arguments) -> bool:
     return positional > 0 or any(default is None for default in arguments.kw_defaults)
 
 
+def guard(parent: int | None) -> int | None:
+    """Fork: None in the process that is to run the script; in the other, which waits for it and ends all that it leaves, its exit status.
+
+    Orphans of the script become children of the one that waits, whatever their group, session or environment. It also ends them all where
+    it is told to (SIGTERM) and where `parent`, who started it, is gone. Elsewhere than on Linux nothing is forked.
+    """
+    if not GUARDED:
+        return None
+    prctl = ctypes.CDLL(None).prctl
+    prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+    script = os.fork()
+    if script == 0:
+        prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
+        return None
+    signal.signal(signal.SIGTERM, lambda *_: _end_at_once())
+    prctl(PR_SET_PDEATHSIG, signal.SIGTERM, 0, 0, 0)
+    if parent is not None and os.getppid() != parent:
+        _end_at_once()
+    while (ended := os.wait())[0] != script:
+        pass
+    end_children()
+    status = os.waitstatus_to_exitcode(ended[1])
+    return status if status >= 0 else 128 - status
+
+
+def _end_at_once() -> None:
+    end_children()
+    os._exit(128 + signal.SIGTERM)
+
+
+def end_children() -> None:
+    """End the children of this process, and those that they leave to it, until there are none."""
+    while True:
+        for child in _children():
+            with suppress(ProcessLookupError, PermissionError):
+                os.kill(child, signal.SIGKILL)
+        try:
+            os.wait()
+        except ChildProcessError:
+            return
+
+
+def _children() -> list[int]:
+    """The children of this process: the fourth field of proc_pid_stat(5), behind a name that may hold anything."""
+    found = []
+    for process in Path("/proc").glob("[0-9]*"):
+        with suppress(OSError):
+            told = (process / "stat").read_text(encoding="utf-8", errors="replace")
+            if int(told.rpartition(")")[2].split()[1]) == os.getpid():
+                found.append(int(process.name))
+    return found
+
+
 def take_limits(cpus: list[int], memory_bytes: int | None) -> None:
     """Bind this process, and all that it will start, to cores and to an amount of private memory."""
     if cpus and hasattr(os, "sched_setaffinity"):
@@ -114,6 +172,8 @@ def take_limits(cpus: list[int], memory_bytes: int | None) -> None:
 def main(spec_path: str) -> int:
     """Run the script that a specification names; returns the exit status."""
     spec = json.loads(Path(spec_path).read_text(encoding="utf-8"))
+    if (status := guard(spec.get("parent"))) is not None:
+        return status
     take_limits(spec["cpus"], spec["memory_bytes"])
     script = spec["script"]
     sys.argv, sys.path[0] = [script], str(Path(script).parent)

@@ -47,6 +47,7 @@ def completed(request: LiveRequest, ended: Ended, readings: Readings, log: Path 
         raise ScriptFailed(what, where=f"{log}: column epoch_time", expected="seconds")
     measured = [_of_epoch(row, ended.samples, request.allocation.cpu_count) for row in range(len(table))]
     table = _completed(table, request, measured, log)
+    table["memory_private_gb"] = max((sample.private_bytes for sample in ended.samples), default=0) / (1 << 30)
     _add_gpus(table, readings, request.allocation.gpu_count)
     return check_training_log(table, log).drop(columns="run")
 
@@ -102,10 +103,10 @@ def _of_epoch(row: int, samples: Sequence[Sample], cpus: int) -> tuple[float, fl
     own = [sample for sample in samples if sample.progress == row]
     seen = own if len(own) >= 2 else list(samples)
     if len(seen) < 2:
-        return 0.0, max((sample.rss_bytes for sample in seen), default=0) / (1 << 30)
+        return 0.0, max((sample.memory_bytes for sample in seen), default=0) / (1 << 30)
     span = seen[-1].seconds - seen[0].seconds
     used = (seen[-1].cpu_seconds - seen[0].cpu_seconds) / span / cpus if span > 0 else 0.0
-    return min(100.0, max(0.0, 100.0 * used)), max(sample.rss_bytes for sample in seen) / (1 << 30)
+    return min(100.0, max(0.0, 100.0 * used)), max(sample.memory_bytes for sample in seen) / (1 << 30)
 
 
 def _add_gpus(table: pd.DataFrame, readings: Readings, gpus: int) -> None:

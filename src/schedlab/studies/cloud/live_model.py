@@ -32,6 +32,7 @@ class JobFacts:
     """What was measured of a job.
 
     samples        of an epoch                   memory_used    largest resident memory, GB
+    memory_private most memory that one process asked for to itself, GB: more than it touches, but what the limit on it counts
     batch          samples of a batch            overhead       s that a start takes before and after its epochs
     per_gpu        batch is that on each GPU     cpu_share      measured use of the cores over the modelled one
     core_ratios    (cores, measured speed over the fitted one), rising: what the form of the model cannot say, as that more cores are slower
@@ -44,11 +45,12 @@ class JobFacts:
     overhead: float
     cpu_share: float = 1.0
     core_ratios: tuple[tuple[float, float], ...] = ((1.0, 1.0),)
+    memory_private: float = 0.0
 
     @property
     def memory_needed(self) -> float:
         """GB that an allocation should have."""
-        return self.memory_used * SPARE
+        return max(self.memory_used, self.memory_private) * SPARE
 
 
 def job_facts(table: pd.DataFrame, overheads: Sequence[float], per_gpu: bool, fit: CoreFit) -> JobFacts:
@@ -59,7 +61,8 @@ def job_facts(table: pd.DataFrame, overheads: Sequence[float], per_gpu: bool, fi
     gpus = max(1, int(largest["gpu_count"]))
     batch = round(float(largest["batch_size"]) / gpus) if per_gpu else int(largest["batch_size"])
     facts = JobFacts(max(1, round(samples)), max(1, batch), per_gpu, float(table["memory_used_gb"].max()), float(np.median(overheads)))
-    facts = replace(facts, core_ratios=_core_ratios(table, fit))
+    private = float(table["memory_private_gb"].max()) if "memory_private_gb" in table.columns else 0.0
+    facts = replace(facts, core_ratios=_core_ratios(table, fit), memory_private=private)
     modelled = _performance(fit, facts, *table[["gpu_count", "cpu_count", "memory_gb"]].to_numpy(float).T, gpus_per_node=1_000_000)
     seen = modelled.cpu_util > 0
     ratios = table["cpu_percent"].to_numpy(float)[seen] / 100 / modelled.cpu_util[seen]

@@ -22,11 +22,13 @@ from typing import IO, Literal
 import psutil
 
 from schedlab.config.errors import UserError
-from schedlab.studies.cloud.live_child import MEMORY
+from schedlab.studies.cloud.live_child import GUARDED, MEMORY
 
 RUN_VARIABLE = "SCHEDLAB_RUN"  # a secret word in the environment of all that a run starts, by which it is found again
 TAIL = 64 * 1024  # bytes of output that are kept: the last ones
 SAMPLE_EVERY = 0.1  # s
+METERING = 0.05  # share of the time that measuring shared memory may take
+PATIENCE = 5.0  # s that live_child may take to end what a script started
 PASSES = 20  # over all processes: what is found may have started another meanwhile
 OUT_OF_MEMORY = ("MemoryError", "bad_alloc", "an't allocate memory", "annot allocate memory", "out of memory")
 How = Literal["done", "error", "memory", "time"]
@@ -49,14 +51,16 @@ class Limits:
 class Sample:
     """What a subprocess and its children were seen to use.
 
-    seconds      since the start              cpu_seconds  of all of them since then
-    rss_bytes    memory resident at the time  progress     as the caller counts it
+    seconds        since the start                                   cpu_seconds  of all of them since then
+    memory_bytes   resident at the time, what they share once        progress     as the caller counts it
+    private_bytes  that the hungriest of them asked for to itself, touched or not: what RLIMIT_DATA limits
     """
 
     seconds: float
     cpu_seconds: float
-    rss_bytes: int
+    memory_bytes: int
     progress: int
+    private_bytes: int = 0
 
 
 @dataclass(frozen=True)
@@ -83,7 +87,8 @@ def run_limited(
     """Run a command without a shell in a folder and an environment of its own, until it ends or breaks a limit.
 
     The memory of all its processes together is watched; cores and each process's own memory are for the command itself to limit
-    (live_child). Whatever it leaves running is ended, also what left its process group. progress: counted at each sample.
+    (live_child). Whatever it leaves running is ended, also what left its process group, session and environment (Linux; elsewhere what
+    keeps one of these). progress: counted at each sample.
     """
     word = secrets.token_hex(16)
     started = time.monotonic()
@@ -112,39 +117,73 @@ def run_limited(
 
 def _watch(process: subprocess.Popen, started: float, limits: Limits, samples: list[Sample], progress: Callable[[], int]) -> How | None:
     """Sample until the process ends; returns the limit that it broke, if any."""
-    watched = psutil.Process(process.pid)
+    meter = _Meter(psutil.Process(process.pid))
     while True:
         seconds = time.monotonic() - started
         if seconds > limits.seconds:
             return "time"
-        if (used := _used(watched)) is not None:
-            samples.append(Sample(seconds, *used, progress()))
-            if limits.memory_bytes and used[1] > limits.memory_bytes:
+        if (used := meter.read()) is not None:
+            cpu, memory, private = used
+            samples.append(Sample(seconds, cpu, memory, progress(), private))
+            if limits.memory_bytes and memory > limits.memory_bytes:
                 return "memory"
         with suppress(subprocess.TimeoutExpired):
             process.wait(timeout=min(SAMPLE_EVERY, limits.seconds))
             return None
 
 
-def _used(process: psutil.Process) -> tuple[float, int] | None:
-    """CPU seconds and resident bytes of a process with its children; None where it is gone."""
-    cpu, rss = 0.0, 0
+class _Meter:
+    """Reads what a process and all that came of it use: CPU seconds, bytes in memory, bytes that the hungriest asked for to itself.
+
+    On Linux the process is live_child's waiting one, whose own few bytes are none of the script's.
+    """
+
+    def __init__(self, process: psutil.Process) -> None:
+        self.process = process
+        self.shared, self.again = 0, 0.0
+
+    def read(self) -> tuple[float, int, int] | None:
+        """Return them; None where the process is gone."""
+        cpu, resident, private = 0.0, [], [0]
+        try:
+            others = self.process.children(recursive=True)
+            for each in (self.process, *others):
+                with suppress(psutil.NoSuchProcess), each.oneshot():
+                    cpu += sum(each.cpu_times()[:4])  # its own, and those of its children that have ended
+                    if each is not self.process or not (GUARDED and others):
+                        told = each.memory_info()
+                        resident.append((each, told.rss))
+                        private.append(getattr(told, "data", 0))
+        except psutil.NoSuchProcess:
+            return None
+        return cpu, self._memory(resident), max(private)
+
+    def _memory(self, resident: list[tuple[psutil.Process, int]]) -> int:
+        """What processes hold together: of several, their proportional shares, which take long to read and are read the less often."""
+        if len(resident) < 2:
+            return sum(rss for _, rss in resident)
+        if (began := time.monotonic()) >= self.again:
+            self.shared = sum(_share(each, rss) for each, rss in resident)
+            self.again = began + (time.monotonic() - began) / METERING
+        return self.shared
+
+
+def _share(process: psutil.Process, rss: int) -> int:
+    """The proportional share of a process in what it holds; all of it where the system tells none."""
     try:
-        for each in (process, *process.children(recursive=True)):
-            with suppress(psutil.NoSuchProcess):
-                with each.oneshot():
-                    times = each.cpu_times()
-                    cpu += times.user + times.system
-                    rss += each.memory_info().rss
-                if each is process:
-                    cpu += times.children_user + times.children_system
+        return getattr(process.memory_full_info(), "pss", rss)
     except psutil.NoSuchProcess:
-        return None
-    return cpu, rss
+        return 0
+    except psutil.Error:
+        return rss
 
 
 def _end_all(process: subprocess.Popen, word: str) -> None:
-    """End the process group, and what left it: every process that carries the run's word in its environment."""
+    """End the process, which ends what it started; then its group, and every process that carries the run's word in its environment."""
+    if process.poll() is None:
+        process.terminate()
+        with suppress(subprocess.TimeoutExpired):
+            process.wait(timeout=PATIENCE)
     with suppress(ProcessLookupError, PermissionError):
         os.killpg(process.pid, signal.SIGKILL)
     process.wait()

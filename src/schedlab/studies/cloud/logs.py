@@ -22,12 +22,13 @@ SPEED = ("local_bsz", "step_time", "sync_time")
 COLUMNS = (
     *("timestamp", "epoch", "total_epochs", "model_name", "model_params", "model_layers", "dataset", "data_count", "data_size_mb"),
     *("data_dim", "batch_size", "device_type", "cpu_count", "gpu_count", "cpu_percent", "memory_used_gb", "memory_gb"),
+    "memory_private_gb",
     *("train_loss", "train_accuracy", "test_loss", "test_accuracy", "epoch_time", "time_so_far", "throughput", "gpu_memory_used_gb"),
     "cost_so_far",
 )
 OPTIONAL = (
     *("total_epochs", "model_params", "model_layers", "data_count", "data_size_mb"),
-    *("cpu_count", "memory_used_gb", "memory_gb", "time_so_far", "cost_so_far"),
+    *("cpu_count", "memory_used_gb", "memory_private_gb", "memory_gb", "time_so_far", "cost_so_far"),
 )
 POSITIVE = ("batch_size", "epoch_time", "throughput", "local_bsz", "step_time")
 MOST = 1e15  # of any amount; above it, whole numbers are not exact
