@@ -11,10 +11,12 @@ from live_scripts import COLUMNS, plain_script, script
 
 from schedlab.config.errors import UserError
 from schedlab.studies.cloud.allocation import Allocation, ResourceConfig
-from schedlab.studies.cloud.live import LiveRequest, find_log, run_script, script_environment
+from schedlab.studies.cloud.live import LiveRequest, Watch, find_log, run_script, script_environment
+from schedlab.studies.cloud.live_gpu import gpu_numbers
 from schedlab.studies.cloud.live_process import ScriptFailed
 from schedlab.studies.cloud.logs import COLUMNS as ALL
 from schedlab.studies.cloud.logs import read_training_log
+from schedlab.studies.cloud.machine import machine_resources
 
 ONE = Allocation(0, 1, 1)
 PRICES = ResourceConfig(cost_per_gpu_hour=2.5, cost_per_cpu_hour=0.1, cost_per_gb_hour=0.02)
@@ -87,7 +89,7 @@ def fake_nvidia_smi(folder: Path, monkeypatch) -> None:
     """A command that tells of three GPUs, the last of them without utilisation."""
     command = folder / "bin" / "nvidia-smi"
     command.parent.mkdir()
-    command.write_text("#!/bin/sh\nprintf '0, 40, 1024\\n1, 60, 2048\\n2, [N/A], 512\\n'\n")
+    command.write_text("#!/bin/sh\nprintf '0, GPU-aa1, 40, 1024\\n1, GPU-aa2, 60, 2048\\n2, GPU-b3, [N/A], 512\\n'\n")
     command.chmod(0o755)
     monkeypatch.setenv("PATH", f"{command.parent}{os.pathsep}{os.environ['PATH']}")
     monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
@@ -99,7 +101,33 @@ def test_gpus_are_seen_by_their_command_and_given_by_number(tmp_path, monkeypatc
     assert run.table["gpu_utilization_0"].tolist() == [40, 40] and run.table["gpu_utilization_1"].tolist() == [60, 60]
     assert script_environment(request(tmp_path / "x.py", allocation=Allocation(2, 1, 1)), tmp_path)["CUDA_VISIBLE_DEVICES"] == "0,1"
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "1,2")
-    assert script_environment(request(tmp_path / "x.py", allocation=Allocation(1, 1, 1)), tmp_path)["CUDA_VISIBLE_DEVICES"] == "1"
+    told = script_environment(request(tmp_path / "x.py", allocation=Allocation(1, 1, 1)), tmp_path)
+    assert told["CUDA_VISIBLE_DEVICES"] == "1" and told["CUDA_DEVICE_ORDER"] == "PCI_BUS_ID"  # as the numbers of the command
+
+
+@pytest.mark.parametrize(
+    ("visible", "numbers"),
+    [
+        ("", ()),
+        ("-1", ()),
+        ("1,-1,0", ("1",)),
+        ("2, 0", ("2", "0")),
+        ("0,0", ()),
+        ("1,7,0", ("1",)),
+        ("GPU-b3", ("2",)),
+        ("GPU-aa2,GPU-aa1", ("1", "0")),
+        ("GPU-aa", ()),
+        ("GPU-none,0", ()),
+        ("1,GPU-aa2", ()),
+        ("MIG-c4", ("MIG-c4",)),
+        ("NoDevFiles", ()),
+    ],
+)
+def test_gpus_that_are_hidden_from_us_stay_hidden(tmp_path, monkeypatch, visible, numbers):
+    fake_nvidia_smi(tmp_path, monkeypatch)
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", visible)
+    assert gpu_numbers() == numbers
+    assert machine_resources().gpu_count_max == len(numbers)
 
 
 def test_without_a_gpu_no_use_of_one_is_told(tmp_path, monkeypatch):
@@ -107,6 +135,20 @@ def test_without_a_gpu_no_use_of_one_is_told(tmp_path, monkeypatch):
     run = run_script(request(plain_script(tmp_path)), tmp_path / "run")
     assert not [name for name in run.table.columns if name.startswith("gpu_utilization")]
     assert set(run.table["gpu_count"]) == {0}
+
+
+def test_rows_of_a_growing_log_are_counted_by_what_is_new(tmp_path):
+    watch, log = Watch(tmp_path, 0), tmp_path / "log-a.csv"
+    assert watch() == 0
+    log.write_text("epoch\n1\n")
+    assert (watch(), watch()) == (1, 1)
+    with log.open("a") as file:
+        file.write("2\n3")
+    assert watch() == 2
+    log.write_text("epoch\n1\n")  # begun anew
+    assert watch() == 1
+    (tmp_path / "log.csv").write_text("epoch\n1\n2\n3\n")  # another log, which goes before
+    assert watch() == 3
 
 
 def test_a_limit_ends_the_run_and_leaves_what_was_logged(tmp_path):
@@ -125,6 +167,12 @@ WRONG = {
     "silent": ("x = 1", "wrote no log"),
     "empty": ("import os; open(os.environ['SCHEDLAB_LOG'], 'w').close()", "is empty"),
     "garbage": ("import os; open(os.environ['SCHEDLAB_LOG'], 'wb').write(bytes(range(256)))", "not UTF-8"),
+    "a log without end": (
+        "import os\nwith open(os.environ['SCHEDLAB_LOG'], 'w') as log:\n    while True:\n        log.write('x' * 99 + chr(10))",
+        "at most 32 MB",
+    ),
+    "a log that is large at once": ("import os; open(os.environ['SCHEDLAB_LOG'], 'wb').truncate(33 << 20)", "the log has 33 MB"),
+    "a pipe": ("import os, time; os.mkfifo('log-pipe.csv'); time.sleep(0.5)", "wrote no log"),
     "header": ("import os; open(os.environ['SCHEDLAB_LOG'], 'w').write('epoch,epoch_time\\n')", "no rows"),
 }
 
@@ -168,6 +216,9 @@ def test_what_cannot_be_run_is_refused_before_it_runs(tmp_path):
     path = plain_script(tmp_path)
     with pytest.raises(UserError, match="no such file"):
         run_script(request(tmp_path / "none.py"), tmp_path / "run")
+    for seconds in (0.0, float("nan")):
+        with pytest.raises(UserError, match="a limit above 0"):
+            run_script(request(path, seconds=seconds), tmp_path / "run")
     with pytest.raises(UserError, match="no such checkpoint"):
         run_script(request(path, checkpoint=tmp_path / "none"), tmp_path / "run")
     with pytest.raises(UserError, match="at most"):

@@ -267,7 +267,14 @@ def test_a_sweep_measures_a_grid_and_fits_it(tmp_path, capsys):
 
 @pytest.mark.parametrize(
     ("options", "told"),
-    [(["--cores", "4096"], "--cores"), (["--gpus", "64"], "--gpus"), (["--epochs", "0"], "--epochs"), (["--memory", "0"], "--memory")],
+    [
+        (["--batches", "64,0"], "--batches"),
+        (["--time_limit", "nan"], "--time_limit"),
+        (["--cores", "4096"], "--cores"),
+        (["--gpus", "64"], "--gpus"),
+        (["--epochs", "0"], "--epochs"),
+        (["--memory", "0"], "--memory"),
+    ],
 )
 def test_a_grid_beyond_the_machine_is_refused(tmp_path, capsys, options, told):
     command = ["cloud", "sweep", "--training_file", str(plain_script(tmp_path)), "--output", str(tmp_path / "out.csv"), *options]

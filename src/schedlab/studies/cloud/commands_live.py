@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import math
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -77,8 +78,11 @@ def _sweep(arguments: argparse.Namespace) -> int:
     grid = Grid(*given, arguments.batches or (None,))
     require_within(grid, limits)
     for name, value in (("epochs", arguments.epochs), ("time_limit", arguments.time_limit), ("gpus-per-node", arguments.gpus_per_node)):
-        if value <= 0:
-            raise UserError(f"{value:g}", where=f"--{name}", expected="above 0")
+        if not (value > 0 and math.isfinite(value)):
+            raise UserError(f"{value:g}", where=f"--{name}", expected="a finite number above 0")
+    for batch in arguments.batches or ():
+        if batch < 1:
+            raise UserError(f"{batch}", where="--batches", expected="1 or more samples")
     request = LiveRequest(
         script=arguments.training_file,
         allocation=limits.most,

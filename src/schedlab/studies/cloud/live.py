@@ -10,6 +10,7 @@ import json
 import os
 import sys
 import time
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -18,7 +19,7 @@ from schedlab.config.errors import UserError
 from schedlab.studies.cloud import live_child
 from schedlab.studies.cloud.allocation import Allocation, ResourceConfig
 from schedlab.studies.cloud.live_gpu import gpu_numbers, gpu_readings
-from schedlab.studies.cloud.live_log import completed
+from schedlab.studies.cloud.live_log import completed, require_log_size
 from schedlab.studies.cloud.live_process import How, Limits, ScriptFailed, available_cpus, run_limited
 
 if TYPE_CHECKING:
@@ -99,6 +100,7 @@ def script_environment(request: LiveRequest, folder: Path) -> dict[str, str]:
     prices = request.prices
     told: dict[str, Any] = {
         **dict.fromkeys(THREADS, cpus),
+        "CUDA_DEVICE_ORDER": "PCI_BUS_ID",  # as nvidia-smi numbers them
         "CUDA_VISIBLE_DEVICES": ",".join(gpu_numbers()[:gpus]) if gpus else "",
         "HOME": folder,
         "TMPDIR": folder,
@@ -137,23 +139,34 @@ def module_settings(request: LiveRequest) -> dict[str, Any]:
     return values
 
 
-class _Watch:
+class Watch:
     """Counts the rows of a growing log, and looks at the GPUs now and then; called at each sample."""
 
     def __init__(self, folder: Path, gpus: int) -> None:
         self.folder, self.gpus, self.looked = folder, gpus, 0.0
         self.readings: list[tuple[int, dict[str, tuple[float, float]]]] = []
+        self.log: Path | None = None
+        self.read = self.lines = 0
 
     def __call__(self) -> int:
-        log = find_log(self.folder)
-        try:
-            rows = max(0, log.read_bytes().count(b"\n") - 1) if log and log.stat().st_size < GB else 0
-        except OSError:
-            rows = 0
+        with suppress(OSError):  # the script may just be moving it
+            self._read_on(find_log(self.folder))
+        rows = max(0, self.lines - 1)
         if self.gpus and time.monotonic() - self.looked > GPU_EVERY:
             self.looked = time.monotonic()
             self.readings.append((rows, dict(list(gpu_readings().items())[: self.gpus])))
         return rows
+
+    def _read_on(self, log: Path | None) -> None:
+        """Count the lines that a log got since the last time; another log, or one that was cut, is read from its begin."""
+        size = require_log_size(log).stat().st_size if log else 0
+        if log != self.log or size < self.read:
+            self.log, self.read, self.lines = log, 0, 0
+        if size > self.read:
+            with log.open("rb") as file:
+                file.seek(self.read)
+                piece = file.read(size - self.read)
+            self.read, self.lines = self.read + len(piece), self.lines + piece.count(b"\n")
 
 
 def find_log(folder: Path) -> Path | None:
@@ -161,7 +174,7 @@ def find_log(folder: Path) -> Path | None:
     exact = folder / "log.csv"
     if exact.is_file():
         return exact
-    return max(folder.glob("log-*.csv"), key=lambda path: (path.stat().st_mtime_ns, path.name), default=None)
+    return max(filter(Path.is_file, folder.glob("log-*.csv")), key=lambda path: (path.stat().st_mtime_ns, path.name), default=None)
 
 
 def run_script(request: LiveRequest, folder: Path) -> LiveRun:
@@ -181,7 +194,7 @@ def run_script(request: LiveRequest, folder: Path) -> LiveRun:
     bounds = {"cpus": limits.cpus, "memory_bytes": limits.memory_bytes, "parent": os.getpid()}
     values = {"script": str(request.script), **bounds, "values": module_settings(request)}
     spec.write_text(json.dumps(values), encoding="utf-8")
-    watch = _Watch(folder, request.allocation.gpu_count)
+    watch = Watch(folder, request.allocation.gpu_count)
     ended = run_limited([sys.executable, live_child.__file__, str(spec)], folder, script_environment(request, folder), limits, watch)
     (folder / "output.txt").write_text(ended.output, encoding="utf-8")
     if ended.how == "error":
@@ -204,6 +217,8 @@ def _checked(request: LiveRequest) -> LiveRequest:
         raise UserError("there is no such file", where=str(request.script), expected="a training script in Python")
     if request.checkpoint and not request.checkpoint.exists():
         raise UserError("there is no such checkpoint", where=str(request.checkpoint))
+    if not request.seconds > 0:
+        raise UserError(f"{request.seconds:g} s", where="live run: seconds", expected="a limit above 0")
     if request.epochs < 1:
         raise UserError(f"{request.epochs} epochs", where="live run", expected="1 or more")
     return replace(request, script=script)

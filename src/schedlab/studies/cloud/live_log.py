@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
     from schedlab.studies.cloud.live import LiveRequest
 
+LARGEST = 32 << 20  # bytes of a log
 SECONDS = 3600.0  # of an hour
 LONGER, SLACK = 1.2, 1.0  # epochs may claim this factor of the wall-clock time and this many seconds more before their unit is doubted
 Readings = Sequence[tuple[int, dict[str, tuple[float, float]]]]  # rows of the log so far, what the GPUs said
@@ -32,6 +33,8 @@ def completed(request: LiveRequest, ended: Ended, readings: Readings, log: Path 
     """
     import pandas as pd
 
+    if log is not None:
+        require_log_size(log)
     if log is None or (ended.how != "done" and log.read_bytes().count(b"\n") < 2):
         if ended.how != "done":
             return pd.DataFrame()
@@ -50,6 +53,13 @@ def completed(request: LiveRequest, ended: Ended, readings: Readings, log: Path 
     table["memory_private_gb"] = max((sample.private_bytes for sample in ended.samples), default=0) / (1 << 30)
     _add_gpus(table, readings, request.allocation.gpu_count)
     return check_training_log(table, log).drop(columns="run")
+
+
+def require_log_size(log: Path) -> Path:
+    """Return the log. Raises ScriptFailed where it is larger than a row an epoch can make it."""
+    if (size := log.stat().st_size) > LARGEST:
+        raise ScriptFailed(f"the log has {size >> 20} MB", where=str(log), expected=f"a row an epoch, at most {LARGEST >> 20} MB")
+    return log
 
 
 def _with_times(table: pd.DataFrame, log: Path) -> pd.DataFrame:
