@@ -23,7 +23,7 @@ from schedlab.studies.cloud.allocation import ACTIONS, KEEP, Allocation, Resourc
 from schedlab.studies.cloud.env import OBJECTIVES, scores_of, weights_of
 from schedlab.studies.cloud.live import LiveRequest, LiveRun, run_script
 from schedlab.studies.cloud.machine import machine_limits, machine_resources
-from schedlab.studies.cloud.sla import ITEMS, SLAConfig, gpu_utilisations
+from schedlab.studies.cloud.sla import SLAConfig, gpu_utilisations
 from schedlab.studies.cloud.state import SIZE, CloudEnvironmentState
 
 EXAMPLE = "resources/examples/train_mlp.py"
@@ -65,7 +65,9 @@ class LiveJob:
 
 
 class CloudLiveEnv(gym.Env[np.ndarray, int]):
-    """Observations, actions, rewards and `info` as of CloudReplayEnv; time and money are those of the runs.
+    """Observations, actions, rewards and `info` as of CloudReplayEnv with its defaults; time and money are those of the runs.
+
+    The paper's space, the published reward and adapted weights are the replay's alone. Without GPUs their service level does not apply.
 
     Time counts what epochs take, and what a start takes (imports, data) where the allocation changed: an unchanged job would not have
     been stopped. An interval that breaks a limit (memory, time) is paid for and repeated; after MOST_FAILURES of them the episode is
@@ -89,7 +91,7 @@ class CloudLiveEnv(gym.Env[np.ndarray, int]):
         self.actions = tuple(range(ACTIONS))
         self.observation_space = gym.spaces.Box(0.0, 1.0, (SIZE,), np.float32)
         self.action_space = gym.spaces.Discrete(ACTIONS)
-        self._seed, self._episode = seed, -1
+        self._seed, self._episode, self._runs = seed, -1, 0
         self._temporary = folder is None
         self.folder = Path(tempfile.mkdtemp(prefix="schedlab-live-")) if folder is None else Path(folder)
         self._begin()
@@ -117,7 +119,7 @@ class CloudLiveEnv(gym.Env[np.ndarray, int]):
         self._seed = None
         if options and "preference" in options:
             self.weights, self.preference = weights_of(options["preference"]), options["preference"]
-        self._episode += 1
+        self._episode, self._runs = self._episode + 1, 0
         self._begin()
         return self.vector, {"allocation": self.allocation._asdict()}
 
@@ -169,7 +171,8 @@ class CloudLiveEnv(gym.Env[np.ndarray, int]):
             seconds=job.seconds,
             gpu_util=self.gpu_util,
         )
-        return run_script(request, self.folder / f"{self._episode:03d}-{self.steps:03d}")
+        self._runs += 1  # also where the script fails: the next try has a folder of its own
+        return run_script(request, self.folder / f"{self._episode:03d}-{self._runs - 1:03d}")
 
     def _account(self, run: LiveRun, changed: bool) -> tuple[dict[str, Any], float, float]:
         """Charge a run; returns its record, its seconds, and the share of the job that it trained."""
@@ -214,7 +217,7 @@ class CloudLiveEnv(gym.Env[np.ndarray, int]):
 
     def scores(self) -> dict[str, float]:
         """Return what the episode is scored by so far; the same names as in the replay."""
-        return scores_of(self, sum(self.state.status[item].met for item in ITEMS))
+        return scores_of(self, sum(self.state.status[item].met for item in self.state.items))
 
     def action_masks(self) -> np.ndarray:
         """Return True for each action that leaves `memory_needed`; where none does, for the one that keeps the allocation."""

@@ -29,16 +29,18 @@ if TYPE_CHECKING:
 def tables(found: Optimization) -> dict[str, pd.DataFrame]:
     """Return every table of A10 that has a row a step, and the Pareto front, by name."""
     rows = [
-        {"episode": episode, "step": step, "epoch": taken.record["epoch"], **_row(taken)}
+        {"episode": episode, "step": step, "epoch": taken.record["epoch"], **_row(taken, found.resource.gpu_count_max > 0)}
         for episode, course in enumerate((found.learned.course, found.live))
         for step, taken in enumerate(course)
     ]
     return {**step_tables(rows, found.settings.preference), "pareto_front": pareto_table(found.replay)}
 
 
-def _row(taken: Taken) -> dict[str, Any]:
-    """The values of a step that every table takes some of."""
+def _row(taken: Taken, gpus: bool) -> dict[str, Any]:
+    """The values of a step that every table takes some of; without GPUs nothing is said of their service level."""
     values = seen_values(taken.record, taken.action, taken.reward, taken.objectives, taken.state)
+    if not gpus:
+        values |= {"sla_gpu_util_met": None, "sla_gpu_util_severity": None}
     return {**values, "uncertainty": taken.uncertainty, "policy_used": taken.policy_used}
 
 

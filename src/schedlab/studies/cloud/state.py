@@ -42,7 +42,7 @@ class CloudEnvironmentState:
 
     Utilisations are fractions, times s, money $, throughput samples/s. Before the first record every item is met. An item whose metric
     is not reported keeps its verdict; the GPUs' utilisation is judged with every record, as 0 where it was never reported, unless
-    `gpus_apply` is false (a job without GPUs cannot violate it).
+    `gpus_apply` is false: a job without GPUs can neither meet nor violate it (in the vector, which has no place for that, it is met).
     """
 
     def __init__(self, resource: ResourceConfig, sla: SLAConfig, switches: StateSwitches | None = None) -> None:
@@ -86,9 +86,14 @@ class CloudEnvironmentState:
         self.status[item] = verdict
 
     @property
+    def items(self) -> tuple[str, ...]:
+        """The items that apply: that of the GPUs where there may be any."""
+        return tuple(item for item in ITEMS if self.gpus_apply or item != "gpu_util")
+
+    @property
     def compliance(self) -> float:
-        """Share of the items that are met."""
-        return sum(verdict.met for verdict in self.status.values()) / len(ITEMS)
+        """Share of the items that are met, of those that apply."""
+        return sum(self.status[item].met for item in self.items) / len(self.items)
 
     @property
     def progress(self) -> float:
