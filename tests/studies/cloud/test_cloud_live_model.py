@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -12,6 +13,7 @@ import yaml
 from live_scripts import plain_script, script
 
 from schedlab.cli.main import main
+from schedlab.config.contract import Phase
 from schedlab.config.errors import UserError
 from schedlab.config.schema import validate
 from schedlab.studies.cloud import prepare
@@ -22,6 +24,7 @@ from schedlab.studies.cloud.example import EXAMPLE
 from schedlab.studies.cloud.fit_cores import CoreFit, core_times, fit_cores, fit_table, iteration_time, on_cpu
 from schedlab.studies.cloud.fit_report import fit_report
 from schedlab.studies.cloud.goodput import StepParameters, gradient_time
+from schedlab.studies.cloud.learner_reinforce import ReinforceLearner
 from schedlab.studies.cloud.live import LiveRequest, LiveRun, run_script
 from schedlab.studies.cloud.live_learn import learn
 from schedlab.studies.cloud.live_model import JobFacts, LivePlan, constant_totals, job_facts, live_replay
@@ -30,6 +33,7 @@ from schedlab.studies.cloud.oracle import best_plan, objective_of_staying
 from schedlab.studies.cloud.settings import CloudScenario
 from schedlab.studies.cloud.sla import SLAConfig
 from schedlab.studies.cloud.state import COMPONENTS
+from schedlab.studies.cloud.study import STUDY
 
 CPU, GPU = on_cpu(0.004, 2e-5), StepParameters(0.02, 7e-4, 0.12, 2.6e-3, 0.03, 9e-4, 2.0)
 LIMITS = ResourceConfig(gpu_count_max=0, gpu_count_min=0, cpu_count_max=16, memory_max=32, cost_per_cpu_hour=0.1, cost_per_gb_hour=0.02)
@@ -183,6 +187,24 @@ def test_what_is_learned_is_near_the_best_plan_and_changes_the_allocation(fitted
     again = learn(replay, "cost", rl, tmp_path / "again")
     assert [taken.action for taken in again.course] == [taken.action for taken in learned.course]
     assert [taken.uncertainty for taken in again.course] == [taken.uncertainty for taken in learned.course]
+
+
+def test_stock_learners_have_as_many_decisions_as_the_episodes_have(fitted, tmp_path, monkeypatch):
+    phases = []
+
+    class Seen(ReinforceLearner):
+        def learn(self, problems, spec, *rest):
+            phases.append(spec.train_on[0].steps)
+            super().learn(problems, replace(spec, train_on=(Phase(spec.train_on[0].scenarios, 64),)), *rest)
+
+    monkeypatch.setitem(STUDY.learners, "ppo", Seen)
+    monkeypatch.setitem(STUDY.learners, "reinforce", Seen)
+    replay = live_replay(fitted, facts(), plan(), "cost")
+    for learner in ("ppo", "reinforce"):
+        learn(
+            replay, "cost", {"learner": learner, "episodes": 100, "params": {"hidden": 8, "warm_start": 0}, "seed": 0}, tmp_path / learner
+        )
+    assert replay.intervals == 4 and phases == [400, 100]
 
 
 def test_measured_use_of_cores_scales_the_models(fitted):

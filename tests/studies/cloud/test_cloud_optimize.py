@@ -7,6 +7,7 @@ import shutil
 import subprocess
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
 import pytest
 import yaml
@@ -15,10 +16,11 @@ from live_scripts import plain_script, script
 from schedlab.cli.main import main
 from schedlab.config.errors import UserError
 from schedlab.studies.cloud.allocation import Allocation, ResourceConfig
+from schedlab.studies.cloud.live_learn import uncertainty
 from schedlab.studies.cloud.live_process import available_cpus
 from schedlab.studies.cloud.optimize import percent_change, run_warnings
 from schedlab.studies.cloud.optimize_command import read_logs
-from schedlab.studies.cloud.optimize_report import money
+from schedlab.studies.cloud.optimize_report import money, report_lines
 from schedlab.studies.cloud.optimize_settings import MachineSettings, read_settings
 from schedlab.studies.cloud.optimize_tables import undominated
 from schedlab.studies.cloud.report_html import html_report
@@ -79,6 +81,8 @@ def test_every_table_has_its_columns_and_a_row_a_step(finished):
         assert list(table.columns[:3]) == ["episode", "step", "epoch"] and set(columns) <= set(table.columns), name
         if name != "pareto_front":
             assert not table.duplicated(["episode", "step"]).any() and set(table["episode"]) == {0, 1}
+    levels = pd.read_csv(finished / "out/sla_metrics.csv")  # without GPUs nothing is said of theirs
+    assert levels["sla_gpu_util_met"].isna().all() and levels["sla_cpu_util_met"].notna().all()
     combined = pd.read_csv(finished / "out/combined_metrics.csv")
     assert len(combined) == len(pd.read_csv(finished / "out/allocation_history.csv"))
     assert combined.groupby("episode")["epoch"].max().tolist() == [6, 5]  # by the model in whole intervals of two epochs
@@ -390,10 +394,16 @@ def test_the_monitor_warns_of_what_got_worse(changes, preference, count):
 
 
 def test_dominated_points_are_no_front():
-    import numpy as np
-
     time, cost = np.array([1.0, 2.0, 2.0, 3.0, np.inf, 1.0]), np.array([5.0, 3.0, 4.0, 3.0, 0.0, 6.0])
     assert undominated(time, cost) == [0, 1]
+
+
+def test_an_uncertainty_that_no_learner_tells_is_unknown(finished):
+    assert np.isnan(uncertainty(object(), np.zeros(26), np.ones(27, bool), 0))
+    values = report(finished)
+    assert values["uncertainty"]["mean"] > 0
+    values["uncertainty"] = {"mean": None, "largest": None, "warning": False}
+    assert "Uncertainty of the policy: unknown" in list(report_lines(values)) and "Uncertainty: unknown." in html_report(values, {})
 
 
 def test_text_of_a_report_cannot_become_markup(finished):

@@ -14,7 +14,8 @@ from schedlab.config.seeds import derive_seed
 from schedlab.studies.cloud.env import CloudReplayEnv, weights_of
 from schedlab.studies.cloud.env_live import CloudLiveEnv
 from schedlab.studies.cloud.goodput import StepParameters
-from schedlab.studies.cloud.oracle import best_constant, best_plan, objective_of_staying
+from schedlab.studies.cloud.learner_settings import STOCK
+from schedlab.studies.cloud.oracle import best_plan, objective_of_staying
 from schedlab.studies.cloud.problem import UNIT_KIND, CloudProblem
 from schedlab.studies.cloud.replay import Replay
 
@@ -50,11 +51,9 @@ class Learned:
     policy: Policy
     preference: str
     course: list[Taken]
-    points: list[dict[str, Any]]
     objective: float
     best: float
     best_constant: float
-    constant: int
 
 
 class _LiveProblem(CloudProblem):
@@ -78,21 +77,20 @@ def learn(replay: Replay, preference: str, rl: Mapping[str, Any], folder: Path) 
     """
     from schedlab.studies.cloud.study import STUDY
 
-    problem, points = _LiveProblem(replay), []
+    problem = _LiveProblem(replay)
     learner = STUDY.learners[rl["learner"]]()
-    phase = Phase((NAME,), rl["episodes"])
+    steps = rl["episodes"] * (replay.intervals if rl["learner"] in STOCK else 1)  # stock learners count decisions
+    phase = Phase((NAME,), steps)
     spec = PolicySpec(NAME, "learned", rl["learner"], dict(rl["params"]), (rl["seed"],), (phase,))
     paths = LearnPaths(None, folder / "policy.zip", folder / "learning")
-    learner.learn(
-        {NAME: problem}, spec, rl["seed"], paths, lambda metric, value, **place: points.append({"metric": metric, "value": value, **place})
-    )
+    learner.learn({NAME: problem}, spec, rl["seed"], paths, lambda *point, **place: None)
     policy = learner.load(paths.checkpoint, problem)
     env = CloudReplayEnv(replay, preference)
     course = walk(policy, env, unit_of(preference), rl["seed"])
     weights = weights_of(preference)
-    constants = objective_of_staying(replay, weights)
+    constant = float(objective_of_staying(replay, weights).min())
     best = float(best_plan(replay, weights).values[0, replay.lattice.start])
-    return Learned(policy, preference, course, points, env.objective(), best, float(constants.min()), best_constant(replay, weights))
+    return Learned(policy, preference, course, env.objective(), best, constant)
 
 
 def walk(policy: Policy, env: CloudReplayEnv | CloudLiveEnv, unit: Unit, seed: int) -> list[Taken]:
@@ -115,7 +113,7 @@ def walk(policy: Policy, env: CloudReplayEnv | CloudLiveEnv, unit: Unit, seed: i
 def uncertainty(policy: Policy, observation: np.ndarray, mask: np.ndarray, seed: int) -> float:
     """Return the mean over actions of the standard deviation of their probabilities over PASSES with dropout after hidden layers.
 
-    A policy that has an `uncertainty` of its own is asked for it; 0 for one that is no network of torch.
+    A policy that has an `uncertainty` of its own is asked for it; NaN, which is unknown, for one that is no network of torch.
     """
     if hasattr(policy, "uncertainty"):
         return float(policy.uncertainty(observation, mask))
@@ -125,7 +123,7 @@ def uncertainty(policy: Policy, observation: np.ndarray, mask: np.ndarray, seed:
 
     network = getattr(policy, "_network", None)
     if not isinstance(network, torch.nn.Module):
-        return 0.0
+        return float("nan")
     with torch.no_grad(), torch_stream(seed, "passes"):
         values = torch.from_numpy(np.asarray(observation, dtype=np.float32))[None].repeat(PASSES, 1)
         for layer in network:

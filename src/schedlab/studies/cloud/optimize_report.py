@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -41,7 +42,7 @@ def report_values(found: Optimization) -> dict[str, Any]:
     base, new = dict(found.baseline), optimized_values(found)
     before, after = verdicts(base, found), verdicts(new, found)
     names = ("time", "cost", "throughput")
-    doubts = [taken.uncertainty for taken in found.live]
+    doubts = [taken.uncertainty for taken in found.live if not math.isnan(taken.uncertainty)]
     learned = found.learned
     return {
         "run": {
@@ -67,7 +68,7 @@ def report_values(found: Optimization) -> dict[str, Any]:
         "resource_change": {name: new[name] - base[name] for name in Allocation._fields},
         "batch": check_batch(base["gpu_count"], base["batch_size"], new["gpu_count"], new["batch_size"]),
         "recommendations": _recommendations(found, new),
-        "uncertainty": {"mean": sum(doubts) / len(doubts), "largest": max(doubts), "warning": max(doubts) > DOUBT},
+        "uncertainty": _doubt(doubts),
         "warnings": found.warnings,
         "model": {
             "parameters": {**found.fit.step.values(), "core_seconds": found.fit.core_seconds},
@@ -86,6 +87,13 @@ def report_values(found: Optimization) -> dict[str, Any]:
         },
         "method": METHOD,
     }
+
+
+def _doubt(doubts: list[float]) -> dict[str, Any]:
+    """The uncertainty of the policy's actions; null where its learner tells none."""
+    if not doubts:
+        return {"mean": None, "largest": None, "warning": False}
+    return {"mean": sum(doubts) / len(doubts), "largest": max(doubts), "warning": max(doubts) > DOUBT}
 
 
 def _origin(item: str, found: Optimization) -> str:
@@ -197,9 +205,9 @@ def report_lines(values: Mapping[str, Any]) -> Iterator[str]:
         yield f"  {each['name']}: {held}; {each['time']:.1f} s, {money(each['cost'])} ({how})"
     doubt, model, policy = values["uncertainty"], values["model"], values["policy"]
     yield ""
-    yield f"Uncertainty of the policy: {doubt['mean']:.3f}, at most {doubt['largest']:.3f}" + (
-        " (WARNING: high)" if doubt["warning"] else ""
-    )
+    high = " (WARNING: high)" if doubt["warning"] else ""
+    told = "unknown" if doubt["mean"] is None else f"{doubt['mean']:.3f}, at most {doubt['largest']:.3f}{high}"
+    yield f"Uncertainty of the policy: {told}"
     for warning in values["warnings"]:
         yield f"WARNING: {warning}"
     start = f"start-up {model['start_up_seconds']:.1f} s"

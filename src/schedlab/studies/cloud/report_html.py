@@ -110,11 +110,11 @@ def _recommendations(offered: Sequence[Mapping[str, Any]]) -> str:
 
 
 def _method(values: Mapping[str, Any]) -> str:
-    model, policy = values["model"], values["policy"]
+    model, policy, doubt = values["model"], values["policy"], values["uncertainty"]["mean"]
     return (
         f"<p>{escape(values['method'])}</p><p>Median error of the model: {model['median_relative_error']:.1%} "
         f"over {model['rows']} settings. "
         f"Objective of the policy: {policy['objective']:.4f} by the model, {policy['objective_measured']:.4f} measured; "
         f"of the best plan by the model: {policy['objective_of_best_plan']:.4f}. "
-        f"Uncertainty: {values['uncertainty']['mean']:.3f} in the mean.</p>"
+        f"Uncertainty: {'unknown' if doubt is None else f'{doubt:.3f} in the mean'}.</p>"
     )
