@@ -16,6 +16,7 @@ from schedlab.config.errors import UserError
 from schedlab.config.schema import validate
 from schedlab.studies.cloud import api
 from schedlab.studies.cloud.allocation import Allocation
+from schedlab.studies.cloud.env import weights_of
 from schedlab.studies.cloud.option_estimates import batch_size, estimate, estimates, options_without_records
 from schedlab.studies.cloud.options import Option
 from schedlab.studies.cloud.sla import TableVerdict, Verdict
@@ -78,6 +79,8 @@ def test_accuracy_and_convergence_are_judged_where_a_log_has_them():
 def test_any_number_of_preferences_with_weights_of_sum_1():
     usual, own = api.MultiObjectiveConfig(), validate(api.MultiObjectiveConfig, {"preferences": {"green": [0.1, 0.1, 0.8]}})
     assert usual.policies == 4 and usual.index("resource") == 3 and usual.weights("cost")["cost"] == 0.6
+    assert own.text("green") == "0.1:0.1:0.8" and api.CloudResourceOptimizer("out", preference=own.text("green"))
+    assert weights_of(usual.text("balanced")) == usual.weights("balanced")
     assert own.policies == 1 and own.weights("green") == {"cost": 0.1, "time": 0.1, "resource": 0.8}
     with pytest.raises(UserError, match="did you mean 'green'"):
         own.weights("gren")
@@ -314,10 +317,10 @@ def test_a_script_is_read_and_run(tmp_path):
 
 
 def test_the_optimizer_does_the_whole_flow(tmp_path):
-    optimizer = api.CloudResourceOptimizer(tmp_path / "out", baseline_samples=1, preference="resource", rl={"episodes": 64})
+    optimizer = api.CloudResourceOptimizer(tmp_path / "out", baseline_samples=1, preference="0.1:0.1:0.8", rl={"episodes": 64})
     report = optimizer.optimize(plain_script(tmp_path))
-    assert report["run"]["preference"] == "resource" and (tmp_path / "out/report.html").exists()
-    assert len(optimizer.analyser.tables) == 1 and optimizer.found.learned.preference == "resource"
+    assert report["run"]["preference"] == "0.1:0.1:0.8" and (tmp_path / "out/report.html").exists()
+    assert len(optimizer.analyser.tables) == 1 and optimizer.found.learned.preference == "0.1:0.1:0.8"
     with pytest.raises(UserError, match="did you mean 'preference'"):
         api.CloudResourceOptimizer(tmp_path, prefrence="cost")
     with pytest.raises(UserError, match="did you mean 'reinforce'"):

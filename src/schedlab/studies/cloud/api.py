@@ -70,7 +70,7 @@ __all__ = [
 
 
 class RLConfig(Settings):
-    """Constants of the published learners."""
+    """A record of the published learners' constants; what ours learn with are settings (`rl` of CloudResourceOptimizer)."""
 
     hidden: int = setting(256, doc="units of a hidden layer", ge=1)
     gamma: float = setting(0.99, doc="discount of an interval's reward", ge=0, le=1)
@@ -107,6 +107,11 @@ class MultiObjectiveConfig(Settings):
         if name not in self.preferences:
             raise UserError(f"there is no preference {name!r}", where="preferences", remedy=did_you_mean(name, self.preferences))
         return dict(zip(("cost", "time", "resource"), self.preferences[name], strict=True))
+
+    def text(self, name: str) -> str:
+        """Return a preference as learners, environments and CloudResourceOptimizer take any: its weights of cost, time and resource."""
+        self.weights(name)
+        return ":".join(map(repr, self.preferences[name]))
 
     def index(self, name: str) -> int:
         """Return the number of a preference's policy, from 0 on."""

@@ -11,8 +11,6 @@ from pathlib import Path
 
 from schedlab.config.errors import UserError
 
-PREFERENCES = ("balanced", "cost", "time", "resource")
-
 
 def _numbers(text: str) -> list[int]:
     try:
@@ -112,7 +110,8 @@ def _add_optimize(commands: argparse._SubParsersAction) -> None:
     parser.add_argument("--dataset_path", type=Path, default=Path("data"), metavar="DIR", help="data of the script (default: ./data)")
     parser.add_argument("--offline_logs", type=Path, nargs="+", metavar="LOG.csv", help="logs of earlier runs, or folders of them")
     parser.add_argument("--config", type=Path, metavar="FILE", help="settings in YAML or JSON; options win over them")
-    parser.add_argument("--preference", choices=PREFERENCES, help="what matters most (default: balanced)")
+    about = "what matters most: balanced, cost, time, resource, or weights of cost, time and resource (default: balanced)"
+    parser.add_argument("--preference", metavar="NAME|0.1:0.1:0.8", help=about)
     parser.add_argument("--epochs", type=int, metavar="N", help="length of the training (default: the script's own)")
     parser.add_argument("--time_max", type=float, metavar="S", help="longest training time, s")
     parser.add_argument("--time_target", type=float, metavar="MIN", help="the same in minutes")

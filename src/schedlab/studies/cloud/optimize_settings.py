@@ -14,7 +14,7 @@ from schedlab.config.yaml_files import read_yaml
 from schedlab.studies.cloud.allocation import ResourceConfig
 from schedlab.studies.cloud.learner_settings import LEARNER_SETTINGS
 from schedlab.studies.cloud.machine import machine_resources
-from schedlab.studies.cloud.settings import PreferenceName
+from schedlab.studies.cloud.settings import Preference
 
 
 class LimitSettings(Settings):
@@ -65,7 +65,7 @@ class LearnSettings(Settings):
 class OptimizeSettings(Settings):
     """`schedlab cloud optimize`."""
 
-    preference: PreferenceName = setting("balanced", doc="what matters most")
+    preference: Preference = setting("balanced", doc="what matters most: a name, or weights of cost, time and resource as in `0.1:0.1:0.8`")
     epochs: int | None = setting(None, doc="length of the training; null: the script's own, else 15", unit="epochs", ge=1)
     interval: int | None = setting(None, doc="epochs between two decisions; null: a quarter of the training", unit="epochs", ge=1)
     batch: int | None = setting(None, doc="batch size; null: the script's own", unit="samples", ge=1)

@@ -16,7 +16,6 @@ from schedlab.studies.cloud.reward import PREFERENCES, preference_weights
 from schedlab.studies.cloud.sla import SLAConfig
 
 RESULTS_VERSION = 3  # raise it when the code of this study changes its results
-PreferenceName = Literal["balanced", "cost", "time", "resource"]
 Noise = Annotated[float, Field(ge=0)]
 MOST_INTERVALS = 10_000
 
