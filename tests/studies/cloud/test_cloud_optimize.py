@@ -153,7 +153,20 @@ def test_the_text_report_says_what_it_should(finished):
         assert words in text
     met = report(finished)["sla_met"]
     assert text.rstrip().endswith(f"Summary: SLAs met {met['baseline']}/5 -> {met['optimized']}/5")
-    assert [each["priority"] for each in report(finished)["recommendations"]] == ["time", "cost", "balanced"]
+    values = report(finished)
+    assert [each["priority"] for each in values["recommendations"]] == ["time", "cost", "balanced"]
+    for each in values["recommendations"]:
+        assert each["description"] in text and each["change_percent"]["time"] == pytest.approx(
+            (each["time"] / values["baseline"]["time"] - 1) * 100
+        )
+
+
+def test_text_and_page_tell_what_became_of_service_levels(finished):
+    values = report(finished)
+    values["sla"]["time"]["severity_change"], values["sla_fixed"], values["sla_newly_violated"] = -0.25, ["time"], ["cpu_util"]
+    text, page = "\n".join(report_lines(values)), html_report(values, {})
+    assert "severity -25.0%" in text and "fixed: time; new: cpu_util" in text
+    assert "-25.0%" in page and "Fixed: time; newly violated: cpu util." in page
 
 
 def test_recommendations_are_told_by_what_is_known_best(finished):

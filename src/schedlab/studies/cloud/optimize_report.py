@@ -17,6 +17,7 @@ from schedlab.studies.cloud.options import NAMES, options
 from schedlab.studies.cloud.sla import COLUMN_OF, ITEMS, Verdict, judge
 
 TOLD = {"measured": "measured", "model": "by the model", "published rule": "by the published rule of thumb"}
+COMPARED = ("time", "cost", "throughput")
 DOUBT = 0.3  # uncertainty above which the report warns
 UNITS = {"time": "s", "cost": "$", "throughput": "samples/s", "memory": "GB", "gpu_util": "%", "cpu_util": "%"}
 VALUE_OF = COLUMN_OF | {"time": "time", "cost": "cost"}
@@ -41,7 +42,6 @@ def report_values(found: Optimization) -> dict[str, Any]:
     """Return the report as plain values; percentages are of the baseline, null where that is 0."""
     base, new = dict(found.baseline), optimized_values(found)
     before, after = verdicts(base, found), verdicts(new, found)
-    names = ("time", "cost", "throughput")
     doubts = [taken.uncertainty for taken in found.live if not math.isnan(taken.uncertainty)]
     learned = found.learned
     return {
@@ -64,7 +64,7 @@ def report_values(found: Optimization) -> dict[str, Any]:
         "sla_met": {"baseline": _met(before), "optimized": _met(after), "of": len(before)},
         "sla_fixed": [item for item in before if not before[item].met and after[item].met],
         "sla_newly_violated": [item for item in before if before[item].met and not after[item].met],
-        "change_percent": {name: percent_change(new[name], base[name]) for name in names},
+        "change_percent": {name: percent_change(new[name], base[name]) for name in COMPARED},
         "resource_change": {name: new[name] - base[name] for name in Allocation._fields},
         "batch": check_batch(base["gpu_count"], base["batch_size"], new["gpu_count"], new["batch_size"]),
         "recommendations": _recommendations(found, new),
@@ -133,8 +133,18 @@ def _recommendations(found: Optimization, new: Mapping[str, Any]) -> list[dict[s
             source, values = "measured", new
         elif modelled := _by_model(found, option.allocation):
             source, values = "model", modelled
-        head = {"priority": priority, "name": NAMES[priority], **option.allocation._asdict(), "hourly_cost": option.hourly_cost}
-        result.append({**head, **{name: values[name] for name in ("time", "cost", "throughput")}, "source": source})
+        result.append(
+            {
+                "priority": priority,
+                "name": NAMES[priority],
+                "description": option.description,
+                **option.allocation._asdict(),
+                "hourly_cost": option.hourly_cost,
+                **{name: values[name] for name in COMPARED},
+                "change_percent": {name: percent_change(values[name], found.baseline[name]) for name in COMPARED},
+                "source": source,
+            }
+        )
     return result
 
 
@@ -195,14 +205,15 @@ def report_lines(values: Mapping[str, Any]) -> Iterator[str]:
             yield f"  {item}: not applicable"
             continue
         sides = " -> ".join(_side(levels[side]) for side in ("baseline", "optimized"))
-        yield f"  {item}: {limit['limit']:.4g} {limit['unit']} ({limit['from']}): {sides}"
+        yield f"  {item}: {limit['limit']:.4g} {limit['unit']} ({limit['from']}): {sides}; severity {levels['severity_change']:+.1%}"
     yield f"  fixed: {', '.join(values['sla_fixed']) or 'none'}; new: {', '.join(values['sla_newly_violated']) or 'none'}"
     yield ""
     yield "Recommendations:"
     for each in values["recommendations"]:
         held = f"{each['gpu_count']:g} GPUs, {each['cpu_count']:g} cores, {each['memory_gb']:g} GB"
         how = TOLD[each["source"]]
-        yield f"  {each['name']}: {held}; {each['time']:.1f} s, {money(each['cost'])} ({how})"
+        changes = ", ".join(f"{name} {change(value)}" for name, value in each["change_percent"].items())
+        yield f"  {each['name']} ({each['description']}): {held}; {each['time']:.1f} s, {money(each['cost'])} ({how}); {changes}"
     doubt, model, policy = values["uncertainty"], values["model"], values["policy"]
     yield ""
     high = " (WARNING: high)" if doubt["warning"] else ""

@@ -31,6 +31,11 @@ class Option:
     hourly_cost: float
     promise: float | None = None
 
+    @property
+    def description(self) -> str:
+        """What the option is for, in words."""
+        return DESCRIPTIONS[self.priority]
+
     def values(self) -> dict[str, Any]:
         """Return the option under the published names."""
         found = {"priority": self.priority, "name": NAMES[self.priority], **self.allocation._asdict(), "hourly_cost": self.hourly_cost}

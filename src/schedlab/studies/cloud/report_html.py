@@ -32,6 +32,7 @@ def html_report(values: Mapping[str, Any], pictures: Mapping[str, str]) -> str:
         f"<p>{escape(batch_told(values['batch']))}</p>",
         "<h2>Service levels</h2>",
         _services(values),
+        f"<p>Fixed: {_listed(values['sla_fixed'])}; newly violated: {_listed(values['sla_newly_violated'])}.</p>",
         *(
             f'<figure><img alt="" src="{escape(address)}"><figcaption>{escape(told)}</figcaption></figure>'
             for told, address in pictures.items()
@@ -79,11 +80,15 @@ def _services(values: Mapping[str, Any]) -> str:
         limit = values["thresholds"][item]
         label = escape(item.replace("_", " "))
         if levels is None:
-            rows.append((label, "not applicable", "", ""))
+            rows.append((label, "not applicable", "", "", ""))
             continue
         told = f"{limit['limit']:.4g} {escape(limit['unit'])} ({escape(limit['from'])})"
-        rows.append((label, told, _side(levels["baseline"]), _side(levels["optimized"])))
-    return _table(("", "limit (from)", "baseline", "run"), rows)
+        rows.append((label, told, _side(levels["baseline"]), _side(levels["optimized"]), f"{levels['severity_change']:+.1%}"))
+    return _table(("", "limit (from)", "baseline", "run", "severity"), rows)
+
+
+def _listed(items: Sequence[str]) -> str:
+    return escape(", ".join(items).replace("_", " ")) or "none"
 
 
 def _side(level: Mapping[str, Any]) -> str:
@@ -96,17 +101,19 @@ def _side(level: Mapping[str, Any]) -> str:
 def _recommendations(offered: Sequence[Mapping[str, Any]]) -> str:
     rows = [
         (
-            escape(each["name"]),
+            f"{escape(each['name'])}: {escape(each['description'])}",
             f"{each['gpu_count']:g}",
             f"{each['cpu_count']:g}",
             f"{each['memory_gb']:g}",
             f"{each['time']:.1f}",
+            change(each["change_percent"]["time"]),
             money(each["cost"]),
+            change(each["change_percent"]["cost"]),
             TOLD[each["source"]],
         )
         for each in offered
     ]
-    return _table(("", "GPUs", "cores", "GB", "time, s", "cost", ""), rows)
+    return _table(("", "GPUs", "cores", "GB", "time, s", "", "cost", "", ""), rows)
 
 
 def _method(values: Mapping[str, Any]) -> str:
