@@ -17,10 +17,8 @@ from schedlab.learning.adam import Adam
 from schedlab.learning.checkpoints import load_module, module_arrays
 from schedlab.learning.reinforce import entropy
 from schedlab.learning.seeding import torch_stream
-from schedlab.studies.cloud.learner_settings import MultiPolicySettings
+from schedlab.studies.cloud.learner_settings import DROPOUT, PASSES, MultiPolicySettings
 
-DROPOUT = 0.1
-PASSES = 20  # of Monte-Carlo dropout
 LEAST = 1e-12  # probability whose logarithm is taken for those of invalid actions, which are 0
 NETWORKS = ("actor", "critic", "actor_target", "critic_target")
 

@@ -27,7 +27,7 @@ from schedlab.studies.cloud.observe import (
 from schedlab.studies.cloud.replay import SECONDS, Replay
 from schedlab.studies.cloud.reward import PREFERENCES, Transition, adapted_weights, preference_weights, reference_reward, require_preference
 from schedlab.studies.cloud.sla import ITEMS
-from schedlab.studies.cloud.state import COMPONENTS, SIZE
+from schedlab.studies.cloud.state import COMPONENTS, SIZE, share_of_limit
 
 ENVIRONMENT = "schedlab/CloudReplay-v0"
 VECTOR_ENVIRONMENT = "schedlab/MoCloudReplay-v0"
@@ -185,11 +185,11 @@ class CloudReplayEnv(gym.Env[np.ndarray, int]):
         progress = self.progress / intervals
         late, dear = _excess(self.time, sla.time_max), _excess(self.cost, sla.cost_max)
         vector[PROGRESS] = progress
-        vector[TIME], vector[COST] = _share(self.time, sla.time_max), _share(self.cost, sla.cost_max)
+        vector[TIME], vector[COST] = share_of_limit(self.time, sla.time_max), share_of_limit(self.cost, sla.cost_max)
         vector[TIME_MET], vector[COST_MET] = late <= 0.0, dear <= 0.0
         vector[TIME_SEVERITY], vector[COST_SEVERITY] = late, dear
-        vector[TIME_LEFT] = _share(self.time * (1.0 - progress) / progress, sla.time_max) if progress else 0.0
-        vector[EPOCH_TIME] = _share(seconds / (self.settings.interval * (gained or 1)), sla.time_max)
+        vector[TIME_LEFT] = share_of_limit(self.time * (1.0 - progress) / progress, sla.time_max) if progress else 0.0
+        vector[EPOCH_TIME] = share_of_limit(seconds / (self.settings.interval * (gained or 1)), sla.time_max)
         self.vector = vector
         self.severity += (tables.severity[fits][self.here] + late + dear) * seconds
         self.met = tables.met[fits][self.here] + (late <= 0.0) + (dear <= 0.0)
@@ -253,11 +253,6 @@ class MoCloudReplayEnv(CloudReplayEnv):
     def _reward(self, objectives: Mapping[str, float], before: int, compliance: float) -> np.ndarray:
         del before, compliance
         return np.array([objectives[name] for name in OBJECTIVES], dtype=np.float32)
-
-
-def _share(value: float, limit: float) -> float:
-    """A value as a share of a limit, at most 1; of a limit of 0, 0 or 1."""
-    return min(1.0, value / limit) if limit > 0 else float(value > 0)
 
 
 def _excess(value: float, limit: float) -> float:

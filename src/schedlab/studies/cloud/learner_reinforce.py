@@ -51,10 +51,10 @@ def masked_logs(logits: torch.Tensor, masks: torch.Tensor) -> torch.Tensor:
 
 
 class PreferencePolicy:
-    """A learned policy: the network of the unit's preference, its most probable action."""
+    """A learned policy: the network of the unit's preference (`network`), its most probable action."""
 
     def __init__(self, networks: Mapping[str, nn.Sequential]) -> None:
-        self.networks, self._network = networks, next(iter(networks.values()))
+        self.networks, self.network = networks, next(iter(networks.values()))
 
     def reset(self, unit: Unit) -> None:
         """Take the network of the unit's preference. Raises UserError where none was learned."""
@@ -62,12 +62,12 @@ class PreferencePolicy:
         if preference not in self.networks:
             known = ", ".join(self.networks)
             raise UserError(f"the policy knows no preference {preference}", where="learned policy", expected=f"one of {known}")
-        self._network = self.networks[preference]
+        self.network = self.networks[preference]
 
     @torch.no_grad()
     def act(self, observation: np.ndarray, mask: np.ndarray) -> int:
         """Return the most probable action that the mask allows."""
-        logits = self._network(torch.from_numpy(observation)[None])
+        logits = self.network(torch.from_numpy(observation)[None])
         return int(masked_logs(logits, torch.from_numpy(mask)[None])[0].argmax())
 
 

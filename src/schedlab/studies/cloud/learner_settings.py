@@ -63,6 +63,7 @@ class MultiPolicySettings(Settings):
     save_every: int = setting(50, doc="rounds between two states that an interrupted job can go on from", ge=1)
 
 
+PASSES, DROPOUT = 20, 0.1  # of Monte-Carlo dropout (specification, A9)
 STOCK = ("ppo", "maskable_ppo", "a2c", "dqn")  # of Stable-Baselines3 and sb3-contrib
 LEARNER_SETTINGS: dict[str, type[Settings]] = {
     "reinforce": ReinforceSettings,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -14,12 +14,11 @@ from schedlab.config.seeds import derive_seed
 from schedlab.studies.cloud.env import CloudReplayEnv, weights_of
 from schedlab.studies.cloud.env_live import CloudLiveEnv
 from schedlab.studies.cloud.goodput import StepParameters
-from schedlab.studies.cloud.learner_settings import STOCK
+from schedlab.studies.cloud.learner_settings import DROPOUT, PASSES, STOCK
 from schedlab.studies.cloud.oracle import best_plan, objective_of_staying
 from schedlab.studies.cloud.problem import UNIT_KIND, CloudProblem
 from schedlab.studies.cloud.replay import Replay
 
-PASSES, DROPOUT = 20, 0.1  # of Monte-Carlo dropout (specification, A9)
 NAME = "live"
 
 
@@ -61,7 +60,7 @@ class _LiveProblem(CloudProblem):
 
     def __init__(self, replay: Replay) -> None:
         super().__init__(replay.scenario, StepParameters(**replay.scenario.job.step.model_dump()), {})
-        self.__dict__["replay"] = replay
+        self.replay = replay  # instead of one made from the scenario
 
 
 def unit_of(preference: str) -> Unit:
@@ -93,8 +92,10 @@ def learn(replay: Replay, preference: str, rl: Mapping[str, Any], folder: Path) 
     return Learned(policy, preference, course, env.objective(), best, constant)
 
 
-def walk(policy: Policy, env: CloudReplayEnv | CloudLiveEnv, unit: Unit, seed: int) -> list[Taken]:
-    """Run an episode by a policy's most probable actions."""
+def walk(
+    policy: Policy, env: CloudReplayEnv | CloudLiveEnv, unit: Unit, seed: int, seen: Callable[[Mapping[str, Any]], None] = lambda info: None
+) -> list[Taken]:
+    """Run an episode by a policy's most probable actions; `seen` gets each step's `info`."""
     policy.reset(unit)
     observation, _ = env.reset(seed=seed)
     taken, over = [], False
@@ -103,6 +104,7 @@ def walk(policy: Policy, env: CloudReplayEnv | CloudLiveEnv, unit: Unit, seed: i
         action = int(policy.act(observation, mask))
         doubt = uncertainty(policy, observation, mask, derive_seed(seed, "dropout", len(taken)))
         observation, reward, done, cut, info = env.step(action)
+        seen(info)
         used = getattr(policy, "acting", env.preference)
         after = observation.copy(), doubt, env.vector.copy(), used
         taken.append(Taken(env.actions[action], float(reward), info["record"], info["objectives"], *after))
@@ -113,7 +115,7 @@ def walk(policy: Policy, env: CloudReplayEnv | CloudLiveEnv, unit: Unit, seed: i
 def uncertainty(policy: Policy, observation: np.ndarray, mask: np.ndarray, seed: int) -> float:
     """Return the mean over actions of the standard deviation of their probabilities over PASSES with dropout after hidden layers.
 
-    A policy that has an `uncertainty` of its own is asked for it; NaN, which is unknown, for one that is no network of torch.
+    A policy that has an `uncertainty` of its own is asked for it; NaN, which is unknown, for one without a network of layers.
     """
     if hasattr(policy, "uncertainty"):
         return float(policy.uncertainty(observation, mask))
@@ -121,8 +123,8 @@ def uncertainty(policy: Policy, observation: np.ndarray, mask: np.ndarray, seed:
 
     from schedlab.learning.seeding import torch_stream
 
-    network = getattr(policy, "_network", None)
-    if not isinstance(network, torch.nn.Module):
+    network = getattr(policy, "network", None)
+    if not isinstance(network, torch.nn.Sequential):
         return float("nan")
     with torch.no_grad(), torch_stream(seed, "passes"):
         values = torch.from_numpy(np.asarray(observation, dtype=np.float32))[None].repeat(PASSES, 1)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 import time
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -245,18 +246,14 @@ def _live_job(request: LiveRequest, settings: OptimizeSettings, plan: LivePlan, 
 def _run(env: CloudLiveEnv, learned: Learned, resumes: bool, seed: int) -> tuple[list[Taken], list[pd.DataFrame]]:
     """Run the learned policy: while the script trains, or (where it keeps no checkpoint) at once on the allocation that it settles on."""
     tables: list[pd.DataFrame] = []
-    step = env.step
 
-    def kept(action: int) -> Any:
-        result = step(action)
-        if result[4]["run"].how == "done":
-            tables.append(_of_training(result[4]["run"].table, env))
+    def seen(info: Mapping[str, Any]) -> None:
+        if info["run"].how == "done":
+            tables.append(_of_training(info["run"].table, env))
         log.info("%s", env.render())
-        return result
 
-    env.step = kept  # every run's table is wanted, and a walk keeps the records alone
     if resumes:
-        return walk(learned.policy, env, unit_of(learned.preference), seed), tables
+        return walk(learned.policy, env, unit_of(learned.preference), seed, seen), tables
     last = learned.course[-1]
     settled = Allocation(*(last.record[name] for name in Allocation._fields))
     env.job = replace(env.job, interval=env.job.epochs, start=settled)
@@ -264,6 +261,7 @@ def _run(env: CloudLiveEnv, learned: Learned, resumes: bool, seed: int) -> tuple
     taken, over = [], False
     while not over:
         observation, reward, done, cut, info = env.step(KEEP)
+        seen(info)
         after = observation.copy(), last.uncertainty, env.vector.copy(), last.policy_used
         taken.append(Taken(KEEP, reward, info["record"], info["objectives"], *after))
         over = done or cut

@@ -116,9 +116,9 @@ class CloudEnvironmentState:
             left = self.time / self.epoch * (self.total_epochs - self.epoch) if self.epoch > 0 else 0.0
             last = (
                 self.memory_used / max(1, most.memory_max),
-                _share(left, self.sla.time_max),
-                _share(price(self.gpu_count, self.cpu_count, self.memory_gb), price(*most.most)),
-                _share(self.epoch_time, self.sla.time_max),
+                share_of_limit(left, self.sla.time_max),
+                share_of_limit(price(self.gpu_count, self.cpu_count, self.memory_gb), price(*most.most)),
+                share_of_limit(self.epoch_time, self.sla.time_max),
             )
         values = (
             self.gpu_count / max(1, most.gpu_count_max),
@@ -126,8 +126,8 @@ class CloudEnvironmentState:
             memory / max(1, most.memory_max),
             *(self.gpu_util, self.cpu_util, self.memory_util, self.progress),
             min(1.0, self.throughput / 1000.0),
-            _share(self.time, self.sla.time_max),
-            _share(self.cost, self.sla.cost_max),
+            share_of_limit(self.time, self.sla.time_max),
+            share_of_limit(self.cost, self.sla.cost_max),
             *(float(self.status[item].met) for item in ITEMS),
             *(self.status[item].severity for item in ITEMS),
             *last,
@@ -135,8 +135,8 @@ class CloudEnvironmentState:
         return np.array(values, dtype=np.float32)
 
 
-def _share(value: float, whole: float) -> float:
-    """A value as a share of a limit, at most 1; of a limit of 0, 0 or 1."""
+def share_of_limit(value: float, whole: float) -> float:
+    """Return a value as a share of a limit, at most 1; of a limit of 0, 0 or 1."""
     return min(1.0, value / whole) if whole > 0 else float(value > 0)
 
 
