@@ -6,15 +6,14 @@ import argparse
 import contextlib
 import logging
 import os
-import signal
 import sys
 import traceback
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from types import FrameType
 from typing import TYPE_CHECKING, Any
 
 from schedlab.config.errors import UserError
+from schedlab.config.termination import STATUS, Terminated, unwinding
 
 if TYPE_CHECKING:
     from schedlab.batsim.running import Inputs
@@ -143,32 +142,22 @@ def _summarised(work: Callable[[], dict[str, float]], arguments: argparse.Namesp
     from schedlab.batsim.pybatsim_bus import SchedulerFailed
     from schedlab.batsim.real_batsim import BatsimFailed
 
-    former = signal.signal(signal.SIGTERM, _terminate)
     try:
-        row = work()
+        with unwinding():
+            row = work()
     except (SchedulerFailed, ProtocolError, SimulationDeadlock, BatsimFailed) as failure:
         if arguments.traceback and failure.__cause__ is not None:
             traceback.print_exception(failure.__cause__, file=sys.stderr)
         print("\n".join(f"error: {line}" for line in str(failure).splitlines()), file=sys.stderr)
         return 1
-    except _Terminated:
-        return 143
-    finally:
-        signal.signal(signal.SIGTERM, former)
+    except Terminated:
+        return STATUS
     log.info("wrote %s_jobs.csv, %s_schedule.csv and others; below, times in s, energy in J", arguments.export, arguments.export)
     for name, column in SUMMARY:
         print(f"{name}: {row[column]:.6f}".rstrip("0").rstrip("."))
     if arguments.energy:
         print(f"consumed_joules: {row['consumed_joules']:.6f}")
     return 0
-
-
-class _Terminated(BaseException):
-    """SIGTERM came: unwind, so that files are removed and processes ended."""
-
-
-def _terminate(_number: int, _frame: FrameType | None) -> None:
-    raise _Terminated
 
 
 def _inputs(arguments: argparse.Namespace) -> Inputs:

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from schedlab.config.errors import UserError
+from schedlab.config.termination import STATUS, Terminated, unwinding
 
 
 def _numbers(text: str) -> list[int]:
@@ -47,8 +48,6 @@ def _until_terminated(work: Callable[[argparse.Namespace], int]) -> Callable[[ar
     """The command with the exit status 143 where SIGTERM ends it; the script's processes are ended, too."""
 
     def run(arguments: argparse.Namespace) -> int:
-        from schedlab.config.termination import STATUS, Terminated, unwinding
-
         try:
             with unwinding():
                 return work(arguments)

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import argparse
 import logging
-import signal
 import sys
 from pathlib import Path
-from types import FrameType
 
+from schedlab.config.termination import STATUS, Terminated, unwinding
 from schedlab.studies.hetero.commands_tools import add_tool_commands
 
 log = logging.getLogger("schedlab.hetero.launch")
@@ -49,21 +48,19 @@ def _launch(arguments: argparse.Namespace) -> int:
         arguments.compat,
         arguments.agent_limit or None,
     )
-    former = signal.signal(signal.SIGTERM, _terminate)
     try:
-        for finished in launch(given, Path.cwd()):
-            loss = "" if finished.loss is None else f", loss {finished.loss:.6g}"
-            scores = finished.scores
-            said = f"makespan {scores['makespan']:.6f} s, energy {scores['consumed_joules']:.3f} J, rewards {finished.reward:.6g}{loss}"
-            print(f"episode {finished.number}: {said}", flush=True)
+        with unwinding():
+            for finished in launch(given, Path.cwd()):
+                loss = "" if finished.loss is None else f", loss {finished.loss:.6g}"
+                scores = finished.scores
+                said = f"makespan {scores['makespan']:.6f} s, energy {scores['consumed_joules']:.3f} J, rewards {finished.reward:.6g}{loss}"
+                print(f"episode {finished.number}: {said}", flush=True)
     except (ProtocolError, SimulationDeadlock, *_agent_failures()) as failure:
         print("\n".join(f"error: {line}" for line in str(failure).splitlines()), file=sys.stderr)
         print("finished episodes are kept; of the one that failed there are partial_*.csv and insights.log", file=sys.stderr)
         return 1
-    except _Terminated:
-        return 143
-    finally:
-        signal.signal(signal.SIGTERM, former)
+    except Terminated:
+        return STATUS
     log.info("wrote out_jobs.csv, out_schedule.csv and others")
     return 0
 
@@ -72,14 +69,6 @@ def _agent_failures() -> tuple[type[Exception], ...]:
     """AgentFailed, where an agent was loaded at all: its module imports torch."""
     module = sys.modules.get("schedlab.studies.hetero.user_agent")
     return (module.AgentFailed,) if module else ()
-
-
-class _Terminated(BaseException):
-    """SIGTERM came: unwind, so that tables and model are written; no Exception, so that an agent's code does not swallow it."""
-
-
-def _terminate(_number: int, _frame: FrameType | None) -> None:
-    raise _Terminated
 
 
 def _count(text: str) -> int:
