@@ -1,4 +1,4 @@
-"""Tests that share a finished run share a worker of pytest-xdist: versions of pytest that do not tell it the groups made every run twice."""
+"""Tests that share a finished run share a worker of pytest-xdist: a pytest that does not tell it the groups makes each run twice."""
 
 from __future__ import annotations
 
