@@ -193,7 +193,7 @@ def batch_sentences():
     kernel, cloned = (seeds_of(rule["by_seed"][name]) for name in ("kernel", "kernel, cloned from f1"))
     yield f"{bad} of the {len(ends)} seeds without a clone end above twice `f1`"
     yield f"One seed of the plain kernel ends at {min(kernel):.0f} and another at {max(kernel):.0f}"
-    yield f"failed in none of three seeds ({min(cloned):.0f} to {max(cloned):.0f})"
+    yield f"failed in none of five seeds ({min(cloned):.0f} to {max(cloned):.0f})"
     yield f"where `f1`, the rule chosen on validation, has {rule['baseline_mean'].iloc[0]:.1f}"
 
 
