@@ -448,7 +448,7 @@ def test_every_value_reaches_its_algorithm():
     """No setting without effect: each is a keyword of the algorithm, of the policy, or of the job."""
     from schedlab.learning.stable_baselines_run import KEYWORDS
 
-    job = {"reward_scale", "environments", "validate_every", "validation_units", "record_every", "save_every", "acting"}
+    job = {"reward_scale", "environments", "validate_every", "validation_units", "record_every", "save_every", "acting", "device"}
     other = {"learning_rate", "learning_rate_schedule", "net_arch", "activation", "critic_net_arch", "ortho_init", "action_noise"}
     other |= {"clip_range", "clip_range_schedule"}
     for algorithm, settings in ALGORITHM_SETTINGS.items():

@@ -108,8 +108,8 @@ def test_densities_of_beta_are_drawn_once_each_and_sum_to_one(tmp_path: Path) ->
     assert re.search(r"a 0\.550 \(0\.263\), tight 0\.[23]\d\d ", drawing.caption) and "one 0.500 (0.000)" in drawing.caption
 
 
-def test_graphs_without_cost_and_drawn_ones_can_be_shown(tmp_path: Path) -> None:
-    alone = ForwardGraph("alone", (1,), ("Input",), (0.0,), (0.0,), (0.0,), (0.0,), ())
+def test_graphs_of_one_op_and_drawn_ones_can_be_shown(tmp_path: Path) -> None:
+    alone = ForwardGraph("alone", (1,), ("Input",), (1.0,), (0.0,), (0.0,), (0.0,), ())
     drawn = generated_graphs(validate(GeneratorSettings, {"count": 2, "forms": ["mixed"]}), 1)
     for draw in (figures.draw_graphs, figures.draw_op_histograms, figures.draw_graph_table):
         drawing = draw(tables(tmp_path, alone, *drawn), spec("graphs"))
