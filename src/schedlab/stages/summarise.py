@@ -45,6 +45,7 @@ def summarise(part: Path, scores: Sequence[Path], curves: Sequence[Path], detail
     with tables.writing(tables.CURVES, out / "curves.parquet") as add:
         for files in tables.grouped(curves, "policy").values():
             add(tables.read_joined(tables.CURVES, files))
+    (out / "details").mkdir(parents=True, exist_ok=True)  # also where a study has none: the workflow waits for the folder
     for name in study.details:
         _join_details(details.get(name, ()), out / "details" / f"{name}.parquet")
 
