@@ -33,6 +33,7 @@ include: "workflow/rules/summarise.smk"
 include: "workflow/rules/draw.smk"
 include: "workflow/rules/measure.smk"
 include: "workflow/rules/report.smk"
+include: "workflow/rules/targets.smk"
 
 
 for prepare_rules in PREPARE_RULES:

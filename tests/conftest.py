@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import importlib.util
 import json
 import os
 from collections.abc import Callable
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 from hypothesis import settings
@@ -39,6 +41,19 @@ def shared_data() -> Path:
     if not folder or not Path(folder).is_dir():
         pytest.skip("needs the reference data: set SCHEDLAB_DATA to its folder")
     return Path(folder)
+
+
+@pytest.fixture(scope="session")
+def load_program(repository: Path) -> Callable[[str], ModuleType]:
+    """Load a program that is no module of the package, by its path in the checkout without `.py`: load_program("benchmarks/scale")."""
+
+    def load(path: str) -> ModuleType:
+        spec = importlib.util.spec_from_file_location(Path(path).name, repository / f"{path}.py")
+        module = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(module)
+        return module
+
+    return load
 
 
 @pytest.fixture

@@ -14,6 +14,8 @@ EXPECTED = (
     "kill points survived on the smoke run of the five studies",
     "kill points survived on the toy study",
     "other faults survived",
+    "outputs of ended jobs that a restart left as they were",
+    "restarts killed as well on the toy study",
     "Slurm faults survived",
 )
 

@@ -13,6 +13,7 @@ WRITES = re.compile(
 FOR_WRITING = re.compile(r"""write_(text|bytes)|to_\w+\(|savefig|save|write_table|json\.dump|["'][wax]b?\+?["']""")
 REVIEWED = {
     ("src/schedlab/config/job_log.py", 'open("w", encoding'): "a job's log, which must be seen while it grows",
+    ("src/schedlab/config/files.py", 'path.open("ab")'): "a lock, never written",
     ("src/schedlab/config/run_lock.py", 'file.open("ab")'): "a lock, never written",
     ("src/schedlab/stages/learn.py", 'file.open("ab"'): "a learning curve of JSON lines; one that is not whole is dropped",
     ("src/schedlab/studies/adaptation/store.py", '.lock").open("w")'): "a lock, never written",

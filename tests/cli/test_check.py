@@ -33,7 +33,10 @@ def test_a_line_for_each_scenario_policy_and_ledger(conf: Path, capsys: pytest.C
         "ok  policy   adaptation/constant-tiny",
         "ok  policy   adaptation/exact-tiny",
         "ok  claims   adaptation",
+        "all right",
     ]
+    assert lines[0].startswith("ok  scenario adaptation/tiny: ") and lines[2].endswith(", 1 seed  [small paper]")
+    assert lines[-1] == "all right: 2 scenarios, 2 policies, 2 claims; 0 not run"
     assert lines[0].endswith("[small paper]")
     assert captured.err == ""
     assert list(Path.cwd().iterdir()) == []

@@ -44,6 +44,14 @@ def test_statuses_and_streams_in_an_empty_folder(tmp_path: Path, arguments: tupl
     assert "Traceback" not in done.stderr
 
 
+@pytest.mark.parametrize("command", ["adaptation run", "adaptation predict", "adaptation calibrate", "batch speed"])
+def test_commands_that_compute_on_a_device_offer_the_choice_of_it(command: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        main([*command.split(), "--help"])
+    offered = capsys.readouterr().out.rpartition("--device")[2].partition("\n  -")[0]
+    assert "auto" in offered and "cuda" in offered
+
+
 def test_results_and_logs_go_to_different_streams(tmp_path: Path) -> None:
     conf = write_conf(tmp_path)
     elsewhere = tmp_path / "elsewhere"

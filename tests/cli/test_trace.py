@@ -45,6 +45,10 @@ def test_clean(shipped, capsys):
     assert len(cleaned.jobs) == 1492
     assert cleaned.comments[:-1] == whole.comments
     assert run(capsys, "trace", "clean", shipped, "b.swf", "--set", "profile=none").startswith("1500 of 1500 jobs kept\n")
+    for size, options in ((64, ()), (32, ("--set", "machine_processors=32"))):
+        run(capsys, "trace", "clean", shipped, "small.swf", "--processors", "64", *options)
+        small = read_swf("small.swf")
+        assert small.processors == size and 0 < len(small.jobs) < 1492 and small.jobs["procs_requested"].max() <= size
     text = run(capsys, "trace", "clean", shipped, "killed.swf", "--set", "overrun=kill", "--shift")
     killed = read_swf("killed.swf")
     assert (killed.jobs["run"] <= killed.jobs["time_requested"]).all()

@@ -44,20 +44,30 @@ def package(tmp_path):
         (folder / part).mkdir(parents=True)
         (folder / part / "__init__.py").touch()
     (folder / "__init__.py").touch()
-    shutil.copy(PACKAGE / "config" / "compiled.py", folder / "config")
+    for name in ("compiled", "files", "errors"):
+        shutil.copy(PACKAGE / "config" / f"{name}.py", folder / "config")
     for name, text in (("constant", CONSTANT.format(step=1)), ("inner", INNER), ("outer", OUTER)):
         (folder / "probe" / f"{name}.py").write_text(text)
     return folder
 
 
-def call(package: Path, **variables: str) -> tuple[int, int]:
-    """Result of the outer kernel in a process of its own, and whether its machine code came from a file."""
+def start(package: Path, **variables: str) -> subprocess.Popen:
     environment = {key: value for key, value in os.environ.items() if key != "NUMBA_CACHE_DIR"}
     environment |= {"PYTHONPATH": str(package.parent), **variables}
-    done = subprocess.run([sys.executable, "-c", PROGRAM], capture_output=True, text=True, env=environment, cwd=package, check=False)
-    assert done.returncode == 0, done.stderr
-    result, hits = done.stdout.split()
+    command = [sys.executable, "-c", PROGRAM]
+    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment, cwd=package)
+
+
+def ended(process: subprocess.Popen) -> tuple[int, int]:
+    output, errors = process.communicate()
+    assert process.returncode == 0, errors
+    result, hits = output.split()
     return int(result), int(hits)
+
+
+def call(package: Path, **variables: str) -> tuple[int, int]:
+    """Result of the outer kernel in a process of its own, and whether its machine code came from a file."""
+    return ended(start(package, **variables))
 
 
 def test_unchanged_sources_are_not_compiled_again(package):
@@ -89,3 +99,25 @@ def test_no_kernel_is_compiled_without_it():
     """numba's own cache would go on with old machine code after an edit elsewhere."""
     other = [path for path in PACKAGE.rglob("*.py") if path.name != "compiled.py"]
     assert [path for path in other if re.search(r"\bn?jit\(|import n?jit", path.read_text())] == []
+
+
+def test_of_processes_that_begin_together_one_compiles(package):
+    processes = [start(package) for _ in range(3)]
+    assert sorted(ended(process) for process in processes) == [(4, 0), (4, 1), (4, 1)]
+
+
+def test_nobody_waits_where_no_lock_can_lie(package, tmp_path):
+    kept = tmp_path / "kept"
+    assert call(package, NUMBA_CACHE_DIR=str(kept)) == (4, 0)
+    for lock in kept.rglob("*.lock"):
+        lock.unlink()
+        lock.mkdir()
+    assert call(package, NUMBA_CACHE_DIR=str(kept)) == (4, 1)
+
+
+def test_plain_python_runs_where_compiling_is_switched_off(package):
+    environment = {**os.environ, "PYTHONPATH": str(package.parent), "NUMBA_DISABLE_JIT": "1"}
+    done = subprocess.run(
+        [sys.executable, "-c", "from schedlab.probe.outer import outer; print(outer(1))"], env=environment, capture_output=True
+    )
+    assert (done.stdout.split(), done.returncode) == ([b"4"], 0), done.stderr

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 import pytest
@@ -9,8 +10,11 @@ from hydra import compose, initialize_config_dir
 from hydra.core.global_hydra import GlobalHydra
 from omegaconf import OmegaConf
 
-from schedlab.config.compose import Composer, Compositions
+from schedlab.config.compose import Composed, Composer, Compositions
+from schedlab.config.errors import UserErrors
+from schedlab.config.records import checked_scenario
 from schedlab.config.yaml_files import option_names, read_yaml
+from schedlab.stages.studies import find_study
 
 CONF = Path(__file__).resolve().parents[2] / "conf"
 GROUPS = ("study", "scenario/adaptation", "policy/adaptation", "figure/adaptation")
@@ -69,3 +73,26 @@ def test_a_key_is_traced_to_the_file_that_sets_it(made: Compositions) -> None:
         (("nowhere",), "conf/scenario/adaptation/middle.yaml: nowhere"),
     ):
         assert composed.locate(path) == where
+
+
+def of_rules(folder: Path, rules: str) -> Composed:
+    """The scenario `middle` of a copy of conf/ with a list of rules of its own."""
+    conf = shutil.copytree(CONF, folder / "conf")
+    with (conf / "scenario/adaptation/middle.yaml").open("a") as file:
+        file.write(f"\nrules: {rules}\n")
+    return Composer(conf, "small", Compositions(conf)).compose("scenario/adaptation", "middle")
+
+
+def test_a_key_within_a_list_is_traced_to_the_file_that_sets_the_list(tmp_path: Path) -> None:
+    composed = of_rules(tmp_path, "[never, always]")
+    for path in (("rules", 1, "params", "action"), ("rules", 3)):  # the base's own list has both
+        assert Path(composed.locate(path).split(":")[0]).name == "middle.yaml"
+
+
+def test_the_hint_at_a_rule_that_takes_values_shows_how_it_is_written(tmp_path: Path) -> None:
+    with pytest.raises(UserErrors, match=r"did you mean 'always'\? .*\{name: always-1, target: always, params: \{action: \.\.\.\}\}"):
+        checked_scenario(of_rules(tmp_path / "long", "[never, allways]"), "middle", find_study({"name": "adaptation"}))
+    with pytest.raises(UserErrors, match=r"did you mean 'never'\?$"):
+        checked_scenario(of_rules(tmp_path / "short", "[nevr]"), "middle", find_study({"name": "adaptation"}))
+    with pytest.raises(UserErrors, match=r"middle\.yaml: rules\.1\.params\.action: key 'action' is missing"):
+        checked_scenario(of_rules(tmp_path / "bare", "[never, always]"), "middle", find_study({"name": "adaptation"}))

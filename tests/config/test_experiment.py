@@ -75,6 +75,12 @@ MISTAKES = {
     "broken YAML": ("scenario/line/early.yaml", "name: early", "name: [early", ["early.yaml", "line", "not valid YAML"]),
     "unresolved value": ("scenario/line/early.yaml", "name: early", "name: early\nsize: ${scale.nothing}", ["early.yaml", "nothing"]),
     "wrong mode": ("scenario/line/early.yaml", "name: early", "name: early\nmode: refrence", ["early.yaml: mode", "refrence"]),
+    "mode without values": (
+        "scenario/line/_base.yaml",
+        "reference: {slope: {rate: 9.0}}",
+        "mode: reference",
+        ["_base.yaml: mode", "reference"],
+    ),
     "unknown key under reference": (
         "scenario/line/early.yaml",
         "name: early",
@@ -262,3 +268,16 @@ def test_a_damaged_part_is_a_clear_error(tmp_path, text):
     (tmp_path / "part.yaml").write_text(text)
     with pytest.raises(UserError, match=r"part\.yaml"):
         freeze.read_part(tmp_path / "part.yaml")
+
+
+def test_a_figure_of_other_scales_is_told_with_its_scales(conf, load):
+    edit(conf, "figure/line/line.yaml", "kind: line", "kind: line\nscales: [full, paper]")
+    found = load()
+    assert "line" not in found.studies["line"].figures
+    told = "figure 'line' is drawn at full, paper, not at small; ask for plots/full/line/line.svg with --config scale=full"
+    with pytest.raises(UserError, match=told):
+        found.check_figure("line", "line")
+    with pytest.raises(UserError, match="there is no figure 'lien' of study 'line'; did you mean 'line'"):
+        found.check_figure("line", "lien")
+    edit(conf, "figure/line/line.yaml", "scales: [full, paper]", "scales: [small]")
+    load().check_figure("line", "line")

@@ -48,3 +48,10 @@ def test_json_in_more_levels_than_a_walk_through_it_survives_is_refused(text: st
     with pytest.raises(UserError, match="f: is nested too deeply, in more than 100 levels; expected a list"):
         parse_json(text, "f", "a list")
     parse_json("[" * 100 + "]" * 100, "f", "a list")
+
+
+def test_a_key_that_stands_twice_is_found_among_very_many() -> None:
+    keys = [*range(200_000), 199_999]  # so many that comparing each with each would take hours
+    text = "{" + ", ".join(f'"{key}": 0' for key in keys) + "}"
+    with pytest.raises(UserError, match="holds the key '199999' twice in one object"):
+        parse_json(text, "f", "a list")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import re
 from pathlib import Path
 
 import pandas as pd
@@ -140,8 +141,49 @@ def test_the_files_of_one_manifest_that_lie_there_now():
     lines = told(outputs(learn="x", figure=None), roots=(place, place)).lines
     assert lines == [
         "changed file: policy.parquet: edited or damaged after it was made; delete it and run again",
-        "missing file: figure.svg is only here; it was deleted, or its job has not ended: run the workflow",
+        "missing file: figure.svg is only here; it was deleted, or its job has not ended; "
+        "`snakemake --cores all --config scale=small -- figure.svg` makes it again",
     ]
+
+
+def gone(values):
+    values["steps"]["learn"].update(outputs={}, seeds=[])
+
+
+def test_a_missing_intermediate_file_is_told_alone_with_the_command_that_makes_it_again():
+    (line,) = told(gone, roots=(Path("here"), Path("here"))).lines
+    assert line.startswith("missing file: policy.parquet is only here") and "scale=small -- policy.parquet` makes it again" in line
+    now = copy.deepcopy(VALUES)
+    now["figures"]["s/figure"]["inputs"] = {"p/seed-0": "h2"}
+    gone(now)
+    found, recorded = (validate(Manifest, values) for values in (now, VALUES))
+    assert list(stale_steps(found, recorded)) == []
+    assert len(list(stale_steps(found))) == 1, "without what was recorded nobody knows that the file is gone"
+
+
+def test_a_missing_file_of_details_is_made_again_with_its_folder():
+    def details(values):
+        values["steps"]["in"]["outputs"] = {}
+
+    both = copy.deepcopy(VALUES)
+    both["steps"]["in"]["outputs"] = {"a/evaluation/rules.details/0/jobs.parquet": "h1"}
+    sides = [Side(validate(Manifest, values), name, Path("here")) for values, name in ((both, "recorded"), (copy.deepcopy(both), "found"))]
+    assert differences(*sides, tolerant=False).lines == []
+    details(both)
+    (line,) = differences(sides[0], Side(validate(Manifest, both), "found", Path("here")), tolerant=False).lines
+    assert "scale=small -- a/evaluation/rules.details` makes it again" in line
+
+
+def test_a_file_that_no_manifest_lists_yet_is_new_and_not_missing():
+    def later(values):
+        values["steps"]["in"]["outputs"]["second.json"] = "h9"
+        values["steps"]["in"]["configuration"]["second.yaml"] = "9"
+
+    assert told(later, roots=(Path("here"), Path("here"))).lines == [
+        "other configuration: second.yaml was written after the figures",
+        "new file: second.json was made after the figures; `snakemake --cores all --config scale=small` brings it in",
+    ]
+    assert "missing file: second.json is only there" in told(later).lines
 
 
 def test_what_is_in_one_manifest_alone_is_told():
@@ -199,3 +241,11 @@ def test_a_figure_drawn_from_another_file_than_lies_at_its_path_is_told():
     values["figures"]["s/figure"]["inputs"] = {"policy.parquet": "h1"}  # what lies in another place
     (line,) = stale_steps(validate(Manifest, values))
     assert line.startswith("other input: s/figure was made from another 'policy.parquet' than lies there now")
+
+
+def test_the_words_that_lines_begin_with_stand_in_the_documentation():
+    repository = Path(__file__).parents[2]
+    sources = [(repository / "src/schedlab/evaluation" / name).read_text() for name in ("manifest_differences.py", "record.py")]
+    words = {word for source in sources for word in re.findall(r'f"((?:other|changed|missing|new) \w+)', source)}
+    assert {"other seed", "missing file", "new file", "other promise"} <= words
+    assert not {word for word in words if f"`{word}`" not in (repository / "docs/reliability.md").read_text()}

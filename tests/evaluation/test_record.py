@@ -61,7 +61,7 @@ def check(kept: str, capsys) -> tuple[int, list[str]]:
 
 
 def test_a_run_agrees_with_its_own_record(kept, capsys):
-    assert check(kept, capsys) == (0, [f"nothing differs from {kept}: 1 files with the same bytes, 1 by their values, 2 are there"])
+    assert check(kept, capsys) == (0, [f"nothing differs from {kept}: 1 file with the same bytes, 1 by their values, 2 are there"])
 
 
 def test_a_record_holds_hashes_of_what_is_exact_alone(kept):
@@ -88,7 +88,7 @@ def test_each_difference_is_told_in_a_line(run, kept, capsys, changed, told):
     run(**changed)
     status, lines = check(kept, capsys)
     assert status == 1 and lines[0] == told
-    assert lines[-1].startswith(f"{len(lines) - 1} differences from {kept}")
+    assert lines[-1].startswith(f"1 difference from {kept}" if len(lines) == 2 else f"{len(lines) - 1} differences from {kept}")
 
 
 def test_files_and_rows_that_are_gone_or_new_are_told(kept, capsys):
@@ -99,7 +99,7 @@ def test_files_and_rows_that_are_gone_or_new_are_told(kept, capsys):
     Path(kept).write_text(json.dumps(values))
     assert check(kept, capsys)[1][:-1] == [
         "missing file: results/smoke/gone.json is only recorded",
-        f"missing file: results/smoke/{POLICY} is only here",
+        f"new file: results/smoke/{POLICY} was not there when the record was made",
         f"changed file: results/smoke/{SUMMARY} ('y' is in one of them only)",
     ]
 
@@ -112,6 +112,23 @@ def test_what_is_no_record_is_refused(kept, capsys, text, told):
     Path(kept).write_text(text)
     assert main(["manifest", "check", "results/smoke", "--against", kept]) == 2
     assert told in capsys.readouterr().err
+
+
+def test_a_record_cannot_be_compared_exactly(kept, capsys):
+    assert main(["manifest", "check", "results/smoke", "--against", kept, "--exact"]) == 2
+    assert "--exact: a record holds no hashes of what is fitted or learned" in capsys.readouterr().err
+
+
+def test_a_manifest_away_from_its_files_is_sent_to_them(kept, capsys):
+    Path("away").mkdir()
+    Path("results/smoke/manifest.json").rename("away/manifest.json")
+    told = {}
+    for name, arguments in {"files": (), "record": ("--against", kept)}.items():
+        assert main(["manifest", "check", "away", *arguments]) == 2
+        told[name] = capsys.readouterr().err
+    assert main(["manifest", "record", "away"]) == 2
+    assert "--against" in told["files"] and "name the manifest where it was written" in told["record"]
+    assert capsys.readouterr().err == told["record"]
 
 
 def test_a_record_of_another_scale_is_told(kept, capsys):

@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 
 from schedlab.config.files import write_json
-from schedlab.figures.index import spans, write_index
+from schedlab.figures.index import index_text, spans, write_index
 
 FIGURE = {
     "name": "objective",
@@ -44,6 +44,7 @@ def test_every_figure_is_listed_with_what_it_rests_on(tmp_path: Path) -> None:
     page = write_index(tmp_path / "small")
     text = page.read_text()
     assert text.index("## adaptation") < text.index("## batch")
+    assert text.splitlines()[2].startswith("**Scale small: real effects with few seeds.")
     for part in ("Fig. 3", "early, late", "0–2", FIGURE["config_hash"], FIGURE["command"], FIGURE["caption"]):
         assert part in text
     assert "* `regret`: what is lost\n* `exact`: learned by `exact` on early+late\n" in text
@@ -62,3 +63,15 @@ def test_spans() -> None:
     assert spans([]) == ""
     assert spans([3]) == "3"
     assert spans([4, 0, 1, 2, 7]) == "0–2, 4, 7"
+
+
+def test_a_figure_of_records_alone_names_no_scenario() -> None:
+    figure = {**FIGURE, "scenarios": [], "policies": [], "seeds": []}
+    text = index_text("full", [{"study": "batch", "question": "when?", "figures": [figure]}])
+    assert "| Fig. 3 | – | – | `0123456789abcdef` |" in text
+    assert "Published figure: Fig. 3. Configuration `0123456789abcdef`. [SVG]" in text and "seeds ;" not in text
+
+
+def test_the_page_warns_below_its_heading_where_numbers_mean_nothing() -> None:
+    assert "These numbers mean nothing" in index_text("smoke", []).splitlines()[2]
+    assert index_text("paper", []).splitlines()[2].startswith("Made by")

@@ -41,12 +41,13 @@ def test_the_processor_stands_in_for_a_device_that_is_not_there_and_the_log_says
     assert device_or_processor("cuda").type == "cuda"
 
 
-def test_provenance_of_learning_tells_the_device_where_another_than_the_processor_was_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_provenance_of_learning_tells_the_device_where_another_than_the_processor_was_asked_for(monkeypatch, caplog) -> None:
     torch = pytest.importorskip("torch")
     monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
     assert learn._device("cpu") == {}
     for asked in ("auto", "cuda"):
         assert learn._device(asked) == {"device": described(asked, torch.device("cpu"))}
+    assert not caplog.records  # the learner has told it
 
 
 @pytest.mark.parametrize(("there", "taken"), [(False, "cpu"), (True, "cuda")])
@@ -57,5 +58,8 @@ def test_auto_is_cuda_where_the_machine_has_it(monkeypatch: pytest.MonkeyPatch, 
     monkeypatch.setattr(torch.cuda, "get_device_name", lambda device: f"a GPU: {device}")
     device = find_device("auto")
     assert device.type == taken
+    for metal, expected in ((False, taken), (True, taken if there else "mps")):
+        monkeypatch.setattr(torch.backends.mps, "is_available", lambda: True)
+        assert find_device("auto", metal=metal).type == expected
     told = described("auto", device)
     assert (told["asked"], told["used"]) == ("auto", taken) and told["name"] == device_name(device)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -139,6 +140,18 @@ def test_a_figure_that_cannot_be_drawn_says_so_in_its_place_and_the_others_are_d
     assert set(failed) == {"bad", "odd"}
     assert failed["odd"].startswith("IndexError: ")
     assert failures(finished / "plots/toy/figures.json") == {} == failures(out / "nothing.json")
+
+
+def test_a_figure_of_records_alone_is_listed_with_no_scenario(shared_toy: Toy, finished: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    import toy_study.figures
+
+    shown = toy_study.figures.draw_costs
+    monkeypatch.setattr(toy_study.figures, "draw_costs", lambda tables, spec: replace(shown(tables, spec), of_scores=False))
+    out = shared_toy.folder / "of_records"
+    draw(shared_toy.folder / "parts" / "draw.yaml", finished / "summary", shared_toy.inputs, out)
+    (entry,) = json.loads((out / "figures.json").read_text())["figures"]
+    assert [entry[name] for name in ("scenarios", "policies", "seeds", "rests_on")] == [[]] * 4
+    assert "Scenarios" not in (out / "costs.rst").read_text()
 
 
 def test_two_runs_give_the_same_bytes(shared_toy: Toy, finished: Path) -> None:

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from schedlab.config.errors import UserError
 from schedlab.workloads import swf
 from schedlab.workloads.clean import clean
-from schedlab.workloads.swf import read_blocks, read_swf, write_swf
+from schedlab.workloads.swf import read_blocks, read_header, read_swf, write_swf
 from schedlab.workloads.trace import COLUMNS, Trace
 
 JOB = "1 0 5 60 4 -1 -1 4 100 -1 1 7 1 -1 0 -1 -1 -1"
@@ -170,12 +170,13 @@ def test_blocks_give_what_the_whole_gives_and_the_first_jobs_do_not_read_on(tmp_
     assert first.jobs["job_id"].tolist() == list(range(1, 21))
     with pytest.raises(UserError, match="line 400: 1 fields"):
         read_swf(path)
-    blocks = list(read_blocks(write(tmp_path, text)))
-    assert len(blocks) > 20
-    told = [(1, " MaxProcs: 8"), *((2 * number + 1, f" after {number}") for number in range(1, 200))]
-    assert [line for lines, _ in blocks for line in lines] == told
+    blocks, header = list(read_blocks(write(tmp_path, text))), read_header(tmp_path / "trace.swf")
+    assert len(blocks) > 20 and not len(header.jobs)
     monkeypatch.undo()
-    pd.testing.assert_frame_equal(pd.concat([frame for _, frame in blocks], ignore_index=True), read_swf(path.with_name("trace.swf")).jobs)
+    whole = read_swf(tmp_path / "trace.swf")
+    assert header.comments == whole.comments == (" MaxProcs: 8", *(f" after {number}" for number in range(1, 200)))
+    assert header.lines == whole.lines and header.source == whole.source
+    pd.testing.assert_frame_equal(pd.concat(blocks, ignore_index=True), whole.jobs)
 
 
 def test_what_is_written_is_read_again_and_has_the_same_bytes(tmp_path, repository):

@@ -2,6 +2,8 @@
 # knows a study's details.
 from inspect import signature
 
+from schedlab.config.settings import resource as asked_for
+
 
 # Names in paths.
 wildcard_constraints:
@@ -89,14 +91,15 @@ def part_config(part, study):
 
 
 def shared_need(part, need, name, study):
-    """Input function: what a shared part reads of another shared part, found through any scenario that has both."""
+    """Input function: what a shared part reads of another shared part, found through any scenario that has it; nothing where that
+    scenario has no such need."""
 
     def find(wildcards):
         folder = results(f"{study}/inputs/{part}-{wildcards.key}")
         for scenario in EXPERIMENT.studies[study].scenarios:
             parts = EXPERIMENT.scenario(study, scenario)["parts"]
             if part in parts and EXPERIMENT.part_folder(study, scenario, part) == folder:
-                return EXPERIMENT.product(study, scenario, need, name)
+                return EXPERIMENT.product(study, scenario, need, name) if need in parts else []
         raise UserError(f"no scenario of study '{study}' uses {folder}")
 
     return asks(find)
@@ -107,11 +110,15 @@ def shared_need(part, need, name, study):
 FIRST, SECOND = 2, 1
 
 
+# Shared between workflows, with `--cache` and without a benchmark: products of rules that read nothing but their frozen part. (A plain
+# `True` would have Snakemake warn at every start without the option.)
+CACHED = workflow.workflow_settings.cache is not None
+
+
 # Resources.
 def resource(rule_name, key):
     """Resource of a workflow rule from conf/scale/, growing with each attempt where that can help."""
-    known = EXPERIMENT.scale_values["resources"]
-    value = known.get(rule_name, known.get("default", {})).get(key, {"mem_mb": 2000, "runtime": 60, "threads": 1}[key])
+    value = asked_for(EXPERIMENT.scale_values["resources"], rule_name, key)
     if key in ("mem_mb", "runtime"):
         return signed(lambda wildcards, attempt: value * 2 ** (attempt - 1))
     return value

@@ -15,6 +15,7 @@ for drawn_study in EXPERIMENT.studies:
             summary=results(f"{drawn_study}/summary.parquet"),
             comparisons=results(f"{drawn_study}/comparisons.parquet"),
             details=results(f"{drawn_study}/details"),
+            again=draw_again(drawn_study),
         output:
             shown=[reported_figure(drawn_study, figure) for figure in study_figures(drawn_study)],
             figures=[
@@ -25,6 +26,7 @@ for drawn_study in EXPERIMENT.studies:
             results(f"{drawn_study}/logs/draw.log"),
         benchmark:
             results(f"{drawn_study}/benchmarks/draw.tsv")
+        threads: resource("draw", "threads")
         resources:
             mem_mb=resource("draw", "mem_mb"),
             runtime=resource("draw", "runtime"),

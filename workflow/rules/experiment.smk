@@ -1,5 +1,6 @@
 # The experiment as the workflow sees it: what it is read from, its freezing, and what is done when a run begins and ends.
 import os
+import re
 import subprocess
 import sys
 from contextlib import contextmanager
@@ -16,14 +17,15 @@ os.environ.update(PYTHONPATH=os.pathsep.join(filter(None, [SOURCE, os.getenv("PY
 from schedlab.config import experiment, freeze, run_lock
 from schedlab.config.data_paths import find_data
 from schedlab.config.errors import UserError, did_you_mean, disk_trouble
-from schedlab.config.files import check_writable, remove_leftovers
+from schedlab.config.files import check_writable, remove_leftovers, write_text_if_changed
+from schedlab.config.yaml_files import option_names
 from schedlab.evaluation.manifest import NAME as MANIFEST, write_manifest
 from schedlab.figures.index import failures, write_index
 from schedlab.stages.studies import find_study
 
 RUN_LOCK = Path(".schedlab/run.lock")
 OPTIONS = ("scale", "conf", "notify")  # of --config
-DRAWN_BEFORE = {}  # the lists of figures that there were when the run began, with their dates
+DRAWN_BEFORE = {}  # the lists of figures, and the page of all, that there were when the run began, with their dates
 
 
 @contextmanager
@@ -48,23 +50,30 @@ def read_experiment(scale):
 
 
 def freeze_experiment():
-    """Write the parts that changed, unless another run in this directory works with others; say what does not run, and why.
-
-    Figures that could not be drawn are drawn again, with the others of their study, as what was wrong may be mended in a file that no
-    rule knows; so the pictures in their place are taken away.
-    """
-    elsewhere = run_lock.is_held_elsewhere(RUN_LOCK)
-    if elsewhere and freeze.differs(EXPERIMENT):
+    """Write the parts that changed, unless another run in this directory works with others; say what does not run, and why."""
+    if run_lock.is_held_elsewhere(RUN_LOCK) and freeze.differs(EXPERIMENT):
         raise run_lock.busy(RUN_LOCK, ", with a configuration that has changed since it was started")
     freeze.write_parts(EXPERIMENT)
-    for index in [] if elsewhere else drawn_lists():
-        for figure in failures(index):
-            for form in ("svg", "pdf", "png", "txt", "rst"):
-                index.with_name(f"{figure}.{form}").unlink(missing_ok=True)
     for study, what, reason in EXPERIMENT.not_run:
         print(f"not run: {study}/{what}: {reason}", file=sys.stderr)
 
 
+def draw_again(study):
+    """An input of the drawings of a study: where one could not be drawn, a file that is newer than they are, else none.
+
+    They are then drawn again, as what was wrong may be mended in a file that no rule knows. A dry run, or whatever else reads the
+    Snakefile, so deletes nothing. Snakemake takes a small file for new only where its content is, too.
+    """
+    index = Path(EXPERIMENT.plots, study, "figures.json")
+    if not failures(index):
+        return []
+    mark = RUN_LOCK.with_name(f"undrawn-{EXPERIMENT.scale}-{study}")
+    if workflow.is_main_process and not run_lock.is_held_elsewhere(RUN_LOCK):
+        write_text_if_changed(mark, str(index.stat().st_mtime_ns))
+    return [str(mark)] if mark.is_file() else []
+
+
+@plain_errors()
 def begin_run():
     """Hold the directory until this process ends, clean up behind a killed run, and freeze again: another may have come and gone.
 
@@ -73,8 +82,10 @@ def begin_run():
     run_lock.hold(RUN_LOCK)
     run_lock.wait_for_jobs(RUN_LOCK)
     run_lock.admit_jobs(RUN_LOCK)
+    if workflow.local_exec:
+        run_lock.end_after_jobs()
     check_writable(EXPERIMENT.results, EXPERIMENT.plots)  # here, as Snakemake would end in a traceback
-    DRAWN_BEFORE.update({path: path.stat().st_mtime_ns for path in drawn_lists()})
+    DRAWN_BEFORE.update({path: path.stat().st_mtime_ns for path in [*drawn_lists(), page_of_figures()] if path.exists()})
     remove_leftovers(EXPERIMENT.results, EXPERIMENT.plots, RUN_LOCK.parent)
     freeze.write_parts(EXPERIMENT)
 
@@ -84,10 +95,20 @@ def drawn_lists():
     return sorted(Path(EXPERIMENT.plots).glob("*/figures.json"))
 
 
+def page_of_figures():
+    """The page that lists all figures of this scale."""
+    return Path(EXPERIMENT.plots, "INDEX.md")
+
+
+def is_of_this_run(path):
+    """Whether a list of figures was written since the run began."""
+    return path.exists() and path.stat().st_mtime_ns != DRAWN_BEFORE.get(path)
+
+
 def undrawn_figures():
     """A paragraph for each figure that this run could not draw: its file, why, and the log."""
     paragraphs = []
-    for index in (path for path in drawn_lists() if path.stat().st_mtime_ns != DRAWN_BEFORE.get(path)):
+    for index in filter(is_of_this_run, drawn_lists()):
         study = index.parent.name
         for figure, reason in failures(index).items():
             log = f"{EXPERIMENT.results}/{study}/logs/draw.log"
@@ -101,18 +122,36 @@ def older(file, time):
 
 
 def end_run():
-    """Bring the page that lists all figures and the manifest up to date where single figures were asked for, name the page, and fail for
-    figures not drawn."""
-    index = Path(EXPERIMENT.plots, "INDEX.md")
+    """Complete what single jobs leave, fail for figures not drawn, and notify the user."""
+    try:
+        with plain_errors():
+            complete_lists()
+        if failed := undrawn_figures():
+            raise SystemExit(failed)
+    except SystemExit:
+        notify("failed")
+        raise
+    notify("succeeded")
+
+
+def failed_run():
+    """Tell the figures that could not be drawn beside the jobs that failed, and notify the user."""
+    if undrawn := undrawn_figures():
+        print(undrawn, file=sys.stderr)
+    notify("failed")
+
+
+def complete_lists():
+    """Bring the page that lists all figures and the manifest up to date where single figures were asked for, and name the page where
+    this run drew any or wrote it."""
+    index = page_of_figures()
     newest = max((path.stat().st_mtime for path in drawn_lists()), default=0.0)
     if newest and older(index, newest):
         write_index(index.parent)
     if newest and older(Path(EXPERIMENT.results, MANIFEST), newest):
         write_manifest(Path(), EXPERIMENT.scale)
-    if index.exists():
+    if any(map(is_of_this_run, [*drawn_lists(), index])):
         print(f"The figures with their captions: {index}", file=sys.stderr)
-    if failed := undrawn_figures():
-        raise SystemExit(failed)
 
 
 def notify(how):
@@ -137,21 +176,12 @@ PREPARE_RULES = sorted(path.as_posix() for path in (CHECKOUT / "workflow/rules/p
 
 
 onstart:
-    with plain_errors():
-        begin_run()
+    begin_run()
 
 
 onsuccess:
-    try:
-        with plain_errors():
-            end_run()
-    except SystemExit:
-        notify("failed")
-        raise
-    notify("succeeded")
+    end_run()
 
 
 onerror:
-    if undrawn := undrawn_figures():
-        print(undrawn, file=sys.stderr)
-    notify("failed")
+    failed_run()

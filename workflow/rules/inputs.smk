@@ -90,3 +90,35 @@ def start_of_report():
     """The report's first page: the headlines where they have been written, else what the report is."""
     page = Path(plots("report/start.rst")).absolute()
     return str(page) if page.is_file() else "workflow/report/workflow.rst"
+
+
+# Of files that no rule makes (targets.smk).
+FORMS = ("svg", "pdf", "png", "txt", "rst")
+OTHER_SCALES = [name for name in option_names(EXPERIMENT.folder / "scale") if name != SCALE]
+
+
+def made_figures():
+    """A pattern of everything that is made below plots/, for the rule of what is not."""
+    drawn = {study: "|".join(map(re.escape, study_figures(study))) for study in EXPERIMENT.studies}
+    files = [rf"{study}/(?:(?:{names})\.(?:{'|'.join(FORMS)})|figures\.json)" for study, names in drawn.items()]
+    return rf"{re.escape(SCALE)}/(?:INDEX\.md|report/.*|{'|'.join(files)})"
+
+
+def explain_figure(wildcards):
+    """Refuse a file below plots/ with what was meant."""
+    target = f"plots/{wildcards.unmade}"
+    scale, _, rest = wildcards.unmade.partition("/")
+    if scale != SCALE:
+        refuse_scale(target, scale)
+    study, _, name = rest.partition("/")
+    if study not in EXPERIMENT.studies:
+        raise UserError(f"there is no study '{study}'", where=target, remedy=did_you_mean(study, EXPERIMENT.studies))
+    figure, _, form = name.rpartition(".")
+    EXPERIMENT.check_figure(study, figure or name)
+    raise UserError(f"no figure is written as '{form}'", where=target, expected="one of " + ", ".join(FORMS))
+
+
+def refuse_scale(target, scale):
+    """Raise UserError for a file of another scale."""
+    remedy = f"add --config scale={scale}" if scale in OTHER_SCALES else did_you_mean(scale, [SCALE, *OTHER_SCALES])
+    raise UserError(f"it lies at scale '{scale}', and this run is at '{SCALE}'", where=target, remedy=remedy)

@@ -14,6 +14,7 @@ rule summarise:
         results("{study}/logs/summarise.log"),
     benchmark:
         results("{study}/benchmarks/summarise.tsv")
+    threads: resource("summarise", "threads")
     resources:
         mem_mb=resource("summarise", "mem_mb"),
         runtime=resource("summarise", "runtime"),

@@ -10,5 +10,6 @@ with job_log(snakemake.log[0]):  # noqa: F821
     from schedlab.studies.cloud.prepare import fit_performance
 
     job = snakemake  # noqa: F821
-    fit_performance(Path(job.input.config), Path(job.output.model))
+    logs = [Path(name) for name in job.input[1:]]  # the tables of ingest_logs: step times, core times
+    fit_performance(Path(job.input.config), Path(job.output.model), *logs)
     write_origin(job, Path(job.output.model).with_name("provenance.json"))

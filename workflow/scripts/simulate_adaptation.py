@@ -10,7 +10,7 @@ with job_log(snakemake.log[0]):  # noqa: F821
     from schedlab.studies.adaptation.prepare import simulate_adaptation
 
     job = snakemake  # noqa: F821
-    simulate_adaptation(
+    device = simulate_adaptation(
         Path(job.input.config),
         int(job.wildcards.job),
         Path(job.input.data),
@@ -18,4 +18,4 @@ with job_log(snakemake.log[0]):  # noqa: F821
         dict(zip(job.params.replicates, map(Path, job.output.runs), strict=True)),
     )
     for run in job.output.runs:
-        write_origin(job, Path(run).with_suffix(".provenance.json"), [run])
+        write_origin(job, Path(run).with_suffix(".provenance.json"), [run], **device)

@@ -10,5 +10,5 @@ with job_log(snakemake.log[0]):  # noqa: F821
     from schedlab.studies.adaptation.prepare import train_trunk
 
     job = snakemake  # noqa: F821
-    train_trunk(Path(job.input.config), Path(job.input.data), Path(job.params.store), Path(job.output.trunk))
-    write_origin(job, Path(job.output.trunk).with_name("provenance.json"))
+    device = train_trunk(Path(job.input.config), Path(job.input.data), Path(job.params.store), Path(job.output.trunk))
+    write_origin(job, Path(job.output.trunk).with_name("provenance.json"), **device)

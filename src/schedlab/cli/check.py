@@ -3,24 +3,25 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from schedlab.config import experiment
 from schedlab.config.claims import read_claims
 from schedlab.config.compose import Compositions
-from schedlab.config.errors import UserErrors
+from schedlab.config.errors import UserErrors, counted, shortened
 from schedlab.config.yaml_files import option_names
 from schedlab.stages.studies import find_study
 
 
 def check(folder: str, scale: str) -> int:
-    """Print a line for each scenario and policy, or a paragraph for each mistake; returns 0, or 2 on any mistake."""
+    """Print a line for each scenario and policy and how many there are, or a paragraph for each mistake; returns 0, or 2."""
     conf = Path(folder)
     scales = [name for name in experiment.SCALE_ORDER if name in option_names(conf / "scale")] if scale == "all" else [scale]
     lines: dict[str, list[str]] = {}
     made = Compositions(conf)
     compared: set[str] = set()
+    there: dict[str, set[str]] = {"scenario": set(), "policy": set(), "not run": set()}
     uncompared: dict[str, None] = {}
     mistakes: dict[str, None] = {}
     for name in scales or ["small"]:
@@ -28,6 +29,8 @@ def check(folder: str, scale: str) -> int:
             loaded = experiment.load(conf, name, find_study, kept_records(conf, name), made)
             for line in [*_lines(loaded), *_not_run(loaded.not_run)]:
                 lines.setdefault(line, []).append(name)
+            for what, names in _names(loaded).items():
+                there[what] |= names
             for study in loaded.studies:
                 compared |= {f"{study}/{policy}" for policy in loaded.compared_policies(study)}
                 uncompared |= dict.fromkeys(f"{study}/{policy}" for policy in loaded.uncompared_policies(study))
@@ -40,7 +43,7 @@ def check(folder: str, scale: str) -> int:
     for mistake in mistakes:
         print(f"error: {mistake}", file=sys.stderr)
     if mistakes:
-        print(f"{len(mistakes)} mistake{'s' if len(mistakes) > 1 else ''}; nothing was run", file=sys.stderr)
+        print(f"{counted(len(mistakes), 'mistake')}; nothing was run", file=sys.stderr)
         return 2
     for line, at in lines.items():
         print(f"{line}  [{' '.join(at)}]")
@@ -48,7 +51,8 @@ def check(folder: str, scale: str) -> int:
         if policy not in compared:
             print(f"hint  conf/policy/{policy}.yaml: it is not learned, for no scenario names it under `policies`")
     for study, ledger in ledgers.items():
-        print(f"ok  claims   {study}: {len(ledger.claims)} claims")
+        print(f"ok  claims   {study}: {counted(len(ledger.claims), 'claim')}")
+    print(_summary(there, sum(len(ledger.claims) for ledger in ledgers.values())))
     return 0
 
 
@@ -62,10 +66,29 @@ def _lines(loaded: experiment.Experiment) -> list[str]:
     lines = []
     for study, records in loaded.studies.items():
         for name, record in records.scenarios.items():
-            lines.append(f"ok  scenario {study}/{name}: {len(record['rules'])} rules, {len(record['policies'])} policies")
+            compared = f"{counted(len(record['rules']), 'rule')}, {counted(len(record['policies']), 'policy', 'policies')}"
+            lines.append(f"ok  scenario {study}/{name}: {compared}")
         for name, record in records.policies.items():
-            lines.append(f"ok  policy   {study}/{name}: {record['target']}, {len(record['seeds'])} seeds")
+            lines.append(f"ok  policy   {study}/{name}: {record['target']}, {counted(len(record['seeds']), 'seed')}")
     return lines
+
+
+def _names(loaded: experiment.Experiment) -> dict[str, set[str]]:
+    """Every scenario and policy of a scale as 'study/name', and what does not run."""
+    return {
+        "scenario": {f"{study}/{name}" for study, records in loaded.studies.items() for name in records.scenarios},
+        "policy": {f"{study}/{name}" for study, records in loaded.studies.items() for name in records.policies},
+        "not run": {f"{study}/{name}" for study, name, _ in loaded.not_run},
+    }
+
+
+def _summary(there: Mapping[str, set[str]], claims: int) -> str:
+    """The last line: how much of each there is, each counted once however many scales have it."""
+    absent = there["not run"] - there["scenario"] - there["policy"]
+    found = (
+        f"{counted(len(there['scenario']), 'scenario')}, {counted(len(there['policy']), 'policy', 'policies')}, {counted(claims, 'claim')}"
+    )
+    return f"all right: {found}; {len(absent)} not run"
 
 
 def _not_run(told: Iterable[tuple[str, str, str]]) -> list[str]:
@@ -73,4 +96,4 @@ def _not_run(told: Iterable[tuple[str, str, str]]) -> list[str]:
     grouped: dict[str, list[str]] = {}
     for study, what, reason in told:
         grouped.setdefault(reason, []).append(f"{study}/{what}")
-    return [f"--  not run  {', '.join(names)}: {reason}" for reason, names in grouped.items()]
+    return [f"--  not run  {shortened(names)}: {reason}" for reason, names in grouped.items()]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from schedlab.config.errors import UserError
+from schedlab.config.errors import UserError, counted
 
 if TYPE_CHECKING:
     from schedlab.evaluation.manifest import Manifest
@@ -59,12 +59,15 @@ def _check(place: Path, against: str | None, *, exact: bool) -> int:
 
     recorded, root = read_manifest(place), root_of(place)
     if against and is_record(against):
+        if exact:
+            remedy = "compare with a manifest, or leave --exact out"
+            raise UserError("a record holds no hashes of what is fitted or learned", where="--exact", remedy=remedy)
         return _check_record(recorded, _root(place), against)
     if against:
         other = Side(read_manifest(against), "there", root_of(against))
         found = differences(Side(recorded, "here", root), other, tolerant=not exact)
     else:
-        found = _with_its_files(recorded, _root(place))
+        found = _with_its_files(recorded, _root(place, "name another manifest to compare it with: --against"))
     print("\n".join([*found.lines, _count(recorded, found)]))
     return int(bool(found.lines))
 
@@ -73,13 +76,13 @@ def _check_record(manifest: Manifest, root: Path, against: str) -> int:
     from schedlab.evaluation.record import compare, read_record
 
     found = compare(manifest, root, read_record(against))
-    agree = f"{found.same} files with the same bytes, {found.by_value} by their values, {found.present} are there"
-    how_many = f"{len(found.lines)} differences from" if found.lines else "nothing differs from"
+    agree = f"{counted(found.same, 'file')} with the same bytes, {found.by_value} by their values, {found.present} are there"
+    how_many = f"{counted(len(found.lines), 'difference')} from" if found.lines else "nothing differs from"
     print("\n".join([*found.lines, f"{how_many} {against}: {agree}"]))
     return int(bool(found.lines))
 
 
-def _root(place: Path) -> Path:
+def _root(place: Path, remedy: str = "name the manifest where it was written") -> Path:
     """Return the folder that a manifest's paths start from. Raises UserError where its files are not at hand."""
     from schedlab.evaluation.manifest import root_of
 
@@ -88,7 +91,7 @@ def _root(place: Path) -> Path:
             "the files of this manifest are not at hand",
             where=str(place),
             expected="results/<scale>/manifest.json in the folder that holds results/ and plots/",
-            remedy="name another manifest to compare it with: --against",
+            remedy=remedy,
         )
     return root
 
@@ -104,9 +107,9 @@ def _with_its_files(recorded: Manifest, root: Path) -> Differences:
 
 
 def _count(recorded: Manifest, found: Differences) -> str:
-    compared = f"{found.files} files of {len(recorded.figures)} figures at scale {recorded.scale}"
+    compared = f"{counted(found.files, 'file')} of {counted(len(recorded.figures), 'figure')} at scale {recorded.scale}"
     also = f", {found.tolerated} of them within tolerance" if found.tolerated else ""
     also += f"; {found.not_compared} learned parameters and curves have other bytes, as they may" if found.not_compared else ""
     if not found.lines:
         return f"nothing differs: {compared} agree{also}"
-    return f"{len(found.lines)} differences in {compared}{also}"
+    return f"{counted(len(found.lines), 'difference')} in {compared}{also}"

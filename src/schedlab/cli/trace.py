@@ -146,13 +146,15 @@ def _short(value: Any) -> str:
 
 def _clean(arguments: argparse.Namespace) -> int:
     from schedlab.config.files import write_json
-    from schedlab.workloads.clean import CleaningSettings, clean
+    from schedlab.workloads.clean import CleaningSettings
+    from schedlab.workloads.read_log import read_log
     from schedlab.workloads.swf import write_swf
 
     options = {"profile": arguments.profile, "shift": arguments.shift}
     given = {name: value for name, value in options.items() if value is not None}
-    cleaning = typed_options(CleaningSettings, key_values(arguments.rules, "--set") | given)
-    cleaned, report = clean(_read(arguments), cleaning)
+    size = {} if arguments.processors is None else {"machine_processors": arguments.processors}
+    cleaning = typed_options(CleaningSettings, size | key_values(arguments.rules, "--set") | given)
+    cleaned, report = read_log(arguments.file, cleaning)
     write_swf(arguments.output, cleaned)
     if arguments.report:
         write_json(arguments.report, report.values())

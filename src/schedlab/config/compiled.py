@@ -16,8 +16,12 @@ from typing import Any
 
 import numba
 from numba.core import caching
+from numba.core.compiler_lock import global_compiler_lock
 
 import schedlab
+from schedlab.config.files import turn
+
+PATIENCE = 120.0  # seconds: a kernel takes some ten to compile; a process that waited for longer compiles beside the other
 
 # `from schedlab.a import b, c` and `import schedlab.a.b`, wherever they stand; relative imports are not used in this package.
 _IMPORT = re.compile(rb"^[ \t]*(?:from (schedlab[\w.]*) import ([^\n(]+|\([^)]*\))|import (schedlab[\w.]*))", flags=re.MULTILINE)
@@ -33,9 +37,27 @@ def compiled(function: Callable | None = None, **options: Any) -> Callable:
     before = numba.config.CACHE_LOCATOR_CLASSES
     numba.config.CACHE_LOCATOR_CLASSES = ",".join(f"{__name__}.{name}" for name in ("ChosenFolder", "BesideSource", "UserFolder"))
     try:
-        return numba.njit(cache=True, **options)(function)
+        dispatcher = numba.njit(cache=True, **options)(function)
     finally:
         numba.config.CACHE_LOCATOR_CLASSES = before
+    return dispatcher if numba.config.DISABLE_JIT else _compiled_once(dispatcher)
+
+
+def _compiled_once(dispatcher: Any) -> Any:
+    """Let one process at a time compile a function; those that begin together, as the seeds of a policy, would all spend the same seconds.
+
+    The lock of numba's compiler comes first, as compiling takes it before the functions that are called: two threads cannot wait for each
+    other's.
+    """
+    compile_alone, function = dispatcher.compile, dispatcher.py_func
+    name = re.sub(r"[^\w.]", "_", f"{function.__module__.rpartition('.')[2]}.{function.__qualname__}.lock")
+
+    def compile_in_turn(signature: Any) -> Any:
+        with global_compiler_lock, turn(Path(dispatcher.stats.cache_path, name), PATIENCE):
+            return compile_alone(signature)
+
+    dispatcher.compile = compile_in_turn
+    return dispatcher
 
 
 class _AllSources:

@@ -43,10 +43,17 @@ class Composed:
         key = ".".join(str(step) for step in path)
         for depth in range(len(path), 0, -1):
             under = path[:depth]
-            for file, prefix in self.sources:
+            for file, prefix in self._files_behind(path):
                 if under[: len(prefix)] == prefix and _holds(file, under[len(prefix) :]):
                     return f"{short_path(file)}: {key}"
         return f"{short_path(self.sources[0][0])}: {key}" if key else short_path(self.sources[0][0])
+
+    def _files_behind(self, path: tuple) -> tuple:
+        """The files that may set a key; within a list only the one that sets the list, for a list replaces that of another file whole."""
+        depth = next((depth for depth, step in enumerate(path) if isinstance(step, int)), 0)
+        listed = [(file, prefix) for file, prefix in self.sources if path[: len(prefix)] == prefix and len(prefix) <= depth]
+        setting = [(file, prefix) for file, prefix in listed if depth and _holds(file, path[len(prefix) : depth])]
+        return tuple(setting[:1]) or self.sources
 
 
 class Compositions:

@@ -205,10 +205,14 @@ class FigureSpec:
 
 @dataclass(frozen=True)
 class Drawing:
-    """A drawn figure and the caption that says what is seen (numbers filled in from the tables)."""
+    """A drawn figure and the caption that says what is seen (numbers filled in from the tables).
+
+    of_scores: whether it shows the study's tables; False: records alone, which have to do with no scenario, policy or seed
+    """
 
     figure: Figure
     caption: str
+    of_scores: bool = True
 
 
 DrawFigure = Callable[[StudyTables, FigureSpec], Drawing]

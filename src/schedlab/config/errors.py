@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 import errno
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 AGAIN = "then start the same command again: it goes on where it stopped"
 DISK_TROUBLE = {
@@ -82,5 +82,15 @@ def did_you_mean(name: str, valid: Iterable[str]) -> str:
         return f"did you mean '{near}'?"
     if not names:
         return "none is valid here"
+    return f"valid: {shortened(names)}"
+
+
+def shortened(names: Sequence[str]) -> str:
+    """Return names as a list in a sentence; of many the first, and how many more there are."""
     more = f" and {len(names) - MOST_NAMES} more" if len(names) > MOST_NAMES else ""
-    return "valid: " + ", ".join(names[:MOST_NAMES]) + more
+    return ", ".join(names[:MOST_NAMES]) + more
+
+
+def counted(number: int, one: str, many: str = "") -> str:
+    """Return a number with its noun, as '1 seed' or '3 seeds'; many: the plural where it is not `one` with an s."""
+    return f"{number} {one if number == 1 else many or f'{one}s'}"

@@ -34,6 +34,7 @@ class StudyRecords:
     scenarios: dict[str, dict[str, Any]] = field(default_factory=dict)
     policies: dict[str, dict[str, Any]] = field(default_factory=dict)
     figures: dict[str, dict[str, Any]] = field(default_factory=dict)
+    not_drawn: dict[str, dict[str, Any]] = field(default_factory=dict)  # figures of other scales, or of scenarios that are not here
 
     def shown_in(self, figure: Mapping[str, Any]) -> list[str]:
         """Return the scenarios that a figure shows: those that it names and that are here, or all that want to be in such figures."""
@@ -137,6 +138,21 @@ class Experiment:
         if name not in known:
             raise UserError(f"there is no policy '{name}' of study '{study}' at scale {self.scale}", remedy=did_you_mean(name, known))
         return known[name]
+
+    def check_figure(self, study: str, name: str) -> None:
+        """Raise UserError for an unknown figure, and for one that is not drawn at this scale."""
+        records = self.studies[study]
+        if name in records.figures:
+            return
+        if name not in records.not_drawn:
+            remedy = did_you_mean(name, [*records.figures, *records.not_drawn])
+            raise UserError(f"there is no figure '{name}' of study '{study}'", remedy=remedy)
+        scales = records.not_drawn[name]["scales"]
+        if self.scale in scales:
+            raise UserError(f"figure '{name}' is not drawn", where=f"conf/figure/{study}/{name}.yaml", expected="a scenario that runs here")
+        remedy = f"ask for plots/{scales[0]}/{study}/{name}.svg with --config scale={scales[0]}" if scales else ""
+        what = f"figure '{name}' is drawn at {', '.join(scales) or 'no scale'}, not at {self.scale}"
+        raise UserError(what, where=f"conf/figure/{study}/{name}.yaml: scales", remedy=remedy)
 
     def bundles(self, study: str, scenario: str) -> dict[str, list[str]]:
         """Evaluation jobs of a scenario: name -> rules or learned policies scored together in one process."""
@@ -291,9 +307,9 @@ def _restrict(experiment: Experiment) -> None:
         for key, record in study.scenarios.items():
             kept = [policy for policy in record["policies"] if policy in study.policies]
             study.scenarios[key] = {**record, "policies": kept}
-        study.figures = {
-            key: record for key, record in study.figures.items() if experiment.scale in record["scales"] and study.shown_in(record)
-        }
+        drawn = {key for key, record in study.figures.items() if experiment.scale in record["scales"] and study.shown_in(record)}
+        study.not_drawn = {key: record for key, record in study.figures.items() if key not in drawn}
+        study.figures = {key: record for key, record in study.figures.items() if key in drawn}
 
 
 def _with_their_scenarios(policies: Mapping[str, dict[str, Any]], scenarios: Mapping[str, Any]) -> dict[str, dict[str, Any]]:

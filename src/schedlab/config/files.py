@@ -6,6 +6,7 @@ import errno
 import os
 import re
 import tempfile
+import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
@@ -53,6 +54,26 @@ def remove_leftovers(*folders: Path | str) -> None:
             with suppress(FileNotFoundError), path.open("rb") as held:
                 if _lock(held):
                     path.unlink()
+
+
+@contextmanager
+def turn(path: Path | str, patience: float) -> Iterator[None]:
+    """Wait until no other process is in a turn on the file `path`, but no longer than `patience` seconds; the file is made and stays.
+
+    For work that several processes would do in the same way and that all but the first find done. Where no file can lie, nobody waits.
+    """
+    path = Path(path)
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        held = path.open("ab")
+    except OSError:
+        yield
+        return
+    with held:
+        until = time.monotonic() + patience
+        while not _lock(held) and time.monotonic() < until:
+            time.sleep(0.02)
+        yield
 
 
 def _lock(file: IO[bytes]) -> bool:

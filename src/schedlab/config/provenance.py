@@ -35,12 +35,13 @@ def write_provenance(
     write_json(path, provenance(part_hash, seeds, inputs) | also)
 
 
-def write_origin(job: Any, path: Path, outputs: Iterable[str] = ()) -> None:
+def write_origin(job: Any, path: Path, outputs: Iterable[str] = (), **also: Any) -> None:
     """Write where outputs of a job of the workflow came from: their names, `provenance()`, and the frozen part that they were made from.
 
     job      Snakemake's object in a script, whose paths count from the folder of the run; `job.input.config` is the frozen part
     path     the JSON file to write, named provenance.json or <output>.provenance.json, beside the outputs
     outputs  those that are meant; all where none is named
+    also     what else the job has to tell
 
     Inputs are named by their paths. Files outside of the results are left out: their hashes stand in the frozen part.
     """
@@ -49,7 +50,7 @@ def write_origin(job: Any, path: Path, outputs: Iterable[str] = ()) -> None:
     config = Path(job.input.config)
     files = {file: Path(file) for name in job.input for file in _files_below(name) if file != str(config) and file.startswith("results/")}
     made = {"outputs": sorted(file for name in outputs or job.output for file in _files_below(name)), "config": str(config)}
-    write_json(path, {**made, **provenance(content_hash(read_part(config)), inputs=files)})
+    write_json(path, {**made, **provenance(content_hash(read_part(config)), inputs=files), **also})
 
 
 def _files_below(path: str) -> list[str]:

@@ -21,7 +21,7 @@ import schedlab
 from schedlab.config.compose import Composed, Composer, Compositions
 from schedlab.config.contract import Study
 from schedlab.config.data_paths import find_resource
-from schedlab.config.errors import UserError, UserErrors, did_you_mean
+from schedlab.config.errors import UserError, UserErrors, did_you_mean, nearest
 from schedlab.config.files import write_text
 from schedlab.config.hashes import content_hash, file_hash
 from schedlab.config.layout import Layout
@@ -161,7 +161,7 @@ class ConfigurationFolder:
 
 def typed(kind: type[Settings], composed: Composed, name: str) -> Any:
     """Return the typed settings of a composed file in its own mode, with the file's name checked. Raises UserErrors."""
-    errors = [*_name_mistakes(kind, composed, name)]
+    errors = [*_name_mistakes(kind, composed, name), *_mode_mistakes(kind, composed)]
     typed_values = None
     try:
         typed_values = _in_mode(kind, composed)[0]
@@ -181,6 +181,16 @@ def _name_mistakes(kind: type[Settings], composed: Composed, name: str) -> Itera
     if "name" in kind.model_fields and isinstance(given, str) and given != name:
         expected = f"the file's name '{name}'"
         yield UserError(f"the name is '{given}'", where=located.locate(("name",)), expected=expected, remedy="rename either")
+
+
+def _mode_mistakes(kind: type[Settings], composed: Composed) -> Iterable[UserError]:
+    """A scenario in mode reference without values for it: its results would be called the published system's and be those of the default.
+
+    A policy's learner may have the published values as its own, as imported ones have.
+    """
+    if issubclass(kind, ScenarioSettings) and composed.values.get("mode") == "reference" and not composed.values.get("reference"):
+        what, remedy = "there are no values under 'reference'", "write them there, by the keys that they replace, or take mode: default"
+        yield UserError(what, where=composed.locate(("mode",)), expected="the published system's values", remedy=remedy)
 
 
 def _in_mode(kind: type[Settings], composed: Composed, always: bool = False) -> tuple[Any, Composed]:
@@ -278,9 +288,19 @@ def _rule_mistakes(scenario: ScenarioSettings, composed: Composed, study: Study)
         if is_file_target(target):
             continue
         if target not in study.rules:
-            yield UserError(f"unknown rule '{target}'", where=composed.locate(("rules", index)), remedy=did_you_mean(target, study.rules))
+            yield UserError(f"unknown rule '{target}'", where=composed.locate(("rules", index)), remedy=_rule_meant(target, study))
         else:
             yield from _mistakes(study.rule_settings.get(target, NoSettings), rule.params, composed, ("rules", index, "params"))
+
+
+def _rule_meant(target: str, study: Study) -> str:
+    """Return the hint at the nearest rule; of one that cannot stand as a bare name, for it needs values, with how it is written."""
+    near = nearest(target, study.rules)
+    needed = [key for key, field in study.rule_settings.get(near, NoSettings).model_fields.items() if field.is_required()]
+    if not needed:
+        return did_you_mean(target, study.rules)
+    params = ", ".join(f"{key}: ..." for key in needed)
+    return f"did you mean '{near}'? It needs values of its own: {{name: {near}-1, target: {near}, params: {{{params}}}}}"
 
 
 def _class_mistakes(scenario: ScenarioSettings, composed: Composed) -> Iterable[UserError]:
@@ -299,7 +319,7 @@ def _named_rule_mistakes(composed: Composed, study: Study) -> Iterable[UserError
         if isinstance(target, str) and is_file_target(target):
             yield from class_mistakes(target, "rule", located.locate(("rules", index, "target")))
         elif isinstance(target, str) and target not in study.rules:
-            yield UserError(f"unknown rule '{target}'", where=located.locate(("rules", index)), remedy=did_you_mean(target, study.rules))
+            yield UserError(f"unknown rule '{target}'", where=located.locate(("rules", index)), remedy=_rule_meant(target, study))
 
 
 @contextmanager

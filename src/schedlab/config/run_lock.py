@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import signal
 import sys
+import threading
 from pathlib import Path
 from typing import IO
 
@@ -73,16 +74,37 @@ def sign_jobs() -> None:
 def enter_job() -> None:
     """Share the jobs' lock until this process ends, which it does with the Snakemake that started it, where the system can see to that.
 
+    A terminal's Ctrl-C goes to jobs as well as to Snakemake, which waits for them: they go on, and begin nothing anew in the next run.
+
     Does nothing in a process that belongs to no run, or in one that has entered. Ends a process whose Snakemake was killed before it could
     ask to end with it: the next run may be at work by now.
     """
     if not os.environ.get(JOBS_LOCK) or JOBS_LOCK in _held:
         return
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
     _end_with_parent()
     if _is_orphan():
         raise SystemExit("the run that started this job was killed")
     if stream := _flock(Path(os.environ[JOBS_LOCK]), shared=True):
         _held[JOBS_LOCK] = stream
+
+
+def end_after_jobs() -> None:
+    """Let Ctrl-C end the run of this process when the jobs at work have ended, and a second Ctrl-C at once.
+
+    Snakemake does so where it is terminated; where it is interrupted, it takes what running jobs make for broken, and makes it anew.
+    """
+    terminated = signal.getsignal(signal.SIGTERM)
+    if not callable(terminated):
+        return
+
+    def interrupted(*_: object) -> None:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+        print("interrupted: the jobs at work end first (Ctrl-C again: at once); the same command goes on from here", file=sys.stderr)
+        # in a thread, for it takes a lock that the interrupted one may hold
+        threading.Thread(target=terminated, args=(signal.SIGTERM, None)).start()
+
+    signal.signal(signal.SIGINT, interrupted)
 
 
 def wait_for_jobs(run_lock: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, Field
@@ -142,11 +143,20 @@ class StudySettings(Settings):
 
 
 class Resources(Settings):
-    """What a kind of job may take; Snakemake passes it on to the cluster."""
+    """What the jobs of a workflow rule may take; Snakemake passes it on to the cluster. What is not said is as for `default`."""
 
-    mem_mb: int = setting(2000, doc="memory", unit="MB", gt=0, le=100_000_000)
-    runtime: int = setting(60, doc="run time", unit="min", gt=0, le=100_000)
-    threads: int = setting(1, doc="processor cores", gt=0, le=1024)
+    mem_mb: int | None = setting(None, doc="memory; null: as for `default`, and there 2000", unit="MB", gt=0, le=100_000_000)
+    runtime: int | None = setting(None, doc="run time; null: as for `default`, and there 60", unit="min", gt=0, le=100_000)
+    threads: int | None = setting(None, doc="processor cores; null: as for `default`, and there 1", gt=0, le=1024)
+
+
+WHERE_NOTHING_IS_SAID = {"mem_mb": 2000, "runtime": 60, "threads": 1}
+
+
+def resource(resources: Mapping[str, Mapping[str, int | None]], rule: str, key: str) -> int:
+    """Return what a workflow rule asks for: as `resources` of a scale says for the rule, else for `default`, key by key."""
+    said = (resources.get(name, {}).get(key) for name in (rule, "default"))
+    return next((value for value in said if value is not None), WHERE_NOTHING_IS_SAID[key])
 
 
 class ScaleSettings(Settings):

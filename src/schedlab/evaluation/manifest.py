@@ -217,8 +217,9 @@ class _Study:
         recorded = {origin["config"] for origin in made.values()}
         for folder, named in folders.items():
             files = [f"{folder}/{name}" for name in output_names(self.book.root / folder, NOT_MADE) if f"{folder}/{name}" not in makers]
-            config = {f"{folder}/config.yaml"} if folder.startswith(f"{self.results}/inputs/") else set()
-            config = sorted((config or {f"{self.results}/{scenario}/config/{part}.yaml" for part in named}) - recorded)
+            is_shared = folder.startswith(f"{self.results}/inputs/")
+            found = {f"{folder}/config.yaml"} if is_shared else {f"{self.results}/{scenario}/config/{part}.yaml" for part in named}
+            config = sorted(found - recorded)
             if files:
                 steps.append(self._step(folder, files, config, promise=weakest(map(of_part, named)), rests_on=list(steps)))
         return steps
@@ -272,7 +273,7 @@ class _Study:
         parts = {path: self.book.part(path) for path in configs}
         outside = {file: digest for values in parts.values() for file, digest in (values.get("files") or {}).items()}
         made = origin or {}
-        before = sorted(set(rests_on))
+        before = tuple(sorted(set(rests_on)))
         self.book.steps[name] = StepEntry(
             promise=weakest([promise, *(self.book.steps[step].promise for step in before if step in self.book.steps)]),
             configuration={path: content_hash(values) for path, values in parts.items() if values},

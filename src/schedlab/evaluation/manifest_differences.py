@@ -97,18 +97,28 @@ def _seeds_and_studies(one: Side, other: Side) -> Iterator[str]:
         if here.seeds[study] != there.seeds[study]:
             yield f"other seed: root seed of {study} {here.seeds[study]} {one.called}, {there.seeds[study]} {other.called}"
     for name in sorted(here.steps.keys() & there.steps.keys()):
-        first, second = here.steps[name].seeds, there.steps[name].seeds
-        if first != second:
-            yield f"other seed: {name} has {list(first)} {one.called}, {list(second)} {other.called}"
+        step, twin = here.steps[name], there.steps[name]
+        if step.seeds != twin.seeds and step.outputs and twin.outputs:  # what is not there tells no seeds; its files are told
+            yield f"other seed: {name} has {list(step.seeds)} {one.called}, {list(twin.seeds)} {other.called}"
 
 
 def _configurations(one: Side, other: Side) -> Iterator[str]:
     here, there = (dict(_each(side.manifest, "configuration")) for side in (one, other))
     for path in sorted({*here, *there}):
         if path not in here or path not in there:
-            yield f"other configuration: {path} is only {(one if path in here else other).called}"
+            yield f"other configuration: {path} {_alone(one if path in here else other, one, other)}"
         elif here[path] != there[path]:
             yield f"other configuration: {path}{_first_key(path, one, other)}"
+
+
+def _alone(where: Side, one: Side, other: Side) -> str:
+    """Say of what one side alone has that it has it; of what lies there, that no manifest lists it yet."""
+    return "was written after the figures" if where is other and _is_itself(one, other) else f"is only {where.called}"
+
+
+def _is_itself(one: Side, other: Side) -> bool:
+    """Whether a manifest is compared with the files that lie there now, the other side, and not with those of another run."""
+    return one.root is not None and one.root == other.root
 
 
 def _first_key(path: str, one: Side, other: Side) -> str:
@@ -116,10 +126,10 @@ def _first_key(path: str, one: Side, other: Side) -> str:
     from schedlab.config.freeze import read_part
     from schedlab.evaluation.promises import leaves
 
-    if not one.root or not other.root or one.root == other.root:
+    if not one.root or not other.root or _is_itself(one, other):
         return ""
     try:
-        here, there = (dict(leaves(read_part(side.root / path))) for side in (one, other))
+        here, there = (dict(leaves(read_part(root / path))) for root in (one.root, other.root))
     except UserError:
         return ""
     for key in [*here, *there]:
@@ -139,14 +149,16 @@ def _inputs(one: Side, other: Side) -> Iterator[str]:
 def stale_steps(manifest: Manifest, recorded: Manifest | None = None) -> Iterator[str]:
     """Yield a sentence for each step and figure that was made from other files than those that lie there now.
 
-    A file that differs from what a manifest recorded is a difference of its own, and nothing is said of what was made from it.
+    A file that differs from what a manifest recorded is a difference of its own, and nothing is said of what was made from it; nor of
+    what was made from a recorded file that is gone.
     """
-    files = _outputs(manifest)
-    changed = {file for file, digest in _outputs(recorded).items() if files.get(file) != digest} if recorded else set()
+    files, kept = _outputs(manifest), _outputs(recorded) if recorded else {}
+    changed = {file for file, digest in kept.items() if files.get(file) != digest}
+    gone = {digest for file, digest in kept.items() if file not in files}
     for name, step in _entries(manifest).items():
         there = {digest for before in step.rests_on if before in manifest.steps for digest in manifest.steps[before].outputs.values()}
         for file, digest in step.inputs.items() if there else ():  # named by path, or by what they are to the job
-            if file not in changed and (files[file] != digest if file in files else digest not in there):
+            if file not in changed and digest not in gone and (files[file] != digest if file in files else digest not in there):
                 yield f"other input: {name} was made from another '{file}' than lies there now; delete its outputs and run again"
 
 
@@ -169,10 +181,9 @@ class _Outputs:
                     self._tell(path, name, here, there, missing=first is None or second is None)
 
     def _tell(self, path: str, name: str, here: Entry | None, there: Entry | None, *, missing: bool) -> None:
-        if missing:
+        if missing or not here or not there:
             where = self.one if path in (here.outputs if here else ()) else self.other
-            whole = "" if here and there else f"; {name} is only {where.called}"
-            self.found.lines.append(f"missing file: {path} is only {where.called}{whole or self._why_missing(where)}")
+            self.found.lines.append(self._alone(path, name, where, whole=not here or not there))
             self.unlike.setdefault(name, path)
             return
         if self.tolerant and isinstance(here, StepEntry) and Path(path).name in NOT_COMPARED:
@@ -196,8 +207,15 @@ class _Outputs:
             return f"{kind}, may differ in its last digits; bring the files of both manifests to compare values"
         return disagreement(self.one.root / path, self.other.root / path, kind) or None
 
-    def _why_missing(self, where: Side) -> str:
-        return "; it was deleted, or its job has not ended: run the workflow" if where is self.one else ""
+    def _alone(self, path: str, name: str, where: Side, *, whole: bool) -> str:
+        """The sentence of a file that one side alone has; the workflow does not make again a file that is gone unless it is asked for."""
+        run = f"snakemake --cores all --config scale={self.one.manifest.scale}"
+        if not _is_itself(self.one, self.other):
+            return f"missing file: {path} is only {where.called}{f'; {name} is only {where.called}' if whole else ''}"
+        if where is self.other:
+            return f"new file: {path} was made after the figures; `{run}` brings it in"
+        again = f"it was deleted, or its job has not ended; `{run} -- {_target(path)}` makes it again"
+        return f"missing file: {path} is only {where.called}; {again}"
 
     def _cause(self, here: Entry, there: Entry) -> str:
         """The most likely cause of other bytes, from what stands in both entries."""
@@ -221,13 +239,20 @@ class _Outputs:
             return f"made with other packages, {', '.join(packages)}"
         if first and second and first.python != second.python:
             return "made with another Python"
-        if self.one.root == self.other.root:
+        if _is_itself(self.one, self.other):
             return "edited or damaged after it was made; delete it and run again"
         return "nothing that is recorded differs: edited, damaged, or another processor or BLAS"
 
     def _environment(self, side: Side, entry: Entry) -> EnvironmentEntry | None:
         name = entry.environment or side.manifest.environment
         return side.manifest.environments.get(name)
+
+
+def _target(path: str) -> str:
+    """The output of a job that holds a file: a folder of details as a whole, or the file itself."""
+    parts = Path(path).parts
+    folder = next((depth for depth, part in enumerate(parts, 1) if part.endswith("details") and depth < len(parts)), len(parts))
+    return "/".join(parts[:folder])
 
 
 def _depth(one: Side, other: Side):

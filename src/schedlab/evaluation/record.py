@@ -81,7 +81,8 @@ def compare(manifest: Manifest, root: Path, recorded: Record) -> Compared:
     now = {path: (kind, digest) for path, kind, digest in _files(manifest)}
     for path in sorted({*now, *recorded.files}):
         if path not in now or path not in recorded.files:
-            found.lines.append(f"missing file: {path} is only {'here' if path in now else 'recorded'}")
+            new = f"new file: {path} was not there when the record was made"
+            found.lines.append(new if path in now else f"missing file: {path} is only recorded")
             continue
         (kind, digest), expected = now[path], recorded.files[path]
         if kind != expected.promise:

@@ -18,6 +18,12 @@ def failures(index: Path) -> dict[str, str]:
     return {figure["name"]: figure["failed"] for figure in figures if figure.get("failed")}
 
 
+SIZES = {
+    "smoke": "Scale smoke: sizes chosen so that a test takes seconds. These numbers mean nothing.",
+    "small": "Scale small: real effects with few seeds. Where there is no interval, fewer than five seeds were run; see the docs for more.",
+}
+
+
 def write_index(folder: Path | str) -> Path:
     """Write INDEX.md into plots/<scale>/ from every <study>/figures.json below it; returns its path."""
     folder = Path(folder)
@@ -29,14 +35,17 @@ def write_index(folder: Path | str) -> Path:
 
 def index_text(scale: str, studies: list[Mapping[str, Any]]) -> str:
     """Return the page: a table of all figures, then each with its image, caption and origin. Links are relative to plots/<scale>/."""
-    lines = [f"# Figures at scale `{scale}`", "", "Made by `schedlab`; each figure is drawn from the tables of its study alone.", ""]
-    lines += ["| figure | published figure | scenarios | seeds | configuration |", "|---|---|---|---|---|"]
+    origin = "Made by `schedlab`; each figure is drawn from the tables of its study alone."
     for study in studies:
         if study.get("terms") or study.get("policies"):
-            lines[2] += f" Words and policies of {study['study']}: [glossary](#{study['study']}-glossary)."
+            origin += f" Words and policies of {study['study']}: [glossary](#{study['study']}-glossary)."
+    warning = [f"**{SIZES[scale]}**", ""] if scale in SIZES else []
+    lines = [f"# Figures at scale `{scale}`", "", *warning, origin, ""]
+    lines += ["| figure | published figure | scenarios | seeds | configuration |", "|---|---|---|---|---|"]
+    for study in studies:
         for figure in study["figures"]:
             cells = [f"[{study['study']}: {figure['title']}](#{_anchor(study, figure)})", figure["published"] or "–"]
-            cells += [", ".join(figure["scenarios"]), spans(figure["seeds"]), f"`{figure['config_hash']}`"]
+            cells += [", ".join(figure["scenarios"]) or "–", spans(figure["seeds"]) or "–", f"`{figure['config_hash']}`"]
             lines.append("| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |")
     for study in studies:
         lines += ["", f"## {study['study']}", "", study["question"]]
@@ -73,7 +82,8 @@ def spans(seeds: list[int]) -> str:
 def _section(study: Mapping[str, Any], figure: Mapping[str, Any]) -> list[str]:
     stem = f"{study['study']}/{figure['name']}"
     published = [f"Published figure: {figure['published']}. "] if figure["published"] else []
-    origin = f"Scenarios {', '.join(figure['scenarios'])}; seeds {spans(figure['seeds'])}; configuration `{figure['config_hash']}`."
+    shown = f"Scenarios {', '.join(figure['scenarios'])}; seeds {spans(figure['seeds'])}; " if figure["scenarios"] else ""
+    origin = f"{shown}{'configuration' if shown else 'Configuration'} `{figure['config_hash']}`."
     return [
         f'<a id="{_anchor(study, figure)}"></a>',
         f"### {figure['title']}",

@@ -16,15 +16,17 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 
-def find_device(name: str, where: str = "--device") -> torch.device:
+def find_device(name: str, where: str = "--device", *, metal: bool = False) -> torch.device:
     """Return a torch device by its name: cpu, cuda, cuda:1, mps, or auto (CUDA where this machine has it, else the processor).
 
+    metal  auto takes Apple's Metal, too, where there is no CUDA
     where  what a message names. Raises UserError where this machine has no device of that name.
     """
     import torch
 
     if name == "auto":
-        name = "cuda" if torch.cuda.is_available() else "cpu"
+        other = "mps" if metal and torch.backends.mps.is_available() else "cpu"
+        name = "cuda" if torch.cuda.is_available() else other
     try:
         device = torch.device(name)
     except RuntimeError:
@@ -42,13 +44,20 @@ def find_device(name: str, where: str = "--device") -> torch.device:
 
 def device_or_processor(name: str) -> torch.device:
     """Return a torch device by its name; the processor, with a warning in the log, where this machine has none of that name."""
+    device, missing = find_or_processor(name)
+    if missing:
+        log.warning("WARNING: %s; computing on the processor instead", missing)
+    return device
+
+
+def find_or_processor(name: str) -> tuple[torch.device, str]:
+    """Return a torch device by its name and "", or the processor and why this machine has none of that name."""
     import torch
 
     try:
-        return find_device(name)
+        return find_device(name), ""
     except UserError as error:
-        log.warning("WARNING: %s; computing on the processor instead", error.what)
-        return torch.device("cpu")
+        return torch.device("cpu"), error.what
 
 
 def described(asked: str, device: torch.device) -> dict[str, str]:

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from schedlab.config.contract import DrawFigure, FigureSpec, Study, StudyTables
+from schedlab.config.contract import DrawFigure, Drawing, FigureSpec, Study, StudyTables
 from schedlab.config.errors import UserError, did_you_mean
 from schedlab.config.files import read_table, write_json, write_text
 from schedlab.config.freeze import read_part
@@ -46,8 +46,9 @@ def draw(part: Path, summary: Path, inputs: Mapping[str, Mapping[str, Path]], ou
         spec = figure_spec(figure)
         log.info("drawing %s", spec.name)
         with theme.applied(settings):
-            caption, failed = _draw_one(study, study_tables, spec, out)
-        entry = _entry(values, spec, caption, _shown(study_tables.scores, spec))
+            drawing, failed = _draw_one(study, study_tables, spec, out)
+        shown = _shown(study_tables.scores, spec)
+        entry = _entry(values, spec, drawing.caption, shown if drawing.of_scores else shown.iloc[:0])
         write_text(out / f"{spec.name}.rst", report_caption(entry))
         entries.append(entry | {"failed": failed} if failed else entry)
     of_study = {"study": study.name, "question": study.question, "scale": values["scale"]}
@@ -56,8 +57,8 @@ def draw(part: Path, summary: Path, inputs: Mapping[str, Mapping[str, Path]], ou
     write_json(out / "figures.json", {**of_study, **terms, "figures": entries})
 
 
-def _draw_one(study: Study, study_tables: StudyTables, spec: FigureSpec, out: Path) -> tuple[str, str]:
-    """Draw and save a figure, or the words why it cannot be drawn; returns its caption and those words, empty where all is well."""
+def _draw_one(study: Study, study_tables: StudyTables, spec: FigureSpec, out: Path) -> tuple[Drawing, str]:
+    """Draw and save a figure, or the words why it cannot be drawn; returns the drawing and those words, empty where all is well."""
     from schedlab.figures.save import save
     from schedlab.figures.undrawn import undrawn
 
@@ -72,7 +73,7 @@ def _draw_one(study: Study, study_tables: StudyTables, spec: FigureSpec, out: Pa
         log.exception("figure %s could not be drawn", spec.name)
         drawing = undrawn(spec.title, failed)
         save(drawing, out / spec.name)
-    return drawing.caption, failed
+    return drawing, failed
 
 
 def read_tables(study: Study, summary: Path, part: Mapping[str, Any], inputs: Mapping[str, Mapping[str, Path]]) -> StudyTables:

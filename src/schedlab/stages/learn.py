@@ -75,9 +75,10 @@ def _device(asked: Scalar) -> dict[str, Any]:
     """What provenance says of the device of a learner that asked for another than the processor."""
     if asked == "cpu":
         return {}
-    from schedlab.learning.devices import described, device_or_processor
+    from schedlab.learning.devices import described, find_or_processor
 
-    return {"device": described(str(asked), device_or_processor(str(asked)))}
+    device, _ = find_or_processor(str(asked))
+    return {"device": described(str(asked), device)}
 
 
 def _open_progress(folder: Path, origin: Any) -> None:

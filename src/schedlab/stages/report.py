@@ -18,6 +18,7 @@ from schedlab.config.schema import validate
 from schedlab.config.settings import StatisticsSettings
 from schedlab.evaluation import tables
 from schedlab.figures.html import escaped, page, table
+from schedlab.figures.index import SIZES
 from schedlab.stages import studies
 from schedlab.stages.headlines import Against, Headline, Measured, against, headline_metric, headlines, measured
 from schedlab.stages.summarise import BEST_RULE
@@ -48,10 +49,6 @@ HEAD = (
 POLICY_HEAD = ("policy", "kind", "interval or range", "seeds", "units", "against", "difference", "interval or range", "wins")
 CLAIM_HEAD = ("quantity", "published", "reference", "repaired", "status")
 BENCHMARK_HEAD = ("study", "workflow rule", "jobs", "time, s", "longest, s", "processor time, s", "largest memory, MB")
-SIZES = {
-    "smoke": "Scale smoke: sizes chosen so that a test takes seconds. These numbers mean nothing.",
-    "small": "Scale small: real effects with few seeds. Where there is no interval, fewer than five seeds were run; see the docs for more.",
-}
 ROLES = {BEST_RULE: "best rule on validation units", "baseline": "the study's baseline"}
 
 

@@ -127,65 +127,77 @@ class CleaningReport:
 
 def clean(trace: Trace, settings: CleaningSettings | None = None) -> tuple[Trace, CleaningReport]:
     """Return the cleaned trace and the report. Raises UserError where a rule needs the size of the machine and the header lacks it."""
-    settings = settings or CleaningSettings()
-    trace = trace.with_processors(settings.machine_processors)
-    cleaner = _Cleaner(trace, settings)
-    cleaner.processors()
-    maxima = _maxima(cleaner.jobs)
-    for rule in RULES:
-        cleaner.apply(rule)
-    jobs = _ordered(cleaner.jobs, settings.action("order"))
-    report = CleaningReport(len(trace.jobs), len(jobs), cleaner.rules, maxima)
-    note = f"cleaned by schedlab, profile {settings.profile}: {report.kept} of {report.records} jobs kept"
-    cleaned = trace.with_jobs(jobs, note)
-    return (cleaned.from_first_submit() if settings.shift else cleaned), report
+    cleaner = Cleaner(trace, settings or CleaningSettings())
+    return cleaner.finish(cleaner.clean(trace.jobs))
 
 
-class _Cleaner:
-    """The jobs on their way through the rules. Which jobs a rule meets is decided on what the rules before it left."""
+class Cleaner:
+    """Cleans a log block by block: what a rule meets depends on what the rules before it left of a job, and on the blocks before.
 
-    def __init__(self, trace: Trace, settings: CleaningSettings) -> None:
-        self.trace, self.settings = trace, settings
-        self.jobs = trace.jobs  # never changed in place; every step makes a frame that shares the columns it leaves alone
-        self.rules: dict[str, dict[str, Any]] = {}
+    log: the trace whose header tells the size of the machine; the jobs are those that `clean` is given, in the order of the log
+    """
 
-    def processors(self) -> None:
-        """Make one count of the two."""
-        action = self.settings.action("processors")
-        jobs = self.jobs
+    def __init__(self, log: Trace, settings: CleaningSettings) -> None:
+        self.log, self.settings = log.with_processors(settings.machine_processors), settings
+        self.records = self.kept = 0
+        self.rules: dict[str, dict[str, Any]] = {rule: {"jobs": 0, "action": settings.action(rule)} for rule in ("processors", *RULES)}
+        self.maxima: dict[str, float] = {}
+        self._seen: list[tuple[int, int, np.ndarray]] = []  # of each block: least, largest and all job numbers
+
+    def clean(self, jobs: pd.DataFrame) -> pd.DataFrame:
+        """Return what is left of a block, in its order. Raises UserError where a rule needs the size of the machine and none is told."""
+        self.records += len(jobs)
+        jobs = self._processors(jobs)
+        found = _maxima(jobs)
+        self.maxima = {name: max(value, self.maxima.get(name, 0.0)) for name, value in found.items()}
+        for rule in RULES:
+            jobs = self._apply(rule, jobs)
+        self.kept += len(jobs)
+        return jobs
+
+    def ordered(self, jobs: pd.DataFrame) -> pd.DataFrame:
+        """Return jobs in the order that the settings ask for."""
+        return _ordered(jobs, self.settings.action("order"))
+
+    def finish(self, jobs: pd.DataFrame) -> tuple[Trace, CleaningReport]:
+        """Return the trace of those jobs that a reader wants of what was left of all blocks, in order, and the report on all blocks."""
+        note = f"cleaned by schedlab, profile {self.settings.profile}: {self.kept} of {self.records} jobs kept"
+        cleaned = self.log.with_jobs(self.ordered(jobs), note)
+        report = CleaningReport(self.records, self.kept, self.rules, self.maxima)
+        return (cleaned.from_first_submit() if self.settings.shift else cleaned), report
+
+    def _processors(self, jobs: pd.DataFrame) -> pd.DataFrame:
+        """One count of the two."""
+        entry = self.rules["processors"]
         chosen = {
             "largest": lambda: job_processors(jobs),
             "requested": lambda: np.where(jobs["procs_requested"] > 0, jobs["procs_requested"], jobs["procs_allocated"]),
             "allocated": lambda: np.where(jobs["procs_allocated"] > 0, jobs["procs_allocated"], jobs["procs_requested"]),
         }
-        differ = jobs["procs_allocated"] != jobs["procs_requested"]
-        self.rules["processors"] = {"jobs": int(differ.sum()), "action": action}
-        if action != "keep":
-            self.jobs = jobs.assign(procs_allocated=chosen[action](), procs_requested=chosen[action]())
+        entry["jobs"] += int((jobs["procs_allocated"] != jobs["procs_requested"]).sum())
+        if entry["action"] == "keep":
+            return jobs
+        return jobs.assign(procs_allocated=chosen[entry["action"]](), procs_requested=chosen[entry["action"]]())
 
-    def apply(self, rule: str) -> None:
+    def _apply(self, rule: str, jobs: pd.DataFrame) -> pd.DataFrame:
         """Find the jobs that a rule meets, count them, and do to them what the settings say."""
-        action = self.settings.action(rule)
-        met = self._met(rule, action)
-        self.rules[rule] = {"jobs": int(met.sum()), "action": action}
+        action = self.rules[rule]["action"]
+        met = self._met(rule, action, jobs)
+        self.rules[rule]["jobs"] += int(met.sum())
         if action == "keep" or not met.any():
-            return
-        if action == "drop":
-            self.jobs = self.jobs[~met]
-        else:
-            self._mend(rule, action, met)
+            return jobs
+        return jobs[~met] if action == "drop" else self._mended(rule, action, jobs, met)
 
-    def _met(self, rule: str, action: str) -> np.ndarray:
+    def _met(self, rule: str, action: str, jobs: pd.DataFrame) -> np.ndarray:
         import pandas as pd
 
-        jobs = self.jobs
-        if rule == "too_large" and action == "keep" and self.trace.processors is None:
+        if rule == "too_large" and action == "keep" and self.log.processors is None:
             return np.zeros(len(jobs), bool)
         found = {
-            "duplicate": lambda: jobs["job_id"].duplicated(),
+            "duplicate": lambda: self._duplicate(jobs["job_id"]),
             "negative_submit": lambda: jobs["submit"] < 0,
             "no_processors": lambda: pd.Series(job_processors(jobs) <= 0),
-            "too_large": lambda: pd.Series(job_processors(jobs) > self.trace.machine_size()),
+            "too_large": lambda: pd.Series(job_processors(jobs) > self.log.machine_size()),
             "no_time": lambda: (jobs["time_requested"] < 0) & (jobs["run"] < 0),
             "missing_request": lambda: jobs["time_requested"] < 0,
             "negative_run": lambda: jobs["run"] < 0,
@@ -194,18 +206,29 @@ class _Cleaner:
         }
         return found[rule]().to_numpy()
 
-    def _mend(self, rule: str, action: str, met: np.ndarray) -> None:
+    def _duplicate(self, numbers: pd.Series) -> pd.Series:
+        """Which job numbers (n,) an earlier line has, of this block or of one before; blocks of other ranges are not looked at."""
+        found = numbers.duplicated()
+        if not len(numbers):
+            return found
+        least, most = numbers.min(), numbers.max()
+        for low, high, earlier in self._seen:
+            if low <= most and least <= high:
+                found |= numbers.isin(earlier)
+        self._seen.append((least, most, numbers.to_numpy()))
+        return found
+
+    def _mended(self, rule: str, action: str, jobs: pd.DataFrame, met: np.ndarray) -> pd.DataFrame:
         if rule == "too_large":
-            size = self.trace.machine_size()
-            self.jobs = self.jobs.assign(**{name: self.jobs[name].clip(upper=size) for name in ("procs_allocated", "procs_requested")})
-            return
+            size = self.log.machine_size()
+            return jobs.assign(**{name: jobs[name].clip(upper=size) for name in ("procs_allocated", "procs_requested")})
         column, value = {
-            ("missing_request", "run"): ("time_requested", self.jobs["run"]),
+            ("missing_request", "run"): ("time_requested", jobs["run"]),
             ("negative_run", "ten_seconds"): ("run", UNKNOWN_RUN),
-            ("overrun", "kill"): ("run", self.jobs["time_requested"].where(self.jobs["time_requested"] > 0, self.jobs["run"])),
-            ("overrun", "extend"): ("time_requested", self.jobs["run"]),
+            ("overrun", "kill"): ("run", jobs["time_requested"].where(jobs["time_requested"] > 0, jobs["run"])),
+            ("overrun", "extend"): ("time_requested", jobs["run"]),
         }[rule, action]
-        self.jobs = self.jobs.assign(**{column: np.where(met, value, self.jobs[column])})
+        return jobs.assign(**{column: np.where(met, value, jobs[column])})
 
 
 def _maxima(jobs: pd.DataFrame) -> dict[str, float]:

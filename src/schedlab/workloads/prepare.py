@@ -13,12 +13,12 @@ from schedlab.config.files import write_json
 from schedlab.config.seeds import generator
 from schedlab.platforms.hierarchy import Hierarchy
 from schedlab.workloads.batsim_file import BatsimWorkload, read_batsim
-from schedlab.workloads.clean import clean
 from schedlab.workloads.estimates import estimates
 from schedlab.workloads.lublin import lublin
+from schedlab.workloads.read_log import read_log
 from schedlab.workloads.settings import WorkloadSettings
 from schedlab.workloads.statistics import statistics
-from schedlab.workloads.swf import read_swf, write_swf
+from schedlab.workloads.swf import write_swf
 from schedlab.workloads.to_batsim import to_batsim
 from schedlab.workloads.trace import Trace
 from schedlab.workloads.trim import scale_load, trim
@@ -29,13 +29,12 @@ def make_trace(settings: WorkloadSettings) -> tuple[Trace, dict[str, Any]]:
     report: dict[str, Any] = {"source": settings.source}
     if settings.source == "lublin":
         trace = lublin(settings.lublin, settings.seed)
+        trace = trace if settings.trim is None else trim(trace, settings.trim)
     elif settings.source == "swf":
-        trace, cleaning = clean(read_swf(find_data(settings.file)), settings.cleaning)
+        trace, cleaning = read_log(find_data(settings.file), settings.cleaning, settings.trim)
         report |= {"file": settings.file, "cleaning": cleaning.values()}
     else:
         raise UserError("a workload file of Batsim is no trace", where=f"workload {settings.name}: source", expected="lublin or swf")
-    if settings.trim is not None:
-        trace = trim(trace, settings.trim)
     if settings.load is not None:
         trace = scale_load(trace, settings.load)
     if settings.estimates is not None:

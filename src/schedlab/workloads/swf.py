@@ -1,6 +1,6 @@
 """Reading and writing the Standard Workload Format: 18 columns, `;` for comments, plain or gzip.
 
-A file is read in blocks, so that a reader who wants the first jobs does not pay for the rest. Each block goes through pandas' parser;
+A file is read in blocks, so that a reader who wants some of the jobs does not pay for the rest. Each block goes through pandas' parser;
 where that finds anything unusual, the block is read again line by line, which is the plain statement of the format and names the line.
 """
 
@@ -25,8 +25,9 @@ from schedlab.workloads.trace import COLUMNS, INTEGER, LARGEST, Trace, header_ke
 if TYPE_CHECKING:
     import pandas as pd
 
-BLOCK_BYTES = 1 << 23
-BLOCK_JOBS = 1 << 16  # written at a time
+BLOCK_BYTES = 1 << 20
+BLOCK_JOBS = 1 << 13  # written at a time
+GROWTH = 1.3  # of the room for jobs whose number is not known; untouched room costs no memory
 LONGEST_LINE = 1 << 16
 GZIP_MAGIC = b"\x1f\x8b"
 GZIP_WINDOW = 31  # zlib's word for a gzip file with the largest window, without a date
@@ -42,30 +43,61 @@ def read_swf(path: Path | str, *, first: int | None = None) -> Trace:
     Raises UserError, with file and line, for a file that is missing, cut off, not UTF-8, or holds anything but 18 numbers a line.
     """
     comments: list[tuple[int, str]] = []
-    blocks: dict[str, list[np.ndarray]] = {name: [np.empty(0, kind)] for name, kind in COLUMNS.items()}
-    count = 0
+    jobs = JobColumns()
     for found, columns in _column_blocks(path):
         comments += found
-        for name, column in columns.items():
-            blocks[name].append(column)
-        count += len(columns["job_id"])
-        if first is not None and count >= first:
+        jobs.add(columns)
+        if first is not None and jobs.count >= first:
             break
-    # Column by column, each one's blocks let go at once, so that a long log is never held twice.
-    jobs = _frame({name: np.concatenate(blocks.pop(name))[:first] for name in NAMES})
+    return _trace(jobs.frame().iloc[:first], comments, path)
+
+
+def read_header(path: Path | str) -> Trace:
+    """Return the trace of a file without its jobs: its comments, wherever they stand. Raises UserError, but looks at no job."""
+    comments: list[tuple[int, str]] = []
+    line = 1
+    for block in _blocks(Path(path)):
+        comments += _comments(block, str(path), line) if b";" in block else []
+        line += block.count(b"\n")
+    return _trace(JobColumns().frame(), comments, path)
+
+
+def read_blocks(path: Path | str) -> Iterator[pd.DataFrame]:
+    """Yield the jobs of one block of a file after another, so that memory does not grow with the file. Raises UserError as `read_swf`."""
+    for _, columns in _column_blocks(path):
+        yield _frame(columns)
+
+
+class JobColumns:
+    """Jobs that are added block by block, each column in one array with room behind it, so that a long log is never held twice.
+
+    Joining the blocks at the end would hold it twice: what their small arrays leave behind goes back to no one before all are gone.
+    """
+
+    def __init__(self) -> None:
+        self.count = 0
+        self._columns = {name: np.empty(0, kind) for name, kind in COLUMNS.items()}
+
+    def add(self, jobs: Columns | pd.DataFrame) -> None:
+        """Add jobs (18 columns of equal length) behind those that are there."""
+        begin, self.count = self.count, self.count + len(jobs["job_id"])
+        for name, column in self._columns.items():
+            if self.count > len(column):
+                grown = np.empty(max(self.count, int(GROWTH * len(column))), column.dtype)
+                grown[:begin] = column[:begin]
+                self._columns[name] = column = grown
+            column[begin : self.count] = jobs[name]
+
+    def frame(self) -> pd.DataFrame:
+        """Return all jobs; they are not copied."""
+        return _frame({name: column[: self.count] for name, column in self._columns.items()})
+
+
+def _trace(jobs: pd.DataFrame, comments: list[tuple[int, str]], path: Path | str) -> Trace:
     lines: dict[str, int] = {}
     for number, text in comments:
         lines.setdefault(header_key(text), number)
     return Trace(jobs, tuple(text for _, text in comments), str(path), lines)
-
-
-def read_blocks(path: Path | str) -> Iterator[tuple[list[tuple[int, str]], pd.DataFrame]]:
-    """Yield (comments with the numbers of their lines, jobs) of one block of a file after another. Raises UserError.
-
-    Memory does not grow with the file.
-    """
-    for comments, columns in _column_blocks(path):
-        yield comments, _frame(columns)
 
 
 def _column_blocks(path: Path | str) -> Iterator[tuple[list[tuple[int, str]], Columns]]:

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 from pydantic import model_validator
 
 from schedlab.config.errors import UserError
 from schedlab.config.schema import Settings, setting
 from schedlab.workloads.trace import Trace, job_processors, offered_load, whole_seconds
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 
 class TrimSettings(Settings):
@@ -30,15 +35,24 @@ class TrimSettings(Settings):
         return self
 
 
-def trim(trace: Trace, settings: TrimSettings) -> Trace:
-    """Return the piece. Raises UserError where nothing is left, or where `load` needs the size of the machine and the header lacks it."""
-    jobs = trace.jobs
+def within(jobs: pd.DataFrame, settings: TrimSettings) -> pd.DataFrame:
+    """Return the jobs of the users and of the stretch of time that are kept."""
     if settings.users:
         jobs = jobs[jobs["user"].isin(settings.users)]
     if settings.start is not None:
         jobs = jobs[jobs["submit"] >= settings.start]
     if settings.end is not None:
         jobs = jobs[jobs["submit"] < settings.end]
+    return jobs
+
+
+def trim(trace: Trace, settings: TrimSettings, total: int | None = None) -> Trace:
+    """Return the piece. Raises UserError where nothing is left, or where `load` needs the size of the machine and the header lacks it.
+
+    total: jobs of the whole, where some that lie outside of the piece were left out of the trace before; None: none were
+    """
+    total = len(trace.jobs) if total is None else total
+    jobs = within(trace.jobs, settings)
     jobs = jobs.iloc[settings.first :]
     if settings.load is not None and settings.count is not None:
         place = nearest_load(trace.with_jobs(jobs), settings.count, settings.load)
@@ -47,9 +61,9 @@ def trim(trace: Trace, settings: TrimSettings) -> Trace:
     if not len(jobs):
         raise UserError("no job is left", where=f"{trace.source}: trimming", expected="a piece with at least one job")
     begin = jobs.iloc[0]
-    note = f"trimmed by schedlab: {len(jobs)} of {len(trace.jobs)} jobs"
+    note = f"trimmed by schedlab: {len(jobs)} of {total} jobs"
     note += f", the first of them job {begin['job_id']:.0f}, submitted at {begin['submit']:.0f} s"
-    piece = trace.with_jobs(jobs, note) if len(jobs) < len(trace.jobs) else trace
+    piece = trace.with_jobs(jobs, note) if len(jobs) < total else trace
     return piece.from_first_submit() if settings.shift else piece
 
 

@@ -7,9 +7,9 @@ rule check_data:
         summary=results("adaptation/inputs/check_data-{key}/summary.json"),
     log:
         results("adaptation/inputs/check_data-{key}/check_data.log"),
-    benchmark:
-        results("adaptation/inputs/check_data-{key}/check_data.tsv")
+    cache: CACHED
     priority: FIRST
+    threads: resource("check_data", "threads")
     resources:
         mem_mb=resource("check_data", "mem_mb"),
         runtime=resource("check_data", "runtime"),
@@ -79,6 +79,7 @@ rule tabulate:
     benchmark:
         results("adaptation/{scenario}/benchmarks/tabulate.tsv")
     priority: FIRST
+    threads: resource("tabulate", "threads")
     resources:
         mem_mb=resource("tabulate", "mem_mb"),
         runtime=resource("tabulate", "runtime"),

@@ -10,6 +10,7 @@ rule make_trace:
     benchmark:
         results("batch/inputs/make_trace-{key}/make_trace.tsv")
     priority: FIRST
+    threads: resource("make_trace", "threads")
     resources:
         mem_mb=resource("make_trace", "mem_mb"),
         runtime=resource("make_trace", "runtime"),

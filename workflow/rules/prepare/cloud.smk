@@ -1,7 +1,30 @@
-# The step-time model of a training job (shared by its scenarios), and what the best plan reaches in each scenario.
+# The checked logs of a training job, where it has any, and its step-time model (both shared by its scenarios); what the best plan reaches
+# in each scenario.
+rule ingest_logs:
+    input:
+        config=results("cloud/inputs/ingest_logs-{key}/config.yaml"),
+    output:
+        steps=results("cloud/inputs/ingest_logs-{key}/step_times.parquet"),
+        cores=results("cloud/inputs/ingest_logs-{key}/core_times.parquet"),
+        report=results("cloud/inputs/ingest_logs-{key}/report.json"),
+    log:
+        results("cloud/inputs/ingest_logs-{key}/ingest_logs.log"),
+    benchmark:
+        results("cloud/inputs/ingest_logs-{key}/ingest_logs.tsv")
+    priority: FIRST
+    threads: resource("ingest_logs", "threads")
+    resources:
+        mem_mb=resource("ingest_logs", "mem_mb"),
+        runtime=resource("ingest_logs", "runtime"),
+    script:
+        "../../scripts/ingest_logs.py"
+
+
 rule fit_performance:
     input:
         config=results("cloud/inputs/fit_performance-{key}/config.yaml"),
+        steps=shared_need("fit_performance", "ingest_logs", "step_times.parquet", "cloud"),
+        cores=shared_need("fit_performance", "ingest_logs", "core_times.parquet", "cloud"),
     output:
         model=results("cloud/inputs/fit_performance-{key}/model.json"),
     log:
@@ -9,6 +32,7 @@ rule fit_performance:
     benchmark:
         results("cloud/inputs/fit_performance-{key}/fit_performance.tsv")
     priority: FIRST
+    threads: resource("fit_performance", "threads")
     resources:
         mem_mb=resource("fit_performance", "mem_mb"),
         runtime=resource("fit_performance", "runtime"),
@@ -27,6 +51,7 @@ rule solve_oracle:
     benchmark:
         results("cloud/{scenario}/benchmarks/solve_oracle.tsv")
     priority: FIRST
+    threads: resource("solve_oracle", "threads")
     resources:
         mem_mb=resource("solve_oracle", "mem_mb"),
         runtime=resource("solve_oracle", "runtime"),

@@ -10,6 +10,7 @@ rule generate_platform:
     benchmark:
         results("hetero/inputs/generate_platform-{key}/generate_platform.tsv")
     priority: FIRST
+    threads: resource("generate_platform", "threads")
     resources:
         mem_mb=resource("generate_platform", "mem_mb"),
         runtime=resource("generate_platform", "runtime"),
@@ -29,6 +30,7 @@ rule trim_workload:
     benchmark:
         results("hetero/inputs/trim_workload-{key}/trim_workload.tsv")
     priority: FIRST
+    threads: resource("trim_workload", "threads")
     resources:
         mem_mb=resource("trim_workload", "mem_mb"),
         runtime=resource("trim_workload", "runtime"),

@@ -7,9 +7,9 @@ rule trace_graphs:
         report=results("ramp/inputs/trace_graphs-{key}/report.json"),
     log:
         results("ramp/inputs/trace_graphs-{key}/trace_graphs.log"),
-    benchmark:
-        results("ramp/inputs/trace_graphs-{key}/trace_graphs.tsv")
+    cache: CACHED
     priority: FIRST
+    threads: resource("trace_graphs", "threads")
     resources:
         mem_mb=resource("trace_graphs", "mem_mb"),
         runtime=resource("trace_graphs", "runtime"),
