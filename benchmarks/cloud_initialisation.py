@@ -2,10 +2,11 @@
 actions, on scenarios as conf/ has them at a scale.
 
     PYTHONPATH=src python benchmarks/cloud_initialisation.py cifar10 squad movielens --seeds 0 1 --out table.csv
-    PYTHONPATH=src python benchmarks/cloud_initialisation.py cifar10 imagenet movielens squad --straight
+    PYTHONPATH=src python benchmarks/cloud_initialisation.py cifar10 imagenet movielens squad --straight --out table.csv
 
 A row for each scenario, seed, beginning and preference; printed: means of the preferences, and how much less than the cold start's. With
---straight nothing is learned: printed is the regret of going straight to what a beginning points at and staying there.
+--straight nothing is learned: a row for each scenario, beginning and preference, with the regret of going straight to what the beginning
+points at and staying there.
 """
 
 from __future__ import annotations
@@ -30,6 +31,7 @@ from schedlab.studies.cloud.problem import CloudProblem
 
 MODES = ("cold", "similar", "historical", "baseline")
 COLUMNS = ("scenario", "seed", "beginning", "preference", "episodes", "probed_intervals")
+STRAIGHT = ("scenario", "beginning", "preference", "regret")
 CURVE = "greedy objective "
 
 
@@ -98,22 +100,19 @@ def main() -> None:
     parser.add_argument("--scale", default="small")
     parser.add_argument("--seeds", nargs="+", type=int, default=[0])
     parser.add_argument("--episodes", type=int, default=4800, help="of each preference")
-    wanted = parser.add_mutually_exclusive_group(required=True)
-    wanted.add_argument("--out", type=Path)
-    wanted.add_argument("--straight", action="store_true")
+    parser.add_argument("--out", type=Path, required=True)
+    parser.add_argument("--straight", action="store_true")
     given = parser.parse_args()
     loaded = experiment.load("conf", given.scale, find_study)
-    if given.straight:
-        for name in given.scenarios:
-            problem = problem_of(loaded, name)
-            for mode in MODES[1:]:
-                print(name, mode, *(f"{preference} {regret:z.3f}" for preference, regret in straight_regrets(problem, mode).items()))
-        return
     with given.out.open("w", newline="") as file:
         writer = csv.writer(file, lineterminator="\n")
-        writer.writerow(COLUMNS)
+        writer.writerow(STRAIGHT if given.straight else COLUMNS)
         for name in given.scenarios:
             problem = problem_of(loaded, name)
+            if given.straight:
+                for mode in MODES[1:]:
+                    writer.writerows((name, mode, key, f"{regret:z.6f}") for key, regret in straight_regrets(problem, mode).items())
+                continue
             for seed in given.seeds:
                 rows = rows_of(problem, name, seed, given.episodes)
                 writer.writerows(rows)

@@ -20,7 +20,7 @@ from cloud_initialisation import problem_of
 from schedlab.config import experiment
 from schedlab.config.contract import LearnPaths, Phase, PolicySpec
 from schedlab.stages.studies import find_study
-from schedlab.studies.cloud.problem import CloudProblem
+from schedlab.studies.cloud.problem import CloudProblem, preference_of
 from schedlab.studies.cloud.study import STUDY
 
 SEED = 1000  # of the search
@@ -77,7 +77,7 @@ def rows_of(problem: CloudProblem, scenario: str, learner: str, settings: dict[s
     found = []
     for unit in problem.units("validation"):
         regret = problem.rollout(policy, unit).scores["regret"]
-        found.append([scenario, learner, told(settings), seed, decisions, unit.id.partition("-")[0], regret, spent])
+        found.append([scenario, learner, told(settings), seed, decisions, preference_of(unit), regret, spent])
     return found
 
 

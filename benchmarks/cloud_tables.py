@@ -23,9 +23,11 @@ SCORES = ["regret", "objective", "time", "cost", "waste", "gpu_hours", "sla_met"
 
 def score_table(results: Path, policies: list[str]) -> pd.DataFrame:
     """Return the scores of policies on test units, a row a unit, with the hash of the configuration."""
-    scores = pd.read_parquet(results / "scores.parquet")
+    whole = results / "scores.parquet"
+    files = [whole] if whole.exists() else sorted(results.glob("*/evaluation/learned*.parquet"))  # where only some were asked for
+    scores = pd.concat(pd.read_parquet(file) for file in files)
     scores = scores[scores["policy"].isin(policies) & (scores["split"] == "test")]
-    scores = scores.assign(preference=scores["unit"].str.partition("-")[0], policy_seed=scores["policy_seed"].astype(int))
+    scores = scores.assign(preference=scores["unit"].str.rsplit("-", n=2).str[0], policy_seed=scores["policy_seed"].astype(int))
     wide = scores.pivot(index=[*KEY, "config_hash"], columns="metric", values="value").reset_index()
     return wide[[*KEY, *(name for name in SCORES if name in wide), "config_hash"]]
 

@@ -1,18 +1,20 @@
 """What weights that follow violations ask for: every allocation that a job can go straight to and stay on, valued by the weights of the
 preference, by those that lean towards what is violated, and by the latter where they are not divided by their sum.
 
-    PYTHONPATH=src python benchmarks/cloud_weights.py ablations
+    PYTHONPATH=src python benchmarks/cloud_weights.py ablations --out docs/results/cloud_weights.csv
 
-A line for each preference and way of weighing: the allocation of the highest reward, what going there comes to, and the rank correlation
-(Spearman) of reward and severity over all allocations. Nothing is learned.
+A row for each preference and way of weighing: the allocation of the highest reward, what going there comes to, and the rank correlation
+(Spearman) of reward and severity over all allocations (`rank`). Nothing is learned.
 """
 
 from __future__ import annotations
 
 import argparse
 from collections.abc import Mapping
+from pathlib import Path
 
 import numpy as np
+import pandas as pd
 from cloud_initialisation import problem_of
 from scipy.stats import spearmanr
 
@@ -20,7 +22,6 @@ from schedlab.config import experiment
 from schedlab.stages.studies import find_study
 from schedlab.studies.cloud.env_vector import CloudReplayVectorEnv
 from schedlab.studies.cloud.exploration import committed_actions
-from schedlab.studies.cloud.observe import SEVERITY
 from schedlab.studies.cloud.problem import CloudProblem
 
 WAYS = ("fixed", "adapted", "not divided")
@@ -32,11 +33,9 @@ class Weighing(CloudReplayVectorEnv):
     way = "fixed"
 
     def _weights(self) -> Mapping[str, float | np.ndarray]:
-        if self.way != "not divided":
-            return self.weights if self.way == "fixed" else super()._weights()
-        late, dear, _, _, idle_gpus, idle_cores = self._observed[:, SEVERITY].astype(float).T
-        severities = {"time": late, "cost": dear, "resource": (idle_gpus + idle_cores) / 2.0}
-        return {name: weight * np.exp(self.settings.adaptive * severities[name]) for name, weight in self.weights.items()}
+        if self.way == "not divided":
+            return self._leaning()
+        return self.weights if self.way == "fixed" else super()._weights()
 
 
 def straight(problem: CloudProblem, preference: str, way: str) -> tuple[np.ndarray, dict[str, np.ndarray]]:
@@ -61,7 +60,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("scenario", help="a file of conf/scenario/cloud with environment.adaptive")
     parser.add_argument("--scale", default="full")
+    parser.add_argument("--out", type=Path, required=True)
     given = parser.parse_args()
+    rows = []
     problem = problem_of(experiment.load("conf", given.scale, find_study), given.scenario)
     for preference in problem.scenario.preferences:
         for way in WAYS:
@@ -69,10 +70,13 @@ def main() -> None:
             best, known = int(reward.argmax()), np.isfinite(reward)
             of, found = problem.oracle[preference], {name: values[best] for name, values in scores.items()}
             regret = (found["objective"] - of["dynamic"]) / (of["random"] - of["dynamic"])
-            held = "{:g} GPUs, {:g} cores, {:g} GB".format(*problem.replay.lattice.allocations[best])
+            held = dict(zip(("gpus", "cores", "memory_gb"), problem.replay.lattice.allocations[best], strict=True))
             rank = spearmanr(reward[known], scores["severity"][known]).statistic
-            kept = f"severity {found['severity']:.2f}, {found['time']:.0f} s, ${found['cost']:.2f}, {found['sla_met']:.0f} met"
-            print(f"{preference}, {way}: {held}; regret {regret:z.3f}, {kept}; reward and severity {rank:+.2f}")
+            told = {name: found[name] for name in ("severity", "time", "cost", "sla_met")}
+            rows.append({"preference": preference, "way": way, **held, "regret": regret, **told, "rank": rank})
+    table = pd.DataFrame(rows).round({"regret": 9})
+    table.to_csv(given.out, index=False, float_format="%.6g", lineterminator="\n")
+    print(table.to_string(index=False))
 
 
 if __name__ == "__main__":

@@ -72,3 +72,8 @@ def script(folder: Path, text: str, name: str = "script.py") -> Path:
     path = folder / name
     path.write_text(textwrap.dedent(text))
     return path
+
+
+def logging_script(log: str) -> str:
+    """Return the text of a script that writes this log and does nothing else."""
+    return f"import os; open(os.environ['SCHEDLAB_LOG'], 'w').write({log!r})"

@@ -81,6 +81,8 @@ def test_any_number_of_preferences_with_weights_of_sum_1():
     assert usual.policies == 4 and usual.index("resource") == 3 and usual.weights("cost")["cost"] == 0.6
     assert own.text("green") == "0.1:0.1:0.8" and api.CloudResourceOptimizer("out", preference=own.text("green"))
     assert weights_of(usual.text("balanced")) == usual.weights("balanced")
+    with pytest.raises(UserError, match="there is no preference"):
+        api.CloudEnvironment(LIMITS, preference=own.text("green"))  # the published reward has weights for four names
     assert own.policies == 1 and own.weights("green") == {"cost": 0.1, "time": 0.1, "resource": 0.8}
     with pytest.raises(UserError, match="did you mean 'green'"):
         own.weights("gren")
@@ -222,6 +224,36 @@ def test_the_monitor_tells_new_rows_once_and_waits_for_them(tmp_path):
         api.CSVMonitor(path, update_interval=0)
 
 
+def test_runs_of_other_data_or_on_another_kind_of_device_are_kept_apart(tmp_path):
+    store = tmp_path / "history.jsonl"
+    analyser = api.OfflineDataAnalyzer(store)
+    on_gpu = log(throughput=4000.0).assign(gpu_count=1)
+    for table in (log(), log(throughput=2000.0).assign(dataset="large"), on_gpu, log().drop(columns="dataset")):
+        assert analyser.update_with_result(table, "net")
+    for known in (analyser, api.OfflineDataAnalyzer(store)):
+        assert known.types == ["cpu", "cpu", "gpu", "cpu"]
+        counts = [len(known.history("net", *key)) for key in ((), ("d",), ("large",), ("d", "cpu"), ("d", "gpu"), ("unknown",))]
+        assert counts == [8, 4, 2, 2, 2, 2]
+        assert [row["throughput"] for row in known.history("net", "large")] == pytest.approx([2000.0, 2000.0 * 2**0.9])
+        assert known.performance("net", dataset="large").core_seconds < known.performance("net", dataset="d", gpu_type="cpu").core_seconds
+        with pytest.raises(UserError, match="no log is of a model 'net' with data 'small'"):
+            known.performance("net", dataset="small")
+    store.write_text(store.read_text().replace('"key":["net","d","gpu"]', '"key":["net"]'))
+    with pytest.raises(UserError, match="the key is none"):
+        api.OfflineDataAnalyzer(store)
+
+
+def test_half_a_line_is_no_row_until_it_is_whole(tmp_path):
+    path = tmp_path / "log.csv"
+    monitor = api.CSVMonitor(path)
+    with path.open("w") as file:
+        for written, expected in (("epoch,throughput\n1,5\n2,6", [5]), ("4", None), ("0\n3,7", [640]), ("\n", [7])):
+            file.write(written)
+            file.flush()
+            rows = monitor.new_rows()
+            assert (None if rows is None else rows["throughput"].tolist()) == expected
+
+
 def test_the_monitor_writes_decisions_beside_the_epochs(tmp_path):
     path = tmp_path / "log.csv"
     path.write_text("epoch,throughput\n1,5\n2,6\n")
@@ -261,6 +293,18 @@ def test_the_environment_decides_when_something_moved_and_resets():
         env.options()
     with pytest.raises(UserError):
         api.CloudEnvironment(LIMITS, preference="speed")
+
+
+def test_a_machine_without_gpus_holds_none_and_does_not_violate_their_service_level():
+    small = api.ResourceConfig(gpu_count_max=0, gpu_count_min=0, memory_max=2, memory_min=1)
+    env = api.CloudEnvironment(small, api.SLAConfig(throughput_min=1000.0))
+    assert env.resources.allocation == Allocation(0, 1, 2)
+    env.observe(RECORD)
+    _, _, _, parts = env.step(api.ResourceAction.of().number)
+    assert not parts["changed"] and parts["components"].cost == 0.0 and env.resources.allocation == Allocation(0, 1, 2)
+    verdicts = {item: verdict for item, verdict in env.verdicts().items() if item != "gpu_util"}
+    kept = sum(verdict.met for verdict in verdicts.values()) / len(verdicts)
+    assert env.verdicts()["gpu_util"].met and parts["components"].sla == pytest.approx(15.0 * (2.0 * kept - 0.5))
 
 
 def test_severities_go_when_an_item_is_met_again():

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import gymnasium
 import numpy as np
 import pytest
@@ -128,14 +130,17 @@ def test_the_bundled_example_runs_in_two_points_and_obeys_its_limits():
     """The live smoke test: two allocations of the example, with its checkpoint between them."""
     env = gymnasium.make("schedlab/CloudLive-v0", epochs=2, interval=1, batch=128, sla=SLA, resource=LIMITS, seed=0)
     env.reset()
-    losses = []
-    for action in (KEEP, action_of((0, -1, 0))):
+    losses, most = [], len(available_cpus())
+    for action, cores in ((KEEP, most), (action_of((0, -1, 0)), max(1, most - 4))):
         _, reward, done, _, info = env.step(action)
         run = info["run"]
         assert run.how == "done" and reward < 0 and info["resumes"]
         assert run.table["memory_used_gb"].max() < info["record"]["memory_gb"]
+        assert info["record"]["cpu_count"] == cores
+        bounds = json.loads((run.folder / "run.json").read_text())
+        assert bounds["cpus"] == list(available_cpus()[:cores]) and bounds["memory_bytes"] == info["record"]["memory_gb"] * 2**30
         losses.append(float(run.table["train_loss"].iloc[-1]))
-    assert done and losses[1] < losses[0] and info["record"]["cpu_count"] < len(available_cpus()) + 1
+    assert done and losses[1] < losses[0]
     assert info["record"]["model_params"] == 669_706
     env.close()
     assert not env.unwrapped.folder.exists()

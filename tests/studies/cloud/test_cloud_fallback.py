@@ -7,7 +7,7 @@ import json
 import numpy as np
 import pandas as pd
 import pytest
-import yaml
+from prepared_jobs import model_of
 
 from schedlab.config.errors import UserError
 from schedlab.studies.cloud import prepare
@@ -74,9 +74,7 @@ def test_a_job_is_replayed_by_each_model(tmp_path, repository, monkeypatch):
     for name, job in jobs.items():
         values = {**EXAMPLE, "resource": {**EXAMPLE["resource"], **resource}, "job": {"name": name, **job}}
         scenario = prepare.scenario_of(values)
-        (tmp_path / "part.yaml").write_text(yaml.safe_dump(dict(prepare.parts(scenario)["fit_performance"].values)))
-        prepare.fit_performance(tmp_path / "part.yaml", tmp_path / "model.json")
-        model = prepare.read_model(tmp_path / "model.json")
+        model = prepare.read_model(model_of(scenario, tmp_path))
         replay = make_replay(scenario, model)
         assert np.isfinite(replay.seconds).all() and json.loads((tmp_path / "model.json").read_text())["form"] == name
         if name == "power":
@@ -89,10 +87,9 @@ def test_a_table_too_small_for_the_limits_is_refused(tmp_path, repository, monke
     scenario = prepare.scenario_of(
         {**EXAMPLE, "job": {"name": "table", "model": "table", "logs": ["resources/step_times/synthetic.csv"], "batch": 512}}
     )
-    (tmp_path / "part.yaml").write_text(yaml.safe_dump(dict(prepare.parts(scenario)["fit_performance"].values)))
-    prepare.fit_performance(tmp_path / "part.yaml", tmp_path / "model.json")
+    model = prepare.read_model(model_of(scenario, tmp_path))
     with pytest.raises(UserError, match="a batch of 512"):
-        make_replay(scenario, prepare.read_model(tmp_path / "model.json"))
+        make_replay(scenario, model)
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import fields
+from dataclasses import fields, replace
 from pathlib import Path
 
 import numpy as np
@@ -104,7 +104,7 @@ def value(tables: StudyTables, policy: str, preference: str, metric: str) -> flo
 def test_every_figure_is_drawn_and_says_what_is_missing(tables, kind):
     params = PARAMS.get(kind, {})
     assert drawing_function(STUDY, kind)(tables, spec(kind, **params)).figure.axes
-    assert "No policy is learned at this scale." in drawing_function(STUDY, kind)(tables, spec(kind, ("other",), **params)).caption
+    assert "No policy is learned at this scale" in drawing_function(STUDY, kind)(tables, spec(kind, ("other",), **params)).caption
 
 
 def test_the_table_of_ablations_holds_the_means_of_preferences(tables):
@@ -189,6 +189,19 @@ def share_of(tables: StudyTables) -> float:
 
 def test_no_policy_has_a_larger_hypervolume_than_the_front(tables):
     assert 0.0 < share_of(tables) <= 1.0
+
+
+def test_a_scenario_without_a_front_is_left_out_of_its_figure(tables, tmp_path):
+    """Where decisions come by time, none is computed (prepare.solve_oracle)."""
+    oracle = json.loads(tables.inputs["example"]["oracle"].read_text())
+    file = tmp_path / "oracle.json"
+    file.write_text(json.dumps({key: value for key, value in oracle.items() if not key.endswith("front")}))
+    timed = tables.scores.assign(scenario="timed", policy=tables.scores["policy"].str.replace("-example", "-timed"))
+    both = replace(tables, scores=pd.concat([tables.scores, timed]), inputs={**tables.inputs, "timed": {"oracle": file}})
+    draw = drawing_function(STUDY, "pareto")
+    caption = draw(both, spec("pareto", ("example", "timed"))).caption
+    assert "means of seeds: example " in caption and "timed" not in caption
+    assert draw(both, spec("pareto", ("timed",))).caption.endswith("No policy is learned at this scale where there is a front.")
 
 
 def test_the_front_s_figure_takes_each_seed_as_a_set(tables):

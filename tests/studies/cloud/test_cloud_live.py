@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
-from live_scripts import COLUMNS, plain_script, script
+from live_scripts import COLUMNS, logging_script, plain_script, script
 
 from schedlab.config.errors import UserError
 from schedlab.studies.cloud.allocation import Allocation, ResourceConfig
@@ -180,7 +180,7 @@ WRONG = {
 @pytest.mark.parametrize("name", WRONG)
 def test_a_script_that_fails_is_told_in_a_sentence(tmp_path, name):
     text, told = WRONG[name]
-    with pytest.raises(UserError) as caught:
+    with pytest.raises(ScriptFailed) as caught:
         run_script(request(script(tmp_path, text)), tmp_path / "run")
     assert told in str(caught.value) and "Traceback" not in str(caught.value)
 
@@ -199,15 +199,14 @@ ROWS = {
 @pytest.mark.parametrize("name", ROWS)
 def test_a_wrong_log_is_told_with_its_row_or_column(tmp_path, name):
     rows, told = ROWS[name]
-    text = f"import os; open(os.environ['SCHEDLAB_LOG'], 'w').write({rows!r})"
-    with pytest.raises(UserError) as caught:
-        run_script(request(script(tmp_path, text)), tmp_path / "run")
+    with pytest.raises(ScriptFailed) as caught:
+        run_script(request(script(tmp_path, logging_script(rows))), tmp_path / "run")
     assert told in str(caught.value)
 
 
 def test_a_script_without_a_batch_size_is_asked_for_it(tmp_path):
     path = plain_script(tmp_path, columns=tuple(name for name in COLUMNS if name != "batch_size"))
-    with pytest.raises(UserError, match="no column 'batch_size'"):
+    with pytest.raises(ScriptFailed, match="no column 'batch_size'"):
         run_script(request(path), tmp_path / "run")
     assert set(run_script(request(path, batch=16), tmp_path / "again").table["batch_size"]) == {16}
 

@@ -9,8 +9,8 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-import yaml
-from live_scripts import plain_script, script
+from live_scripts import logging_script, plain_script, script
+from prepared_jobs import model_of
 
 from schedlab.cli.main import main
 from schedlab.config.contract import Phase
@@ -86,9 +86,7 @@ def test_a_log_of_gpus_with_several_numbers_of_cores_tells_both_parts(tmp_path):
 def fitted_job(folder, **job) -> tuple[CloudScenario, dict]:
     """The example's scenario with a job of its own, and the model that is fitted to its logs."""
     scenario = validate(CloudScenario, {**EXAMPLE, "job": {"name": "own", "step": None, **job}})
-    (folder / "part.yaml").write_text(yaml.safe_dump(dict(prepare.parts(scenario)["fit_performance"].values)))
-    prepare.fit_performance(folder / "part.yaml", folder / "model.json")
-    return scenario, json.loads((folder / "model.json").read_text())
+    return scenario, json.loads(model_of(scenario, folder).read_text())
 
 
 def test_a_sweep_on_gpus_is_a_job_of_a_scenario_whose_cores_it_tells(tmp_path):
@@ -309,3 +307,9 @@ def test_a_sweep_of_a_script_that_never_ends_fails_with_status_1(tmp_path, capsy
     command = ["cloud", "sweep", "--training_file", str(path), "--output", str(tmp_path / "out.csv"), "--time_limit", "1", "--cores", "1"]
     assert main(command) == 1
     assert "no point of the grid could be run" in capsys.readouterr().err
+
+
+def test_a_sweep_of_a_script_whose_log_has_no_rows_fails_with_status_1(tmp_path, capsys):
+    path = script(tmp_path, logging_script("epoch,batch_size,epoch_time,throughput\n"))
+    assert main(["cloud", "sweep", "--training_file", str(path), "--output", str(tmp_path / "out.csv"), "--cores", "1"]) == 1
+    assert "has no rows" in capsys.readouterr().err and not (tmp_path / "out.csv").exists()

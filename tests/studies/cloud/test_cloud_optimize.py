@@ -11,16 +11,17 @@ import numpy as np
 import pandas as pd
 import pytest
 import yaml
-from live_scripts import plain_script, script
+from live_scripts import logging_script, plain_script, script
 
 from schedlab.cli.main import main
 from schedlab.config.errors import UserError
 from schedlab.studies.cloud.allocation import Allocation, ResourceConfig
+from schedlab.studies.cloud.fit_cores import fit_table
 from schedlab.studies.cloud.live_learn import uncertainty
 from schedlab.studies.cloud.live_process import available_cpus
 from schedlab.studies.cloud.optimize import percent_change, run_warnings
 from schedlab.studies.cloud.optimize_command import read_logs
-from schedlab.studies.cloud.optimize_report import money, report_lines
+from schedlab.studies.cloud.optimize_report import money, report_lines, source_told
 from schedlab.studies.cloud.optimize_settings import MachineSettings, read_settings
 from schedlab.studies.cloud.optimize_tables import undominated
 from schedlab.studies.cloud.report_html import html_report
@@ -109,6 +110,18 @@ def test_the_policy_that_was_learned_is_what_was_run(finished):
     assert values["policy"]["objective_measured"] == pytest.approx(-run["reward"].sum())
 
 
+def test_the_model_is_fitted_anew_after_each_interval_of_the_run(finished):
+    model, work = report(finished)["model"], finished / "out/work/001"
+    runs = [pd.read_csv(file) for file in sorted(work.glob("runs/live/*/epochs.csv"))]
+    tables = [pd.read_csv(work / "measured.csv")]
+    assert len(model["refitted"]) == len(runs) == 3
+    for number, (refit, run) in enumerate(zip(model["refitted"], runs, strict=True)):
+        tables.append(run.assign(epoch=range(1, len(run) + 1), sample=100 + number))
+        again = fit_table(pd.concat(tables, ignore_index=True), work / "measured.csv")
+        assert refit == {"rows": again.rows, "median_relative_error": pytest.approx(again.median_error, rel=1e-6)}
+    assert "fitted anew with the run" in (finished / "out/report.txt").read_text()
+
+
 def test_limits_of_the_user_are_frozen_and_the_same_for_both(finished):
     limits = report(finished)["thresholds"]
     assert (limits["time"]["limit"], limits["cost"]["limit"], limits["throughput"]["limit"]) == (600.0, 2.0, 5.0)
@@ -184,6 +197,18 @@ def test_recommendations_are_told_by_what_is_known_best(finished):
     assert {each["source"] for each in report(finished)["recommendations"]} == {"measured", "model"}
 
 
+def test_an_option_that_promises_speed_and_is_slower_than_the_run_says_so():
+    def told(priority: str, source: str, time: float, cut_off: bool = False) -> str:
+        each = {"priority": priority, "source": source, "time": time}
+        return source_told(each, {"optimized": {"time": 7.5}, "run": {"cut_off": cut_off}})
+
+    assert told("time", "model", 11.3) == "by the model, slower than what was measured: 7.5 s"
+    assert told("time", "published rule", 11.3) == "by the published rule of thumb, slower than what was measured: 7.5 s"
+    assert told("time", "model", 7.0) == "by the model" and told("time", "measured", 7.5) == "measured"
+    assert told("cost", "model", 11.3) == "by the model", "it promises no speed"
+    assert told("time", "model", 11.3, cut_off=True) == "by the model", "the run ended before the training did"
+
+
 def test_the_page_escapes_names_and_needs_no_network(finished):
     page = (finished / "out/report.html").read_text()
     assert "<b>plain" not in page and "&lt;b&gt;plain &amp; simple.py" in page
@@ -223,6 +248,7 @@ def test_a_second_run_adds_a_row_and_goes_on_from_what_is_known(finished, tmp_pa
     other.to_csv(again / "kept/other.csv", index=False)
     command = ["cloud", "optimize", "--training_file", str(path), "--config", str(again / "settings.yaml"), "--skip_baseline"]
     command += ["--epochs", "4", "--output_dir", str(again / "out"), "--log_dir", str(again / "logs")]
+    command += ["--dataset_path", str(finished / "pictures")]  # runs on other data would not count
     assert main([*command, "--offline_logs", str(again / "kept")]) == 0
     metrics = pd.read_csv(again / "out/optimization_metrics.csv")
     assert len(metrics) == 2 and metrics["preference"].tolist() == ["time", "balanced"]
@@ -302,6 +328,9 @@ FAILING = {
     "silent": "pass",
     "hangs": "import time; time.sleep(600)",
     "hungry": "x = bytearray(1 << 34)",
+    "header only": logging_script("epoch,batch_size,epoch_time,throughput\n"),
+    "no number": logging_script("epoch,batch_size,epoch_time,throughput\n1,32,nan,100\n"),
+    "no table": logging_script("\0\1no table\n"),
 }
 
 
@@ -311,8 +340,17 @@ def test_a_script_that_fails_ends_with_status_1_and_a_sentence(tmp_path, capsys,
     settings = config(tmp_path, time_limit=2.0, resource={"memory_max": 8.0})
     assert main(["cloud", "optimize", "--training_file", str(path), "--config", str(settings), "--output_dir", str(tmp_path / "out")]) == 1
     told = capsys.readouterr().err + caplog.text
-    assert "script.py" in told and "Traceback" not in told
+    assert ("log.csv" if "SCHEDLAB_LOG" in FAILING[name] else "script.py") in told and "Traceback" not in told
     assert not (tmp_path / "out/report.html").exists()
+
+
+def test_a_script_that_writes_a_wrong_log_does_not_stop_the_next_one(tmp_path, capsys, caplog):
+    wrong, right = script(tmp_path, FAILING["no number"], "wrong.py"), plain_script(tmp_path)
+    settings = config(tmp_path, baseline_samples=1, resource={"cpu_count_max": 1})
+    command = ["cloud", "optimize", "--training_file", str(wrong), str(right), "--config", str(settings), "--output_dir", str(tmp_path)]
+    assert main(command) == 1
+    assert "column epoch_time" in capsys.readouterr().err + caplog.text
+    assert (tmp_path / "plain/report.html").exists() and not (tmp_path / "wrong/report.html").exists()
 
 
 WRONG_FILES = {
@@ -350,6 +388,7 @@ def test_yaml_and_json_say_the_same_and_options_win(tmp_path):
     [
         (["--time_max", "5", "--time_target", "5"], "they say the same"),
         (["--dataset_path", "nowhere"], "--dataset_path nowhere"),
+        (["--dataset_path", "./data"], "--dataset_path data"),
         (["--epochs", "0"], "--epochs"),
         (["--baseline_ratio", "2"], "--baseline_ratio"),
         (["--offline_logs", "none.csv"], "none.csv"),
@@ -363,6 +402,16 @@ def test_wrong_options_are_refused_before_anything_runs(tmp_path, monkeypatch, c
     assert main(["cloud", "optimize", "--training_file", "plain.py", *options]) == 2
     assert told in capsys.readouterr().err
     assert [path.name for path in tmp_path.iterdir()] == ["plain.py"]
+
+
+def test_a_damaged_table_of_runs_is_told_before_anything_runs(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    plain_script(tmp_path)
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out/optimization_metrics.csv").write_text("")
+    assert main(["cloud", "optimize", "--training_file", "plain.py", "--output_dir", "out"]) == 2
+    assert "optimization_metrics.csv: is empty" in capsys.readouterr().err
+    assert [path.name for path in (tmp_path / "out").iterdir()] == ["optimization_metrics.csv"]
 
 
 def test_more_than_the_machine_has_cannot_be_asked_for(tmp_path, capsys):

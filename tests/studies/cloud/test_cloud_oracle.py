@@ -115,6 +115,12 @@ def test_the_specification_prototype():
     largest = raw[(gpus == 8) & (cores == 64) & (memory == 128)][0]
     assert largest == pytest.approx((168.7, 1.357), rel=2e-3)
     noisy = outcomes(1.0)
-    four, eight = (noisy[(gpus == count) & (cores == 64) & (memory == 128)][0] for count in (4, 8))
+    held = ((4, 32), (8, 128))  # GPUs and GB: the least memory that four GPUs and 64 cores need, and all of it
+    four, eight = (noisy[(gpus == count) & (cores == 64) & (memory == size)][0] for count, size in held)
     assert four[0] == pytest.approx(546.8, rel=2e-3) and eight[0] == pytest.approx(759.1, rel=2e-3)
+    assert four[1] == pytest.approx(2.59, rel=2e-3) and eight[1] == pytest.approx(6.11, rel=2e-3)
     assert (four < eight).all()
+    moocore = pytest.importorskip("moocore")
+    low, span = raw.min(axis=0), np.ptp(raw, axis=0)  # of all configurations
+    volumes = [moocore.hypervolume((points - low) / span, ref=(1.1, 1.1)) for points in (largest[None], np.array(front))]
+    assert volumes == pytest.approx([0.868, 1.188], abs=5e-4)

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from pathlib import Path
 
 import numpy as np
 import pytest
-import yaml
+from prepared_jobs import model_of
 from threadpoolctl import threadpool_limits
 
+from schedlab.config.compose import Composer
 from schedlab.config.contract import PolicySpec
 from schedlab.config.errors import UserError
+from schedlab.config.files import read_table
 from schedlab.config.schema import validate
+from schedlab.config.yaml_files import option_names
 from schedlab.stages.policies import make_rule
 from schedlab.studies.cloud import prepare
 from schedlab.studies.cloud.env import weights_of
@@ -33,16 +37,14 @@ def one_thread():
 
 
 REWARDED = {"time": "performance", "cost": "cost", "resource": "efficiency"}
+PRICES = ("cost_per_gpu_hour", "cost_per_cpu_hour", "cost_per_gb_hour")
 PARAMS = {"fixed": {"gpu_count": 3, "cpu_count": 12, "memory_gb": 24}}
 
 
 def prepared(folder: Path, **changed) -> CloudProblem:
     """The example's problem, by way of its prepared files."""
     scenario = example_scenario(random_episodes=5, **changed)
-    files = {"fit_performance": folder / "model.json", "solve_oracle": folder / "oracle.json"}
-    for name, part in prepare.parts(scenario).items():
-        (folder / f"{name}.yaml").write_text(yaml.safe_dump(dict(part.values)))
-    prepare.fit_performance(folder / "fit_performance.yaml", files["fit_performance"])
+    files = {"fit_performance": model_of(scenario, folder), "solve_oracle": folder / "oracle.json"}
     prepare.solve_oracle(folder / "solve_oracle.yaml", files["fit_performance"], files["solve_oracle"])
     inputs = {name: files[part] for name, (part, _) in prepare.inputs(scenario).items()}
     return STUDY.problem({**prepare.problem_values(scenario), "mode": "default", "upstream": {}}, inputs)
@@ -163,13 +165,34 @@ def test_noise_is_the_units_own(tmp_path):
     assert len(set(times)) == 8 and times == [scores(problem, "static_start", unit)["time"] for unit in range(8)]
 
 
+def test_logs_are_ingested_for_jobs_that_have_any(tmp_path, repository, monkeypatch):
+    monkeypatch.chdir(repository)
+    name = "resources/step_times/synthetic.csv"
+    scenario = validate(CloudScenario, {**EXAMPLE, "job": {"name": "fitted", "step": None, "logs": [name]}})
+    model_of(scenario, tmp_path)
+    found = json.loads((tmp_path / "report.json").read_text())
+    digest = hashlib.sha256((repository / name).read_bytes()).hexdigest()
+    assert found == {"logs": {name: {"rows": 44, "sha256": digest}}, "step_times": 44, "core_times": 0}
+    assert len(read_table(tmp_path / "step_times.parquet")) == 44
+    parts = prepare.parts(scenario)
+    assert parts["fit_performance"].needs == ("ingest_logs",) and parts["ingest_logs"].files == (name,)
+    assert "ingest_logs" not in prepare.parts(example_scenario())
+
+
+def test_a_wrong_log_is_told_before_anything_is_fitted(tmp_path):
+    rows = "placement,local_bsz,step_time,sync_time\n1,32,0.1,0.0\n1,64,nan,0.0\n"
+    (tmp_path / "log.csv").write_text(rows)
+    scenario = validate(CloudScenario, {**EXAMPLE, "job": {"name": "fitted", "step": None, "logs": [str(tmp_path / "log.csv")]}})
+    with pytest.raises(UserError, match="row 3, column step_time"):
+        model_of(scenario, tmp_path)
+    assert not (tmp_path / "report.json").exists() and not (tmp_path / "step_times.parquet").exists()
+
+
 def test_a_job_is_fitted_to_its_logs(tmp_path, repository, monkeypatch):
     monkeypatch.chdir(repository)
     job = {"name": "fitted", "step": None, "logs": ["resources/step_times/synthetic.csv"]}
     scenario = validate(CloudScenario, {**EXAMPLE, "job": job})
-    (tmp_path / "part.yaml").write_text(yaml.safe_dump(dict(prepare.parts(scenario)["fit_performance"].values)))
-    prepare.fit_performance(tmp_path / "part.yaml", tmp_path / "model.json")
-    report = json.loads((tmp_path / "model.json").read_text())
+    report = json.loads(model_of(scenario, tmp_path).read_text())
     assert report["rows"] == 44 and report["left_out"]["placements"] == 11
     assert report["parameters"]["b_c"] == pytest.approx(STEP["b_c"], rel=0.05)
     assert prepare.requires(scenario) == []
@@ -206,3 +229,17 @@ def test_mistakes_that_types_cannot_see(changed, told):
 def test_mistakes_in_values_are_told(changed, told):
     with pytest.raises(UserError, match=told):
         example_scenario(**changed)
+
+
+def test_mode_reference_of_a_scenario_is_the_published_prices_and_reward():
+    conf = Path(__file__).resolve().parents[3] / "conf"
+    names = [name for name in option_names(conf / "scenario/cloud") if not name.startswith("_")]
+    for name in names:
+        composed = Composer(conf, "full").compose("scenario/cloud", name)
+        usual, published = (validate(CloudScenario, composed.in_mode(always)[0]) for always in (False, True))
+        prices = [[*scenario.resource.model_dump(include=set(PRICES)).values()] for scenario in (usual, published)]
+        assert prices == [[2.5, 0.1, 0.02], [10.0, 3.0, 2.0]], name
+        assert [scenario.environment.reward for scenario in (usual, published)] == ["scalar", "reference"], name
+        frozen = [prepare.problem_values(usual), *(part.values for part in prepare.parts(usual).values())]
+        assert all("reference" not in values for values in frozen), name  # what is not in use is not hashed
+    assert "cifar10" in names

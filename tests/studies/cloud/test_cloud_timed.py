@@ -94,7 +94,7 @@ def test_the_plan_lies_between_its_bound_and_every_course(preference):
     plan = best_plan(replay, env.weights)
     over = False
     while not over:
-        over = env.step(plan.action(replay, env.here, env.progress))[2]
+        over = env.step(plan.action(env.here, env.progress))[2]
     best, bound = min(found), plan.values[0, replay.lattice.start]
     assert len(found) > 100 and bound <= best + 1e-12 <= env.objective() + 2e-12
     assert env.objective() - bound <= 0.01 * (np.mean(found) - best) + 1e-12
@@ -126,6 +126,25 @@ def test_no_rule_is_better_than_the_best_plan():
         assert regrets["static_max"] > regrets["oracle_static"] >= regrets["oracle_dynamic"] - 0.01
 
 
+def test_bayesian_measures_what_an_interval_of_training_adds():
+    """The same in the time of a decision is cheap on a slow allocation, and brings it nowhere."""
+    pytest.importorskip("sklearn")
+    scenario = example_scenario(preferences=["time"], job={"gradient_noise": [300.0]}, **MINUTE)
+    problem = CloudProblem(scenario, scenario.job.step.parameters(), {})
+    policy, unit, found = make_rule(STUDY, PolicySpec("bayesian", "rule", "bayesian"), problem, 0), problem.units("test")[0], {}
+    costs = problem.step_costs("time")[0][0]
+    for name, action in (("fast", 22), ("slow", 4)):  # a GPU more, one fewer
+        env = problem.env(unit, 0)
+        env.reset()
+        env.step(action)
+        policy.reset(unit)
+        env.step(policy.choose(env))
+        policy._measure(env)
+        found[name] = policy.measured[env.here]
+        assert found[name] == pytest.approx(costs[env.here])
+    assert found["fast"] < found["slow"]
+
+
 def test_noise_changes_how_far_a_decision_gets():
     env = CloudReplayEnv(example_replay(environment={"interval_seconds": 60.0, "time_noise": 0.2}))
     reached = []
@@ -140,6 +159,8 @@ def test_noise_changes_how_far_a_decision_gets():
 def test_what_cannot_be_is_told():
     scenario = example_scenario(environment={"interval_seconds": 30.0, "restart": 30.0})
     assert [error.where for error in check(scenario)] == ["environment.interval_seconds"]
+    scenario = example_scenario(environment={"interval_seconds": 60.0, "slots": [8, 2]})
+    assert [error.where for error in check(scenario)] == ["environment.slots"]
     with pytest.raises(UserError, match="too many for the best plan"):
         best_plan(example_replay(environment={"interval_seconds": 2.0, "restart": 1.0}), weights_of("cost"))
     with pytest.raises(UserError, match="side by side"):

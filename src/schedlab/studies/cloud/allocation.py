@@ -101,8 +101,9 @@ def moved(allocation: Allocation, action: int, limits: ResourceConfig) -> Alloca
 
 
 def first_allocation(limits: ResourceConfig) -> Allocation:
-    """Return the allocation that the published environment starts an episode with."""
-    return Allocation(*(max(floor, least) for floor, least in zip((1, 1, 4), limits.least, strict=True)))
+    """Return the allocation that the published environment starts an episode with: a GPU, a core and 4 GB, within the limits."""
+    bounds = zip(limits.least, (1, 1, 4), limits.most, strict=True)
+    return Allocation(*(min(most, max(least, usual)) for least, usual, most in bounds))
 
 
 def allocation_from(values: Mapping[str, float], where: str) -> Allocation:

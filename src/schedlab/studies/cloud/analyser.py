@@ -23,7 +23,8 @@ if TYPE_CHECKING:
     import pandas as pd
 
 ALIKE = 0.7  # a log is used where its similarity is above this
-NEEDED = ("time_so_far", "cost_so_far", "throughput", "gpu_count", "cpu_count")  # of a log, beyond what any training log has
+NEEDED = ("time_so_far", "cost_so_far", "throughput", "gpu_count", "cpu_count")  # of a log, by predictions and means
+UNKNOWN = "unknown"  # data that a log does not name
 SHARES = (0.5, 0.3, 0.2)  # of parameters, layers, data size in the similarity
 
 
@@ -48,6 +49,8 @@ def read_store(path: Path) -> list[dict[str, Any]]:
         value = parse_json(line, where, "a result")
         if not isinstance(value, dict) or not {"hash", "key", "rows"} <= set(value) or not value["rows"]:
             raise UserError("is no result", where=where, expected="an object with hash, key and rows", remedy="remove the line")
+        if not isinstance(value["key"], list) or len(value["key"]) != 3:
+            raise UserError("the key is none", where=where, expected="a list of model, dataset and gpu or cpu", remedy="remove the line")
         if content_hash(value["rows"]) != value["hash"]:
             raise UserError("the rows are not those of the hash", where=where, remedy="remove the line")
         found.append(value)
@@ -82,11 +85,12 @@ class OfflineDataAnalyzer:
 
         self.models: dict[str, ModelFacts] = {}
         self.tables: list[pd.DataFrame] = []
+        self.types: list[str] = []  # of each table: gpu or cpu
         self.store = store
         self._known: set[str] = set()
         for line in read_store(store) if store is not None else ():
             self._known.add(line["hash"])
-            self.add(pd.DataFrame(line["rows"]), line["key"][0])
+            self.add(pd.DataFrame(line["rows"]), line["key"][0], line["key"][2])
 
     def add_log(self, path: Path) -> None:
         """Take a training log, checked. Raises UserErrors for what is wrong in it."""
@@ -94,10 +98,10 @@ class OfflineDataAnalyzer:
         require_columns(table, NEEDED, path)
         self.add(require_numbers(table, NEEDED, path), path.stem)
 
-    def update_with_result(self, table: pd.DataFrame, name: str, gpu_type: str = "cpu") -> bool:
+    def update_with_result(self, table: pd.DataFrame, name: str, gpu_type: str | None = None) -> bool:
         """Take the log of a finished run, and keep it in the store; False where its content is there already, which changes nothing.
 
-        What `predict` and `performance` say takes it into account from now on.
+        What `predict` and `performance` say takes it into account from now on. gpu_type: gpu or cpu (None: as its rows have GPUs or not).
         """
         import pandas as pd
 
@@ -106,43 +110,55 @@ class OfflineDataAnalyzer:
         if digest in self._known:
             return False
         self._known.add(digest)
-        self.add(pd.DataFrame(rows), name)  # as the store gives them back
+        self.add(pd.DataFrame(rows), name, gpu_type)  # as the store gives them back
         if self.store is not None:
             model = str(rows[0].get("model_name", name))
-            line = {"hash": digest, "key": [model, str(rows[0].get("dataset", "unknown")), gpu_type], "rows": rows}
+            line = {"hash": digest, "key": [model, str(rows[0].get("dataset", UNKNOWN)), self.types[-1]], "rows": rows}
             kept = self.store.read_text(encoding="utf-8") if self.store.exists() else ""
             write_text(self.store, kept + canonical_json(line) + "\n")
         return True
 
-    def performance(self, model: str, gpus_per_node: int = 4) -> CoreFit:
-        """Return the performance model fitted to all rows of a model's logs. Raises UserErrors for an unknown model and unfit rows."""
+    def performance(self, model: str, gpus_per_node: int = 4, dataset: str | None = None, gpu_type: str | None = None) -> CoreFit:
+        """Return the performance model fitted to all rows of a model's logs, or those of a dataset and of one type, `gpu` or `cpu`.
+
+        Raises UserErrors where there is none of them, and for unfit rows.
+        """
         import pandas as pd
 
-        whole = self._rows() if self.tables else pd.DataFrame({"model_name": []})
-        rows = whole[whole["model_name"] == model].reset_index(drop=True)
+        of_type = [table for table, kind in zip(self.tables, self.types, strict=True) if gpu_type in (None, kind)]
+        alike = [table[(table["model_name"] == model) & ((dataset is None) | (table["dataset"] == dataset))] for table in of_type]
+        rows = pd.concat(alike, ignore_index=True) if alike else pd.DataFrame()
         if not len(rows):
-            raise UserError(f"no log is of a model '{model}'", where="offline logs", remedy=did_you_mean(model, self.models))
+            of = f"'{model}'" + (f" with data '{dataset}'" if dataset else "") + (f" on a {gpu_type}" if gpu_type else "")
+            raise UserError(f"no log is of a model {of}", where="offline logs", remedy=did_you_mean(model, self.models))
         return fit_table(rows, Path(f"logs of {model}"), gpus_per_node)
 
-    def history(self, model: str | None = None) -> list[dict[str, Any]]:
-        """Return what each whole run (of a model) came to: its last row. One that ends before its `total_epochs` is no whole run."""
+    def history(self, model: str | None = None, dataset: str | None = None, gpu_type: str | None = None) -> list[dict[str, Any]]:
+        """Return what each whole run (of a model, on a dataset, on `gpu` or `cpu`) came to: its last row.
+
+        One that ends before its `total_epochs` is no whole run.
+        """
         found = []
-        for table in self.tables:
+        for table, kind in zip(self.tables, self.types, strict=True):
+            if gpu_type not in (None, kind):
+                continue
             last = table[_run_numbers(table).diff(-1).ne(0)]
             for record in last.to_dict(orient="records"):
                 whole = not known(record.get("total_epochs")) or record["epoch"] >= record["total_epochs"]
-                if whole and model in (None, record["model_name"]):
+                if whole and model in (None, record["model_name"]) and dataset in (None, record["dataset"]):
                     found.append(record)
         return found
 
-    def add(self, table: pd.DataFrame, name: str) -> None:
-        """Take a log; `name` stands for the model where the log does not name it."""
+    def add(self, table: pd.DataFrame, name: str, gpu_type: str | None = None) -> None:
+        """Take a log; `name` stands for the model where the log does not name it, what it was given for the type (None)."""
         first = table.iloc[0]
         model = str(first["model_name"]) if "model_name" in table.columns else name
         if known(first.get("model_params")) and known(first.get("model_layers")):
             extra = {key: first[key] for key in ("data_size_mb", "dataset", "data_count") if known(first.get(key))}
             self.models[model] = ModelFacts(float(first["model_params"]), float(first["model_layers"]), **extra)
-        self.tables.append(table.assign(model_name=table["model_name"] if "model_name" in table.columns else model))
+        data = table["dataset"].fillna(UNKNOWN).astype(str) if "dataset" in table.columns else UNKNOWN
+        self.tables.append(table.assign(model_name=table["model_name"] if "model_name" in table.columns else model, dataset=data))
+        self.types.append(gpu_type or _type_of(table))
 
     def analyze(self) -> dict[str, Any]:
         """Return the mean time (s) and cost ($) of all rows, and per model the rows of best throughput and best throughput per dollar.
@@ -185,6 +201,11 @@ class OfflineDataAnalyzer:
         import pandas as pd
 
         return pd.concat(self.tables, ignore_index=True)
+
+
+def _type_of(table: pd.DataFrame) -> str:
+    """What a log was made on: gpu or cpu."""
+    return "gpu" if "gpu_count" in table.columns and (table["gpu_count"] > 0).any() else "cpu"
 
 
 def _run_numbers(table: pd.DataFrame) -> pd.Series:

@@ -109,7 +109,10 @@ class MultiObjectiveConfig(Settings):
         return dict(zip(("cost", "time", "resource"), self.preferences[name], strict=True))
 
     def text(self, name: str) -> str:
-        """Return a preference as learners, environments and CloudResourceOptimizer take any: its weights of cost, time and resource."""
+        """Return a preference as learners, Gymnasium environments and CloudResourceOptimizer take any: weights of cost, time and resource.
+
+        Not CloudEnvironment, whose reward is the published one, with weights for the four names alone.
+        """
         self.weights(name)
         return ":".join(map(repr, self.preferences[name]))
 
@@ -227,7 +230,8 @@ class CloudEnvironment:
     """A job as records of its log tell it: decisions when something changed, the published reward, and a log of adjustments.
 
     Records come from outside (`observe`): what follows from an action is seen in the records that come after it. To learn, use the
-    environments schedlab/CloudReplay-v0 and schedlab/CloudLive-v0, in which it is computed or run.
+    environments schedlab/CloudReplay-v0 and schedlab/CloudLive-v0, in which it is computed or run. Raises UserError where the preference is
+    none of the four names.
     """
 
     def __init__(self, resource: ResourceConfig | None = None, sla: SLAConfig | None = None, preference: str = "balanced") -> None:
@@ -381,7 +385,9 @@ class CloudResourceOptimizer:
         from schedlab.studies.cloud.optimize_command import write_all
         from schedlab.studies.cloud.optimize_folders import new_folder
         from schedlab.studies.cloud.optimize_report import report_values
+        from schedlab.studies.cloud.optimize_tables import runs_so_far
 
+        runs_so_far(self.output_dir)  # a damaged one is told before anything runs
         path, data = Path(script), Path(dataset) if dataset is not None else None
         self.found = optimize(path, self.settings, data, self.analyser, new_folder(self.output_dir / "work"))
         write_all(self.found, self.output_dir, self.output_dir / "logs", self.analyser)

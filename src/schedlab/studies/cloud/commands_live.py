@@ -106,7 +106,7 @@ def _add_optimize(commands: argparse._SubParsersAction) -> None:
     about = "measure a training script, learn what to give it, train it so, and report"
     parser = commands.add_parser("optimize", help=about, description=about)
     parser.add_argument("--training_file", type=Path, nargs="+", required=True, metavar="FILE.py", help="one or more scripts")
-    parser.add_argument("--dataset_path", type=Path, default=Path("data"), metavar="DIR", help="data of the script (default: ./data)")
+    parser.add_argument("--dataset_path", type=Path, metavar="DIR", help="data of the script (default: ./data, if it exists)")
     parser.add_argument("--offline_logs", type=Path, nargs="+", metavar="LOG.csv", help="logs of earlier runs, or folders of them")
     parser.add_argument("--config", type=Path, metavar="FILE", help="settings in YAML or JSON; options win over them")
     about = "what matters most: balanced, cost, time, resource, or weights of cost, time and resource (default: balanced)"

@@ -127,7 +127,8 @@ class CloudReplayEnv(gym.Env[np.ndarray, int]):
             self.here = int(self.replay.taken(self.interval, self.here))
         changed = self.here != before
         fits = self._tables.fits[self.here]
-        seconds, gained = self._train(self.replay.restart if changed else 0.0) if fits else (self._without_memory(changed), 0)
+        restart = self.replay.restart if changed else 0.0
+        seconds, gained = self._train(restart) if fits else (self.settings.out_of_memory + restart, 0)
         dollars = seconds * self._price() / SECONDS
         waste = (1.0 - self._tables.busy[self.here]) / self.replay.intervals * gained
         self.time, self.cost, self.waste = self.time + seconds, self.cost + dollars, self.waste + waste
@@ -161,9 +162,6 @@ class CloudReplayEnv(gym.Env[np.ndarray, int]):
         wanted = np.array([(self.replay.span - restart) / factor])
         reached, taken = self.replay.after(np.array([self.here]), np.array([float(self.progress)]), wanted)
         return float(taken[0]) * factor + restart, float(reached[0]) - self.progress
-
-    def _without_memory(self, changed: bool) -> float:
-        return self.settings.out_of_memory + (self.replay.restart if changed else 0.0)
 
     def _price(self) -> float:
         """Price of the allocation held, $/h; it walks, where the settings say so."""

@@ -136,11 +136,15 @@ class CloudReplayVectorEnv(VectorEnv):
         """The weights of the preference, or those that lean towards what is violated in each place, as reward.adapted_weights has them."""
         if not self.settings.adaptive:
             return self.weights
-        late, dear, _, _, idle_gpus, idle_cores = self._observed[:, SEVERITY].astype(float).T
-        severities = {"time": late, "cost": dear, "resource": (idle_gpus + idle_cores) / 2.0}
-        raw = {name: weight * np.exp(self.settings.adaptive * severities[name]) for name, weight in self.weights.items()}
+        raw = self._leaning()
         whole = sum(raw.values())
         return {name: value / whole for name, value in raw.items()}
+
+    def _leaning(self) -> dict[str, np.ndarray]:
+        """Weights that lean towards what is violated in each place, before they are divided by their sum."""
+        late, dear, _, _, idle_gpus, idle_cores = self._observed[:, SEVERITY].astype(float).T
+        severities = {"time": late, "cost": dear, "resource": (idle_gpus + idle_cores) / 2.0}
+        return {name: weight * np.exp(self.settings.adaptive * severities[name]) for name, weight in self.weights.items()}
 
     def _begin(self, places: np.ndarray) -> None:
         self.here[places], self.interval[places], self.price_factor[places] = self.replay.lattice.start, 0, 1.0

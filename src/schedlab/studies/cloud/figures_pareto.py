@@ -24,16 +24,17 @@ RULE_RANGE = 3.0  # a rule farther than this many ranges of the front is left ou
 
 
 def draw_pareto(tables: StudyTables, spec: FigureSpec) -> Drawing:
-    """A panel a workload: training time against cost, with the front; the caption tells the measures. Settings: ShownSettings."""
+    """A panel a workload that has a front: training time against cost; the caption tells the measures. Settings: ShownSettings."""
     settings = helpers.settings_of(spec, ShownSettings)
-    shown = [name for name in spec.scenarios if len(preference_scores(tables, name, learned_name(settings.learned, name), "time"))]
+    learned = [name for name in spec.scenarios if len(preference_scores(tables, name, learned_name(settings.learned, name), "time"))]
+    oracles = {name: json.loads(tables.inputs[name]["oracle"].read_text(encoding="utf-8")) for name in learned}
+    shown = [name for name in learned if "front" in oracles[name]]
     if not shown:
-        return nothing(spec, "no policy is learned at this scale")
+        return nothing(spec, "no policy is learned at this scale where there is a front")
     figure, lines = theme.new_grid(len(shown), 2, row_mm=62, around_mm=18)
     told = []
     for axes, scenario in zip([axes for line in lines for axes in line], shown, strict=True):
-        oracle = json.loads(tables.inputs[scenario]["oracle"].read_text(encoding="utf-8"))
-        front, static = np.array(oracle["front"]), np.array(oracle["static_front"])
+        front, static = (np.array(oracles[scenario][name]) for name in ("front", "static_front"))
         axes.step(static[:, 0], static[:, 1], where="post", color=MUTED, linewidth=0.9, linestyle="--", label="best constant allocations")
         axes.step(front[:, 0], front[:, 1], where="post", color=INK, linewidth=1.1, label="front of all plans")
         far, limits = [], front.min(axis=0) + RULE_RANGE * np.maximum(np.ptp(front, axis=0), 0.15 * front.min(axis=0))
@@ -43,19 +44,19 @@ def draw_pareto(tables: StudyTables, spec: FigureSpec) -> Drawing:
                 far.append(rule)
             else:
                 axes.plot(*point, marker, color=theme.RULE_GREYS[1], markersize=5, label=rule, zorder=3)
-        learned = points_by_seed(tables, scenario, learned_name(settings.learned, scenario), settings.preferences)
+        found = points_by_seed(tables, scenario, learned_name(settings.learned, scenario), settings.preferences)
         best = points_by_seed(tables, scenario, "oracle_dynamic", settings.preferences)[0]
         for share, style, label in ATTAINED:
-            _draw_attained(axes, attainment_surface(learned, share), linestyle=style, label=label)
+            _draw_attained(axes, attainment_surface(found, share), linestyle=style, label=label)
         for number, preference in enumerate(settings.preferences):
             ring = {"markeredgecolor": preference_colour(preference, number), "markeredgewidth": 1.6, "markersize": 12 - 3 * number}
-            points = np.array([of_seed[number] for of_seed in learned])  # rings, as many policies and seeds agree
+            points = np.array([of_seed[number] for of_seed in found])  # rings, as many policies and seeds agree
             axes.plot(*points.T, "o", color="none", label=f"learned, {preference}", zorder=4, **ring)
             axes.plot(*best[number], "+", color=INK, markersize=6, markeredgewidth=0.8, label="best plan of a preference", zorder=5)
         axes.set_title(scenario)
         axes.margins(0.08)
         far_text = f"; out of view: {', '.join(far)}" if far else ""
-        told.append(f"{scenario} {_told_measures([measures(points, front) for points in learned], measures(best, front))}{far_text}")
+        told.append(f"{scenario} {_told_measures([measures(points, front) for points in found], measures(best, front))}{far_text}")
     for line in lines:
         line[0].set_ylabel("cost ($)")
     helpers.shared_xlabel(lines[-1], "training time (s)")

@@ -7,7 +7,6 @@ Source: specification of the study cloud, B1 and B3 ("vary c at (1,1) for w_c").
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -22,6 +21,7 @@ from schedlab.studies.cloud.logs import check_training_log, of_training, read_tr
 if TYPE_CHECKING:
     import pandas as pd
 
+CORE_TIMES = ("model", "nodes", "gpus", "cores", "batch", "step_time")  # columns
 LEAST, MOST = 1e-9, 1e3  # of a parameter, s
 STARTS = (0.9, 0.5, 0.1)  # share of the shortest time that the first guess gives to the cores
 
@@ -38,7 +38,7 @@ class CoreFit:
 
 
 def read_core_times(path: Path, gpus_per_node: int = 4) -> pd.DataFrame:
-    """Return a training log as columns model, nodes, gpus, cores, batch (total), step_time (s), a row a setting; UserError as its reader.
+    """Return a training log as CORE_TIMES, batch in total, step_time in s, a row a setting; UserError as its reader.
 
     The first epoch of each run is left out where there are more, since it warms up.
     """
@@ -59,8 +59,7 @@ def core_times(log: pd.DataFrame, gpus_per_node: int = 4) -> pd.DataFrame:
         batch=rows["batch_size"].astype(float),
         step_time=rows["batch_size"] / rows["throughput"],
     )
-    names = ["model", "nodes", "gpus", "cores", "batch"]
-    return found.groupby(names, sort=True, as_index=False)["step_time"].mean()
+    return found.groupby(list(CORE_TIMES[:-1]), sort=True, as_index=False)["step_time"].mean()
 
 
 def iteration_time(step: StepParameters, core_seconds: float, rows: pd.DataFrame) -> np.ndarray:
@@ -120,11 +119,8 @@ def on_cpu(a: float, b: float) -> StepParameters:
     return StepParameters(a, b, LEAST, LEAST, LEAST, LEAST, 1.0)
 
 
-def core_report(logs: Sequence[Path]) -> dict[str, object]:
-    """Return the fit of training logs without GPUs, as `fit_report` tells it."""
-    import pandas as pd
-
-    rows = pd.concat([read_core_times(path) for path in logs], ignore_index=True)
+def core_report(rows: pd.DataFrame) -> dict[str, object]:
+    """Return the fit of core times (`read_core_times`) of training without GPUs, as `fit_report` tells it."""
     found = fit_cores(rows)
     values = found.step.values()
     return {
@@ -136,14 +132,11 @@ def core_report(logs: Sequence[Path]) -> dict[str, object]:
     }
 
 
-def cores_beside(logs: Sequence[Path], step: StepParameters, gpus_per_node: int) -> dict[str, object] | None:
-    """Return the work of a core on a sample beside a known step of the GPUs, with the errors of the time.
+def cores_beside(rows: pd.DataFrame, step: StepParameters) -> dict[str, object] | None:
+    """Return the work of a core on a sample beside a known step of the GPUs, with the errors of the time, from core times.
 
     None where no two rows differ in their cores alone: the logs then do not tell it.
     """
-    import pandas as pd
-
-    rows = pd.concat([read_core_times(path, gpus_per_node) for path in logs], ignore_index=True)
     rows = rows[rows["gpus"] > 0]
     if not (rows.groupby(["nodes", "gpus", "batch"])["cores"].nunique() > 1).any():
         return None

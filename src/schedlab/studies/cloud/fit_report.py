@@ -1,4 +1,4 @@
-"""What `schedlab cloud fit` and the prepare rule fit_performance tell of a fit."""
+"""What `schedlab cloud fit` and the prepare rules ingest_logs and fit_performance read of logs, and tell of a fit."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from schedlab.studies.cloud.fit import fit, leave_one_placement_out
-from schedlab.studies.cloud.fit_cores import core_report, cores_beside
+from schedlab.studies.cloud.fit_cores import core_report, cores_beside, read_core_times
 from schedlab.studies.cloud.goodput import StepParameters
 from schedlab.studies.cloud.logs import read_step_times, read_table
 
@@ -18,22 +18,39 @@ if TYPE_CHECKING:
 def fit_report(logs: Sequence[Path], gpus_per_node: int = 4, leave_out: bool = False) -> dict[str, Any]:
     """Return the fit of the logs' model; with several models, each under its name in `models`.
 
-    Logs that name no model belong to one; those of training without a GPU are fitted by their cores. Training logs of one model on GPUs
-    with several numbers of cores tell the work of a core, too (`cores`). Raises UserError for a wrong log.
+    Logs that name no model belong to one; those of training without a GPU are fitted by their cores. Raises UserError for a wrong log.
     """
     import pandas as pd
 
-    rows = pd.concat([read_step_times(path, gpus_per_node) for path in logs], ignore_index=True)
+    steps, cores = read_logs(logs, gpus_per_node)
+    if not len(steps) and len(cores) == len(set(logs)):  # training logs of a CPU: what goes by cores is all there is
+        return core_report(pd.concat(cores, ignore_index=True))
+    return report_of(steps, pd.concat(cores, ignore_index=True) if cores else None, leave_out)
+
+
+def read_logs(logs: Sequence[Path], gpus_per_node: int = 4) -> tuple[pd.DataFrame, list[pd.DataFrame]]:
+    """Return the checked rows of logs that are fitted: the step times of all (`logs.read_step_times`), and the core times of each that
+    tells them (`fit_cores.read_core_times`): a training log with the column `cpu_count`. Raises UserError for a wrong log.
+    """
+    import pandas as pd
+
+    steps = pd.concat([read_step_times(path, gpus_per_node) for path in logs], ignore_index=True)
     headers = {path: set(read_table(path).columns) for path in logs}
     of_cores = [path for path, names in headers.items() if "cpu_count" in names and "step_time" not in names]
-    if not len(rows) and len(of_cores) == len(headers):  # training logs of a CPU: what goes by cores is all there is
-        return core_report(logs)
-    names = sorted(set(rows["model"]))
+    return steps, [read_core_times(path, gpus_per_node) for path in of_cores]
+
+
+def report_of(steps: pd.DataFrame, cores: pd.DataFrame | None, leave_out: bool = False) -> dict[str, Any]:
+    """Return the fit of step times of one model or, under `models`, of several. Raises UserError where there are none.
+
+    Core times of one model that differ in their cores alone tell the work of a core, too (`cores`).
+    """
+    names = sorted(set(steps["model"]))
     if len(names) <= 1:
-        report = model_report(rows, leave_out)
-        cores = cores_beside(of_cores, StepParameters(**report["parameters"]), gpus_per_node) if of_cores else None
-        return {**report, "cores": cores} if cores else report
-    return {"models": {name: model_report(rows[rows["model"] == name], leave_out) for name in names}}
+        report = model_report(steps, leave_out)
+        beside = cores_beside(cores, StepParameters(**report["parameters"])) if cores is not None else None
+        return {**report, "cores": beside} if beside else report
+    return {"models": {name: model_report(steps[steps["model"] == name], leave_out) for name in names}}
 
 
 def model_report(rows: pd.DataFrame, leave_out: bool = False) -> dict[str, Any]:

@@ -201,7 +201,12 @@ def run_script(request: LiveRequest, folder: Path) -> LiveRun:
         last = next((line.strip() for line in reversed(ended.output.splitlines()) if line.strip()), "no output")
         told = f"the script ended with status {ended.status}: {last[:300]}"
         raise ScriptFailed(told, where=str(request.script), remedy=f"its last output is in {folder / 'output.txt'}")
-    table = completed(request, ended, watch.readings, find_log(folder))
+    try:
+        table = completed(request, ended, watch.readings, find_log(folder))
+    except ScriptFailed:
+        raise
+    except UserError as error:  # the log is the script's work, not an input: its mistakes end this script alone
+        raise ScriptFailed(error.what, where=error.where, expected=error.expected, remedy=error.remedy) from None
     if len(table):
         table.to_csv(folder / "epochs.csv", index=False)
     checkpoint = folder / "checkpoint"

@@ -30,6 +30,7 @@ OPTIONAL = (
     *("total_epochs", "model_params", "model_layers", "data_count", "data_size_mb"),
     *("cpu_count", "memory_used_gb", "memory_private_gb", "memory_gb", "time_so_far", "cost_so_far"),
 )
+TABLE = "a CSV table with a header"
 POSITIVE = ("batch_size", "epoch_time", "throughput", "local_bsz", "step_time")
 MOST = 1e15  # of any amount; above it, whole numbers are not exact
 AGREE = 0.05  # relative difference of samples / epoch_time from throughput that rounding and a cut last batch explain
@@ -37,9 +38,13 @@ AGREE = 0.05  # relative difference of samples / epoch_time from throughput that
 
 def read_table(path: Path) -> pd.DataFrame:
     """Return a CSV file with a header. Raises UserError for a missing, empty or unreadable file and for a column given twice."""
+    return parse_table(read_text(path, TABLE), path)
+
+
+def parse_table(text: str, path: Path) -> pd.DataFrame:
+    """Return the table of a CSV text; raises as `read_table`, naming `path`."""
     import pandas as pd
 
-    text = read_text(path, "a CSV table with a header")
     header = text.partition("\n")[0].strip()
     names = [name.strip() for name in header.split(",")]
     if not header or all(not name for name in names):

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 from schedlab.config.errors import UserError
 from schedlab.config.files import atomic_path
-from schedlab.studies.cloud.logs import read_table
+from schedlab.config.json_files import read_text
+from schedlab.studies.cloud.logs import TABLE, parse_table, read_table
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -49,11 +50,15 @@ class CSVMonitor:
         return changed
 
     def new_rows(self) -> pd.DataFrame | None:
-        """Return the rows that were added since the last call; None where there are none. A shorter file is read anew."""
+        """Return the rows that were added since the last call; None where there are none. A shorter file is read anew.
+
+        A line counts when its end is written: of half a line, numbers would be wrong and the rest never told.
+        """
         if not self.changed():
             return None
         try:
-            table = self.load()
+            text = read_text(self.path, TABLE)
+            table = parse_table(text[: text.rfind("\n") + 1], self.path)
         except UserError:
             return None  # a header alone, or nothing yet
         start, self._rows = (self._rows if self._rows <= len(table) else 0), len(table)
@@ -72,6 +77,7 @@ class CSVMonitor:
     def append(self, epoch: float, metrics: Mapping[str, Any]) -> None:
         """Fill in the extended columns of an epoch's row; keys without the prefix `rl_` get it, unknown ones are ignored.
 
+        For a finished log: the file is replaced, and a script that still has it open would go on writing into the old one.
         Raises UserError where no row is of this epoch.
         """
         import pandas as pd

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from schedlab.config.files import atomic_path
 from schedlab.studies.cloud.allocation import KEEP, Allocation, ResourceConfig
-from schedlab.studies.cloud.analyser import OfflineDataAnalyzer
+from schedlab.studies.cloud.analyser import UNKNOWN, OfflineDataAnalyzer
 from schedlab.studies.cloud.baseline import PROBE_EPOCHS, baseline_values, combined, measure
 from schedlab.studies.cloud.env_live import CloudLiveEnv, LiveJob
 from schedlab.studies.cloud.fit_cores import CoreFit, fit_table
@@ -41,6 +41,7 @@ class Optimization:
     """One optimised training: what was asked, measured, learned and run.
 
     baseline   under the names of baseline.baseline_values          live   the steps that were really run
+    refits     the model fitted anew after each interval of the run, with what was measured until then; the policy stays what it was
     resumes    the script keeps checkpoints, so that decisions count while it trains
     work       where runs and policy lie
     minutes    wall-clock time of all                               thresholds_from   where each limit comes from
@@ -64,6 +65,7 @@ class Optimization:
     learned: Learned
     live: list[Taken]
     live_tables: list[pd.DataFrame]
+    refits: list[CoreFit]
     scores: dict[str, float]
     resumes: bool
     cut_off: bool
@@ -78,6 +80,7 @@ class _Prepared:
 
     request: LiveRequest
     samples: list[LiveRun]
+    tables: list[pd.DataFrame]
     fit: CoreFit
     job: JobFacts
     plan: LivePlan
@@ -102,6 +105,7 @@ def optimize(script: Path, settings: OptimizeSettings, dataset: Path | None, ana
     job = _live_job(ready.request, settings, plan, replay, ready.job)
     env = CloudLiveEnv(job, preference, settings.seed, None, folder / "runs" / "live")
     live, tables = _run(env, learned, ready.resumes, settings.seed)
+    refits = _refitted(ready.tables, tables, folder / "measured.csv", settings.gpus_per_node)
     found = Optimization(
         script=script,
         settings=settings,
@@ -121,6 +125,7 @@ def optimize(script: Path, settings: OptimizeSettings, dataset: Path | None, ana
         learned=learned,
         live=live,
         live_tables=tables,
+        refits=refits,
         scores=env.scores(),
         resumes=ready.resumes,
         cut_off=env.epoch < plan.epochs,
@@ -150,7 +155,8 @@ def _prepare(
     length, count = max(1, int(settings.baseline_ratio * epochs)), 0 if settings.skip_baseline else settings.baseline_samples
     samples, probes = measure(request, count, length, per_gpu, folder / "runs")
     runs = [*(run for run in samples if len(run.table) >= PROBE_EPOCHS), *probes] or samples
-    table, measured = combined([run.table for run in runs]), folder / "measured.csv"
+    tables = [run.table for run in runs]
+    table, measured = combined(tables), folder / "measured.csv"
     with atomic_path(measured) as temporary:
         table.to_csv(temporary, index=False)
     fit = fit_table(table, measured, settings.gpus_per_node)
@@ -160,9 +166,11 @@ def _prepare(
     interval = min(epochs, settings.interval or -(-epochs // DECISIONS))
     plan = LivePlan(epochs, interval, start, resource, machine_limits(), settings.gpus_per_node, settings.seed)
     baseline = baseline_values(samples, epochs) if samples else _modelled(fit, job, plan, settings)
-    sla, origins = frozen_limits(settings, analyser, str(table["model_name"].iloc[0]), baseline if samples else None)
+    model, data = (table[name].iloc[0] for name in ("model_name", "dataset"))
+    key = str(model), str(data) if known(data) else UNKNOWN, "gpu" if resource.gpu_count_max else "cpu"
+    sla, origins = frozen_limits(settings, analyser.history(*key), baseline if samples else None)
     resumes = all(run.checkpoint is not None for run in (*samples, *probes))
-    return _Prepared(request, samples, fit, job, replace(plan, sla=sla), baseline, origins, prediction, resumes)
+    return _Prepared(request, samples, tables, fit, job, replace(plan, sla=sla), baseline, origins, prediction, resumes)
 
 
 def _prediction(table: pd.DataFrame, analyser: OfflineDataAnalyzer) -> dict[str, Any] | None:
@@ -204,16 +212,16 @@ def _modelled(fit: CoreFit, job: JobFacts, plan: LivePlan, settings: OptimizeSet
 
 
 def frozen_limits(
-    settings: OptimizeSettings, analyser: OfflineDataAnalyzer, model: str, baseline: dict[str, Any] | None
+    settings: OptimizeSettings, history: list[dict[str, Any]], baseline: dict[str, Any] | None
 ) -> tuple[SLAConfig, dict[str, str]]:
     """Return the service levels, which nothing changes from here on, and where each comes from.
 
-    In this order: what the user says; a forecast from whole earlier runs of the same model, else from the measured baseline (10 % beyond);
-    the default.
+    In this order: what the user says; a forecast from `history`, whole earlier runs of the same model, data and kind of device, else from
+    the measured baseline (10 % beyond); the default.
     """
     usual = machine_limits()
     values, origins = usual.model_dump(), dict.fromkeys(SLAConfig.model_fields, "default")
-    history, origin = analyser.history(model), "earlier logs"
+    origin = "earlier logs"
     if not history and baseline is not None:
         history = [{"time_so_far": baseline["time"], "cost_so_far": baseline["cost"], "throughput": baseline["throughput"]}]
         origin = "baseline"
@@ -266,6 +274,12 @@ def _run(env: CloudLiveEnv, learned: Learned, resumes: bool, seed: int) -> tuple
         taken.append(Taken(KEEP, reward, info["record"], info["objectives"], *after))
         over = done or cut
     return taken, tables
+
+
+def _refitted(measured: list[pd.DataFrame], live: list[pd.DataFrame], where: Path, gpus_per_node: int) -> list[CoreFit]:
+    """The model fitted anew after each interval, a run of its own, whose first epoch warms up as that of a probe does."""
+    runs = [table.assign(epoch=range(1, len(table) + 1)) for table in live]
+    return [fit_table(combined([*measured, *runs[: number + 1]]), where, gpus_per_node) for number in range(len(runs))]
 
 
 def _of_training(table: pd.DataFrame, env: CloudLiveEnv) -> pd.DataFrame:

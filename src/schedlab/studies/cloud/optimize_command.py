@@ -17,12 +17,13 @@ from schedlab.studies.cloud.optimize import Optimization, optimize
 from schedlab.studies.cloud.optimize_folders import new_folder
 from schedlab.studies.cloud.optimize_report import report_lines, report_values
 from schedlab.studies.cloud.optimize_settings import OptimizeSettings, read_settings
-from schedlab.studies.cloud.optimize_tables import write_tables
+from schedlab.studies.cloud.optimize_tables import runs_so_far, write_tables
 from schedlab.studies.cloud.report_html import html_report
 from schedlab.studies.cloud.report_plots import plots
 
 log = logging.getLogger(__name__)
 HISTORY = "history.jsonl"
+DATA = Path("data")  # of a script, where it exists and no other folder is named
 OF_LIMITS = ("time_max", "cost_max", "throughput_min")
 OF_SETTINGS = ("preference", "epochs", "baseline_samples", "baseline_ratio")
 
@@ -61,10 +62,9 @@ def read_logs(given: Sequence[Path], store: Path) -> OfflineDataAnalyzer:
 def run(arguments: argparse.Namespace) -> int:
     """Optimise every training file; the exit status is 1 where a script failed or a run was cut off."""
     settings = settings_of(arguments)
-    if arguments.dataset_path is not None and not arguments.dataset_path.exists():
-        if str(arguments.dataset_path) != "data":
-            raise UserError("there is no such folder", where=f"--dataset_path {arguments.dataset_path}")
-        arguments.dataset_path = None
+    dataset = arguments.dataset_path or (DATA if DATA.exists() else None)
+    if dataset is not None and not dataset.exists():
+        raise UserError("there is no such folder", where=f"--dataset_path {dataset}")
     stems = [path.stem for path in arguments.training_file]
     if len(set(stems)) < len(stems):
         raise UserError("two scripts have one name", where="--training_file", expected="names that tell them apart")
@@ -72,12 +72,14 @@ def run(arguments: argparse.Namespace) -> int:
         if not path.is_file():
             raise UserError("there is no such file", where=f"--training_file {path}", expected="a training script in Python")
     settings.resource.limits()
+    folders = [arguments.output_dir if len(stems) == 1 else arguments.output_dir / stem for stem in stems]
+    analysers = [read_logs(arguments.offline_logs or (), folder / HISTORY) for folder in folders]
+    for folder in folders:
+        runs_so_far(folder)
     status = 0
-    for path in arguments.training_file:
-        folder = arguments.output_dir if len(stems) == 1 else arguments.output_dir / path.stem
-        analyser = read_logs(arguments.offline_logs or (), folder / HISTORY)
+    for path, folder, analyser in zip(arguments.training_file, folders, analysers, strict=True):
         try:
-            found = optimize(path, settings, arguments.dataset_path, analyser, new_folder(folder / "work"))
+            found = optimize(path, settings, dataset, analyser, new_folder(folder / "work"))
         except ScriptFailed as error:
             log.error("error: %s", error)
             status = 1
@@ -91,13 +93,13 @@ def run(arguments: argparse.Namespace) -> int:
 def write_all(found: Optimization, folder: Path, logs: Path, analyser: OfflineDataAnalyzer) -> list[str]:
     """Write tables, reports, policy and logs of a run, and remember it; returns the report as lines."""
     now = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
-    write_tables(found, folder, now)
     values = report_values(found)
     lines = list(report_lines(values))
     write_json(folder / "report.json", values)
     write_text(folder / "report.txt", "\n".join(lines) + "\n")
     write_text(folder / "report.html", html_report(values, plots(found)))
     write_bytes(folder / "policy.zip", (found.work / "policy.zip").read_bytes())
+    write_tables(found, folder, now)
     _keep_logs(found, logs)
     if found.live_tables:
         import pandas as pd

@@ -74,6 +74,7 @@ def report_values(found: Optimization) -> dict[str, Any]:
             "parameters": {**found.fit.step.values(), "core_seconds": found.fit.core_seconds},
             "rows": found.fit.rows,
             "median_relative_error": found.fit.median_error,
+            "refitted": [{"rows": each.rows, "median_relative_error": each.median_error} for each in found.refits],
             "start_up_seconds": found.job.overhead,
             "memory_needed_gb": found.job.memory_needed,
         },
@@ -87,6 +88,15 @@ def report_values(found: Optimization) -> dict[str, Any]:
         },
         "method": METHOD,
     }
+
+
+def model_error(model: Mapping[str, Any]) -> str:
+    """Return the error of the model as it was learned on, and of the one that was fitted anew with what the run measured, in words."""
+    told = f"median error {model['median_relative_error']:.1%} over {model['rows']} settings"
+    if not model["refitted"]:
+        return told
+    last = model["refitted"][-1]
+    return f"{told}, fitted anew with the run {last['median_relative_error']:.1%} over {last['rows']}"
 
 
 def _doubt(doubts: list[float]) -> dict[str, Any]:
@@ -211,7 +221,7 @@ def report_lines(values: Mapping[str, Any]) -> Iterator[str]:
     yield "Recommendations:"
     for each in values["recommendations"]:
         held = f"{each['gpu_count']:g} GPUs, {each['cpu_count']:g} cores, {each['memory_gb']:g} GB"
-        how = TOLD[each["source"]]
+        how = source_told(each, values)
         changes = ", ".join(f"{name} {change(value)}" for name, value in each["change_percent"].items())
         yield f"  {each['name']} ({each['description']}): {held}; {each['time']:.1f} s, {money(each['cost'])} ({how}); {changes}"
     doubt, model, policy = values["uncertainty"], values["model"], values["policy"]
@@ -222,7 +232,7 @@ def report_lines(values: Mapping[str, Any]) -> Iterator[str]:
     for warning in values["warnings"]:
         yield f"WARNING: {warning}"
     start = f"start-up {model['start_up_seconds']:.1f} s"
-    yield f"Model: median error {model['median_relative_error']:.1%} over {model['rows']} settings; {start}"
+    yield f"Model: {model_error(model)}; {start}"
     yield (
         f"Objective: {policy['objective']:.4f} by the model, {policy['objective_measured']:.4f} measured; "
         f"best plan by the model {policy['objective_of_best_plan']:.4f}"
@@ -230,6 +240,14 @@ def report_lines(values: Mapping[str, Any]) -> Iterator[str]:
     yield f"Method: {values['method']}"
     met = values["sla_met"]
     yield f"Summary: SLAs met {met['baseline']}/{met['of']} -> {met['optimized']}/{met['of']}"
+
+
+def source_told(each: Mapping[str, Any], values: Mapping[str, Any]) -> str:
+    """Return what a recommendation's values come from; of the fastest one that it is slower than the whole run, where it is."""
+    run, told = values["optimized"], TOLD[each["source"]]
+    whole = not values["run"]["cut_off"]
+    slower = each["priority"] == "time" and each["source"] != "measured" and whole and each["time"] > run["time"]
+    return f"{told}, slower than what was measured: {run['time']:.1f} s" if slower else told
 
 
 def _side(level: Mapping[str, Any]) -> str:

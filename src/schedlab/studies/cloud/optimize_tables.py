@@ -16,6 +16,7 @@ from schedlab.studies.cloud.env import weights_of
 from schedlab.studies.cloud.episode_tables import KEY, seen_values, step_tables
 from schedlab.studies.cloud.live_learn import Taken
 from schedlab.studies.cloud.live_model import constant_totals
+from schedlab.studies.cloud.logs import read_table
 from schedlab.studies.cloud.oracle import objective_of_staying
 from schedlab.studies.cloud.replay import Replay
 from schedlab.studies.cloud.reward import PREFERENCES
@@ -24,6 +25,8 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from schedlab.studies.cloud.optimize import Optimization
+
+METRICS = "optimization_metrics.csv"  # a row a run
 
 
 def tables(found: Optimization) -> dict[str, pd.DataFrame]:
@@ -101,17 +104,21 @@ def metrics_row(found: Optimization, now: str) -> dict[str, Any]:
     return {**row, "optimization_time_minutes": found.minutes}
 
 
+def runs_so_far(folder: Path) -> pd.DataFrame | None:
+    """Return the rows of optimization_metrics.csv of a folder, None where there is none. Raises UserError for a damaged one."""
+    file = folder / METRICS
+    return read_table(file) if file.exists() else None
+
+
 def write_tables(found: Optimization, folder: Path, now: str) -> None:
-    """Write the tables as CSV; optimization_metrics gets a row more."""
+    """Write the tables as CSV; optimization_metrics gets a row more. Raises UserError where that one is damaged."""
     import pandas as pd
 
     for name, table in tables(found).items():
         with atomic_path(folder / f"{name}.csv") as temporary:
             table.to_csv(temporary, index=False)
-    metrics = folder / "optimization_metrics.csv"
-    row = pd.DataFrame([metrics_row(found, now)])
-    kept = pd.read_csv(metrics) if metrics.exists() else None
-    with atomic_path(metrics) as temporary:
+    row, kept = pd.DataFrame([metrics_row(found, now)]), runs_so_far(folder)
+    with atomic_path(folder / METRICS) as temporary:
         (row if kept is None else pd.concat([kept, row], ignore_index=True)).to_csv(temporary, index=False)
     if found.baseline_table is not None:
         model = str(found.baseline_table["model_name"].iloc[0])

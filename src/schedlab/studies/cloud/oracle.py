@@ -22,9 +22,8 @@ class Plan:
     actions: np.ndarray
     values: np.ndarray
 
-    def action(self, replay: Replay, here: int, progress: float) -> int:
+    def action(self, here: int, progress: float) -> int:
         """Return the action on an allocation after so many intervals of training."""
-        del replay
         return int(self.actions[int(progress), here])
 
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from schedlab.config.errors import UserError
-from schedlab.studies.cloud.replay import SECONDS, Replay
+from schedlab.studies.cloud.replay import Replay
 from schedlab.studies.cloud.ways import towards
 
 CELLS = 200  # of the grid for each decision that the slowest allocation takes; of one decision's training at most one is given away
@@ -26,14 +26,15 @@ NEAR = 1e-9  # of a cell: what is nearer to a point of the grid is on it
 class TimedPlan:
     """The best plan's objective from progress (a grid of 0 to 1, its first axis) and allocation on, (G + 1, n)."""
 
+    replay: Replay
     weights: Mapping[str, float]
     values: np.ndarray
 
-    def action(self, replay: Replay, here: int, progress: float) -> int:
+    def action(self, here: int, progress: float) -> int:
         """Return the action on an allocation after so many intervals of training; ties: the lowest action."""
-        onward = _onward(replay, self.weights, self.values, progress)
-        there = replay.taken(min(int(progress), replay.intervals - 1), replay.lattice.following[here])
-        return int(np.where(replay.allowed[here], onward[(there != here).astype(int), there], np.inf).argmin())
+        onward = _onward(self.replay, self.weights, self.values, progress)
+        there = self.replay.lattice.following[here]
+        return int(np.where(self.replay.allowed[here], onward[(there != here).astype(int), there], np.inf).argmin())
 
 
 def best_timed_plan(replay: Replay, weights: Mapping[str, float]) -> TimedPlan:
@@ -45,20 +46,18 @@ def best_timed_plan(replay: Replay, weights: Mapping[str, float]) -> TimedPlan:
         raise UserError(what, where="environment.interval_seconds", expected=f"{math.ceil(least)} or more")
     points, n = CELLS * decisions, len(replay.lattice)
     values = np.zeros((points + 1, n))
-    own = np.arange(n)[:, None]
+    there = replay.lattice.following
+    changed = (there != np.arange(n)[:, None]).astype(int)
     for point in range(points - 1, -1, -1):
-        progress = replay.intervals * point / points
-        onward = _onward(replay, weights, values, progress)
-        there = replay.taken(int(progress), replay.lattice.following)
-        changed = (there != own).astype(int)
+        onward = _onward(replay, weights, values, replay.intervals * point / points)
         values[point] = np.where(replay.allowed, onward[changed, there], np.inf).min(axis=1)
-    return TimedPlan(weights, values)
+    return TimedPlan(replay, weights, values)
 
 
 def _onward(replay: Replay, weights: Mapping[str, float], values: np.ndarray, progress: float) -> np.ndarray:
     """The objective from `progress` (intervals) on if each allocation is kept, or newly taken, for the next decision, (2, n)."""
     points, n = len(values) - 1, len(replay.lattice)
-    rate = weights["time"] / replay.time_ref + weights["cost"] * replay.price / SECONDS / replay.cost_ref
+    rate = replay.rate(weights)
     found = []
     for restart in (0.0, replay.restart):
         reached, taken = replay.after(np.arange(n), np.full(n, progress), np.full(n, replay.span - restart))
@@ -73,14 +72,12 @@ def timed_objective_of_staying(replay: Replay, weights: Mapping[str, float]) -> 
 
     Infinite where its memory does not suffice, and where the job ends before it is reached.
     """
-    rate = weights["time"] / replay.time_ref + weights["cost"] * replay.price / SECONDS / replay.cost_ref
+    rate = replay.rate(weights)
     target = np.arange(len(replay.lattice))
     here, progress = np.full(len(target), replay.lattice.start), np.zeros(len(target))
     found = np.where(replay.fits, 0.0, np.inf)
     while (going := progress < replay.intervals).any():
-        current = np.minimum(progress.astype(np.int64), replay.intervals - 1)
-        there = replay.taken(current, replay.lattice.following[here, towards(replay, here, target)])
-        there = np.where(going, there, here)
+        there = np.where(going, replay.lattice.following[here, towards(replay, here, target)], here)
         restart = np.where(there != here, replay.restart, 0.0)
         reached, taken = replay.after(there, progress, replay.span - restart)
         waste = (1.0 - replay.busy[there]) * (reached - progress) / replay.intervals

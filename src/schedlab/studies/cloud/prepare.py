@@ -1,48 +1,77 @@
-"""The prepare rules: the step-time model of a training job, and the oracle of a scenario."""
+"""The prepare rules: the checked logs of a training job, its step-time model, and the oracle of a scenario."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from schedlab.config.contract import Part, Requirement, Unit
 from schedlab.config.data_paths import find_data, find_resource
 from schedlab.config.errors import UserError
-from schedlab.config.files import write_json
+from schedlab.config.files import read_table, write_json, write_table
 from schedlab.config.freeze import read_part
+from schedlab.config.hashes import file_hash
 from schedlab.config.json_files import read_json
 from schedlab.config.schema import validate
 from schedlab.config.seeds import derive_seed
 from schedlab.studies.cloud.env import CloudReplayEnv, weights_of
 from schedlab.studies.cloud.fallback import MeasuredSteps, Scaling
-from schedlab.studies.cloud.fit_report import fit_report
+from schedlab.studies.cloud.fit_cores import CORE_TIMES
+from schedlab.studies.cloud.fit_report import read_logs, report_of
 from schedlab.studies.cloud.goodput import StepModel, StepParameters
-from schedlab.studies.cloud.logs import read_step_times
+from schedlab.studies.cloud.logs import read_table as read_log
 from schedlab.studies.cloud.oracle import best_plan, objective_of_staying
 from schedlab.studies.cloud.problem import UNIT_KIND, CloudProblem
 from schedlab.studies.cloud.rules import make_random
 from schedlab.studies.cloud.settings import CloudScenario
 
+if TYPE_CHECKING:
+    import pandas as pd
+
+INGESTED = ("logs", "gpus_per_node")
 FITTED = ("model", "step", "scaling", "logs", "gpus_per_node")
 OF_OBJECTIVE = ("job", "resource", "start", "environment", "preferences", "random_episodes", "seed", "sla", "sla_from", "name")
 SOURCE = "logs of your own training runs, or the traces of Pollux (branch osdi21-artifact of petuum/adaptdl)"
 
 
-def fit_performance(part: Path, model: Path) -> None:
+def ingest_logs(part: Path, steps: Path, cores: Path, report: Path) -> None:
+    """Check the logs of a job; write the rows that a fit reads as two tables (`fit_report.read_logs`), and what each log is as JSON.
+
+    steps: a row a step time; cores: a row a core time, none where no log tells its cores. Raises UserError for a wrong log.
+    """
+    import pandas as pd
+
+    values = read_part(part)
+    files = {name: log_file(name) for name in values["logs"]}
+    step_times, core_times = read_logs(list(files.values()), values["gpus_per_node"])
+    write_table(steps, step_times)
+    write_table(cores, pd.concat(core_times or [pd.DataFrame(columns=CORE_TIMES)], ignore_index=True))
+    logs = {name: {"sha256": file_hash(file), "rows": len(read_log(file))} for name, file in files.items()}
+    write_json(report, {"logs": logs, "step_times": len(step_times), "core_times": sum(map(len, core_times))})
+
+
+def fit_performance(part: Path, model: Path, steps: Path | None = None, cores: Path | None = None) -> None:
     """Write the step-time model of a job (JSON): its pinned parameters, or those fitted to its logs with the errors of the fit.
 
-    Logs on several numbers of cores tell the work of a core, too, which then takes the place of the job's own.
+    steps, cores: what ingest_logs wrote, for a job with logs; core times tell the work of a core, which then takes the place of the job's.
     """
     values = read_part(part)
-    if values["model"] != "goodput":
-        report: dict[str, Any] = {"form": values["model"], "parameters": _fallback(values).values()}
+    if (scaling := values["scaling"]) is not None:
+        constant = scaling["serial_share" if values["model"] == "amdahl" else "exponent"]
+        scaled = Scaling(values["model"], scaling["throughput_one"], constant)
+        report: dict[str, Any] = {"form": values["model"], "parameters": scaled.values()}
     elif values["step"] is not None:
         report = {"parameters": values["step"], "rows": 0}
     else:
-        report = _fitted(values["logs"], values["gpus_per_node"])
+        assert steps and cores, "the tables of ingest_logs, for a job with logs"
+        step_times, core_times = read_table(steps), read_table(cores)
+        if values["model"] == "table":
+            report = {"form": "table", "parameters": MeasuredSteps.of(step_times).values()}
+        else:
+            report = _fitted(values["logs"], step_times, core_times)
     write_json(model, report)
 
 
@@ -105,35 +134,24 @@ def with_fitted_cores(scenario: CloudScenario, model: Path) -> CloudScenario:
     return scenario.model_copy(update={"job": scenario.job.model_copy(update={"pipeline": pipeline})})
 
 
-def _fitted(logs: Sequence[str], gpus_per_node: int) -> dict[str, Any]:
+def _fitted(logs: Sequence[str], steps: pd.DataFrame, cores: pd.DataFrame) -> dict[str, Any]:
     """The fit of a job's logs. Raises UserError where they are of several models, or of none on a GPU."""
     where, expected = f"job.logs: {', '.join(logs)}", "logs of one model, trained on GPUs"
-    report = fit_report([log_file(name) for name in logs], gpus_per_node, leave_out=True)
-    if "models" in report:
-        raise UserError(f"the logs are of the models {', '.join(report['models'])}", where=where, expected=expected)
-    if "core_seconds" in report["parameters"]:
+    if not len(steps):
         raise UserError("the logs have no epoch on a GPU", where=where, expected=expected)
-    return report
-
-
-def _fallback(values: Mapping[str, Any]) -> StepModel:
-    """The model of a job that is not the goodput model."""
-    if (scaling := values["scaling"]) is not None:
-        constant = scaling["serial_share" if values["model"] == "amdahl" else "exponent"]
-        return Scaling(values["model"], scaling["throughput_one"], constant)
-    import pandas as pd
-
-    rows = pd.concat([read_step_times(log_file(name), values["gpus_per_node"]) for name in values["logs"]], ignore_index=True)
-    return MeasuredSteps.of(rows)
+    if len(models := sorted(set(steps["model"]))) > 1:
+        raise UserError(f"the logs are of the models {', '.join(models)}", where=where, expected=expected)
+    return report_of(steps, cores if len(cores) else None, leave_out=True)
 
 
 def parts(scenario: CloudScenario) -> dict[str, Part]:
-    """Return what each prepare rule reads; scenarios of one job share its model."""
-    values = scenario.model_dump(mode="json")
-    job = {key: values["job"][key] for key in FITTED}
-    model = Part(job, shared=True, files=tuple(scenario.job.logs))
+    """Return what each prepare rule reads; scenarios of one job share its logs and its model, and pinned jobs have no logs to ingest."""
+    values, files = scenario.model_dump(mode="json"), tuple(scenario.job.logs)
+    logs, job = ({key: values["job"][key] for key in keys} for keys in (INGESTED, FITTED))
+    ingested = {"ingest_logs": Part(logs, shared=True, files=files)} if files else {}
+    model = Part(job, shared=True, needs=tuple(ingested), files=files)
     oracle = Part({key: values[key] for key in OF_OBJECTIVE}, needs=("fit_performance",))
-    return {"fit_performance": model, "solve_oracle": oracle}
+    return {**ingested, "fit_performance": model, "solve_oracle": oracle}
 
 
 def inputs(scenario: CloudScenario) -> dict[str, tuple[str, str]]:

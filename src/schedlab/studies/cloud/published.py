@@ -52,10 +52,12 @@ def step(
 ) -> Step:
     """Take an action after the records of a log.
 
-    compat: with the published defects (severities that stay, memory in use for memory held, no trim of idle GPUs).
+    compat: with the published defects (severities that stay, memory in use for memory held, no trim of idle GPUs, a service level of GPUs
+    that a machine without any violates).
     """
     resource, sla = limits
     state = CloudEnvironmentState(resource, sla, REFERENCE if compat else StateSwitches())
+    state.gpus_apply = compat or resource.gpu_count_max > 0
     for record in history:
         state.update({**record, **allocation._asdict()})
     after = moved(allocation, action, resource)

@@ -63,7 +63,7 @@ class Replay:
 
     @property
     def intervals(self) -> int:
-        """E: the number of decisions until the job ends."""
+        """E: the number of intervals that the training is laid out in (of decisions, unless these come by time)."""
         return len(self.seconds)
 
     @property
@@ -96,13 +96,16 @@ class Replay:
         """Paid time of a change, s."""
         return self.scenario.environment.restart
 
+    def rate(self, weights: Mapping[str, float]) -> np.ndarray:
+        """Return what the objective grows by in a second on each allocation, waste aside, (n,)."""
+        return weights["time"] / self.time_ref + weights["cost"] * (self.price / SECONDS) / self.cost_ref
+
     def step_costs(self, weights: Mapping[str, float]) -> tuple[np.ndarray, np.ndarray]:
         """Return what the objective grows by: (E, n) in an interval on each allocation, (n,) more where it is newly taken.
 
         weights: of time, cost and resource. Infinite where the memory does not suffice.
         """
-        hours = self.price / SECONDS
-        rate = weights["time"] / self.time_ref + weights["cost"] * hours / self.cost_ref
+        rate = self.rate(weights)
         waste = weights["resource"] * (1.0 - self.busy) / self.intervals
         costs = np.where(self.fits, self.seconds * rate + waste, np.inf)
         return costs, self.restart * rate

@@ -7,7 +7,7 @@ from html import escape
 from typing import Any
 
 from schedlab.figures.html import table
-from schedlab.studies.cloud.optimize_report import TOLD, batch_told, change, money
+from schedlab.studies.cloud.optimize_report import batch_told, change, model_error, money, source_told
 
 STYLE = """
 body { font: 15px/1.5 system-ui, sans-serif; color: #262626; max-width: 58rem; margin: 2rem auto; padding: 0 1rem; }
@@ -38,7 +38,7 @@ def html_report(values: Mapping[str, Any], pictures: Mapping[str, str]) -> str:
             for told, address in pictures.items()
         ),
         "<h2>Recommendations</h2>",
-        _recommendations(values["recommendations"]),
+        _recommendations(values),
         "<h2>How this was found</h2>",
         _method(values),
     ]
@@ -98,7 +98,7 @@ def _side(level: Mapping[str, Any]) -> str:
     return f'{value} <span class="bad">violated by {level["severity"]:.1%}</span>'
 
 
-def _recommendations(offered: Sequence[Mapping[str, Any]]) -> str:
+def _recommendations(values: Mapping[str, Any]) -> str:
     rows = [
         (
             f"{escape(each['name'])}: {escape(each['description'])}",
@@ -109,9 +109,9 @@ def _recommendations(offered: Sequence[Mapping[str, Any]]) -> str:
             change(each["change_percent"]["time"]),
             money(each["cost"]),
             change(each["change_percent"]["cost"]),
-            TOLD[each["source"]],
+            source_told(each, values),
         )
-        for each in offered
+        for each in values["recommendations"]
     ]
     return _table(("", "GPUs", "cores", "GB", "time, s", "", "cost", "", ""), rows)
 
@@ -119,8 +119,7 @@ def _recommendations(offered: Sequence[Mapping[str, Any]]) -> str:
 def _method(values: Mapping[str, Any]) -> str:
     model, policy, doubt = values["model"], values["policy"], values["uncertainty"]["mean"]
     return (
-        f"<p>{escape(values['method'])}</p><p>Median error of the model: {model['median_relative_error']:.1%} "
-        f"over {model['rows']} settings. "
+        f"<p>{escape(values['method'])}</p><p>Model: {model_error(model)}. "
         f"Objective of the policy: {policy['objective']:.4f} by the model, {policy['objective_measured']:.4f} measured; "
         f"of the best plan by the model: {policy['objective_of_best_plan']:.4f}. "
         f"Uncertainty: {'unknown' if doubt is None else f'{doubt:.3f} in the mean'}.</p>"

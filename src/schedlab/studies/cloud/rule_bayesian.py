@@ -38,10 +38,11 @@ class BayesianSettings(Settings):
 
 
 class _Before(NamedTuple):
-    """What an episode had come to before the interval that is measured."""
+    """What an episode had come to before the decision that is measured; progress in intervals."""
 
     here: int
     objective: float
+    progress: float
 
 
 class BayesianRule:
@@ -70,16 +71,20 @@ class BayesianRule:
             self.target = env.here
         elif not self.settled and (env.here == self.target or env.interval >= self.budget):
             self._next(env)
-        self.before = _Before(env.here, env.objective())
+        self.before = _Before(env.here, env.objective(), env.progress)
         return KEEP if env.here == self.target else int(towards(env.replay, np.int64(env.here), np.int64(self.target)))
 
     def _measure(self, env: CloudReplayEnv) -> None:
-        """Keep what the last interval added to the objective, without the restart, whose price is known."""
+        """Keep what an interval of training adds to the objective here, without the restart, whose price is known.
+
+        Where decisions come by time, the last one trained more of an interval, or less, the faster the allocation is.
+        """
         if self.before is None:
             return
         _, restarts = self.problem.step_costs(env.preference)
-        added = env.objective() - self.before.objective
-        self.measured[env.here] = added - (float(restarts[env.here]) if env.here != self.before.here else 0.0)
+        restart = float(restarts[env.here]) if env.here != self.before.here else 0.0
+        added = env.objective() - self.before.objective - restart
+        self.measured[env.here] = added / ((env.progress - self.before.progress) or 1)
 
     def _next(self, env: CloudReplayEnv) -> None:
         """The last probe is measured: choose another one, or the best."""
@@ -99,9 +104,12 @@ class BayesianRule:
         self.target = min(self.measured, key=lambda number: (self.measured[number], number))
 
     def _reachable(self, env: CloudReplayEnv) -> np.ndarray:
-        """The allocations not yet measured that what is left of the budget leads to; an action moves each resource by one step."""
+        """The allocations not yet measured that what is left of the budget leads to; an action moves each resource by one step.
+
+        A decision is taken to train as much as those before did in the mean: an interval, unless decisions come by time.
+        """
         away = np.abs(self.ranks - self.ranks[env.here]).max(axis=1)
-        near = env.replay.fits & (away <= self.budget - env.interval)
+        near = env.replay.fits & (away * env.progress / env.decisions <= self.budget - env.progress)
         return np.array([number for number in np.flatnonzero(near).tolist() if number not in self.measured], dtype=np.int64)
 
     def _points(self) -> np.ndarray:

@@ -224,7 +224,7 @@ def make_oracle_dynamic(params: Mapping[str, Any], problem: CloudProblem, seed: 
     def decide(env: CloudReplayEnv, memory: dict[str, Any]) -> int:
         if "plan" not in memory:
             memory["plan"] = best_plan(env.replay, env.weights)
-        return memory["plan"].action(env.replay, env.here, env.progress)
+        return memory["plan"].action(env.here, env.progress)
 
     return _rule(decide)
 

@@ -180,6 +180,9 @@ def check(scenario: CloudScenario) -> Iterator[UserError]:
     if span is not None and span <= restart:
         what = f"in {span:g} s a job that restarts for {restart:g} s never trains"
         yield UserError(what, where="environment.interval_seconds", expected="more than environment.restart")
+    if span is not None and scenario.environment.slots:
+        what = "the best plan is not bounded where GPUs are taken and decisions come by time"
+        yield UserError(what, where="environment.slots", expected="none with interval_seconds")
     if scenario.resource.gpu_count_min < 1:
         yield UserError("a job without a GPU has no step time", where="resource.gpu_count_min", expected="1 or more")
     if any(slots < scenario.resource.gpu_count_min for slots in scenario.environment.slots):

@@ -1,0 +1,181 @@
+"""Tables of the cloud study."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+from table_parts import page, share
+
+JOBS = ("cifar10", "imagenet", "movielens", "squad")
+PREFERENCES = ("balanced", "cost", "time", "resource")
+WITH_MODEL = ("goodput_greedy", "oracle_static", "oracle_dynamic")
+
+
+def _rules(results: Path, scale: str = "small") -> pd.DataFrame:
+    """What rules came to at a scale."""
+    found = pd.read_csv(results / "cloud_rules.csv")
+    return found[found["scale"] == scale]
+
+
+def cloud_rules(results: Path) -> str:
+    """Regret of the rules on the four jobs, preference balanced."""
+    found = _rules(results)
+    means = found[found["preference"] == "balanced"].groupby(["rule", "scenario"])["regret"].mean()
+    order = ["goodput_greedy", "oracle_static", "bayesian", "static_start", "static_default", "threshold", "horizontal", "options"]
+    names = {"bayesian": "bayesian, mean of three seeds"}
+    rows = [[names.get(rule, rule), *(_regret(means[rule, job]) for job in JOBS)] for rule in [*order, "static_min", "static_max"]]
+    return page(["rule", *JOBS], rows)
+
+
+def share_of_front(results: Path, job: str, points: np.ndarray) -> float:
+    """Hypervolume of points, (n, 2) time and cost, as a share of that of a job's front."""
+    from schedlab.studies.cloud.pareto import measures
+
+    return measures(points, front(results, job, "front"))["hypervolume"]
+
+
+def front(results: Path, job: str, kind: str) -> np.ndarray:
+    """The points, (n, 2) time and cost, of `front` (all plans) or `static_front`, by rising time, or of `one_goal`: for cost, for time."""
+    found = pd.read_csv(results / "cloud_fronts.csv")
+    return found.loc[(found["scale"] == "small") & (found["scenario"] == job) & (found["front"] == kind), ["time", "cost"]].to_numpy()
+
+
+def best_plans(results: Path, job: str) -> np.ndarray:
+    """Time and cost of the best plans for the four preferences, (4, 2)."""
+    found = _rules(results)
+    return found.loc[(found["scenario"] == job) & (found["rule"] == "oracle_dynamic"), ["time", "cost"]].to_numpy()
+
+
+def best_for_weights(results: Path, job: str) -> np.ndarray:
+    """Time and cost of the plans of a job's front that are best for eleven weights of cost, 0 to 1 in tenths, (n, 2)."""
+    found = _rules(results)
+    start = found.loc[(found["scenario"] == job) & (found["rule"] == "static_start"), ["time", "cost"]].to_numpy()[0]
+    plans = front(results, job, "front")
+    return plans[sorted({int(np.argmin(plans / start @ [1 - weight, weight])) for weight in np.linspace(0, 1, 11)})]
+
+
+def learned_for_weights(results: Path, job: str) -> list[float]:
+    """Share of a job's front that the policies learned for these weights have, by seed; empty where none were learned."""
+    found = pd.read_csv(results / "cloud_front_policies.csv").query(f"scenario == '{job}_front'")
+    return [share_of_front(results, job, rows[["time", "cost"]].to_numpy()) for _, rows in found.groupby("policy_seed")]
+
+
+def cloud_fronts(results: Path) -> str:
+    """The size and ends of each front, and what best plans, learned policies and constant allocations have of its hypervolume."""
+    alone = "best plans for these, for cost alone and for time alone"
+    weights = "best plans for eleven weights of cost and time"
+    ends, shares = [], {"best plans for four preferences": [], alone: [], weights: [], "constant allocations": []}
+    learned = [learned_for_weights(results, job) for job in JOBS]
+    for job in JOBS:
+        points = front(results, job, "front")
+        dollars = "${:.0f}" if points[-1, 1] > 100 else "${:.1f}" if points[-1, 1] > 10 else "${:.2f}"
+        first, last = (f"{time:,.0f} s {dollars.format(cost).replace('$0.', '$.')}" for time, cost in points[[0, -1]])
+        ends.append(f"{len(points)}, {first} to {last}")
+        best = best_plans(results, job)
+        more = np.concatenate([best, front(results, job, "one_goal")])
+        for name, own in zip(shares, (best, more, best_for_weights(results, job), front(results, job, "static_front")), strict=True):
+            shares[name].append(f"{share_of_front(results, job, own):.2f}".removeprefix("0"))
+    rows = [[f"hypervolume of {'the ' if 'best' in name else ''}{name}", *cells] for name, cells in shares.items()]
+    told = [f"{np.mean(seeds):.2f}".removeprefix("0") if seeds else "-" for seeds in learned]
+    rows.insert(3, ["hypervolume of eleven policies learned for these weights, mean of five seeds", *told])
+    return page(["", *JOBS], [["plans on the front, time and cost of its ends", *ends], *rows])
+
+
+def cloud_straight(results: Path) -> str:
+    """Regret of going straight to what a beginning points at, for the four preferences."""
+    found = pd.read_csv(results / "cloud_straight.csv").set_index(["beginning", "scenario", "preference"])["regret"]
+    modes = ("historical", "similar", "baseline")
+    rows = [[mode, *(", ".join(share(max(0.0, found[mode, job, name]), 2) for name in PREFERENCES) for job in JOBS)] for mode in modes]
+    return page(["", *JOBS], rows)
+
+
+def cloud_fits(results: Path) -> str:
+    """How well the performance model fits recorded step times."""
+    found = pd.read_csv(results / "cloud_fits.csv").set_index("model")
+    names = {"cifar10": "ResNet-18 / CIFAR-10", "imagenet": "ResNet-50 / ImageNet", "ncf": "NeuMF / MovieLens", "bert": "BERT-base / SQuAD"}
+    columns = ["median_relative_error", "interpolation_median_relative_error", "extrapolation_median_relative_error"]
+    rows = []
+    for model, name in names.items():
+        of_all, between, beyond = (f"{100 * found.loc[model, column]:.1f} %" for column in columns)
+        rows.append([name, f"{found.loc[model, 'rows']:,.0f}", of_all, f"{between}, {beyond}"])
+    return page(["model", "rows", "median relative error", "of placements left out: between measured ones, beyond them"], rows)
+
+
+def cloud_reinforce(results: Path) -> str:
+    """Regret of the learned policies, mean and worst seed, beside that of the best rule without a model."""
+    found = pd.read_csv(results / "cloud_reinforce.csv")
+    rules = _rules(results)
+    best = rules[~rules["rule"].isin(WITH_MODEL)].groupby(["scenario", "preference", "rule"])["regret"].mean().groupby(level=[0, 1]).min()
+    rows = []
+    for job in JOBS:
+        regret = found[found["scenario"] == job].groupby("preference")["regret"]
+        cells = [f"{_regret(regret.mean()[name])}, {_regret(regret.max()[name])}; {share(best[job, name])}" for name in PREFERENCES]
+        rows.append([f"{job}: mean, worst; rule" if job == "cifar10" else job, *cells])
+    return page(["", *PREFERENCES], rows)
+
+
+def cloud_beginnings(results: Path) -> str:
+    """What REINFORCE comes to from each beginning, and with adapted weights: means of preferences, range of the seeds where they differ."""
+    found = pd.read_csv(results / "cloud_ablations.csv")
+    variants = {"reinforce-fixed": "fixed weights, cold", "reinforce-historical": "fixed weights, historical"}
+    variants |= {"reinforce-baseline": "fixed weights, short baseline", "reinforce-adapted": "adapted weights, cold"}
+    rows = []
+    for policy, name in variants.items():
+        own = found[found["policy"] == policy]
+        columns = {
+            "regret": _regret,
+            "severity": lambda value: share(value, 2),
+            "sla_met": "{:.2f}".format,
+            "episodes_needed": "{:,.0f}".format,
+        }
+        rows.append([name, *(_spread(own, column, form) for column, form in columns.items())])
+    header = ["regret", "severity of violations", "service levels met", "episodes to 95 % of the cold start's gain"]
+    return page(["", *header], rows)
+
+
+def cloud_ablations(results: Path) -> str:
+    """What the multi-policy actor-critic comes to with and without its parts."""
+    found = pd.read_csv(results / "cloud_ablations.csv")
+    variants = {"all": "all parts", "no-reset": "no reset", "one-policy": "one policy for all", "no-sla": "no SLA term"}
+    rows = []
+    for policy, name in (variants | {"nine-actions": "9 actions"}).items():
+        own = found[found["policy"] == f"multi-policy-{policy}"]
+        means = own.groupby("preference")["regret"].mean()
+        by_preference = ", ".join(share(max(0.0, means[key]), 2) for key in PREFERENCES)
+        columns = {"severity": lambda value: share(value, 2), "time": "{:.0f}".format, "cost": lambda value: share(value, 2)}
+        others = [_spread(own, column, form) for column, form in columns.items()]
+        rows.append([name, _spread(own, "regret", _regret), by_preference, *others])
+    return page(["", "regret", "for balanced, cost, time, resource", "severity", "time, s", "cost, $"], rows)
+
+
+def cloud_learners(results: Path) -> str:
+    """Regret of all learners on one problem; REINFORCE's is that of the same job and limits in the table of ablations."""
+    found, other = (pd.read_csv(results / f"cloud_{name}.csv") for name in ("learners", "ablations"))
+    own = other[(other["policy"] == "reinforce-fixed") & (other["preference"] == "cost")]
+    regrets = {"`reinforce`": ("9,600 episodes", own["regret"])}
+    names = {"dqn": "DQN", "multi-policy": "`multi_policy`", "maskable-ppo": "PPO with masks", "ppo": "PPO", "a2c": "A2C"}
+    for policy, name in names.items():
+        length = "2,400 episodes" if policy == "multi-policy" else "64,000 decisions, 3,200 episodes"
+        regrets[name] = length, found.loc[found["policy"] == f"{policy}-learners", "regret"]
+    rows = [[name, length, str(len(of)), share(max(0.0, of.mean())), ", ".join(map(_regret, of))] for name, (length, of) in regrets.items()]
+    return page(["learner", "learned on", "seeds", "regret, mean", "each seed"], rows)
+
+
+def _spread(rows: pd.DataFrame, column: str, form: Callable[[float], str]) -> str:
+    """Mean of seeds and preferences, and in brackets the smallest and the largest seed's mean where these differ as written."""
+    seeds = rows.groupby("policy_seed")[column].mean()
+    low, high = form(seeds.min()), form(seeds.max())
+    return form(seeds.mean()) + (f" ({low} to {high})" if low != high else "")
+
+
+def _regret(value: float) -> str:
+    return share(max(0.0, value))  # rounding of floats gives -1e-16
+
+
+TABLES: tuple[Callable[[Path], str], ...] = (
+    *(cloud_rules, cloud_fronts, cloud_straight, cloud_fits),
+    *(cloud_reinforce, cloud_beginnings, cloud_ablations, cloud_learners),
+)
