@@ -80,7 +80,7 @@ def main() -> None:
     times = JobTimes(topology, LegacySettings())
     print(f"2,424 shards, 51,152 deps: {seconds(lambda: place_large_job(times, rules)):.3f} s cold", end="")
     print(f", {1e3 * seconds(lambda: place_large_job(times, rules)):.2f} ms warm (with mirroring)")
-    changes = ON_SHIPPED if folder == ROOT / SHIPPED else {}
+    changes = ON_SHIPPED if folder.resolve() == ROOT / SHIPPED else {}
     simulation = Simulation(published_scenario("A", compat=False, **changes), read_graphs(folder))
     for name in ("para_max", "para_min"):
         run_episode(simulation, RULES[name], 0)

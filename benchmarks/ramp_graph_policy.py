@@ -2,7 +2,8 @@
 
     python benchmarks/ramp_graph_policy.py ppo-graph ppo-summary fixed-6 --seeds 0 1 2 --episodes 4 --out table.csv
 
-A row for each policy, seed and scenario: blocking rate, and CPU time of learning in seconds.
+A row for each policy, seed and scenario: blocking rate, and CPU time of learning in seconds. Policies that know durations play the scenario
+that they learned on alone.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ import numpy as np
 
 from schedlab.config import experiment, freeze
 from schedlab.config.contract import LearnPaths, Phase, PolicySpec
+from schedlab.config.errors import UserError
 from schedlab.config.schema import validate
 from schedlab.stages.studies import find_study
 from schedlab.studies.ramp.graphs import make_graphs
@@ -25,8 +27,18 @@ from schedlab.studies.ramp.rule_policies import RULE_MAKERS
 from schedlab.studies.ramp.settings import RampScenario
 from schedlab.studies.ramp.study import STUDY
 
-SCENARIOS = ("graphs_seen", "graphs_unseen", "graphs_profiles")
+SCENARIOS = ("graphs_seen", "graphs_unseen", "graphs_profiles", "graphs_traced")
 COLUMNS = ("policy", "seed", "scenario", "episodes", "blocking_rate", "learning_cpu_s")
+
+
+def require_known(loaded: experiment.Experiment, policies: list[str]) -> None:
+    """Raise UserError for a name that is neither a rule nor a policy that learns on these scenarios."""
+    for name in policies:
+        if name.partition("-")[0] in RULE_MAKERS:
+            continue
+        if elsewhere := sorted(set(loaded.training_scenarios("ramp", name)) - set(SCENARIOS)):
+            where = f"conf/policy/ramp/{name}.yaml: train_on"
+            raise UserError(f"the policy learns on {', '.join(elsewhere)}", where=where, expected=f"some of {', '.join(SCENARIOS)}")
 
 
 def problem_of(loaded: experiment.Experiment, name: str) -> RampProblem:
@@ -66,6 +78,10 @@ def main() -> None:
     parser.add_argument("--out", type=Path, required=True)
     given = parser.parse_args()
     loaded = experiment.load("conf", "full", find_study)
+    try:
+        require_known(loaded, given.policies)
+    except UserError as error:
+        raise SystemExit(str(error)) from None
     problems = {name: problem_of(loaded, name) for name in SCENARIOS}
     with given.out.open("w", newline="") as file:
         writer = csv.writer(file, lineterminator="\n")

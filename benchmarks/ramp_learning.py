@@ -1,10 +1,14 @@
 """What do learned policies block in the published setting of the ramp study? One CSV from the policies of a run of the workflow.
 
-    SCHEDLAB_DATA=DIR python benchmarks/ramp_learning.py results/full/ramp/policies [--betas A B C D] [--episodes 20] [--out FILE.csv]
+    SCHEDLAB_DATA=DIR python benchmarks/ramp_learning.py results/full/ramp/policies [--betas A B C D] [--episodes 20] [--first 0] [--exact]
+        [--out FILE.csv]
+    SCHEDLAB_DATA=DIR python benchmarks/ramp_learning.py --rules-only [--betas A B C D] [--episodes 20] [--first 0] [--out FILE.csv]
 
-Every policy that was learned on published_a to published_d plays the test episodes of the workflow on the compiled cluster, which accepts
-what the exact one does (test_ramp_learning.py) in a tenth of the time; beside them stand fixed degrees (smaller ones where no block is
-free) and `lp_bound`, the least that any policy could block. Rollouts draw here from a stream of their own.
+Every policy that was learned on published_a to published_d plays test episodes of the workflow, from number `--first` on (the workflow has
+20; those from 20 on are drawn alike, and nothing was ever looked at there). It plays on the compiled cluster, which blocks what the exact
+one does (test_ramp_fast.py) in a tenth of the time, or with --exact on the latter; beside it stand fixed degrees (smaller ones where no
+block is free) and `lp_bound`, the least that any policy could block. Without a folder these are alone. Compiled rollouts draw from a stream
+of their own. --rules-only: the published baselines, on the exact cluster.
 A line for each: mean blocking rate over seeds and episodes with its interval (two-level bootstrap over seeds and episodes, as in summaries;
 empty where there are too few), and the mean of each seed.
 """
@@ -13,21 +17,27 @@ from __future__ import annotations
 
 import argparse
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 import pandas as pd
 
+from schedlab.config.contract import Unit
 from schedlab.config.data_paths import find_data
+from schedlab.config.errors import UserError
 from schedlab.config.seeds import generator
 from schedlab.config.settings import StatisticsSettings
 from schedlab.evaluation.statistics import estimate, sample
 from schedlab.studies.ramp.afterstate import collect
-from schedlab.studies.ramp.afterstate_policy import FUTURES, Kept, load, play
+from schedlab.studies.ramp.afterstate_policy import FUTURES, AfterstatePolicy, Kept, load, play
 from schedlab.studies.ramp.fast import draw_futures, episode_arrivals, fixed_table
 from schedlab.studies.ramp.graph_files import read_graphs
 from schedlab.studies.ramp.lp_bound import LpBound
 from schedlab.studies.ramp.problem import RampProblem
 from schedlab.studies.ramp.published import published_scenario
+from schedlab.studies.ramp.rule_policies import RULE_MAKERS
+
+BASELINES = ("para_max", "para_min", "random")
 
 
 def blocking(scores: pd.DataFrame) -> pd.DataFrame:
@@ -51,49 +61,75 @@ def blocking(scores: pd.DataFrame) -> pd.DataFrame:
     return pd.DataFrame(lines).sort_values(["scenario", "blocking_rate", "policy"], ignore_index=True)
 
 
-def score(beta: str, folder: Path, episodes: int) -> pd.DataFrame:
-    """Return the scores of all policies on the test episodes of one distribution of beta."""
-    scenario = published_scenario(beta, compat=True, episodes={"test": episodes})
+def setting(beta: str, episodes: int, first: int) -> tuple[RampProblem, Sequence[Unit]]:
+    """Return the published problem of a distribution of beta, and its test episodes from a number on."""
+    scenario = published_scenario(beta, compat=True, episodes={"test": first + episodes})
     problem = RampProblem(scenario, read_graphs(find_data("graphs")))
-    tables, outlook = problem.fast
-    units, stop, name = problem.units("test"), scenario.episodes.end, f"published_{beta.lower()}"
+    return problem, problem.units("test")[first:]
+
+
+def lines(beta: str, policy: str, kind: str, seed: int, units: Sequence[Unit], blocked: Sequence[float]) -> list[dict[str, object]]:
+    """Return the scores of a policy on episodes, as evaluations have them."""
+    head = {"scenario": f"published_{beta.lower()}", "policy": policy, "kind": kind, "policy_seed": seed, "weight": 1.0}
+    return [{**head, "unit": unit.id, "block": unit.block, "value": value} for unit, value in zip(units, blocked, strict=True)]
+
+
+def score(beta: str, folder: Path | None, episodes: int, first: int = 0, exact: bool = False) -> pd.DataFrame:
+    """Return the scores of fixed degrees, of the policies of a folder and of the bound on test episodes of one distribution of beta."""
+    problem, units = setting(beta, episodes, first)
+    (tables, outlook), stop = problem.fast, problem.scenario.episodes.end
     arrivals = [episode_arrivals(problem.simulation, tables, unit.seed) for unit in units]
-    arrived, lines = 1 + len(arrivals[0].times), []
+    arrived = 1 + len(arrivals[0].times)
 
-    def add(policy: str, kind: str, seed: int, blocked: list[float]) -> None:
-        head = {"scenario": name, "policy": policy, "kind": kind, "policy_seed": seed, "weight": 1.0}
-        lines.extend({**head, "unit": unit.id, "block": unit.block, "value": value} for unit, value in zip(units, blocked, strict=True))
-
-    def rate(accepted: float) -> float:
-        return (arrived - 1 - accepted) / arrived
-
-    for degree in tables.actions.tolist():
-        kept = Kept("table", fixed_table(tables, degree))
-        add(f"fixed-{degree}", "rule", 0, [rate(play(kept, tables, outlook, each, stop)) for each in arrivals])
-    for path in sorted(folder.glob(f"*-published-{beta.lower()}/seed-*/policy.zip")):
-        policy, seed = path.parent.parent.name.removesuffix(f"-published-{beta.lower()}"), int(path.parent.name.removeprefix("seed-"))
-        kept = load(path, tables, outlook)
-        random = generator(seed, "ramp learning", "rollouts", beta)
+    def blocking_of(kept: Kept, seed: int) -> list[float]:
+        if exact:
+            policy = AfterstatePolicy(kept, tables, outlook, seed)
+            return [problem.rollout(policy, unit).scores["blocking_rate"] for unit in units]
         if kept.form == "rollouts":
+            random = generator(seed, "ramp learning", "rollouts", beta)
             rollouts = kept.rollouts(draw_futures(problem.simulation, tables, random, FUTURES), kept.jobs)
-            found = [collect(tables, outlook, rollouts, each, stop, random, kept.samples)[1] for each in arrivals]
+            accepted = [collect(tables, outlook, rollouts, each, stop, random, kept.samples)[1] for each in arrivals]
         else:
-            found = [play(kept, tables, outlook, each, stop) for each in arrivals]
-        add(policy, "learned", seed, [rate(accepted) for accepted in found])
+            accepted = [play(kept, tables, outlook, each, stop) for each in arrivals]
+        return [(arrived - 1 - count) / arrived for count in accepted]
+
+    found = []
+    for degree in tables.actions.tolist():
+        found += lines(beta, f"fixed-{degree}", "rule", 0, units, blocking_of(Kept("table", fixed_table(tables, degree)), 0))
+    for path in sorted(folder.glob(f"*-published-{beta.lower()}/seed-*/policy.zip")) if folder else []:
+        policy, seed = path.parent.parent.name.removesuffix(f"-published-{beta.lower()}"), int(path.parent.name.removeprefix("seed-"))
+        found += lines(beta, policy, "learned", seed, units, blocking_of(load(path, tables, outlook), seed))
     bound = LpBound(problem)
-    add("lp_bound", "oracle", 0, [bound.scores(unit)["blocking_rate"] for unit in units])
-    return pd.DataFrame(lines)
+    return pd.DataFrame(found + lines(beta, "lp_bound", "oracle", 0, units, [bound.scores(unit)["blocking_rate"] for unit in units]))
+
+
+def score_rules(beta: str, episodes: int, first: int = 0) -> pd.DataFrame:
+    """Return the scores of the published baselines, which decide on the exact cluster."""
+    problem, units = setting(beta, episodes, first)
+    found = []
+    for name in BASELINES:
+        policy = RULE_MAKERS[name]({}, problem, 0)
+        found += lines(beta, name, "rule", 0, units, [problem.rollout(policy, unit).scores["blocking_rate"] for unit in units])
+    return pd.DataFrame(found)
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("folder", type=Path)
+    parser.add_argument("folder", type=Path, nargs="?", help="policies of a run of the workflow; none: fixed degrees and the bound alone")
     parser.add_argument("--betas", nargs="+", default=list("ABCD"), choices=list("ABCD"))
     parser.add_argument("--episodes", type=int, default=20)
+    parser.add_argument("--first", type=int, default=0, help="number of the first test episode")
+    parser.add_argument("--exact", action="store_true", help="play on the exact cluster")
+    parser.add_argument("--rules-only", action="store_true", help="the published baselines alone, on the exact cluster")
     parser.add_argument("--out", type=Path)
     given = parser.parse_args()
-    made = blocking(pd.concat([score(beta, given.folder, given.episodes) for beta in given.betas]))
-    made.to_csv(given.out or sys.stdout, index=False, float_format="%.5g")
+    if given.folder and not given.folder.is_dir():
+        raise SystemExit(str(UserError("no such folder", where=str(given.folder), expected="results/full/ramp/policies of a run")))
+    if given.rules_only:
+        scores = [score_rules(beta, given.episodes, given.first) for beta in given.betas]
+    else:
+        scores = [score(beta, given.folder, given.episodes, given.first, given.exact) for beta in given.betas]
+    blocking(pd.concat(scores)).to_csv(given.out or sys.stdout, index=False, float_format="%.5g")
 
 
 if __name__ == "__main__":

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 import pandas as pd
@@ -11,28 +12,44 @@ from schedlab.config.claims import read_claims
 
 
 def ramp_learning(results: Path) -> str:
-    """Blocking rates in the published setting."""
-    found = pd.read_csv(results / "ramp_learning.csv", dtype={"by_seed": str})
+    """Blocking rates in the published setting; the least of the fixed degrees in bold."""
+    found = pd.concat([pd.read_csv(results / f"ramp_learning{name}.csv", dtype={"by_seed": str}) for name in ("", "_trials", "_rules")])
+    fresh = pd.read_csv(results / "ramp_learning_fresh.csv", dtype={"by_seed": str})
+    times = pd.read_csv(results / "ramp_learning_cpu.csv")
     ledger = {claim.id: claim.published for claim in read_claims(REPOSITORY / "conf", "ramp")["ramp"].claims}
-    own = {letter: found[found["scenario"] == f"published_{letter}"] for letter in "abcd"}
-    best = {letter: rows[rows["policy"].str.startswith("fixed-")].sort_values("blocking_rate").iloc[0] for letter, rows in own.items()}
-    learned = {letter: one(rows, policy="afterstate") for letter, rows in own.items()}
+
+    def rates(table: pd.DataFrame, policy: str) -> list[float]:
+        return [one(table, scenario=f"published_{letter}", policy=policy)["blocking_rate"] for letter in "abcd"]
+
+    def least(table: pd.DataFrame) -> list[float]:
+        fixed = table[table["policy"].str.startswith("fixed-")]
+        return fixed.groupby("scenario")["blocking_rate"].min().tolist()
+
+    learned = [one(found, scenario=f"published_{letter}", policy="afterstate") for letter in "abcd"]
+    spent = [one(times, scenario=f"published_{letter}", policy="afterstate") for letter in "abcd"]
+    fewer = [f"{x}: {time['seeds']} seeds" for x, time, row in zip("ABCD", spent, learned, strict=True) if time["seeds"] < row["seeds"]]
+    trial = one(found, scenario="published_a", policy="linear-rollouts")
     rows = [
-        ["`lp_bound`, the least that any policy could block", *(share(one(own[x], policy="lp_bound")["blocking_rate"]) for x in own)],
-        ["`afterstate`", *(share(learned[x]["blocking_rate"]) for x in own)],
-        ["each seed", *(" ".join(map(share, seeds_of(learned[x]["by_seed"]))) for x in own)],
-        [
-            f"rollouts of linear values at decision time (first {one(own['a'], policy='linear-rollouts')['episodes']} episodes)",
-            *(share(one(own[x], policy="linear-rollouts")["blocking_rate"]) for x in own),
-        ],
-        ["an earlier recipe for each, of one round", *(share(one(own[x], policy="afterstate-one-round")["blocking_rate"]) for x in own)],
-        [
-            "best fixed degree (smaller where no block is free)",
-            *(f"{share(best[x]['blocking_rate'])} ({best[x]['policy'].removeprefix('fixed-')})" for x in own),
-        ],
-        ["published PAC-ML", *(share(ledger[f"blocking-pac-ml-{x}"]) for x in own)],
+        ["`lp_bound`, the least that any policy could block", *map(share, rates(found, "lp_bound"))],
+        ["`afterstate`", *map(share, rates(found, "afterstate"))],
+        ["each seed", *(" ".join(map(share, seeds_of(row["by_seed"]))) for row in learned)],
+        [f"rollouts of linear values at decision time (first {trial['episodes']} episodes)", *map(share, rates(found, "linear-rollouts"))],
+        ["an earlier recipe for each, of one round", *map(share, rates(found, "afterstate-one-round"))],
+    ]
+    for degree in sorted(int(name.removeprefix("fixed-")) for name in found["policy"].unique() if name.startswith("fixed-")):
+        pairs = zip(rates(found, f"fixed-{degree}"), least(found), strict=True)
+        rows.append([f"fixed degree {degree}", *(f"**{share(rate)}**" if rate == lowest else share(rate) for rate, lowest in pairs)])
+    rows += [[f"`{rule}`", *map(share, rates(found, rule))] for rule in ("para_max", "para_min", "random")]
+    rows.append([f"{fresh['episodes'].max()} further episodes: best fixed degree", *map(share, least(fresh))])
+    if "afterstate" in set(fresh["policy"]):
+        rows.append([f"{fresh['episodes'].max()} further episodes: `afterstate`", *map(share, rates(fresh, "afterstate"))])
+    rows += [
+        ["published PAC-ML", *(share(ledger[f"blocking-pac-ml-{letter}"]) for letter in "abcd")],
         ["goal (specification, section 18)", ".175", ".190", ".116", ".083"],
-        ["CPU time of learning, s", "94 to 107", "72 to 77", "82 to 86", "85 to 94"],
+        [
+            "CPU time of learning, s" + (f" ({', '.join(fewer)})" if fewer else ""),
+            *(f"{time['least_s']:.0f} to {time['most_s']:.0f}" for time in spent),
+        ],
     ]
     return page(["", *"ABCD"], rows)
 
@@ -41,7 +58,7 @@ def ramp_graph_policy(results: Path) -> str:
     """Blocking rates of policies that read a job's graph, beside those that do not."""
     found = pd.read_csv(results / "ramp_graph_policy.csv")
     order = ["ppo-graph", "ppo-summary", "ppo-durations", "fixed-6", "fixed-4", "fixed-8", "para_min", "para_max"]
-    scenarios = ["graphs_seen", "graphs_unseen", "graphs_profiles"]
+    scenarios = list(found["scenario"].unique())
     rows = []
     for policy in order:
         own = found[found["policy"] == policy].sort_values("seed")
@@ -82,4 +99,48 @@ def ramp_quantum(results: Path) -> str:
     return page(["", *(f"`{rule}`" for rule in rules)], rows)
 
 
-TABLES = (ramp_learning, ramp_graph_policy, ramp_baselines, ramp_loads, ramp_quantum)
+def ramp_traced_graphs(results: Path) -> str:
+    """The published graphs and ours, a cell for both."""
+    found = pd.read_csv(results / "ramp_traced_graphs.csv").set_index(["graph", "from"])
+    names = {"alexnet": "AlexNet", "gnmt": "GNMT", "resnet18": "ResNet-18", "squeezenet": "SqueezeNet", "vgg16": "VGG-16"}
+    columns: dict[str, tuple[str, Callable[[float], str]]] = {
+        "ops": ("num_ops", "{:.0f}".format),
+        "deps": ("num_deps", "{:.0f}".format),
+        "sequential JCT": ("sequential_jct", "{:.0f}".format),
+        "the same without input": ("without_input", "{:.0f}".format),
+        "largest op": ("max_cost", "{:.3g}".format),
+        "memory (GB)": ("total_memory", lambda value: f"{value / 1e9:.2f}"),
+        "largest memory (MB)": ("max_memory", lambda value: f"{value / 1e6:.0f}"),
+        "depth": ("depth", "{:.0f}".format),
+    }
+    rows = []
+    for graph, name in names.items():
+        cells = [" / ".join(form(found.loc[(graph, side), key]) for side in ("published", "ours")) for key, form in columns.values()]
+        rows.append([name, *cells])
+    return page(["", *columns], rows)
+
+
+def ramp_recipes(results: Path) -> str:
+    """What was tried for the recipe of the afterstate learner, on validation episodes."""
+    found = pd.read_csv(results / "ramp_recipes.csv")
+    rates = {(recipe, beta): share(rate) for recipe, beta, rate in found.itertuples(index=False)}
+    worse = "linear values, searched from a worse base"
+    rates["linear values, searched", "B"] += f" ({rates[worse, 'B']} from a worse base)"
+    recipes = [recipe for recipe in found["recipe"].unique() if recipe != worse]
+    return page(["", *"ABCD"], [[recipe, *(rates.get((recipe, beta), "-") for beta in "ABCD")] for recipe in recipes])
+
+
+def ramp_dqn(results: Path) -> str:
+    """Short runs of the DQN."""
+    found = pd.read_csv(results / "ramp_dqn.csv", dtype={"by_seed": str})
+    rates = {policy: share(float(rate)) for policy, rate in zip(found["policy"], found["by_seed"], strict=True) if policy != "dqn"}
+    rows = []
+    for row in found[found["policy"] == "dqn"].itertuples():
+        said = f"as para_max ({rates['para_max']})" if row.split == "test" else "best point"
+        blocked = ", ".join(map(share, seeds_of(row.by_seed)))
+        spent = [f"{row.decisions:,.0f}", f"{row.cpu_s:.0f}"]
+        rows.append([row.values, row.seeds.replace(" ", ", "), *spent, blocked, f"{row.episodes} {row.split} episodes, {said}"])
+    return page(["values", "seeds", "decisions", "CPU s", "DQN", "on"], rows)
+
+
+TABLES = (ramp_learning, ramp_graph_policy, ramp_baselines, ramp_loads, ramp_quantum, ramp_traced_graphs, ramp_recipes, ramp_dqn)

@@ -5,6 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from checkpoint_changes import changes
 from schedlab.config.contract import LearnPaths, Phase, PolicySpec
 from schedlab.config.errors import UserError
 from schedlab.config.schema import validate
@@ -94,6 +95,8 @@ def test_it_learns_through_the_graph_network_and_acts_on_graphs_that_it_never_sa
     checkpoint, _ = learned(problem, tmp_path / "one", 240, **READS_GRAPHS)
     again, _ = learned(problem, tmp_path / "two", 240, processes=2, **READS_GRAPHS)
     assert checkpoint.read_bytes() == again.read_bytes()
+    drawn, _ = learned(problem, tmp_path / "drawn", 240, **READS_GRAPHS, learning_starts=10**6)
+    assert min(changes(checkpoint, drawn).values()) > 1e-4
     fewer = RampProblem(problem.scenario, problem.graphs[:2])
     for other in (problem, fewer):
         policy = STUDY.learners["prioritised_dqn"]().load(checkpoint, other)

@@ -109,6 +109,38 @@ def test_what_a_blocked_job_counts_can_be_a_number_of_seconds():
     assert {reward for _, reward, _ in episode(env_of(reward="jct", failure_time=700.0, failure_factor=3.0), 0, always)} == {-2100.0}
 
 
+STATISTICS = {
+    "compute_throughput": "mean_compute_throughput",
+    "cluster_throughput": "mean_cluster_throughput",
+    "demand_throughput": "mean_demand_total_throughput",
+}
+
+
+@pytest.mark.parametrize("reward", ["jct", "multi_objective", *STATISTICS])
+def test_rewards_are_what_section_12_says(reward):
+    """Of accepted jobs the completion time, alone or over the sequential one; of blocked ones more; else means over the cluster's steps."""
+    env, rng, spans, accepted = env_of(reward=reward, failure_factor=1.5), np.random.default_rng(3), set(), 0
+    env.reset(seed=3)
+    wholes = [graph.step_time * 50 for graph in env.simulation.pool.graphs]
+    cluster, ended = env.simulation.cluster, False
+    while not ended:
+        job, before = env.simulation.waiting, len(cluster.record.steps)
+        _, value, ended, _, info = env.step(int(rng.choice(np.flatnonzero(env.action_masks()))))
+        steps = cluster.record.steps[before:]
+        spans.add(len(steps))
+        accepted += info["accepted"]
+        if reward in STATISTICS:
+            assert value == pytest.approx(sum(step[STATISTICS[reward]] for step in steps) / len(steps))
+        elif info["accepted"]:
+            over = job.sequential_time if reward == "multi_objective" else 1.0
+            assert value == pytest.approx(-cluster.outcome.duration / over)
+        else:
+            longer = (job.sequential_time - min(wholes)) / (max(wholes) - min(wholes))
+            assert value == pytest.approx(-1.5 * (longer + 1 if reward == "multi_objective" else job.sequential_time))
+    assert {1, 2, 3} <= spans
+    assert 5 < accepted < len(cluster.record.steps)
+
+
 @pytest.mark.parametrize(("over", "factor"), [("sequential", 1.0), ("failure", 4.0)])
 def test_completion_times_can_be_told_over_the_sequential_time(over, factor):
     env, whole = env_of(reward="jct", jct_over=over, failure_factor=4.0), []

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 import torch
 
+from checkpoint_changes import changes
 from schedlab.config.contract import LearnPaths, Phase, PolicySpec
 from schedlab.config.errors import UserError
 from schedlab.config.schema import validate
@@ -144,6 +145,20 @@ def test_each_distinct_graph_is_embedded_once(problem, monkeypatch):
     assert embedded == [distinct] * 2 + [1] * 2 * distinct
 
 
+def test_graphs_follow_the_parameters_to_another_device(problem):
+    """`meta` stands for a GPU: it computes nothing, but refuses what mixes devices as a GPU does."""
+    policy, env = policy_of(problem, "graph_id", zero_sources=True)
+    reader = policy.features_extractor
+    with torch.no_grad():
+        known = reader._embedded([0, 1])
+        reader.to("meta")
+        found = reader._embedded([1, 2])
+    assert (known.device.type, found.device.type, found.shape) == ("cpu", "meta", known.shape)
+    graphs = [data(graph) for graph in env.graphs]
+    assert [graph.x.device.type for graph in graphs] == ["cpu"] * 4
+    assert reader.embedding(graphs).device.type == "meta"  # the way of learning
+
+
 def learned(problem, folder, algorithm="maskable_ppo", **params):
     params = {"n_steps": 32, **({"batch_size": 32, "n_epochs": 1} if algorithm == "maskable_ppo" else {}), "validate_every": 32} | params
     spec = PolicySpec("graphs", "drawn", algorithm, params, train_on=(Phase(("drawn",), 64),))
@@ -155,12 +170,34 @@ def learned(problem, folder, algorithm="maskable_ppo", **params):
 def test_a_learned_graph_policy_acts_on_graphs_that_it_never_saw(problem, tmp_path):
     checkpoint = learned(problem, tmp_path / "a", **GRAPH, **CLONED)
     assert checkpoint.read_bytes() == learned(problem_of(), tmp_path / "b", **GRAPH, **CLONED).read_bytes()
+    copied = learned(problem, tmp_path / "c", **GRAPH, **CLONED, learning_rate=1e-9)  # what PPO began with
+    assert min(changes(checkpoint, copied).values()) > 1e-4
     for other in (problem, problem_of(first=100, count=3)):
         policy = RampStockLearner("maskable_ppo").load(checkpoint, other)
         outcome = other.rollout(policy, other.units("test")[0])
         assert 0 <= outcome.scores["blocking_rate"] < 1
         assert policy._policy.policy.features_extractor.__class__ is GraphReader
         assert len(policy._policy.policy.features_extractor._graphs) == len(other.graphs)
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="this machine has no CUDA device")
+@pytest.mark.parametrize("observation", ["graph_id", "published"])
+def test_a_graph_policy_learns_on_a_gpu_and_acts_on_the_processor(problem, observation, tmp_path, monkeypatch):
+    devices, forward = set(), GraphEmbedding.forward
+
+    def seen(self, graphs):
+        found = forward(self, graphs)
+        devices.add(found.device.type)
+        return found
+
+    monkeypatch.setattr(GraphEmbedding, "forward", seen)
+    read = {"environment": {"observation": observation, "scale": "absolute"}}
+    checkpoint = learned(problem, tmp_path, **(GRAPH | read), **CLONED, device="cuda")
+    assert "cuda" in devices
+    devices.clear()
+    policy, unit = RampStockLearner("maskable_ppo").load(checkpoint, problem), problem.units("test")[0]
+    assert 0 <= problem.rollout(policy, unit).scores["blocking_rate"] < 1
+    assert devices == {"cpu"}
 
 
 def test_cloning_brings_a_policy_near_its_expert(problem, tmp_path):
@@ -177,7 +214,10 @@ def test_cloning_brings_a_policy_near_its_expert(problem, tmp_path):
 
 def test_a2c_learns_through_the_same_glue(problem, tmp_path):
     seen = {"environment": {"observation": "vector", "scale": "absolute", "invalid": "reject", "mask": "blocks"}}
-    policy = RampStockLearner("a2c").load(learned(problem, tmp_path, "a2c", **seen), problem)
+    checkpoint = learned(problem, tmp_path, "a2c", **seen)
+    drawn = learned(problem, tmp_path / "drawn", "a2c", **seen, learning_rate=1e-9)
+    assert min(changes(checkpoint, drawn).values()) > 1e-4
+    policy = RampStockLearner("a2c").load(checkpoint, problem)
     assert 0 <= problem.rollout(policy, problem.units("test")[0]).scores["blocking_rate"] < 1
     with pytest.raises(ValueError, match=r"environment\.invalid: reject"):
         RampA2CSettings()

@@ -60,3 +60,26 @@ def test_durations_hang_from_graphs_and_test_graphs_are_others(loaded):
     speedups = tables.sequential / tables.durations[:, -1]
     assert np.quantile(speedups, 0.9) > 2 * np.quantile(speedups, 0.1)
     assert abs(np.corrcoef(np.log(tables.sequential), speedups)[0, 1]) < 0.7
+
+
+@pytest.fixture(scope="module")
+def script(load_program):
+    return load_program("benchmarks/ramp_graph_policy")
+
+
+def test_the_benchmark_knows_every_scenario_and_every_policy_that_learns_there(script, loaded, repository):
+    assert sorted(script.SCENARIOS) == sorted(path.stem for path in (repository / "conf/scenario/ramp").glob("graphs_*.yaml"))
+    policies = [name for name in loaded.studies["ramp"].policies if "graphs" in name]
+    assert {"table-graphs-traced", "afterstate-graphs-traced"} <= set(policies)
+    script.require_known(loaded, [*policies, "ppo-graph", "fixed-6", "para_max"])
+
+
+@pytest.mark.parametrize(
+    ("name", "told"),
+    [("afterstate-uniform", "learns on uniform; expected some of graphs_seen"), ("ppo-grahp", "no policy 'ppo-grahp' .*'ppo-graph'")],
+)
+def test_the_benchmark_refuses_other_names_in_a_sentence(script, monkeypatch, tmp_path, name, told):
+    monkeypatch.setattr("sys.argv", ["ramp_graph_policy.py", name, "--out", str(tmp_path / "table.csv")])
+    with pytest.raises(SystemExit, match=told):
+        script.main()
+    assert not (tmp_path / "table.csv").exists()

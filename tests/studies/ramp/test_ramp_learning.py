@@ -5,6 +5,7 @@ import dataclasses
 import numpy as np
 import pytest
 
+from checkpoint_changes import changes
 from schedlab.config.contract import LearnPaths, Phase, PolicySpec
 from schedlab.config.errors import UserError
 from schedlab.config.schema import validate
@@ -96,6 +97,47 @@ def test_the_same_seed_learns_the_same_bytes(problem, tmp_path):
     assert {place["split"] for _, place in curve} == {"train", "validation"}
 
 
+class Killed(BaseException):
+    """Ends a job at a point of its curve."""
+
+
+EVERYTHING = {"candidates": ["table", "rollouts", "linear", "network", "linear_rollouts"], "bases": 2, "second_episodes": 2}
+
+
+def interrupted(problem, folder, after):
+    """Learn until so many points of the curve are recorded, and return these."""
+    curve = []
+
+    def record(metric, value, **place):
+        if len(curve) == after:
+            raise Killed
+        curve.append(((metric, value), place))
+
+    with pytest.raises(Killed):
+        AfterstateLearner().learn({"learned": problem}, spec_of(**EVERYTHING), 5, LearnPaths(None, folder / "policy.zip", folder), record)
+    return curve
+
+
+@pytest.mark.parametrize("after", [1, 3, 9, 12])
+def test_an_interrupted_job_goes_on_and_ends_with_the_same_bytes(problem, tmp_path, after):
+    whole, curve = learned(problem, tmp_path / "whole", **EVERYTHING)
+    before = interrupted(problem, tmp_path / "cut", after)
+    kept = {file: file.stat().st_ino for file in (tmp_path / "cut/afterstate").iterdir()}
+    resumed, rest = learned(problem, tmp_path / "cut", **EVERYTHING)
+    assert resumed.read_bytes() == whole.read_bytes()
+    assert sorted(map(repr, [*before, *rest])) == sorted(map(repr, curve + [point for point in before if point in rest]))
+    assert len(rest) < len(curve)  # the decisions of finished episodes are not made again
+    assert kept and {file: file.stat().st_ino for file in kept} == kept
+
+
+def test_what_another_job_left_is_not_taken_up(problem, tmp_path):
+    whole, curve = learned(problem, tmp_path / "whole", **EVERYTHING)
+    learned(problem, tmp_path / "other", **EVERYTHING, samples=5)
+    (tmp_path / "other/policy.zip").unlink()
+    again, repeated = learned(problem, tmp_path / "other", **EVERYTHING)
+    assert again.read_bytes() == whole.read_bytes() and repeated == curve
+
+
 def test_a_policy_of_another_cluster_is_refused(problem, tmp_path):
     path, _ = learned(problem, tmp_path, candidates=["fixed"])
     other = problem_of(management={"illegal_degrees": "round_down", "most": 8})
@@ -111,13 +153,15 @@ def test_one_scenario_is_learned_on_at_a_time(problem, tmp_path):
 
 def test_masked_ppo_learns_through_the_stock_glue(tmp_path):
     problem = problem_of(episodes={"end": END, "train": 1, "validation": 1, "test": 1})
-    learner = STUDY.learners["maskable_ppo"]()
+    learner, points = STUDY.learners["maskable_ppo"](), []
     params = {"n_steps": 64, "batch_size": 32, "n_epochs": 1, "environment": {"mask": "blocks"}, "validate_every": 64}
-    spec = PolicySpec("ppo", "learned", "maskable_ppo", params, train_on=(Phase(("learned",), 128),))
-    points, paths = [], LearnPaths(None, tmp_path / "ppo.zip", tmp_path / "progress")
-    learner.learn({"learned": problem}, spec, 0, paths, lambda metric, value, **place: points.append((metric, value, place)))
+    paths = [LearnPaths(None, tmp_path / f"{name}.zip", tmp_path / name) for name in ("ppo", "drawn")]
+    for place, more in zip(paths, ({}, {"learning_rate": 1e-9}), strict=True):
+        spec = PolicySpec("ppo", "learned", "maskable_ppo", params | more, train_on=(Phase(("learned",), 128),))
+        learner.learn({"learned": problem}, spec, 0, place, lambda metric, value, **at: points.append((metric, value, at)))
+    assert min(changes(*(place.checkpoint for place in paths)).values()) > 1e-4
     assert any(place.get("split") == "validation" for *_, place in points)
-    outcome = problem.rollout(learner.load(paths.checkpoint, problem), problem.units("test")[0])
+    outcome = problem.rollout(learner.load(paths[0].checkpoint, problem), problem.units("test")[0])
     assert 0 <= outcome.scores["blocking_rate"] < 1
     assert "op_placement" not in set(outcome.details["jobs"]["cause"])
 
@@ -194,8 +238,8 @@ def test_a_second_round_is_fitted_to_rollouts_of_the_linear_values(problem, tmp_
     first, curve = learned(problem, tmp_path / "a", **rounds)
     again, _ = learned(problem_of(), tmp_path / "b", **rounds)
     assert first.read_bytes() == again.read_bytes()
-    steps = {metric: [place["step"] for (name, _), place in curve if name == metric] for metric in ("network_blocking_rate",)}
-    assert steps == {"network_blocking_rate": [0, 1, 2]}  # the base's rollouts, those of the linear values, both
+    steps = [place["step"] for (name, _), place in curve if name == "network_blocking_rate"]
+    assert steps == [0, 1, 2]  # the base's rollouts, those of the linear values, both
     with pytest.raises(UserError, match="second_episodes"):
         learned(problem, tmp_path / "c", candidates=["network"], second_episodes=1)
 

@@ -1,21 +1,22 @@
-"""The benchmark that tabulates blocking rates, by hand."""
-
-from __future__ import annotations
-
-import importlib.util
+"""The benchmark that tabulates blocking rates, by hand: what it plays, and its lines."""
 
 import pandas as pd
 import pytest
 
-from small_conf import SHIPPED
+from schedlab.studies.ramp.afterstate_policy import AfterstatePolicy, Kept, save
+from schedlab.studies.ramp.fast import fixed_table
+from schedlab.studies.ramp.graph_files import read_graphs
+from schedlab.studies.ramp.problem import RampProblem
+from schedlab.studies.ramp.published import published_scenario
+from schedlab.studies.ramp.rule_policies import RULE_MAKERS
 
-SCRIPT = SHIPPED.parent / "benchmarks" / "ramp_learning.py"
+
+@pytest.fixture(scope="module")
+def script(load_program):
+    return load_program("benchmarks/ramp_learning")
 
 
-def test_a_line_for_each_policy_with_its_seeds():
-    spec = importlib.util.spec_from_file_location("ramp_learning", SCRIPT)
-    script = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(script)
+def test_a_line_for_each_policy_with_its_seeds(script):
     rows = [("afterstate", "learned", seed, unit, 0.1 + 0.01 * seed + 0.02 * unit) for seed in range(5) for unit in range(3)]
     rows += [("para_max", "rule", 0, unit, 0.3) for unit in range(3)]
     table = pd.DataFrame(rows, columns=["policy", "kind", "policy_seed", "unit", "value"])
@@ -26,3 +27,43 @@ def test_a_line_for_each_policy_with_its_seeds():
     assert (learned["seeds"], learned["episodes"], learned["blocking_rate"]) == (5, 3, pytest.approx(0.14))
     assert learned["by_seed"] == "0.1200 0.1300 0.1400 0.1500 0.1600"
     assert 0.11 < learned["low"] < 0.14 < learned["high"] < 0.17
+
+
+@pytest.fixture(scope="module")
+def problem(shared_data):
+    """The published setting as the workflow has it, with two test episodes."""
+    return RampProblem(published_scenario("C", compat=True, episodes={"test": 2}), read_graphs(shared_data / "graphs"))
+
+
+def test_scores_are_those_of_the_exact_cluster(script, problem, tmp_path):
+    (tables, outlook), unit = problem.fast, problem.units("test")[1]
+    kept = Kept("table", fixed_table(tables, 6))
+    path = tmp_path / "table-published-c/seed-3/policy.zip"
+    path.parent.mkdir(parents=True)
+    save(path, kept, tables.actions)
+    wanted = problem.rollout(AfterstatePolicy(kept, tables, outlook, 3), unit).scores["blocking_rate"]
+    tables_of_scores = [script.score("C", tmp_path, episodes=1, first=1, exact=exact).set_index("policy") for exact in (False, True)]
+    compiled, exact = (found["value"].to_dict() for found in tables_of_scores)
+    assert compiled == pytest.approx(exact)  # every fixed degree as well
+    for found in tables_of_scores:
+        assert set(found["unit"]) == {"test-001"}
+        assert found.loc["table", ["scenario", "kind", "policy_seed"]].tolist() == ["published_c", "learned", 3]
+        assert found.loc["table", "value"] == found.loc["fixed-6", "value"] == pytest.approx(wanted)
+        assert found.loc["lp_bound", "value"] < found.drop("lp_bound")["value"].min()
+        assert found["value"].nunique() == len(found) - 1
+
+
+def test_baselines_are_those_of_the_exact_cluster(script, problem):
+    found = script.score_rules("C", episodes=1, first=1).set_index("policy")["value"]
+    wanted = {
+        name: problem.rollout(RULE_MAKERS[name]({}, problem, 0), problem.units("test")[1]).scores["blocking_rate"] for name in found.index
+    }
+    assert list(wanted) == ["para_max", "para_min", "random"]
+    assert found.to_dict() == wanted
+    assert wanted["para_max"] < wanted["para_min"] < wanted["random"]
+
+
+def test_a_folder_that_is_not_there_is_told(script, monkeypatch):
+    monkeypatch.setattr("sys.argv", ["ramp_learning.py", "none/such"])
+    with pytest.raises(SystemExit, match="none/such: no such folder"):
+        script.main()

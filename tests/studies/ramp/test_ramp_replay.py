@@ -65,21 +65,26 @@ def test_everything_recorded_is_found_again(pair, part):
     assert differences(ours[part], recorded[part], part) == []
 
 
+def simulated(recorded):
+    """The recorded jobs whose duration was simulated, by number."""
+    found = {number: job for number, job in recorded["jobs"].items() if "lookahead" in job}
+    if not found:
+        pytest.skip("no job was simulated")
+    return found
+
+
 def test_durations_agree_to_the_last_digits(pair):
     ours, recorded = pair
-    for number, job in recorded["jobs"].items():
-        if "lookahead" in job:
-            jct = job["lookahead"]["jct"]
-            for key in ("jct", "communication_overhead", "computation_overhead"):
-                assert abs(ours["jobs"][number]["lookahead"][key] - job["lookahead"][key]) <= 1e-12 * jct
+    for number, job in simulated(recorded).items():
+        jct = job["lookahead"]["jct"]
+        for key in ("jct", "communication_overhead", "computation_overhead"):
+            assert abs(ours["jobs"][number]["lookahead"][key] - job["lookahead"][key]) <= 1e-12 * jct
 
 
 def test_ticks_are_those_recorded(pair):
     """Where flows of equal length met, hashes decided whose residue ended a tick: one tick more or less, the same time in all."""
     ours, recorded = pair
-    for number, job in recorded["jobs"].items():
-        if "lookahead" not in job:
-            continue
+    for number, job in simulated(recorded).items():
         mine, theirs = ours["jobs"][number]["lookahead"], job["lookahead"]
         assert abs(mine["num_ticks"] - theirs["num_ticks"]) <= 1
         if mine["num_ticks"] == theirs["num_ticks"]:
@@ -89,9 +94,10 @@ def test_ticks_are_those_recorded(pair):
 
 def test_priorities_of_deps_are_those_recorded_but_for_equal_run_times(pair):
     ours, recorded = pair
-    for number, job in recorded["jobs"].items():
-        if "dep_priority" not in job:
-            continue
+    told = {number: job for number, job in recorded["jobs"].items() if "dep_priority" in job}
+    if not told:
+        pytest.skip("no priorities were recorded")
+    for number, job in told.items():
         mine, times = ours["jobs"][number], {(source, target): time for source, target, _, time, _ in job["deps"]}
         by_rank = []
         for priorities in (mine["dep_priority"], job["dep_priority"]):

@@ -1,7 +1,5 @@
 """The recorded search: what its program draws and tabulates, and the figure of it."""
 
-import importlib.util
-
 import numpy as np
 import pandas as pd
 import pytest
@@ -16,11 +14,8 @@ RUNS = [("00", 0, 10, 0.4), ("00", 0, 20, 0.3), ("01", 0, 10, 0.5), ("01", 0, 20
 
 
 @pytest.fixture(scope="module")
-def program(repository):
-    spec = importlib.util.spec_from_file_location("ramp_tuning", repository / "benchmarks/ramp_tuning.py")
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+def program(load_program):
+    return load_program("benchmarks/ramp_tuning")
 
 
 def rows_of(program):

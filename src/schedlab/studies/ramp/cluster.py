@@ -159,7 +159,8 @@ class Cluster:
     def free_channels(self, plan: JobPlan, held: Set[Channel]) -> frozenset[Channel] | None:
         """Return the first channel that is not held of each link that a plan sends over (first fit); None where a link has none left.
 
-        Where a server has one worker no link is shared, and no channel is told.
+        Where a server has one worker no pair of servers is shared, and no channel is told: each pair has its own (in RAMP; on a torus by
+        assumption, see torus.py).
         """
         if self.times.topology.workers == 1:
             return frozenset()

@@ -11,8 +11,12 @@ from functools import cached_property
 
 import numpy as np
 
+from schedlab.studies.ramp.kept import Kept
 from schedlab.studies.ramp.partitioning import Bundle, Partition, sequential_sum
 from schedlab.studies.ramp.topology import Spread, Topology
+
+MOST_BYTES_KEPT = 32_000_000  # of spreads of sets of servers, and as much of those of their pairs
+KEY_BYTES = 200  # of a kept value and its key, about, besides what grows with the servers
 
 
 @dataclass(frozen=True)
@@ -53,12 +57,11 @@ class Traffic:
 
 
 class CommunicationModel:
-    """Times of deps on one topology; times of collectives and spreads of sets of servers are kept."""
+    """Times of deps on one topology; spreads of sets of servers and of their pairs are kept, within bounds."""
 
     def __init__(self, topology: Topology) -> None:
         self.topology = topology
-        self._spreads: dict[tuple[int, ...], Spread] = {}
-        self._pairs: dict[tuple[int, ...], tuple[np.ndarray, list[Spread]]] = {}
+        self._spreads, self._pairs = Kept(MOST_BYTES_KEPT), Kept(MOST_BYTES_KEPT)
 
     def traffic(self, partition: Partition, worker: np.ndarray) -> Traffic:
         """Return what a partition's deps cost with shard i on worker[i]."""
@@ -138,28 +141,17 @@ class CommunicationModel:
                     found.append(Collective(pair, spreads[code], message, float(times[code])))
 
     def _spread(self, members: tuple[int, ...]) -> Spread:
-        if members not in self._spreads:
-            _make_room(self._spreads)
-            self._spreads[members] = self.topology.spread(members)
-        return self._spreads[members]
+        return self._spreads.get(members, lambda: self.topology.spread(members), lambda _: KEY_BYTES + 8 * len(members))
 
     def _pair_spreads(self, servers: tuple[int, ...]) -> tuple[np.ndarray, list[Spread]]:
-        """int64[k, k] with the number of each pair's spread, and the spreads."""
-        if servers not in self._pairs:
-            _make_room(self._pairs)
-            numbers: dict[Spread, int] = {}
-            codes = np.zeros((len(servers), len(servers)), dtype=np.int64)
-            for row, first in enumerate(servers):
-                for column, second in enumerate(servers):
-                    if row != column:
-                        codes[row, column] = numbers.setdefault(self.topology.spread((first, second)), len(numbers))
-            self._pairs[servers] = (codes, list(numbers))
-        return self._pairs[servers]
+        """Return the number of each pair's spread, uint8 or uint16 [k, k], and the spreads."""
+        return self._pairs.get(servers, lambda: self._find_pairs(servers), lambda found: KEY_BYTES + 8 * len(servers) + found[0].nbytes)
 
-
-MOST_KEPT = 4096
-
-
-def _make_room(kept: dict) -> None:
-    while len(kept) >= MOST_KEPT:
-        del kept[next(iter(kept))]
+    def _find_pairs(self, servers: tuple[int, ...]) -> tuple[np.ndarray, list[Spread]]:
+        numbers: dict[Spread, int] = {}
+        codes = np.zeros((len(servers), len(servers)), dtype=np.int64)
+        for row, first in enumerate(servers):
+            for column, second in enumerate(servers):
+                if row != column:
+                    codes[row, column] = numbers.setdefault(self.topology.spread((first, second)), len(numbers))
+        return codes.astype(np.min_scalar_type(len(numbers))), list(numbers)

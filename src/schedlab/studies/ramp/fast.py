@@ -20,17 +20,19 @@ MOST_SERVERS = 64
 
 
 def fast_tables(simulation: Simulation) -> Tables:
-    """Return the tables of a scenario, durations as on an empty cluster. It leaves the simulation reset: give it one of its own.
+    """Return the tables of a scenario. It leaves the simulation reset: give it one of its own.
 
-    Raises UserError for a scenario that the compiled cluster cannot play: another network, several workers a server (times then depend on
-    the place), more than 64 servers, unlike ones, partitions or placements that are drawn, memory that decides.
+    Durations are those on an empty cluster: where other jobs run, the first free block may have another shape, and the exact cluster's
+    differ by some hundredths of a percent (published setting) to half a percent (traced graphs; test_ramp_fast.py).
+    Raises UserError for a scenario that the compiled cluster cannot play: another network, several workers a server (which jobs may share),
+    more than 64 servers, unlike ones, partitions or placements that are drawn, memory that decides.
     """
     scenario, rules = simulation.scenario, simulation.rules
     _require(scenario.management.placer == "first_fit" and scenario.management.shaper == "none", "management.placer", "first fit")
     _require(scenario.management.partitioner == "quantum", "management.partitioner", "quantum")
     _require(not scenario.cluster.speeds, "cluster.speeds", "servers that are alike")
-    _require(isinstance(simulation.topology, Ramp), "cluster.topology", "ramp, where jobs share no links")
-    _require(scenario.cluster.workers == 1, "cluster.workers", "one worker a server, so that times do not depend on the place")
+    _require(isinstance(simulation.topology, Ramp), "cluster.topology", "ramp, whose jobs share no links")
+    _require(scenario.cluster.workers == 1, "cluster.workers", "one worker a server, so that jobs share none")
     servers = simulation.topology.num_servers
     _require(servers <= MOST_SERVERS, "cluster", f"at most {MOST_SERVERS} servers")
     simulation.reset(0)

@@ -55,7 +55,7 @@ class Round(MessagePassing):
         received = degree(deps[1], len(ops)) > 0
         deps, edges = add_self_loops(deps, self.edge(edges), fill_value=0.0, num_nodes=len(ops))
         found = self.propagate(deps, x=self.node(ops), edges=edges)
-        return torch.where(received[:, None], found, torch.zeros(())) if self._zero_sources else found
+        return torch.where(received[:, None], found, found.new_zeros(())) if self._zero_sources else found
 
     def message(self, x_j: torch.Tensor, edges: torch.Tensor) -> torch.Tensor:
         """Return what each edge carries, an op's edge to itself included."""
@@ -71,8 +71,8 @@ class GraphEmbedding(nn.Module):
         self.rounds = nn.ModuleList(Round(size, out, settings) for size, out in pairwise(sizes))
 
     def forward(self, graphs: Sequence[Data]) -> torch.Tensor:
-        """Embed each graph once."""
-        batch = Batch.from_data_list(list(graphs))
+        """Embed each graph once; graphs may lie on another device than the parameters."""
+        batch = Batch.from_data_list(list(graphs)).to(next(self.parameters()).device)
         ops = batch.x
         for one in self.rounds:
             ops = one(ops, batch.edge_index, batch.edge_attr)
@@ -108,7 +108,7 @@ class GraphReader(BaseFeaturesExtractor):
         if torch.is_grad_enabled():
             return self.embedding([self._graphs[number] for number in numbers])
         parameters = nn.utils.parameters_to_vector(self.embedding.parameters())
-        if not torch.equal(parameters, self._known_for):
+        if parameters.device != self._known_for.device or not torch.equal(parameters, self._known_for):
             self._known, self._known_for = {}, parameters
         for number in numbers:
             if number not in self._known:  # apart, so that no sum hangs from which graphs were asked for before

@@ -13,11 +13,13 @@ import numpy as np
 
 from schedlab.config.contract import Curve, LearnPaths, PolicySpec
 from schedlab.config.errors import UserError
+from schedlab.config.hashes import content_hash
 from schedlab.config.schema import validate
 from schedlab.config.seeds import derive_seed, generator
 from schedlab.learning.cma_es import CmaEs
+from schedlab.learning.finished_steps import Arrays, FinishedSteps, make_again
 from schedlab.studies.ramp.afterstate import Returns, collect, fit_network, ridge, stack
-from schedlab.studies.ramp.afterstate_kernel import play_linear, summary_size
+from schedlab.studies.ramp.afterstate_kernel import Network, play_linear, summary_size
 from schedlab.studies.ramp.afterstate_policy import FUTURES, AfterstatePolicy, Kept, load, play, save
 from schedlab.studies.ramp.fast import draw_futures, episode_arrivals, fixed_table
 from schedlab.studies.ramp.fast_kernel import REJECT, Arrivals, play_table
@@ -29,7 +31,7 @@ SWEEPS = 3
 
 
 class AfterstateLearner:
-    """Learns on one scenario. A job takes a minute or two and is deterministic, so that an interrupted one begins anew."""
+    """Learns on one scenario; goes on after an interruption from the last step that was finished."""
 
     def learn(self, problems: Mapping[str, RampProblem], spec: PolicySpec, seed: int, paths: LearnPaths, curve: Curve) -> None:
         """Learn on the scenario of the only phase and write the candidate that validation chooses. Raises UserError."""
@@ -41,6 +43,7 @@ class AfterstateLearner:
         settings = validate(AfterstateSettings, {**spec.params, **phase.params})
         problem = problems[phase.scenarios[0]]
         study = Training(problem, settings, seed, curve)
+        study.keep_steps(paths.progress / "afterstate", content_hash([settings.model_dump(mode="json"), phase.steps, seed]))
         kept, blocking = study.run(phase.steps)
         save(paths.checkpoint, kept, study.tables.actions, validation_blocking_rate=blocking)
 
@@ -62,6 +65,14 @@ class Training:
         root = problem.scenario.seed
         self._validation = [self._episode(derive_seed(root, "ramp", "choosing", number)) for number in range(settings.validation_episodes)]
         self._arrived = 1 + len(self._validation[0].times)  # the job that arrives at the end is never decided on
+        self._step: Callable[[str, Callable[[], Arrays]], Arrays] = make_again
+
+    def keep_steps(self, folder: Path, digest: str) -> None:
+        """Keep what takes long in a folder, and go on from what an interrupted job of the same digest left there."""
+        self._step = FinishedSteps(folder, digest, self._random)
+
+    def _number(self, name: str, make: Callable[[], float]) -> float:
+        return float(self._step(name, lambda: {"number": np.array(make())})["number"])
 
     def _episode(self, seed: int) -> Arrivals:
         return episode_arrivals(self.problem.simulation, self.tables, seed)
@@ -78,15 +89,15 @@ class Training:
         found += [Kept("table", choice) for choice in (fixed if "fixed" in settings.candidates else [])]
         found += [Kept("table", choice) for choice in (bases[len(fixed) :] if "table" in settings.candidates else [])]
         if set(settings.candidates) - {"fixed", "table"}:
-            trials = [self._trial(base) for base in bases]
+            trials = [self._number(f"trial-{place}", lambda b=base: self._trial(b)) for place, base in enumerate(bases)]
             chosen = [Kept("table", bases[place]) for place in np.argsort(trials, kind="stable")[: settings.bases]]
             if "rollouts" in settings.candidates:
                 found += [replace(base, form="rollouts", samples=settings.samples, jobs=settings.horizon) for base in chosen]
             if set(settings.candidates) - {"fixed", "table", "rollouts"}:
                 found += self._fitted(chosen, episodes)
-        rates = [self.validated(kept) for kept in found] if len(found) > 1 else [np.nan]
+        rates = [self._number(f"validation-{place}", lambda k=kept: self.validated(k)) for place, kept in enumerate(found)]
         best = int(np.argmin(rates))
-        return found[best], float(rates[best]) if len(found) > 1 else self.validated(found[0])
+        return found[best], rates[best]
 
     def validated(self, kept: Kept) -> float:
         """Return the blocking rate on the validation episodes."""
@@ -115,23 +126,27 @@ class Training:
         episodes = self._training("tuning", self.settings.tuning_episodes)
         short = self.tables.sequential < SHORT * self.tables.sequential.max()
         groups = [group for group in (np.flatnonzero(~short), np.flatnonzero(short)) if len(group)]
-        count, tuned = len(self.tables.actions), []
-        for start in starts:
-            choice, rate = start.copy(), self._blocking(lambda arrivals, c=start: play_table(self.tables, arrivals, self.stop, c), episodes)
-            for _ in range(SWEEPS):
-                before = rate
-                for group in groups:
-                    for level in range(count):
-                        for action in (*range(level, count), REJECT):
-                            other = choice.copy()
-                            other[group, level] = action
-                            new = self._blocking(lambda arrivals, c=other: play_table(self.tables, arrivals, self.stop, c), episodes)
-                            if new < rate:
-                                choice, rate = other, new
-                if rate == before:
-                    break
-            tuned.append((rate, choice))
-        return [min(tuned, key=lambda entry: entry[0])[1]]
+        tuned = [self._step(f"tuned-{place}", lambda s=start: self._tune(s, groups, episodes)) for place, start in enumerate(starts)]
+        return [min(tuned, key=lambda entry: entry["rate"])["choice"]]
+
+    def _tune(self, start: np.ndarray, groups: Sequence[np.ndarray], episodes: Sequence[Arrivals]) -> Arrays:
+        def blocking(choice: np.ndarray) -> float:
+            return self._blocking(lambda arrivals: play_table(self.tables, arrivals, self.stop, choice), episodes)
+
+        count, choice, rate = len(self.tables.actions), start.copy(), blocking(start)
+        for _ in range(SWEEPS):
+            before = rate
+            for group in groups:
+                for level in range(count):
+                    for action in (*range(level, count), REJECT):
+                        other = choice.copy()
+                        other[group, level] = action
+                        new = blocking(other)
+                        if new < rate:
+                            choice, rate = other, new
+            if rate == before:
+                break
+        return {"rate": np.array(rate), "choice": choice}
 
     def _fitted(self, bases: Sequence[Kept], episodes: int) -> list[Kept]:
         """Return candidates: values fitted to rollouts of bases and then, where settings ask for it, to rollouts of the linear values."""
@@ -141,7 +156,11 @@ class Training:
         if not {"linear", "linear_rollouts"} & candidates:
             return kept
         size, checks = summary_size(self.outlook), settings.generations + 1
-        linear = [self._searched(base, ridge(decided[place], size), place * checks) for place, base in enumerate(bases)]
+        found = [
+            self._step(f"linear-{place}", lambda b=base, p=place: self._search(b, ridge(decided[p], size), p * checks))
+            for place, base in enumerate(bases)
+        ]
+        linear = [Kept("linear", base.choice, weights=step["weights"]) for base, step in zip(bases, found, strict=True)]
         kept += linear if "linear" in candidates else []
         best = int(np.argmin([self.validated(one) for one in linear])) if len(linear) > 1 else 0
         if "linear_rollouts" in candidates:
@@ -155,21 +174,30 @@ class Training:
 
     def _decided(self, what: str, base: Kept, episodes: int, samples: int, first: int) -> Returns:
         """Return the decisions of training episodes by rollouts of a base. first: step of the curve's first point."""
-        found = []
-        for number, arrivals in enumerate(self._training(what, episodes)):
-            returns, accepted = self._collect(base, arrivals, samples)
-            found.append(returns)
-            self.curve("blocking_rate", (self._arrived - 1 - accepted) / self._arrived, step=first + number, split="train")
-        return stack(found)
+        steps = [
+            self._step(f"{what}-{first + number}", lambda a=arrivals, p=first + number: self._decide(base, a, samples, p))
+            for number, arrivals in enumerate(self._training(what, episodes))
+        ]
+        return stack([Returns(**step) for step in steps])
+
+    def _decide(self, base: Kept, arrivals: Arrivals, samples: int, place: int) -> Arrays:
+        returns, accepted = self._collect(base, arrivals, samples)
+        self.curve("blocking_rate", (self._arrived - 1 - accepted) / self._arrived, step=place, split="train")
+        return vars(returns)
 
     def _network(self, base: Kept, returns: Returns, place: int) -> Kept:
         """Fit a network; place: its step in the curve."""
         settings = self.settings
-        kept = Kept("network", base.choice, network=fit_network(returns, settings.hidden, settings.epochs, self.seed, settings.batch))
-        self.curve("network_blocking_rate", self.validated(kept), step=place, split="validation")
-        return kept
 
-    def _searched(self, base: Kept, weights: np.ndarray, first: int) -> Kept:
+        def fit() -> Arrays:
+            network = fit_network(returns, settings.hidden, settings.epochs, self.seed, settings.batch)
+            rate = self.validated(Kept("network", base.choice, network=network))
+            self.curve("network_blocking_rate", rate, step=place, split="validation")
+            return network._asdict()
+
+        return Kept("network", base.choice, network=Network(**self._step(f"network-{place}", fit)))
+
+    def _search(self, base: Kept, weights: np.ndarray, first: int) -> Arrays:
         """Search around linear weights; the point that blocks least at a check. first: step of the curve's first point."""
         settings = self.settings
         scale = float(np.sqrt(np.mean(weights**2))) or 1.0
@@ -191,4 +219,4 @@ class Training:
                 self.curve("blocking_rate", rate, step=first + generation, split="validation")
                 if rate < lowest:
                     best, lowest = candidate, rate
-        return best
+        return {"weights": best.weights}

@@ -58,7 +58,11 @@ def block_shapes(degree: int, shape: Shape) -> list[Shape]:
 
 
 class KeptBlocks:
-    """Blocks by degree as a function finds them; all are dropped where more than MOST_BLOCKS_KEPT servers would be named."""
+    """Blocks by degree as a function finds them.
+
+    Those kept before are dropped where, with a new degree, more than MOST_BLOCKS_KEPT servers would be named; the new one is kept, however
+    large.
+    """
 
     def __init__(self, find: Callable[[int], tuple[Block, ...]]) -> None:
         self._find = find

@@ -22,7 +22,8 @@ from schedlab.studies.ramp.placement_rules import Block, PlacementRules, make_bl
 class Placement:
     """Servers of each op (positions, both passes): shard j of op i runs on blocks[i].servers[j]; mask has the bits of all.
 
-    key    what tells placements of one partition apart: the servers of each degree, where that says all, else a hash of the rest
+    key    what tells placements of one partition apart: the servers of each degree, where that says all, else a hash of those of
+           each op, of `order` and of `ranks`
     order  the shards as they were placed, where that is not as `placement_order` says: ties of their scheduling follow it
     ranks  rank of each shard on its server where its scheduling is given, the highest first; else the shortest goes first
     """

@@ -9,15 +9,13 @@ from __future__ import annotations
 import copy
 import hashlib
 import math
-from collections import OrderedDict
-from collections.abc import Callable, Hashable
 from dataclasses import dataclass
-from typing import TypeVar
 
 import numpy as np
 
 from schedlab.studies.ramp.communication import CommunicationModel, Traffic
 from schedlab.studies.ramp.graph import TrainingGraph
+from schedlab.studies.ramp.kept import Kept
 from schedlab.studies.ramp.legacy import LegacySettings
 from schedlab.studies.ramp.lookahead import FlowRules, Lookahead, look_ahead
 from schedlab.studies.ramp.partitioning import Partition, partition, quantum_degrees
@@ -28,7 +26,6 @@ from schedlab.studies.ramp.topology import Topology
 MOST_TICKS_KEPT = 2_000_000  # of kept timings, 16 bytes each; keys are short
 MOST_RULES_KEPT = 8192  # degrees by the quantum rule
 MOST_DEPS_KEPT = 4_000_000  # deps of kept partitions, some 35 bytes each
-Value = TypeVar("Value")
 ENDLESS = Lookahead(math.inf, math.inf, math.inf, np.zeros(0, dtype=np.int64), np.zeros(0), 0.0)  # of a job that waits for a collective
 
 
@@ -43,32 +40,6 @@ class Timing:
     workers: int
     channels: int
     flow_size: float
-
-
-class Kept:
-    """Values by key, the least recently used dropped first when their weights exceed `most`."""
-
-    def __init__(self, most: int) -> None:
-        self._most = most
-        self._weight = 0
-        self._values: OrderedDict[Hashable, tuple[object, int]] = OrderedDict()
-
-    def __len__(self) -> int:
-        """Number of kept values."""
-        return len(self._values)
-
-    def get(self, key: Hashable, make: Callable[[], Value], weight: Callable[[Value], int] = lambda _: 1) -> Value:
-        """Return the value of a key, made where it is not kept."""
-        if key in self._values:
-            self._values.move_to_end(key)
-            return self._values[key][0]
-        value = make()
-        self._values[key] = (value, weight(value))
-        self._weight += weight(value)
-        while self._weight > self._most and len(self._values) > 1:
-            _, (_, lost) = self._values.popitem(last=False)
-            self._weight -= lost
-        return value
 
 
 class JobTimes:

@@ -2,7 +2,8 @@
 
 A simple second pair of topology and rules of placement, which shows what the simulator asks of them. Messages go the shortest way at the
 bandwidth of a link; collectives go around a ring of the members (reduce-scatter, then all-gather; Patarasuk and Yuan 2009), whose steps
-are taken to be as long as the way between the two that lie farthest apart.
+are taken to be as long as the way between the two that lie farthest apart. Links that several jobs would share are left out: each pair of
+servers has a channel of its own, and jobs do not slow each other down.
 """
 
 from __future__ import annotations

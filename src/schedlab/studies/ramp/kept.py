@@ -1,0 +1,36 @@
+"""What was computed and is kept within bounds."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Callable, Hashable
+from typing import TypeVar
+
+Value = TypeVar("Value")
+
+
+class Kept:
+    """Values by key, the least recently used dropped first when their weights exceed `most`; one that does so alone is kept alone."""
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self._weight = 0
+        self._values: OrderedDict[Hashable, tuple[object, int]] = OrderedDict()
+
+    def __len__(self) -> int:
+        """Number of kept values."""
+        return len(self._values)
+
+    def get(self, key: Hashable, make: Callable[[], Value], weight: Callable[[Value], int] = lambda _: 1) -> Value:
+        """Return the value of a key, made where it is not kept."""
+        if key in self._values:
+            self._values.move_to_end(key)
+            return self._values[key][0]
+        value = make()
+        added = weight(value)
+        self._values[key] = (value, added)
+        self._weight += added
+        while self._weight > self._most and len(self._values) > 1:
+            _, (_, lost) = self._values.popitem(last=False)
+            self._weight -= lost
+        return value

@@ -1,0 +1,150 @@
+"""More sentences of the pages of the ramp study with their numbers from results, ledger and the programs themselves."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from page_sentences import REPOSITORY, RESULTS, ledger, missing, table
+
+from schedlab.config.schema import validate
+from schedlab.config.seeds import generator
+from schedlab.studies.ramp.distributions import DistributionSettings, alternatives
+from schedlab.studies.ramp.fast import fast_tables
+from schedlab.studies.ramp.graph import training_graph
+from schedlab.studies.ramp.graph_files import read_graphs
+from schedlab.studies.ramp.graph_generator import generated_graphs
+from schedlab.studies.ramp.graph_settings import GeneratorSettings
+from schedlab.studies.ramp.published import BETAS, SHIPPED
+from schedlab.studies.ramp.settings import RampScenario
+from schedlab.studies.ramp.simulation import Simulation
+
+import page_tables  # isort: skip  (page_sentences adds its folder)
+from ramp_traced_graphs import line  # isort: skip
+from table_parts import one, share  # isort: skip
+
+
+def learning_sentences():
+    earlier = one(table("ramp_learning_trials"), scenario="published_d", policy="afterstate-one-round")
+    yield f"with three seeds (D: five, {share(earlier['low'])} to {share(earlier['high'])})"
+    learned = one(table("ramp_learning"), scenario="published_a", policy="afterstate")
+    yield f"nor near the afterstate learner's {share(learned['blocking_rate'])}"
+    dqn = table("ramp_dqn").set_index("policy")["by_seed"].drop("dqn").astype(float).map(share)
+    yield (
+        f"On the same 6 test episodes para_min blocks {dqn['para_min']}, fixed_4 {dqn['fixed_4']}, fixed_2 {dqn['fixed_2']}, "
+        f"fixed_8 {dqn['fixed_8']}"
+    )
+
+
+def load_sentences():
+    rules = table("ramp_rules")
+    rates = rules[(rules["part"] == "loads") & (rules["rule"] == "para_max")].set_index("setting")["blocking_rate"]
+    first, second, usual = (f"{rates[seconds]:.2f}" for seconds in ("50", "100", "1000"))
+    (late,) = {f"{rates[seconds]:.2f}" for seconds in ("6000", "12000")}
+    yield f"the published rules give {first}, {second}, {usual} at 1000 and {late} from 6000 on for para_max"
+
+
+def graph_policy_sentences():
+    found = table("ramp_graph_policy").query("scenario != 'graphs_traced'")
+    fixed = found[found["policy"] == "fixed-6"].set_index("scenario")["blocking_rate"]
+    least = found[found["policy"].str.startswith("fixed-")].groupby("scenario")["blocking_rate"].min()
+    assert least.to_dict() == fixed.to_dict()
+    learned = found[found["policy"].str.startswith("ppo-")]
+    gains = (learned["scenario"].map(fixed) - learned["blocking_rate"]).round(4).groupby(learned["scenario"]).agg(["min", "max"])
+    unseen, seen, profiles = (gains.loc[f"graphs_{name}"] for name in ("unseen", "seen", "profiles"))
+    yield (
+        f"all three are {share(unseen['min'], 2)} to {share(unseen['max'], 2)} better on unseen graphs and {share(seen['min'])} to "
+        f"{share(seen['max'])} on those they learned on; on the published graphs they are between {share(profiles['max'])} better and "
+        f"{share(-profiles['min'])} worse"
+    )
+
+
+def traced_sentences():
+    found = table("ramp_traced_graphs").set_index(["from", "graph"])
+    theirs, ours = found.loc["published"], found.loc["ours"]
+    ranks = ours[["rank_forward", "rank_backward"]].stack().dropna()
+    assert len(ranks) == 8  # both passes of the four networks on pictures
+    yield f"op times have rank correlations of {ranks.min():.2f} to {ranks.max():.2f} with the measured ones"
+    read = 100 * (1 - theirs["without_input"] / theirs["sequential_jct"])
+    yield (
+        f"the op `Input` takes {read['alexnet']:.0f} % of AlexNet's step, {read['resnet18']:.0f} % of ResNet-18's, "
+        f"{read['squeezenet']:.0f} % of SqueezeNet's"
+    )
+    shorter = theirs["sequential_jct"] / ours["without_input"]
+    yield f"Without `reading_rate` jobs are {shorter.min():.1f} to {shorter.max():.1f} times shorter than the published ones"
+    slower = theirs["without_input"] / ours["without_input"]
+    yield f"is {slower['squeezenet']:.1f} times as slow as reckoned, VGG-16 {100 * (slower['vgg16'] - 1):.0f} %"
+
+
+def generated_sentences():
+    values = {
+        "name": "drawn",
+        "seed": 0,
+        "graphs": {"source": "generated"},
+        "cluster": {"memory": 1e12},
+        "jobs": {"time_unit": "ms", "interarrival": {"kind": "fixed", "value": 1.0}},
+        "management": {"quantum": 1e-5, "illegal_degrees": "round_down"},
+        "episodes": {"end": 60.0},
+    }
+    graphs = generated_graphs(GeneratorSettings(count=40), 0)
+    tables = fast_tables(Simulation(validate(RampScenario, values), graphs))
+    speed = tables.sequential / tables.durations[:, tables.actions.tolist().index(16)]
+    memory = np.array([training_graph(graph).total_memory for graph in graphs])
+    times, sizes = (np.corrcoef(speed, np.log(other))[0, 1] for other in (tables.sequential, memory))
+    yield (
+        f"the speed-up at 16 goes from {speed.min():.2f} to {speed.max():.1f}, median {np.median(speed):.1f}; its correlation with the "
+        f"logarithm of sequential time is {times:.2f}, with that of memory {sizes:.2f}. The largest needs {memory.max() / 1e9:.0f} GB"
+    )
+
+
+def distribution_sentences():
+    betas = {letter: validate(DistributionSettings, BETAS[letter] | {"extremes": None}) for letter in "BCD"}
+    deviations, means = [], []
+    for given in betas.values():
+        drawn = given.model_copy(update={"shape": "drawn"})
+        streams = [alternatives(drawn, generator(seed, "beta"))[0].mean for seed in range(30)]
+        deviations.append(f"{np.std(streams, ddof=1):.2f}")
+        means.append(f"{alternatives(given, generator(0, 'beta'))[0].mean:.3f}")
+    claims = ledger("ramp")
+    published = [f"{claims[f'beta-{letter.lower()}-mean'].published:.3f}" for letter in betas]
+    (deviation,) = set(deviations)
+    moments, exact = (f"{texts[0]}, {texts[1]} and {texts[2]}" for texts in (published, means))
+    yield f"over 30 streams the means of B, C and D have a standard deviation of {deviation} each (published samples: means {moments})"
+    yield f"nothing is drawn: means {exact}"
+
+
+def test_learned_policies_of_further_episodes_get_a_row(tmp_path):
+    results = Path(shutil.copytree(RESULTS, tmp_path / "results"))
+    fresh = table("ramp_learning_fresh")
+    learned = fresh[fresh["policy"] == "lp_bound"].assign(policy="afterstate", blocking_rate=[0.2795, 0.2894, 0.29, 0.3])
+    others = fresh[fresh["policy"] != "afterstate"]
+    pd.concat([others, learned]).to_csv(results / "ramp_learning_fresh.csv", index=False)
+    assert "| 20 further episodes: `afterstate` | .280 | .289 | .290 | .300 |" in page_tables.TABLES["ramp_learning"](results)
+    others.to_csv(results / "ramp_learning_fresh.csv", index=False)
+    assert "further episodes: `afterstate`" not in page_tables.TABLES["ramp_learning"](results)
+
+
+def test_the_numbers_of_traced_graphs_are_those_of_the_shipped_files():
+    recorded = table("ramp_traced_graphs").set_index(["from", "graph"]).loc["ours"]
+    for graph in read_graphs(REPOSITORY / SHIPPED):
+        found = line(graph, 50, join_sinks=True)
+        assert recorded.loc[graph.name, list(found)].to_dict() == pytest.approx(found, rel=1e-5), graph.name
+    assert len(recorded) == 5
+
+
+@pytest.mark.parametrize(
+    ("page", "sentences"),
+    [
+        ("ramp", learning_sentences),
+        ("ramp", load_sentences),
+        ("ramp_graph_policy", graph_policy_sentences),
+        ("ramp_graphs", traced_sentences),
+        ("ramp_graphs", generated_sentences),
+        ("ramp_graphs", distribution_sentences),
+    ],
+)
+def test_numbers_in_sentences_of_ramp_are_computed(page, sentences):
+    assert missing(page, sentences) == []
