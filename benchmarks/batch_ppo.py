@@ -1,13 +1,14 @@
 """What PPO on the batch study costs and reaches: CPU seconds and memory of an epoch, time of a decision, held-out windows against rules.
 
     python benchmarks/batch_ppo.py epoch conf/learner/batch/ppo_published.yaml [--passes 80]
-    python benchmarks/batch_ppo.py learn conf/learner/batch/maskable_ppo.yaml --steps 60000 [--seeds 2] [--set gamma=1.0 ...]
-    python benchmarks/batch_ppo.py networks conf/learner/batch/maskable_ppo.yaml --steps 16384 --seeds 5 --out FILE.csv
+    python benchmarks/batch_ppo.py learn conf/learner/batch/maskable_ppo.yaml --steps 60000 [--seeds 2] [--set gamma=1.0 ...] [--out CSV]
+    python benchmarks/batch_ppo.py networks conf/learner/batch/maskable_ppo.yaml --steps 16384 --seeds 5 [--variants NAME ...] --out CSV
 
 An epoch is 25,600 decisions (100 windows of 256 jobs) of the drawn workload of the scenario lublin: rollout and all passes. What is learned
-is tested on the windows of the last 40 % of 80,000 drawn jobs, which share no job. `networks` compares, on 20,000 drawn jobs and after
-equally many decisions, the plain kernel with an adversary, a curriculum, a cloned start, attention and plans in the view; the windows'
-scores lie in FILE-windows.csv, from which an interrupted measurement goes on. One thread; time is CPU time.
+is tested on the windows of the last 40 % of 80,000 drawn jobs, which share no job; --out writes a row for the planner and one a seed.
+`networks` compares, on 20,000 drawn jobs and after equally many decisions, the plain kernel with the variants that --variants names
+(default: the recorded ones; all: the published networks of policy and value and windows left out, too); the windows' scores lie beside the
+CSV (NAME-windows.csv), from which an interrupted measurement goes on. --drawn-seed draws other jobs. One thread; time is CPU time.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ import resource
 import sys
 import tempfile
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -47,12 +49,22 @@ VARIANTS: dict[str, dict[str, Any]] = {  # what the policies ppo-*-lublin of con
     "attention": {"network": "attention"},
     "kernel, plans in the view": {"plan": True},
 }
+PUBLISHED_VARIANTS: dict[str, dict[str, Any]] = {  # what the policies of the scenario lublin_networks change
+    "value network rows": {"value": "rows"},
+    "value network small": {"value": "small"},
+    "value network large": {"value": "large"},
+    "value network deep": {"value": "deep"},
+    "actor_kernel": {"network": "actor_kernel"},
+    "mlp_v1": {"network": "mlp_v1"},
+    "kernel, windows kept by range": {"keep_windows": "range"},
+}
+ALL_VARIANTS = VARIANTS | PUBLISHED_VARIANTS
 
 
-def problem_of(jobs: int) -> BatchProblem:
+def problem_of(jobs: int, drawn_seed: int = 1) -> BatchProblem:
     """Return the drawn workload of the scenario lublin."""
     lublin = {"jobs": jobs, "processors": 256, "load": 0.9, "users": 40, "estimates": {"model": "menu"}}
-    workload = {"name": "lublin", "source": "lublin", "seed": 1, "lublin": lublin}
+    workload = {"name": "lublin", "source": "lublin", "seed": drawn_seed, "lublin": lublin}
     scenario = validate(BatchScenario, {"name": "lublin", "seed": 1, "workload": workload, "windows": {"length": 256}})
     return BatchProblem(scenario, make_trace(scenario.workload)[0])
 
@@ -96,26 +108,42 @@ def epoch(params: dict[str, Any], passes: int | None) -> None:
     print(f"{(time.process_time() - began) / 256 * 1e6:.0f} us a decision, simulator included")
 
 
-def learn(params: dict[str, Any], steps: int, seeds: int) -> None:
-    """Print what a policy reaches on the test windows, and the rules beside it."""
-    problem = problem_of(JOBS)
+def learn(params: dict[str, Any], steps: int, seeds: int, drawn_seed: int, out: Path | None) -> None:
+    """Print what a policy reaches on the test windows, and the rules beside it; write it to `out`, too, where there is one."""
+    problem = problem_of(JOBS, drawn_seed)
     tested = {part: {rule: slowdowns(problem, RulePolicy(rule), part) for rule in CORRECT_RULES} for part in ("validation", "test")}
     chosen = min(CORRECT_RULES, key=lambda rule: tested["validation"][rule].mean())
     best = min(CORRECT_RULES, key=lambda rule: tested["test"][rule].mean())
     print(f"{len(tested['test'][best])} windows; chosen {chosen} {tested['test'][chosen].mean():.1f}, in hindsight {best}")
-    print(f"{'planner':8} {ratios(slowdowns(problem, RulePolicy('planner'), 'test'), tested['test'], chosen, best)}")
+    configuration = content_hash([params, steps, problem.scenario.model_dump(mode="json")])[:12]
+    rules = {
+        "rule": chosen,
+        "baseline_mean": tested["test"][chosen].mean(),
+        "hindsight": best,
+        "hindsight_mean": tested["test"][best].mean(),
+    }
+
+    def row(policy: str, windows: np.ndarray, **about: Any) -> dict[str, Any]:
+        told = ratios(windows, tested["test"], chosen)
+        return {"policy": policy, "configuration": configuration, "drawn_seed": drawn_seed, **about, **rules, **told}
+
+    rows = [row("planner", slowdowns(problem, RulePolicy("planner"), "test"), seed=None, decisions=0, cpu_seconds=0)]
+    print(_line("planner", rows[0]))
     for seed in range(seeds):
         policy, seconds, points = learned(problem, params, steps, seed)
         curve = [round(value, 2) for metric, value, _ in points if metric == "return"]
-        print(f"seed {seed}: {seconds:.0f} CPU s {ratios(slowdowns(problem, policy, 'test'), tested['test'], chosen, best)}", flush=True)
+        rows.append(row(params["name"], slowdowns(problem, policy, "test"), seed=seed, decisions=steps, cpu_seconds=round(seconds)))
+        print(_line(f"seed {seed}: {seconds:.0f} CPU s", rows[-1]), flush=True)
         print(f"   returns {curve[:: max(1, len(curve) // 12)]}")
+        if out:
+            pd.DataFrame(rows).astype({"seed": "Int64"}).round(4).to_csv(out, index=False)
 
 
-def networks(params: dict[str, Any], steps: int, seeds: int, out: Path) -> None:
+def networks(params: dict[str, Any], steps: int, seeds: int, drawn_seed: int, variants_of: Sequence[str], out: Path) -> None:
     """Learn each variant, keep the windows' scores beside `out`, and write there how the variants compare."""
-    problem, kept = problem_of(FEWER_JOBS), out.with_name(f"{out.stem}-windows.csv")
+    problem, kept = problem_of(FEWER_JOBS, drawn_seed), out.with_name(f"{out.stem}-windows.csv")
     scored = pd.read_csv(kept) if kept.exists() else pd.DataFrame(columns=["configuration", "seed", "cpu_seconds"])
-    variants = {variant: _variant(params, change, steps) for variant, change in VARIANTS.items()}
+    variants = {variant: _variant(params, ALL_VARIANTS[variant], steps) for variant in variants_of}
     keys = {name: content_hash([*each, steps, problem.scenario.model_dump(mode="json")])[:12] for name, each in variants.items()}
     for seed in range(seeds):
         for variant, (values, own) in variants.items():
@@ -167,15 +195,24 @@ def slowdowns(problem: BatchProblem, policy: Any, part: str) -> np.ndarray:
     return np.array([problem.rollout(policy, unit).scores["avg_bsld"] for unit in problem.units(part)])
 
 
-def ratios(own: np.ndarray, rules: dict[str, np.ndarray], chosen: str, best: str) -> str:
-    """Return a mean beside those of rules."""
+def ratios(own: np.ndarray, rules: dict[str, np.ndarray], chosen: str) -> dict[str, float]:
+    """Return a mean and how it compares with that of the chosen rule; the share of windows won is of those that differ."""
     against, differ = rules[chosen], own != rules[chosen]
-    geometric, won = np.exp(np.log(own / against).mean()), (own < against)[differ].mean()
     worst = np.sort(np.argsort(against)[:-3])
+    return {
+        "mean": own.mean(),
+        "ratio": own.mean() / against.mean(),
+        "geometric_ratio": np.exp(np.log(own / against).mean()),
+        "ratio_without_worst": own[worst].mean() / against[worst].mean(),
+        "win_rate": (own < against)[differ].mean(),
+    }
+
+
+def _line(head: str, row: dict[str, Any]) -> str:
     return (
-        f"mean {own.mean():.1f}, to chosen {own.mean() / against.mean():.3f} (geometric {geometric:.3f}, "
-        f"without the 3 worst {own[worst].mean() / against[worst].mean():.3f}, won {won:.0%}), "
-        f"to hindsight {own.mean() / rules[best].mean():.3f}"
+        f"{head:8} mean {row['mean']:.1f}, to chosen {row['ratio']:.3f} (geometric {row['geometric_ratio']:.3f}, "
+        f"without the 3 worst {row['ratio_without_worst']:.3f}, won {row['win_rate']:.0%}), "
+        f"to hindsight {row['mean'] / row['hindsight_mean']:.3f}"
     )
 
 
@@ -187,7 +224,16 @@ def main() -> int:
     parser.add_argument("--passes", type=int, help="passes over the epoch, all of them taken (default: as the file says)")
     parser.add_argument("--steps", type=int, default=60_000, help="decisions to learn from")
     parser.add_argument("--seeds", type=int, default=1)
-    parser.add_argument("--out", type=Path, default=Path("measured.csv"), help="CSV of networks; a file that is there goes on")
+    parser.add_argument("--drawn-seed", type=int, default=1, help="of the drawn jobs")
+    parser.add_argument(
+        "--variants",
+        nargs="+",
+        default=list(VARIANTS),
+        choices=[*ALL_VARIANTS, "all"],
+        metavar="NAME",
+        help="of networks; the kernel is one",
+    )
+    parser.add_argument("--out", type=Path, help="CSV of learn, or of networks (default: measured.csv), where a file that is there goes on")
     parser.add_argument("--set", nargs="*", default=[], metavar="KEY=VALUE", help="values other than the file's")
     arguments = parser.parse_args()
     params = yaml.safe_load(arguments.file.read_text()) | {
@@ -196,9 +242,11 @@ def main() -> int:
     if arguments.what == "epoch":
         epoch(params, arguments.passes)
     elif arguments.what == "networks":
-        networks(params, arguments.steps, arguments.seeds, arguments.out)
+        chosen = ALL_VARIANTS if "all" in arguments.variants else dict.fromkeys(["kernel", *arguments.variants])
+        out = arguments.out or Path("measured.csv")
+        networks(params, arguments.steps, arguments.seeds, arguments.drawn_seed, list(chosen), out)
     else:
-        learn(params, arguments.steps, arguments.seeds)
+        learn(params, arguments.steps, arguments.seeds, arguments.drawn_seed, arguments.out)
     return 0
 
 

@@ -83,6 +83,15 @@ def test_several_policies_stand_beside_each_other(capsys, tmp_path):
     assert "--starts: start times of 2 policies" in told and not (tmp_path / "out.csv").exists()
 
 
+def test_the_usage_of_the_machine_over_time(capsys, tmp_path):
+    trace, out = write(tmp_path / "t.swf", (0, 10, 10, 6), (1, 9, 9, 2), (2, 5, 5, 8)), tmp_path / "usage.csv"
+    evaluate(capsys, "--trace", trace, "--policy", "fcfs", "--usage", out)
+    assert out.read_text() == "time,procs\n0,6\n1,8\n10,8\n15,0\n"
+    out.unlink()
+    told = refused(capsys, "--trace", trace, "--policy", "fcfs", "sjf", "--usage", out)
+    assert "--usage: the usage of 2 policies" in told and not out.exists()
+
+
 def test_cleaning_is_counted(capsys, caplog, tmp_path):
     jobs = [(5, 10, 10, 6), (1, 0, 100, 8), (2, 5, -1, 2), (3, 5, 5, 9), (4, -1, -1, 2)]
     trace = write(tmp_path / "a.swf", *jobs)

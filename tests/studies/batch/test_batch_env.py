@@ -102,6 +102,18 @@ def test_improvement_is_over_the_rule_on_the_same_window() -> None:
     assert rewards[-1] == pytest.approx(job_table(rule)["bsld"].mean() - info["score"], rel=1e-12)
 
 
+def test_improvement_over_several_rules_is_over_the_best_on_the_window() -> None:
+    rules, best = ("sjf", "f1", "largest"), set()
+    for seed in range(4):
+        made = env.BatchEnv(task(reward="improvement", baseline=rules))
+        _, rewards, info = episode(made, seed)
+        jobs = made.stepper.schedule(0).jobs
+        means = {rule: job_table(simulate(jobs, made.task.machine, rule))["bsld"].mean() for rule in rules}
+        assert rewards[-1] == pytest.approx(min(means.values()) - info["score"], rel=1e-12)
+        best.add(min(means, key=means.get))
+    assert len(best) > 1  # not one rule alone
+
+
 def test_a_row_without_a_job() -> None:
     made = env.BatchEnv(task())
     made.reset(seed=0)

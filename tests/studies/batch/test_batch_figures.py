@@ -30,6 +30,7 @@ def test_published_and_recorded_speeds_are_bars(record: Path) -> None:
     labels = [label.get_text() for label in axes.get_yticklabels()]
     assert labels == ["Cirrus CPU (published)", "desk, 1 thread, batch 64", "desk, 2 threads, batch 64"]
     assert [bar.get_width() for bar in axes.patches] == [34, 110, 55]
+    assert not drawing.of_scores, "records have to do with no scenario"
     assert drawing.caption.endswith("The fastest here: desk, 1 thread, batch 64, 110 steps a second.")
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -55,6 +56,18 @@ def test_waits_that_a_log_lacks_are_those_of_a_rule(trace):
     assert scatter.get_xdata() == pytest.approx(np.array([100, 300, 900]) / 3600)
 
 
+@pytest.mark.parametrize("waits", [[900.0, 3000.0, 8000.0], [3000.0, 4000.0, 4500.0], [10.0, 200.0, 900.0], [1.0, 1e3, 1e5]], ids=str)
+def test_labels_of_waits_do_not_run_into_each_other(trace, waits):
+    drawing = draw(made(jobs=job_rows("fcfs", waits), inputs={"blocks": {"trace": trace}}), "trace", "blocks", window=20)
+    drawing.figure.canvas.draw()
+    labels = [label for label in drawing.figure.axes[1].get_xticklabels(which="both") if label.get_text()]
+    boxes = sorted((label.get_window_extent() for label in labels), key=lambda box: box.x0)
+    low, high = drawing.figure.axes[1].get_window_extent().intervalx
+    boxes = [box for box in boxes if low <= (box.x0 + box.x1) / 2 <= high]
+    assert len(boxes) > 1
+    assert all(left.x1 < right.x0 for left, right in pairwise(boxes)), [label.get_text() for label in labels]
+
+
 def test_waits_of_a_log_are_taken_from_it(trace, tmp_path):
     drawn = read_swf(trace)
     assert recorded(drawn) is None
@@ -99,6 +112,19 @@ def test_a_curve_is_the_mean_of_the_seeds_in_the_range_of_the_seeds():
     assert (band[:, 1].min(), band[:, 1].max()) == (0.5, 1.2)
     assert axes.get_xlabel() == "generation"
     assert drawing.caption.endswith("Ratio by generation: learner 1.1 at first, 0.55 after 3 (seeds 0.5 to 0.6).")
+
+
+def test_a_curve_of_one_point_has_no_first_value_beside_its_last():
+    drawing = draw(made(curves=curve_rows({0: [1.0], 1: [1.2]})), "learning", "blocks", curves=[RATIO], counted="generation")
+    assert drawing.caption.endswith("Ratio by generation: learner 1.1 after 1 (seeds 1 to 1.2).")
+
+
+def test_a_curve_may_be_smoothed_exponentially():
+    curves = curve_rows({0: [4.0, 2.0, 1.0], 1: [8.0, 8.0, 8.0]})
+    drawing = draw(made(curves=curves), "learning", "blocks", curves=[{**RATIO, "smoothing": 0.5}], window=3)
+    (axes,) = drawing.figure.axes
+    own = [4.0, (0.5 * 4 + 2) / 1.5, (0.25 * 4 + 0.5 * 2 + 1) / 1.75]
+    assert axes.get_lines()[0].get_ydata() == pytest.approx([(value + 8) / 2 for value in own])
 
 
 def test_phases_follow_each_other_and_policies_without_the_curve_are_left_out():

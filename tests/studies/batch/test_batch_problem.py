@@ -201,6 +201,31 @@ def test_mistakes_of_a_scenario():
         BatchProblem(made, make_trace(made.workload)[0])
 
 
+def test_backfilling_without_requested_times_is_refused_for_drawn_jobs_and_told_of_a_trace(caplog):
+    lublin = {**WORKLOAD["lublin"], "estimates": {"model": "none"}}
+    for workload, key in (
+        (WORKLOAD | {"lublin": lublin}, "workload.lublin.estimates.model"),
+        (WORKLOAD | {"estimates": {"model": "none"}}, "workload.estimates.model"),
+    ):
+        made = {backfill: scenario(workload=workload, backfill=backfill) for backfill in ("none", "legacy", "easy", "conservative")}
+        assert [error.where for error in STUDY.check(made["easy"])] == [key]
+        assert [len(list(STUDY.check(each))) for each in made.values()] == [0, 1, 1, 1]
+    assert not list(STUDY.check(scenario(workload=WORKLOAD | {"lublin": lublin, "estimates": {"model": "menu"}}, backfill="easy")))
+    trace = make_trace(scenario().workload)[0]
+    jobs = trace.jobs.assign(time_requested=trace.jobs["time_requested"].where(trace.jobs.index >= 3, -1))
+    for backfill, told in (("none", ""), ("easy", "3 of 400 jobs request no time")):
+        caplog.clear()
+        BatchProblem(scenario(backfill=backfill), trace.with_jobs(jobs))
+        assert told in caplog.text and bool(caplog.text) == bool(told)
+
+
+def test_several_baselines_are_all_checked():
+    found = list(STUDY.check(scenario(environment={"baseline": ["sjf", "f11"]})))
+    assert [(error.where, "f11" in error.what) for error in found] == [("environment.baseline", True)]
+    with pytest.raises(UserError, match="baseline"):
+        scenario(environment={"baseline": []})
+
+
 def test_every_rule_has_its_words():
     assert STUDY.rules.keys() <= STUDY.terms.keys()
 

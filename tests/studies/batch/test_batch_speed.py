@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import itertools
 import json
 from pathlib import Path
@@ -14,7 +15,7 @@ torch = pytest.importorskip("torch")
 
 from schedlab.cli.main import main  # noqa: E402
 from schedlab.studies.batch import commands_speed, device_speed  # noqa: E402
-from schedlab.studies.batch.device_speed import DISCOUNT, SLOWNESS, Ddpg, SpeedSettings, _learning, _take, learn, rates  # noqa: E402
+from schedlab.studies.batch.device_speed import Ddpg, SpeedSettings, _learning, _take, learn, rates  # noqa: E402
 
 CPU = torch.device("cpu")
 SHORT = ["--steps", "3", "--warm-up", "1", "--repeats", "2", "--batch-sizes", "4,8", "--threads", "1"]
@@ -48,17 +49,34 @@ def test_an_update_follows_the_published_rule() -> None:
         observation, following = rng.normal(size=(2, 3)).astype(np.float32)
         learner.remember(observation, np.float32([0.1 * number]), -1.0, following, float(number % 2))
     rows = torch.from_numpy(learner.memory[:20])
-    target = rows[:, 4:5] + DISCOUNT * rows[:, 8:9] * learner.slow_critic(torch.cat([rows[:, 5:8], learner.slow_actor(rows[:, 5:8])], 1))
+    target = rows[:, 4:5] + 0.99 * rows[:, 8:9] * learner.slow_critic(torch.cat([rows[:, 5:8], learner.slow_actor(rows[:, 5:8])], 1))
     target = target.detach()
     error = [(learner.critic(rows[:, :4]) - target).pow(2).mean().item()]
     slow = next(learner.slow_critic.parameters()).detach().clone()
     learner.update()
     fast = next(learner.critic.parameters()).detach()
-    torch.testing.assert_close(next(learner.slow_critic.parameters()), slow + SLOWNESS * (fast - slow))
+    torch.testing.assert_close(next(learner.slow_critic.parameters()), slow + 0.01 * (fast - slow))
     for _ in range(30):
         learner.update()
     error.append((learner.critic(rows[:, :4]) - target).pow(2).mean().item())
     assert error[1] < 0.5 * error[0]
+
+
+def test_networks_and_constants_are_the_published_ones() -> None:
+    learner = ddpg()
+    for network, inputs in ((learner.actor, 3), (learner.critic, 4)):
+        layers = [part for part in network if isinstance(part, torch.nn.Linear)]
+        assert [part.in_features for part in layers] == [inputs, 512, 256, 64, 32]
+        assert [part.out_features for part in layers] == [512, 256, 64, 32, 1]
+        assert [type(part) for part in network[1:8:2]] == [torch.nn.ReLU] * 4
+    assert isinstance(learner.actor[-1], torch.nn.Tanh) and isinstance(learner.critic[-1], torch.nn.Linear)
+    for optimizer in (learner.actor_steps, learner.critic_steps):
+        assert isinstance(optimizer, torch.optim.Adam)
+        assert [(group["lr"], group["eps"]) for group in optimizer.param_groups] == [(1e-3, 1e-3)]
+    assert (device_speed.NOISE, device_speed.EVALUATE_EVERY, device_speed.EVALUATION_EPISODES) == (0.1, 2000, 3)
+    assert SpeedSettings().batch_size == 64
+    limits = inspect.signature(learn).parameters
+    assert (limits["most"].default, limits["goal"].default) == (400_000, -300.0)
 
 
 def test_actions_stay_in_range_and_are_noisy_only_where_asked() -> None:

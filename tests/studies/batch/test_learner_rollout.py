@@ -28,10 +28,10 @@ def problems() -> dict[str, BatchProblem]:
     return {"drawn": BatchProblem(made, make_trace(made.workload)[0])}
 
 
-def learn(folder, problems, seed: int = 3, **params):
+def learn(folder, problems, seed: int = 3, steps: int = 3, **params):
     paths = LearnPaths(None, folder / "policy.zip", folder / "progress")
     paths.progress.mkdir(parents=True, exist_ok=True)
-    spec = PolicySpec("policy", "learned", "rollout", {**SETTINGS, **params}, train_on=(Phase(("drawn",), 3),))
+    spec = PolicySpec("policy", "learned", "rollout", {**SETTINGS, **params}, train_on=(Phase(("drawn",), steps),))
     with CurveRecorder(paths.progress / "curve.jsonl") as curve:
         RolloutLearner().learn(problems, spec, seed, paths, curve)
         return paths.checkpoint.read_bytes(), curve.points()
@@ -83,9 +83,17 @@ def test_an_interrupted_job_goes_on_with_equal_bytes(problems, tmp_path, monkeyp
     assert len(list(calls)) == 90 - 2  # the second search goes on after its first generation
 
 
+def test_progress_of_a_longer_search_is_not_taken_up(problems, tmp_path) -> None:
+    values = {"seed": 4, "candidates": [], "horizons": [4]}
+    whole, _ = learn(tmp_path / "whole", problems, steps=1, **values)
+    longer, _ = learn(tmp_path / "other", problems, steps=3, **values)
+    assert (tmp_path / "other/progress/rollout.zip").is_file()
+    assert learn(tmp_path / "other", problems, steps=1, **values)[0] == whole != longer
+
+
 def test_predictions_and_arrivals_come_from_the_training_part_alone(problems) -> None:
     problem = problems["drawn"]
-    job = learner_rollout._Job([problem], validate(RolloutSettings, SETTINGS), 0, lambda *_, **__: None, None)
+    job = learner_rollout._Job([problem], validate(RolloutSettings, SETTINGS), 0, lambda *_, **__: None, None, "")
     end = problem.part("train")[1]
     found = job._arrivals(4)
     pairs = set(zip(problem.jobs.run[:end].tolist(), problem.jobs.requested[:end].tolist(), strict=True))

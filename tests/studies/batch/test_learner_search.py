@@ -127,6 +127,18 @@ def test_an_interrupted_search_goes_on_with_equal_bytes(problems, tmp_path, monk
     assert sorted(resumed_points, key=key) == sorted(points, key=key)
 
 
+def test_progress_of_a_longer_search_or_of_another_parent_is_not_taken_up(problems, tmp_path) -> None:
+    parents = [tmp_path / f"{name}/policy.zip" for name in ("first", "second")]
+    for number, parent in enumerate(parents):
+        learn(parent.parent, problems, seed=number, steps=2, starts=["linear"], candidates=[])
+    first = {"start": parents[0], "candidates": []}
+    for name, values in {"longer": {"steps": 3, **first}, "of-another": {"steps": 1, **first, "start": parents[1]}}.items():
+        whole, _ = learn(tmp_path / "whole" / name, problems, steps=1, **first)
+        other, _ = learn(tmp_path / name, problems, **values)
+        assert (tmp_path / name / "progress/search-0.zip").is_file()
+        assert learn(tmp_path / name, problems, steps=1, **first)[0] == whole != other, name
+
+
 def test_what_needs_no_search_is_kept_where_no_search_beats_it(problems, tmp_path) -> None:
     learn(tmp_path, problems, steps=1, starts=["linear"], step_zero=1e-9)
     kept = load_priority(tmp_path / "policy.zip")

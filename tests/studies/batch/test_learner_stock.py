@@ -100,7 +100,60 @@ def test_every_network_learns_whatever_the_scenario_shows(network, value, enviro
     problem.rollout(policy, problem.units("test")[0])
 
 
-@pytest.mark.parametrize("recipe", ["ppo_published", "ppo_dissertation"])
+RECIPES = {  # of RLScheduler, and of the dissertation on HPC2N, as published
+    "ppo_published": {
+        "network": "kernel",
+        "value": "rows",
+        "environments": 100,
+        "n_steps": 256,
+        "n_epochs": 80,
+        "target_kl": 0.01,
+        "gamma": 1.0,
+        "gae_lambda": 0.97,
+        "clip_range": 0.2,
+        "learning_rate": 3e-4,
+        "learning_rate_schedule": "constant",
+        "value_learning_rate": 1e-3,
+        "normalize_advantage": True,
+        "ent_coef": 0.0,
+        "keep_windows": "all",
+    },
+    "ppo_dissertation": {
+        "network": "actor_kernel",
+        "value": "small",
+        "environments": 3,
+        "n_steps": 5000,
+        "batch_size": 200,
+        "n_epochs": 1,
+        "target_kl": 0.01,
+        "gamma": 0.99,
+        "gae_lambda": 0.95,
+        "clip_range": 0.2,
+        "learning_rate": 3e-4,
+        "learning_rate_schedule": "linear",
+        "normalize_advantage": False,
+        "ent_coef": 0.0,
+        "vf_coef": 0.5,
+        "max_grad_norm": 0.5,
+        "ortho_init": True,
+        "acting": "sample",
+    },
+}
+SEEN = {
+    "ppo_published": {"layout": "rlscheduler", "scales": "whole", "reward": "episodic", "measure": "bsld", "waiting_seconds": 0.0},
+    "ppo_dissertation": {"layout": "dissertation", "scales": "whole", "oracle_runtime": True, "measure": "bsld", "waiting_seconds": 60.0},
+}
+
+
+@pytest.mark.parametrize("recipe", RECIPES)
+def test_published_recipes_have_the_published_values(recipe):
+    values = yaml.safe_load((CONF / f"learner/batch/{recipe}.yaml").read_text())
+    made = validate(STOCK_SETTINGS[values.pop("name")], values)
+    assert {key: getattr(made, key) for key in RECIPES[recipe]} == RECIPES[recipe]
+    assert {key: getattr(made.environment, key) for key in SEEN[recipe]} == SEEN[recipe]
+
+
+@pytest.mark.parametrize("recipe", RECIPES)
 def test_published_recipes_learn(recipe, problem, tmp_path):
     values = yaml.safe_load((CONF / f"learner/batch/{recipe}.yaml").read_text()) | {"environments": 2, "n_steps": 64, "batch_size": 32}
     learner, checkpoint, points = learn(values.pop("name"), problem, tmp_path, **values)
@@ -257,6 +310,7 @@ def test_a_discriminator_pays_less_and_less_and_learns_whose_decisions_they_are(
     shares, ours = np.array(paid).T
     assert shares[0] == 0.5 and shares[1000] == 0.25 and not shares[2000:].any() and not np.abs(ours[2000:]).any()
     assert (ours[:2000] >= 0).all() and 600 < (ours[:2000] > 0).sum() < 2000  # not where there was no choice
+    assert ours[ours > 0][0] < 1.0 / problem.scenario.windows.length  # of the order of 1 in the sum over a window
     expert = [describe(env.unwrapped.layout, *each) for each in zip(*choices([seen], ("sjf", "f1"), 6, 1), strict=True)]
     with torch.no_grad():
         told = [env.adversary.network(torch.from_numpy(np.stack(each))).mean() for each in (expert, own)]

@@ -29,18 +29,25 @@ def add_commands(commands: argparse._SubParsersAction) -> None:
     what = "a rule, such as fcfs, sjf, f1, planner, or learned:FILE; several are run one after the other"
     parser.add_argument("--policy", required=True, nargs="+", metavar="NAME", help=what)
     parser.add_argument("--starts", type=Path, metavar="OUT.csv", help="write job_id,start of each job (one policy)")
+    parser.add_argument("--usage", type=Path, metavar="OUT.csv", help="write time,procs: the processors busy from then on (one policy)")
     parser.set_defaults(run=_evaluate)
     add_latency_command(commands)
     add_speed_command(commands)
 
 
 def _evaluate(arguments: argparse.Namespace) -> int:
-    if arguments.starts and len(arguments.policy) > 1:
-        raise UserError(f"start times of {len(arguments.policy)} policies", where="--starts", expected="one policy (--policy)")
+    written = (
+        ("--starts", "start times", arguments.starts, _write_starts),
+        ("--usage", "the usage", arguments.usage, _write_usage),
+    )
+    for option, what, path, _ in written:
+        if path and len(arguments.policy) > 1:
+            raise UserError(f"{what} of {len(arguments.policy)} policies", where=option, expected="one policy (--policy)")
     document, schedules = evaluate(arguments)
-    if arguments.starts:
-        _write_starts(arguments.starts, schedules[0])
-        log.info("wrote %s", arguments.starts)
+    for _, _, path, write in written:
+        if path:
+            write(path, schedules[0])
+            log.info("wrote %s", path)
     print(json.dumps(document, indent=2, allow_nan=False))
     return 0
 
@@ -74,10 +81,22 @@ def evaluate(arguments: argparse.Namespace) -> tuple[dict[str, Any], list[Schedu
 
 def _write_starts(path: Path, schedule: Schedule) -> None:
     """Write the start times; whole seconds without a point."""
+    _write_rows(path, "job_id,start", [[job, _seconds(start)] for job, start in zip(schedule.jobs.job_id, schedule.start, strict=True)])
+
+
+def _write_usage(path: Path, schedule: Schedule) -> None:
+    """Write the resource usage curve; whole seconds without a point."""
+    from schedlab.studies.batch.metrics import usage
+
+    curve = usage(schedule)
+    _write_rows(path, "time,procs", [[_seconds(time), procs] for time, procs in zip(curve["time"], curve["procs"], strict=True)])
+
+
+def _seconds(value: float) -> str:
+    return str(int(value)) if value == int(value) else repr(float(value))
+
+
+def _write_rows(path: Path, header: str, rows: list[list[object]]) -> None:
     from schedlab.config.files import write_text
 
-    lines = [
-        f"{job},{int(start) if start == int(start) else repr(start)}"
-        for job, start in zip(schedule.jobs.job_id.tolist(), schedule.start.tolist(), strict=True)
-    ]
-    write_text(path, "\n".join(["job_id,start", *lines]) + "\n")
+    write_text(path, "\n".join([header, *(",".join(map(str, row)) for row in rows)]) + "\n")

@@ -25,7 +25,7 @@ print it as one JSON document. --learn learns until the mean return is -300 as w
 def add_speed_command(commands: argparse._SubParsersAction) -> None:
     """Add `speed`, which sets `run` to a function (arguments) -> exit status."""
     parser = commands.add_parser("speed", help="measure how fast this machine's devices learn", description=_DESCRIPTION)
-    parser.add_argument("--device", default="cpu", help="cpu (default), cuda or mps")
+    parser.add_argument("--device", default="cpu", help="cpu (default), cuda, mps, or auto: cuda, else mps, where this machine has it")
     parser.add_argument("--threads", default="1", metavar="N[,N]", help="threads of torch, swept (default: 1)")
     parser.add_argument("--batch-sizes", default="64", metavar="N[,N]", help="transitions of an update, swept (default: 64)")
     parser.add_argument("--steps", type=int, default=2000, metavar="N", help="timed steps of each repeat (default: 2000)")
@@ -79,7 +79,7 @@ def speed(arguments: argparse.Namespace) -> dict[str, Any]:
         )
         for threads, size in grid
     ]
-    device = find_device(arguments.device)
+    device = find_device(arguments.device, metal=True)
     log.info("measuring %s", device_name(device))
     rows = [_row(settings, device_speed.rates(settings, device)) for settings in planned]
     document = {

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Annotated, Literal
 
-from pydantic import model_validator
+from pydantic import Field, model_validator
 
 from schedlab.config.schema import Settings, setting
 from schedlab.studies.batch.rewards import Measure, Reward, Users
@@ -17,6 +17,8 @@ VISIBLE = {
     "rlscheduler": ("sjf", "smallest"),
     "dissertation": ("f1", "f2", "sjf", "smallest", "random"),
 }  # of a queue of more jobs: the best of each of these rules in turn
+
+Several = Annotated[tuple[str, ...], Field(min_length=1)]
 
 
 class EnvironmentSettings(Settings):
@@ -50,13 +52,20 @@ class EnvironmentSettings(Settings):
     measure: Measure = setting("bsld", doc="what is rewarded")
     users: Users = setting("none", doc="take the measure of each user, and the mean, max or min of the users")
     sigmoid_scale: float = setting(100.0, doc="k of the reward sigmoid", gt=0)
-    baseline: str = setting("sjf", doc="rule to improve on, for the reward improvement")
+    baseline: str | Several = setting(
+        "sjf", doc="rule to improve on, for the reward improvement; of several the one that is best on the window"
+    )
     track_nodes: bool = setting(False, doc="give every job concrete nodes (always in the layout dissertation)")
 
     @property
     def visible_rules(self) -> tuple[str, ...]:
         """Return the rules that a long queue is cut by."""
         return VISIBLE[("mixed" if self.layout == "features" else self.layout) if self.visible == "layout" else self.visible]
+
+    @property
+    def baselines(self) -> tuple[str, ...]:
+        """Return the rules to improve on, of which the best on a window counts."""
+        return (self.baseline,) if isinstance(self.baseline, str) else self.baseline
 
     @property
     def waiting_seconds(self) -> float:

@@ -74,6 +74,9 @@ class CurveShown(Settings):
     title: str = setting(doc="heading", min_length=1)
     log: bool = setting(False, doc="a logarithmic axis")
     line: float | None = setting(None, doc="value of a line across; null: none")
+    smoothing: float | None = setting(
+        None, doc="of an exponential mean: the weight of a point over that of the next; null: the running mean", ge=0, lt=1
+    )
 
 
 class LearningSettings(Settings):

@@ -71,6 +71,13 @@ def _stretches(rows: pd.DataFrame, borders: list[int]) -> list[pd.DataFrame]:
     return [part for _, part in rows.groupby(places)]
 
 
+def smoothed(rows: pd.DataFrame, smoothing: float) -> pd.DataFrame:
+    """Return the points of each seed after an exponential mean that begins with the first point: a point weighs `smoothing` of the next."""
+    rows = rows.sort_values("step", kind="stable")
+    means = rows.groupby("policy_seed")["value"].transform(lambda values: values.ewm(alpha=1 - smoothing).mean())
+    return rows.assign(value=means)
+
+
 def _joined(parts: list[pd.DataFrame]) -> pd.DataFrame:
     import pandas as pd
 
@@ -87,7 +94,10 @@ def _panel(
 ) -> None:
     for name, rows in points.groupby("policy", sort=True):
         for stretch in _stretches(rows, borders.get(name, [])):
-            helpers.learning_curve(axes, stretch, looks[name], window=settings.window)
+            if curve.smoothing is None:
+                helpers.learning_curve(axes, stretch, looks[name], window=settings.window)
+            else:
+                helpers.learning_curve(axes, smoothed(stretch, curve.smoothing), looks[name])
             if stretch["step"].nunique() == 1:  # of which a line shows nothing
                 axes.plot(stretch["step"].iloc[:1], [stretch["value"].mean()], **looks[name].point())
     if curve.line is not None:
@@ -113,7 +123,8 @@ def _told(curve: CurveShown, points: pd.DataFrame, settings: LearningSettings) -
             continue
         last = grid.iloc[:, -1]
         seeds = f" (seeds {_number(last.min())} to {_number(last.max())})" if len(last) > 1 else ""
-        told.append(f"{name} {_number(grid.iloc[:, 0].mean())} at first, {_number(last.mean())} after {grid.columns[-1]}{seeds}")
+        first = f"{_number(grid.iloc[:, 0].mean())} at first, " if len(grid.columns) > 1 else ""
+        told.append(f"{name} {first}{_number(last.mean())} after {grid.columns[-1]}{seeds}")
     return f"{curve.title[:1].upper()}{curve.title[1:]} by {settings.counted}: {'; '.join(told)}."
 
 

@@ -47,7 +47,7 @@ def draw_device_speed(tables: StudyTables, spec: FigureSpec) -> Drawing:
     ours = [bar for bar in bars if not bar.published]
     fastest = max(ours, key=lambda bar: bar.median, default=None)
     told = f" The fastest here: {fastest.label}, {fastest.median:.0f} steps a second." if fastest else ""
-    return Drawing(figure, f"{spec.caption}{told}")
+    return Drawing(figure, f"{spec.caption}{told}", of_scores=False)
 
 
 def draw_decision_latency(tables: StudyTables, spec: FigureSpec) -> Drawing:
@@ -64,7 +64,7 @@ def draw_decision_latency(tables: StudyTables, spec: FigureSpec) -> Drawing:
     axes.xaxis.set_major_formatter("{x:g}")
     axes.set_xlabel("µs a decision")
     told = "; ".join(f"{bar.label} {bar.median:.3g} µs" for bar in bars)
-    return Drawing(figure, f"{spec.caption} {told}.")
+    return Drawing(figure, f"{spec.caption} {told}.", of_scores=False)
 
 
 def recorded(name: str) -> list[Bar]:

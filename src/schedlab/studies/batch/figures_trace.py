@@ -117,7 +117,18 @@ def _wait_against_slowdown(axes: Axes, waited: Waited) -> None:
         rasterized=int(shown.sum()) > MANY,
     )  # fmt: skip
     axes.set(xscale="log", yscale="log", title="b  wait and slowdown", xlabel="wait (h)", ylabel="bounded slowdown")
+    _few_labels(axes, waited.wait[shown])
     axes.xaxis.set_major_formatter("{x:g}")
+
+
+def _few_labels(axes: Axes, waits: np.ndarray) -> None:
+    """Label a range of less than two decades at a few places: one a decade would be too few, and one a digit run into each other."""
+    from matplotlib.ticker import LogLocator, MaxNLocator
+
+    decades = np.ptp(np.log10(waits)) if len(waits) else 0.0
+    if decades < 2:
+        axes.xaxis.set_major_locator(LogLocator(subs=(1, 2, 5)) if decades > 0.5 else MaxNLocator(3))
+        axes.xaxis.set_minor_formatter("")
 
 
 def _submitted(axes: Axes, submit: np.ndarray) -> None:

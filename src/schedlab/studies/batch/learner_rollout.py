@@ -13,14 +13,13 @@ from pathlib import Path
 import numpy as np
 
 from schedlab.config.contract import Curve, LearnPaths, PolicySpec
-from schedlab.config.hashes import content_hash
 from schedlab.config.schema import validate
 from schedlab.config.seeds import generator
 from schedlab.learning.checkpoints import read_progress, write_checkpoint
 from schedlab.learning.cma_es import CmaEs
 from schedlab.studies.batch.jobs import Jobs
 from schedlab.studies.batch.learned import load_priority, save_priority
-from schedlab.studies.batch.learner_search import Judge, merit
+from schedlab.studies.batch.learner_search import Judge, merit, progress_digest
 from schedlab.studies.batch.linear import PLANNER
 from schedlab.studies.batch.predictions import Prior
 from schedlab.studies.batch.problem import BatchProblem, RulePolicy
@@ -38,7 +37,8 @@ class RolloutLearner:
         """Search for bases, judge the candidates, and write the one that is kept."""
         (phase,) = spec.train_on
         settings = validate(RolloutSettings, {**spec.params, **phase.params})
-        job = _Job([problems[name] for name in phase.scenarios], settings, seed, curve, paths.progress / "rollout.zip")
+        digest = progress_digest(spec, [settings], seed, paths.start)
+        job = _Job([problems[name] for name in phase.scenarios], settings, seed, curve, paths.progress / "rollout.zip", digest)
         judged = [(job.judge.figures(candidate), candidate) for candidate in job.candidates(job.search(phase.steps))]
         figures, kept = min(judged, key=lambda entry: merit(entry[0]))
         for number, (values, _) in enumerate(judged):
@@ -54,9 +54,11 @@ class RolloutLearner:
 
 
 class _Job:
-    def __init__(self, problems: Sequence[BatchProblem], settings: RolloutSettings, seed: int, curve: Curve, progress: Path) -> None:
-        self.problems, self.settings, self.seed, self.curve, self.progress = problems, settings, seed, curve, progress
-        self.digest = content_hash({"params": settings.model_dump(), "seed": seed})
+    def __init__(
+        self, problems: Sequence[BatchProblem], settings: RolloutSettings, seed: int, curve: Curve, progress: Path, digest: str
+    ) -> None:
+        self.problems, self.settings, self.seed, self.curve = problems, settings, seed, curve
+        self.progress, self.digest = progress, digest
         self.judge = Judge(problems, settings)
         parts = [problem.jobs.take(slice(0, problem.part("train")[1])) for problem in problems]
         columns = [np.concatenate([getattr(part, field.name) for part in parts]) for field in fields(Jobs)]

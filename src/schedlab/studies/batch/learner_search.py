@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from schedlab.config.contract import Curve, LearnPaths, PolicySpec
-from schedlab.config.hashes import content_hash
+from schedlab.config.hashes import content_hash, file_hash
 from schedlab.config.schema import validate
 from schedlab.config.seeds import generator
 from schedlab.learning.checkpoints import read_progress, write_checkpoint
@@ -35,9 +35,11 @@ class EvolutionLearner:
     def learn(self, problems: Mapping[str, BatchProblem], spec: PolicySpec, seed: int, paths: LearnPaths, curve: Curve) -> None:
         """Search phase after phase, each beginning where the one before ended, and write the candidate that is kept."""
         kept: Candidate | None = load_priority(paths.start) if paths.start else None
+        settings = [validate(EvolutionSettings, {**spec.params, **phase.params}) for phase in spec.train_on]
+        digest = progress_digest(spec, settings, seed, paths.start)
         for number, phase in enumerate(spec.train_on):
-            settings = validate(EvolutionSettings, {**spec.params, **phase.params})
-            search = _Search([problems[name] for name in phase.scenarios], settings, seed, number, curve, paths.progress)
+            own = [problems[name] for name in phase.scenarios]
+            search = _Search(own, settings[number], seed, number, curve, paths.progress / f"search-{number}.zip", digest)
             kept = search.run(phase.steps, kept)
         save_priority(paths.checkpoint, kept, **search.about(kept))
 
@@ -45,6 +47,15 @@ class EvolutionLearner:
         """Return the learned policy; it is the same for every problem."""
         del problem
         return RulePolicy(load_priority(checkpoint))
+
+
+def progress_digest(spec: PolicySpec, settings: Sequence[CandidateSettings], seed: int, start: Path | None) -> str:
+    """Return the hash of all that determines a search, so that progress of another one is not taken up; inputs are the stage's care.
+
+    settings: values of each phase      start: the parent's file
+    """
+    phases = [[list(phase.scenarios), phase.steps, own.model_dump(mode="json")] for phase, own in zip(spec.train_on, settings, strict=True)]
+    return content_hash([phases, seed, file_hash(start) if start else ""])
 
 
 class ChosenRuleLearner:
@@ -108,11 +119,17 @@ class _Search:
     """One phase: searches from several starts, each a number of generations."""
 
     def __init__(
-        self, problems: Sequence[BatchProblem], settings: EvolutionSettings, seed: int, phase: int, curve: Curve, progress: Path
+        self,
+        problems: Sequence[BatchProblem],
+        settings: EvolutionSettings,
+        seed: int,
+        phase: int,
+        curve: Curve,
+        progress: Path,
+        digest: str,
     ) -> None:
         self.problems, self.settings, self.seed, self.phase, self.curve = problems, settings, seed, phase, curve
-        self.progress = progress / f"search-{phase}.zip"
-        self.digest = content_hash({"params": settings.model_dump(), "seed": seed, "phase": phase})
+        self.progress, self.digest = progress, digest
         self.judge = Judge(problems, settings)
 
     def run(self, generations: int, kept: Candidate | None) -> Candidate:

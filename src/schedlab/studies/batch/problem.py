@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import operator
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -28,6 +29,8 @@ from schedlab.workloads.trace import Trace
 
 if TYPE_CHECKING:
     from schedlab.studies.batch.env import BatchEnv
+
+log = logging.getLogger("schedlab.batch")
 
 METRICS = (
     Metric("avg_bsld", "-", "lower", headline=True, label="mean bounded slowdown"),
@@ -94,6 +97,8 @@ class BatchProblem:
         self.jobs = jobs_of(trace, self.machine)
         self.past = Past(self.jobs, recorded_ends(trace))
         require_test_windows(len(self.jobs), scenario.windows, scenario.name)
+        if scenario.backfill != "none" and (missing := int((self.jobs.requested <= 0).sum())):
+            log.warning("WARNING: %d of %d jobs request no time, by which backfilling goes", missing, len(self.jobs))
         self._maxima = maxima
         self._steppers: dict[EnvironmentSettings, Stepper] = {}
 

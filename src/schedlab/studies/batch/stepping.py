@@ -71,7 +71,8 @@ class Task:
         if self.backfill == "legacy" and self.backfill_order == "rule":
             what = "a policy that decides job by job is not asked which jobs the published backfilling starts"
             raise UserError(what, where="backfill_order", expected="fcfs or area")
-        require_rule(self.settings.baseline, "environment.baseline")
+        for rule in self.settings.baselines:
+            require_rule(rule, "environment.baseline")
 
     @cached_property
     def layout(self) -> Layout:
@@ -207,9 +208,9 @@ class Stepper:
             episodes.user[place, : len(jobs)], episodes.users[place] = numbers, len(users)
         if settings.reward == "improvement":
             task = self.task
-            order = task.backfill_order
-            schedule = simulate(jobs, task.machine, settings.baseline, task.backfill, backfill_order=order, prefill=before)
-            episodes.baseline[place] = score_of(schedule, self.task.machine, settings)
+            how = {"backfill_order": task.backfill_order, "prefill": before}
+            schedules = (simulate(jobs, task.machine, rule, task.backfill, **how) for rule in settings.baselines)
+            episodes.baseline[place] = min(score_of(schedule, task.machine, settings) for schedule in schedules)
 
     def _require_rows(self, actions: np.ndarray) -> None:
         wrong = ~self.masks[np.arange(len(actions)), actions] & ~self.ended

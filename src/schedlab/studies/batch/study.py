@@ -59,14 +59,20 @@ def check(scenario: BatchScenario) -> Iterable[UserError]:
         require_order(scenario.backfill, scenario.backfill_order)
     except UserError as error:
         yield error
+    workload = scenario.workload
+    drawn = workload.lublin.estimates if workload.source == "lublin" else None
+    asked, key = (workload.estimates, "workload.estimates") if workload.estimates else (drawn, "workload.lublin.estimates")
+    if scenario.backfill != "none" and asked and asked.model == "none":
+        what = "backfilling goes by requested times, which no job has: it would delay the first in the queue without end, or start nothing"
+        yield UserError(what, where=f"{key}.model", expected="perfect, factor or menu, or backfill: none")
     yield from environment_mistakes(scenario.environment, "environment")
 
 
 def environment_mistakes(environment: EnvironmentSettings, where: str) -> Iterable[UserError]:
     """Yield mistakes in what a policy sees and is rewarded with; `where`: its key."""
-    baseline = environment.baseline
-    if baseline not in RULES:
-        yield UserError(f"there is no rule '{baseline}'", where=f"{where}.baseline", remedy=did_you_mean(baseline, RULES))
+    for baseline in environment.baselines:
+        if baseline not in RULES:
+            yield UserError(f"there is no rule '{baseline}'", where=f"{where}.baseline", remedy=did_you_mean(baseline, RULES))
     if environment.oracle_runtime and environment.layout == "rlscheduler":
         yield UserError("real run times have no column", where=f"{where}.oracle_runtime", expected="false in the layout rlscheduler")
     if environment.plan and environment.layout != "features":

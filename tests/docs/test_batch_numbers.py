@@ -1,0 +1,214 @@
+"""More numbers of docs/batch.md, and those of docs/errata.md on batch: sentences, and records that tell the same twice.
+
+A sentence is written here with its numbers computed, as in test_page_numbers.py, which see.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+
+import pytest
+from page_sentences import REPOSITORY, below, ledger, missing, table
+
+import batch_tables  # isort: skip  (page_sentences adds its folder)
+from table_parts import one, seeds_of, share  # isort: skip
+
+PUBLISHED = batch_tables.batch_published_tables
+MEASURED = REPOSITORY / "resources/measured"
+
+
+def test_the_published_windows_of_the_record_are_those_of_the_ledger():
+    found, claims = table("batch_published"), ledger("batch")
+    held = 0
+    for row in found[found["backfill"] != "easy"].itertuples():
+        legacy = row.policy.endswith("_legacy")
+        protocol = "" if row.backfill == "none" else "-backfill"
+        claim = claims.get(f"bsld-{PUBLISHED.LEDGER[row.trace]}{protocol}-{row.policy.removesuffix('_legacy')}")
+        if claim is None:
+            continue
+        ours = claim.ours_reference if legacy or claim.ours_repaired is None else claim.ours_repaired
+        assert row.avg_bsld == pytest.approx(ours, abs=0.00501), (row, claim.id)
+        held += 1
+    assert held == 2 * len(PUBLISHED.TRACES) * 7  # five rules, two of them also as published
+
+
+def published(trace: str, policy: str, backfill: str) -> float:
+    found = table("batch_published")
+    return one(found[found["seed"].isna()], trace=trace, policy=policy, backfill=backfill)["avg_bsld"]
+
+
+def medians(name: str, key: str) -> list[tuple[str, float]]:
+    return [(each[key], each["median"]) for each in json.loads((MEASURED / f"{name}.json").read_text())["measured"]]
+
+
+def learning_sentences():
+    search, rollouts = table("batch_search"), table("batch_rollouts")
+    easy = one(search, trace="sdsc", learned_on="sdsc", against="hindsight", backfill="easy")["baseline_mean"]
+    planner = one(search, trace="sdsc", learned_on="sdsc", against="planner", backfill="easy")["baseline_mean"]
+    yield f"with EASY on SDSC-SP2 {below(planner / easy)} % below the best rule in hindsight"
+    again = [one(rollouts, learner="evolution", trace=name, against="chosen by mean", backfill="none") for name in ("sdsc", "hpc2n")]
+    assert {row["seeds"] for row in again} == {5}
+    means, shares = ([row[name] for row in again] for name in ("mean", "ratio"))
+    yield (
+        "with five seeds replaces these rows ([further down](#rollouts-learned-predictions-expected-arrivals)): "
+        f"{means[0]:.1f} and {means[1]:.1f}, {shares[0]:.2f} and {shares[1]:.2f} of the chosen rule"
+    )
+    settings = table("batch_settings")
+    (seconds,) = set(settings["cpu_seconds"])
+    yield f"two seeds, {seconds:.0f} CPU seconds each"
+    rules = settings[settings["against"] == "rule"].set_index(["trace", "rule"])["baseline_mean"]
+    roles = {role: settings[settings["against"] == role].set_index("trace") for role in ("planner", "chosen by mean")}
+    gains = [rules["lublin_exact", "sjf"] / rules["lublin", "sjf"]]
+    gains += [roles["planner"].loc["lublin_exact", "baseline_mean"] / roles["planner"].loc["lublin", "baseline_mean"]]
+    gains += [roles["chosen by mean"].loc["lublin_exact", "mean"] / roles["chosen by mean"].loc["lublin", "mean"]]
+    sjf, plan, rolled = map(below, gains)
+    yield f"help `sjf` by {sjf} %, the planner by {plan} %, rollouts by {rolled} %, and `f1`, `smallest` not at all"
+    warmed = [rules["lublin_warm", rule] / rules["lublin", rule] for rule in ("sjf", "smallest", "f1", "f2", "f3", "f4", "wfp3", "unicep")]
+    assert 1.15 < min(warmed) < max(warmed) < 1.25  # "about a fifth larger"
+    transfer = table("batch_transfer")
+    traces = ("sdsc", "lublin-1", "lublin-2")
+    others = sorted(one(transfer, trace="hpc2n", learned_on=trace, against="hindsight")["ratio"] for trace in traces)
+    untrained, best = (one(transfer, trace="hpc2n", learned_on="sdsc", against=role)["baseline_mean"] for role in ("planner", "hindsight"))
+    own = one(transfer, trace="hpc2n", learned_on="hpc2n", against="hindsight")["ratio"]
+    yield f"{own:.2f} where all others have {others[0]:.2f} to {others[-1]:.2f} and the planner {untrained / best:.2f}"
+    kth = transfer[(transfer["trace"] == "kth") & (transfer["against"] == "hindsight")]["ratio"].min()
+    yield f"no policy is more than {below(kth)} % below the best rule in hindsight"
+    failed = one(search, trace="lublin-1", learned_on="sdsc", against="hindsight", backfill="none")["ratio"]
+    carried = one(transfer, trace="lublin-1", learned_on="sdsc", against="hindsight")["ratio"]
+    yield f"fail on the trace like Lublin-1 ({failed:.2f}, further up, on another drawn trace); its rollouts do not ({carried:.2f})"
+    unseen = table("batch_confirmation")
+    logs = [one(unseen, learner="rollout", trace=name, learned_on=name, against="hindsight") for name in ("atlas-busy", "nasa-busy")]
+    spans = [sorted(seeds_of(log["by_seed"])) for log in logs]
+    yield (
+        f"{logs[0]['windows']} and {logs[1]['windows']} windows are few, arrivals that are drawn together are not those of a busier "
+        f"machine, and seeds of a log differ little ({spans[0][0]:.1f} to {spans[0][-1]:.1f}; {spans[1][0]:.1f} to {spans[1][-1]:.1f})"
+    )
+    easy_lublin = one(rollouts, learner="rollout", trace="lublin-1", against="chosen by mean", backfill="easy")["mean"]
+    yield f"it has 23.35 on these windows and is beaten by {below(easy_lublin / 23.35)} %"
+
+
+def network_sentences():
+    runs = table("batch_ppo_runs").set_index("policy")
+    first = runs.loc["maskable_ppo"]
+    yield f"learns from {first['decisions']:,.0f} decisions in {first['cpu_seconds']:.0f} CPU seconds"
+    yield f"the kernel comes within {100 * (first['ratio'] - 1):.0f} % of it in {first['cpu_seconds']:.0f} CPU seconds"
+    yield f"mean bounded slowdown {first['baseline_mean']:.1f} under `f1`"
+    networks, short = (table(name).set_index(["variant", "against"]) for name in ("batch_networks", "batch_networks_short"))
+    adversary = networks.loc[("kernel, adversary", "kernel")]
+    yield f"{adversary['ratio']:.2f} [{adversary['ratio_low']:.2f}, {adversary['ratio_high']:.2f}] of the plain kernel"
+    yield f"one of its seeds ends at {max(seeds_of(networks.loc[('kernel, curriculum', 'f1'), 'by_seed'])):.0f}"
+    assert round(networks.loc[("attention", "f1"), "cpu_seconds"] / networks.loc[("kernel", "f1"), "cpu_seconds"]) == 7  # "seven times"
+    ends = [
+        mean
+        for (variant, against), row in short.iterrows()
+        if against == "f1" and "cloned" not in variant
+        for mean in seeds_of(row["by_seed"])
+    ]
+    bad = sum(mean > 2 * short["baseline_mean"].iloc[0] for mean in ends)
+    (decisions,) = set(short["decisions"])
+    yield f"({decisions:,} in all, three seeds) {bad} of {len(ends)} seeds without a clone ended above twice `f1`, one at {max(ends):,.0f}"
+
+
+def reward_sentences():
+    rewards = table("batch_rewards")
+    means, seeds = rewards[rewards["seed"] == "all"].set_index("reward"), rewards[rewards["seed"] != "all"]
+    (decisions,) = set(rewards["decisions"])
+    yield f"{decisions:,} decisions ({means.loc['episodic', 'cpu_seconds']:.0f} CPU seconds a seed)"
+    f1 = means.loc["episodic", "f1_mean"]
+    yield f"on all 250 test windows, where `f1` has {f1:.1f}"
+    direct = seeds[(seeds["reward"] == "direct") & (seeds["test"] < 1000)]["test"]
+    assert len(direct) == 3
+    yield f"the other three end at {direct.min():.0f} to {direct.max():.0f}"
+    yield f"k = 100 does not beat `episodic`, it is {-int(below(means.loc['sigmoid-100', 'to_episodic']))} % behind on the test windows"
+    worst = seeds.groupby("reward")["test"].max() / f1
+    assert worst.idxmin() == "episodic" and worst.nsmallest(2).iloc[1] > 1.25  # "the only one"
+    yield f"with all seeds within {100 * (worst.min() - 1):.0f} % of `f1`"
+    best = seeds.groupby("reward")["test"].min()
+    yield f"a seed of each of the four ends between {best.min():.0f} and 300"
+    assert best.max() < 300
+    falls = sorted(means["validation_last"] / means["validation_best"] - 1)
+    yield f"the last score is below the best one, but by {100 * falls[0]:.0f} to {100 * falls[-1]:.0f} % in the mean"
+    yield f"`episodic` is {100 * (means.loc['episodic', 'to_f1'] - 1):.0f} % behind it"
+
+
+def speed_sentences():
+    none, easy = (dict(medians(f"decision_latency/shared_virtual_machine{ending}", "policy")) for ending in ("", "_easy"))
+    rules = [sorted(record[rule] for rule in ("fcfs", "f1", "wfp3")) for record in (none, easy)]
+    yield f"rules {rules[0][0]:.1f} to {rules[0][-1]:.1f} and {rules[1][0]:.1f} to {rules[1][-1]:.1f}"
+    for policy, name in {
+        "planner": "`planner`",
+        "linear priority (searched)": "a linear priority with plans",
+        "rollouts (searched)": "rollouts with 16 arrivals",
+        "kernel network (PPO)": "the kernel network of PPO",
+    }.items():
+        yield f"{name} {none[policy]:.0f} and {easy[policy]:.0f}"
+    record = json.loads((MEASURED / "device_speed/shared_virtual_machine.json").read_text())["measured"]
+    rate = {(each["threads"], each["batch_size"]): each["median"] for each in record}
+    yield (
+        f"{rate[1, 64]:.0f} steps a second with one thread and {rate[2, 64]:.0f} with two at batches of 64, "
+        f"{rate[1, 256]:.0f} and {rate[2, 256]:.0f} at 256"
+    )
+
+
+def test_f1_as_it_is_meant_is_below_every_learned_policy_of_the_tests():
+    claims = ledger("batch").values()
+    found = {}
+    for trace in ("hpc2n", "hpc2n-backfill", "sdsc-sp2"):
+        learned = [claim.published for claim in claims if re.fullmatch(rf"(test-{trace}-ppo(-[ab])?|{trace}-ppo-[ab]-\w+)", claim.id)]
+        found[trace] = len(learned)
+        assert ledger("batch")[f"test-{trace}-f1"].ours_repaired < min(learned)
+    assert found == {"hpc2n": 2, "hpc2n-backfill": 4, "sdsc-sp2": 1}
+
+
+def errata_sentences():
+    legacy, easy = (published("hpc2n", "sjf", backfill) for backfill in ("legacy", "easy"))
+    yield f"HPC2N, SJF: {legacy:.2f} instead of {easy:.2f}"
+    claims = ledger("batch")
+    yield f"HPC2N, SJF: {share(claims['util-hpc2n-sjf'].ours_reference)} instead of"
+    rules = [claims[f"bsld-{trace}-{rule}"] for trace in ("lublin1", "lublin2") for rule in ("wfp3", "unicep")]
+    better = sorted(claim.ours_reference / claim.ours_repaired for claim in rules)
+    yield f"{better[0]:.0f} to {better[-1]:.0f} times better without backfilling on the drawn traces"
+    yield from upside_down_sentences(claims)
+    f2, best = published("hpc2n", "f2", "none"), claims["bsld-hpc2n-rl"].published
+    yield f"F2 has {f2:.2f} on HPC2N, where {best:.2f} was learned"
+
+
+def upside_down_sentences(claims):
+    """Where WFP3 and UNICEP as published beat FCFS, and where they beat the rules as they are meant: all such cells, and no other."""
+    traces = {"lublin1": "Lublin-1", "sdsc-sp2": "SDSC-SP2", "hpc2n": "HPC2N", "lublin2": "Lublin-2"}
+    cells = {}
+    for trace in traces:
+        for protocol in ("", "-backfill"):
+            of_fcfs = claims[f"bsld-{trace}{protocol}-fcfs"].ours_reference
+            for rule in ("wfp3", "unicep"):
+                claim = claims[f"bsld-{trace}{protocol}-{rule}"]
+                cells[rule, trace, protocol] = (claim.ours_reference, of_fcfs, claim.ours_repaired)
+    before = {cell: values for cell, values in cells.items() if values[0] < values[1]}
+    assert {cell[2] for cell in before} == {"-backfill"}  # "lose to FCFS without backfilling"
+    wfp3 = {trace: values for (rule, trace, _), values in before.items() if rule == "wfp3"}
+    unicep = {trace: values for (rule, trace, _), values in before.items() if rule == "unicep"}
+    assert len(wfp3) == 3 and list(unicep) == ["sdsc-sp2"]
+    each = ", ".join(f"{traces[trace]} {own:.2f} and {fcfs:.2f}" for trace, (own, fcfs, _) in wfp3.items())
+    yield f"WFP3 beats FCFS on three of four traces ({each}) and the published UNICEP on SDSC-SP2 ({unicep['sdsc-sp2'][0]:.2f})"
+    better = {cell: f"({own:.2f}, {right:.2f})" for cell, (own, _, right) in cells.items() if own < right}
+    assert len(better) == 3
+    without, with_it, other = (
+        better[cell] for cell in (("unicep", "sdsc-sp2", ""), ("unicep", "sdsc-sp2", "-backfill"), ("wfp3", "hpc2n", "-backfill"))
+    )
+    yield f"UNICEP on SDSC-SP2 without backfilling {without} and with it {with_it}, WFP3 on HPC2N with it {other}"
+
+
+SENTENCES = {
+    "learning": ("batch", learning_sentences),
+    "networks": ("batch", network_sentences),
+    "rewards": ("batch", reward_sentences),
+    "speed": ("batch", speed_sentences),
+    "errata": ("errata", errata_sentences),
+}
+
+
+@pytest.mark.parametrize("part", SENTENCES)
+def test_numbers_in_sentences_are_those_of_the_records(part):
+    page, sentences = SENTENCES[part]
+    assert missing(page, sentences) == []

@@ -1,0 +1,51 @@
+"""benchmarks/batch_ppo.py: the variants are those of the policies, and what is measured is written."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pandas as pd
+import pytest
+import yaml
+
+from schedlab.studies.batch.problem import RulePolicy
+
+REPOSITORY = Path(__file__).parents[3]
+sys.path.append(str(REPOSITORY / "benchmarks"))
+
+import batch_ppo  # noqa: E402
+
+POLICIES = {
+    "kernel, cloned from f1": "ppo-kernel-clone-lublin",
+    "attention": "ppo-attention-lublin",
+    "value network rows": "ppo-value-rows",
+    "value network small": "ppo-value-small",
+    "value network large": "ppo-value-large",
+    "value network deep": "ppo-value-deep",
+    "actor_kernel": "ppo-network-actor-kernel",
+    "mlp_v1": "ppo-network-mlp-v1",
+    "kernel, windows kept by range": "ppo-kept-range",
+}
+
+
+def test_variants_change_what_the_policies_change():
+    apart = {"kernel", "kernel, adversary", "kernel, curriculum", "kernel, plans in the view"}  # told by words of their own
+    assert POLICIES.keys() == batch_ppo.ALL_VARIANTS.keys() - apart
+    for variant, policy in POLICIES.items():
+        assert yaml.safe_load((REPOSITORY / f"conf/policy/batch/{policy}.yaml").read_text())["learner"] == batch_ppo.ALL_VARIANTS[variant]
+
+
+def test_learn_writes_the_planner_and_a_row_a_seed(tmp_path, monkeypatch):
+    monkeypatch.setattr(batch_ppo, "JOBS", 6000)
+    monkeypatch.setattr(batch_ppo, "learned", lambda problem, params, steps, seed: (RulePolicy(["ljf", "sjf"][seed]), 1.4, []))
+    rows = {}
+    for drawn_seed in (1, 2):
+        batch_ppo.learn({"name": "maskable_ppo"}, 512, 2, drawn_seed, tmp_path / "runs.csv")
+        rows[drawn_seed] = pd.read_csv(tmp_path / "runs.csv")
+    found = rows[1]
+    assert found["policy"].tolist() == ["planner", "maskable_ppo", "maskable_ppo"]
+    assert found["seed"].tolist()[1:] == [0, 1] and found["decisions"].tolist() == [0, 512, 512]
+    assert found["ratio"].tolist() == pytest.approx((found["mean"] / found["baseline_mean"]).tolist(), rel=1e-3)
+    assert found["ratio"][1] > found["ratio"][2] >= found["hindsight_mean"][2] / found["baseline_mean"][2] * 0.9999
+    assert rows[2]["baseline_mean"][0] != found["baseline_mean"][0] and rows[2]["configuration"][0] != found["configuration"][0]
