@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import json
 import math
+import runpy
 import shutil
 from itertools import accumulate, cycle
 from pathlib import Path
@@ -273,7 +274,23 @@ def test_a_damaged_table_costs_the_comparison_only(run, here: Path, kind: str, t
     assert "error: " in log and "Traceback" not in log
 
 
-def test_device_auto_is_the_processor_where_there_is_no_gpu_and_is_told(run, here: Path, tmp_path: Path, monkeypatch) -> None:
+class Named(list):
+    """Files of a job, as Snakemake gives them to a script: in a row, and by their names."""
+
+    def __init__(self, **named: str | list[str]) -> None:
+        super().__init__(file for files in named.values() for file in ([files] if isinstance(files, str) else files))
+        self.__dict__.update(named)
+
+
+def run_script(name: str, repository: Path, monkeypatch: pytest.MonkeyPatch, **job: object) -> None:
+    for variable in ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMEXPR_NUM_THREADS"):
+        monkeypatch.setenv(variable, "1")  # so that what the script sets is undone
+    runpy.run_path(str(repository / "workflow/scripts" / name), {"snakemake": SimpleNamespace(**job)})
+
+
+def test_device_auto_is_the_processor_where_there_is_no_gpu_and_is_told(
+    run, here: Path, repository: Path, tmp_path: Path, monkeypatch
+) -> None:
     monkeypatch.setattr("torch.cuda.is_available", lambda: False)
     loaded = experiment.load(here / "conf", "small", find_study)
     config = loaded.part_file("adaptation", "tiny", "simulate_adaptation")
@@ -281,11 +298,22 @@ def test_device_auto_is_the_processor_where_there_is_no_gpu_and_is_told(run, her
     values["training"]["device"] = "auto"
     (tmp_path / "part.yaml").write_text(yaml.safe_dump(values))
     data = Path(loaded.part_folder("adaptation", "tiny", "check_data"), "data.npz")
-    prepare.simulate_adaptation(tmp_path / "part.yaml", 0, data, here / "store", {0: tmp_path / "run-0.parquet"})
+    device = prepare.simulate_adaptation(tmp_path / "part.yaml", 0, data, here / "store", {0: tmp_path / "run-0.parquet"})
     assert (tmp_path / "run-0.parquet").read_bytes() == (here / "run-0.parquet").read_bytes()
+    assert (device["device"]["asked"], device["device"]["used"]) == ("auto", "cpu") and device["device"]["name"]
+    files = Named(config=str(tmp_path / "part.yaml"), data=str(data))
+    job = {"input": files, "params": SimpleNamespace(store=str(here / "store"), replicates=[0]), "log": [str(tmp_path / "log")]}
+    made = Named(runs=[str(tmp_path / "run-0.parquet")])
+    run_script("simulate_adaptation.py", repository, monkeypatch, output=made, wildcards=SimpleNamespace(job="0"), **job)
     told = json.loads((tmp_path / "run-0.provenance.json").read_text())
-    assert (told["device"]["asked"], told["device"]["used"]) == ("auto", "cpu") and told["device"]["name"]
-    assert not (here / "run-0.provenance.json").exists()
+    assert told["outputs"] == made.runs and {"device": told["device"]} == device
+    made = Named(trunk=str(tmp_path / "trunk.parquet"))
+    config = yaml.safe_load(Path(loaded.part_file("adaptation", "tiny", "train_trunk")).read_text())
+    config["training"]["device"] = "auto"
+    (tmp_path / "part.yaml").write_text(yaml.safe_dump(config))
+    run_script("train_trunk.py", repository, monkeypatch, output=made, **job)
+    assert {"device": json.loads((tmp_path / "provenance.json").read_text())["device"]} == device
+    assert not (tmp_path / "trunk.provenance.json").exists()
     status, document, _ = run("run", "--scenario", "tiny", "--sequence", "03", "--device", "auto", "--check")
     assert status == 0 and document["device"] == "cpu" and document["table"]["equal"]
     status, _, message = run("run", "--scenario", "tiny", "--sequence", "03", "--device", "cuda")

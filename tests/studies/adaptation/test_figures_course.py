@@ -38,6 +38,15 @@ def test_learning_shows_the_loss_with_its_running_mean(tables: StudyTables) -> N
     )
 
 
+def test_the_legend_of_learning_tells_no_window_that_is_longer_than_the_runs(tables: StudyTables) -> None:
+    def labels(window: int) -> list[str]:
+        return legend_labels(draw(tables, replace(SPECS["learning"], params={**SPECS["learning"].params, "window": window})))
+
+    assert "running mean of 50 episodes, a line a seed" in labels(50)
+    assert "mean of all episodes so far, a line a seed" in labels(100_000)
+    assert not [label for label in labels(100_000) if "100000" in label]
+
+
 def test_curves_are_cut_where_they_have_settled(tables: StudyTables) -> None:
     assert settled(np.array([[5.0, 3.0, 1.0, 1.0, 1.0], [4.0, 1.0, 1.0, 1.0, 1.0]])) == 2
     assert settled(np.full((2, 5), 0.3)) == 0

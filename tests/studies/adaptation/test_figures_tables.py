@@ -6,7 +6,7 @@ from itertools import product
 
 import numpy as np
 import pytest
-from small_figures import CHOICES, SPECS, draw, shown
+from small_figures import CHOICES, SPECS, draw, legend_labels, shown
 
 from schedlab.config.contract import Metric, StudyTables
 from schedlab.studies.adaptation import figures_tables
@@ -48,6 +48,13 @@ def test_the_ranking_names_best_worst_and_the_rank_of_nothing(tables: StudyTable
     assert dots == pytest.approx(losses)
     ends = f"{losses.min():.3f} ({early.sequences[order[0]]}) / {losses.mean():.3f} / {losses.max():.3f} ({early.sequences[order[-1]]})"
     assert f"early {ends} / {losses[63]:.3f} (rank {rank})" in drawing.caption
+
+
+def test_the_legend_of_the_ranking_tells_of_noise_where_some_is_drawn(tables: StudyTables, monkeypatch: pytest.MonkeyPatch) -> None:
+    told = "\N{PLUS-MINUS SIGN}1 s.d. of the noise of a dot"
+    assert told in legend_labels(draw(tables, SPECS["ranking"]))
+    monkeypatch.setattr(figures_tables, "_noise", lambda scenario, column: float("nan"))
+    assert told not in legend_labels(draw(tables, SPECS["ranking"]))
 
 
 def test_reliability_lines_follow_the_analysis_of_variance(tables: StudyTables) -> None:

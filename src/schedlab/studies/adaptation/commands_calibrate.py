@@ -28,7 +28,7 @@ def add_calibrate_command(commands: argparse._SubParsersAction) -> None:
     parser = commands.add_parser("calibrate", help="measure this machine's epoch seconds as a timing", description=_DESCRIPTION)
     parser.add_argument("--model", required=True, metavar="M", help="a file of conf/model/")
     parser.add_argument("--data", required=True, metavar="D", help="a file of conf/data/")
-    parser.add_argument("--device", default="cpu", help="cpu (default; one thread) or cuda")
+    parser.add_argument("--device", default="cpu", help="cpu (default; one thread), cuda, or auto: cuda where this machine has it")
     parser.add_argument("--name", required=True, help="name of the timing")
     parser.add_argument("--out", type=Path, metavar="FILE", help="file to write (default: <conf>/gpu/<name>.yaml)")
     parser.add_argument("--force", action="store_true", help="replace a file that is there")

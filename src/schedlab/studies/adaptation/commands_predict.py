@@ -29,7 +29,7 @@ def add_predict_command(commands: argparse._SubParsersAction) -> None:
     parser.add_argument("--data", metavar="D", help="a file of conf/data/ (default: what the network was trained on)")
     parser.add_argument("--split", choices=SPLITS, default="test", help="default: test")
     parser.add_argument("--output", type=Path, metavar="CSV", help="write label, prediction and probabilities of each image")
-    parser.add_argument("--device", default="cpu", help="cpu (default) or cuda")
+    parser.add_argument("--device", default="cpu", help="cpu (default), cuda, or auto: cuda where this machine has it")
     add_conf(parser)
     parser.set_defaults(run=run)
 

@@ -96,7 +96,7 @@ def draw_learning(tables: StudyTables, spec: FigureSpec) -> Drawing:
     for axes, run in zip(panels[-1], runs, strict=True):
         axes.set_xlabel(run.counted)
         axes.locator_params(axis="x", nbins=4)
-    helpers.legend_outside(figure, _learning_keys(metrics, window), columns=2)
+    helpers.legend_outside(figure, _learning_keys(metrics, window, longest=max(run.points["step"].max() for run in runs)), columns=2)
     return Drawing(figure, " ".join(filter(None, [spec.caption, _learning_told(runs, scenarios), cut])))
 
 
@@ -158,12 +158,14 @@ def _reference_lines(axes: Axes, scenario: Shown) -> None:
         )  # fmt: skip
 
 
-def _learning_keys(metrics: Sequence[str], window: int) -> list[Any]:
+def _learning_keys(metrics: Sequence[str], window: int, longest: float) -> list[Any]:
+    """What dots and lines are; a window that no run is as long as takes the mean of all that there was."""
     from matplotlib.lines import Line2D
 
+    mean = f"running mean of {window} episodes" if window < longest else "mean of all episodes so far"
     keys = [
         Line2D([], [], color=MUTED, marker=".", linestyle="none", alpha=0.5, markersize=4, label="recorded mean of some episodes"),
-        Line2D([], [], color=MUTED, linewidth=1.2, label=f"running mean of {window} episodes, a line a seed"),
+        Line2D([], [], color=MUTED, linewidth=1.2, label=f"{mean}, a line a seed"),
     ]
     if "reward" in metrics:
         keys.append(Line2D([], [], color=INK, linewidth=0.8, linestyle=(0, (4, 2)), label="best sequence"))

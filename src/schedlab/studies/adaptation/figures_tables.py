@@ -118,7 +118,8 @@ def draw_ranking(tables: StudyTables, spec: FigureSpec) -> Drawing:
         for place, scenario in enumerate(scenarios):
             _ranking_notes(axes, place, scenario, column)
     helpers.shared_xlabel(lines[-1], "scenario and time from which growth is possible")
-    helpers.legend_outside(figure, _ranking_keys(), columns=3 if width == 1.0 else 2)
+    noisy = any(np.isfinite(_noise(scenario, column)) for scenario in scenarios for column in columns)
+    helpers.legend_outside(figure, _ranking_keys(noisy=noisy), columns=3 if width == 1.0 else 2)
     return Drawing(figure, f"{spec.caption} {_ranking_told(scenarios, columns)}")
 
 
@@ -187,7 +188,8 @@ def _noise(scenario: Shown, column: str) -> float:
     return float("nan")
 
 
-def _ranking_keys() -> list[Any]:
+def _ranking_keys(*, noisy: bool) -> list[Any]:
+    """What the marks are; noisy: whether the noise of a dot is drawn, which a single replicate leaves open."""
     from matplotlib.lines import Line2D
 
     labels = {"best": "best", "worst": "worst", "none": "no adaptation (#: its rank)"}
@@ -195,10 +197,8 @@ def _ranking_keys() -> list[Any]:
     dot = {"marker": "o", "color": GRID, "markeredgecolor": MUTED, "markeredgewidth": 0.3, "markersize": 2.5}
     keys.append(Line2D([], [], linestyle="none", label="each sequence", **dot))
     keys.append(Line2D([], [], color=INK, linewidth=1.2, label="mean"))
-    return [
-        *keys,
-        Line2D([], [], color=MUTED, marker="|", linewidth=0.9, markersize=4, label="\N{PLUS-MINUS SIGN}1 s.d. of the noise of a dot"),
-    ]
+    noise = Line2D([], [], color=MUTED, marker="|", linewidth=0.9, markersize=4, label="\N{PLUS-MINUS SIGN}1 s.d. of the noise of a dot")
+    return [*keys, *([noise] if noisy else ())]
 
 
 def _ranking_told(scenarios: Sequence[Shown], columns: Sequence[str]) -> str:

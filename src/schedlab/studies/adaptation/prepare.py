@@ -9,8 +9,6 @@ from typing import Any
 
 from schedlab.config.files import read_table, write_json, write_table
 from schedlab.config.freeze import read_part
-from schedlab.config.hashes import content_hash
-from schedlab.config.provenance import write_provenance
 from schedlab.config.schema import validate
 from schedlab.studies.adaptation import data as datasets
 from schedlab.studies.adaptation.data import DataSettings
@@ -27,27 +25,35 @@ def check_data(part: Path, data: Path, summary: Path) -> None:
     datasets.save(datasets.load(settings), data)
 
 
-def train_trunk(part: Path, data: Path, store: Path, trunk: Path) -> None:
-    """Train every job of a part to the end of its budget; states go to the store, the curve to a table (a row an epoch)."""
+def train_trunk(part: Path, data: Path, store: Path, trunk: Path) -> dict[str, Any]:
+    """Train every job of a part to the end of its budget; states go to the store, the curve to a table (a row an epoch).
+
+    Returns what the origin of the table has to tell of the device.
+    """
     import pandas as pd
 
     from schedlab.studies.adaptation import simulate
 
     values = _values(part)
     scenario = validate(AdaptationScenario, {"name": ANY_NAME, "adapt_at": 0.0, **values})
-    scenario = _placed(scenario, part, [trunk])
+    scenario, device = _placed(scenario)
     dataset = datasets.read(data)
     write_table(trunk, pd.concat([simulate.train_trunk(scenario, job, dataset, store, log.info) for job in scenario.jobs]))
+    return device
 
 
-def simulate_adaptation(part: Path, job: int, data: Path, store: Path, runs: Mapping[int, Path]) -> None:
-    """Train all sequences of some replicates of a job. Writes one table for each replicate: a row an epoch and sequence."""
+def simulate_adaptation(part: Path, job: int, data: Path, store: Path, runs: Mapping[int, Path]) -> dict[str, Any]:
+    """Train all sequences of some replicates of a job. Writes one table for each replicate: a row an epoch and sequence.
+
+    Returns what the origin of the tables has to tell of the device.
+    """
     from schedlab.studies.adaptation.simulate import simulate_replicate
 
-    scenario = _placed(validate(AdaptationScenario, _values(part)), part, list(runs.values()))
+    scenario, device = _placed(validate(AdaptationScenario, _values(part)))
     dataset = datasets.read(data)
     for replicate, path in runs.items():
         write_table(path, simulate_replicate(scenario, job, replicate, dataset, store, log.info))
+    return device
 
 
 def tabulate(part: Path, runs: Sequence[Path], table: Path) -> None:
@@ -67,19 +73,17 @@ def tabulate(part: Path, runs: Sequence[Path], table: Path) -> None:
     write_table(table, simulation_table(epochs, tree, values["window"], values["decision_every"], **constants))
 
 
-def _placed(scenario: AdaptationScenario, part: Path, outputs: Sequence[Path]) -> AdaptationScenario:
-    """The scenario with `device: auto` as what this machine has. Where it asks for another device than the processor, whose numbers differ
-    in rounding, a file beside each output says which one was taken."""
+def _placed(scenario: AdaptationScenario) -> tuple[AdaptationScenario, dict[str, Any]]:
+    """The scenario with `device: auto` as what this machine has; and, where it asks for another device than the processor, whose numbers
+    differ in rounding, which one was taken."""
     from schedlab.learning.devices import described, find_device
     from schedlab.studies.adaptation.training import on_device
 
     asked = scenario.training.device
     if asked == "cpu":
-        return scenario
+        return scenario, {}
     device = find_device(asked, "training.device")
-    for output in outputs:
-        write_provenance(output.with_name(f"{output.stem}.provenance.json"), content_hash(read_part(part)), device=described(asked, device))
-    return on_device(scenario, device.type)
+    return on_device(scenario, device.type), {"device": described(asked, device)}
 
 
 def _values(part: Path) -> dict[str, Any]:

@@ -1,0 +1,136 @@
+"""Tables of the hetero study and of the simulator inside it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pandas as pd
+from table_parts import page
+
+
+def hetero_contended(results: Path) -> str:
+    """Policies of the scenario `contended` on its test workloads, and their places among the 36 pairs."""
+    found = pd.read_csv(results / "hetero_contended.csv")
+    mean = found.drop_duplicates("policy").set_index("policy")["mean"]
+    place = found.drop_duplicates("policy").set_index("policy")["place"]
+    seeds = found[found["policy"] == "reinforce-contended"].sort_values("mean")
+    filling = ["easy-high_mem_bw", "easy", "conservative"]
+    best, chosen = "shortest-high_mem_bw", "shortest-high_gflops"
+    learned = f"{', '.join(f'{value:.1f}' for value in seeds['mean'])}; mean {seeds['mean'].mean():.1f}"
+    rows = [
+        ["`easy-sjf-high_mem_bw` (backfills, which no pair does)", f"{mean['easy-sjf-high_mem_bw']:.1f}", "before the first"],
+        [f"REINFORCE, seeds {', '.join(map(str, seeds['seed']))}", learned, ", ".join(map(str, seeds["place"]))],
+        [
+            ", ".join(f"`{name}`" for name in filling) + " (backfill, too)",
+            ", ".join(f"{mean[name]:.1f}" for name in filling),
+            "before the first; between 1 and 2",
+        ],
+        [f"`{best}`, the best pair on the test", f"{mean[best]:.1f}", str(place[best])],
+        ["`shortest-low_power`", f"{mean['shortest-low_power']:.1f}", str(place["shortest-low_power"])],
+        [
+            f"`{chosen}`, chosen by `best_fixed_pair` on validation and by the search of equal compute",
+            f"{mean[chosen]:.1f}",
+            str(place[chosen]),
+        ],
+        ["`random-random`", f"{mean['random-random']:.1f}", str(place["random-random"])],
+    ]
+    return page(["policy", "bounded slowdown", "place among the 36 pairs"], rows)
+
+
+def hetero_schedulers(results: Path) -> str:
+    """Schedulers on cores that are alike and on cores that are not, best on the former first."""
+    found = pd.read_csv(results / "hetero_rules.csv").set_index(["scenario", "policy"])
+    forms = {
+        "mean_bounded_slowdown": lambda value: f"{value:.0f}",
+        "mean_wait_s": lambda value: f"{value / 3600:.1f}",
+        "makespan_s": lambda value: f"{value / 3600:.1f}",
+        "utilisation": lambda value: f"{value:.2f}",
+        "energy_j": lambda value: f"{value / 1e6:.1f}",
+    }
+    rows = [
+        [
+            f"`{policy}`",
+            *(f"{form(found.loc[('alike', policy), key])} / {form(found.loc[('trio', policy), key])}" for key, form in forms.items()),
+        ]
+        for policy in found.loc["alike"].index
+    ]
+    return page(["scheduler", "bounded slowdown", "waiting time (h)", "makespan (h)", "utilisation", "energy (MJ)"], rows)
+
+
+def hetero_objectives(results: Path) -> str:
+    """What each objective favours when its time-weighted sum is taken."""
+    rows = [
+        [
+            f"`{row.objective}`",
+            f"`{row.best_pair}`",
+            f"{row.mean_slowdown:.1f}" if row.mean_slowdown < 100 else f"{row.mean_slowdown:.0f}",
+            f"{row.mean_waiting_time_h:.1f}",
+            f"{row.makespan_h}",
+            f"{row.energy_gj:.2f}",
+        ]
+        for row in pd.read_csv(results / "hetero_objectives.csv").itertuples()
+    ]
+    return page(["objective", "its best pair", "mean slowdown", "mean waiting time (h)", "makespan (h)", "energy (GJ)"], rows)
+
+
+def hetero_sensitivity(results: Path) -> str:
+    """What the queue's variation tells by its sensitivity."""
+    found = pd.read_csv(results / "hetero_sensitivity.csv")
+    rows = [
+        ["decisions at which v is 0.5", *(f"{value:g} %" for value in found["percent_at_half"])],
+        ["decisions at which v is 0 or 1", *(f"{value:g} %" for value in found["percent_at_ends"])],
+        ["values that v takes", *map(str, found["values"])],
+    ]
+    return page(["s", *(f"{value:g}" for value in found["queue_sensitivity"])], rows)
+
+
+def hetero_launch(results: Path) -> str:
+    """Episodes until an agent prefers the right pairs, by what was changed."""
+    found = pd.read_csv(results / "hetero_launch.csv", keep_default_na=False)
+    rows = []
+    for (agent, changed), own in found.groupby(["agent", "changed"], sort=False):
+        name, _, value = changed.partition(" ")
+        rows.append([f"`{agent}`", f"`{name}` {value}" if changed else "", ", ".join(map(str, own.sort_values("seed")["episodes"]))])
+    return page(["agent", "changed", "episodes, by seed"], rows)
+
+
+def hetero_stock(results: Path) -> str:
+    """Stock learners on the learning case."""
+    rows = []
+    for row in pd.read_csv(results / "hetero_stock.csv").itertuples():
+        exact = row.lowest_probability == 1
+        probabilities = "1, 1" if exact else f"{row.lowest_probability:.4f}, {row.highest_probability:.4f}"
+        name = f"`{row.learner}`" + (" (greedy)" if row.learner == "dqn" else "")
+        rows.append([name, probabilities, f"{row.least_cpu_s:.1f} to {row.most_cpu_s:.1f}"])
+    return page(["learner", "lowest and highest probability", "CPU seconds a seed"], rows)
+
+
+def hetero_speed(results: Path) -> str:
+    """CPU seconds of an episode by platform and pair."""
+    found = pd.read_csv(results / "hetero_speed.csv")
+    cores, rows = {"gaia": "gaia, 2,280 cores", "mixed": "mixed, 10,002 cores"}, []
+    for row in found[found["case"].str.startswith("episode")].itertuples():
+        _, platform, pair = row.case.split()
+        rows.append([cores.pop(platform, platform), f"`{pair}`", f"{row.median_cpu_s:.2f} s", f"{row.fastest_cpu_s:.2f} s"])
+    return page(["platform", "pair", "one episode, median", "fastest"], rows)
+
+
+def batsim_simulator(results: Path) -> str:
+    """Cases of benchmarks/simulator.py."""
+    rows = [
+        [f"`{row.case}`", f"{row.jobs:,}", f"{row.seconds:.2f}", f"{row.jobs_per_s:,}", f"{row.memory_mb:,.1f}", f"{row.bytes_per_job:,}"]
+        for row in pd.read_csv(results / "batsim_simulator.csv").itertuples()
+    ]
+    return page(["case", "jobs", "seconds", "jobs/s", "memory, MB", "bytes/job"], rows, "lrrrrr")
+
+
+TABLES = (
+    hetero_contended,
+    hetero_schedulers,
+    hetero_objectives,
+    hetero_sensitivity,
+    hetero_launch,
+    hetero_stock,
+    hetero_speed,
+    batsim_simulator,
+)
