@@ -1,5 +1,6 @@
-"""What many scenarios cost a cluster: files that a run leaves, and Slurm jobs a minute that Snakemake submits.
+"""What many scenarios cost a cluster: starts of Snakemake, files that a run leaves, and Slurm jobs a minute that Snakemake submits.
 
+    python benchmarks/many_scenarios.py start [--scenarios 1000]     # dry runs of 10, 100, ...: rows of docs/results/core_starts.csv
     python benchmarks/many_scenarios.py files [--scenarios 20]       # runs the toy study here and counts
     python benchmarks/many_scenarios.py submit [--scenarios 100] [--group 5] [--unlimited]
 
@@ -13,7 +14,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import signal
+import resource
 import subprocess
 import sys
 import tempfile
@@ -25,6 +26,7 @@ REPOSITORY = Path(__file__).resolve().parent.parent
 sys.path += [str(REPOSITORY / "tests/workflow"), str(REPOSITORY / "tests")]
 
 from checkouts import Checkout, toy_checkout  # noqa: E402
+from dry_run import dry_run  # noqa: E402
 
 from schedlab.config.freeze import read_part  # noqa: E402
 
@@ -54,6 +56,18 @@ def generated(folder: Path, scenarios: int) -> Checkout:
     return made
 
 
+def start(folder: Path, most: int) -> list[dict[str, float]]:
+    """Return, for 10, 100, ... scenarios: CPU seconds of a first dry run and of one with its cache, and most memory."""
+    rows, size = [], 10
+    while size <= most:
+        made = generated(folder / str(size), size)
+        first, cached = (dry_run(made.folder)[0] for _ in range(2))
+        memory = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss * 1024 / 1e6  # of all so far, of which the last is the largest
+        rows.append({"scenarios": size, "first_cpu_s": first, "cached_cpu_s": cached, "memory_mb": memory})
+        size *= 10
+    return rows
+
+
 def count_files(folder: Path, scenarios: int) -> dict[str, object]:
     """Run everything; return how many files there are then, below results, by kind, and in Snakemake's own folder."""
     made = generated(folder, scenarios)
@@ -72,7 +86,6 @@ def submit(folder: Path, scenarios: int, group: int, unlimited: bool, patience: 
     """Submit to programs that stand in for Slurm's until nothing new comes for a while; return jobs, and how fast they came."""
     made = generated(folder / "checkout", scenarios)
     made.run("all", "--dry-run")
-    sys.path.append(str(REPOSITORY / "tests"))
     from toy_study.study import draw_targets
 
     for part in made.folder.glob("results/small/toy/*/config/draw_targets.yaml"):
@@ -88,15 +101,14 @@ def submit(folder: Path, scenarios: int, group: int, unlimited: bool, patience: 
     began = time.time()
     with (folder / "log").open("w") as log:
         started = subprocess.Popen(command, cwd=made.folder, stdout=log, stderr=log, env=environment, start_new_session=True)
-        last = 0.0
+        times, last = [], 0.0
         while started.poll() is None and (not last or time.time() - last < patience):
             time.sleep(1)
             times = [float(line) for line in noted.read_text().split()]
             last = times[-1] if times else 0.0
-        if started.poll() is None:
-            os.killpg(started.pid, signal.SIGKILL)
-        started.wait()
-    if not times:
+        if (ended := started.poll()) is None:
+            made.kill(started)
+    if ended is not None:  # jobs that never end were submitted: it can have failed alone
         raise SystemExit((folder / "log").read_text()[-3000:])
     span = times[-1] - times[0]
     rate = 60 * (len(times) - 1) / span if span else 0.0
@@ -104,15 +116,18 @@ def submit(folder: Path, scenarios: int, group: int, unlimited: bool, patience: 
 
 
 def main() -> None:
-    """Print what was counted as JSON."""
+    """Print what was counted as JSON, of starts as CSV."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("what", choices=("files", "submit"))
+    parser.add_argument("what", choices=("start", "files", "submit"))
     parser.add_argument("--scenarios", type=int)
     parser.add_argument("--group", type=int, default=5)
     parser.add_argument("--unlimited", action="store_true")
     given = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="many-") as name:
-        if given.what == "files":
+        if given.what == "start":
+            rows = start(Path(name), given.scenarios or 1000)
+            print("\n".join([",".join(rows[0]), *(",".join(f"{value:.4g}" for value in row.values()) for row in rows)]))
+        elif given.what == "files":
             print(json.dumps(count_files(Path(name, "checkout"), given.scenarios or 20)))
         else:
             print(json.dumps(submit(Path(name), given.scenarios or 100, given.group, given.unlimited)))

@@ -37,7 +37,8 @@ def main() -> None:
 def filled(page: str, record: dict[str, Any]) -> str:
     """Return the page with the tables of a record."""
     goals = yaml.safe_load((ROOT / "benchmarks/goals.yaml").read_text(encoding="utf-8"))
-    tables = {"machine": [machine_line(record)], "growth": growth_table(record["growth"]), "missed": missed(record["rates"], goals)}
+    tables = {"machine": [machine_line(record)], "growth": growth_table(record["growth"], goals)}
+    tables["missed"] = missed(record["rates"], goals) + missed_growth(record["growth"], goals) or ["No goal of these tables is missed."]
     for study in STUDIES:
         tables[f"rates of {study}"] = rate_table([one for one in record["rates"] if one["study"] == study], goals)
     for name, lines in tables.items():
@@ -49,10 +50,11 @@ def filled(page: str, record: dict[str, Any]) -> str:
 
 
 def machine_line(record: dict[str, Any]) -> str:
-    """Return the machine and its load as a sentence."""
+    """Return the machine and its load as a sentence; records from before the processor's name was kept tell none."""
     kind, load = record["machine"], record["load"]
     packages = ", ".join(f"{name} {version}" for name, version in kind["packages"].items())
-    text = f"Two cores of a shared virtual machine ({kind['system']}, {kind['processor']}, {kind['memory_gib']:g} GiB), "
+    named = [kind[key] for key in ("processor_name", "system", "processor") if kind.get(key)]
+    text = f"{kind['cores']} core{'s' if kind['cores'] != 1 else ''} ({', '.join(named)}, {kind['memory_gib']:g} GiB), "
     return text + f"Python {kind['python']}, {packages}; load average {load['before']:g} before and {load['after']:g} after."
 
 
@@ -101,20 +103,37 @@ def missed(rates: list[dict[str, Any]], goals: dict[str, dict[str, Any]]) -> lis
         goal, median, best = (text_of(value, one["unit"]) for value in (known["goal"], value_of(one, "median"), value_of(one, "min")))
         far = abs(value_of(one, "median") / known["goal"] - 1)
         told = "the best round reaches it" if reaches(one, "min", known["goal"]) else f"the best round {best}"
-        why = f" {known['missed'][0].upper()}{known['missed'][1:]}." if "missed" in known else ""
-        lines.append(f"* {one['study']} `{one['name']}`: {median} of {goal}, {far:.0%} off; {told}.{why}")
-    return lines or ["No goal of these tables is missed."]
+        lines.append(f"* {one['study']} `{one['name']}`: {median} of {goal}, {far:.0%} off; {told}.{_why(known)}")
+    return lines
 
 
-def growth_table(grown: dict[str, Any]) -> list[str]:
-    """Return a table in Markdown: the smallest and the largest size, time and memory at the largest, and the fitted exponents."""
+def missed_growth(grown: dict[str, Any], goals: dict[str, dict[str, Any]]) -> list[str]:
+    """Return a line for each goal of time that the largest size of what grows misses."""
+    lines = []
+    for name, one in grown.items():
+        known, last = goals.get(f"growth/{name}", {}), one["points"][-1]
+        if "goal" in known and last["seconds"] > known["goal"]:
+            took, goal = (text_of(value, "s") for value in (last["seconds"], known["goal"]))
+            at = f"at {last['size']:,.0f} {one['label']}"
+            lines.append(f"* {one['what']}: {took} of {goal} {at}, {last['seconds'] / known['goal'] - 1:.0%} off.{_why(known)}")
+    return lines
+
+
+def _why(known: dict[str, Any]) -> str:
+    return f" {known['missed'][0].upper()}{known['missed'][1:]}." if "missed" in known else ""
+
+
+def growth_table(grown: dict[str, Any], goals: dict[str, dict[str, Any]] | None = None) -> list[str]:
+    """Return a table in Markdown: the smallest and the largest size, time (with its goal, if any) and memory at the largest, exponents."""
     lines = ["| what grows | from | to | time at the largest | exponent | memory at the largest | exponent |"]
     lines.append("|---|---:|---:|---:|---:|---:|---:|")
-    for one in grown.values():
+    for name, one in grown.items():
         first, last = one["points"][0], one["points"][-1]
         time, memory = (f"{found[0]:.2f}" if (found := fit(*curve)) else "" for curve in curves(one).values())
         sizes = f"{first['size']:,.0f} | {last['size']:,.0f}"
-        at_last = f"{text_of(last['seconds'], 's')} | {time} | {last['memory_mb']:,.0f} MB | {memory}"
+        known = (goals or {}).get(f"growth/{name}", {})
+        goal = f" (≤ {text_of(known['goal'], 's')})" if "goal" in known else ""
+        at_last = f"{text_of(last['seconds'], 's')}{goal} | {time} | {last['memory_mb']:,.0f} MB | {memory}"
         lines.append(f"| {one['label']}: {one['what']} | {sizes} | {at_last} |")
     return lines
 

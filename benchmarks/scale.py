@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from schedlab.workloads.trace import Trace
 
 RECORD = growth.ROOT / "docs/results/scale.json"
-SEEDS, UNITS, TRACE_PROCESSORS = 20, 6, 256
+SEEDS, UNITS, TRACE_PROCESSORS, TRACE_LOAD = 20, 6, 256, 0.9
 POLICIES = {"best-constant": ("rule", 1), "never": ("rule", 1), "ask": ("rule", 1), "learned": ("learned", SEEDS)}
 
 
@@ -102,7 +102,7 @@ def _scores(scenario: str, policies: list[str]) -> Any:
 
 
 def write_log(path: Path, jobs: int) -> Path:
-    """Write a log of drawn jobs on 256 processors at a load of about 0.9, some at a time."""
+    """Write a log of drawn jobs on TRACE_PROCESSORS processors at a load of about TRACE_LOAD, some at a time."""
     import numpy as np
 
     draws, now = np.random.default_rng(1), 0
@@ -112,7 +112,7 @@ def write_log(path: Path, jobs: int) -> Path:
             count = min(100_000, jobs - start)
             run = np.exp(draws.uniform(np.log(10), np.log(10_000), count)).astype(int)
             size = np.ceil(np.exp(draws.uniform(0, np.log(64), count))).astype(int)
-            gap = draws.exponential(float((run * size).mean()) / TRACE_PROCESSORS / 0.9, count)
+            gap = draws.exponential(float((run * size).mean()) / TRACE_PROCESSORS / TRACE_LOAD, count)
             submit = now + np.cumsum(gap).astype(int)
             now = int(submit[-1])
             columns = (range(start + 1, start + count + 1), submit.tolist(), run.tolist(), size.tolist(), (2 * run).tolist())
@@ -122,20 +122,21 @@ def write_log(path: Path, jobs: int) -> Path:
 
 
 def _read(path: Path) -> Trace:
-    from schedlab.workloads.clean import clean
-    from schedlab.workloads.swf import read_swf
+    from schedlab.workloads.clean import CleaningSettings
+    from schedlab.workloads.read_log import read_log
 
-    return clean(read_swf(path))[0]
+    return read_log(path, CleaningSettings())[0]
 
 
 def trace_made(size: int, folder: Path) -> Work:
-    """Return what the stage that makes a trace does: read a log, clean it, write it."""
-    from schedlab.workloads.swf import write_swf
+    """Return what the stage that makes a trace does: read a log, clean it, describe it, write it."""
+    from schedlab.workloads.prepare import write_trace
+    from schedlab.workloads.settings import WorkloadSettings
 
-    log = write_log(folder / "log.swf", size)
+    settings = WorkloadSettings(source="swf", file=str(write_log(folder / "log.swf", size)))
 
     def make() -> float:
-        write_swf(folder / "trace.swf.gz", _read(log))
+        write_trace(settings, folder / "trace.swf.gz", folder / "report.json")
         return size
 
     return make
@@ -196,7 +197,7 @@ def ramp_episode(size: int, _: Path) -> Work:
     import ramp
 
     from schedlab.studies.ramp.graph_files import read_graphs
-    from schedlab.studies.ramp.published import published_scenario
+    from schedlab.studies.ramp.published import ON_SHIPPED, SHIPPED, published_scenario
     from schedlab.studies.ramp.rules import RULES
     from schedlab.studies.ramp.simulation import Simulation, run_episode
 
@@ -204,8 +205,8 @@ def ramp_episode(size: int, _: Path) -> Work:
     gap = 1_000 * 32 / size
     cluster = {"groups": groups, "racks": racks, "servers": servers}
     jobs = {"interarrival": {"kind": "fixed", "value": gap}}
-    scenario = published_scenario("A", compat=False, cluster=cluster, jobs=jobs, episodes={"end": 300 * gap})
-    simulation = Simulation(scenario, read_graphs(ramp.ROOT / "resources/graphs/a100"))
+    scenario = published_scenario("A", compat=False, cluster=cluster, jobs=jobs, episodes={"end": 300 * gap}, **ON_SHIPPED)
+    simulation = Simulation(scenario, read_graphs(ramp.ROOT / SHIPPED))
     run_episode(simulation, RULES["para_max"], 0)
 
     def play() -> float:
@@ -220,7 +221,7 @@ QUANTITIES = {
     "one_job": Quantity("scenarios", "dry run of one job", (10, 30, 100), 2, one_job),
     "scheduling": Quantity("ready jobs", "Snakemake alone, run", (30, 100, 300), 10, scheduling),
     "summarise": Quantity("runs", "summarise", (30, 100, 300, 600), 10, summarise),
-    "trace_made": Quantity("jobs of a log", "read, cleaned, written", (*JOBS, 10_000_000), 1_000, trace_made),
+    "trace_made": Quantity("jobs of a log", "read, cleaned, described, written", (*JOBS, 10_000_000), 1_000, trace_made),
     "trace_fcfs": Quantity("jobs of a log", "FCFS", JOBS, 1_000, functools.partial(trace_simulated, backfill="none")),
     "trace_easy": Quantity("jobs of a log", "EASY", JOBS, 1_000, functools.partial(trace_simulated, backfill="easy")),
     "batsim_workload": Quantity("jobs of a log", "workload of Batsim", (10_000, 30_000, 100_000), 1_000, batsim_workload),

@@ -1,4 +1,7 @@
-"""The tables of docs/scale.md, of docs/results/scale.json: what was measured, and what it comes to at the sizes that the page speaks of."""
+"""The tables of docs/scale.md, of docs/results/scale.json: what was measured, and what it comes to at the sizes that the page speaks of.
+
+The memory of small runs, on which what grows stands, is that of core_starts.csv (Snakemake) and workflow_cost.csv (jobs).
+"""
 
 from __future__ import annotations
 
@@ -6,11 +9,13 @@ import json
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
 import performance_page
+from table_parts import page, percent
 
 SCENARIOS, SEEDS, JOBS, SERVERS = 10_000, 20, 10_000_000, 4_096
-LIMITS = (("one_job", 1_500), ("dry_run", 4_000), ("trace_made", 1_500), ("trace_easy", 1_500))  # MB
-BASE_MB = 170  # of Snakemake, or of a job that has imported what it needs
+# MB that a job asks for (the default of conf/scale/small.yaml and full.yaml); of the dry run of all: what a login node may have
+LIMITS = {"one_job": 1_500, "dry_run": 4_000, "trace_made": 1_500, "trace_easy": 1_500}
 
 
 def scale_measured(results: Path) -> str:
@@ -33,37 +38,39 @@ def scale_worked_out(results: Path) -> str:
         (f"RAMP of {SERVERS:,} servers", "ramp_blocks", SERVERS),
         (f"RAMP of {SERVERS:,} servers", "ramp_episode", SERVERS),
     ]
-    lines = ["| of | what | measured up to | comes to | time | memory |", "|---|---|---:|---:|---:|---:|"]
+    rows = []
     for of, name, size in wanted:
         one = grown[name]
         largest = f"{one['points'][-1]['size']:,.0f} {one['label']}"
-        told = f"{_time(at(one, size, 'seconds'))} | {_megabytes(at(one, size, 'memory_mb'))}"
-        lines.append(f"| {of} | {one['what']} | {largest} | {size:,.0f} | {told} |")
+        told = [_time(at(one, size, "seconds")), _megabytes(at(one, size, "memory_mb"))]
+        rows.append([of, one["what"], largest, f"{size:,.0f}", *told])
     left = {kind: files[kind] for kind in ("learn", "evaluate")}
     counts = {"learn": SCENARIOS * SEEDS, "evaluate": 2 * SCENARIOS}
     many = sum(counts[kind] * one["files"] for kind, one in left.items()) + 5 * SCENARIOS * files["frozen part"]["files"]
     size = sum(counts[kind] * one["bytes"] for kind, one in left.items()) / 1e9
     small = ", ".join(f"{one['files']:g} files and {one['bytes'] / 1e3:,.0f} kB of a job of `{kind}`" for kind, one in left.items())
-    lines.append(f"| {scenarios} | files below `results/` | {small} | {many / 1e6:.1f} million | | {size:,.0f} GB on disk |")
-    return "\n".join(lines)
+    rows.append([scenarios, "files below `results/`", small, f"{many / 1e6:.1f} million", "", f"{size:,.0f} GB on disk"])
+    return page(["of", "what", "measured up to", "comes to", "time", "memory"], rows, "llrrrr")
 
 
 def scale_limits(results: Path) -> str:
-    """The size at which each part needs the memory that a job asks for (conf/scale/paper.yaml and small.yaml)."""
+    """The size at which each part needs the memory of LIMITS, on top of that of a small run, which is told beside it."""
     grown, _ = _grown(results)
-    lines = ["| part | memory | reached with | a small run, in which imports are most |", "|---|---:|---:|---:|"]
-    for name, limit in LIMITS:
+    starts = pd.read_csv(results / "core_starts.csv")
+    rules = pd.read_csv(results / "workflow_cost.csv").set_index(["study", "rule"])["max_rss_mib"] * 2**20 / 1e6
+    base = {"one_job": starts["memory_mb"].min(), "dry_run": starts["memory_mb"].min()}
+    base |= {"trace_made": rules["batch", "make_trace"], "trace_easy": rules["batch", "evaluate"]}
+    rows = []
+    for name, limit in LIMITS.items():
         one = grown[name]
-        size = reached(one, "memory_mb", limit - BASE_MB)
-        lines.append(f"| {one['what']} | {limit / 1e3:g} GB | {float(f'{size:.2g}'):,.0f} {one['label']} | {BASE_MB} MB |")
-    return "\n".join(lines)
+        size = reached(one, "memory_mb", limit - base[name])
+        rows.append([one["what"], f"{limit / 1e3:g} GB", f"{float(f'{size:.2g}'):,.0f} {one['label']}", f"{base[name]:.0f} MB"])
+    return page(["part", "memory", "reached with", "a small run"], rows, "lrrr")
 
 
 def scale_slurm(results: Path) -> str:
     """A partition of 100 GPUs, simulated."""
-    names = ["scenarios", "a learning job", "learning jobs in a Slurm job", "Slurm jobs", "start of each", "work alone", "in all"]
-    lines = [f"| {' | '.join([*names, 'GPUs at work', 'what to mend first', 'in all without it'])} |"]
-    lines.append("|---:|---:|---:|---:|---:|---:|---:|---:|---|---:|")
+    rows = []
     for one in _record(results)["slurm"]:
         cells = [
             f"{one['scenarios']:,}",
@@ -72,16 +79,16 @@ def scale_slurm(results: Path) -> str:
             f"{one['slurm_jobs']:,}",
             f"{one['start_s']:g} s",
         ]
-        cells += [f"{one['least_hours']:,.1f} h", f"{one['hours']:,.1f} h", f"{one['busy']:.0%}".replace("%", " %")]
-        cells += [one["held_up_by"], f"{one['hours_without']:,.1f} h"]
-        lines.append(f"| {' | '.join(cells)} |")
-    return "\n".join(lines)
+        cells += [f"{one['least_hours']:,.1f} h", f"{one['hours']:,.1f} h", percent(one["busy"])]
+        rows.append([*cells, one["held_up_by"], f"{one['hours_without']:,.1f} h"])
+    names = ["scenarios", "a learning job", "learning jobs in a Slurm job", "Slurm jobs", "start of each", "work alone", "in all"]
+    return page([*names, "GPUs at work", "what to mend first", "in all without it"], rows, "rrrrrrrrlr")
 
 
 def at(one: dict[str, Any], size: float, key: str) -> float:
     """Return what a quantity comes to at a size: on the straight line through its two largest points; a measured point is itself."""
     (x, y), (larger, value) = ((point["size"], point[key]) for point in one["points"][-2:])
-    return value if size == larger else value + (value - y) / (larger - x) * (size - larger)
+    return value + (value - y) / (larger - x) * (size - larger)
 
 
 def reached(one: dict[str, Any], key: str, limit: float) -> float:

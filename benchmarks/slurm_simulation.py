@@ -4,7 +4,8 @@
 
 What profiles/slurm does: each scenario's policies are learned (a job a seed) and scored, `group-components` jobs of a kind are one Slurm
 job, at most `jobs` of them are in the queue, `max-jobs-per-timespan` are submitted, and their end is seen at the next look. A Slurm job
-starts Snakemake twice and then runs its jobs one after another on its slot. Everything the model needs is in Partition; nothing is random.
+starts Snakemake twice and then runs its jobs one after another on its slot. How Slurm jobs come to their slots is in Partition, what they
+work in Study, where the seconds of a job of scoring and of the summary are assumed. Nothing is random.
 """
 
 from __future__ import annotations
@@ -42,7 +43,7 @@ class Partition:
 
 @dataclass(frozen=True)
 class Study:
-    """Scenarios, each with one learned policy of some seeds; seconds of a job of each kind, and jobs in one Slurm job."""
+    """Scenarios, each with one learned policy of some seeds; seconds of a job of each kind (defaults: assumed), jobs in one Slurm job."""
 
     scenarios: int
     seeds: int
@@ -79,7 +80,7 @@ def jobs_of(study: Study) -> list[Job]:
     scored = 0
     for count in _parts(study.scenarios, study.evaluate_together):
         first, last = scored * study.seeds // study.learn_together, ((scored + count) * study.seeds - 1) // study.learn_together
-        found.append(Job("evaluate", study.evaluate * count, tuple(range(first, min(last + 1, learned)))))
+        found.append(Job("evaluate", study.evaluate * count, tuple(range(first, last + 1))))
         scored += count
     found += [Job("evaluate", study.evaluate * count) for count in _parts(study.scenarios, study.evaluate_together)]  # their rules
     return [*found, Job("summarise", study.summarise, tuple(range(learned, len(found))))]
@@ -138,7 +139,7 @@ def without(partition: Partition) -> dict[str, Partition]:
 
 
 def cases(start_a_scenario: float, start: float = 10.0, sizes: Sequence[int] = (100, 1_000, 10_000)) -> list[dict[str, float | str]]:
-    """Return outcomes of studies of 20 seeds on 100 GPUs, as the profile groups jobs and with 50 learning jobs together.
+    """Return outcomes of studies of 20 seeds on 100 GPUs, with 1, 5 (as in the profile) and 50 learning jobs together.
 
     start             seconds from a Slurm job's start to its first job in a small study
     start_a_scenario  seconds that each scenario adds to that

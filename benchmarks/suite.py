@@ -28,12 +28,14 @@ KEPT = ("min", "q1", "median", "q3", "max")
 
 
 def machine() -> dict[str, Any]:
-    """Describe the machine without naming it."""
+    """Describe the machine without naming it. Imports here: what this process holds is the least that a child's peak of memory can be."""
+    from schedlab.config.provenance import processor_name
+
     memory = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") / 2**30
     versions = {name: metadata.version(name) for name in PACKAGES}
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
-    kind = {"system": platform.system(), "processor": platform.machine(), "cores": cores, "memory_gib": round(memory, 1)}
-    return {**kind, "python": platform.python_version(), "packages": versions}
+    kind = {"system": platform.system(), "processor": platform.machine(), "processor_name": processor_name()}
+    return {**kind, "cores": cores, "memory_gib": round(memory, 1), "python": platform.python_version(), "packages": versions}
 
 
 def measure_rates(only: str | None, quick: bool) -> list[dict[str, Any]]:

@@ -5,12 +5,13 @@ from __future__ import annotations
 import dataclasses
 import json
 import os
+import re
 import subprocess
 import sys
 
 import pytest
 
-OWN = {"growth", "performance_page", "scale", "scale_tables", "slurm_simulation", "workflow_cost"}
+OWN = {"growth", "page_tables", "performance_page", "scale", "scale_tables", "slurm_simulation", "workflow_cost"}
 ENTRY = {"study": "batch", "name": "rule[fcfs-none]", "what": "A rule", "unit": "jobs", "count": 1000, "rounds": 3}
 
 
@@ -34,11 +35,33 @@ def test_the_suite_writes_a_record_of_one_benchmark(repository, tmp_path):
     assert done.returncode == 0, done.stderr[-3000:]
     record = json.loads(out.read_text())
     assert record["size"] == "quick" and record["machine"]["cores"] >= 1 and set(record["load"]) == {"before", "after"}
+    assert record["machine"]["processor_name"]
     (one,) = record["rates"]
     assert (one["study"], one["name"], one["unit"], one["count"], one["rounds"]) == ("general", "python", "s", 1, 3)
     times = [one["seconds"][key] for key in ("min", "q1", "median", "q3", "max")]
     assert times == sorted(times) and times[0] > 0
     assert os.uname().nodename not in out.read_text()
+
+
+def test_the_machine_is_told_from_the_record(bench):
+    _, page = bench
+    machine = {"system": "Linux", "processor": "arm", "cores": 8, "memory_gib": 31.0, "python": "3.12.1", "packages": {"numpy": "2.0"}}
+    record = {"machine": machine, "load": {"before": 0.5, "after": 1.0}}
+    rest = "Linux, arm, 31 GiB), Python 3.12.1, numpy 2.0; load average 0.5 before and 1 after."
+    assert page.machine_line(record) == f"8 cores ({rest}"
+    machine |= {"cores": 1, "processor_name": "Abacus 9"}
+    assert page.machine_line(record) == f"1 core (Abacus 9, {rest}"
+
+
+def test_the_record_holds_every_benchmark_and_no_other(repository):
+    command = [sys.executable, "-m", "pytest", "-q", "-c", "benchmarks/pytest.ini", "benchmarks", "--collect-only"]
+    environment = {**os.environ, "PYTEST_ADDOPTS": ""}
+    done = subprocess.run(command, cwd=repository, env=environment, capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
+    there = set(re.findall(r"^(?:\S*/)?bench_(\w+)\.py::bench_(\S+)$", done.stdout, flags=re.M))
+    record = json.loads((repository / "docs/results/benchmarks.json").read_text())
+    kept = {(one["study"], one["name"]) for one in record["rates"]}
+    assert there == kept, f"not measured: {sorted(there - kept)}; measured and gone: {sorted(kept - there)}; run benchmarks/suite.py"
 
 
 def test_a_point_of_growth_is_taken_in_a_process_of_its_own(repository):
@@ -78,9 +101,20 @@ def test_rates_and_times_are_told_from_what_was_counted(bench):
     ]
     (told,) = page.missed([jobs], {"batch/rule[fcfs-none]": {"goal": 600_000, "missed": "a reason"}})
     assert "17% off" in told and "the best round reaches it" in told and told.endswith("A reason.")
-    assert page.missed([jobs], {"batch/rule[fcfs-none]": {"goal": 500_000}}) == ["No goal of these tables is missed."]
+    assert page.missed([jobs], {"batch/rule[fcfs-none]": {"goal": 500_000}}) == []
     seconds = {**jobs, "unit": "s", "count": 20}
     assert "100 us" in page.rate_table([seconds], {})[2]
+
+
+def test_a_goal_of_what_grows_is_held_at_its_largest_size(bench):
+    _, page = bench
+    points = [{"size": size, "seconds": size / 40, "memory_mb": 0.1} for size in (10, 100, 1_000)]
+    grown = {"scenarios": {"label": "scenarios", "what": "dry run", "points": points}}
+    (told,) = page.missed_growth(grown, {"growth/scenarios": {"goal": 20, "missed": "a reason"}})
+    assert told == "* dry run: 25 s of 20 s at 1,000 scenarios, 25% off. A reason."
+    assert page.missed_growth(grown, {"growth/scenarios": {"goal": 25}}) == page.missed_growth(grown, {}) == []
+    assert "| 25 s (≤ 20 s) |" in page.growth_table(grown, {"growth/scenarios": {"goal": 20}})[2]
+    assert "| 25 s |" in page.growth_table(grown)[2]
 
 
 @pytest.fixture
@@ -137,6 +171,26 @@ def test_what_is_worked_out_lies_on_the_line_through_the_two_largest():
 
 
 @pytest.mark.usefixtures("bench")
+def test_each_limit_stands_on_what_a_small_run_of_its_own_kind_takes(repository, tmp_path):
+    import scale_tables
+
+    for name in ("scale.json", "benchmarks.json", "core_starts.csv"):
+        (tmp_path / name).write_text((repository / "docs/results" / name).read_text())
+    rows = ["study,rule,max_rss_mib", "batch,make_trace,1000", "batch,evaluate,300", "all,,1000"]
+    (tmp_path / "workflow_cost.csv").write_text("\n".join(rows))
+    limits = [[cell.strip() for cell in line.split("|")[1:-1]] for line in scale_tables.scale_limits(tmp_path).splitlines()[2:]]
+    assert [(part, limit, small) for part, limit, _, small in limits] == [
+        ("dry run of one job", "1.5 GB", "170 MB"),
+        ("dry run of all with its cache", "4 GB", "170 MB"),
+        ("read, cleaned, described, written", "1.5 GB", "1049 MB"),
+        ("EASY", "1.5 GB", "315 MB"),
+    ]
+    made = json.loads((tmp_path / "scale.json").read_text())["growth"]["trace_made"]
+    reached = float(limits[2][2].split()[0].replace(",", ""))
+    assert scale_tables.at(made, reached, "memory_mb") == pytest.approx(1500 - 1000 * 2**20 / 1e6, rel=0.06)  # told with two digits
+
+
+@pytest.mark.usefixtures("bench")
 def test_files_of_a_run_are_counted_by_job(tmp_path):
     import scale
 
@@ -157,21 +211,46 @@ def test_files_of_a_run_are_counted_by_job(tmp_path):
 def test_the_cost_of_a_workflow_is_summed_by_rule(tmp_path, capsys, monkeypatch):
     import workflow_cost
 
+    results = tmp_path / "results/toy-scale"
     text = "s\th:m:s\tmax_rss\tcpu_time\n{}\t0:00:01\t{}\t{}\n"
     jobs = {"toy/policies/hill/seed-0/benchmarks/learn.tsv": (10, 100, 8), "toy/policies/hill/seed-1/benchmarks/learn.tsv": (20, 300, 12)}
     jobs |= {"toy/inputs/make-0a/make.tsv": (5, 50, "NA")}
     for number, (file, values) in enumerate(jobs.items()):
-        (tmp_path / file).parent.mkdir(parents=True)
-        (tmp_path / file).write_text(text.format(*values))
-        os.utime(tmp_path / file, (1000 + 10 * number, 1000 + 10 * number))
-    assert workflow_cost.clock(tmp_path) == 30.0  # from 990, where the first began, to 1020
+        (results / file).parent.mkdir(parents=True)
+        (results / file).write_text(text.format(*values))
+        os.utime(results / file, (1000 + 10 * number, 1000 + 10 * number))
+    assert workflow_cost.clock(workflow_cost.job_costs(results)) == 30.0  # from 990, where the first began, to 1020
     out = tmp_path / "cost.csv"
-    monkeypatch.setattr(sys, "argv", ["workflow_cost.py", str(tmp_path), "--cores", "2", "--out", str(out)])
-    workflow_cost.main()
-    assert out.read_text().splitlines() == [
-        "study,rule,jobs,cpu_s,wall_s,longest_s,max_rss_mib,busy,used",
-        "toy,learn,2,20.0,30.0,20.0,300.0,,",
-        "toy,make,1,0.0,5.0,5.0,50.0,,",
-        "all,,3,20.0,35.0,20.0,300.0,0.583,0.333",
+
+    def measured(*options: str) -> list[str]:
+        monkeypatch.setattr(sys, "argv", ["workflow_cost.py", str(results), "--cores", "2", "--out", str(out), *options])
+        workflow_cost.main()
+        return out.read_text().splitlines()
+
+    assert measured() == [
+        "study,rule,jobs,cpu_s,wall_s,longest_s,max_rss_mib,scale,cores,cpu_of_all_s,wall_of_all_s,busy,used",
+        "toy,learn,2,20.0,30.0,20.0,300.0,,,,,,",
+        "toy,make,1,0.0,5.0,5.0,50.0,,,,,,",
+        "all,,3,20.0,35.0,20.0,300.0,toy-scale,2,,,0.583,0.333",
     ]
     assert "3 jobs, 20 CPU s in 30 s on 2 cores: busy 58%, used 33%" in capsys.readouterr().out
+    assert measured("--cpu", "40", "--wall", "50")[-1] == "all,,3,20.0,35.0,20.0,300.0,toy-scale,2,40.0,50.0,0.350,0.400"
+
+
+@pytest.mark.usefixtures("bench")
+def test_how_busy_the_workflow_kept_its_cores_is_told_from_the_record(tmp_path):
+    import page_tables
+
+    def told(*of_all: str) -> str:
+        rows = [
+            "study,rule,jobs,scale,cores,cpu_of_all_s,wall_of_all_s,busy,used",
+            "toy,learn,2,,,,,,",
+            f"all,,2,small,2,{','.join(of_all)}",
+        ]
+        (tmp_path / "workflow_cost.csv").write_text("\n".join(rows))
+        return page_tables.workflow_whole(tmp_path)
+
+    own = "Scale `small` on 2 cores: jobs ran for 58 % of the cores' time, and their own CPU time was 33 % of it."
+    assert told("", "", "0.583", "0.333") == own
+    both = "and CPU time, Snakemake's own included, was 40 % of it; the whole run took 1,040 CPU s and 1,300 s by the clock."
+    assert told("1040.0", "1300.4", "0.35", "0.4").endswith(both)

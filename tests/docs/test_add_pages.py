@@ -91,7 +91,7 @@ def checkout_with(repository: Path, folder: Path, *studies: str) -> Path:
 def test_add_a_study(repository: Path, tmp_path: Path) -> None:
     checkout = checkout_with(repository, tmp_path)
     printed = Page(repository / "docs/add_a_study.md").follow(checkout)
-    assert "ordering/unlike: 2 rules, 1 policies" in printed
+    assert "ordering/unlike: 2 rules, 1 policy" in printed
     summary = pd.read_parquet(checkout / "results/smoke/ordering/summary.parquet")
     test = summary[summary["split"] == "test"].set_index("policy")["value"]
     assert test["smith"] < test["heaviest"] and test["searched"] < 1.05 * test["smith"]

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import importlib.util
 import re
+from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
 
@@ -11,12 +11,9 @@ import pytest
 
 
 @pytest.fixture
-def graphs(repository: Path) -> ModuleType:
+def graphs(load_program: Callable[[str], ModuleType]) -> ModuleType:
     """The program that draws them."""
-    spec = importlib.util.spec_from_file_location("graphs", repository / "docs/graphs.py")
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+    return load_program("docs/graphs")
 
 
 @pytest.mark.parametrize("name", ["modules", "rules"])

@@ -29,7 +29,7 @@ def test_the_examples_are_valid_and_the_own_scheduler_is_scored(repository, tmp_
     monkeypatch.chdir(tmp_path)
     assert main(["check"]) == 0
     told = capsys.readouterr().out
-    assert "hetero/evening: 4 rules" in told and "hetero/narrow: 5 rules, 1 policies" in told
+    assert "hetero/evening: 4 rules" in told and "hetero/narrow: 5 rules, 1 policy" in told
     target = "results/smoke/hetero/evening/evaluation/rules.parquet"
     narrow = [f"results/smoke/hetero/narrow/evaluation/{name}.parquet" for name in ("rules", "learned")]
     command = [sys.executable, "-m", "snakemake", "--cores", "2", target, *narrow, "--config", "scale=smoke"]

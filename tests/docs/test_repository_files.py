@@ -90,3 +90,9 @@ def test_the_readme_shows_a_small_picture_and_a_headline_of_each_study(repositor
     assert picture.startswith(b"\x89PNG") and len(picture) < 120_000
     headline = readme.split("<!-- from docs/results: headlines -->", 1)[1].split("<!-- end of headlines -->", 1)[0]
     assert headline.count(f"| `{study}` |") == 1
+
+
+def test_no_two_test_modules_have_one_name(repository: Path) -> None:
+    """They are no packages, so that pytest would refuse the second where it collects both, and find nothing wrong with either alone."""
+    names = [path.name for path in (repository / "tests").rglob("test_*.py")]
+    assert sorted(set(names)) == sorted(names)

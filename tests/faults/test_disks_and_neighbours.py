@@ -55,12 +55,14 @@ def test_a_disk_that_is_full_is_told_and_the_run_goes_on_once_there_is_room(
     before = free_bytes(small_disk)
     checkout.run(WITHOUT_FIGURES)
     used = before - free_bytes(small_disk)
+    told = {}
     for share in (0.02, 0.4, 0.8):
         subprocess.run(["rm", "-rf", *(str(checkout.folder / name) for name in MADE)], check=True)
         filler = small_disk / "filler"
         filler.write_bytes(bytes(free_bytes(small_disk) - int(share * used)))
         output = checkout.run(WITHOUT_FIGURES, status=1)
-        assert f"the disk is full; make room, {GOES_ON}" in output or "No space left on device" in output, output
+        told[share] = f"the disk is full; make room, {GOES_ON}" in output
+        assert told[share] or "No space left on device" in output, output
         assert told_in_paragraphs(output, snakemake=False), output
         filler.unlink()
         assert share < 0.1 or (checkout.folder / "results/small/toy/near/inputs/targets.json").exists(), "in the midst of the run"
@@ -68,6 +70,8 @@ def test_a_disk_that_is_full_is_told_and_the_run_goes_on_once_there_is_room(
         assert checkout.hashes() == expected.hashes
         assert Bench.names_of(checkout) == expected.names
         tell_count("other faults survived", 1, of=1)
+    # In the midst of a run Snakemake may meet the full disk first, while it keeps its books, and say it in the system's words alone.
+    assert told[0.02] and (told[0.4] or told[0.8]), told
 
 
 def test_results_that_cannot_be_written_are_told_and_made_once_they_can(bench: Bench, tell_count) -> None:

@@ -11,9 +11,11 @@ import subprocess
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 OPTIONS = ("--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--remote-debugging-pipe", "--no-first-run")
+
+
+class NoBrowser(Exception):
+    """There is no Chromium here."""
 
 
 class Browser:
@@ -22,7 +24,7 @@ class Browser:
     def __init__(self, folder: Path, width: int = 1400, height: int = 1000) -> None:
         program = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
         if program is None:
-            pytest.skip("needs Chromium, as Debian's package chromium has it")
+            raise NoBrowser("needs Chromium, as Debian's package chromium has it")
         command = [
             program,
             *OPTIONS,

@@ -14,7 +14,28 @@ from small_conf import write_scales
 
 LEARNED = "reinforce-cifar10"
 SCENARIOS = ("synthetic", "cifar10")
-SMALL = ("all", "--config", "scale=small")
+PROFILE = ("--profile", "profiles/test")  # the scale smoke
+SUMMARY = "results/smoke/cloud/summary.parquet"
+CIFAR10 = {
+    "solve_oracle cifar10",
+    "evaluate cifar10/rules",
+    f"learn {LEARNED}/0",
+    f"learn {LEARNED}/1",
+    "evaluate cifar10/learned",
+    "summarise cloud",
+}
+# the file below the checkout, old text, new text, the jobs that run again
+EDITS = {
+    "prices": (
+        "conf/prices/realistic.yaml",
+        "cost_per_gpu_hour: 2.5",
+        "cost_per_gpu_hour: 2.6",
+        {"solve_oracle synthetic", "evaluate synthetic/rules", *CIFAR10},
+    ),
+    "training_job": ("conf/training_job/cifar10.yaml", "a_c: 0.0174", "a_c: 0.0175", {"fit_performance", *CIFAR10}),
+    "training_job: its length": ("conf/training_job/cifar10.yaml", "epochs: 20.0", "epochs: 21.0", CIFAR10),
+    "training_job: of no scenario": ("conf/training_job/squad.yaml", "epochs: ", "epochs: 1", set()),
+}
 
 
 @pytest.fixture
@@ -29,16 +50,16 @@ def checkout(repository, tmp_path) -> Checkout:
         shutil.copy(shipped / name, conf / name)
     for group in ("training_job", "prices"):
         shutil.copytree(shipped / group, conf / group)
-    write_scales(conf, ["cloud"], "small")
-    made.edit("conf/scale/small.yaml", "    seeds: [0, 1, 2]", "    seeds: [0, 1]")
-    made.edit("conf/scale/small.yaml", "    episodes: 4800", "    episodes: 128")
+    write_scales(conf, ["cloud"], "smoke", "small")
+    made.edit("conf/scenario/cloud/_base.yaml", "scales: [small,", "scales: [smoke, small,")
+    made.edit("conf/scale/smoke.yaml", "    seeds: [0]", "    seeds: [0, 1]")
     return made
 
 
-def test_a_small_run_scores_every_rule_and_gives_the_same_bytes_each_time(checkout):
-    checkout.run(*SMALL)
+def test_a_run_with_the_profile_for_tests_scores_every_rule_and_gives_the_same_bytes_each_time(checkout):
+    checkout.run(*PROFILE, "cloud")
     made = checkout.hashes()
-    folder = checkout.folder / "results/small/cloud"
+    folder = checkout.folder / "results/smoke/cloud"
     scores = pd.read_parquet(folder / "scores.parquet")
     assert set(scores["scenario"]) == set(SCENARIOS)
     assert set(scores["policy"]) == (set(RULES) - {"fixed"}) | {LEARNED}
@@ -48,21 +69,22 @@ def test_a_small_run_scores_every_rule_and_gives_the_same_bytes_each_time(checko
     assert regret[regret["policy"] == "random"].groupby("policy_seed").size().to_dict() == {0: 16, 1: 16}
     models = [json.loads(path.read_text()) for path in sorted(folder.glob("inputs/fit_performance-*/model.json"))]
     assert sorted(model["rows"] for model in models) == [0, 44]
+    ingested = [json.loads(path.read_text()) for path in folder.glob("inputs/ingest_logs-*/report.json")]
+    assert [report["step_times"] for report in ingested] == [44]  # of the fitted job alone
     history = pd.read_parquet(folder / "details/allocation_history.parquet")
     assert {"episode", "step", "action_description"} <= set(history.columns)
-    checkout.edit("conf/prices/realistic.yaml", "cost_per_gpu_hour: 2.5", "cost_per_gpu_hour: 2.6")
-    expected = {f"solve_oracle {name}" for name in SCENARIOS} | {f"evaluate {name}/rules" for name in SCENARIOS}
-    expected |= {f"learn {LEARNED}/0", f"learn {LEARNED}/1", "evaluate cifar10/learned"}
-    assert checkout.jobs(*SMALL) == {*expected, "summarise cloud", "draw_cloud", "index_figures"}
-    checkout.edit("conf/prices/realistic.yaml", "cost_per_gpu_hour: 2.6", "cost_per_gpu_hour: 2.5")
+    for group, (name, old, new, expected) in EDITS.items():
+        checkout.edit(name, old, new)
+        assert checkout.jobs(*PROFILE, SUMMARY) == expected, group
+        checkout.edit(name, new, old)
     shutil.rmtree(checkout.folder / "results")
-    checkout.run(*SMALL, cores=1)
+    checkout.run(*PROFILE, "cloud", cores=1)
     assert checkout.hashes() == made
 
 
 def test_mistakes_in_a_scenario_are_told_with_file_and_key(checkout):
     checkout.edit("conf/scenario/cloud/synthetic.yaml", "name: synthetic", "name: synthetic\nenvironment: {interval: 7.0}")
     checkout.edit("conf/training_job/cifar10.yaml", "epochs: 20.0", "epoch: 20.0")
-    output = checkout.run(*SMALL, "--dry-run", status=1)
+    output = checkout.run(*PROFILE, "--dry-run", status=1)
     assert "environment.interval" in output and "no whole number of intervals" in output
     assert "unknown key 'epoch'" in output and "did you mean 'epochs'?" in output and "Traceback" not in output

@@ -4,10 +4,15 @@ from __future__ import annotations
 
 import json
 import sys
+from pathlib import Path
 
 import pytest
 import yaml
 from checkouts import Checkout
+
+from schedlab.config import experiment
+from schedlab.stages.studies import find_study
+from small_conf import write_conf
 
 GREEDY = """import pathlib
 
@@ -74,3 +79,20 @@ def test_the_scenarios_that_the_benchmark_generates_are_as_many_as_it_says(repos
         "draw_toy": 1,
         "index_figures": 1,
     }
+
+
+def test_two_directories_share_what_a_rule_makes_of_its_part_alone(
+    repository: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "cache").mkdir()
+    monkeypatch.setenv("SNAKEMAKE_OUTPUT_CACHE", str(tmp_path / "cache"))
+    made = []
+    for name, ran in {"one": True, "two": False}.items():
+        part = experiment.load(write_conf(tmp_path / name), "small", find_study).part_folder("adaptation", "tiny", "check_data")
+        arguments = ("-s", str(repository / "Snakefile"), f"{part}/data.npz", f"{part}/summary.json", "--cache")
+        checkout = Checkout(tmp_path / name)
+        checkout.run(*arguments)
+        assert (checkout.folder / part / "provenance.json").exists() == ran  # which the script writes
+        made.append({file: (checkout.folder / part / file).read_bytes() for file in ("data.npz", "summary.json")})
+        assert "Nothing to be done" in checkout.run(*arguments, "--dry-run")
+    assert made[0] == made[1]

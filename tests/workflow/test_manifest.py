@@ -105,7 +105,7 @@ def test_it_tells_no_machine_and_no_place(finished_toy, tmp_path, monkeypatch):
 def test_nothing_differs_after_a_run(check):
     status, lines = check()
     assert status == 0
-    assert lines == ["nothing differs: 29 files of 1 figures at scale small agree"]
+    assert lines == ["nothing differs: 29 files of 1 figure at scale small agree"]
     assert check("results/small") == check(MANIFEST) == (status, lines)
 
 
@@ -139,7 +139,7 @@ def test_an_input_that_was_made_anew_is_told(check, toy):
 def test_manifests_of_two_places_are_compared(check, finished_toy, tmp_path):
     other = Checkout(shutil.copytree(finished_toy.folder, tmp_path / "other"))
     place = str(other.folder / MANIFEST)
-    assert check(MANIFEST, "--against", place) == (0, ["nothing differs: 29 files of 1 figures at scale small agree"])
+    assert check(MANIFEST, "--against", place) == (0, ["nothing differs: 29 files of 1 figure at scale small agree"])
     scores, curve = (
         other.folder / "results/small/toy" / name for name in ("far/evaluation/hill.parquet", "policies/hill/seed-0/curve.parquet")
     )
@@ -148,7 +148,7 @@ def test_manifests_of_two_places_are_compared(check, finished_toy, tmp_path):
         write_table(file, table.assign(value=table["value"] * (1 + 1e-7)))
     write_manifest(other.folder, "small")
     status, lines = check(MANIFEST, "--against", place)
-    agree = "nothing differs: 29 files of 1 figures at scale small agree, 1 of them within tolerance"
+    agree = "nothing differs: 29 files of 1 figure at scale small agree, 1 of them within tolerance"
     assert (status, lines) == (0, [f"{agree}; 1 learned parameters and curves have other bytes, as they may"])
     status, lines = check(MANIFEST, "--against", place, "--exact")
     assert status == 1 and len(lines) == 3

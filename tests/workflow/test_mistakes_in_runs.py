@@ -6,6 +6,8 @@ import re
 import subprocess
 import sys
 
+import pytest
+
 NOISE = ("Traceback", "Exception", 'File "', " in line ", ".smk")
 
 
@@ -21,6 +23,22 @@ def test_a_typo_in_one_scenario_runs_nothing(fresh_toy):
 def test_an_unknown_scenario_as_target_is_explained(toy):
     output = toy.run("results/small/toy/nera/evaluation/rules.parquet", status=1)
     assert "error: there is no scenario 'nera'" in output and "did you mean 'near'?" in output
+    assert not [noise for noise in NOISE if noise in output]
+
+
+@pytest.mark.parametrize(
+    ("target", "told"),
+    [
+        ("plots/small/toy/cots.svg", "there is no figure 'cots' of study 'toy'; did you mean 'costs'?"),
+        ("plots/small/toy/costs.jpg", "plots/small/toy/costs.jpg: no figure is written as 'jpg'; expected one of svg, pdf"),
+        ("plots/small/tooy/costs.svg", "there is no study 'tooy'; did you mean 'toy'?"),
+        ("results/smoke/toy/summary.parquet", "it lies at scale 'smoke', and this run is at 'small'; add --config scale=smoke"),
+        ("plots/smoke/toy/costs.svg", "it lies at scale 'smoke', and this run is at 'small'; add --config scale=smoke"),
+    ],
+)
+def test_a_figure_as_target_that_is_not_drawn_is_explained(fresh_toy, target, told):
+    output = fresh_toy.run(target, "--dry-run", status=1)
+    assert told in output and "error: " in output
     assert not [noise for noise in NOISE if noise in output]
 
 
@@ -74,8 +92,12 @@ def test_a_changed_configuration_waits_for_the_run_that_is_at_work(toy):
     assert {path: path.read_bytes() for path in before} == before
 
 
-def test_output_that_goes_to_a_file_has_no_control_characters(toy):
-    output = toy.run("all", "--force")
+def test_output_that_goes_to_a_file_has_no_control_characters(fresh_toy):
+    first = "        kept = paths.progress"
+    fresh_toy.edit("tests/toy_study/study.py", first, f'        if paths.start:\n            raise ArithmeticError("on purpose")\n{first}')
+    output = fresh_toy.run("all", status=1)
+    assert re.search(r"^\[ ?\d+/15\] learn toy/hill/seed-0: ", output, flags=re.M), output
+    assert "Error in rule learn:" in output and "on purpose" in output, "a job that fails, as well"
     assert not [character for character in output if ord(character) < 32 and character not in "\n\t"]
 
 
@@ -93,6 +115,8 @@ def test_one_figure_that_cannot_be_drawn_leaves_the_others_and_is_drawn_once_it_
     assert (toy.folder / "plots/small/toy/costs.svg").read_bytes() == good
     assert "could not be drawn" in (toy.folder / "plots/small/toy/bad.txt").read_text()
     assert "could not be drawn" in (toy.folder / "plots/small/INDEX.md").read_text()
+    kept = toy.hashes()
+    assert toy.rules() == {"draw_toy": 1, "index_figures": 1} and toy.hashes() == kept, "a dry run deletes nothing"
     drawings.write_text(drawings.read_text().replace("raise ArithmeticError('on purpose')", "pass"))
     assert toy.run("all")
     assert "could not be drawn" not in (toy.folder / "plots/small/toy/bad.txt").read_text()

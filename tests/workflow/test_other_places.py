@@ -7,6 +7,8 @@ import shutil
 import subprocess
 import sys
 import textwrap
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -27,11 +29,24 @@ rule count_policies:
 """
 
 
-def snakemake(folder: Path, *arguments: str) -> str:
+def snakemake(folder: Path, *arguments: str, status: int = 0) -> str:
     """Run snakemake in a folder and return everything that it printed."""
     done = subprocess.run([sys.executable, "-m", "snakemake", *arguments], cwd=folder, capture_output=True, text=True, timeout=300)
-    assert done.returncode == 0, (done.stdout + done.stderr)[-4000:]
+    assert done.returncode == status, (done.stdout + done.stderr)[-4000:]
     return done.stdout + done.stderr
+
+
+@contextmanager
+def another_run(folder: Path) -> Iterator[None]:
+    """A process that holds the lock of a directory, as a run does."""
+    hold = "import pathlib, time; from schedlab.config import run_lock; run_lock.hold(pathlib.Path('.schedlab/run.lock'))"
+    holding = [sys.executable, "-c", f"{hold}; print('held', flush=True); time.sleep(300)"]
+    with subprocess.Popen(holding, cwd=folder, stdout=subprocess.PIPE) as running:
+        running.stdout.readline()
+        try:
+            yield
+        finally:
+            running.kill()
 
 
 @pytest.fixture
@@ -60,6 +75,11 @@ def test_another_workflow_takes_it_as_a_module_as_the_page_says(repository: Path
     output = snakemake(own, "--cores", "2")
     assert "schedlab_evaluate" in output and (own / "policies.txt").read_text() == "3"
     assert "Nothing to be done" in snakemake(own, "--cores", "2", "--dry-run")
+    with another_run(own):
+        output = snakemake(own, "--cores", "2", "--force", status=1)
+    said = [line for line in output.splitlines() if line.startswith("error: ")]
+    assert len(said) == 1 and "another run works in this directory" in said[0]
+    assert not [noise for noise in ("Traceback", "Exception", "SystemExit", ".smk") if noise in output], output
 
 
 def test_the_snakefile_and_the_working_directory_may_be_named(linked: Path, own: Path, tmp_path: Path) -> None:

@@ -25,6 +25,20 @@ FIGURES = {
     "characteristics": "[uniform]",
     "graph_table": "[uniform]",
 }
+SMOKE = ("all", "--config", "scale=smoke")
+END = {"summarise ramp", "draw_ramp", "index_figures"}
+LEARNED = {"learn afterstate-uniform/0", "evaluate uniform/rules", "evaluate uniform/learned"}
+# the file below the checkout, old text, new text, the jobs that run again
+EDITS = {
+    "scenario": ("conf/scenario/ramp/seldom.yaml", "3000.0", "6000.0", {"evaluate seldom/rules", *END}),
+    "graph": (
+        "conf/graph/shipped.yaml",
+        "source: files",
+        "source: files\nmax_files: 4",
+        {"trace_graphs", "evaluate seldom/rules", *LEARNED, *END},
+    ),
+    "graph: of no scenario": ("conf/graph/generated.yaml", "source: generated", "source: generated\nseed: 1", set()),
+}
 
 
 @pytest.fixture
@@ -52,7 +66,7 @@ def checkout(repository, tmp_path) -> Checkout:
 
 
 def test_a_smoke_run_scores_rules_and_a_learned_policy_and_gives_the_same_bytes_each_time(checkout):
-    checkout.run("all", "--config", "scale=smoke")
+    checkout.run(*SMOKE)
     made = checkout.hashes()
     results = checkout.folder / "results/smoke/ramp"
     scores = pd.read_parquet(results / "scores.parquet")
@@ -66,14 +80,13 @@ def test_a_smoke_run_scores_rules_and_a_learned_policy_and_gives_the_same_bytes_
     assert (jobs["cause"] == "").any() and (jobs.loc[jobs["cause"] == "op_placement", "jct"].isna()).all()
     assert {f"plots/smoke/ramp/{name}.png" for name in FIGURES} <= set(made)
     assert "could not be drawn" not in (checkout.folder / "plots/smoke/INDEX.md").read_text()
-    checkout.edit("conf/scenario/ramp/seldom.yaml", "3000.0", "6000.0")
-    assert {job for job in checkout.jobs("all", "--config", "scale=smoke") if job.split()[0] in ("trace_graphs", "learn", "evaluate")} == {
-        "evaluate seldom/rules"
-    }
-    checkout.edit("conf/scenario/ramp/seldom.yaml", "6000.0", "3000.0")
+    for group, (name, old, new, expected) in EDITS.items():
+        checkout.edit(name, old, new)
+        assert checkout.jobs(*SMOKE) == expected, group
+        checkout.edit(name, new, old)
     for name in ("results", "plots"):
         shutil.rmtree(checkout.folder / name)
-    checkout.run("all", "--config", "scale=smoke", cores=1)
+    checkout.run(*SMOKE, cores=1)
     assert checkout.hashes() == made
 
 

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import re
+import signal
 import subprocess
 import sys
+import time
 
 
 def test_the_toy_passes_every_stage_with_no_edit_elsewhere(finished_toy):
@@ -31,3 +34,22 @@ def test_two_runs_in_one_directory_are_refused(fresh_toy):
     first.wait()
     assert "another run works in this directory" in output and "Traceback" not in output
     assert not fresh_toy.hashes()
+
+
+def test_an_interrupted_run_waits_for_its_jobs(fresh_toy, finished_toy):
+    """By Ctrl-C in a terminal, which goes to Snakemake and to all its jobs."""
+    job = fresh_toy.folder / "results/small/toy/policies/hill/seed-0"
+    with (fresh_toy.folder / "printed.txt").open("w+") as printed:
+        started = subprocess.Popen(
+            fresh_toy.command("all"), cwd=fresh_toy.folder, stdout=printed, stderr=subprocess.STDOUT, start_new_session=True
+        )
+        while started.poll() is None and not (job / "progress").exists():
+            time.sleep(0.02)
+        os.killpg(started.pid, signal.SIGINT)
+        assert started.wait(600) != 0
+        printed.seek(0)
+        output = printed.read()
+    assert (job / "policy.zip").exists() and "interrupted: the jobs at work end first" in output, output[-4000:]
+    assert "Traceback" not in output and "SIGINT" not in output and "learn toy/hill/seed-0: " in output, output[-4000:]
+    assert "learn toy/hill/seed-0: " not in fresh_toy.run("all"), "it is not learned anew"
+    assert fresh_toy.hashes() == finished_toy.hashes()

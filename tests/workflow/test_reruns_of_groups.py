@@ -1,8 +1,13 @@
-"""What an edit of one key of each configuration group reruns, three studies side by side: all that reads it, and nothing else."""
+"""What an edit of one key of each configuration group reruns, three studies side by side: all that reads it, and nothing else.
+
+The groups that other studies alone read are edited in the tests of their runs.
+"""
 
 from __future__ import annotations
 
 import pytest
+import test_cloud_run
+import test_ramp_run
 
 SMOKE = ("--config", "scale=smoke")
 FIGURES = {"draw_adaptation", "index_figures"}
@@ -55,6 +60,12 @@ EDITS = {
         {"draw_targets near", "evaluate near/rules", *TOY_LEARNED},
     ),
 }
+
+
+def test_every_group_is_edited_somewhere(repository):
+    tables = (EDITS, test_cloud_run.EDITS, test_ramp_run.EDITS)
+    edited = {name.split("/")[1] for table in tables for name, *_ in table.values() if name.startswith("conf/")}
+    assert edited >= {folder.name for folder in (repository / "conf").iterdir() if folder.is_dir()}
 
 
 @pytest.mark.parametrize("group", EDITS)

@@ -34,6 +34,14 @@ def test_a_run_for_one_figure_brings_the_page_of_all_figures_up_to_date_and_name
     assert "Nothing to be done" in toy.run("all", "--dry-run")
 
 
+def test_a_run_that_drew_nothing_names_no_figures(fresh_toy):
+    page = fresh_toy.folder / "plots/small/INDEX.md"
+    page.parent.mkdir(parents=True)
+    page.write_text("of an earlier run")
+    output = fresh_toy.run("results/small/toy/near/evaluation/rules.parquet")
+    assert "evaluate toy/near/rules" in output and "The figures with their captions" not in output
+
+
 def test_the_working_directory_may_be_another(repository, tmp_path):
     checkout = shipped_checkout(repository, tmp_path / "checkout")
     elsewhere = tmp_path / "else where"
