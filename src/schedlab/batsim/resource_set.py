@@ -7,6 +7,8 @@ from typing import Any
 
 import numpy as np
 
+FEW_INTERVALS = 8
+
 
 class ResourceSet:
     """An immutable set of resource numbers: `intervals` (first, last) in order, `mask` with one bit each, `size`."""
@@ -27,9 +29,13 @@ class ResourceSet:
     def numbers(self) -> np.ndarray:
         """The numbers in order, as an array that must not be changed."""
         if self._numbers is None:
-            first, last = np.array(self.intervals, np.int64).reshape(-1, 2).T
-            length = last - first + 1
-            self._numbers = np.arange(self.size) + np.repeat(first - np.cumsum(length) + length, length)
+            if 0 < len(self.intervals) <= FEW_INTERVALS:  # a fifth of the time; each job of computation asks once
+                pieces = [np.arange(first, last + 1) for first, last in self.intervals]
+                self._numbers = pieces[0] if len(pieces) == 1 else np.concatenate(pieces)
+            else:
+                first, last = np.array(self.intervals, np.int64).reshape(-1, 2).T
+                length = last - first + 1
+                self._numbers = np.arange(self.size) + np.repeat(first - np.cumsum(length) + length, length)
             self._numbers.flags.writeable = False
         return self._numbers
 
