@@ -63,7 +63,7 @@ faults: setup
 verify: setup
 	source $(BIN)/activate && python tests/workflow/verify.py --scale $(if $(filter file default,$(origin SCALE)),smoke,$(SCALE))
 
-# every speed that the documentation tells, within ten minutes; in some three, with smaller sizes: make bench QUICK=1
+# every speed that the documentation tells, within ten minutes; within two, with smaller sizes: make bench QUICK=1
 bench: setup
 	source $(BIN)/activate && python benchmarks/suite.py $(if $(QUICK),--quick)
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-QUICK_ROUNDS = 3
+QUICK_ROUNDS = 2
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

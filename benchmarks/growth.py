@@ -28,7 +28,7 @@ if TYPE_CHECKING:  # this module alone is small: a child's peak of memory is nev
     from schedlab.config.contract import Drawing
 
 ROOT = Path(__file__).resolve().parent.parent
-QUICK_SIZES, LEAST_FITTED, LEAST_MB, IN_ONE_PICTURE = 2, 3, 0.5, 4
+LEAST_FITTED, LEAST_MB, IN_ONE_PICTURE = 3, 0.5, 4
 LABELS = {"seconds": "CPU time (s)", "memory_mb": "memory (MB)"}
 Work = Callable[[], float]  # does the work and returns its size
 
@@ -197,7 +197,7 @@ def grow(names: Iterable[str], quick: bool, quantities: Mapping[str, Quantity] =
     environment = {**os.environ, "OMP_NUM_THREADS": "1"}
     for name in names:
         quantity, points = quantities[name], []
-        for size in quantity.sizes[: QUICK_SIZES if quick else None]:
+        for size in quantity.sizes[: 1 if quick else None]:
             command = [sys.executable, program, name, "--here", str(size)]
             done = subprocess.run(command, cwd=ROOT, stdout=subprocess.PIPE, text=True, check=True, env=environment)
             point = json.loads(done.stdout)
@@ -292,7 +292,7 @@ def main() -> None:
     """Take the points of the quantities named on the command line, by default of all."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0], epilog="quantities: " + ", ".join(QUANTITIES))
     parser.add_argument("names", nargs="*", metavar="QUANTITY", help="default: all")
-    parser.add_argument("--quick", action="store_true", help="the two smallest sizes of each")
+    parser.add_argument("--quick", action="store_true", help="the smallest size of each")
     parser.add_argument("--here", type=int, metavar="SIZE", help="one point in this process")
     parser.add_argument("--out", type=Path, help="JSON (default: print)")
     parser.add_argument("--pictures", type=Path, metavar="FOLDER")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pandas as pd
-from table_parts import page
+from table_parts import page, percent
 
 
 def hetero_contended(results: Path) -> str:
@@ -124,6 +124,13 @@ def batsim_simulator(results: Path) -> str:
     return page(["case", "jobs", "seconds", "jobs/s", "memory, MB", "bytes/job"], rows, "lrrrrr")
 
 
+def batsim_profile(results: Path) -> str:
+    """Shares of a case's time by part of the code."""
+    found = pd.read_csv(results / "batsim_profile.csv")
+    rows = [[row.part, percent(row.share)] for row in found[found["share"] >= 0.005].itertuples()]
+    return page(["part", "share of the time"], rows, "lr")
+
+
 TABLES = (
     hetero_contended,
     hetero_schedulers,
@@ -133,4 +140,5 @@ TABLES = (
     hetero_stock,
     hetero_speed,
     batsim_simulator,
+    batsim_profile,
 )

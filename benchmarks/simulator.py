@@ -1,6 +1,7 @@
 """Simulated jobs per second and peak memory of the embedded simulator.
 
     python benchmarks/simulator.py [CASE ...]
+    python benchmarks/simulator.py CASE --profile FILE.csv     # where the time of one case goes
 
 Each case runs in a process of its own and prints a line of a table. `jobs/s` counts wall-clock time from the first message to the last
 answer, reading of the inputs excluded; `memory` is the peak of resident memory above that after the imports.
@@ -12,13 +13,16 @@ many arrive at some times of the day, and walltimes are up to five times the run
 from __future__ import annotations
 
 import argparse
+import cProfile
+import csv
 import json
+import pstats
 import resource
 import subprocess
 import sys
 import tempfile
 import time
-from collections import deque
+from collections import Counter, deque
 from pathlib import Path
 
 import numpy as np
@@ -34,17 +38,32 @@ CASES = (
 )
 
 
+OURS = {  # parts of the embedded simulator by module; the others are its core
+    **dict.fromkeys(("pybatsim_bus", "time_limit", "reply"), "messages"),
+    **dict.fromkeys(("outputs", "records", "live_job", "summary"), "job states and output files"),
+    **dict.fromkeys(("resource_set", "machines", "decisions"), "decisions and hosts"),
+    **dict.fromkeys(("tasks", "task_building", "execution", "sharing"), "tasks"),
+    **dict.fromkeys(("agenda", "mailbox", "simulation", "sources", "registry"), "events"),
+}
+
+
 def main() -> None:
     """Run the cases named on the command line, by default all."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0], epilog="cases: " + ", ".join(CASES))
     parser.add_argument("cases", nargs="*", metavar="CASE", help="default: all")
     parser.add_argument("--here", action="store_true", help="one case in this process, as JSON")
+    parser.add_argument("--profile", type=Path, metavar="FILE.csv", help="write where one case's time goes, by part of the code")
     arguments = parser.parse_args()
     names = arguments.cases or CASES
     if unknown := [name for name in names if name not in CASES]:
         parser.error(f"no case '{unknown[0]}'; there are: {', '.join(CASES)}")
     if arguments.here:
         print(json.dumps(measure(names[0])))
+        return
+    if arguments.profile:
+        if len(names) != 1:
+            parser.error("--profile takes one case")
+        write_profile(names[0], arguments.profile)
         return
     print(f"{'case':22} {'jobs':>9} {'seconds':>8} {'jobs/s':>8} {'memory MB':>10} {'bytes/job':>10}", flush=True)
     for name in names:
@@ -71,6 +90,42 @@ def measure(name: str) -> dict[str, float]:
         assert finished == jobs, f"{finished} of {jobs} jobs finished"
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
     return {"jobs": jobs, "seconds": seconds, "memory": peak - imported, "growth": peak - read}
+
+
+def write_profile(name: str, out: Path) -> None:
+    """Write the share of each part of the code in a case's time, as cProfile counts it: small functions look dearer than they are."""
+    from schedlab.batsim.running import Inputs, open_backend
+
+    profile = cProfile.Profile()
+    with tempfile.TemporaryDirectory() as folder:
+        _, hosts, scheduler = inputs(name, Path(folder))
+        for counted in (False, True):
+            with open_backend("embedded", Inputs(Path(folder, "p.xml"), (Path(folder, "w.json"),), f"{folder}/out")) as simulation:
+                if counted:
+                    profile.enable()
+                schedule(simulation, hosts, scheduler)
+                profile.disable()
+    seconds: Counter[str] = Counter()
+    for (file, _, _), (_, _, own, _, callers) in pstats.Stats(profile).stats.items():
+        if file == "~":  # built in: part of what called it
+            for caller, (_, _, taken, _) in callers.items():
+                seconds[part_of(caller[0])] += taken
+        else:
+            seconds[part_of(file)] += own
+    with out.open("w", newline="") as file:
+        table = csv.writer(file, lineterminator="\n")
+        table.writerow(["case", "part", "share"])
+        table.writerows([name, part, f"{taken / seconds.total():.3f}"] for part, taken in seconds.most_common())
+
+
+def part_of(file: str) -> str:
+    """Return the part of the code that a source file belongs to."""
+    path = Path(file)
+    if path.parent.name == "schedulers":
+        return "scheduler"
+    if path.parts[-2:] == ("batsim", "batsim.py"):
+        return "PyBatsim"
+    return OURS.get(path.stem, "simulator") if "schedlab" in path.parts else "Python and NumPy"
 
 
 def schedule(simulation: object, hosts: int, scheduler: str | None) -> None:

@@ -9,6 +9,7 @@ import re
 import subprocess
 import sys
 
+import pandas as pd
 import pytest
 
 OWN = {"growth", "page_tables", "performance_page", "scale", "scale_tables", "slurm_simulation", "workflow_cost"}
@@ -37,7 +38,7 @@ def test_the_suite_writes_a_record_of_one_benchmark(repository, tmp_path):
     assert record["size"] == "quick" and record["machine"]["cores"] >= 1 and set(record["load"]) == {"before", "after"}
     assert record["machine"]["processor_name"]
     (one,) = record["rates"]
-    assert (one["study"], one["name"], one["unit"], one["count"], one["rounds"]) == ("general", "python", "s", 1, 3)
+    assert (one["study"], one["name"], one["unit"], one["count"], one["rounds"]) == ("general", "python", "s", 1, 2)
     times = [one["seconds"][key] for key in ("min", "q1", "median", "q3", "max")]
     assert times == sorted(times) and times[0] > 0
     assert os.uname().nodename not in out.read_text()
@@ -254,3 +255,18 @@ def test_how_busy_the_workflow_kept_its_cores_is_told_from_the_record(tmp_path):
     assert told("", "", "0.583", "0.333") == own
     both = "and CPU time, Snakemake's own included, was 40 % of it; the whole run took 1,040 CPU s and 1,300 s by the clock."
     assert told("1040.0", "1300.4", "0.35", "0.4").endswith(both)
+
+
+def test_a_profile_tells_parts_whose_shares_are_the_whole(repository, load_program):
+    simulator = load_program("benchmarks/simulator")
+    parts = {
+        "/x/site-packages/batsim/batsim.py": "PyBatsim",
+        "/x/src/schedlab/batsim/schedulers/easy.py": "scheduler",
+        "/x/src/schedlab/batsim/resource_set.py": "decisions and hosts",
+        "/x/src/schedlab/batsim/energy.py": "simulator",
+        "/x/lib/python3.11/json/decoder.py": "Python and NumPy",
+    }
+    assert {file: simulator.part_of(file) for file in parts} == parts
+    assert simulator.OURS.keys() <= {path.stem for path in repository.glob("src/schedlab/batsim/*.py")}
+    shares = pd.read_csv(repository / "docs/results/batsim_profile.csv")["share"]
+    assert abs(shares.sum() - 1) < 0.01
