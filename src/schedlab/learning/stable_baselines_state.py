@@ -33,21 +33,29 @@ def global_streams(seed: int) -> Iterator[None]:
 
 
 def take_state(model: BaseAlgorithm) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
-    """Return (values, arrays) of an algorithm that stands between two updates, its environments (StreamEnv) included."""
+    """Return (values, arrays) of an algorithm that stands between two updates, its environments (StreamEnv) included.
+
+    A problem that learns beside the policy has `take_state`, which returns such a pair, and `put_state(values, arrays)`.
+    """
     kind, keys, position, has_gauss, cached = np.random.get_state()  # noqa: NPY002
     meta: dict[str, Any] = {
         "counters": {name: getattr(model, name) for name in COUNTERS if hasattr(model, name)},
         "numpy": [kind, int(position), int(has_gauss), float(cached)],
         "exploration": model.action_space.np_random.bit_generator.state,
         "episodes": [env.number for env in _environments(model)],
+        "totals": [env.total for env in _environments(model)],
+        "problems": {},
     }
     arrays = {f"policy/{name}": array for name, array in module_arrays(model.policy).items()}
     for name, optimizer in _optimizers(model).items():
-        arrays |= {f"{name}/{key}": array for key, array in _optimizer_arrays(optimizer).items()}
+        arrays |= {f"{name}/{key}": array for key, array in optimizer_arrays(optimizer).items()}
     arrays |= {"random/numpy": keys, "random/torch": torch.get_rng_state().numpy().copy()}
     arrays |= {"episode_starts": model._last_episode_starts}
     arrays |= _named("observation", model._last_obs)
     arrays |= {f"actions/{number}": np.array(env.actions) for number, env in enumerate(_environments(model))}
+    for name, problem in _learning_problems(model).items():
+        meta["problems"][name], learned = problem.take_state()
+        arrays |= {f"problems/{name}/{key}": array for key, array in learned.items()}
     if buffer := getattr(model, "replay_buffer", None):
         meta["buffer"] = [buffer.pos, buffer.full]
         used = buffer.buffer_size if buffer.full else buffer.pos
@@ -63,7 +71,7 @@ def put_state(model: BaseAlgorithm, kept: Checkpoint, meta: Mapping[str, Any]) -
     """
     load_module(model.policy, kept.group("policy"), kept.path)
     for name, optimizer in _optimizers(model).items():
-        _load_optimizer(optimizer, kept.group(name))
+        load_optimizer(optimizer, kept.group(name))
     for name, value in meta["counters"].items():
         setattr(model, name, value)
     model.action_space.np_random.bit_generator.state = meta["exploration"]
@@ -71,6 +79,9 @@ def put_state(model: BaseAlgorithm, kept: Checkpoint, meta: Mapping[str, Any]) -
     model._last_obs = _unnamed("observation", kept)
     for number, (env, episode) in enumerate(zip(_environments(model), meta["episodes"], strict=True)):
         _require_equal(env.take_up(episode, kept.arrays[f"actions/{number}"]), model._last_obs, number, env)
+        env.total = meta["totals"][number]
+    for name, problem in _learning_problems(model).items():  # last: taking up an episode has let them learn from it again
+        problem.put_state(meta["problems"][name], kept.group(f"problems/{name}"))
     if buffer := getattr(model, "replay_buffer", None):
         buffer.pos, buffer.full = meta["buffer"]
         for name in BUFFER:
@@ -88,17 +99,24 @@ def _environments(model: BaseAlgorithm) -> list[StreamEnv]:
     return model.get_env().envs
 
 
+def _learning_problems(model: BaseAlgorithm) -> dict[str, Any]:
+    """The problems that learn something themselves, by scenario."""
+    return {name: problem for name, problem in _environments(model)[0].stream.problems.items() if hasattr(problem, "take_state")}
+
+
 def _optimizers(model: BaseAlgorithm) -> dict[str, torch.optim.Optimizer]:
     names = [name for name in model._get_torch_save_params()[0] if name.endswith("optimizer")]
     return {name: operator.attrgetter(name)(model) for name in names}
 
 
-def _optimizer_arrays(optimizer: torch.optim.Optimizer) -> dict[str, np.ndarray]:
+def optimizer_arrays(optimizer: torch.optim.Optimizer) -> dict[str, np.ndarray]:
+    """Return what an optimizer remembers of each parameter, by the parameter's number and a name."""
     state = optimizer.state_dict()["state"]
     return {f"{index}/{name}": tensor.cpu().numpy().copy() for index, entry in state.items() for name, tensor in entry.items()}
 
 
-def _load_optimizer(optimizer: torch.optim.Optimizer, arrays: Mapping[str, np.ndarray]) -> None:
+def load_optimizer(optimizer: torch.optim.Optimizer, arrays: Mapping[str, np.ndarray]) -> None:
+    """Give an optimizer back what it remembered."""
     whole = optimizer.state_dict()
     for key, array in arrays.items():
         index, _, name = key.partition("/")

@@ -340,8 +340,18 @@ def test_learning_with_a_discriminator_gives_the_same_bytes_interrupted_or_not(p
     assert learn("maskable_ppo", problem, tmp_path / "cut", *phases, **values)[1].read_bytes() == whole != alone
 
 
-def test_an_interrupted_job_goes_on_to_the_same_bytes(problem, tmp_path, monkeypatch):
-    values = PPO | {"value_learning_rate": 1e-2, "clone_rule": "f1", "clone_passes": 1, "save_every": 128}
+@pytest.mark.parametrize(
+    "values",
+    [
+        pytest.param({"value_learning_rate": 1e-2, "clone_rule": "f1", "clone_passes": 1}, id="clone"),
+        pytest.param({"expert_share": 0.5, "expert_steps": 300, "expert_windows": 3}, id="adversary"),
+    ],
+)
+def test_an_interrupted_job_goes_on_to_the_same_bytes(values, problem, tmp_path, monkeypatch):
+    from schedlab.studies.batch import adversary
+
+    monkeypatch.setattr(adversary, "EVERY", 50)  # so that the discriminator has learned, and holds decisions to learn from, at each save
+    values = PPO | {"save_every": 128} | values
     whole = learn("maskable_ppo", problem, tmp_path / "whole", Phase(("drawn",), 384), **values)[1].read_bytes()
     from schedlab.learning import stable_baselines_run
 
@@ -355,7 +365,7 @@ def test_an_interrupted_job_goes_on_to_the_same_bytes(problem, tmp_path, monkeyp
     monkeypatch.setattr(stable_baselines_run.Watch, "_save", save_and_stop)
     with pytest.raises(KeyboardInterrupt):
         learn("maskable_ppo", problem, tmp_path / "cut", Phase(("drawn",), 384), **values)
-    monkeypatch.undo()
+    monkeypatch.setattr(stable_baselines_run.Watch, "_save", save)
     assert saved == [128]
     assert learn("maskable_ppo", problem, tmp_path / "cut", Phase(("drawn",), 384), **values)[1].read_bytes() == whole
 

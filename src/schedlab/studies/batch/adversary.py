@@ -12,6 +12,7 @@ decision, would be about a hundred times theirs, and `expert_share` would mean n
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import gymnasium as gym
@@ -20,7 +21,9 @@ import torch
 from torch import nn
 
 from schedlab.config.seeds import derive_seed, generator
+from schedlab.learning.checkpoints import load_module, module_arrays
 from schedlab.learning.seeding import torch_stream
+from schedlab.learning.stable_baselines_state import load_optimizer, optimizer_arrays
 from schedlab.studies.batch.cloning import choices
 from schedlab.studies.batch.networks import layers
 
@@ -69,6 +72,30 @@ class Adversary:
             self._learn(torch.from_numpy(np.stack(self._own)))
             self._own = []
         return (1.0 - share) * reward + share * float(expert_like) / self.jobs
+
+    def take_state(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+        """Return (values, arrays) of what was learned so far; the expert's decisions hang from the seed and are found again."""
+        values = {"seed": self.seed, "decisions": self.decisions, "random": self._rng.bit_generator.state}
+        arrays = {f"own/{number}": decision for number, decision in enumerate(self._own)}
+        if self.network is not None:
+            arrays |= {f"network/{name}": array for name, array in module_arrays(self.network).items()}
+            arrays |= {f"optimizer/{name}": array for name, array in optimizer_arrays(self._optimizer).items()}
+        return values, arrays
+
+    def put_state(self, values: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> None:
+        """Be as `take_state` told."""
+        self.seed, self.decisions = values["seed"], values["decisions"]
+        self._rng.bit_generator.state = values["random"]
+        parts: dict[str, dict[str, np.ndarray]] = {"own": {}, "network": {}, "optimizer": {}}
+        for key, array in arrays.items():
+            part, _, name = key.partition("/")
+            parts[part][name] = array
+        self._own = [parts["own"][str(number)] for number in range(len(parts["own"]))]
+        self.network = None
+        if parts["network"]:
+            self._begin()
+            load_module(self.network, parts["network"], "the adversary")
+            load_optimizer(self._optimizer, parts["optimizer"])
 
     def _begin(self) -> None:
         settings = self.settings

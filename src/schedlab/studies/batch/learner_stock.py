@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from schedlab.config.contract import Curve, LearnPaths, PolicySpec, Unit
+from schedlab.config.contract import Unit
 from schedlab.config.schema import validate
-from schedlab.config.settings import LONGEST
 from schedlab.learning.checkpoints import read_checkpoint
 from schedlab.learning.stable_baselines import StableBaselinesLearner
 from schedlab.studies.batch.environment_settings import EnvironmentSettings
@@ -32,12 +30,6 @@ class BatchStockLearner(StableBaselinesLearner):
     def __init__(self, algorithm: str) -> None:
         kind = STOCK_SETTINGS[algorithm]
         super().__init__(algorithm, kind, _network if issubclass(kind, NetworkSettings) else None)
-
-    def learn(self, problems: Mapping[str, BatchProblem], spec: PolicySpec, seed: int, paths: LearnPaths, curve: Curve) -> None:
-        """Learn as every stock learner; with an adversary an interrupted phase begins anew, for what that has learned is not stored."""
-        if spec.params.get("expert_share"):
-            spec = replace(spec, params={**spec.params, "save_every": LONGEST})
-        super().learn(problems, spec, seed, paths, curve)
 
     def seen(self, problem: BatchProblem, settings: TrainingWindows) -> TrainingProblem:
         """Return the problem as these settings have it."""

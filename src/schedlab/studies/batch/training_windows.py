@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import cached_property, lru_cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import gymnasium as gym
 import numpy as np
@@ -63,6 +63,18 @@ class TrainingProblem:
         if self._adversary is None:
             self._adversary = Adversary(self, self.settings, seed)
         return AdversaryEnv(env, self._adversary)
+
+    def take_state(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+        """Return (values, arrays) of what learns here beside the policy: the adversary, once there is one."""
+        return ({}, {}) if self._adversary is None else self._adversary.take_state()
+
+    def put_state(self, values: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> None:
+        """Be as `take_state` told."""
+        from schedlab.studies.batch.adversary import Adversary
+
+        if values:
+            self._adversary = self._adversary or Adversary(self, self.settings, values["seed"])  # environments hold the one there is
+            self._adversary.put_state(values, arrays)
 
     def _starts(self, unit: Unit) -> Sequence[int]:
         start = first_job(unit)
