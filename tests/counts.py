@@ -1,4 +1,7 @@
-"""Print what tests counted into a folder (see tell_count in conftest.py), each kind summed: python tests/counts.py FOLDER"""
+"""Print what tests counted into a folder (see tell_count in conftest.py), each kind summed: python tests/counts.py FOLDER [--all]
+
+With --all the status is 1 where a kind that is expected was not counted, as where there is no Slurm.
+"""
 
 from __future__ import annotations
 
@@ -39,4 +42,6 @@ def not_run(lines: list[str]) -> list[str]:
 
 if __name__ == "__main__":
     counted = summed(Path(sys.argv[1]))
-    print("\n".join([*counted, *not_run(counted)]))
+    left_out = not_run(counted)
+    print("\n".join([*counted, *left_out]))
+    sys.exit(1 if left_out and "--all" in sys.argv[2:] else 0)

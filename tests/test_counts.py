@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
+import counts
 from counts import EXPECTED, not_run, summed
 
 
@@ -25,6 +28,12 @@ def test_what_was_not_run_is_told() -> None:
     counted = [f"{what}: 1 of 1" for what in EXPECTED[1:]]
     assert not_run(counted) == [f"{EXPECTED[0]}: NOT RUN; the tests say why they were skipped"]
     assert not_run([*counted, f"{EXPECTED[0]}: 30,154"]) == []
+
+
+@pytest.mark.parametrize(("arguments", "status"), [((), 0), (("--all",), 1)])
+def test_what_was_not_run_fails_where_all_is_asked_for(tmp_path: Path, arguments: tuple[str, ...], status: int) -> None:
+    done = subprocess.run([sys.executable, counts.__file__, tmp_path, *arguments], capture_output=True, text=True)
+    assert done.returncode == status and done.stdout.count("NOT RUN") == len(EXPECTED)
 
 
 def test_the_expected_kinds_are_those_that_tests_count(repository: Path) -> None:

@@ -2,7 +2,7 @@
 
 FOLDER holds results/ and plots/ (default: here). Every study with a summary has to have its headline on the first page and a category with
 all its figures, their captions and its table; the overview two tables. Ends with an AssertionError that says what is missing. Where there
-is no Chromium, it says so and opens nothing.
+is no Chromium, it says so and opens nothing; the status is then 1 with --required.
 """
 
 from __future__ import annotations
@@ -87,10 +87,11 @@ def assert_self_contained(browser: Browser) -> None:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Open the report of a folder; returns 0."""
+    """Open the report of a folder; returns 0, or 1 where it had to be opened and there is no browser."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("folder", nargs="?", type=Path, default=Path(), help="with results/ and plots/; default: here")
     parser.add_argument("--scale", default="smoke")
+    parser.add_argument("--required", action="store_true", help="fail where there is no Chromium")
     chosen = parser.parse_args(arguments)
     folder = chosen.folder.resolve()
     with tempfile.TemporaryDirectory(prefix="report-") as scratch:
@@ -101,7 +102,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 assert_self_contained(browser)
         except NoBrowser as missing:
             print(f"the report was NOT opened: {missing}")
-            return 0
+            return int(chosen.required)
     print(f"the report was opened: {pictures} pictures with captions, {tables} tables")
     return 0
 
