@@ -30,6 +30,14 @@ def cloud_rules(results: Path) -> str:
     return page(["rule", *JOBS], rows)
 
 
+def less_than_start(results: Path, goal: str) -> pd.Series:
+    """Return how much less time or cost the policies learned for it take than the start allocation, % and mean over jobs, by seed."""
+    found = pd.read_csv(results / "cloud_reinforce.csv")
+    found, rules = found[found["preference"] == goal], _rules(results)
+    start = rules[rules["rule"] == "static_start"].drop_duplicates("scenario").set_index("scenario")[goal]
+    return (100 * (1 - found[goal] / found["scenario"].map(start))).groupby(found["policy_seed"]).mean()
+
+
 def share_of_front(results: Path, job: str, points: np.ndarray) -> float:
     """Hypervolume of points, (n, 2) time and cost, as a share of that of a job's front."""
     from schedlab.studies.cloud.pareto import measures
