@@ -57,11 +57,10 @@ def bench_sequences(measure, late, new_folder, quick):
 
 
 def bench_table(measure, late, new_folder):
-    """Rows of the simulation table (one replicate, 4 sequences of one decision) from its epochs."""
+    """Rows of the simulation table (one replicate, all 64 sequences of `late`) from its epochs."""
     scenario, digits = late
-    one = scenario.model_copy(update={"decisions": 1})
-    epochs, tree = simulate_replicate(one, 0, 0, digits, new_folder()), DecisionTree(4, 1)
-    measure(lambda: len(simulation_table(epochs, tree, one.reward.window, one.decision_every)), "rows")
+    epochs, tree = simulate_replicate(scenario, 0, 0, digits, new_folder()), DecisionTree(4, 3)
+    measure(lambda: len(simulation_table(epochs, tree, scenario.reward.window, scenario.decision_every)), "rows")
 
 
 def bench_oracle(measure):
