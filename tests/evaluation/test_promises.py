@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import zipfile
 from pathlib import Path
 
 import numpy as np
@@ -93,3 +94,13 @@ def test_other_files_are_compared_by_their_bytes_and_damaged_ones_refused(tmp_pa
     assert disagreement(tmp_path / "one.xml", tmp_path / "other.xml", LEARNED) == "other bytes"
     with pytest.raises(UserError, match=r"one\.npz: cannot be read"):
         disagreement(tmp_path / "one.npz", tmp_path / "other.npz", LEARNED)
+
+
+def test_json_that_is_nested_too_deeply_is_refused_by_its_name(tmp_path):
+    for name, text in (("one", "[1.0]"), ("other", "[" * 100_000)):
+        (tmp_path / f"{name}.json").write_text(text)
+        with zipfile.ZipFile(tmp_path / f"{name}.zip", "w") as archive:
+            archive.writestr("meta.json", text)
+    for suffix in ("json", "zip"):
+        with pytest.raises(UserError, match=rf"other\.{suffix}.*nested too deeply"):
+            disagreement(tmp_path / f"one.{suffix}", tmp_path / f"other.{suffix}", LEARNED)

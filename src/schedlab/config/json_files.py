@@ -48,13 +48,13 @@ def parse_json(text: str, where: str, what: str, most_levels: int = MOST_LEVELS)
         raise UserError(f"{error}", where=where, expected=what) from None
     except RecursionError:
         raise UserError("is no valid JSON: nested too deeply", where=where, expected=what) from None
-    if _levels_exceed(value, most_levels):
+    if levels_exceed(value, most_levels):
         raise UserError(f"is nested too deeply, in more than {most_levels} levels", where=where, expected=what)
     return value
 
 
-def _levels_exceed(value: Any, most: int) -> bool:
-    """Tell whether lists and objects lie within each other in more levels: whoever walks through them calls itself for each."""
+def levels_exceed(value: Any, most: int) -> bool:
+    """Tell whether lists and mappings lie within each other in more than `most` levels: whoever walks through them recurses."""
     level = [value] if isinstance(value, dict | list) else []
     for _ in range(most):
         inside = [outer.values() if isinstance(outer, dict) else outer for outer in level]

@@ -8,8 +8,6 @@ differs: parameters and curves of learned policies are not compared between mach
 
 from __future__ import annotations
 
-import io
-import json
 import math
 import zipfile
 from collections.abc import Iterable, Mapping
@@ -20,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 from schedlab.config.archives import read_array, read_members
 from schedlab.config.errors import UserError
 from schedlab.config.files import read_table
+from schedlab.config.json_files import parse_json, read_json
 
 if TYPE_CHECKING:
     import numpy as np
@@ -137,7 +136,7 @@ def _table(path: Path) -> dict[str, Any]:
 
 
 def _json(path: Path) -> dict[str, Any]:
-    return dict(leaves(json.loads(path.read_text(encoding="utf-8"))))
+    return dict(leaves(read_json(path, "a result in JSON")))
 
 
 def leaves(value: Any, place: str = "") -> Iterable[tuple[str, Any]]:
@@ -159,7 +158,7 @@ def _archive(path: Path) -> dict[str, Any]:
         if name.endswith(".npy"):
             found[name] = read_array(data)
         elif name.endswith(".json"):
-            found |= {f"{name}: {place}": value for place, value in leaves(json.load(io.BytesIO(data)))}
+            found |= {f"{name}: {place}": value for place, value in leaves(parse_json(data.decode(), f"{path}: {name}", "JSON"))}
         else:
             found[name] = data
     return found

@@ -223,6 +223,9 @@ def test_files_that_are_there_are_kept(importing, conf: Path) -> None:
         (learning(agent__temperature=0.5), "agent.temperature"),
         ("a = [1, 2", "not valid TOML"),
         ("[runner]\nseed = 2020-01-01\n[job]\nmodel='ConvNet2'\ndataset='cifar10'", "run0.toml"),
+        pytest.param(f"a = {'1' * 5000}", "run0.toml: not valid TOML", id="digits"),
+        pytest.param(f"a = {'[' * 5000}", "run0.toml: nested too deeply", id="nested"),
+        pytest.param(f"{'.'.join('a' * 5000)} = 1", "run0.toml: nested too deeply", id="dotted"),
         ("", "key 'job' is missing"),
     ],
 )

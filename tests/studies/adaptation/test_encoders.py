@@ -71,7 +71,14 @@ def test_an_embedding_is_standard_normal() -> None:
     assert len(np.unique(numbers)) == numbers.size
 
 
-@pytest.mark.parametrize("text", ["{", "[]", '{"version": 1, "seed": 1, "layers": ["a", "a"]}', '{"version": 2, "seed": 1, "layers": []}'])
+@pytest.mark.parametrize(
+    "text",
+    [
+        *("{", "[]", '{"version": 1, "seed": 1, "layers": ["a", "a"]}', '{"version": 2, "seed": 1, "layers": []}'),
+        *("[" * 100_000, f'{{"version": 1, "seed": {"1" * 5000}, "layers": []}}'),
+    ],
+    ids=["cut", "list", "twice", "version", "nested", "digits"],
+)
 def test_a_file_that_is_no_vocabulary_is_refused(tmp_path: Path, text: str) -> None:
     (tmp_path / "v.json").write_text(text)
     with pytest.raises(UserError, match=r"v\.json"):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,6 +11,7 @@ import numpy as np
 from schedlab.config.data_paths import find_resource
 from schedlab.config.errors import UserError
 from schedlab.config.files import write_json
+from schedlab.config.json_files import read_json
 from schedlab.config.seeds import generator
 from schedlab.studies.adaptation.architecture import Architecture, Layer
 from schedlab.studies.adaptation.decisions import Decision, GrowthAction
@@ -87,10 +87,7 @@ def read_vocabulary(path: Path | str = SHIPPED_VOCABULARY) -> Vocabulary:
     file = find_resource(path)
     if not file.is_file():
         raise UserError("there is no such vocabulary", where=str(file), remedy=f"use {SHIPPED_VOCABULARY}, or make one with `vocab`")
-    try:
-        return vocabulary_of(json.loads(file.read_text(encoding="utf-8")), str(file))
-    except (OSError, json.JSONDecodeError, UnicodeDecodeError) as error:
-        raise UserError(f"the vocabulary cannot be read: {error}", where=str(file), expected="JSON") from None
+    return vocabulary_of(read_json(file, "a vocabulary of layers"), str(file))
 
 
 def reachable(original: Architecture, depth: int = 1) -> list[Architecture]:

@@ -37,6 +37,7 @@ from pathlib import Path, PurePosixPath
 from typing import Any, get_args
 
 from schedlab.config.errors import UserError, did_you_mean
+from schedlab.config.json_files import MOST_LEVELS, levels_exceed, read_text
 from schedlab.config.schema import Settings, section, setting, validate
 from schedlab.config.settings import RESERVED_NAMES
 from schedlab.studies.adaptation.settings import ChangeSettings
@@ -356,10 +357,11 @@ def _is_section(entry: Any) -> bool:
 def _toml(path: Path) -> dict[str, Any]:
     """Read with the standard library's reader: the package `toml`, with which such files are written, lets broken ones pass."""
     try:
-        return tomllib.loads(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise UserError(f"the run file cannot be read: {error.strerror}", where=str(path), expected="a TOML file") from None
-    except UnicodeDecodeError:
-        raise UserError("the file is not UTF-8 text", where=str(path), expected="a TOML file") from None
-    except tomllib.TOMLDecodeError as error:
+        values = tomllib.loads(read_text(path, "a TOML file"))
+    except ValueError as error:  # also Python's own, of numbers that are too long for it
         raise UserError(f"not valid TOML: {error}", where=str(path)) from None
+    except RecursionError:
+        raise UserError("nested too deeply", where=str(path), expected="a TOML file") from None
+    if levels_exceed(values, MOST_LEVELS):
+        raise UserError(f"nested too deeply, in more than {MOST_LEVELS} levels", where=str(path), expected="a TOML file")
+    return values
