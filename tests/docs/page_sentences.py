@@ -1,4 +1,4 @@
-"""What the tests of numbers in sentences share: records, ledgers, and which sentences a page lacks.
+"""What the tests of pages share: their texts and blocks, records, ledgers, and which sentences a page lacks.
 
 A sentence is written in a test with its numbers computed; the page has to have it, whatever its line breaks.
 """
@@ -35,8 +35,14 @@ def below(ratio: float) -> str:
 
 
 def text_of(page: str) -> str:
-    """A page of docs, without its line breaks."""
-    return re.sub(r"\s+", " ", (REPOSITORY / f"docs/{page}.md").read_text())
+    """A page, as `docs/hetero.md`, `hetero.md` or `hetero`, without its line breaks."""
+    (path,) = {path.resolve() for path in (REPOSITORY / page, REPOSITORY / "docs" / page, REPOSITORY / f"docs/{page}.md") if path.is_file()}
+    return re.sub(r"\s+", " ", path.read_text())
+
+
+def blocks(page: str, language: str) -> list[str]:
+    """The blocks of one language in the text of a page."""
+    return re.findall(rf"```{language}\n(.*?)```", page, flags=re.S)
 
 
 def missing(page: str, sentences: Callable[[], Iterable[str]], least: int = 1) -> list[str]:

@@ -8,13 +8,10 @@ import subprocess
 import sys
 
 import yaml
+from page_sentences import blocks
 
 from schedlab.studies.cloud import api
 from schedlab.studies.cloud.optimize_settings import OptimizeSettings, read_settings
-
-
-def blocks(page: str, language: str) -> list[str]:
-    return re.findall(rf"```{language}\n(.*?)```", page, flags=re.S)
 
 
 def test_the_program_of_the_library_page_runs(repository, capsys):

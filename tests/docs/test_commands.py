@@ -8,14 +8,11 @@ from pathlib import Path
 
 import pytest
 import yaml
+from page_sentences import blocks
 
 from schedlab.cli.main import main
 
 PAGES = ("workloads", "platforms", "batch", "batsim")
-
-
-def blocks(page: str, language: str) -> list[str]:
-    return re.findall(rf"```{language}\n(.*?)```", page, flags=re.S)
 
 
 @pytest.mark.parametrize("name", PAGES)

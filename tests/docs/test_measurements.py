@@ -11,20 +11,14 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
+from page_sentences import REPOSITORY, text_of
 
-REPOSITORY = Path(__file__).parents[2]
 LISTS = sorted((REPOSITORY / "docs/results").glob("measurements_*.csv"))
 COLUMNS = ["page", "number", "unit", "what", "command"]
 
 
 def read(path: Path) -> pd.DataFrame:
     return pd.read_csv(path, dtype=str, keep_default_na=False)
-
-
-def text_of(page: str) -> str:
-    """A page, as `docs/hetero.md`, `hetero.md` or `hetero`, without its line breaks."""
-    (path,) = {path.resolve() for path in (REPOSITORY / page, REPOSITORY / "docs" / page, REPOSITORY / f"docs/{page}.md") if path.is_file()}
-    return re.sub(r"\s+", " ", path.read_text())
 
 
 def times_found(text: str, number: str, unit: str) -> int:

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
+
+from page_sentences import blocks
 
 from schedlab.studies.ramp.graph_files import read_graph
 
 
 def test_the_example_on_graphs_runs(repository: Path, tmp_path: Path, monkeypatch, capsys) -> None:
     monkeypatch.chdir(tmp_path)
-    examples = re.findall(r"```python\n(.*?)```", (repository / "docs/ramp_graphs.md").read_text(), flags=re.S)
+    examples = blocks((repository / "docs/ramp_graphs.md").read_text(), "python")
     (example,) = [text for text in examples if "statistics_table" in text]
     exec(compile(example, "docs/ramp_graphs.md", "exec"), {})
     table = capsys.readouterr().out

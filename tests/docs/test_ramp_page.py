@@ -1,14 +1,14 @@
 """The programs of the ramp study's page work as printed."""
 
-import re
 import warnings
 
 from gymnasium.utils.env_checker import check_env
+from page_sentences import blocks
 
 
 def test_the_programs_of_the_page_run(repository, monkeypatch, capsys):
     page = (repository / "docs/ramp.md").read_text()
-    programs = re.findall(r"```python\n(.*?)```", page, flags=re.S)
+    programs = blocks(page, "python")
     assert len(programs) == 3
     monkeypatch.chdir(repository)
     names: dict = {}

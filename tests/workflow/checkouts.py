@@ -1,4 +1,4 @@
-"""Checkouts to run the workflow in, and snakemake in them."""
+"""Checkouts to run the workflow in, snakemake in them, and the lock of another run."""
 
 from __future__ import annotations
 
@@ -8,6 +8,8 @@ import shutil
 import signal
 import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import yaml
@@ -38,6 +40,19 @@ OWN_LEARNER = """from toy_study.study import HillClimber
 class Climber(HillClimber):
     pass
 """
+
+
+@contextmanager
+def another_run(folder: Path) -> Iterator[None]:
+    """A process that holds the lock of a directory, as a run does."""
+    hold = "import pathlib, time; from schedlab.config import run_lock; run_lock.hold(pathlib.Path('.schedlab/run.lock'))"
+    holding = [sys.executable, "-c", f"{hold}; print('held', flush=True); time.sleep(300)"]
+    with subprocess.Popen(holding, cwd=folder, stdout=subprocess.PIPE) as running:
+        running.stdout.readline()
+        try:
+            yield
+        finally:
+            running.kill()
 
 
 class Checkout:

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import re
-import subprocess
-import sys
 
 import pytest
+from checkouts import another_run
 
 NOISE = ("Traceback", "Exception", 'File "', " in line ", ".smk")
 
@@ -77,17 +76,11 @@ def test_a_users_mistake_within_a_job_is_one_paragraph(fresh_toy):
 
 
 def test_a_changed_configuration_waits_for_the_run_that_is_at_work(toy):
-    hold = "import pathlib, time; from schedlab.config import run_lock; run_lock.hold(pathlib.Path('.schedlab/run.lock'))"
-    running = subprocess.Popen(
-        [sys.executable, "-c", f"{hold}; print('held', flush=True); time.sleep(120)"], cwd=toy.folder, stdout=subprocess.PIPE
-    )
-    running.stdout.readline()
-    assert "Nothing to be done" in toy.run("all", "--dry-run"), "looking is free while nothing has changed"
-    before = {path: path.read_bytes() for path in (toy.folder / "results").rglob("*.yaml")}
-    toy.edit("conf/scenario/toy/near.yaml", "centre: 0.5", "centre: 0.6")
-    output = toy.run("all", "--dry-run", status=1)
-    running.kill()
-    running.wait()
+    with another_run(toy.folder):
+        assert "Nothing to be done" in toy.run("all", "--dry-run"), "looking is free while nothing has changed"
+        before = {path: path.read_bytes() for path in (toy.folder / "results").rglob("*.yaml")}
+        toy.edit("conf/scenario/toy/near.yaml", "centre: 0.5", "centre: 0.6")
+        output = toy.run("all", "--dry-run", status=1)
     assert "another run works in this directory" in output and "has changed" in output
     assert {path: path.read_bytes() for path in before} == before
 

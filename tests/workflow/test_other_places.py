@@ -7,12 +7,10 @@ import shutil
 import subprocess
 import sys
 import textwrap
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from checkouts import write_toy_conf
+from checkouts import another_run, write_toy_conf
 
 SCORES = "results/smoke/toy/near/evaluation/rules.parquet"
 COUNTING = f"""
@@ -34,19 +32,6 @@ def snakemake(folder: Path, *arguments: str, status: int = 0) -> str:
     done = subprocess.run([sys.executable, "-m", "snakemake", *arguments], cwd=folder, capture_output=True, text=True, timeout=300)
     assert done.returncode == status, (done.stdout + done.stderr)[-4000:]
     return done.stdout + done.stderr
-
-
-@contextmanager
-def another_run(folder: Path) -> Iterator[None]:
-    """A process that holds the lock of a directory, as a run does."""
-    hold = "import pathlib, time; from schedlab.config import run_lock; run_lock.hold(pathlib.Path('.schedlab/run.lock'))"
-    holding = [sys.executable, "-c", f"{hold}; print('held', flush=True); time.sleep(300)"]
-    with subprocess.Popen(holding, cwd=folder, stdout=subprocess.PIPE) as running:
-        running.stdout.readline()
-        try:
-            yield
-        finally:
-            running.kill()
 
 
 @pytest.fixture

@@ -6,8 +6,9 @@ import os
 import re
 import signal
 import subprocess
-import sys
 import time
+
+from checkouts import another_run
 
 
 def test_the_toy_passes_every_stage_with_no_edit_elsewhere(finished_toy):
@@ -25,13 +26,8 @@ def test_all_studies_in_one_run_tell_their_progress(finished_smoke):
 
 
 def test_two_runs_in_one_directory_are_refused(fresh_toy):
-    hold = "import pathlib, time; from schedlab.config import run_lock; run_lock.hold(pathlib.Path('.schedlab/run.lock'))"
-    wait = "print('held', flush=True); time.sleep(120)"
-    first = subprocess.Popen([sys.executable, "-c", f"{hold}; {wait}"], cwd=fresh_toy.folder, stdout=subprocess.PIPE)
-    first.stdout.readline()
-    output = fresh_toy.run("all", status=1)
-    first.kill()
-    first.wait()
+    with another_run(fresh_toy.folder):
+        output = fresh_toy.run("all", status=1)
     assert "another run works in this directory" in output and "Traceback" not in output
     assert not fresh_toy.hashes()
 
