@@ -64,8 +64,8 @@ class Checkout:
     def command(self, *arguments: str, cores: int = 2) -> list[str]:
         return [sys.executable, "-m", "snakemake", "--cores", str(cores), *arguments]
 
-    def run(self, *arguments: str, cores: int = 2, status: int | None = 0, seconds: float = 600) -> str:
-        """Run snakemake, for at most some seconds, and return everything that it printed; status None: any."""
+    def run(self, *arguments: str, cores: int = 2, status: int | None = 0, seconds: float | None = 600) -> str:
+        """Run snakemake, for at most some seconds (None: as long as it takes), and return everything that it printed; status None: any."""
         done = subprocess.run(self.command(*arguments, cores=cores), cwd=self.folder, capture_output=True, text=True, timeout=seconds)
         output = done.stdout + done.stderr
         assert status is None or done.returncode == status, output[-4000:]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+
 import pytest
 import verify
 from checkouts import Checkout
@@ -11,8 +13,8 @@ def made(monkeypatch, *runs: dict[str, str]):
     """Let each run of the workflow make the next of some sets of files, at once."""
     files = iter(runs)
 
-    def run(checkout: Checkout, *arguments: str, cores: int, seconds: int) -> str:
-        assert arguments == ("all", "--config", "scale=smoke") and seconds > 600
+    def run(checkout: Checkout, *arguments: str, cores: int, seconds: float | None) -> str:
+        assert arguments == ("all", "--config", "scale=smoke") and seconds is None
         assert (checkout.folder / "Snakefile").is_file() and (checkout.folder / "conf/config.yaml").is_file()
         assert not (checkout.folder / "results").exists()
         for name, text in next(files).items():
@@ -57,6 +59,14 @@ def test_each_file_that_differs_is_named(monkeypatch, capsys, tmp_path):
 def test_runs_that_make_nothing_verify_nothing(monkeypatch):
     made(monkeypatch, {"results/a.log": ""}, {"results/a.log": ""})
     assert verify.main([]) == 1
+
+
+def test_a_run_that_fails_ends_in_its_own_words(monkeypatch):
+    failing = [sys.executable, "-c", "raise SystemExit('error: the disk is full.')"]
+    monkeypatch.setattr(Checkout, "command", lambda *_, **__: failing)
+    with pytest.raises(SystemExit) as ended:
+        verify.main(["--cores", "1", "2"])
+    assert str(ended.value).startswith("error: the disk is full.\n\nthe run with --cores 1 failed; --keep DIR ")
 
 
 def test_the_makefile_runs_it(repository):

@@ -41,7 +41,10 @@ def hashes_of_run(folder: Path, cores: int, chosen: argparse.Namespace) -> dict[
     print(f"running {' '.join(chosen.targets)} at scale {chosen.scale} with --cores {cores}, in {folder}", flush=True)
     checkout = copy_repository(REPOSITORY, folder)
     shutil.copytree(REPOSITORY / "conf", folder / "conf")
-    checkout.run(*chosen.targets, "--config", f"scale={chosen.scale}", cores=cores, seconds=3600)
+    try:
+        checkout.run(*chosen.targets, "--config", f"scale={chosen.scale}", cores=cores, seconds=None)
+    except AssertionError as failure:
+        raise SystemExit(f"{failure}\nthe run with --cores {cores} failed; --keep DIR leaves it there to be looked at") from None
     return checkout.hashes()
 
 
