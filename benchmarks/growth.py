@@ -305,7 +305,9 @@ def main() -> None:
     grown = grow(given.names or QUANTITIES, given.quick)
     text = json.dumps(grown, indent=1) + "\n"
     if given.out:
-        given.out.write_text(text)
+        from schedlab.config.files import write_text
+
+        write_text(given.out, text)
     else:
         print(text, end="")
     if given.pictures:

@@ -10,12 +10,12 @@ of pairs with a lower mean; and against the pair that `best_fixed_pair` chose on
 from __future__ import annotations
 
 import argparse
-import sys
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 
+from schedlab.config.files import write_text
 from schedlab.studies.hetero.environment_settings import ALL_PAIRS
 
 CHOSEN = "best_fixed_pair"
@@ -60,7 +60,11 @@ def main() -> None:
     table = pd.concat([pd.read_parquet(file) for file in files], ignore_index=True)
     table["policy_seed"] = table["policy_seed"].fillna(0).astype(int)
     made = places(table[(table["metric"] == given.metric) & (table["split"] == "test")])
-    made.to_csv(given.out or sys.stdout, index=False, float_format="%.5g")
+    text = made.to_csv(index=False, float_format="%.5g")
+    if given.out:
+        write_text(given.out, text)
+    else:
+        print(text, end="")
 
 
 if __name__ == "__main__":

@@ -8,10 +8,11 @@ A line for each rule of the scenarios `SCENARIOS`: means over the test workloads
 from __future__ import annotations
 
 import argparse
-import sys
 from pathlib import Path
 
 import pandas as pd
+
+from schedlab.config.files import write_text
 
 SCENARIOS = ("alike", "trio", "primer_gaia", "primer_mixed", "consequences_gaia")
 UNITS = {"-": "", "fraction": "", "s": "_s", "J": "_j"}
@@ -36,7 +37,11 @@ def main() -> None:
     parser.add_argument("summary", type=Path)
     parser.add_argument("--out", type=Path)
     given = parser.parse_args()
-    scores(pd.read_parquet(given.summary)).to_csv(given.out or sys.stdout, index=False, float_format="%.8g")
+    text = scores(pd.read_parquet(given.summary)).to_csv(index=False, float_format="%.8g")
+    if given.out:
+        write_text(given.out, text)
+    else:
+        print(text, end="")
 
 
 if __name__ == "__main__":

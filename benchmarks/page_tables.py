@@ -26,6 +26,7 @@ from scale_tables import scale_limits, scale_measured, scale_slurm, scale_worked
 from table_parts import REPOSITORY, between, one, page, percent, seeds_of, share
 
 from schedlab.config.claims import read_claims
+from schedlab.config.files import write_text
 
 BLOCK = re.compile(r"(<!-- from (?P<source>\S+): (?P<name>\w+) -->\n).*?(<!-- end of (?P=name) -->)", flags=re.S)
 
@@ -131,7 +132,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     for path, new in stale:
         print(f"{path.relative_to(REPOSITORY)}: {'is not up to date' if check else 'brought up to date'}")
         if not check:
-            path.write_text(new, encoding="utf-8")
+            write_text(path, new)
     return int(check and bool(stale))
 
 

@@ -17,6 +17,8 @@ from typing import Any
 import yaml
 from growth import curves, draw_together, fit
 
+from schedlab.config.files import write_text
+
 ROOT = Path(__file__).resolve().parent.parent
 RECORD, PAGE, PICTURES = ROOT / "docs/results/benchmarks.json", ROOT / "docs/performance.md", ROOT / "docs/pictures"
 STUDIES = ("batch", "ramp", "hetero", "cloud", "adaptation", "general")
@@ -30,7 +32,7 @@ def main() -> None:
     parser.add_argument("--pictures", type=Path, default=PICTURES, metavar="FOLDER")
     given = parser.parse_args()
     record = json.loads(given.record.read_text(encoding="utf-8"))
-    given.page.write_text(filled(given.page.read_text(encoding="utf-8"), record), encoding="utf-8")
+    write_text(given.page, filled(given.page.read_text(encoding="utf-8"), record))
     draw_together(record["growth"], given.pictures)
 
 

@@ -246,6 +246,8 @@ def main() -> None:
         return
     import slurm_simulation
 
+    from schedlab.config.files import write_text
+
     record = json.loads(given.out.read_text()) if given.out.exists() else {"growth": {}}
     found = growth.grow(names, False, QUANTITIES, __file__)
     record["growth"] = {name: (record["growth"] | found)[name] for name in QUANTITIES if name in record["growth"] | found}
@@ -254,7 +256,7 @@ def main() -> None:
     if "one_job" in record["growth"]:
         small, large = (record["growth"]["one_job"]["points"][place] for place in (0, -1))
         record["slurm"] = slurm_simulation.cases(2 * (large["seconds"] - small["seconds"]) / (large["size"] - small["size"]))
-    given.out.write_text(json.dumps(record, indent=1) + "\n")
+    write_text(given.out, json.dumps(record, indent=1) + "\n")
 
 
 def files_of(results: Path) -> dict[str, dict[str, float]]:

@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import argparse
 import cProfile
-import csv
 import json
 import pstats
 import resource
@@ -95,6 +94,7 @@ def measure(name: str) -> dict[str, float]:
 def write_profile(name: str, out: Path) -> None:
     """Write the share of each part of the code in a case's time, as cProfile counts it: small functions look dearer than they are."""
     from schedlab.batsim.running import Inputs, open_backend
+    from schedlab.config.files import write_text
 
     profile = cProfile.Profile()
     with tempfile.TemporaryDirectory() as folder:
@@ -112,10 +112,8 @@ def write_profile(name: str, out: Path) -> None:
                 seconds[part_of(caller[0])] += taken
         else:
             seconds[part_of(file)] += own
-    with out.open("w", newline="") as file:
-        table = csv.writer(file, lineterminator="\n")
-        table.writerow(["case", "part", "share"])
-        table.writerows([name, part, f"{taken / seconds.total():.3f}"] for part, taken in seconds.most_common())
+    lines = [f"{name},{part},{taken / seconds.total():.3f}" for part, taken in seconds.most_common()]
+    write_text(out, "\n".join(["case,part,share", *lines, ""]))
 
 
 def part_of(file: str) -> str:

@@ -22,6 +22,8 @@ from typing import Any
 
 import growth
 
+from schedlab.config.files import write_text
+
 ROOT = Path(__file__).resolve().parent.parent
 PACKAGES = ("numpy", "numba", "torch", "pandas", "snakemake")
 KEPT = ("min", "q1", "median", "q3", "max")
@@ -74,8 +76,7 @@ def main() -> None:
     grown = {} if given.without_growth else growth.grow(growth.QUANTITIES, given.quick)
     load = {"before": round(before, 1), "after": round(os.getloadavg()[0], 1)}
     record = {"size": "quick" if given.quick else "full", "machine": machine(), "load": load, "rates": rates, "growth": grown}
-    out.parent.mkdir(parents=True, exist_ok=True)
-    out.write_text(json.dumps(record, indent=1) + "\n")
+    write_text(out, json.dumps(record, indent=1) + "\n")
     growth.draw(grown, given.pictures)
     print(f"{len(rates)} rates and the growth of {len(grown)} quantities: {out}", file=sys.stderr)
 

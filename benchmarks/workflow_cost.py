@@ -13,8 +13,10 @@ from __future__ import annotations
 
 import argparse
 import csv
+import io
 from pathlib import Path
 
+from schedlab.config.files import write_text
 from schedlab.stages.report import job_costs
 
 OUT = Path(__file__).resolve().parent.parent / "docs/results/workflow_cost.csv"
@@ -40,12 +42,13 @@ def main() -> None:
     slots = given.cores * wall
     busy, used = whole["wall_s"] / slots, (given.cpu or whole["cpu_s"]) / slots
     of_all = [given.results.resolve().name, given.cores, given.cpu or "", given.wall or "", f"{busy:.3f}", f"{used:.3f}"]
-    with given.out.open("w", newline="", encoding="utf-8") as file:
-        table = csv.writer(file, lineterminator="\n")
-        table.writerow([*COLUMNS, *OF_ALL])
-        for row in rows:
-            table.writerow([*(_told(row[name]) for name in COLUMNS), *("" for _ in OF_ALL)])
-        table.writerow([*(_told(whole[name]) for name in COLUMNS), *map(_told, of_all)])
+    text = io.StringIO()
+    table = csv.writer(text, lineterminator="\n")
+    table.writerow([*COLUMNS, *OF_ALL])
+    for row in rows:
+        table.writerow([*(_told(row[name]) for name in COLUMNS), *("" for _ in OF_ALL)])
+    table.writerow([*(_told(whole[name]) for name in COLUMNS), *map(_told, of_all)])
+    write_text(given.out, text.getvalue())
     print(f"{whole['jobs']} jobs, {whole['cpu_s']:.0f} CPU s in {wall:.0f} s on {given.cores} cores: busy {busy:.0%}, used {used:.0%}")
 
 
