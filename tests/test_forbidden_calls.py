@@ -2,54 +2,29 @@
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
 
 import pytest
 
-# What is looked for, and why. The patterns see lines of code; comments and strings count too, as they are few.
-FORBIDDEN = {
-    r"\bc?[Pp]ickle\.(load|loads|Unpickler)\b|\bimport_module\(.pickle|\b(dill|cloudpickle|shelve|marshal)\b": "unpickles",
-    r"\bjoblib\.load\b|\b(pd|pandas)\.read_pickle\b|\.unpickle\(": "unpickles",
-    r"\btorch\.load\((?![^#]*weights_only=True)": "torch.load without weights_only=True",
-    r"\b(np|numpy)\.load\((?![^#]*allow_pickle=False)|allow_pickle=True": "numpy.load that does not refuse pickles",
-    r"(?<![\w.])(eval|exec|compile|__import__)\(": "runs text as code",
-    r"\byaml\.(unsafe_load|full_load|load_all|load)\((?![^#]*Safe)|\b(Full|Unsafe)Loader\b": "YAML without a safe loader",
-    r"\bos\.(system|popen|spawn\w*|exec\w*)\(|\bshell=True|\bgetoutput\(|\bpty\.spawn\(": "a shell",
-    r"\b(from|import) xml\.(?!etree\.ElementTree import Element, ParseError|sax\.saxutils import quoteattr)": "XML that is not defused",
-    r"\blxml\b": "XML that is not defused",
-    r"\bimport socket\b|\bsocketserver\b|\bhttp\.server\b|\burllib\b|\brequests\b\.|\bhttpx?\.": "the network",
-    r"tcp://(?!(127\.0\.0\.1|localhost)\b)": "the network beyond this machine",
-    r"\bmultiprocessing\.connection\b|\bxmlrpc\b|\btelnetlib\b|\bftplib\b": "the network",
-    r"\.extractall\(|\bshutil\.unpack_archive\b": "unpacks names that an archive chooses",
-    r"\btempfile\.mktemp\(": "a name that somebody else can take first",
-    r"os\.environ\.copy\(\)|dict\(os\.environ\)": "hands on or stores the whole environment, secrets included",
-}
+from forbidden_calls import findings
+
 # (file, what the line holds): why it is no danger.
 REVIEWED = {
     ("src/schedlab/studies/adaptation/readers.py", "class _Restricted(pickle.Unpickler):"): "CIFAR batches; calls and imports nothing",
-    ("src/schedlab/batsim/json_socket.py", "tcp://HOST:PORT, or ipc://PATH"): "a docstring",
     ("src/schedlab/batsim/json_socket.py", 're.fullmatch(r"tcp://('): "the check that refuses what is not loopback, but for --anywhere",
-    ("src/schedlab/learning/prioritised_dqn_actors.py", "import Connection"): "the type of a pipe between a process and its own children",
-    (
-        "src/schedlab/studies/cloud/live_child.py",
-        'return compile(with_settings(tree, self.values), self.path, "exec"',
-    ): "the user's own script",
+    ("src/schedlab/config/plugins.py", "spec.loader.exec_module(module)"): "the user's own classes, which a YAML file or -a names",
+    ("src/schedlab/studies/cloud/live_child.py", 'self.values), self.path, "exec"'): "the user's own script",
+    ("src/schedlab/studies/cloud/live_child.py", ".exec_module(module)"): "the user's own script",
+    ("src/schedlab/stages/studies.py", 'importlib.import_module(module), "STUDY"'): "the package of a study, which conf/study names",
+    ("src/schedlab/stages/draw.py", "importlib.import_module(module), name"): "a drawing of a study, which the study itself names",
+    ("src/schedlab/batsim/scheduler_loading.py", 'import_module(f"schedlab.batsim.schedulers.{name}")'): "one of our own schedulers",
+    ("src/schedlab/batsim/scheduler_loading.py", 'import_module(f"schedulers.{name}")'): "a scheduler that the installed PyBatsim brings",
 }
 
 
-def findings(root: Path, files: list[str]) -> list[tuple[str, int, str, str]]:
-    """(file, line, text, why) of everything forbidden in files of a folder."""
-    found = []
-    for name in files:
-        for number, line in enumerate((root / name).read_text(encoding="utf-8").splitlines(), 1):
-            found += [(name, number, line.strip(), why) for pattern, why in FORBIDDEN.items() if re.search(pattern, line)]
-    return found
-
-
 def source_files(repository: Path) -> list[str]:
-    """Python and Snakemake files of the product: what a user's data or command can reach."""
-    folders = ("src/schedlab", "workflow", "benchmarks", "resources")
+    """Python and Snakemake files of the product, its benchmarks and pages: what a user's data or command can reach."""
+    folders = ("src/schedlab", "workflow", "benchmarks", "resources", "docs")
     found = [path for folder in folders for path in (repository / folder).rglob("*") if path.suffix in (".py", ".smk")]
     return ["Snakefile", *sorted(path.relative_to(repository).as_posix() for path in found)]
 
@@ -70,47 +45,103 @@ def test_what_was_reviewed_is_still_there(repository: Path) -> None:
         assert part in (repository / name).read_text(), f"{name} holds no {part} any more: take it off the list"
 
 
-BAD = [
-    "values = pickle.load(file)",
-    "model = joblib.load(path)",
-    "torch.load(path, map_location='cpu')",
-    "np.load(path)",
-    "np.load(path, allow_pickle=True)",
+BAD = [  # each last line is to be found; names are those that the lines before import
+    "import pickle; values = pickle.load(file)",
+    "from pickle import loads",
+    "import pickle as p; p.loads(data)",
+    "import pickle; read = getattr(pickle, 'loads')",
+    "from pickle import *",
+    "import importlib; importlib.import_module('pickle').loads",
+    "import importlib; importlib.import_module(name)",
+    "import cloudpickle",
+    "import joblib",
+    "import pandas as pd; pd.read_pickle(path)",
+    "import torch; torch.load(path, map_location='cpu')",
+    "import torch; torch.load(path, weights_only=False)",
+    "import torch; read = torch.load",
+    "from torch import load",
+    "import numpy as np; np.load(path)",
+    "import numpy as np; np.load(path, allow_pickle=True)",
+    "numpy.lib.format.read_array(file, allow_pickle=chosen)",
     "eval(text)",
     "exec(code)",
-    "yaml.load(text)",
-    "yaml.load(text, Loader=yaml.FullLoader)",
-    "os.system('ls')",
-    "subprocess.run(command, shell=True)",
-    "from xml.etree import ElementTree",
+    "run = exec",
+    "__import__(name)",
+    "import runpy",
+    "spec.loader.exec_module(module)",
+    "SourceFileLoader(name, path).exec_module(module)",
+    "import yaml; yaml.load(text)",
+    "import yaml; yaml.load(text, Loader=yaml.FullLoader)",
+    "import yaml; yaml.load(text, yaml.UnsafeLoader)",
+    "from yaml import load",
+    "from yaml import unsafe_load",
+    "import os; os.system('ls')",
+    "from os import system",
+    "from os import popen as ask",
+    "import subprocess; subprocess.run(command, shell=True)",
+    "import subprocess; subprocess.run(command, shell = True)",
+    "import subprocess; subprocess.run(command, shell=chosen)",
+    "import subprocess; subprocess.getstatusoutput('ls')",
+    "from subprocess import getoutput",
+    "import asyncio; asyncio.create_subprocess_shell('ls')",
+    "import pty",
+    "from xml.etree import ElementTree; ElementTree.parse(path)",
+    "from xml.etree.ElementTree import parse",
     "import xml.dom.minidom",
+    "import lxml.etree",
     "import socket",
+    "import requests",
+    "from urllib.request import urlopen",
+    "import http.server",
+    "import multiprocessing.connection as m; m.Listener(address)",
     "socket.bind('tcp://0.0.0.0:28000')",
     "socket.bind('tcp://*:28000')",
+    "socket.bind(f'tcp://{host}:28000')",
+    "socket.bind('tcp://{}:1'.format(host))",
     "archive.extractall(folder)",
-    "environment = dict(os.environ)",
+    "import shutil; shutil.unpack_archive(path)",
+    "import tempfile; tempfile.mktemp()",
+    "import os; environment = dict(os.environ)",
+    "from os import environ; environment = environ.copy()",
 ]
 GOOD = [
-    "torch.load(path, map_location='cpu', weights_only=True)",
-    "with np.load(path, allow_pickle=False) as archive:",
-    "yaml.load(text, Loader=yaml.CSafeLoader)",
+    "import torch; torch.load(path, map_location='cpu', weights_only=True)",
+    "import numpy as np; np.load(path, allow_pickle=False)",
+    "import yaml; yaml.load(text, Loader=yaml.CSafeLoader)",
     "model.eval()",
-    "pattern = re.compile('a')",
-    "from defusedxml import ElementTree",
+    "import re; pattern = re.compile('a')",
+    "from defusedxml import ElementTree; ElementTree.parse(path)",
     "from xml.etree.ElementTree import Element, ParseError",
-    "socket = JsonSocket('REP', 'tcp://127.0.0.1:*', bind=True)",
+    "socket = JsonSocket('REP', 'tcp://127.0.0.1:*', bind=True); requests.append(1); socket.send()",
     "default='tcp://localhost:28000'",
-    "except pickle.UnpicklingError:",
+    "'endpoints: tcp://HOST:PORT'  # a docstring",
+    "import pickle; damage = (pickle.UnpicklingError,)",
+    "from multiprocessing.connection import Connection",
+    "import subprocess; subprocess.run(['ls'], shell=False)",
+    "import os; os.environ.get('HOME'); os.environ['A'] = 'b'",
+    "import importlib; importlib.import_module('json')",
 ]
 
 
 @pytest.mark.parametrize("line", BAD)
 def test_the_search_finds(tmp_path: Path, line: str) -> None:
-    (tmp_path / "a.py").write_text(f"first\n    {line}\n")
-    assert [(name, number) for name, number, _, _ in findings(tmp_path, ["a.py"])][:1] == [("a.py", 2)]
+    *imports, last = line.split("; ")
+    (tmp_path / "a.py").write_text("\n".join(["def work():", *(f"    {one}" for one in [*imports, last])]))
+    assert {number for _, number, _, _ in findings(tmp_path, ["a.py"])} == {len(imports) + 2}
 
 
 @pytest.mark.parametrize("line", GOOD)
 def test_the_search_leaves_alone(tmp_path: Path, line: str) -> None:
     (tmp_path / "a.py").write_text(line)
     assert findings(tmp_path, ["a.py"]) == []
+
+
+def test_the_search_reads_workflow_files(tmp_path: Path) -> None:
+    lines = (
+        *("def command(wildcards):", '    return os.popen("ls").read()', "", "rule one:", '    output: "a"', '    shell: "touch {output}"'),
+        *("", "rule two:", '    output: "b"', "    run:", '        subprocess.run("touch b", shell=True)', '        exec("import this")'),
+    )
+    (tmp_path / "a.smk").write_text("\n".join(lines) + "\n")
+    assert [lines[number - 1].strip() for _, number, _, _ in findings(tmp_path, ["a.smk"])] == [
+        lines[number].strip() for number in (1, 5, 10, 11)
+    ]
