@@ -3,12 +3,14 @@
     python benchmarks/batch_ppo.py epoch conf/learner/batch/ppo_published.yaml [--passes 80]
     python benchmarks/batch_ppo.py learn conf/learner/batch/maskable_ppo.yaml --steps 60000 [--seeds 2] [--set gamma=1.0 ...] [--out CSV]
     python benchmarks/batch_ppo.py networks conf/learner/batch/maskable_ppo.yaml --steps 16384 --seeds 5 [--variants NAME ...] --out CSV
+    python benchmarks/batch_ppo.py learners conf/learner/batch/{maskable_ppo,ppo,a2c,dqn,ddpg}.yaml --steps 16384 --seeds 5 --out CSV
 
 An epoch is 25,600 decisions (100 windows of 256 jobs) of the drawn workload of the scenario lublin: rollout and all passes. What is learned
 is tested on the windows of the last 40 % of 80,000 drawn jobs, which share no job; --out writes a row for the planner and one a seed.
 `networks` compares, on 20,000 drawn jobs and after equally many decisions, the plain kernel with the variants that --variants names
-(default: the recorded ones; all: the published networks of policy and value and windows left out, too); the windows' scores lie beside the
-CSV (NAME-windows.csv), from which an interrupted measurement goes on. --drawn-seed draws other jobs. One thread; time is CPU time.
+(default: the recorded ones; all: the published networks of policy and value and windows left out, too), and `learners` the recipe of the
+first file with those of the others; the windows' scores lie beside the CSV (NAME-windows.csv), from which an interrupted measurement goes
+on. --drawn-seed draws other jobs. One thread; time is CPU time.
 """
 
 from __future__ import annotations
@@ -18,7 +20,7 @@ import resource
 import sys
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -59,6 +61,7 @@ PUBLISHED_VARIANTS: dict[str, dict[str, Any]] = {  # what the policies of the sc
     "kernel, windows kept by range": {"keep_windows": "range"},
 }
 ALL_VARIANTS = VARIANTS | PUBLISHED_VARIANTS
+Variant = tuple[dict[str, Any], dict[str, Any]]  # values of the learner, arguments of `learned`
 
 
 def problem_of(jobs: int, drawn_seed: int = 1) -> BatchProblem:
@@ -139,11 +142,20 @@ def learn(params: dict[str, Any], steps: int, seeds: int, drawn_seed: int, out: 
             pd.DataFrame(rows).astype({"seed": "Int64"}).round(4).to_csv(out, index=False)
 
 
-def networks(params: dict[str, Any], steps: int, seeds: int, drawn_seed: int, variants_of: Sequence[str], out: Path) -> None:
-    """Learn each variant, keep the windows' scores beside `out`, and write there how the variants compare."""
+def variants_of(params: dict[str, Any], names: Iterable[str], steps: int) -> dict[str, Variant]:
+    """Return the variants that `networks` compares, the plain kernel first."""
+    return {name: _variant(params, ALL_VARIANTS[name], steps) for name in dict.fromkeys(["kernel", *names])}
+
+
+def recipes_of(files: Iterable[Path]) -> dict[str, Variant]:
+    """Return the recipes that `learners` compares, by the names of their files."""
+    return {file.stem: (yaml.safe_load(file.read_text()), {}) for file in files}
+
+
+def compare(variants: Mapping[str, Variant], steps: int, seeds: int, drawn_seed: int, out: Path) -> None:
+    """Learn each variant, keep the windows' scores beside `out`, and tell there how they compare with a rule and the first of them."""
     problem, kept = problem_of(FEWER_JOBS, drawn_seed), out.with_name(f"{out.stem}-windows.csv")
     scored = pd.read_csv(kept) if kept.exists() else pd.DataFrame(columns=["configuration", "seed", "cpu_seconds"])
-    variants = {variant: _variant(params, ALL_VARIANTS[variant], steps) for variant in variants_of}
     keys = {name: content_hash([*each, steps, problem.scenario.model_dump(mode="json")])[:12] for name, each in variants.items()}
     for seed in range(seeds):
         for variant, (values, own) in variants.items():
@@ -156,30 +168,30 @@ def networks(params: dict[str, Any], steps: int, seeds: int, drawn_seed: int, va
             scored = pd.concat([scored, pd.DataFrame([row])], ignore_index=True)
             scored.to_csv(kept, index=False)
             print(f"{variant}, seed {seed}: {seconds:.0f} CPU s, {windows.mean():.1f}", flush=True)
-    _compared(problem, scored, keys).assign(decisions=steps).round(4).to_csv(out, index=False)
+    _compared(problem, scored, keys).assign(decisions=steps, drawn_seed=drawn_seed).round(4).to_csv(out, index=False)
 
 
 def _compared(problem: BatchProblem, scored: pd.DataFrame, keys: dict[str, str]) -> pd.DataFrame:
-    """Each variant against the rule that is best on validation, and against the plain kernel."""
+    """Each variant against the rule that is best on validation, and against the first variant."""
     chosen = best_rule(CORRECT_RULES, {rule: slowdowns(problem, RulePolicy(rule), "validation") for rule in CORRECT_RULES}, "mean")
     on_test = {rule: slowdowns(problem, RulePolicy(rule), "test") for rule in CORRECT_RULES}
     table = np.array(list(on_test.values()))
     differing = {f"{unit:06d}" for unit in np.flatnonzero(table.max(axis=0) > table.min(axis=0) * (1 + TIE))}
-    rows = []
+    first, rows = next(iter(keys)), []
     for variant, key in keys.items():
-        own, plain = (scored[scored["configuration"] == each] for each in (key, keys["kernel"]))
-        ours, kernel = (as_sample(each.iloc[:, 3:].to_numpy(float), seeded=True) for each in (own, plain))
+        own, plain = (scored[scored["configuration"] == each] for each in (key, keys[first]))
+        ours, theirs = (as_sample(each.iloc[:, 3:].to_numpy(float), seeded=True) for each in (own, plain))
         by_seed = " ".join(f"{value:.4g}" for value in ours.values.mean(axis=1))
         head = {"variant": variant, "configuration": key, "cpu_seconds": own["cpu_seconds"].median(), "by_seed": by_seed}
-        against = {chosen: as_sample(on_test[chosen][None], seeded=False)} | ({} if variant == "kernel" else {"kernel": kernel})
-        for name, theirs in against.items():
+        against = {chosen: as_sample(on_test[chosen][None], seeded=False)} | ({} if variant == first else {first: theirs})
+        for name, other in against.items():
             rng = generator(0, "batch-networks", variant, name)
-            rows.append({**head, "against": name, **compare_windows(ours, theirs, differing, rng)})
+            rows.append({**head, "against": name, **compare_windows(ours, other, differing, rng)})
     return pd.DataFrame(rows)
 
 
-def _variant(params: dict[str, Any], change: dict[str, Any], steps: int) -> tuple[dict[str, Any], dict[str, Any]]:
-    """(values of the learner, arguments of `learned`) of a variant."""
+def _variant(params: dict[str, Any], change: dict[str, Any], steps: int) -> Variant:
+    """A plain recipe with a change."""
     values, own = params | change, {}
     if values.pop("curriculum", False):
         own["curriculum"] = True
@@ -219,8 +231,10 @@ def _line(head: str, row: dict[str, Any]) -> str:
 def main() -> int:
     """Measure what the arguments say."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("what", choices=("epoch", "learn", "networks"))
-    parser.add_argument("file", type=Path, help="values of a learner: conf/learner/batch/*.yaml")
+    parser.add_argument("what", choices=("epoch", "learn", "networks", "learners"))
+    parser.add_argument(
+        "files", type=Path, nargs="+", metavar="file", help="values of a learner: conf/learner/batch/*.yaml; of learners: several"
+    )
     parser.add_argument("--passes", type=int, help="passes over the epoch, all of them taken (default: as the file says)")
     parser.add_argument("--steps", type=int, default=60_000, help="decisions to learn from")
     parser.add_argument("--seeds", type=int, default=1)
@@ -233,20 +247,23 @@ def main() -> int:
         metavar="NAME",
         help="of networks; the kernel is one",
     )
-    parser.add_argument("--out", type=Path, help="CSV of learn, or of networks (default: measured.csv), where a file that is there goes on")
+    parser.add_argument("--out", type=Path, help="CSV of learn, or of networks and learners (default: measured.csv), which go on")
     parser.add_argument("--set", nargs="*", default=[], metavar="KEY=VALUE", help="values other than the file's")
     arguments = parser.parse_args()
-    params = yaml.safe_load(arguments.file.read_text()) | {
-        key: yaml.safe_load(text) for key, text in (item.split("=") for item in arguments.set)
-    }
+    if arguments.what != "learners" and len(arguments.files) > 1:
+        parser.error(f"{arguments.what} takes one file")
+    changed = {key: yaml.safe_load(text) for key, text in (item.split("=") for item in arguments.set)}
+    params = yaml.safe_load(arguments.files[0].read_text()) | changed
+    steps, seeds, out = arguments.steps, arguments.seeds, arguments.out
     if arguments.what == "epoch":
         epoch(params, arguments.passes)
-    elif arguments.what == "networks":
-        chosen = ALL_VARIANTS if "all" in arguments.variants else dict.fromkeys(["kernel", *arguments.variants])
-        out = arguments.out or Path("measured.csv")
-        networks(params, arguments.steps, arguments.seeds, arguments.drawn_seed, list(chosen), out)
+    elif arguments.what == "learn":
+        learn(params, steps, seeds, arguments.drawn_seed, out)
     else:
-        learn(params, arguments.steps, arguments.seeds, arguments.drawn_seed, arguments.out)
+        names = ALL_VARIANTS if "all" in arguments.variants else arguments.variants
+        recipes = {name: (values | changed, own) for name, (values, own) in recipes_of(arguments.files).items()}
+        variants = recipes if arguments.what == "learners" else variants_of(params, names, steps)
+        compare(variants, steps, seeds, arguments.drawn_seed, out or Path("measured.csv"))
     return 0
 
 

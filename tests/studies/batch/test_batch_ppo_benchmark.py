@@ -49,3 +49,29 @@ def test_learn_writes_the_planner_and_a_row_a_seed(tmp_path, monkeypatch):
     assert found["ratio"].tolist() == pytest.approx((found["mean"] / found["baseline_mean"]).tolist(), rel=1e-3)
     assert found["ratio"][1] > found["ratio"][2] >= found["hindsight_mean"][2] / found["baseline_mean"][2] * 0.9999
     assert rows[2]["baseline_mean"][0] != found["baseline_mean"][0] and rows[2]["configuration"][0] != found["configuration"][0]
+
+
+def test_recipes_are_compared_with_a_rule_and_with_the_first_of_them(tmp_path, monkeypatch):
+    monkeypatch.setattr(batch_ppo, "FEWER_JOBS", 6000)
+    learned = {"a": RulePolicy("ljf"), "b": RulePolicy("sjf")}
+    monkeypatch.setattr(batch_ppo, "learned", lambda problem, params, steps, seed: (learned[params["name"]], 1.4, []))
+    for name in learned:
+        (tmp_path / f"recipe_{name}.yaml").write_text(f"name: {name}\n")
+    arguments = ["learners", *(str(tmp_path / f"recipe_{name}.yaml") for name in learned), "--seeds", "2", "--steps", "512"]
+    monkeypatch.setattr(sys, "argv", ["batch_ppo.py", *arguments, "--drawn-seed", "3", "--out", str(tmp_path / "learners.csv")])
+    assert batch_ppo.main() == 0
+    found = pd.read_csv(tmp_path / "learners.csv")
+    assert found["variant"].tolist() == ["recipe_a", "recipe_b", "recipe_b"]
+    assert found["against"].tolist()[2] == "recipe_a" and set(found["against"][:2]) <= set(batch_ppo.CORRECT_RULES)
+    assert found["mean"][2] == found["mean"][1] and found["baseline_mean"][2] == found["mean"][0] and found["ratio"][2] < 1
+    assert set(found["seeds"]) == {2} and set(found["decisions"]) == {512} and set(found["drawn_seed"]) == {3}
+    assert len(pd.read_csv(tmp_path / "learners-windows.csv")) == 4
+    monkeypatch.setattr(batch_ppo, "learned", None)  # a measurement that is done learns nothing again
+    assert batch_ppo.main() == 0
+
+
+def test_one_recipe_is_all_that_the_other_measurements_take(monkeypatch, capsys):
+    monkeypatch.setattr(sys, "argv", ["batch_ppo.py", "networks", "a.yaml", "b.yaml"])
+    with pytest.raises(SystemExit):
+        batch_ppo.main()
+    assert "networks takes one file" in capsys.readouterr().err
