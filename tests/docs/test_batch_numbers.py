@@ -158,6 +158,8 @@ def test_f1_as_it_is_meant_is_below_every_learned_policy_of_the_tests():
         learned = [claim.published for claim in claims if re.fullmatch(rf"(test-{trace}-ppo(-[ab])?|{trace}-ppo-[ab]-\w+)", claim.id)]
         found[trace] = len(learned)
         assert ledger("batch")[f"test-{trace}-f1"].ours_repaired < min(learned)
+        medians = [claim.published for claim in claims if claim.id.startswith(f"median-{trace}-ppo")]
+        assert len(medians) == len(learned) and ledger("batch")[f"median-{trace}-f1"].ours_repaired < min(medians)
     assert found == {"hpc2n": 2, "hpc2n-backfill": 4, "sdsc-sp2": 1}
 
 
