@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -56,6 +57,43 @@ def test_waits_of_0_stand_on_an_axis_that_has_a_0():
     axes = draw(made(score_rows("avg_wait", waits)), "windows", "blocks", metric="avg_wait").figure.axes[0]
     assert axes.get_xscale() == "symlog" and axes.get_xlim()[0] == 0 and axes.get_xlabel() == "mean wait (h)"
     assert sorted(points(axes, ".")[0]) == [0, 0, 1]
+
+
+def test_few_windows_are_dots_without_a_box():
+    values = {"blocks": {"fcfs": [[2.0, 4.0, 9.0, 1.0, 3.0]]}, "fills": {"fcfs": [[2.0, 4.0, 9.0, 1.0, 3.0, 5.0]]}}
+    few, enough = draw(made(score_rows(values=values)), "windows", "blocks", "fills").figure.axes
+    assert len(few.patches) == 0 and len(enough.patches) == 1
+    assert [3.0, 3.0] in [list(line.get_xdata()) for line in few.get_lines()]  # the median
+    legends = [draw(made(score_rows(values=values)), "windows", name).figure.legends[0] for name in values]
+    keys = [[text.get_text() for text in legend.get_texts()] for legend in legends]
+    assert "middle half; lines, 5 to 95 %" not in keys[0] and "middle half; lines, 5 to 95 %" in keys[1]
+
+
+def test_panels_have_headings_and_published_means_of_learned_policies():
+    drawing = draw(made(), "windows", "blocks", "fills", titles={"blocks": "No backfilling"}, learned={"blocks": [6.5, 7.0]})
+    first, second = drawing.figure.axes
+    assert (first.get_title(loc="left"), second.get_title(loc="left")) == ("No backfilling", "fills")
+    upright = [[list(line.get_xdata()) for line in axes.get_lines() if list(line.get_ydata()) == [0, 1]] for axes in (first, second)]
+    assert upright == [[[6.5, 6.5], [7.0, 7.0]], []]
+    assert "No backfilling, 6 windows" in drawing.caption
+    assert "published means of learned policies" in [text.get_text() for text in drawing.figure.legends[0].get_texts()]
+    with pytest.raises(UserError, match="elsewhere: not in this figure"):
+        draw(made(), "windows", "blocks", titles={"elsewhere": "X"})
+
+
+@pytest.mark.parametrize("name", ["published_tests", "published_tests_waits"])
+def test_published_means_of_the_tests_are_those_of_the_ledger(name):
+    claims = read_claims(CONF, "batch")["batch"].claims
+    params = yaml.safe_load((CONF / f"figure/batch/{name}.yaml").read_text())["params"]
+    found = {}
+    for claim in claims:
+        if match := re.fullmatch(r"(?:test-)?(hpc2n|sdsc-sp2)(-backfill)?-ppo(?:-[ab])?(?:-test|-trained)?", claim.id):
+            found.setdefault(f"published_test_{match[1]}{match[2] or ''}".replace("-", "_"), []).append(claim.published)
+    waits = {"published_test_hpc2n": [claim.published for claim in claims if claim.id == "wait-mean-hpc2n-ppo"]}
+    expected = waits if name.endswith("waits") else found
+    assert {scenario: sorted(values) for scenario, values in params["learned"].items()} == {
+        key: sorted(all_) for key, all_ in expected.items()
+    }
 
 
 def test_where_more_is_better_the_highest_mean_is_best():

@@ -41,6 +41,10 @@ class WindowsSettings(Settings):
     """The figure `windows`."""
 
     metric: Score = setting("avg_bsld", doc="score of a window")
+    titles: dict[ScenarioName, str] = setting({}, doc="scenario -> heading of its panel; where none is given, the scenario's name")
+    learned: dict[ScenarioName, tuple[float, ...]] = setting(
+        {}, doc="scenario -> published means of learned policies on its windows, in the unit of the score; a line each"
+    )
 
 
 class AgainstSettings(Settings):

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 ROW_MM = 4.6
 WHISKERS = (5, 95)  # percentiles; the same on linear and logarithmic axes
+FEWEST_BOXED = 6  # windows; the quartiles of fewer are the dots themselves
 HEAVIEST = 3  # windows whose part of the mean is told
 NUMBERS = (24, 52)  # points right of a panel at which the columns of means and medians end
 GOLDEN = (5**0.5 - 1) / 2  # multiples of it spread dots evenly, whatever their number
@@ -27,10 +28,15 @@ BY_NAME = {metric.name: metric for metric in METRICS}
 
 
 def draw_windows(tables: StudyTables, spec: FigureSpec) -> Drawing:
-    """A panel a scenario, a box a policy from best to worst mean, a dot a test window (mean over seeds). Settings: WindowsSettings."""
+    """A panel a scenario, a row a policy from best to worst mean, a dot a test window (mean over seeds). Settings: WindowsSettings.
+
+    Windows that are at least FEWEST_BOXED also get a box.
+    """
     settings = helpers.settings_of(spec, WindowsSettings)
     metric = BY_NAME[settings.metric]
     names = list(spec.scenarios or sorted(tables.scenarios))
+    if unknown := sorted({*settings.titles, *settings.learned} - set(names)):
+        raise UserError(f"{', '.join(unknown)}: not in this figure", where=f"figure {spec.name}: params", expected=", ".join(names))
     kinds = dict(zip(tables.scores["policy"], tables.scores["kind"], strict=True))
     found, chosen = {}, {}
     for name in names:
@@ -45,12 +51,16 @@ def draw_windows(tables: StudyTables, spec: FigureSpec) -> Drawing:
     looks = theme.styles_of(tables.scores)
     for axes, name in zip([axes for line in lines for axes in line], names, strict=True):
         _panel(axes, found[name] / scale.size, looks)
-        axes.set_title(name.replace("_", " "))
+        axes.set_title(settings.titles.get(name, name.replace("_", " ")))
         _axis(axes, found[name] / scale.size)
+        for value in settings.learned.get(name, ()):
+            axes.axvline(value / scale.size, color=theme.colour(1), linewidth=0.8, zorder=1)
     for axes in lines[-1]:
         axes.set_xlabel(scale.label)
-    helpers.legend_outside(figure, _keys(), columns=4)
-    return Drawing(figure, f"{spec.caption} {_told(found, metric, scale)}{_chosen_told(chosen)}")
+    boxed = any(table.count().max() >= FEWEST_BOXED for table in found.values())
+    helpers.legend_outside(figure, _keys(boxed, bool(settings.learned)), columns=5)
+    told = {settings.titles.get(name, name): table for name, table in found.items()}
+    return Drawing(figure, f"{spec.caption} {_told(told, metric, scale)}{_chosen_told(chosen)}")
 
 
 def window_means(scores: pd.DataFrame, scenario: str, metric: str, policies: tuple[str, ...] = ()) -> pd.DataFrame:
@@ -73,13 +83,19 @@ def same_as_rules(table: pd.DataFrame, kinds: Mapping[str, str]) -> dict[str, st
 def _panel(axes: Axes, table: pd.DataFrame, looks: Mapping[str, Style]) -> None:
     for height, policy in enumerate(table.columns):
         values, look = table[policy].dropna().to_numpy(), looks[policy]
-        axes.boxplot(
-            values, positions=[height], orientation="horizontal", widths=0.62, whis=WHISKERS, showfliers=False, patch_artist=True,
-            boxprops={"facecolor": look.colour, "alpha": 0.28, "linewidth": 0}, medianprops={"color": INK, "linewidth": 1.3},
-            whiskerprops={"color": look.colour, "linewidth": 0.8}, capprops={"color": look.colour, "linewidth": 0.8}, manage_ticks=False,
-        )  # fmt: skip
+        boxed = len(values) >= FEWEST_BOXED
+        if boxed:
+            axes.boxplot(
+                values, positions=[height], orientation="horizontal", widths=0.62, whis=WHISKERS, showfliers=False, patch_artist=True,
+                boxprops={"facecolor": look.colour, "alpha": 0.28, "linewidth": 0}, medianprops={"color": INK, "linewidth": 1.3},
+                whiskerprops={"color": look.colour, "linewidth": 0.8}, capprops={"color": look.colour, "linewidth": 0.8},
+                manage_ticks=False,
+            )  # fmt: skip
+        else:
+            axes.plot([np.median(values)] * 2, [height - 0.31, height + 0.31], color=INK, linewidth=1.3)
         places = height + 0.42 * ((np.arange(1, len(values) + 1) * GOLDEN) % 1 - 0.5)
-        axes.plot(values, places, ".", color=look.colour, markersize=3.2, markeredgewidth=0, alpha=0.75, zorder=3)
+        size = 3.2 if boxed else 5.0
+        axes.plot(values, places, ".", color=look.colour, markersize=size, markeredgewidth=0, alpha=0.75, zorder=3)
         axes.plot([values.mean()], [height], "D", color="white", markeredgecolor=INK, markeredgewidth=0.9, markersize=4, zorder=4)
         for place, value in zip(NUMBERS, (values.mean(), np.median(values)), strict=True):
             axes.annotate(
@@ -108,15 +124,16 @@ def _axis(axes: Axes, table: pd.DataFrame) -> None:
         axes.xaxis.set_major_formatter("{x:g}")
 
 
-def _keys() -> list[object]:
+def _keys(boxed: bool, learned: bool) -> list[object]:
     from matplotlib.lines import Line2D
     from matplotlib.patches import Patch
 
     return [
         Line2D([], [], linestyle="none", marker=".", color=MUTED, markersize=4, label="a test window"),
-        Patch(facecolor=MUTED, alpha=0.35, label="middle half; lines, 5 to 95 %"),
+        *([Patch(facecolor=MUTED, alpha=0.35, label="middle half; lines, 5 to 95 %")] if boxed else []),
         Line2D([], [], color=INK, linewidth=1.3, label="median"),
         Line2D([], [], linestyle="none", marker="D", color="white", markeredgecolor=INK, markersize=4, label="mean"),
+        *([Line2D([], [], color=theme.colour(1), linewidth=0.8, label="published means of learned policies")] if learned else []),
     ]
 
 
