@@ -147,8 +147,6 @@ def batch_sentences():
         f"and no better than the planner ({rolled('sdsc', 'planner')['ratio']:.2f})"
     )
     yield f"on SDSC-SP2 {below(rolled('sdsc', 'evolution')['ratio'])} % lower in the mean with an interval that reaches 1"
-    over = [rolled(trace, "planner", "easy")["mean"] / searched(trace, "planner", "easy")["mean"] for trace in ("sdsc", "hpc2n")]
-    yield f"rollouts have {over[0]:.2f} of its mean on SDSC-SP2 and {over[1]:.2f} on HPC2N"
     evolution = {trace: one(rollouts, learner="rollout", trace=trace, against="evolution", backfill="none") for trace in traces}
     drawn = " and ".join(below(evolution[trace]["ratio"]) for trace in traces[2:])
     yield f"on HPC2N by {below(evolution['hpc2n']['ratio'])} % and on the drawn ones by {drawn} %"
