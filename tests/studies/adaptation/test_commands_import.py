@@ -212,6 +212,7 @@ def test_files_that_are_there_are_kept(importing, conf: Path) -> None:
         (simulation(job__dataset="imagenet"), "job.dataset: unsupported data set 'imagenet'"),
         (simulation(job__batchsize=0), "job.batchsize"),
         (simulation(agent__action_set_size=5), "agent.action_set_size: 5 actions; expected 4"),
+        (simulation(agent__num_actions=10**9), "run0.toml: agent.num_actions: 'num_actions' is 1000000000"),
         (simulation(runner__total_episodes=63), "runner.total_episodes: 63 sequences; expected all 64"),
         (simulation(runner__agent="SimulatedAgent"), "did you mean 'SimulationAgent'"),
         (simulation(runner__folder="!!"), "gives no name"),

@@ -131,7 +131,8 @@ def test_quotes_spaces_and_marks_in_a_record_change_nothing(
         (record(rows_of("012")), r"t\.csv, e: seq: no sequence does nothing \(digit 3\)"),
         (record(rows_of("0123"), "experiment,seq,test_acc"), "column 'test_acc_final' is missing; did you mean 'test_acc'"),
         (record(rows_of("0123")[:-1]), "1 of 16 sequences are missing, the first '33'"),
-        (record([*rows_of("0123")[:-1], "e,33,none"]), "no finite value"),
+        (record([*rows_of("0123")[:-1], "e,33,none"]), "test_acc_final: holds 'none'; expected numbers"),
+        (record([*rows_of("0123")[:-1], "e,33,"]), "no finite value"),
     ],
 )
 def test_a_record_that_cannot_be_ranked_is_told_with_its_file(tmp_path: Path, text: str, told: str) -> None:

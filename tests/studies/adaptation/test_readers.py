@@ -8,6 +8,7 @@ import pickle
 import pickletools
 import resource
 import struct
+import warnings
 from pathlib import Path
 
 import numpy as np
@@ -294,6 +295,13 @@ def test_a_batch_without_a_picture_is_refused(tmp_path):
         readers.read_cifar_pickle(_write(tmp_path, empty), 10)
 
 
+def test_odd_escapes_in_a_pickle_warn_of_nothing(tmp_path):
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        with pytest.raises(UserError, match="uses the operation STRING"):
+            readers.read_cifar_pickle(_write(tmp_path, rb"S'\u'" + b"\n."), 10)
+
+
 def test_every_truncation_of_a_pickle_is_refused(tmp_path):
     images, labels = _pictures(1)
     data = _python2_batch(images, labels)
@@ -348,11 +356,13 @@ def test_digits_table_is_checked(tmp_path):
     for text in (
         f"{line}\n",
         f"{line},10\n",
+        f"{line},inf\n",
+        f"{line},1e300\n",
         f"17{line[1:]},1\n",
         f"-1{line[1:]},1\n",
         f"nan{line[1:]},1\n",
         f"{line},x\n",
         f"{line},1\n1,2\n",
     ):
-        with pytest.raises(UserError):
+        with pytest.raises(UserError), warnings.catch_warnings(action="error"):
             readers.read_digits(_write(tmp_path, text.encode()))

@@ -12,7 +12,7 @@ from schedlab.config.errors import UserError
 from schedlab.config.files import write_table
 from schedlab.studies.adaptation.example import example_table
 from schedlab.studies.adaptation.ranking import ranking
-from schedlab.studies.adaptation.table import DecisionTree, import_published, read_simulations, simulation_table, view
+from schedlab.studies.adaptation.table import PUBLISHED, DecisionTree, import_published, read_simulations, simulation_table, view
 
 
 @given(st.integers(2, 5), st.integers(1, 4))
@@ -150,6 +150,45 @@ def test_a_file_that_is_no_table_is_a_users_error(tmp_path: Path, name: str, con
         (tmp_path / name).write_bytes(content)
     with pytest.raises(UserError, match=name):
         read_simulations(tmp_path / name)
+
+
+@pytest.mark.parametrize(
+    ("column", "value", "told"),
+    [
+        ("job", "1e", r"t\.csv: job: holds '1e'; expected whole numbers"),
+        ("job", "true", r"t\.csv: job: holds 'True'; expected whole numbers"),
+        ("job", "inf", r"t\.csv: job: holds 'inf'; expected whole numbers"),
+        ("replicate", "0.5", r"t\.csv: replicate: holds '0\.5'; expected whole numbers"),
+        ("replicate", "", r"t\.csv: replicate: holds 'nan'; expected whole numbers"),
+        ("replicate", "9" * 30, r"t\.csv: replicate: holds '9{30}'; expected whole numbers"),
+        ("time_left_1", "30=", r"t\.csv: time_left_1: holds '30='; expected numbers up to 1e\+100"),
+        ("test_loss", "-1e200", r"t\.csv: test_loss: holds '-1e\+200'; expected numbers up to"),
+        ("test_loss", "[" * 200_000, r"t\.csv.*: the table cannot be read: field larger than field limit"),
+    ],
+    ids=["text", "truth", "infinite", "fraction", "missing", "large", "time", "far", "long"],
+)
+def test_what_is_no_number_is_named(tmp_path: Path, column: str, value: str, told: str) -> None:
+    columns = {"job": "0", "replicate": "0", "sequence": "0", "time_left_1": "30", "test_loss": "0.5"}
+    rows = [columns | {"sequence": sequence, column: value} for sequence in "01"]
+    (tmp_path / "t.csv").write_text("\n".join([",".join(columns), *(",".join(row.values()) for row in rows)]))
+    with pytest.raises(UserError, match=told):
+        read_simulations(tmp_path / "t.csv")
+
+
+def test_what_is_no_number_in_the_published_record_is_named(tmp_path: Path) -> None:
+    values = dict.fromkeys((*PUBLISHED, "train_epoch_s_mean", "eval_s_mean", "timeleft1_s"), "1") | {"seq": "3"}
+    for column, value, told in (
+        ("eval_s_mean", "soon", "eval_s_mean: holds 'soon'; expected numbers"),
+        ("experiment", "7", "unknown experiment 'one'; valid: 7"),
+        ("model", "7", ""),
+    ):
+        changed = values | {column: value}
+        (tmp_path / "t.csv").write_text(",".join(changed) + "\n" + ",".join(changed.values()))
+        if told:
+            with pytest.raises(UserError, match=told):
+                import_published(tmp_path / "t.csv", "one")
+        else:
+            assert import_published(tmp_path / "t.csv")[column].tolist() == [value]
 
 
 @pytest.mark.parametrize(

@@ -16,6 +16,7 @@ import math
 import pickle
 import pickletools
 import struct
+import warnings
 import zlib
 from pathlib import Path
 from typing import NamedTuple
@@ -126,7 +127,7 @@ def read_digits(path: Path) -> Samples:
         raise _broken(path, f"the table cannot be read ({error})", "lines of 65 numbers") from None
     if table.shape[1] != 65:
         raise _broken(path, f"the table has {len(table)} lines of {table.shape[1]} numbers", "lines of 65 numbers")
-    if not np.array_equal(table, table.round()) or table.min() < 0 or table[:, :64].max() > 16:
+    if not np.array_equal(table, table.round()) or table.min() < 0 or table.max() > 16:
         raise _broken(path, "the table holds other values than grey values and classes", "whole numbers from 0 to 16")
     return Samples(table[:, :64].astype(np.uint8).reshape(-1, 1, 8, 8), _checked_labels(table[:, 64].astype(np.int64), 10, path))
 
@@ -200,7 +201,9 @@ def restricted_unpickle(data: bytes, path: Path | str = "pickle") -> object:
     Raises UserError for anything else, and nothing of it has then been imported or called.
     """
     try:
-        _check_opcodes(data)
+        # pickletools decodes the text of operations that are refused then, and Python warns of escapes in it that it does not know.
+        with warnings.catch_warnings(action="ignore", category=DeprecationWarning):
+            _check_opcodes(data)
         return _Restricted(io.BytesIO(data), encoding="bytes").load()
     except _DAMAGE as error:
         raise _broken(

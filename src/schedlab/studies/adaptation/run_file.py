@@ -40,7 +40,7 @@ from schedlab.config.errors import UserError, did_you_mean
 from schedlab.config.json_files import MOST_LEVELS, levels_exceed, read_text
 from schedlab.config.schema import Settings, section, setting, validate
 from schedlab.config.settings import RESERVED_NAMES
-from schedlab.studies.adaptation.settings import ChangeSettings
+from schedlab.studies.adaptation.settings import MOST_DECISIONS, ChangeSettings
 
 AGENTS = ("SimulationAgent", "RandomAgent", "Agent")
 DECISIONS = 3  # of a published run that does not say
@@ -116,7 +116,7 @@ class AgentSection(Settings):
 
     device: int | str | None = setting(None, doc="number of the GPU")
     action_set_size: int | None = setting(None, doc="actions of a simulation", gt=0)
-    num_actions: int | None = setting(None, doc="decisions of a run", gt=0)
+    num_actions: int | None = setting(None, doc="decisions of a run", gt=0, le=MOST_DECISIONS)
     save_file: str | None = setting(None, doc="file of the simulated table")
     max_actions: int | None = setting(None, doc="actions of the policy", gt=0)
     vocab: str | None = setting(None, doc="vocabulary of layers")

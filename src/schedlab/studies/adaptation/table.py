@@ -37,6 +37,16 @@ PUBLISHED = {  # columns of the published record -> ours
 }
 
 
+NUMBERS = {  # columns of tables of ours and of the published record that hold numbers, where they are there
+    *(*UNIT, *METRICS, "epochs", "parameters", "start", "total_time", "seconds_charged", "test_accuracy_last3"),
+    *("adapt_start_s", "budget_s", "params_final", "train_epoch_s_mean", "eval_s_mean", "train_acc_final", "test_acc_final"),
+    "test_acc_mean_last3",
+}
+NUMBERED = ("time_left_", "timeleft", "slope_")  # one column a decision
+LARGEST = 1e100  # of any number in a table: their squares are summed
+LARGEST_WHOLE = 2.0**53  # up to which numbers tell whole ones apart
+
+
 @dataclass(frozen=True)
 class DecisionTree:
     """All sequences of `decisions` actions out of `actions`, the last of which means: do nothing.
@@ -276,13 +286,13 @@ def import_published(path: Path | str, experiment: str | None = None, whole: boo
                 remedy="take the whole file",
             )
     if experiment is not None:
-        known = list(dict.fromkeys(published["experiment"]))
+        known = list(dict.fromkeys(published["experiment"].astype(str)))
         if experiment not in known:
             raise UserError(f"unknown experiment '{experiment}'", where=str(path), remedy=did_you_mean(experiment, known))
-        published = published[published["experiment"] == experiment]
+        published = published[published["experiment"].astype(str) == experiment]
     table = pd.DataFrame({ours: published[theirs] for theirs, ours in PUBLISHED.items() if theirs in published}).reset_index(drop=True)
     if "model" in table:
-        table["model"] = table["model"].str.lower()
+        table["model"] = table["model"].astype(str).str.lower()
     for number, name in enumerate(times):
         table[f"time_left_{number + 1}"] = published[name].to_numpy()
     if {"epochs", *seconds} <= set(published):
@@ -298,8 +308,7 @@ def read_simulations(path: Path | str) -> pd.DataFrame:
     if path.suffix == ".parquet":
         table = _read_parquet(path)
     else:
-        with _open(path, errors="replace") as file:
-            header = [name.strip() for name in next(csv.reader(file, skipinitialspace=True), [])]
+        header = _header(path)
         if "seq" in header and "sequence" not in header:
             return import_published(path, whole=False)
         table = _read_csv(path, sequence="sequence")
@@ -320,6 +329,18 @@ def _open(path: Path, errors: str = "strict") -> TextIO:
         raise UserError(f"the table cannot be read: {error.strerror}", where=str(path), expected="a CSV or Parquet file") from None
 
 
+def _header(path: Path) -> list[str]:
+    with _open(path, errors="replace") as file:
+        try:
+            return [name.strip() for name in next(csv.reader(file, skipinitialspace=True), [])]
+        except csv.Error as error:
+            raise _unreadable(path, error, "comma-separated values") from None
+
+
+def _unreadable(path: Path, error: Exception, expected: str) -> UserError:
+    return UserError(f"the table cannot be read: {str(error).splitlines()[0]}", where=str(path), expected=expected)
+
+
 def _read_csv(path: Path, sequence: str) -> pd.DataFrame:
     import pandas as pd
 
@@ -329,11 +350,36 @@ def _read_csv(path: Path, sequence: str) -> pd.DataFrame:
             file.seek(0)
             table = pd.read_csv(file, header=0, names=header or None, dtype={sequence: str}, skipinitialspace=True)
         except (ValueError, csv.Error) as error:  # pandas' own errors of parsing are ValueErrors
-            reason = str(error).splitlines()[0]
-            raise UserError(f"the table cannot be read: {reason}", where=str(path), expected="comma-separated values") from None
+            raise _unreadable(path, error, "comma-separated values") from None
     if table.empty:
         raise _without_rows(path)
+    _check_numbers(table, path)
     return table
+
+
+def _check_numbers(table: pd.DataFrame, path: Path) -> None:
+    """Refuse text, truth values and numbers beyond LARGEST where numbers belong, and units that are not counted; missing ones may be."""
+    for name in table:
+        if name not in NUMBERS and not str(name).startswith(NUMBERED):
+            continue
+        column, whole = table[name], name in UNIT
+        plain = column.dtype.kind in "iuf"
+        numbers = column.to_numpy(dtype=float) if plain else np.array([_number(value) for value in column])
+        odd = (np.abs(numbers) > (LARGEST_WHOLE if whole else LARGEST)) & np.isfinite(numbers)
+        odd |= ~np.isfinite(numbers) | (numbers != np.floor(numbers)) if whole else np.isnan(numbers) & column.notna().to_numpy()
+        if odd.any():
+            expected = "whole numbers" if whole else f"numbers up to {LARGEST:g}"
+            raise UserError(f"holds '{column[odd].iloc[0]}'", where=f"{path}: {name}", expected=expected)
+        if not plain:
+            table[name] = numbers
+
+
+def _number(value: object) -> float:
+    """A number of a column that does not hold numbers alone; NaN for what is none."""
+    try:
+        return math.nan if isinstance(value, bool | np.bool_) else float(value)  # type: ignore[arg-type]
+    except (TypeError, ValueError, OverflowError):
+        return math.nan
 
 
 def _check_fields(path: Path, file: TextIO) -> list[str]:
@@ -358,7 +404,8 @@ def _read_parquet(path: Path) -> pd.DataFrame:
     from schedlab.config.files import read_table
 
     try:
-        return read_table(path)
+        table = read_table(path)
     except (OSError, ValueError) as error:  # pyarrow's errors are subclasses of these
-        reason = str(error).splitlines()[0]
-        raise UserError(f"the table cannot be read: {reason}", where=str(path), expected="a Parquet table") from None
+        raise _unreadable(path, error, "a Parquet table") from None
+    _check_numbers(table, path)
+    return table
