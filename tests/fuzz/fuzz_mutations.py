@@ -137,6 +137,7 @@ ODD_VALUES: tuple[Any, ...] = (
     ),
     *([], {}, [[]], [None], {"": {}}, [0] * 50, {"a": None}, [True, "a", {}], {"_": 1}, {"1": 1, "01": 1, "²": 2}),
 )
+PACKED = (*(zipfile.ZIP_STORED,) * 4, *(zipfile.ZIP_DEFLATED,) * 2, zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA)  # LZMA's packer is slow to begin
 _NUMBER = re.compile(rb"-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?")
 _WORD = re.compile(rb"[A-Za-z_][\w.-]*")
 _QUOTED = re.compile(rb"\"[^\"\n]*\"|'[^'\n]*'")
@@ -339,7 +340,7 @@ def zip_member(data: bytes, draws: random.Random) -> bytes:
     else:
         members[at] = (name, (json_tree if content[:1] in b"{[" else draws.choice(TEXT))(content, draws))
     made = io.BytesIO()
-    compression = draws.choice((zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED, zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA))
+    compression = draws.choice(PACKED)
     with warnings.catch_warnings(action="ignore"), zipfile.ZipFile(made, "w", compression) as archive:  # of a name that stands there twice
         for name, content in members:
             archive.writestr(zipfile.ZipInfo(name, (1980, 1, 1, 0, 0, 0)), content, compress_type=compression)

@@ -17,6 +17,8 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+import fuzz_adaptation
+import fuzz_manifests
 import numpy as np
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -265,6 +267,45 @@ def _read_checkpoint(path: Path) -> None:
     read_checkpoint(path, "fuzz").group("network")
 
 
+def _compare_checkpoint(path: Path) -> None:
+    fuzz_manifests.compare(path, _checkpoints()[0])
+
+
+@cache
+def _agent_models() -> list[bytes]:
+    """A model before it has learned, and one with the optimizer's memory."""
+    from schedlab.studies.hetero.agent_models import model_of, write_model
+
+    network, optimizer = _agent()
+    made = []
+    with tempfile.TemporaryDirectory() as folder:
+        for episodes in (0, 1):
+            if episodes:
+                network.forward(network.weight.detach()[:, :3]).sum().backward()
+                optimizer.step()
+            write_model(Path(folder, "model.pt"), model_of(network, optimizer, episodes), optimizer)
+            made.append(Path(folder, "model.pt").read_bytes())
+    return made
+
+
+def _agent() -> tuple[Any, Any]:
+    """A network and its optimizer."""
+    import torch
+
+    torch.manual_seed(0)
+    network = torch.nn.Linear(3, 2)
+    return network, torch.optim.Adam(network.parameters())
+
+
+def _read_agent_model(path: Path) -> None:
+    from schedlab.studies.hetero.agent_models import put_memory, put_weights, read_model
+
+    model = read_model(path)
+    network, optimizer = _agent()
+    put_weights(network, model)
+    put_memory(optimizer, model)
+
+
 def _yaml_seeds() -> list[bytes]:
     return _files(
         "conf/scenario/hetero/trio.yaml", "conf/scenario/batch/lublin.yaml", "conf/scenario/adaptation/early.yaml", "conf/gpu/a100.yaml"
@@ -344,6 +385,19 @@ READERS = {
         ),
         Reader("ramp-case", "case.json", "json", _ramp_cases, _read_ramp_case),
         Reader("checkpoint", "policy.zip", "zip", _checkpoints, _read_checkpoint),
+        Reader("cifar-pickle", "data_batch_1", "text", fuzz_adaptation.pickled_batches, fuzz_adaptation.read_pickled_batch),
+        Reader("cifar-binary", "data_batch_1.bin", "text", fuzz_adaptation.binary_batches, fuzz_adaptation.read_binary_batch),
+        Reader("idx-images", "images", "text", fuzz_adaptation.idx_images, fuzz_adaptation.read_idx_images),
+        Reader("idx-labels", "labels", "text", fuzz_adaptation.idx_labels, fuzz_adaptation.read_idx_labels),
+        Reader("digits", "digits.csv", "text", fuzz_adaptation.digits, fuzz_adaptation.read_digits),
+        Reader("vocabulary", "words.json", "json", fuzz_adaptation.vocabularies, fuzz_adaptation.read_vocabulary),
+        Reader("run-file", "run.toml", "text", fuzz_adaptation.run_files, fuzz_adaptation.read_run_file),
+        Reader("simulations", "table.csv", "text", fuzz_adaptation.simulations, fuzz_adaptation.rank_simulations),
+        Reader("agent-model", "model.pt", "zip", _agent_models, _read_agent_model),
+        Reader("manifest", "manifest.json", "json", fuzz_manifests.manifests, fuzz_manifests.check_manifest),
+        Reader("record", "record.json", "json", fuzz_manifests.records, fuzz_manifests.check_record),
+        Reader("compared-json", "model.json", "json", fuzz_manifests.results, fuzz_manifests.compare_json),
+        Reader("compared-archive", "policy.zip", "zip", _checkpoints, _compare_checkpoint),
         Reader("yaml", "scenario.yaml", "text", _yaml_seeds, _read_yaml),
         Reader("scenario-yaml", "trio.yaml", "text", lambda: _files("conf/scenario/hetero/trio.yaml"), _check_scenario),
     )
