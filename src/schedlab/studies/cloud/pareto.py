@@ -1,14 +1,16 @@
 """Plans that no other beats in both time and cost, and how near a set of policies is to them.
 
-The front is that of all plans from the start on, up to a factor of 1 + EPSILON in each objective: the non-dominated union of constant
+The front is that of all plans from the start on, up to a share EPSILON of its range in each objective: the non-dominated union of constant
 allocations, of the best plans for many weights of time and cost, and of what lies between these (a multi-objective dynamic programme,
-whose partial plans are dropped where bounds tell that the points known already cover whatever they lead to).
+whose partial plans are ended as each of the best plans would, and dropped where bounds tell that the points known by then cover whatever
+they lead to).
 Sources: Ehrgott and Gandibleux 2007 (bound sets); specification of the study cloud, B4 and B5. Measures: moocore.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 import moocore
 import numpy as np
@@ -17,8 +19,9 @@ from schedlab.studies.cloud.oracle import best_plan
 from schedlab.studies.cloud.replay import SECONDS, Replay
 from schedlab.studies.cloud.ways import towards
 
-EPSILON = 0.02  # a plan of the front may be longer or dearer by this share than the exact one
-WEIGHTS = 41  # of time against cost: bounds of what partial plans can still lead to
+EPSILON = 0.005  # a plan of the front may be longer and dearer than the exact one by this share of the front's range
+WEIGHTS = 41  # of time against cost, even in the front's range: ends of partial plans, and bounds of what they can lead to
+LEAST = 1e-4  # of a weight: of equally fast plans the cheapest is found
 UTILITIES = 101  # weights of the expected utility
 REFERENCE = 1.1  # reference point of the hypervolume, in units of the front's range
 
@@ -51,54 +54,73 @@ def interval_points(replay: Replay) -> tuple[np.ndarray, np.ndarray, np.ndarray]
     return seconds, seconds * hourly, restart
 
 
-def plan_points(replay: Replay) -> tuple[np.ndarray, list[np.ndarray], np.ndarray]:
-    """Return the points of the best plans for WEIGHTS weights, (k, 2), what is left to pay under each, and the weights, (k, 2).
+@dataclass(frozen=True)
+class Course:
+    """The best plan for weights of seconds and dollars, (2,), from each interval and allocation on.
 
-    What is left: of interval and allocation, (E + 1, n), in units of the weighted sum of s and $.
+    points (E + 1, n, 2): seconds and dollars that it still takes; values (E + 1, n): their weighted sum, the least of all plans.
     """
+
+    weights: np.ndarray
+    points: np.ndarray
+    values: np.ndarray
+
+
+def best_course(replay: Replay, share: float) -> Course:
+    """Return the best plan for a share of the weight on time over time_ref, the rest on cost over cost_ref; shares are kept off 0 and 1."""
+    share = min(max(share, LEAST), 1.0 - LEAST)
+    plan = best_plan(replay, {"time": share, "cost": 1.0 - share, "resource": 0.0})
     seconds, dollars, restart = interval_points(replay)
-    points, left, weights = [], [], []
-    for share in np.linspace(0.0, 1.0, WEIGHTS):
-        share = min(max(share, 1e-4), 1.0 - 1e-4)  # so that of equally fast plans the cheapest is found
-        plan = best_plan(replay, {"time": share, "cost": 1.0 - share, "resource": 0.0})
-        here, total = replay.lattice.start, np.zeros(2)
-        for interval in range(replay.intervals):
-            there = int(replay.taken(interval, replay.lattice.following[here, plan.actions[interval, here]]))
-            total += (seconds[interval, there], dollars[interval, there])
-            total += restart[there] if there != here else 0.0
-            here = there
-        points.append(total)
-        left.append(plan.values)
-        weights.append((share / replay.time_ref, (1.0 - share) / replay.cost_ref))
-    return np.array(points), left, np.array(weights)
+    here = np.arange(len(replay.lattice))
+    points = np.zeros((replay.intervals + 1, len(here), 2))
+    for interval in range(replay.intervals - 1, -1, -1):
+        there = replay.taken(interval, replay.lattice.following[here, plan.actions[interval]])
+        points[interval] = np.stack([seconds[interval, there], dollars[interval, there]], axis=1) + points[interval + 1, there]
+        points[interval] += np.where((there != here)[:, None], restart[there], 0.0)
+    return Course(np.array([share / replay.time_ref, (1.0 - share) / replay.cost_ref]), points, plan.values)
+
+
+def best_courses(replay: Replay) -> tuple[list[Course], np.ndarray]:
+    """Return the best plans for WEIGHTS weights, even in the range between the fastest and the cheapest plan, and that range, (2,)."""
+    start = replay.lattice.start
+    fastest, cheapest = best_course(replay, 1.0), best_course(replay, 0.0)
+    span = np.abs(fastest.points[0, start] - cheapest.points[0, start])
+    units = np.where(span > 0, span, 1.0) / [replay.time_ref, replay.cost_ref]
+    shares = [share * units[1] / (share * units[1] + (1.0 - share) * units[0]) for share in np.linspace(0.0, 1.0, WEIGHTS)[1:-1]]
+    return [fastest, *(best_course(replay, share) for share in shares), cheapest], span
 
 
 def front(replay: Replay, epsilon: float = EPSILON) -> np.ndarray:
     """Return time (s) and cost ($) of the plans of the front, (k, 2), by rising time. All are reached exactly.
 
-    Its ends are the best plans for a weight of 1e-4 on cost or on time: a plan that is faster or cheaper by less than that is not sought.
+    Its ends are the best plans for a weight of LEAST on cost or on time: a plan that is faster or cheaper by less than that is not sought.
     """
     seconds, dollars, restart = interval_points(replay)
-    supported, left, weights = plan_points(replay)
-    known = non_dominated(np.concatenate([supported, staying_points(replay)]))
-    nodes, labels = np.array([replay.lattice.start]), np.zeros((1, 2))
+    courses, span = best_courses(replay)
+    weights, start = np.array([course.weights for course in courses]), replay.lattice.start
+    known = non_dominated(np.concatenate([[course.points[0, start] for course in courses], staying_points(replay)]))
+    nodes, labels = np.array([start]), np.zeros((1, 2))
     for interval in range(replay.intervals):
         rows, actions = np.nonzero(replay.allowed[nodes])
         there = replay.taken(interval, replay.lattice.following[nodes[rows], actions])
         spent = labels[rows] + np.stack([seconds[interval, there], dollars[interval, there]], axis=1)
         spent += np.where((there != nodes[rows])[:, None], restart[there], 0.0)
-        bounds = spent @ weights.T + np.stack([values[interval + 1, there] for values in left], axis=1)
-        alive = _may_improve(bounds, weights, known, epsilon)
-        nodes, labels = _best_labels(there[alive], spent[alive])
-    return non_dominated(np.concatenate([known, labels]))
+        nodes, labels = _best_labels(there, spent)
+        bounds = labels @ weights.T + np.stack([course.values[interval + 1, nodes] for course in courses], axis=1)
+        alive = _may_improve(bounds, weights, known, epsilon * span)
+        nodes, labels = nodes[alive], labels[alive]
+        known = non_dominated(np.concatenate([known, *(labels + course.points[interval + 1, nodes] for course in courses)]))
+    return known
 
 
-def _may_improve(bounds: np.ndarray, weights: np.ndarray, known: np.ndarray, epsilon: float) -> np.ndarray:
+def _may_improve(bounds: np.ndarray, weights: np.ndarray, known: np.ndarray, slack: np.ndarray) -> np.ndarray:
     """Which partial plans may lead to a point that no known one covers: some corner between known points lies above all their bounds."""
-    corners = np.stack([np.append(known[1:, 0], np.inf), known[:, 1]], axis=1)[:-1] / (1.0 + epsilon)
-    alive = np.zeros(len(bounds), dtype=bool)
+    corners = np.stack([np.append(known[1:, 0], np.inf), known[:, 1]], axis=1)[:-1] - slack
+    alive, open_ones = np.zeros(len(bounds), dtype=bool), np.arange(len(bounds))
     for corner in corners @ weights.T:
-        alive |= (bounds < corner).all(axis=1)
+        found = (bounds[open_ones] < corner).all(axis=1)
+        alive[open_ones[found]] = True
+        open_ones = open_ones[~found]
     return alive
 
 

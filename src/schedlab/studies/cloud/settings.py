@@ -15,7 +15,7 @@ from schedlab.studies.cloud.goodput import PipelineSettings, StepParameters
 from schedlab.studies.cloud.reward import PREFERENCES, preference_weights
 from schedlab.studies.cloud.sla import SLAConfig
 
-RESULTS_VERSION = 3  # raise it when the code of this study changes its results
+RESULTS_VERSION = 4  # raise it when the code of this study changes its results
 Noise = Annotated[float, Field(ge=0)]
 MOST_INTERVALS = 10_000
 
