@@ -9,6 +9,8 @@ import numpy as np
 import pandas as pd
 from table_parts import page, share
 
+from schedlab.studies.cloud.chebyshev import Distance
+
 JOBS = ("cifar10", "imagenet", "movielens", "squad")
 PREFERENCES = ("balanced", "cost", "time", "resource")
 WITH_MODEL = ("goodput_greedy", "oracle_static", "oracle_dynamic")
@@ -57,39 +59,58 @@ def best_plans(results: Path, job: str) -> np.ndarray:
     return found.loc[(found["scenario"] == job) & (found["rule"] == "oracle_dynamic"), ["time", "cost"]].to_numpy()
 
 
-def best_for_weights(results: Path, job: str) -> np.ndarray:
-    """Time and cost of the plans of a job's front that are best for eleven weights of cost, 0 to 1 in tenths, (n, 2)."""
-    found = _rules(results)
-    start = found.loc[(found["scenario"] == job) & (found["rule"] == "static_start"), ["time", "cost"]].to_numpy()[0]
+WEIGHTS = tuple(np.linspace(0.0, 1.0, 11))  # of cost, the rest of time
+
+
+def best_for_sums(results: Path, job: str) -> np.ndarray:
+    """Time and cost of the best plans for eleven weighted sums of cost and time, (11, 2); none where they were not asked for."""
+    found = _rules(results, "full")
+    return found.loc[(found["scenario"] == f"{job}_front") & (found["rule"] == "oracle_dynamic"), ["time", "cost"]].to_numpy()
+
+
+def best_for_distances(results: Path, job: str) -> np.ndarray:
+    """Time and cost of the plans of a job's front that are nearest to its ends by eleven weighted distances, (11, 2)."""
     plans = front(results, job, "front")
-    return plans[sorted({int(np.argmin(plans / start @ [1 - weight, weight])) for weight in np.linspace(0, 1, 11)})]
+    distance = Distance.between(plans[0], plans[-1])
+    nearest = [int(np.argmin(distance.of(f"{weight:.1f}:{1 - weight:.1f}:0", plans))) for weight in WEIGHTS[1:-1]]
+    return plans[[0, *nearest, -1]]
 
 
-def learned_for_weights(results: Path, job: str) -> list[float]:
+def learned_for_weights(results: Path, job: str, policy: str) -> list[float]:
     """Share of a job's front that the policies learned for these weights have, by seed; empty where none were learned."""
-    found = pd.read_csv(results / "cloud_front_policies.csv").query(f"scenario == '{job}_front'")
+    found = pd.read_csv(results / "cloud_front_policies.csv").query(f"policy == '{policy}-{job}-front'")
     return [share_of_front(results, job, rows[["time", "cost"]].to_numpy()) for _, rows in found.groupby("policy_seed")]
 
 
 def cloud_fronts(results: Path) -> str:
     """The size and ends of each front, and what best plans, learned policies and constant allocations have of its hypervolume."""
-    alone = "best plans for these, for cost alone and for time alone"
-    weights = "best plans for eleven weights of cost and time"
-    ends, shares = [], {"best plans for four preferences": [], alone: [], weights: [], "constant allocations": []}
-    learned = [learned_for_weights(results, job) for job in JOBS]
+    rows: dict[str, list[str]] = {name: [] for name in FRONT_ROWS}
     for job in JOBS:
         points = front(results, job, "front")
         dollars = "${:.0f}" if points[-1, 1] > 100 else "${:.1f}" if points[-1, 1] > 10 else "${:.2f}"
         first, last = (f"{time:,.0f} s {dollars.format(cost).replace('$0.', '$.')}" for time, cost in points[[0, -1]])
-        ends.append(f"{len(points)}, {first} to {last}")
         best = best_plans(results, job)
-        more = np.concatenate([best, front(results, job, "one_goal")])
-        for name, own in zip(shares, (best, more, best_for_weights(results, job), front(results, job, "static_front")), strict=True):
-            shares[name].append(f"{share_of_front(results, job, own):.2f}".removeprefix("0"))
-    rows = [[f"hypervolume of {'the ' if 'best' in name else ''}{name}", *cells] for name, cells in shares.items()]
-    told = [f"{np.mean(seeds):.2f}".removeprefix("0") if seeds else "-" for seeds in learned]
-    rows.insert(3, ["hypervolume of eleven policies learned for these weights, mean of five seeds", *told])
-    return page(["", *JOBS], [["plans on the front, time and cost of its ends", *ends], *rows])
+        sets = [best, np.concatenate([best, front(results, job, "one_goal")]), best_for_sums(results, job)]
+        sets += [best_for_distances(results, job), front(results, job, "static_front")]
+        shares = [[share_of_front(results, job, own)] if len(own) else [] for own in sets]
+        shares.insert(3, learned_for_weights(results, job, "reinforce"))
+        shares.insert(5, learned_for_weights(results, job, "chebyshev"))
+        cells = [f"{len(points)}, {first} to {last}", *(share(float(np.mean(found)), 2) if found else "-" for found in shares)]
+        for name, cell in zip(FRONT_ROWS, cells, strict=True):
+            rows[name].append(cell)
+    return page(["", *JOBS], [[name, *cells] for name, cells in rows.items()])
+
+
+FRONT_ROWS = (
+    "plans on the front, time and cost of its ends",
+    "hypervolume of the best plans for four preferences",
+    "hypervolume of the best plans for these, for cost alone and for time alone",
+    "hypervolume of the best plans for eleven weighted sums of cost and time",
+    "hypervolume of policies learned for these sums, mean of five seeds",
+    "hypervolume of the nearest plans by eleven weighted distances",
+    "hypervolume of policies learned for these distances, mean of five seeds",
+    "hypervolume of constant allocations",
+)
 
 
 def cloud_straight(results: Path) -> str:

@@ -204,6 +204,19 @@ def test_a_scenario_without_a_front_is_left_out_of_its_figure(tables, tmp_path):
     assert draw(both, spec("pareto", ("timed",))).caption.endswith("No policy is learned at this scale where there is a front.")
 
 
+def test_many_preferences_stand_as_one_in_the_front_s_figure(tmp_path):
+    """Beside the rules that the scenario has."""
+    own = ["1:0:0", "0.75:0.25:0", "0.5:0.5:0", "0.25:0.75:0", "0:1:0"]
+    found = tables_of(problem(preferences=own), tmp_path)
+    few = replace(found, scores=found.scores[~found.scores["policy"].isin(["static_max", "threshold"])])
+    figure = drawing_function(STUDY, "pareto")(few, spec("pareto", preferences=own)).figure
+    labels = {text.get_text() for legend in figure.legends for text in legend.get_texts()}
+    assert "learned for 5 preferences" in labels and "static_start" in labels and not {"static_max", "threshold"} & labels
+    rings = next(line for line in figure.axes[0].get_lines() if line.get_label() == "learned for 5 preferences")
+    drawn = points_by_seed(found, "example", "reinforce-example", own)
+    assert np.allclose(np.transpose(rings.get_data()), np.concatenate(drawn))
+
+
 def test_the_front_s_figure_takes_each_seed_as_a_set(tables):
     """A second seed that is slower moves what all seeds attain, and the mean and range of the hypervolume."""
     learned = tables.scores["policy"] == "reinforce-example"

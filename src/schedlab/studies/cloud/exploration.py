@@ -32,6 +32,26 @@ def committed_actions(lattice: Lattice, here: np.ndarray, targets: np.ndarray, a
     return np.where(here == targets, KEEP, found)
 
 
+@dataclass(frozen=True)
+class Branches:
+    """Courses to follow before a committed episode goes to its own target: actions (E, B), and in which interval it leaves them, (B,)."""
+
+    actions: np.ndarray
+    until: np.ndarray
+
+    @staticmethod
+    def drawn(best: Episodes, number: int, rng: np.random.Generator) -> Branches:
+        """Return a number of courses drawn from the best episodes, each left in a drawn interval."""
+        intervals, kept = best.actions.shape
+        return Branches(best.actions[:, rng.integers(kept, size=number)], rng.integers(intervals, size=number))
+
+    def followed(self, interval: int, actions: np.ndarray) -> np.ndarray:
+        """Return the actions of committed episodes (C,) in an interval: the last B of them follow their courses as long as they do."""
+        begin = len(actions) - len(self.until)
+        own = np.where(interval < self.until, self.actions[interval], actions[begin:])
+        return np.concatenate([actions[:begin], own])
+
+
 @dataclass
 class Episodes:
     """Episodes side by side: observations (E, N, size), masks (E, N, actions), actions (E, N), returns from each interval on (E, N)."""
@@ -66,6 +86,12 @@ class BestEpisodes:
             if len(once) == self.most:
                 break
         self.kept = joined.take(list(once.values()))
+
+    def add_shared(self, new: Episodes, values: np.ndarray) -> None:
+        """Take in the best of episodes that were run for another preference, by what they are worth for this one, (N,)."""
+        chosen = np.argsort(-values, kind="stable")[: self.most]
+        own = new.take(chosen.tolist())
+        self.add(Episodes(own.observations, own.masks, own.actions, np.tile(values[chosen], (len(own.returns), 1))))
 
     def load(self, arrays: Mapping[str, np.ndarray]) -> None:
         """Put stored episodes back."""

@@ -32,13 +32,13 @@ def draw_pareto(tables: StudyTables, spec: FigureSpec) -> Drawing:
     if not shown:
         return nothing(spec, "no policy is learned at this scale where there is a front")
     figure, lines = theme.new_grid(len(shown), 2, row_mm=62, around_mm=18)
-    told = []
+    told, many = [], len(settings.preferences) > len(PREFERENCES)
     for axes, scenario in zip([axes for line in lines for axes in line], shown, strict=True):
         front, static = (np.array(oracles[scenario][name]) for name in ("front", "static_front"))
         axes.step(static[:, 0], static[:, 1], where="post", color=MUTED, linewidth=0.9, linestyle="--", label="best constant allocations")
         axes.step(front[:, 0], front[:, 1], where="post", color=INK, linewidth=1.1, label="front of all plans")
         far, limits = [], front.min(axis=0) + RULE_RANGE * np.maximum(np.ptp(front, axis=0), 0.15 * front.min(axis=0))
-        for rule, marker in RULES.items():
+        for rule, marker in _rules_of(tables, scenario):
             point = _point(tables, scenario, rule, settings.preferences[0])
             if (point > limits).any():
                 far.append(rule)
@@ -48,11 +48,7 @@ def draw_pareto(tables: StudyTables, spec: FigureSpec) -> Drawing:
         best = points_by_seed(tables, scenario, "oracle_dynamic", settings.preferences)[0]
         for share, style, label in ATTAINED:
             _draw_attained(axes, attainment_surface(found, share), linestyle=style, label=label)
-        for number, preference in enumerate(settings.preferences):
-            ring = {"markeredgecolor": preference_colour(preference, number), "markeredgewidth": 1.6, "markersize": 12 - 3 * number}
-            points = np.array([of_seed[number] for of_seed in found])  # rings, as many policies and seeds agree
-            axes.plot(*points.T, "o", color="none", label=f"learned, {preference}", zorder=4, **ring)
-            axes.plot(*best[number], "+", color=INK, markersize=6, markeredgewidth=0.8, label="best plan of a preference", zorder=5)
+        (_draw_many if many else _draw_few)(axes, found, best, settings.preferences)
         axes.set_title(scenario)
         axes.margins(0.08)
         far_text = f"; out of view: {', '.join(far)}" if far else ""
@@ -60,7 +56,7 @@ def draw_pareto(tables: StudyTables, spec: FigureSpec) -> Drawing:
     for line in lines:
         line[0].set_ylabel("cost ($)")
     helpers.shared_xlabel(lines[-1], "training time (s)")
-    helpers.legend_outside(figure, columns=4)
+    helpers.legend_outside(figure, columns=3 if many else 4)
     names = "hypervolume as a share of the front's (seeds from, to; of the best plans for the same preferences)"
     more = "IGD+, additive epsilon, loss of utility, means of seeds"
     return Drawing(figure, f"{spec.caption} Learned policies, {names}, {more}: {'; '.join(told)}.")
@@ -75,6 +71,27 @@ def points_by_seed(tables: StudyTables, scenario: str, policy: str, preferences:
 def _draw_attained(axes: Axes, corners: np.ndarray, **style: Any) -> None:
     """A stair through the corners of a surface, in the colour of learned policies."""
     axes.step(corners[:, 0], corners[:, 1], where="post", color=theme.colour(len(PREFERENCES)), linewidth=0.9, **style)
+
+
+def _draw_few(axes: Axes, found: Sequence[np.ndarray], best: np.ndarray, preferences: Sequence[str]) -> None:
+    """The points of each preference in its colour: rings, as many policies and seeds agree."""
+    for number, preference in enumerate(preferences):
+        ring = {"markeredgecolor": preference_colour(preference, number), "markeredgewidth": 1.6, "markersize": 12 - 3 * number}
+        points = np.array([of_seed[number] for of_seed in found])
+        axes.plot(*points.T, "o", color="none", label=f"learned, {preference}", zorder=4, **ring)
+        axes.plot(*best[number], "+", color=INK, markersize=6, markeredgewidth=0.8, label="best plan of a preference", zorder=5)
+
+
+def _draw_many(axes: Axes, found: Sequence[np.ndarray], best: np.ndarray, preferences: Sequence[str]) -> None:
+    """The points of all preferences in one colour, as a list of so many tells nothing."""
+    ring = {"markeredgecolor": theme.colour(len(PREFERENCES)), "markeredgewidth": 0.9, "markersize": 5}
+    axes.plot(*np.concatenate(found).T, "o", color="none", label=f"learned for {len(preferences)} preferences", zorder=4, **ring)
+    axes.plot(*best.T, "+", color=INK, markersize=6, markeredgewidth=0.8, label="best plan for a weighted sum", zorder=5)
+
+
+def _rules_of(tables: StudyTables, scenario: str) -> list[tuple[str, str]]:
+    """The rules that a scenario compares, of those that are drawn, each with its marker."""
+    return [(rule, marker) for rule, marker in RULES.items() if len(preference_scores(tables, scenario, rule, "time"))]
 
 
 def _told_measures(seeds: Sequence[Mapping[str, float]], best: Mapping[str, float]) -> str:

@@ -8,7 +8,9 @@ Source: R. Williams 1992; specification of the study cloud, A9, A14 (1) and B4.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import math
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -24,9 +26,10 @@ from schedlab.learning.adam import Adam
 from schedlab.learning.checkpoints import load_module, module_arrays, read_checkpoint, read_progress, write_checkpoint
 from schedlab.learning.reinforce import entropy
 from schedlab.learning.seeding import torch_stream, use_one_thread
+from schedlab.studies.cloud.chebyshev import Distance, ends_of
 from schedlab.studies.cloud.env import CloudReplayEnv
 from schedlab.studies.cloud.env_vector import CloudReplayVectorEnv
-from schedlab.studies.cloud.exploration import BestEpisodes, Episodes, committed_actions
+from schedlab.studies.cloud.exploration import BestEpisodes, Branches, Episodes, committed_actions
 from schedlab.studies.cloud.initialisation import guides
 from schedlab.studies.cloud.learner_common import read_policy, trained_preferences
 from schedlab.studies.cloud.learner_settings import ReinforceSettings
@@ -36,6 +39,7 @@ if TYPE_CHECKING:
     from torch import nn
 
 KIND, PROGRESS = "cloud-reinforce", "cloud-reinforce-progress"
+SURE = math.log(0.9)  # an imitated action that is as probable will be taken
 
 
 def build_network(observation: int, actions: int, hidden: int, seed: int, preference: str) -> nn.Sequential:
@@ -113,6 +117,8 @@ class _Run:
         self.points: list[dict[str, Any]] = []
         self.best: dict[str, BestEpisodes] = {}
         self.guides = {name: guides(problem, self.settings.initialisation).targets for name, problem in problems.items()}
+        self.ends = ends_of(wanted) if self.settings.scalarisation == "chebyshev" else ()
+        self.distances: dict[str, Distance] = {}
         self.phase = self.update = 0
         self.optimizers = self._fresh()
         values = {"params": self.settings.model_dump(), "phases": [str(phase) for phase in spec.train_on], "seed": seed}
@@ -121,18 +127,29 @@ class _Run:
     def learn(self) -> None:
         """Go on from where an interrupted job of the same values was, to the end of the last phase."""
         self._resume()
-        for number in range(self.phase, len(self.spec.train_on)):
+        legs = self._legs()
+        for leg in range(self.phase, len(legs)):
+            number, preferences = legs[leg]
             phase = self.spec.train_on[number]
             updates = -(-phase.steps // self.settings.episodes_per_update)
             while self.update < updates:
                 scenario = phase.scenarios[self.update % len(phase.scenarios)]
-                for preference in self.networks:
+                for preference in preferences:
                     self._step(number, scenario, preference, 1.0 - self.update / updates)
                 self.update += 1
                 if self.update % self.settings.save_every == 0:
                     self._save()
-            self.phase, self.update = number + 1, 0
+            self._distil(phase.scenarios, preferences)
+            self.phase, self.update = leg + 1, 0
             self.optimizers = self._fresh()
+            self.distances.clear()
+
+    def _legs(self) -> list[tuple[int, list[str]]]:
+        """The number of each phase with its preferences; where distances from the ends are learned, twice: the ends come first."""
+        groups = [list(self.networks)]
+        if self.ends:
+            groups = [list(self.ends), [name for name in self.networks if name not in self.ends]]
+        return [(number, group) for number in range(len(self.spec.train_on)) for group in groups]
 
     def arrays(self) -> dict[str, np.ndarray]:
         """Return the parameters of all networks by `preference/name`."""
@@ -155,12 +172,16 @@ class _Run:
         targets = generator(derive_seed(self.seed, *names), "targets").integers(len(self.problems[scenario].replay.lattice), size=committed)
         if preference in self.guides[scenario]:
             targets[: (committed + 1) // 2] = self.guides[scenario][preference]
-        seen = sample_episodes(self._env(scenario, preference), network, derive_seed(self.seed, *names), targets, settings.gamma)
+        sample = partial(sample_episodes, self._env(scenario, preference), network)
+        far, branches = self._distance(scenario, preference), None
+        if far and committed and (best := self._best(scenario, preference).kept):
+            branches = Branches.drawn(best, committed // 2, generator(derive_seed(self.seed, *names), "branches"))
+        seen, reached = sample(derive_seed(self.seed, *names), targets, settings.gamma, branches)
         if phase == self.update == 0 and committed and preference in self.guides[scenario]:
             self._warm(seen.take([0]), network, optimizer)
-            seen = sample_episodes(
-                self._env(scenario, preference), network, derive_seed(self.seed, *names, "warm"), targets, settings.gamma
-            )
+            seen, reached = sample(derive_seed(self.seed, *names, "warm"), targets, settings.gamma)
+        if far:
+            seen.returns = np.tile(-far(reached), (len(seen.returns), 1))
         own = seen.take(slice(committed, None))
         baseline = own.returns.mean(axis=1, keepdims=True)
         scale = float(np.sqrt(np.mean((own.returns - baseline) ** 2))) or 1.0
@@ -171,13 +192,26 @@ class _Run:
         _descend(optimizer, loss)
         if settings.imitated and settings.imitations:
             self._best(scenario, preference).add(seen)
+            for other in self.networks if far else ():
+                if other != preference and (of_other := self._distance(scenario, other)):
+                    self._best(scenario, other).add_shared(seen, -of_other(reached))
             self._imitate(self._best(scenario, preference).kept, baseline, scale, network, optimizer)
         if self.update % settings.record_every == 0:
             episode = (self.update + 1) * settings.episodes_per_update
             place = {"step": episode, "episode": episode, "update": self.update + 1, "phase": phase, "scenario": scenario}
-            self.points.append({"metric": f"objective {preference}", "value": float(-own.returns[0].mean()), **place})
-            greedy = self._greedy(scenario, preference)
+            kind = "distance" if far else "objective"
+            self.points.append({"metric": f"{kind} {preference}", "value": float(-own.returns[0].mean()), **place})
+            greedy = self._greedy(scenario, preference).objective()
             self.points.append({"metric": f"greedy objective {preference}", "value": greedy, **place})
+
+    def _distance(self, scenario: str, preference: str) -> Callable[[np.ndarray], np.ndarray] | None:
+        """The distance that a preference learns, from where the policies of the ends have come to; none: its weighted sum."""
+        if not self.ends or preference in self.ends:
+            return None
+        if scenario not in self.distances:
+            reached = [self._greedy(scenario, end) for end in self.ends]
+            self.distances[scenario] = Distance.between(*(np.array([env.time, env.cost]) for env in reached))
+        return partial(self.distances[scenario].of, preference)
 
     def _warm(self, guided: Episodes, network: nn.Sequential, optimizer: Adam) -> None:
         """Imitate the first committed episode, which goes to where the initialisation points."""
@@ -185,15 +219,15 @@ class _Run:
         for _ in range(self.settings.warm_start):
             _descend(optimizer, -_chosen(masked_logs(network(seen), masks), guided.actions).mean())
 
-    def _greedy(self, scenario: str, preference: str) -> float:
-        """Objective of an episode of most probable actions."""
+    def _greedy(self, scenario: str, preference: str) -> CloudReplayEnv:
+        """The environment after an episode of most probable actions."""
         problem, policy = self.problems[scenario], PreferencePolicy({preference: self.networks[preference]})
         env, over = CloudReplayEnv(problem.replay, preference), False
         observation, _ = env.reset(seed=derive_seed(self.seed, "greedy") % 2**31)
         while not over:
             observation, _, done, cut, _ = env.step(policy.act(observation, env.action_masks()))
             over = done or cut
-        return env.objective()
+        return env
 
     def _imitate(self, best: Episodes, baseline: np.ndarray, scale: float, network: nn.Sequential, optimizer: Adam) -> None:
         """Raise the chances of the best episodes' actions where these episodes get more from there on than the policy's own do."""
@@ -201,6 +235,21 @@ class _Run:
         gains = torch.from_numpy(np.clip((best.returns - baseline) / scale, 0.0, 1.0).astype(np.float32))
         for _ in range(self.settings.imitations):
             _descend(optimizer, -(_chosen(masked_logs(network(seen), masks), best.actions) * gains).mean())
+
+    def _distil(self, scenarios: Sequence[str], preferences: Sequence[str]) -> None:
+        """Imitate the best episode of each preference alone: of several at once, networks learn a mixture that is none of them."""
+        for preference in preferences:
+            network, optimizer = self.networks[preference], Adam(self.networks[preference].parameters(), self.settings.learning_rate)
+            best = [kept.take([0]) for scenario in scenarios if (kept := self._best(scenario, preference).kept)]
+            for _ in range(self.settings.distilled if best else 0):
+                chosen = [self._logs(network, of) for of in best]
+                if min(float(of.detach().min()) for of in chosen) > SURE:
+                    break
+                _descend(optimizer, -torch.stack([of.mean() for of in chosen]).mean())
+
+    def _logs(self, network: nn.Sequential, of: Episodes) -> torch.Tensor:
+        """The log-probabilities of the episodes' actions."""
+        return _chosen(masked_logs(network(torch.from_numpy(of.observations)), torch.from_numpy(of.masks)), of.actions)
 
     def _best(self, scenario: str, preference: str) -> BestEpisodes:
         return self.best.setdefault(f"{scenario} {preference}", BestEpisodes(self.settings.imitated))
@@ -226,15 +275,23 @@ class _Run:
             self.phase, self.update, self.points = kept.meta["phase"], kept.meta["update"], list(kept.meta["points"])
 
 
-def sample_episodes(env: CloudReplayVectorEnv, network: nn.Sequential, seed: int, targets: np.ndarray, gamma: float = 1.0) -> Episodes:
+def sample_episodes(
+    env: CloudReplayVectorEnv,
+    network: nn.Sequential,
+    seed: int,
+    targets: np.ndarray,
+    gamma: float = 1.0,
+    branches: Branches | None = None,
+) -> tuple[Episodes, np.ndarray]:
     """Run episodes side by side by sampled valid actions, the first ones committed to targets (numbers of allocations).
 
-    The same ones for the same seed and parameters. Returns are discounted by gamma.
+    The same ones for the same seed and parameters. Also returns their time (s) and cost ($), (N, 2). Returns are discounted by gamma;
+    branches: courses that the last of the committed episodes follow first.
     """
     rng, grid, committed = generator(seed, "actions"), env.replay.lattice, len(targets)
     observation, _ = env.reset(seed=derive_seed(seed, "episodes") % 2**31)
     kept: tuple[list[np.ndarray], ...] = ([], [], [], [])
-    for _ in range(env.replay.intervals):
+    for interval in range(env.replay.intervals):
         mask = env.action_masks()
         with torch.no_grad():
             chances = masked_logs(network(torch.from_numpy(observation)), torch.from_numpy(mask)).double().exp().numpy()
@@ -244,12 +301,16 @@ def sample_episodes(env: CloudReplayVectorEnv, network: nn.Sequential, seed: int
             here = env.here[:committed]
             straight = committed_actions(grid, here, targets, env.replay.allowed[here])
             actions[:committed] = np.searchsorted(env.actions, straight)
+        if branches is not None:
+            actions[:committed] = branches.followed(interval, actions[:committed])
         for values, value in zip(kept[:3], (observation, mask, actions), strict=True):
             values.append(value)
-        observation, rewards, *_ = env.step(actions)
+        observation, rewards, _, _, final = env.step(actions)
         kept[3].append(rewards)
     observations, masks, actions, rewards = (np.stack(values) for values in kept)
-    return Episodes(observations, masks, actions, discounted(rewards, gamma))
+    ended = final["final_info"]["scores"]
+    reached = np.stack([ended["time"], ended["cost"]], axis=1)
+    return Episodes(observations, masks, actions, discounted(rewards, gamma)), reached
 
 
 def _chosen(logs: torch.Tensor, actions: np.ndarray) -> torch.Tensor:
