@@ -130,6 +130,13 @@ def ramp_recipes(results: Path) -> str:
     return page(["", *"ABCD"], [[recipe, *(rates.get((recipe, beta), "-") for beta in "ABCD")] for recipe in recipes])
 
 
+def ramp_recipe_trials(results: Path) -> str:
+    """What was tried to bring A and D to their goals, on validation episodes."""
+    found = pd.read_csv(results / "ramp_recipe_trials.csv")
+    rates = found.assign(blocking_rate=found["blocking_rate"].map(share)).pivot(index="trial", columns="beta", values="blocking_rate")
+    return page(["", *"AD"], [[trial, *rates.loc[trial, ["A", "D"]].fillna("-")] for trial in found["trial"].unique()])
+
+
 def ramp_dqn(results: Path) -> str:
     """Short runs of the DQN."""
     found = pd.read_csv(results / "ramp_dqn.csv", dtype={"by_seed": str})
@@ -143,4 +150,14 @@ def ramp_dqn(results: Path) -> str:
     return page(["values", "seeds", "decisions", "CPU s", "DQN", "on"], rows)
 
 
-TABLES = (ramp_learning, ramp_graph_policy, ramp_baselines, ramp_loads, ramp_quantum, ramp_traced_graphs, ramp_recipes, ramp_dqn)
+TABLES = (
+    ramp_learning,
+    ramp_graph_policy,
+    ramp_baselines,
+    ramp_loads,
+    ramp_quantum,
+    ramp_traced_graphs,
+    ramp_recipes,
+    ramp_recipe_trials,
+    ramp_dqn,
+)

@@ -39,6 +39,22 @@ def learning_sentences():
     )
 
 
+def recipe_trial_sentences():
+    found = table("ramp_recipe_trials")
+    rates = found.set_index(["trial", "beta"])["blocking_rate"]
+    regression, other = "linear values: ridge regression on the returns", "linear values whose soft choice has the highest mean return"
+    assert rates["the same, searched from there", "A"] == rates[other, "A"]  # nothing better
+    yield (
+        f"from the second base it ends at {share(rates['the same, searched, from the second base', 'A'])}, and from a start that blocks "
+        f"{share(rates[regression, 'A'] - rates[other, 'A'])} less than the regression it finds nothing better"
+    )
+    first = found["trial"].tolist().index("the same, and the base's rollouts (the recipe)")
+    both = found[first:].query("beta == 'D'").set_index("trial")["blocking_rate"]
+    yield f"On D networks of both rounds end between {share(both.min())} and {share(both.max())}"
+    fits = both[["the same, and the base's rollouts (the recipe)", "the same, another seed of the fit"]]
+    assert (fits.min(), fits.max()) == (both.min(), both.max())  # as far apart
+
+
 def load_sentences():
     rules = table("ramp_rules")
     rates = rules[(rules["part"] == "loads") & (rules["rule"] == "para_max")].set_index("setting")["blocking_rate"]
@@ -139,6 +155,7 @@ def test_the_numbers_of_traced_graphs_are_those_of_the_shipped_files():
     ("page", "sentences"),
     [
         ("ramp", learning_sentences),
+        ("ramp", recipe_trial_sentences),
         ("ramp", load_sentences),
         ("ramp_graph_policy", graph_policy_sentences),
         ("ramp_graphs", traced_sentences),
