@@ -15,6 +15,7 @@ from schedlab.studies.ramp.afterstate_policy import AfterstatePolicy, Kept, play
 from schedlab.studies.ramp.cluster import RunningJob
 from schedlab.studies.ramp.fast import draw_futures, episode_arrivals, fast_tables, fixed_table
 from schedlab.studies.ramp.fast_kernel import REJECT, Rollouts, Situation, mount, play_actions, play_table, table_action
+from schedlab.studies.ramp.fast_measures import linear_actions, measures
 from schedlab.studies.ramp.graph_files import read_graphs
 from schedlab.studies.ramp.graphs import find_graphs
 from schedlab.studies.ramp.problem import RampProblem
@@ -127,6 +128,21 @@ def test_published_scores_of_policies_are_those_of_the_exact_cluster(published):
         assert exact == pytest.approx((arrived - 1 - play(kept, tables, outlook, arrivals, end)) / arrived), kept.form
         rates.add(exact)
     assert len(rates) == 3
+
+
+def test_published_measures_of_linear_values_are_those_of_the_exact_cluster(published):
+    """But for durations, which the table has of an empty cluster."""
+    (tables, outlook), unit = published.fast, published.units("test")[1]
+    kept, end = list(drawn_policies(tables, outlook))[1], published.scenario.episodes.end
+    arrivals = episode_arrivals(published.simulation, tables, unit.seed)
+    demand = np.array([graph.total_memory + graph.total_dep_size for graph in published.simulation.pool.graphs])
+    found = measures(tables, demand, arrivals, end, linear_actions(tables, outlook, arrivals, end, kept.weights))
+    exact = published.rollout(AfterstatePolicy(kept, tables, outlook, 0), unit).scores
+    assert found.pop("blocking_rate") == pytest.approx(exact["blocking_rate"], rel=1e-12)
+    assert sorted(found) == ["demand_throughput", "jct", "speedup"]
+    assert found == pytest.approx({name: exact[name] for name in found}, rel=5e-4)
+    none = measures(tables, demand, arrivals, end, np.full(len(arrivals.times), REJECT))
+    assert none == {"blocking_rate": len(arrivals.times) / (1 + len(arrivals.times)), "demand_throughput": 0.0}
 
 
 def test_a_fixed_table_never_splits_further(simulation, tables):

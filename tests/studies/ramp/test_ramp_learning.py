@@ -93,7 +93,8 @@ def test_the_same_seed_learns_the_same_bytes(problem, tmp_path):
     again, _ = learned(problem_of(), tmp_path / "b", bases=2)
     assert first.read_bytes() == again.read_bytes()
     points = [(metric, place["split"], place["step"]) for (metric, _), place in curve]
-    assert len(set(points)) == len(points) == 10  # two bases: an episode, the network, the start and two checks of the search each
+    # Two bases: an episode, the network, and four measures of the start and of two checks of the search each.
+    assert len(set(points)) == len(points) == 2 * (1 + 1 + 4 * 3)
     assert {place["split"] for _, place in curve} == {"train", "validation"}
 
 

@@ -30,11 +30,12 @@ def tables() -> StudyTables:
                 for unit in range(2):
                     key = {"scenario": scenario, "policy": policy, "split": split, "unit": f"{split}-{unit}"}
                     scores += [{**key, "metric": "blocking_rate", "value": rate + 0.01 * unit}]
-                    scores += [{**key, "metric": "jct", "value": 1000.0 / rate}]
+                    scores += [{**key, "metric": "jct", "value": 1000.0 / rate + 100 * unit}]
         for seed in range(2):
             for step in (0, 10):
-                key = {"policy": learned, "policy_seed": seed, "metric": "blocking_rate", "split": "validation"}
-                curves.append({**key, "step": step, "value": 0.25 - 0.005 * step + 0.01 * seed})
+                key = {"policy": learned, "policy_seed": seed, "step": step, "split": "validation"}
+                curves.append({**key, "metric": "blocking_rate", "value": 0.25 - 0.005 * step + 0.01 * seed})
+                curves.append({**key, "metric": "jct", "value": 7200.0 + 360 * step})
     frame = pd.DataFrame(scores)
     summary = frame.groupby(["scenario", "policy", "split", "metric"], as_index=False)["value"].mean()
     none = pd.DataFrame()
@@ -51,12 +52,17 @@ def test_a_policy_is_called_by_what_it_is():
 
 
 def test_learning_is_drawn_against_bands_of_rules():
-    drawing = draw_validation(tables(), spec("validation", baselines=["para_max"], labels={"uniform": "A"}))
+    metrics = ["blocking_rate", "jct"]
+    drawing = draw_validation(tables(), spec("validation", baselines=["para_max"], labels={"uniform": "A"}, metrics=metrics))
     panels = drawing.figure.axes
-    assert [axes.get_title(loc="left") for axes in panels] == ["A", "published_a"]
+    assert [axes.get_title(loc="left") for axes in panels] == ["blocking rate", "completion time (h)"] * 2
+    assert [panels[place].get_ylabel() for place in (0, 2)] == ["A", "published_a"]
     curve, rule = panels[0].get_lines()
     assert curve.get_ydata() == pytest.approx([0.255, 0.205])
     assert np.allclose(rule.get_ydata(), 0.305)
+    curve, rule = panels[1].get_lines()
+    assert curve.get_ydata() == pytest.approx([2, 3])
+    assert np.allclose(rule.get_ydata(), (1000 / 0.3 + 50) / 3600)
     assert "A 0.255 at first, 0.205 after 10 generations" in drawing.caption
 
 

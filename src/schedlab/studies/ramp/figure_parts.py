@@ -7,6 +7,7 @@ from schedlab.figures import theme
 from schedlab.figures.theme import MUTED
 
 MARKERS = "osD^vPX"  # of the lines of one panel
+SHORT = {"jct": "completion time", "speedup": "speed-up"}  # of completed jobs; a panel's title has room for no more
 
 
 def family(policy: str, scenario: str) -> str:

@@ -27,6 +27,7 @@ class ValidationSettings(BetasSettings):
 
     policy: str = setting("afterstate", doc="learned policy, without the scenario that ends its name")
     baselines: Names = setting(("para_max", "para_min"), doc="rules whose validation episodes are bands")
+    metrics: Names = setting(("blocking_rate", "demand_throughput", "jct", "speedup"), doc="measures, a panel each", min_length=1)
 
 
 class ScoresSettings(BetasSettings):

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from schedlab.config.contract import Drawing, FigureSpec, StudyTables
+from schedlab.config.contract import Drawing, FigureSpec, Metric, StudyTables
 from schedlab.figures import helpers, theme
 from schedlab.figures.theme import INK
-from schedlab.studies.ramp.figure_parts import family, nothing_to_draw
+from schedlab.figures.units import scaled
+from schedlab.studies.ramp.figure_parts import SHORT, family, nothing_to_draw
 from schedlab.studies.ramp.figure_settings import PairsSettings, ScoresSettings, ValidationSettings
 from schedlab.studies.ramp.problem import METRICS
 
@@ -17,34 +19,50 @@ if TYPE_CHECKING:
 
 BLOCKING = "blocking_rate"
 ROW_MM, COLUMNS = 5.0, 4
+LEARNED = "linear values, searched"
+NARROW = SHORT | {"demand_throughput": "throughput"}  # four panels in a line
 
 
 def draw_validation(tables: StudyTables, spec: FigureSpec) -> Drawing:
-    """A panel a scenario: blocking of validation episodes while a policy learned; rules as bands. Settings: ValidationSettings."""
+    """A line a scenario, a panel a measure: validation episodes while a policy learned; rules as bands. Settings: ValidationSettings."""
     settings = helpers.settings_of(spec, ValidationSettings)
-    curves = tables.curves[(tables.curves["metric"] == BLOCKING) & (tables.curves["split"] == "validation")]
+    metrics = [metric for name in settings.metrics for metric in METRICS if metric.name == name]
+    curves = tables.curves[tables.curves["metric"].isin(settings.metrics) & (tables.curves["split"] == "validation")]
     shown = [(name, rows) for name in spec.scenarios if len(rows := curves[curves["policy"] == _learned(settings.policy, name)])]
     if not shown:
         return nothing_to_draw(spec, "no such curve is learned at this scale")
-    figure, lines = theme.new_grid(len(shown), COLUMNS, row_mm=55, around_mm=16)
+    figure, lines = theme.new_grid(len(shown) * len(metrics), len(metrics), row_mm=42, around_mm=16)
     told = []
-    for axes, (name, rows) in zip([axes for line in lines for axes in line], shown, strict=True):
-        helpers.learning_curve(axes, rows, theme.Style(theme.colour(0), "o"), label="linear values, searched")
-        for number, rule in enumerate(settings.baselines):
-            band = _scores(tables, name, rule, "validation")
-            if len(band):
-                colour = theme.RULE_GREYS[number % len(theme.RULE_GREYS)]
-                axes.axhspan(band.min(), band.max(), color=colour, alpha=0.15, linewidth=0)
-                axes.axhline(band.mean(), color=colour, linewidth=1.0, linestyle=theme.DASHES[number % len(theme.DASHES)], label=rule)
-        axes.set_title(settings.labels.get(name, name))
-        axes.margins(x=0.02)
-        first, last = (rows.loc[rows["step"] == step, "value"].mean() for step in (rows["step"].min(), rows["step"].max()))
-        told.append(f"{settings.labels.get(name, name)} {first:.3f} at first, {last:.3f} after {rows['step'].max()} generations")
-    lines[0][0].set_ylabel("blocking rate")
-    for line in lines:
-        helpers.shared_xlabel(line, "generation")
+    for line, (name, rows) in zip(lines, shown, strict=True):
+        label = settings.labels.get(name, name)
+        bands = {rule: _scores(tables, name, rule, "validation") for rule in settings.baselines}
+        for axes, metric in zip(line, metrics, strict=True):
+            _against_rules(axes, rows[rows["metric"] == metric.name], bands, metric)
+        line[0].set_ylabel(label)
+        blocking = rows[rows["metric"] == BLOCKING]
+        first, last = (blocking.loc[blocking["step"] == step, "value"].mean() for step in (blocking["step"].min(), blocking["step"].max()))
+        told.append(f"{label} {first:.3f} at first, {last:.3f} after {blocking['step'].max()} generations")
+    helpers.shared_xlabel(lines[-1], "generation")
     helpers.legend_outside(figure, columns=4)
-    return Drawing(figure, f"{spec.caption} {'; '.join(told)}.")
+    return Drawing(figure, f"{spec.caption} Blocking: {'; '.join(told)}.")
+
+
+def _against_rules(axes: Axes, curve: pd.DataFrame, bands: dict[str, pd.DataFrame], metric: Metric) -> None:
+    """One measure: the curve, and the mean and range of each rule; bands: the rules' scores."""
+    import pandas as pd
+
+    values = {rule: scores.loc[scores["metric"] == metric.name, "value"] for rule, scores in bands.items()}
+    largest = pd.concat([curve["value"], *values.values()]).max()
+    unit = scaled(replace(metric, label=NARROW.get(metric.name, metric.label)), float(largest))
+    helpers.learning_curve(axes, curve.assign(value=curve["value"] / unit.size), theme.Style(theme.colour(0), "o"), label=LEARNED)
+    for number, (rule, found) in enumerate(values.items()):
+        if len(found):
+            colour = theme.RULE_GREYS[number % len(theme.RULE_GREYS)]
+            axes.axhspan(found.min() / unit.size, found.max() / unit.size, color=colour, alpha=0.15, linewidth=0)
+            dashes = theme.DASHES[number % len(theme.DASHES)]
+            axes.axhline(found.mean() / unit.size, color=colour, linewidth=1.0, linestyle=dashes, label=rule)
+    axes.set_title(unit.label)
+    axes.margins(x=0.02)
 
 
 def bar_colours(count: int) -> list[str]:
@@ -139,11 +157,9 @@ def _learned(policy: str, scenario: str) -> str:
     return f"{policy}-{scenario.replace('_', '-')}"
 
 
-def _scores(tables: StudyTables, scenario: str, policy: str, split: str) -> pd.Series:
+def _scores(tables: StudyTables, scenario: str, policy: str, split: str) -> pd.DataFrame:
     rows = tables.scores
-    return rows.loc[
-        (rows["scenario"] == scenario) & (rows["policy"] == policy) & (rows["metric"] == BLOCKING) & (rows["split"] == split), "value"
-    ]
+    return rows[(rows["scenario"] == scenario) & (rows["policy"] == policy) & (rows["split"] == split)]
 
 
 def _values(tables: StudyTables, scenario: str, policies: tuple[str, ...]) -> dict[str, dict[str, float]]:

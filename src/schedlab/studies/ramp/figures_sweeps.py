@@ -10,7 +10,7 @@ from schedlab.config.contract import Drawing, FigureSpec, StudyTables
 from schedlab.config.errors import UserError
 from schedlab.figures import helpers, theme
 from schedlab.figures.units import Scaled, scaled
-from schedlab.studies.ramp.figure_parts import MARKERS, family, nothing_to_draw
+from schedlab.studies.ramp.figure_parts import MARKERS, SHORT, family, nothing_to_draw
 from schedlab.studies.ramp.figure_settings import OverheadsSettings, SweepSettings
 from schedlab.studies.ramp.problem import METRICS
 
@@ -24,7 +24,6 @@ AXES = {
     "workers": "workers of the cluster",
 }
 MOST_TICKS = 6
-SHORT = {"jct": "completion time", "speedup": "speed-up"}  # of completed jobs; a panel's title has room for no more
 
 
 def place(scenario: Mapping[str, Any], x: str, where: str = "") -> float:

@@ -23,6 +23,7 @@ from schedlab.studies.ramp.afterstate_kernel import Network, play_linear, summar
 from schedlab.studies.ramp.afterstate_policy import FUTURES, AfterstatePolicy, Kept, load, play, save
 from schedlab.studies.ramp.fast import draw_futures, episode_arrivals, fixed_table
 from schedlab.studies.ramp.fast_kernel import REJECT, Arrivals, play_table
+from schedlab.studies.ramp.fast_measures import linear_actions, measures
 from schedlab.studies.ramp.learner_settings import AfterstateSettings
 from schedlab.studies.ramp.problem import RampProblem
 
@@ -197,14 +198,28 @@ class Training:
 
         return Kept("network", base.choice, network=Network(**self._step(f"network-{place}", fit)))
 
+    def _checked(self, linear: Kept, place: int) -> float:
+        """Return the blocking rate of linear values on validation; the curve gets it and the other measures. place: its step there."""
+        rate = self.validated(linear)
+        self.curve("blocking_rate", rate, step=place, split="validation")
+        demand = np.array([graph.total_memory + graph.total_dep_size for graph in self.problem.simulation.pool.graphs])
+        found = [
+            measures(self.tables, demand, each, self.stop, linear_actions(self.tables, self.outlook, each, self.stop, linear.weights))
+            for each in self._validation
+        ]
+        for name in ("demand_throughput", "jct", "speedup"):
+            values = [one[name] for one in found if name in one]
+            if values:
+                self.curve(name, float(np.mean(values)), step=place, split="validation")
+        return rate
+
     def _search(self, base: Kept, weights: np.ndarray, first: int) -> Arrays:
         """Search around linear weights; the point that blocks least at a check. first: step of the curve's first point."""
         settings = self.settings
         scale = float(np.sqrt(np.mean(weights**2))) or 1.0
         strategy, random = CmaEs(weights, settings.step * scale, settings.population), generator(self.seed, "ramp", "evolution")
         best = Kept("linear", base.choice, weights=weights)
-        lowest = self.validated(best)
-        self.curve("blocking_rate", lowest, step=first, split="validation")
+        lowest = self._checked(best, first)
         for generation in range(1, settings.generations + 1):
             episodes = self._training("evolution", settings.episodes, generation * settings.episodes)
             points = strategy.ask(random)
@@ -215,8 +230,7 @@ class Training:
             strategy.tell(points, np.array(values))
             if generation % settings.check_every == 0 or generation == settings.generations:
                 candidate = Kept("linear", base.choice, weights=strategy.mean.copy())
-                rate = self.validated(candidate)
-                self.curve("blocking_rate", rate, step=first + generation, split="validation")
+                rate = self._checked(candidate, first + generation)
                 if rate < lowest:
                     best, lowest = candidate, rate
         return {"weights": best.weights}
