@@ -78,6 +78,18 @@ def graph_policy_sentences():
     )
 
 
+def graph_oracle_sentences():
+    found = table("ramp_graph_policy")
+    found = found.assign(policy=found["policy"].str.replace(r"-graphs-.*", "", regex=True))
+    means = found.groupby(["policy", "scenario"])["blocking_rate"].mean()
+    tuned, values = (
+        "{}, {} and {}".format(*(share(means[policy, f"graphs_{name}"]) for name in ("seen", "unseen", "profiles")))
+        for policy in ("table", "afterstate")
+    )
+    yield f"blocks {tuned} where it learned"
+    yield f"they block {values}"
+
+
 def traced_sentences():
     found = table("ramp_traced_graphs").set_index(["from", "graph"])
     theirs, ours = found.loc["published"], found.loc["ours"]
@@ -158,6 +170,7 @@ def test_the_numbers_of_traced_graphs_are_those_of_the_shipped_files():
         ("ramp", recipe_trial_sentences),
         ("ramp", load_sentences),
         ("ramp_graph_policy", graph_policy_sentences),
+        ("ramp_graph_policy", graph_oracle_sentences),
         ("ramp_graphs", traced_sentences),
         ("ramp_graphs", generated_sentences),
         ("ramp_graphs", distribution_sentences),
