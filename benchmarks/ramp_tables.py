@@ -39,8 +39,10 @@ def ramp_learning(results: Path) -> str:
     for degree in sorted(int(name.removeprefix("fixed-")) for name in found["policy"].unique() if name.startswith("fixed-")):
         pairs = zip(rates(found, f"fixed-{degree}"), least(found), strict=True)
         rows.append([f"fixed degree {degree}", *(f"**{share(rate)}**" if rate == lowest else share(rate) for rate, lowest in pairs)])
+    rows.append(["`table`, tuned by need and length of a job", *map(share, rates(found, "table"))])
     rows += [[f"`{rule}`", *map(share, rates(found, rule))] for rule in ("para_max", "para_min", "random")]
     rows.append([f"{fresh['episodes'].max()} further episodes: best fixed degree", *map(share, least(fresh))])
+    rows.append([f"{fresh['episodes'].max()} further episodes: `table`", *map(share, rates(fresh, "table"))])
     if "afterstate" in set(fresh["policy"]):
         rows.append([f"{fresh['episodes'].max()} further episodes: `afterstate`", *map(share, rates(fresh, "afterstate"))])
     rows += [
