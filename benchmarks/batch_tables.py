@@ -171,17 +171,34 @@ def _told(value: float) -> str:
 
 
 def batch_networks(results: Path) -> str:
-    """Variants of learning and of the network after equally many decisions."""
+    """Variants of learning and of the network after equally many decisions; below them, some on other drawn jobs."""
     found = pd.read_csv(results / "batch_networks.csv")
-    header = ["variant", "CPU seconds", "seeds' means", "to `f1`", "won", "to the plain kernel, same seeds", "geometric", "won"]
+    rows = []
+    for seed, own in found.groupby("drawn_seed", sort=True):
+        rows += _variants(own, "kernel", "" if seed == found["drawn_seed"].min() else f", jobs of seed {seed}")
+    return page(["variant", *_variant_columns("the plain kernel")], rows, "lrlrrrrr")
+
+
+def batch_learners(results: Path) -> str:
+    """The recipes of the stock learners after equally many decisions."""
+    rows = [[f"`{name}`", *cells] for name, *cells in _variants(pd.read_csv(results / "batch_learners.csv"), "maskable_ppo")]
+    return page(["recipe", *_variant_columns("`maskable_ppo`")], rows, "lrlrrrrr")
+
+
+def _variant_columns(first: str) -> list[str]:
+    return ["CPU seconds", "seeds' means", "to `f1`", "won", f"to {first}, same seeds", "geometric", "won"]
+
+
+def _variants(found: pd.DataFrame, first: str, ending: str = "") -> list[list[str]]:
+    """Rows of what batch_ppo.py compares: each variant against F1 and against the first of them."""
     rows = []
     for variant, own in found.groupby("variant", sort=False):
-        rule, kernel = one(own, against="f1"), own[own["against"] == "kernel"]
+        rule, plain = one(own, against="f1"), own[own["against"] == first]
         seeds = ", ".join(f"{mean:.0f}" for mean in seeds_of(rule["by_seed"]))
-        cells = [str(variant).replace("f1", "`f1`"), f"{rule['cpu_seconds']:.0f}", seeds, between(rule), percent(rule["win_rate"])]
-        also = [[between(row), between(row, "geometric_ratio"), percent(row["win_rate"])] for _, row in kernel.iterrows()]
+        cells = [str(variant).replace("f1", "`f1`") + ending, f"{rule['cpu_seconds']:.0f}", seeds, between(rule), percent(rule["win_rate"])]
+        also = [[between(row), between(row, "geometric_ratio"), percent(row["win_rate"])] for _, row in plain.iterrows()]
         rows.append([*cells, *(also[0] if also else ["", "", ""])])
-    return page(header, rows, "lrlrrrrr")
+    return rows
 
 
 def batch_rewards(results: Path) -> str:
@@ -268,5 +285,6 @@ TABLES = (
     batch_transfer,
     batch_confirmation,
     batch_networks,
+    batch_learners,
     batch_rewards,
 )

@@ -129,6 +129,29 @@ def network_sentences():
     yield f"({decisions:,} in all, three seeds) {bad} of {len(ends)} seeds without a clone ended above twice `f1`, one at {max(ends):,.0f}"
 
 
+def learner_sentences():
+    found = table("batch_learners")
+    rule = found[found["against"] == "f1"].set_index("variant")
+    (seeds,), (decisions,), (counted,) = (set(found[name]) for name in ("seeds", "decisions", "windows_differing"))
+    assert (decisions, counted) == (table("batch_networks")["decisions"].iloc[0], table("batch_networks")["windows_differing"].iloc[0])
+    yield f"--steps {decisions} --seeds {seeds} --out FILE.csv`: the recipes as they stand"
+    ppo = one(found, variant="ppo", against="maskable_ppo")["ratio"]
+    yield f"is as good as `maskable_ppo` ({ppo:.2f}); in the mean neither reaches `f1`"
+    assert rule.loc[["ppo", "maskable_ppo"], "ratio_low"].min() > 1
+    a2c = seeds_of(rule["by_seed"]["a2c"])
+    assert 2 * rule["cpu_seconds"]["a2c"] < rule["cpu_seconds"]["maskable_ppo"]  # "less than half"
+    yield f"{rule['ratio']['a2c']:.1f} times the mean of `f1`; its seeds end at {min(a2c):.0f} to {max(a2c):.0f}"
+    ratios, costs = (rule.loc[["dqn", "ddpg"], name] for name in ("ratio", "cpu_seconds"))
+    yield f"learn nothing of use**: {ratios['dqn']:.1f} and {ratios['ddpg']:.1f} times the mean of `f1`"
+    assert (costs / rule["cpu_seconds"]["maskable_ppo"]).round().tolist() == [4, 6]  # "four and six times"
+    networks = one(table("batch_networks"), variant="kernel", against="f1")
+    assert networks["configuration"] == rule["configuration"]["maskable_ppo"]
+    here, there = ([f"{mean:.0f}" for mean in seeds_of(text)[:3]] for text in (rule["by_seed"]["maskable_ppo"], networks["by_seed"]))
+    yield f"{here[0]}, {here[1]} and {here[2]} here, {there[0]}, {there[1]} and {there[2]} there"
+    passes = table("batch_ppo_epoch").set_index(["learner", "passes"])["cpu_seconds"]
+    yield f"takes up to {passes['ppo_published', 80]:.0f} CPU seconds"
+
+
 def reward_sentences():
     rewards = table("batch_rewards")
     means, seeds = rewards[rewards["seed"] == "all"].set_index("reward"), rewards[rewards["seed"] != "all"]
@@ -223,6 +246,7 @@ def upside_down_sentences(claims):
 SENTENCES = {
     "learning": ("batch", learning_sentences),
     "networks": ("batch", network_sentences),
+    "learners": ("batch", learner_sentences),
     "rewards": ("batch", reward_sentences),
     "speed": ("batch", speed_sentences),
     "errata": ("errata", errata_sentences),
