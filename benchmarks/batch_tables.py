@@ -186,18 +186,18 @@ def batch_learners(results: Path) -> str:
 
 
 def _variant_columns(first: str) -> list[str]:
-    return ["CPU seconds", "seeds' means", "to `f1`", "won", f"to {first}, same seeds", "geometric", "won"]
+    return ["CPU seconds", "seeds' means", "to the chosen rule", "won", f"to {first}, same seeds", "geometric", "won"]
 
 
 def _variants(found: pd.DataFrame, first: str, ending: str = "") -> list[list[str]]:
-    """Rows of what batch_ppo.py compares: each variant against F1 and against the first of them."""
+    """Rows of what batch_ppo.py compares: each variant against the rule that validation chose and against the first of them."""
     rows = []
     for variant, own in found.groupby("variant", sort=False):
-        rule, plain = one(own, against="f1"), own[own["against"] == first]
+        (_, rule), *plain = own.sort_values("against", key=lambda names: names == first).iterrows()
         seeds = ", ".join(f"{mean:.0f}" for mean in seeds_of(rule["by_seed"]))
-        cells = [str(variant).replace("f1", "`f1`") + ending, f"{rule['cpu_seconds']:.0f}", seeds, between(rule), percent(rule["win_rate"])]
-        also = [[between(row), between(row, "geometric_ratio"), percent(row["win_rate"])] for _, row in plain.iterrows()]
-        rows.append([*cells, *(also[0] if also else ["", "", ""])])
+        cells = [str(variant).replace("f1", "`f1`") + ending, f"{rule['cpu_seconds']:.0f}", seeds, f"{between(rule)} `{rule['against']}`"]
+        also = [[between(row), between(row, "geometric_ratio"), percent(row["win_rate"])] for _, row in plain]
+        rows.append([*cells, percent(rule["win_rate"]), *(also[0] if also else ["", "", ""])])
     return rows
 
 
