@@ -227,6 +227,12 @@ LIMITS = {
         replaced("study/adaptation.yaml", "resamples: 2000", "resamples: 1000000000"),
         ["conf/study/adaptation.yaml: statistics.resamples", "less than or equal to"],
     ),
+    "resources of no rule": (replaced(SCALE, "  adaptation/learn:", "  tabluate:"), [f"{SCALE}: resources.tabluate", "'tabulate'"]),
+    "resources of no study": (replaced(SCALE, "  adaptation/", "  adaption/"), [f"{SCALE}: resources.adaption/learn", "'adaptation'"]),
+    "resources of a study's own rule": (
+        replaced(SCALE, "  adaptation/learn:", "  adaptation/tabulate:"),
+        [f"{SCALE}: resources.adaptation/tabulate", "several studies share"],
+    ),
     "memory": (replaced(SCALE, "mem_mb: 1500", "mem_mb: 1000000000000"), [f"{SCALE}: resources.default.mem_mb", "less than or equal to"]),
 }
 DAMAGED = {

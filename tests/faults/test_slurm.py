@@ -10,8 +10,6 @@ import time
 from pathlib import Path
 
 import pytest
-import yaml
-from checkouts import shipped_checkout
 from private_slurm import PrivateSlurm, missing
 
 from faults import Bench
@@ -81,14 +79,3 @@ def running_job(slurm: PrivateSlurm, started: subprocess.Popen, after: str = "0"
             return running[0]
         time.sleep(0.2)
     raise AssertionError(f"no Slurm job ran within {patience} s")
-
-
-def test_every_job_of_the_shipped_studies_belongs_to_a_group_of_the_profile(repository, tmp_path):
-    """A job of seconds that is submitted alone costs more in starts than in work."""
-    profile = yaml.safe_load((repository / "profiles/slurm/config.yaml").read_text())
-    groups = dict(entry.split("=") for entry in profile["groups"])
-    assert set(groups.values()) == {entry.split("=")[0] for entry in profile["group-components"]}
-    checkout = shipped_checkout(repository, tmp_path / "checkout")
-    for scale in ("smoke", "small", "full", "paper"):
-        submitted = checkout.rules("all", "--config", f"scale={scale}").keys() - {"index_figures"}  # which runs where Snakemake does
-        assert submitted and submitted <= groups.keys(), scale

@@ -117,8 +117,12 @@ CACHED = workflow.workflow_settings.cache is not None
 
 # Resources.
 def resource(rule_name, key):
-    """Resource of a workflow rule from conf/scale/, growing with each attempt where that can help."""
-    value = asked_for(EXPERIMENT.scale_values["resources"], rule_name, key)
-    if key in ("mem_mb", "runtime"):
-        return signed(lambda wildcards, attempt: value * 2 ** (attempt - 1))
-    return value
+    """Input function: a resource of a workflow rule from conf/scale/, by the study in the wildcards where there is one; memory and run time
+    grow with each attempt."""
+    asked = EXPERIMENT.scale_values["resources"]
+
+    def ask(wildcards, attempt):
+        value = asked_for(asked, rule_name, key, wildcards.get("study", ""))
+        return value * 2 ** (attempt - 1) if key in ("mem_mb", "runtime") else value
+
+    return signed(ask)

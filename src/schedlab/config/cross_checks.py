@@ -6,8 +6,10 @@ A name counts as known where there is such a file, also one with mistakes of its
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import schedlab
 from schedlab.config.errors import UserError, did_you_mean
 from schedlab.config.plugins import class_mistakes, is_file_target
 
@@ -15,6 +17,7 @@ if TYPE_CHECKING:
     from schedlab.config.experiment import Experiment, StudyRecords
 
 STAGES = ("learn", "evaluate", "summarise", "draw")
+BY_STUDY = STAGES[:3]  # rules whose jobs name their study: resources may be of one study
 
 
 def cross_checks(experiment: Experiment, files: Mapping[str, Mapping[str, list[str]]]) -> Iterable[UserError]:
@@ -105,9 +108,16 @@ def _shown_checks(record: Mapping[str, Any], scenarios: Mapping[str, Any], known
 
 def _resource_checks(experiment: Experiment) -> Iterable[UserError]:
     parts = {part for study in experiment.studies.values() for record in study.scenarios.values() for part in record["parts"]}
-    for rule in experiment.scale_values["resources"]:
-        if rule not in {"default", *STAGES, *parts}:
-            where = f"conf/scale/{experiment.scale}.yaml: resources.{rule}"
-            yield UserError(
-                f"no scenario needs a workflow rule '{rule}'", where=where, remedy=did_you_mean(rule, ["default", *STAGES, *parts])
-            )
+    shipped = {
+        folder.name for folder in (Path(schedlab.__file__).parent / "studies").iterdir()
+    }  # whoever takes one out need not edit scales
+    rules, studies = ["default", *STAGES, *parts], [*experiment.studies, *shipped]
+    for name in experiment.scale_values["resources"]:
+        study, slash, rule = name.rpartition("/")
+        where = f"conf/scale/{experiment.scale}.yaml: resources.{name}"
+        if slash and study not in studies:
+            yield UserError(f"unknown study '{study}'", where=where, remedy=did_you_mean(study, experiment.studies))
+        elif slash and rule not in BY_STUDY:
+            yield UserError(f"'{rule}' is no rule that several studies share", where=where, remedy=did_you_mean(rule, BY_STUDY))
+        elif rule not in rules and not slash:
+            yield UserError(f"no scenario needs a workflow rule '{rule}'", where=where, remedy=did_you_mean(rule, rules))

@@ -153,9 +153,10 @@ class Resources(Settings):
 WHERE_NOTHING_IS_SAID = {"mem_mb": 2000, "runtime": 60, "threads": 1}
 
 
-def resource(resources: Mapping[str, Mapping[str, int | None]], rule: str, key: str) -> int:
-    """Return what a workflow rule asks for: as `resources` of a scale says for the rule, else for `default`, key by key."""
-    said = (resources.get(name, {}).get(key) for name in (rule, "default"))
+def resource(resources: Mapping[str, Mapping[str, int | None]], rule: str, key: str, study: str = "") -> int:
+    """Return what a job of a workflow rule asks for: as `resources` of a scale says for the rule in the study, else for the rule, else for
+    `default`, key by key."""
+    said = (resources.get(name, {}).get(key) for name in (f"{study}/{rule}", rule, "default"))
     return next((value for value in said if value is not None), WHERE_NOTHING_IS_SAID[key])
 
 
@@ -163,5 +164,7 @@ class ScaleSettings(Settings):
     """The sizes of one scale (conf/scale/<name>.yaml); one section a study, typed by the study."""
 
     name: Literal["smoke", "small", "full", "paper"] = setting(doc="equal to the file's name")
-    resources: dict[str, Resources] = setting({}, doc="by workflow rule; `default` for the others")
+    resources: dict[str, Resources] = setting(
+        {}, doc="by workflow rule, or `<study>/<rule>` of learn, evaluate and summarise; `default` for the others"
+    )
     studies: dict[str, dict[str, Any]] = Field(default_factory=dict, description="study -> its own section")
