@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+import schedlab
+from schedlab.config import provenance
 from schedlab.config.errors import UserError
 from schedlab.config.job_log import job_log
 
@@ -101,3 +103,27 @@ def test_logging_is_afterwards_as_it_was(tmp_path, fails):
         assert fails
     assert root.handlers == former
     assert root.level == level
+
+
+@pytest.mark.parametrize("fails", [False, True])
+@pytest.mark.parametrize("edited", [False, True])
+def test_a_job_whose_code_is_edited_while_it_runs_says_so_in_its_log(tmp_path, monkeypatch, edited, fails):
+    package = tmp_path / "package"
+    package.mkdir()
+    (package / "__init__.py").write_text("")
+    monkeypatch.setattr(schedlab, "__file__", str(package / "__init__.py"))
+    provenance.source_hash.cache_clear()
+    before = provenance.source_now()
+    try:
+        with job_log(tmp_path / "job.log"):
+            if edited:
+                (package / "new.py").write_text("a = 1\n")
+            if fails:
+                raise UserError("told")
+    except SystemExit:
+        assert fails
+    finally:
+        provenance.source_hash.cache_clear()
+    told = (tmp_path / "job.log").read_text()
+    warned = f"warning: the code of schedlab was edited while this job ran (source {before} when it began, {provenance.source_now()} now)"
+    assert (warned in told) is edited and ("warning" in told) is edited

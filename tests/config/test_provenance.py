@@ -33,12 +33,24 @@ def test_the_source_hash_changes_with_the_source(tmp_path: Path, monkeypatch) ->
     (tmp_path / "__init__.py").write_text("")
     (tmp_path / "module.py").write_text("a = 1\n")
     monkeypatch.setattr(schedlab, "__file__", str(tmp_path / "__init__.py"))
-    first = provenance.source_hash.__wrapped__()
-    assert provenance.source_hash.__wrapped__() == first
+    first = provenance.source_now()
+    assert provenance.source_now() == first
     (tmp_path / "module.py").write_text("a = 2\n")
-    second = provenance.source_hash.__wrapped__()
+    second = provenance.source_now()
     (tmp_path / "module.py").rename(tmp_path / "other.py")
-    assert len({first, second, provenance.source_hash.__wrapped__()}) == 3
+    assert len({first, second, provenance.source_now()}) == 3
+    (tmp_path / "gone.py").symlink_to(tmp_path / "nowhere.py")  # as where a checkout is being changed
+    assert provenance.source_now()
+
+
+def test_code_that_was_edited_while_a_job_ran_is_told_as_it_was_at_both_ends(monkeypatch) -> None:
+    same = provenance.environment()["schedlab"]
+    assert same["source"] == provenance.source_now() and "source_at_end" not in same
+    assert provenance.code_and_packages()["code"] == same["source"]
+    monkeypatch.setattr(provenance, "source_hash", lambda: "0123456789abcdef")  # taken when the job began
+    found = provenance.environment()
+    assert (found["schedlab"]["source"], found["schedlab"]["source_at_end"]) == ("0123456789abcdef", same["source"])
+    assert provenance.code_and_packages(found)["code"] == f"0123456789abcdef to {same['source']}"
 
 
 def test_a_package_outside_git_has_no_commit(tmp_path: Path, monkeypatch) -> None:

@@ -13,18 +13,20 @@ from typing import TextIO
 
 from schedlab.config import run_lock
 from schedlab.config.errors import UserError, disk_trouble
+from schedlab.config.provenance import edited_source, source_hash
 
 
 @contextlib.contextmanager
 def job_log(path: Path | str) -> Iterator[None]:
     """Send standard output, standard error and logging of this process to a file; end the process with status 1 on an error.
 
-    Within a run of the workflow, the process ends with the run.
+    Within a run of the workflow, the process ends with the run. Code that was edited while the job ran is a warning in the log.
     A UserError becomes one paragraph on the console, and so does a disk that is full or cannot be written; any other error its last line.
     The log holds the traceback, also of what a UserError was made of.
     """
     console = sys.stderr
     run_lock.enter_job()
+    source_hash()  # kept for the end of the job: scripts import what they need only now
     try:
         Path(path).parent.mkdir(parents=True, exist_ok=True)
         file = Path(path).open("w", encoding="utf-8", buffering=1)  # noqa: SIM115 - closed below, where that may fail
@@ -35,7 +37,10 @@ def job_log(path: Path | str) -> Iterator[None]:
     handler.setFormatter(logging.Formatter("%(message)s"))
     try:
         with _only_handler(handler), contextlib.redirect_stdout(file), contextlib.redirect_stderr(file):
-            yield
+            try:
+                yield
+            finally:
+                _warn_of_edits()
     except Exception as error:
         user_error = error if isinstance(error, UserError) else disk_trouble(error, f"the disk of {path}")
         with contextlib.suppress(OSError):  # the log may lie on the disk that is full
@@ -45,6 +50,14 @@ def job_log(path: Path | str) -> Iterator[None]:
     finally:
         with contextlib.suppress(OSError):
             file.close()
+
+
+def _warn_of_edits() -> None:
+    """Say in the log where the code is no longer that with which the job began: what it imported late may be either's."""
+    if now := edited_source():
+        told = f"source {source_hash()} when it began, {now} now"
+        remedy = "delete its outputs and run it again, and edit another checkout while a run goes on"
+        print(f"warning: the code of schedlab was edited while this job ran ({told}), and its results may be of either; {remedy}")
 
 
 def _log_error(error: Exception, user_error: UserError | None, file: TextIO) -> None:

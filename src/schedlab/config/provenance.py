@@ -59,9 +59,15 @@ def _files_below(path: str) -> list[str]:
 
 
 def environment() -> dict[str, Any]:
-    """Return code and package versions and the kind of machine (never its name)."""
+    """Return code and package versions and the kind of machine (never its name).
+
+    `source` is that of when this process began; `source_at_end` stands beside it only where the files were edited since.
+    """
+    code = {"version": schedlab.__version__, "source": source_hash(), **_git_state()}
+    if edited := edited_source():
+        code["source_at_end"] = edited
     return {
-        "schedlab": {"version": schedlab.__version__, "source": source_hash(), **_git_state()},
+        "schedlab": code,
         "packages": package_versions(),
         "python": platform.python_version(),
         "machine": {"processor": processor_name(), "cores": os.cpu_count(), "platform": platform.platform()},
@@ -70,13 +76,31 @@ def environment() -> dict[str, Any]:
 
 @cache
 def source_hash() -> str:
-    """Return 16 hexadecimal digits over the names and bytes of all Python files of the package."""
+    """Return `source_now()` of when this process first asked; a job of the workflow asks as it begins (job_log)."""
+    return source_now()
+
+
+def source_now() -> str:
+    """Return 16 hexadecimal digits over the names and bytes of all Python files of the package.
+
+    A file that vanishes meanwhile, as where a checkout is being changed, counts as empty.
+    """
     root = Path(schedlab.__file__).parent
     digest = hashlib.sha256()
     for path in sorted(root.rglob("*.py")):
         digest.update(path.relative_to(root).as_posix().encode() + b"\0")
-        digest.update(hashlib.sha256(path.read_bytes()).digest())
+        try:
+            content = path.read_bytes()
+        except FileNotFoundError:
+            content = b""
+        digest.update(hashlib.sha256(content).digest())
     return digest.hexdigest()[:16]
+
+
+def edited_source() -> str | None:
+    """Return `source_now()` where it is no longer what this process began with, else None."""
+    now = source_now()
+    return now if now != source_hash() else None
 
 
 @cache
@@ -123,7 +147,8 @@ def code_and_packages(made: Mapping[str, Any] | None = None) -> dict[str, Any]:
     made = made or environment()
     code = made["schedlab"]
     known = {name: code.get(name) for name in ("commit", "modified", "version")}
-    return {"code": code["source"], **known, "python": made["python"], "packages": made["packages"]}
+    source = " to ".join(code[name] for name in ("source", "source_at_end") if name in code)
+    return {"code": source, **known, "python": made["python"], "packages": made["packages"]}
 
 
 @cache

@@ -31,7 +31,7 @@ NOT_MADE = (*NOT_OUTPUTS, "config.yaml")  # frozen parts lie beside what was mad
 class EnvironmentEntry(Settings):
     """Code and packages that steps were made with; on which machine is left out."""
 
-    code: str = setting(doc="hash over the Python files of schedlab")
+    code: str = setting(doc="hash over the Python files of schedlab; 'one to another' where they were edited while a job ran")
     commit: str | None = setting(None, doc="commit of the repository that holds them")
     modified: bool | None = setting(None, doc="whether tracked files of the repository differed from it; null: in no repository")
     version: str = setting("", doc="version of schedlab")
