@@ -92,9 +92,13 @@ def test_a_learner_on_a_gpu_asks_for_one_and_learns_on_the_processor_where_there
     fresh_toy.run("--profile", "profiles/slurm", *soon, f"{made}/policy.zip", f"{made[:-1]}1/policy.zip")
     asked = [json.loads(line) for line in (fresh_toy.folder / "asked.jsonl").read_text().splitlines()]
     gpus = [[one for one in each if one.startswith("--gpus")] for each in asked]
-    assert gpus == [["--gpus=2"], ["--gpus=2"], []]  # of two seeds side by side
+    assert gpus == [["--gpus=1"], ["--gpus=1"], []]  # of two seeds, one after the other
+    minutes = [int(each[each.index("-t") + 1]) for each in asked]
+    assert minutes == [2 * 60, 2 * 120, 240]  # the last of two side by side
     memory = [int(each[each.index("--mem") + 1]) for each in asked]
-    assert memory == [memory[0], 2 * memory[0], 4 * memory[0]]
+    assert memory == [memory[0], 2 * memory[0], 2 * 4 * memory[0]]
+    cores = [[one for one in each if one.startswith("--cpus")] for each in asked]
+    assert cores == [["--cpus-per-task=1"], ["--cpus-per-task=1"], ["--cpus-per-task=2"]]  # which is why they take turns
     log = (fresh_toy.folder / made / "logs/learn.log").read_text()
     assert "no CUDA device" in log and "learns on cpu" in log
 
