@@ -4,10 +4,11 @@
     python benchmarks/simulator.py CASE --profile FILE.csv     # where the time of one case goes
 
 Each case runs in a process of its own and prints a line of a table. `jobs/s` counts wall-clock time from the first message to the last
-answer, reading of the inputs excluded; `memory` is the peak of resident memory above that after the imports.
+answer, reading of the inputs excluded, and `per CPU s` the process's own time in between, for machines that are busy; `memory` is the peak
+of resident memory above that after the imports.
 The workloads are made here from fixed seeds: arrivals at random, sizes and runtimes log-uniform, walltimes one to three times the runtime,
 so that the hosts would be busy for `LOAD` of the time. Those of `lublin` cases come from the model of Lublin and Feitelson at that load:
-many arrive at some times of the day, and walltimes are up to five times the runtime.
+many arrive at some times of the day, and walltimes are up to five times the runtime. In `once` cases fewer of these come, all together.
 """
 
 from __future__ import annotations
@@ -28,9 +29,11 @@ import numpy as np
 
 LOAD = 0.9
 SPEED = 1e9  # flop/s of a host
+ONCE = 2_000  # jobs that arrive together
 CASES = (
     *(f"{kind}-{hosts}-{scheduler}" for kind in ("delay", "cpu") for hosts in (128, 2280) for scheduler in ("fcfs", "easy")),
     *(f"lublin-{hosts}-{scheduler}" for hosts in (128, 2280) for scheduler in ("easy", "conservative")),
+    "once-128-conservative",
     "communication",
     "million",
     "million-core",
@@ -64,12 +67,13 @@ def main() -> None:
             parser.error("--profile takes one case")
         write_profile(names[0], arguments.profile)
         return
-    print(f"{'case':22} {'jobs':>9} {'seconds':>8} {'jobs/s':>8} {'memory MB':>10} {'bytes/job':>10}", flush=True)
+    print(f"{'case':22} {'jobs':>9} {'seconds':>8} {'jobs/s':>8} {'per CPU s':>10} {'memory MB':>10} {'bytes/job':>10}", flush=True)
     for name in names:
         done = subprocess.run([sys.executable, __file__, "--here", name], stdout=subprocess.PIPE, text=True, check=True)
         row = json.loads(done.stdout)
         jobs, seconds, memory, per_job = row["jobs"], row["seconds"], row["memory"] / 1e6, row["growth"] / row["jobs"]
-        print(f"{name:22} {jobs:9,} {seconds:8.2f} {jobs / seconds:8,.0f} {memory:10.1f} {per_job:10.0f}", flush=True)
+        rates = f"{jobs / seconds:8,.0f} {jobs / row['cpu_seconds']:10,.0f}"
+        print(f"{name:22} {jobs:9,} {seconds:8.2f} {rates} {memory:10.1f} {per_job:10.0f}", flush=True)
 
 
 def measure(name: str) -> dict[str, float]:
@@ -82,13 +86,13 @@ def measure(name: str) -> dict[str, float]:
         imported = resident()
         with open_backend("embedded", Inputs(Path(folder, "p.xml"), (Path(folder, "w.json"),), f"{folder}/out")) as simulation:
             read = resident()
-            begin = time.perf_counter()
+            begin, computed = time.perf_counter(), time.process_time()
             schedule(simulation, hosts, scheduler)
-            seconds = time.perf_counter() - begin
+            seconds, cpu = time.perf_counter() - begin, time.process_time() - computed
         finished = len(Path(folder, "out_jobs.csv").read_text().splitlines()) - 1
         assert finished == jobs, f"{finished} of {jobs} jobs finished"
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
-    return {"jobs": jobs, "seconds": seconds, "memory": peak - imported, "growth": peak - read}
+    return {"jobs": jobs, "seconds": seconds, "cpu_seconds": cpu, "memory": peak - imported, "growth": peak - read}
 
 
 def write_profile(name: str, out: Path) -> None:
@@ -154,6 +158,9 @@ def inputs(name: str, folder: Path) -> tuple[int, int, str | None]:
         return 1_000_000, 128, None if name == "million-core" else "fcfs"
     kind, hosts, scheduler = name.split("-")
     write_platform(folder / "p.xml", int(hosts))
+    if kind == "once":
+        write_lublin(folder / "w.json", ONCE, int(hosts), spread=0.0)
+        return ONCE, int(hosts), scheduler
     if kind == "lublin":
         write_lublin(folder / "w.json", 10_000, int(hosts))
     else:
@@ -199,15 +206,16 @@ def write_workload(path: Path, count: int, hosts: int, kind: str) -> None:
     path.write_text(json.dumps({"nb_res": hosts, "jobs": jobs, "profiles": profiles}))
 
 
-def write_lublin(path: Path, count: int, hosts: int) -> None:
-    """Write delay jobs of the Lublin-Feitelson model; a job gets a second more than it asks for."""
+def write_lublin(path: Path, count: int, hosts: int, spread: float = 1.0) -> None:
+    """Write delay jobs of the Lublin-Feitelson model, their arrivals so much farther apart; a job gets a second more than it asks for."""
     from schedlab.workloads.estimates import EstimateSettings
     from schedlab.workloads.lublin import LublinSettings, lublin
 
     settings = LublinSettings(jobs=count, processors=hosts, load=LOAD, estimates=EstimateSettings(model="factor"))
     trace = lublin(settings, seed=1).jobs
     runtimes = trace["run"].clip(lower=1.0)
-    columns = (trace["submit"].tolist(), trace["procs_allocated"].tolist(), (trace["time_requested"] + 1).tolist(), runtimes.tolist())
+    submissions, asked = trace["submit"] * spread, trace["time_requested"] + 1
+    columns = (submissions.tolist(), trace["procs_allocated"].tolist(), asked.tolist(), runtimes.tolist())
     jobs = [
         {"id": number, "subtime": submission, "res": size, "walltime": walltime, "profile": f"{runtime:g}"}
         for number, (submission, size, walltime, runtime) in enumerate(zip(*columns, strict=True))

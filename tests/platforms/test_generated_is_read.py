@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import csv
+import json
+from pathlib import Path
+
 import numpy as np
 import pytest
 
+from schedlab.batsim.running import Inputs, simulate
 from schedlab.config.schema import validate
 from schedlab.platforms.generate import MASTER, generate_platform
 from schedlab.platforms.settings import PlatformSettings
@@ -31,3 +36,19 @@ def test_cores_reach_each_other_through_the_links_of_their_nodes_and_clusters(tm
     for target, latency in ((1, 2e-6), (2, 2e-6), (4, 22e-6), (7, 22e-6)):
         assert platform.route(cores[0], cores[target]).latency == pytest.approx(latency)
     assert platform.route(cores[0], platform.host(MASTER)).latency == pytest.approx(11e-6)
+
+
+def test_messages_of_a_node_take_the_time_of_its_link(tmp_path):
+    """docs/platforms.md: two cores of one node that send each other 10 GB."""
+    folder = tmp_path / "in"
+    folder.mkdir()
+    generate_platform(PlatformSettings(name="gaia", file="gaia", pstates={"managed": False}), folder / "platform.xml")
+    sent = {"type": "parallel_homogeneous", "cpu": 0, "com": 10e9}
+    job = {"id": 0, "subtime": 0, "res": 2, "walltime": 1e3, "profile": "send"}
+    (folder / "w0.json").write_text(json.dumps({"nb_res": 2280, "jobs": [job], "profiles": {"send": sent}}))
+    simulate(Inputs(folder / "platform.xml", (folder / "w0.json",), f"{tmp_path}/out"), "fcfs")
+    (ran,) = csv.DictReader((tmp_path / "out_jobs.csv").open())
+    seconds = float(ran["execution_time"])
+    assert seconds == pytest.approx(2 * 10e9 / (10e9 / 8), rel=1e-3)  # each of the two messages goes there and back
+    page = " ".join(Path(__file__).parents[2].joinpath("docs/platforms.md").read_text().split())
+    assert f"send each other 10 GB over its 10 Gbit/s link take {seconds:.0f} s" in page
