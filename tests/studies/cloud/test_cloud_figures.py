@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 from dataclasses import fields, replace
 from pathlib import Path
@@ -202,6 +203,19 @@ def test_a_scenario_without_a_front_is_left_out_of_its_figure(tables, tmp_path):
     caption = draw(both, spec("pareto", ("example", "timed"))).caption
     assert "means of seeds: example " in caption and "timed" not in caption
     assert draw(both, spec("pareto", ("timed",))).caption.endswith("No policy is learned at this scale where there is a front.")
+
+
+def test_episodes_are_plain_numbers_that_do_not_overlap(tables):
+    """Labels such as 3 x 10^2 ran into each other where curves span less than two decades."""
+    figure = drawing_function(STUDY, "beginnings")(tables, spec("beginnings", **VARIANTS)).figure
+    figure.draw_without_rendering()
+    for axes in figure.axes:
+        low, high = axes.get_xlim()
+        ticks = [*axes.xaxis.get_major_ticks(), *axes.xaxis.get_minor_ticks()]
+        shown = [tick.label1 for tick in ticks if low <= tick.get_loc() <= high and tick.label1.get_text()]
+        assert shown and all(label.get_text().isdigit() for label in shown)
+        boxes = sorted((label.get_window_extent() for label in shown), key=lambda box: box.x0)
+        assert all(left.x1 < right.x0 for left, right in itertools.pairwise(boxes))
 
 
 def test_many_preferences_stand_as_one_in_the_front_s_figure(tmp_path):

@@ -85,6 +85,7 @@ def draw_beginnings(tables: StudyTables, spec: FigureSpec) -> Drawing:
         return nothing(spec, "no policy is learned at this scale")
     oracle = json.loads(tables.inputs[scenario]["oracle"].read_text(encoding="utf-8"))["preferences"]
     figure, lines = theme.new_grid(len(settings.preferences), 2, row_mm=46, around_mm=20)
+    first, last = (float(end(end(rows["episode"]) for rows in curves.values())) for end in (min, max))
     for axes, preference in zip([axes for line in lines for axes in line], settings.preferences, strict=True):
         for number, (label, rows) in enumerate(curves.items()):
             style = Style(theme.colour(number), "o", theme.DASHES[number % len(theme.DASHES)])
@@ -92,6 +93,7 @@ def draw_beginnings(tables: StudyTables, spec: FigureSpec) -> Drawing:
         axes.axhline(oracle[preference]["random"], color=INK, linewidth=0.7, linestyle=":", label="random actions")
         axes.axhline(oracle[preference]["dynamic"], color=INK, linewidth=0.7, label="best plan")
         axes.set_xscale("log")
+        helpers.log_ticks(axes.xaxis, first, last)
         axes.set_title(preference)
     for line in lines:
         line[0].set_ylabel("objective")
