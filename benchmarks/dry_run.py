@@ -80,11 +80,34 @@ def workflow(folder: Path, text: str) -> Path:
     return folder
 
 
+def command(target: str = "all") -> list[str]:
+    """The command of a dry run."""
+    return [sys.executable, "-m", "snakemake", "--cores", "2", "--dry-run", "--quiet", "rules", "--", target]
+
+
+def uncounted(arguments: list[str], folder: Path) -> str:
+    """Run a command to its end and return what it printed; its time and its peak of memory are not counted among this process's children.
+
+    The shell between ends at once, so that nobody waits for the command's process; its output ends with it.
+    """
+    shell = ["sh", "-c", '"$@" &', "sh", *arguments]
+    done = subprocess.run(
+        shell, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL, text=True, check=True
+    )
+    return done.stdout
+
+
+def fill_cache(folder: Path, target: str = "all") -> None:
+    """Let a first dry run, uncounted, compose and freeze everything. Raises SystemExit, with what it said, where that failed."""
+    said = uncounted(command(target), folder)
+    if not list(folder.glob(".schedlab/records-*.json")):
+        raise SystemExit(said)
+
+
 def dry_run(folder: Path, target: str = "all") -> tuple[float, int]:
     """CPU seconds and jobs of one dry run, by default of everything."""
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
-    command = [sys.executable, "-m", "snakemake", "--cores", "2", "--dry-run", "--quiet", "rules", "--", target]
-    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
+    done = subprocess.run(command(target), cwd=folder, capture_output=True, text=True, check=False)
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
     if done.returncode:
         raise SystemExit(done.stdout + done.stderr)

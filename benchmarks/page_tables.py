@@ -22,7 +22,7 @@ import core_tables
 import hetero_tables
 import pandas as pd
 import ramp_tables
-from scale_tables import scale_limits, scale_measured, scale_slurm, scale_worked_out
+from scale_tables import scale_limits, scale_machines, scale_measured, scale_slurm, scale_worked_out
 from table_parts import REPOSITORY, between, one, page, percent, seeds_of, share
 
 from schedlab.config.claims import read_claims
@@ -108,7 +108,7 @@ def headlines(results: Path) -> str:
 
 
 OWN = (processes_threads, workflow_cost, workflow_whole, headlines)
-SCALE = (scale_limits, scale_measured, scale_worked_out, scale_slurm)
+SCALE = (scale_limits, scale_machines, scale_measured, scale_worked_out, scale_slurm)
 STUDIES = (batch_tables.TABLES, cloud_page_tables.TABLES, core_tables.TABLES, hetero_tables.TABLES, ramp_tables.TABLES)
 TABLES: dict[str, Callable[[Path], str]] = {function.__name__: function for functions in (*STUDIES, SCALE, OWN) for function in functions}
 

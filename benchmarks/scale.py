@@ -2,8 +2,9 @@
 
     python benchmarks/scale.py [QUANTITY ...] [--results results/small] [--out docs/results/scale.json]
 
-CPU seconds and the peak of memory as in growth.py, which see. A quantity that is measured takes the place of the recorded one in the file;
-`--results` also counts the files and bytes of a run's results; the cases of slurm_simulation.py are simulated anew each time.
+CPU seconds and the peak of memory as in growth.py, which see. A quantity that is measured takes the place of the recorded one in the file,
+with the machine and its load; `--results` also counts the files and bytes of a run's results; the cases of slurm_simulation.py are
+simulated anew each time.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from __future__ import annotations
 import argparse
 import functools
 import json
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -26,12 +28,15 @@ POLICIES = {"best-constant": ("rule", 1), "never": ("rule", 1), "ask": ("rule", 
 
 
 def one_job(size: int, folder: Path) -> Work:
-    """Return the dry run of a single learning job among generated scenarios, the cache being there: what a Slurm job begins with."""
+    """Return the dry run of a single learning job among generated scenarios, the cache being there: what a Slurm job begins with.
+
+    What fills the cache is not counted: Snakemake does that once, before it submits anything, and it takes more memory than a start.
+    """
     import dry_run
 
     checkout = dry_run.checkout(folder / "generated", size, SEEDS)
     target = "results/small/adaptation/policies/generated-0000/seed-0/policy.zip"
-    dry_run.dry_run(checkout, target)
+    dry_run.fill_cache(checkout, target)
 
     def run() -> float:
         dry_run.dry_run(checkout, target)
@@ -218,7 +223,7 @@ def ramp_episode(size: int, _: Path) -> Work:
 
 JOBS, SERVERS = (100_000, 300_000, 1_000_000), (512, 1_024, 2_048, 4_096)
 QUANTITIES = {
-    "one_job": Quantity("scenarios", "dry run of one job", (10, 30, 100), 2, one_job),
+    "one_job": Quantity("scenarios", "dry run of one job", (10, 30, 100, 300, 1_000), 2, one_job),
     "scheduling": Quantity("ready jobs", "Snakemake alone, run", (30, 100, 300), 10, scheduling),
     "summarise": Quantity("runs", "summarise", (30, 100, 300, 600), 10, summarise),
     "trace_made": Quantity("jobs of a log", "read, cleaned, described, written", (*JOBS, 10_000_000), 1_000, trace_made),
@@ -244,17 +249,22 @@ def main() -> None:
     if given.here:
         print(json.dumps(growth.measure(QUANTITIES[names[0]], given.here)))
         return
-    import slurm_simulation
+    record = json.loads(given.out.read_text()) if given.out.exists() else {"growth": {}}
+    before = os.getloadavg()[0]
+    found = growth.grow(names, False, QUANTITIES, __file__)
+
+    import slurm_simulation  # now: what this process holds is the least that a point's peak of memory can be
+    import suite
 
     from schedlab.config.files import write_text
 
-    record = json.loads(given.out.read_text()) if given.out.exists() else {"growth": {}}
-    found = growth.grow(names, False, QUANTITIES, __file__)
+    taken = {"machine": suite.machine(), "load": {"before": round(before, 1), "after": round(os.getloadavg()[0], 1)}}
+    found = {name: one | taken for name, one in found.items()}
     record["growth"] = {name: (record["growth"] | found)[name] for name in QUANTITIES if name in record["growth"] | found}
     if given.results:
         record["files"] = files_of(given.results)
     if "one_job" in record["growth"]:
-        small, large = (record["growth"]["one_job"]["points"][place] for place in (0, -1))
+        small, large = record["growth"]["one_job"]["points"][-2:]  # as scale_tables.at works out what a start comes to
         record["slurm"] = slurm_simulation.cases(2 * (large["seconds"] - small["seconds"]) / (large["size"] - small["size"]))
     write_text(given.out, json.dumps(record, indent=1) + "\n")
 

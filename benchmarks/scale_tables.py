@@ -14,13 +14,25 @@ import performance_page
 from table_parts import page, percent
 
 SCENARIOS, SEEDS, JOBS, SERVERS = 10_000, 20, 10_000_000, 4_096
-# MB that a job asks for (the default of conf/scale/small.yaml and full.yaml); of the dry run of all: what a login node may have
+# MB that the smallest Slurm job asks for (a job alone, the default of conf/scale/small.yaml and full.yaml); of the dry run of all: what a
+# login node may have
 LIMITS = {"one_job": 1_500, "dry_run": 4_000, "trace_made": 1_500, "trace_easy": 1_500}
 
 
 def scale_measured(results: Path) -> str:
     """What was measured, and how it grows."""
     return "\n".join(performance_page.growth_table(_record(results)["growth"]))
+
+
+def scale_machines(results: Path) -> str:
+    """Sentences: where what grows was measured, as far as that was kept."""
+    grown = _record(results)["growth"]
+    told: dict[str, list[str]] = {}
+    for one in grown.values():
+        if "machine" in one:
+            told.setdefault(performance_page.machine_line(one), []).append(f"*{one['what']}*")
+    lines = [f"{', '.join(names)}: on {line}" for line, names in told.items()]
+    return "\n".join(lines + ["The machines of the others were not kept."] * any("machine" not in one for one in grown.values()))
 
 
 def scale_worked_out(results: Path) -> str:

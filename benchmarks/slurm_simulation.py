@@ -4,8 +4,9 @@
 
 What profiles/slurm does: each scenario's policies are learned (a job a seed) and scored, `group-components` jobs of a kind are one Slurm
 job, at most `jobs` of them are in the queue, `max-jobs-per-timespan` are submitted, and their end is seen at the next look. A Slurm job
-starts Snakemake twice and then runs its jobs one after another on its slot. How Slurm jobs come to their slots is in Partition, what they
-work in Study, where the seconds of a job of scoring and of the summary are assumed. Nothing is random.
+starts Snakemake twice and then runs its jobs: learning jobs one after another on its slot's GPU (`resources`, `set-resource-scopes`),
+others on its `cores`. How Slurm jobs come to their slots is in Partition, what they work in Study, where the seconds of a job of scoring
+and of the summary are assumed. Nothing is random.
 """
 
 from __future__ import annotations
@@ -43,7 +44,8 @@ class Partition:
 
 @dataclass(frozen=True)
 class Study:
-    """Scenarios, each with one learned policy of some seeds; seconds of a job of each kind (defaults: assumed), jobs in one Slurm job."""
+    """Scenarios, each with one learned policy of some seeds; seconds of a job of each kind (defaults: assumed), jobs in one Slurm job, and
+    how many jobs of scoring run side by side there."""
 
     scenarios: int
     seeds: int
@@ -52,6 +54,11 @@ class Study:
     summarise: float = 60.0
     learn_together: int = 5
     evaluate_together: int = 20
+    side_by_side: int = 2
+
+    def scoring(self, count: int) -> Job:
+        """A Slurm job that scores so many times, of no learned policy."""
+        return Job("evaluate", self.evaluate * math.ceil(count / self.side_by_side))
 
 
 @dataclass(frozen=True)
@@ -80,9 +87,9 @@ def jobs_of(study: Study) -> list[Job]:
     scored = 0
     for count in _parts(study.scenarios, study.evaluate_together):
         first, last = scored * study.seeds // study.learn_together, ((scored + count) * study.seeds - 1) // study.learn_together
-        found.append(Job("evaluate", study.evaluate * count, tuple(range(first, last + 1))))
+        found.append(replace(study.scoring(count), after=tuple(range(first, last + 1))))
         scored += count
-    found += [Job("evaluate", study.evaluate * count) for count in _parts(study.scenarios, study.evaluate_together)]  # their rules
+    found += [study.scoring(count) for count in _parts(study.scenarios, study.evaluate_together)]  # their rules
     return [*found, Job("summarise", study.summarise, tuple(range(learned, len(found))))]
 
 

@@ -11,6 +11,7 @@ import sys
 
 import pandas as pd
 import pytest
+import yaml
 
 OWN = {"growth", "page_tables", "performance_page", "scale", "scale_tables", "slurm_simulation", "workflow_cost"}
 ENTRY = {"study": "batch", "name": "rule[fcfs-none]", "what": "A rule", "unit": "jobs", "count": 1000, "rounds": 3}
@@ -145,7 +146,7 @@ def test_slurm_jobs_wait_for_all_that_they_need(slurm):
     jobs = slurm.jobs_of(slurm.Study(scenarios=3, seeds=4, learn=10.0, learn_together=5, evaluate=2.0, evaluate_together=2))
     assert [(job.kind, job.work) for job in jobs] == [
         *[("learn", 50.0), ("learn", 50.0), ("learn", 20.0)],
-        *[("evaluate", 4.0), ("evaluate", 2.0), ("evaluate", 4.0), ("evaluate", 2.0), ("summarise", 60.0)],
+        *[("evaluate", 2.0), ("evaluate", 2.0), ("evaluate", 2.0), ("evaluate", 2.0), ("summarise", 60.0)],  # two side by side
     ]
     assert [job.after for job in jobs[3:]] == [(0, 1), (1, 2), (), (), (3, 4, 5, 6)]  # seeds 0 to 7, 8 to 11 of twelve
 
@@ -159,6 +160,26 @@ def test_what_holds_a_partition_up_is_what_it_gains_most_without(slurm):
     slow = {(one["learn_s"], one["learn_together"]): one for one in slurm.cases(start_a_scenario=1.0, sizes=(100,))}
     assert slow[60.0, 5]["held_up_by"] == "starts of Snakemake"
     assert slurm.profile() == slurm.Partition(slots=100, queued=100, gap=0.6, look=20.0)
+
+
+def test_jobs_of_the_simulation_are_laid_out_as_the_profile_does(slurm):
+    profile, study = yaml.safe_load(slurm.PROFILE.read_text()), slurm.Study(scenarios=1, seeds=1, learn=1.0)
+    together = [f"learn={study.learn_together}", f"evaluate={study.evaluate_together}"]
+    assert [one for one in together if one not in profile["group-components"]] == [] and study.side_by_side == profile["cores"]
+    assert profile["resources"] == ["gpu=1"] and profile["set-resource-scopes"] == ["gpu=local"]  # learning jobs one after another on it
+
+
+def test_what_fills_a_cache_is_not_counted_with_what_is_measured(repository, tmp_path):
+    heavy = "held = bytearray(300_000_000); held[:] = b'x' * len(held); print('made')"
+    run = "dry_run.uncounted([sys.executable, '-c', heavy], '.')"
+    for how, counted in ((run, False), ("subprocess.check_output([sys.executable, '-c', heavy], text=True)", True)):
+        told = f"import resource, subprocess, sys, dry_run; heavy = {heavy!r}; print({how}, end='')"
+        told += "; print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 1024)"
+        environment = {**os.environ, "PYTHONPATH": str(repository / "benchmarks")}
+        done = subprocess.run([sys.executable, "-c", told], cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=120)
+        said, megabytes = done.stdout.splitlines()
+        assert said == "made"  # it ran, and to its end
+        assert (float(megabytes) > 200) is counted, done.stdout + done.stderr
 
 
 @pytest.mark.usefixtures("bench")

@@ -27,7 +27,12 @@ def scale_sentences():
         f"simulates the profile: {partition.queued} Slurm jobs in the queue, {60 / partition.gap:.0f} submissions a minute, a look every "
         f"{partition.look:g} s, two starts of Snakemake in each Slurm job ({partition.start:g} s, and twice what a scenario adds"
     )
-    yield f"Scoring starts for {study.evaluate_together} scenarios once"
+    assert study.side_by_side == 2
+    yield f"Scoring, two jobs side by side, starts for {study.evaluate_together} scenarios once"
+    full, smallest = yaml.safe_load((REPOSITORY / "conf/scale/full.yaml").read_text())["resources"], scale_tables.LIMITS["one_job"]
+    assert full["default"]["mem_mb"] == smallest > scale_tables.at(GROWN["one_job"], scale_tables.SCENARIOS, "memory_mb")
+    yield f"the {smallest / 1e3:g} GB that the smallest Slurm job asks for (at scale `full`, a group of learning jobs asks for twice "
+    yield f"asks for twice {full['learn']['mem_mb'] / 1e3:g} GB)"
     yield f"(a job of scoring {study.evaluate:g} s, the summary {study.summarise:g} s, both assumed)"
 
 
