@@ -203,6 +203,13 @@ def speed_sentences():
         "kernel network (PPO)": "the kernel network of PPO",
     }.items():
         yield f"{name} {none[policy]:.0f} and {easy[policy]:.0f}"
+    none, easy = (dict(medians(f"decision_latency/second_virtual_machine{ending}", "policy")) for ending in ("", "_easy"))
+    kernel, attention, weights = (
+        f"{none[policy]:.0f} and {easy[policy]:.0f}"
+        for policy in ("kernel network (PPO), again", "attention (PPO)", "weights at each decision (DDPG)")
+    )
+    yield f"On another machine, where that network takes {kernel}, attention over the queue {attention}"
+    yield f"(DDPG, hardly trained) {weights}"
     record = json.loads((MEASURED / "device_speed/shared_virtual_machine.json").read_text())["measured"]
     rate = {(each["threads"], each["batch_size"]): each["median"] for each in record}
     yield (
