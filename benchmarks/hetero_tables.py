@@ -37,6 +37,37 @@ def hetero_contended(results: Path) -> str:
     return page(["policy", "bounded slowdown", "place among the 36 pairs"], rows)
 
 
+def hetero_learning(results: Path) -> str:
+    """What learning on `contended` came to with one thing changed, in the order in which the program has it."""
+    found = pd.read_csv(results / "hetero_learning.csv")
+    rows = []
+    for variant, own in found[found["learning_cpu_s"].notna()].groupby("variant", sort=False):
+        scores = own["mean_bounded_slowdown"]
+        told = f"{', '.join(f'{value:.1f}' for value in scores)}" + (f"; mean {scores.mean():.1f}" if len(own) > 1 else "")
+        rows.append([variant, told, ", ".join(map(str, own["place"])), f"{own['learning_cpu_s'].mean():.0f}"])
+    return page(["", "bounded slowdown, by seed", "place among the 36 pairs", "CPU seconds of learning a seed"], rows, "lllr")
+
+
+def hetero_hindsight(results: Path) -> str:
+    """What the best pair at each decision comes to, by what is tried."""
+    rows = [
+        [row.tried, str(row.pairs), f"{row.mean_bounded_slowdown:.1f}", f"{row.percent_changed:.0f} %"]
+        for row in pd.read_csv(results / "hetero_hindsight.csv").itertuples()
+    ]
+    return page(["chosen at each decision", "pairs", "bounded slowdown", "decisions that are others"], rows, "lrrr")
+
+
+def hetero_kth(results: Path) -> str:
+    """Policies on the last pieces of a trace, best first."""
+    found = pd.read_csv(results / "hetero_kth.csv")
+    rows = []
+    for policy, own in found.groupby("policy", sort=False):
+        name = f"`{policy}`" + (f", seeds {', '.join(map(str, own['seed']))}" if len(own) > 1 else "")
+        actions = own["actions"].dropna().astype(int)
+        rows.append([name, ", ".join(f"{value:.1f}" for value in own["mean"]), ", ".join(map(str, actions))])
+    return page(["policy", "bounded slowdown", "pairs that it plays"], rows)
+
+
 def hetero_schedulers(results: Path) -> str:
     """Schedulers on cores that are alike and on cores that are not, best on the former first."""
     found = pd.read_csv(results / "hetero_rules.csv").set_index(["scenario", "policy"])
@@ -133,6 +164,9 @@ def batsim_profile(results: Path) -> str:
 
 TABLES = (
     hetero_contended,
+    hetero_learning,
+    hetero_hindsight,
+    hetero_kth,
     hetero_schedulers,
     hetero_objectives,
     hetero_sensitivity,

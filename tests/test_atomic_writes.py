@@ -32,6 +32,7 @@ REVIEWED = {
     ("src/schedlab/batsim/backend.py", 'partial.open("w"'): "takes its name at the end of the conversation",
     ("src/schedlab/batsim/real_batsim.py", '"log").open("wb")'): "the log of another program, in a scratch folder",
     ("benchmarks/cloud_initialisation.py", '.open("w"'): STREAM,
+    ("benchmarks/hetero_learning.py", '.open("w"'): STREAM,
     ("benchmarks/processes_threads.py", '.open("w"'): STREAM,
     ("benchmarks/ramp_graph_policy.py", '.open("w"'): STREAM,
     ("benchmarks/batch_search.py", "seconds_of(path).write_text("): "beside the policy that its number tells of, read by the same program",

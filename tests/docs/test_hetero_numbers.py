@@ -39,6 +39,78 @@ def hetero_sentences():
     )
 
 
+def contended_sentences():
+    rows = table("hetero_contended")
+    learned = rows[rows["policy"] == "reinforce-contended"].set_index("seed").sort_index()
+    chosen, best = (row for _, row in table("hetero_comparisons").iterrows())
+    assert (chosen["against"], best["against"], chosen["seeds"], chosen["workloads"]) == ("best_fixed_pair", "shortest-high_mem_bw", 5, 20)
+    interval = {row["against"]: f"{row['ratio_low']:.2f} to {row['ratio_high']:.2f}" for row in (chosen, best)}
+    yield (
+        f"by {below(chosen['ratio'])} % on average** (ratio of means {chosen['ratio']:.2f}, 95 % interval over seeds and workloads "
+        f"{interval['best_fixed_pair']})"
+    )
+    ratios = learned["ratio_to_chosen_pair"]
+    assert ((ratios < 1).sum(), ((ratios == 1) & (learned["actions"] == 1)).sum()) == (4, 1)
+    yield "Four of the five are better, one is that pair"
+    yield (
+        f"They win {100 * chosen['won']:.0f} % of the workloads, lose {100 * chosen['lost']:.0f} % and tie on the rest (win rate "
+        f"{chosen['win_rate']:.2f}; effect size {chosen['effect_size']:.2f}"
+    )
+    yield f"nothing is won: ratio {best['ratio']:.2f} ({interval['shortest-high_mem_bw']}), win rate {best['win_rate']:.2f}"
+    changing = learned[learned["actions"] > 1]
+    assert sorted(changing["actions"].unique()) == [2, 3]
+    (other,) = changing.index[changing["percent_other"] > 0]
+    assert other == learned["mean"].idxmin()
+    yield (
+        f"Four change their action with the state, among two or three pairs: seed {other}, the best of them, plays others than "
+        f"`shortest-*` in {changing.loc[other, 'percent_other']:.0f} % of its decisions, the rest never"
+    )
+
+
+def cpu_of_episode(variant: str) -> str:
+    """CPU ms of an episode with its share of the update, mean over the seeds."""
+    found = table("hetero_learning")
+    found = found[found["variant"] == variant]
+    return f"{1e3 * (found['learning_cpu_s'] / found['episodes'].astype(float)).mean():.2g}"
+
+
+def learning_sentences():
+    compiled, simulated = (cpu_of_episode(name) for name in ("as configured", "observation small, 240 episodes"))
+    yield f"The compiled kernel takes {compiled} ms an episode with its share of the update, the simulator {simulated} (with `small`)"
+    learned = table("hetero_learning").dropna(subset="learning_cpu_s").groupby("variant")["mean_bounded_slowdown"]
+    mean, configured = learned.mean(), learned.get_group("as configured")
+    pairs = table("hetero_learning").query("learning_cpu_s.isna()").set_index("variant")["mean_bounded_slowdown"]
+    best = pairs.idxmin()
+    yield (
+        f"240 are too few with either observation (means {mean['observation small, 240 episodes']:.1f} and {mean['240 episodes']:.1f}); "
+        f"2,000 come to {mean['2,000 episodes']:.1f} and 12,000 to {mean['as configured']:.1f} on average, where the best pair, `{best}`, "
+        f"has {pairs.min():.1f}"
+    )
+    changed = mean[["with a critic", "half the hidden units"]]
+    assert ((changed - mean["as configured"]).abs() < configured.max() - configured.min()).all()
+    yield f"a critic ({changed.iloc[0]:.1f}) or half the hidden units ({changed.iloc[1]:.1f}) change less than another seed does"
+    found = table("hetero_hindsight").set_index("tried")["mean_bounded_slowdown"]
+    both, job, core = (found[f"which {what}"] for what in ("job and which core", "job", "core"))
+    yield f"from {found['nothing']:.1f} to {both:.1f}; with the core policy held it reaches {job:.1f}, with the job policy held {core:.1f}"
+    rows = table("hetero_contended").drop_duplicates("policy").set_index("policy")["mean"]
+    shortest = rows[rows.index.str.startswith("shortest-")]
+    assert len(shortest) == 6
+    yield f"the six `shortest-*` pairs come to {shortest.min():.1f} to {shortest.max():.1f} on the test"
+
+
+def kth_sentences():
+    found = table("hetero_kth")
+    learned, mean = found[found["policy"] == "actor-critic-kth"], found.drop_duplicates("policy").set_index("policy")["mean"]
+    assert (learned["actions"] == 1).all() and set(learned["mean"]) == {mean["shortest-high_gflops"], mean["shortest-high_mem_bw"]}
+    assert (learned["mean"] == mean["shortest-high_gflops"]).sum() == 2
+    yield "Each seed plays one pair throughout, two of them `shortest-high_gflops`"
+    search, chosen = mean["best_fixed_pair-equal"], mean["best_fixed_pair"]
+    assert learned["mean"].max() < min(search, chosen)
+    yield f"The search of equal compute finds a worse pair ({search:.1f}), and so does the choice on validation ({chosen:.1f})"
+    assert (found["workloads"] == 6).all() and len(learned) == 3
+    yield "6 pieces, three seeds)"
+
+
 def choices_sentences():
     found = table("hetero_objectives").set_index("objective")
     energy, both = (found.loc[name] for name in ("energy_consumption", "edp"))
@@ -68,6 +140,7 @@ def launch_sentences():
 
 
 def model_sentences():
+    yield f"An episode of `contended` with its share of the update takes {cpu_of_episode('as configured')} ms, a small part"
     speed = table("hetero_speed").set_index("case")
     small, normal = (speed.loc[f"observe gaia {name}"] for name in ("small", "normal"))
     texts = [f"{row['decisions_per_s']:,.0f} decisions/s" for row in (small, normal)]
@@ -102,8 +175,15 @@ def errata_sentences():
     yield f"told what each action would start, they are {below(learned.mean())} % better than the pair chosen on validation"
 
 
+def hetero_page_sentences():
+    yield from hetero_sentences()
+    yield from contended_sentences()
+    yield from learning_sentences()
+    yield from kth_sentences()
+
+
 SENTENCES = {
-    "hetero": hetero_sentences,
+    "hetero": hetero_page_sentences,
     "hetero_choices": choices_sentences,
     "hetero_launch": launch_sentences,
     "hetero_model": model_sentences,
