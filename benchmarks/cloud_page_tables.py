@@ -121,6 +121,20 @@ def cloud_straight(results: Path) -> str:
     return page(["", *JOBS], rows)
 
 
+def episodes_to_gain(results: Path) -> pd.Series:
+    """Return the episodes to 95 % of the cold start's gain, mean of the preferences, by job, beginning and seed."""
+    return pd.read_csv(results / "cloud_initialisation.csv").groupby(["scenario", "beginning", "seed"])["episodes"].mean()
+
+
+def cloud_initialisation(results: Path) -> str:
+    """Episodes that REINFORCE needs from each beginning, a number a seed, or one where they are equal."""
+    found, rows = episodes_to_gain(results), []
+    for job in ("cifar10", "squad", "movielens"):
+        each = [[f"{episodes:,.0f}" for episodes in found[job, mode]] for mode in ("cold", "historical", "baseline")]
+        rows.append([job, *(" and ".join(dict.fromkeys(numbers)) for numbers in each)])
+    return page(["", "cold", "historical", "baseline (and five intervals of probes)"], rows)
+
+
 def cloud_fits(results: Path) -> str:
     """How well the performance model fits recorded step times."""
     found = pd.read_csv(results / "cloud_fits.csv").set_index("model")
@@ -205,6 +219,6 @@ def _regret(value: float) -> str:
 
 
 TABLES: tuple[Callable[[Path], str], ...] = (
-    *(cloud_rules, cloud_fronts, cloud_straight, cloud_fits),
+    *(cloud_rules, cloud_fronts, cloud_straight, cloud_initialisation, cloud_fits),
     *(cloud_reinforce, cloud_beginnings, cloud_ablations, cloud_learners),
 )
