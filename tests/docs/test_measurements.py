@@ -1,7 +1,9 @@
-"""Numbers that were measured once, by hand, and that no table of docs/results holds: each is listed beside the command that measured it.
+"""Numbers that were measured once, by hand, and that no table of docs/results holds: each is listed beside the command that measured it, or
+beside the word that it was not kept.
 
 A row of docs/results/measurements_<area>.csv is one number (or range, or list) as its page writes it. A page whose number changes without
-the list, or a list without its page, fails here.
+the list, or a list without its page, fails here. A row without a command cannot be measured anew: no more of them may come, and LOST is how
+many there are.
 """
 
 from __future__ import annotations
@@ -15,6 +17,8 @@ from page_sentences import REPOSITORY, text_of
 
 LISTS = sorted((REPOSITORY / "docs/results").glob("measurements_*.csv"))
 COLUMNS = ["page", "number", "unit", "what", "command"]
+NO_COMMAND = r"not kept|throw-away|forerunner|\btrial\b"
+LOST = {"batch": 27, "core": 1, "ramp": 14}  # rows without a command by area; lower it with each that is measured anew or goes
 
 
 def read(path: Path) -> pd.DataFrame:
@@ -58,3 +62,10 @@ def test_every_measurement_stands_in_its_page(path):
         if found == 0 or (found > 1 and not row.unit):
             wrong.append(f"{row.page}: {row.number} {row.unit} ({row.what}): found {found} times; without a unit it has to be once")
     assert wrong == []
+
+
+@pytest.mark.parametrize("path", LISTS, ids=lambda path: path.stem)
+def test_no_more_measurements_lack_their_command(path):
+    rows = read(path)
+    lost = rows[rows["command"].str.contains(NO_COMMAND)]
+    assert len(lost) <= LOST.get(path.stem.removeprefix("measurements_"), 0), lost[["page", "number", "command"]].to_string()
