@@ -44,7 +44,8 @@ def hetero_learning(results: Path) -> str:
     for variant, own in found[found["learning_cpu_s"].notna()].groupby("variant", sort=False):
         scores = own["mean_bounded_slowdown"]
         told = f"{', '.join(f'{value:.1f}' for value in scores)}" + (f"; mean {scores.mean():.1f}" if len(own) > 1 else "")
-        rows.append([variant, told, ", ".join(map(str, own["place"])), f"{own['learning_cpu_s'].mean():.0f}"])
+        seconds = own["learning_cpu_s"].mean()
+        rows.append([variant, told, ", ".join(map(str, own["place"])), f"{seconds:.0f}" if seconds >= 1 else f"{seconds:.1f}"])
     return page(["", "bounded slowdown, by seed", "place among the 36 pairs", "CPU seconds of learning a seed"], rows, "lllr")
 
 

@@ -92,6 +92,8 @@ def learning_sentences():
     found = table("hetero_hindsight").set_index("tried")["mean_bounded_slowdown"]
     both, job, core = (found[f"which {what}"] for what in ("job and which core", "job", "core"))
     yield f"from {found['nothing']:.1f} to {both:.1f}; with the core policy held it reaches {job:.1f}, with the job policy held {core:.1f}"
+    assert found["nothing"] > core > job > both
+    yield "So more of it lies in *which job* than in *which cores*"
     rows = table("hetero_contended").drop_duplicates("policy").set_index("policy")["mean"]
     shortest = rows[rows.index.str.startswith("shortest-")]
     assert len(shortest) == 6
