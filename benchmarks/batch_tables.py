@@ -179,6 +179,12 @@ def batch_networks(results: Path) -> str:
     return page(["variant", *_variant_columns("the plain kernel")], rows, "lrlrrrrr")
 
 
+def batch_networks_published(results: Path) -> str:
+    """The published networks of value and policy, and windows kept by their range."""
+    rows = _variants(pd.read_csv(results / "batch_networks_published.csv"), "kernel")
+    return page(["variant", *_variant_columns("the plain kernel")], rows, "lrlrrrrr")
+
+
 def batch_learners(results: Path) -> str:
     """The recipes of the stock learners after equally many decisions."""
     rows = [[f"`{name}`", *cells] for name, *cells in _variants(pd.read_csv(results / "batch_learners.csv"), "maskable_ppo")]
@@ -285,6 +291,7 @@ TABLES = (
     batch_transfer,
     batch_confirmation,
     batch_networks,
+    batch_networks_published,
     batch_learners,
     batch_rewards,
 )

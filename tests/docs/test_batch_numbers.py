@@ -147,6 +147,28 @@ def other_jobs_sentences(networks):
     yield f"No seed of the two fails ({min(ends):.0f} to {max(ends):.0f})"
 
 
+def published_network_sentences():
+    found = table("batch_networks_published")
+    assert set(found["seeds"]) == {3} and set(found["windows_differing"]) == {31}
+    rule, kernel = (found[found["against"] == name].set_index("variant") for name in ("f1", "kernel"))
+    f1 = rule["baseline_mean"].iloc[0]
+    small = rule.loc["value network small"]
+    yield f"({small['ratio']:.2f} [{small['ratio_low']:.2f}, {small['ratio_high']:.2f}]) and lie below the plain kernel's "
+    yield f"below the plain kernel's ({kernel['ratio']['value network small']:.2f})"
+    ends = {name: seeds_of(rule["by_seed"][f"value network {name}"]) for name in ("rows", "large", "deep")}
+    assert max(seeds_of(small["by_seed"])) < 1.01 * f1  # "all three seeds come to the level of `f1`"
+    assert [sum(mean > 10 * f1 for mean in each) for each in ends.values()] == [1, 1, 1]
+    worst = [f"{max(each):,.0f}" for each in ends.values()]
+    yield f"above ten times `f1` ({worst[0]}, {worst[1]} and {worst[2]})"
+    yield "the other two of `rows` end at {:.0f} and {:.0f}".format(*ends["rows"][:2])
+    actor = "actor_kernel"
+    yield f"`{actor}` is {below(kernel['ratio'][actor])} % below the plain kernel and {-int(below(rule['ratio'][actor]))} % above `f1`"
+    yield f"({rule['ratio']['mlp_v1']:.1f} times `f1`)"
+    yield f"({kernel['ratio']['kernel, windows kept by range']:.2f} of the plain kernel)"
+    twice = one(table("batch_learners"), variant="maskable_ppo", against="f1")
+    assert rule["by_seed"]["kernel"] == twice["by_seed"]  # "on one machine the same seed gives the same policy"
+
+
 def learner_sentences():
     found = table("batch_learners")
     rule = found[found["against"] == "f1"].set_index("variant")
@@ -271,6 +293,7 @@ def upside_down_sentences(claims):
 SENTENCES = {
     "learning": ("batch", learning_sentences),
     "networks": ("batch", network_sentences),
+    "published networks": ("batch", published_network_sentences),
     "learners": ("batch", learner_sentences),
     "rewards": ("batch", reward_sentences),
     "speed": ("batch", speed_sentences),
