@@ -184,6 +184,8 @@ def learner_sentences():
     ratios, costs = (rule.loc[["dqn", "ddpg"], name] for name in ("ratio", "cpu_seconds"))
     yield f"learn nothing of use**: {ratios['dqn']:.1f} and {ratios['ddpg']:.1f} times the mean of `f1`"
     assert (costs / rule["cpu_seconds"]["maskable_ppo"]).round().tolist() == [4, 6]  # "four and six times"
+    ends = seeds_of(rule["by_seed"]["ppo_dissertation"])
+    yield f"({rule['ratio']['ppo_dissertation']:.1f} times `f1`, {min(ends):,.0f} to {max(ends):,.0f})"
     networks = one(table("batch_networks"), variant="kernel", against="f1", drawn_seed=1)
     assert networks["configuration"] == rule["configuration"]["maskable_ppo"]
     here, there = ([f"{mean:.0f}" for mean in seeds_of(text)[:3]] for text in (rule["by_seed"]["maskable_ppo"], networks["by_seed"]))
