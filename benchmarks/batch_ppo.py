@@ -174,7 +174,9 @@ def compare(variants: Mapping[str, Variant], steps: int, seeds: int, drawn_seed:
 def _compared(problem: BatchProblem, scored: pd.DataFrame, keys: dict[str, str]) -> pd.DataFrame:
     """Each variant against the rule that is best on validation, and against the first variant."""
     chosen = best_rule(CORRECT_RULES, {rule: slowdowns(problem, RulePolicy(rule), "validation") for rule in CORRECT_RULES}, "mean")
-    on_test = {rule: slowdowns(problem, RulePolicy(rule), "test") for rule in CORRECT_RULES}
+    on_test = {rule: slowdowns(problem, RulePolicy(rule), "test") for rule in (*CORRECT_RULES, "planner")}
+    print("test windows: " + ", ".join(f"{rule} {values.mean():,.1f}" for rule, values in on_test.items()))
+    del on_test["planner"]  # counts as no rule where policies differ
     table = np.array(list(on_test.values()))
     differing = {f"{unit:06d}" for unit in np.flatnonzero(table.max(axis=0) > table.min(axis=0) * (1 + TIE))}
     first, rows = next(iter(keys)), []

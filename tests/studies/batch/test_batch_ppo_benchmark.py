@@ -51,7 +51,7 @@ def test_learn_writes_the_planner_and_a_row_a_seed(tmp_path, monkeypatch):
     assert rows[2]["baseline_mean"][0] != found["baseline_mean"][0] and rows[2]["configuration"][0] != found["configuration"][0]
 
 
-def test_recipes_are_compared_with_a_rule_and_with_the_first_of_them(tmp_path, monkeypatch):
+def test_recipes_are_compared_with_a_rule_and_with_the_first_of_them(tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(batch_ppo, "FEWER_JOBS", 6000)
     learned = {"a": RulePolicy("ljf"), "b": RulePolicy("sjf")}
     monkeypatch.setattr(batch_ppo, "learned", lambda problem, params, steps, seed: (learned[params["name"]], 1.4, []))
@@ -60,7 +60,9 @@ def test_recipes_are_compared_with_a_rule_and_with_the_first_of_them(tmp_path, m
     arguments = ["learners", *(str(tmp_path / f"recipe_{name}.yaml") for name in learned), "--seeds", "2", "--steps", "512"]
     monkeypatch.setattr(sys, "argv", ["batch_ppo.py", *arguments, "--drawn-seed", "3", "--out", str(tmp_path / "learners.csv")])
     assert batch_ppo.main() == 0
+    (told,) = [line for line in capsys.readouterr().out.splitlines() if line.startswith("test windows: fcfs ")]
     found = pd.read_csv(tmp_path / "learners.csv")
+    assert f"ljf {found['mean'][0]:,.1f}, " in told and ", planner " in told  # recipe_a is that rule
     assert found["variant"].tolist() == ["recipe_a", "recipe_b", "recipe_b"]
     assert found["against"].tolist()[2] == "recipe_a" and set(found["against"][:2]) <= set(batch_ppo.CORRECT_RULES)
     assert found["mean"][2] == found["mean"][1] and found["baseline_mean"][2] == found["mean"][0] and found["ratio"][2] < 1
