@@ -34,6 +34,7 @@ def ramp_learning(results: Path) -> str:
         ["`afterstate`", *map(share, rates(found, "afterstate"))],
         ["each seed", *(" ".join(map(share, seeds_of(row["by_seed"]))) for row in learned)],
         [f"rollouts of linear values at decision time (first {trial['episodes']} episodes)", *map(share, rates(found, "linear-rollouts"))],
+        ["`rollouts` of the best fixed degree or table at decision time (one seed)", *map(share, rates(found, "rollouts"))],
         ["an earlier recipe for each, of one round", *map(share, rates(found, "afterstate-one-round"))],
     ]
     for degree in sorted(int(name.removeprefix("fixed-")) for name in found["policy"].unique() if name.startswith("fixed-")):
@@ -42,7 +43,7 @@ def ramp_learning(results: Path) -> str:
     rows.append(["`table`, tuned by need and length of a job", *map(share, rates(found, "table"))])
     rows += [[f"`{rule}`", *map(share, rates(found, rule))] for rule in ("para_max", "para_min", "random")]
     rows.append([f"{fresh['episodes'].max()} further episodes: best fixed degree", *map(share, least(fresh))])
-    rows.append([f"{fresh['episodes'].max()} further episodes: `table`", *map(share, rates(fresh, "table"))])
+    rows += [[f"{fresh['episodes'].max()} further episodes: `{name}`", *map(share, rates(fresh, name))] for name in ("table", "rollouts")]
     if "afterstate" in set(fresh["policy"]):
         rows.append([f"{fresh['episodes'].max()} further episodes: `afterstate`", *map(share, rates(fresh, "afterstate"))])
     rows += [
