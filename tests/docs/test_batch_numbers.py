@@ -190,8 +190,6 @@ def learner_sentences():
     assert networks["configuration"] == rule["configuration"]["maskable_ppo"]
     here, there = ([f"{mean:.0f}" for mean in seeds_of(text)[:3]] for text in (rule["by_seed"]["maskable_ppo"], networks["by_seed"]))
     yield f"{here[0]}, {here[1]} and {here[2]} here, {there[0]}, {there[1]} and {there[2]} there"
-    passes = table("batch_ppo_epoch").set_index(["learner", "passes"])["cpu_seconds"]
-    yield f"takes up to {passes['ppo_published', 80]:.0f} CPU seconds"
 
 
 def reward_sentences():
