@@ -12,6 +12,7 @@ from test_cloud_exploration import episodes
 from test_cloud_oracle import TINY
 from test_cloud_reinforce import learn, problem
 
+from schedlab.config.contract import LearnPaths, Phase, PolicySpec
 from schedlab.config.errors import UserError
 from schedlab.studies.cloud import learner_reinforce
 from schedlab.studies.cloud.chebyshev import AUGMENTATION, Distance, ends_of
@@ -41,6 +42,13 @@ def test_weights_without_a_range_of_time_and_cost_are_refused(preferences, tmp_p
     assert ends_of(WEIGHTS) == ("0:1:0", "1:0:0")
     with pytest.raises(UserError, match="no range of time and cost"):
         learn(tmp_path, {"example": problem(preferences=preferences)}, 16, **CHEBYSHEV)
+
+
+def test_two_phases_are_refused_as_their_distances_have_ends_of_their_own(tmp_path):
+    spec = PolicySpec("p", "learned", "reinforce", CHEBYSHEV, train_on=(Phase(("example",), 16), Phase(("example",), 16)))
+    with pytest.raises(UserError, match=r"p\.yaml: train_on.*one phase"):
+        paths = LearnPaths(None, tmp_path / "policy.zip", tmp_path)
+        ReinforceLearner().learn({"example": problem(preferences=WEIGHTS)}, spec, 0, paths, lambda *point, **place: None)
 
 
 def test_branches_follow_a_best_course_until_they_leave_it():

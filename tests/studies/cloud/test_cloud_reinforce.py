@@ -121,6 +121,13 @@ def test_committed_episodes_and_their_imitation_lead_past_a_restart(tmp_path):
     assert found[4] < 0.1 * found[0]
 
 
+def test_without_imitation_a_job_of_two_phases_is_saved_and_ends(tmp_path):
+    spec = PolicySpec("p", "learned", "reinforce", LITTLE | {"imitated": 0}, train_on=(Phase(("example",), 64), Phase(("example",), 64)))
+    paths = LearnPaths(None, tmp_path / "policy.zip", tmp_path)
+    ReinforceLearner().learn({"example": problem(preferences=["time"])}, spec, 0, paths, lambda *point, **place: None)
+    assert paths.checkpoint.exists()
+
+
 def test_returns_by_hand():
     rewards = np.array([[1.0, 0.0], [2.0, 4.0]])
     assert discounted(rewards, 0.5).tolist() == [[2.0, 2.0], [2.0, 4.0]]

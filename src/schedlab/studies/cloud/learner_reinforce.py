@@ -118,6 +118,9 @@ class _Run:
         self.best: dict[str, BestEpisodes] = {}
         self.guides = {name: guides(problem, self.settings.initialisation).targets for name, problem in problems.items()}
         self.ends = ends_of(wanted) if self.settings.scalarisation == "chebyshev" else ()
+        if self.ends and len(spec.train_on) > 1:
+            what, remedy = "distances of two phases have ends of their own and cannot be compared", "learn in one phase"
+            raise UserError(what, where=f"{spec.name}.yaml: train_on, learner.scalarisation", expected="one phase", remedy=remedy)
         self.distances: dict[str, Distance] = {}
         self.phase = self.update = 0
         self.optimizers = self._fresh()
@@ -174,7 +177,7 @@ class _Run:
             targets[: (committed + 1) // 2] = self.guides[scenario][preference]
         sample = partial(sample_episodes, self._env(scenario, preference), network)
         far, branches = self._distance(scenario, preference), None
-        if far and committed and (best := self._best(scenario, preference).kept):
+        if far and committed and (best := self._kept(scenario, preference)):
             branches = Branches.drawn(best, committed // 2, generator(derive_seed(self.seed, *names), "branches"))
         seen, reached = sample(derive_seed(self.seed, *names), targets, settings.gamma, branches)
         if phase == self.update == 0 and committed and preference in self.guides[scenario]:
@@ -240,7 +243,7 @@ class _Run:
         """Imitate the best episode of each preference alone: of several at once, networks learn a mixture that is none of them."""
         for preference in preferences:
             network, optimizer = self.networks[preference], Adam(self.networks[preference].parameters(), self.settings.learning_rate)
-            best = [kept.take([0]) for scenario in scenarios if (kept := self._best(scenario, preference).kept)]
+            best = [kept.take([0]) for scenario in scenarios if (kept := self._kept(scenario, preference))]
             for _ in range(self.settings.distilled if best else 0):
                 chosen = [self._logs(network, of) for of in best]
                 if min(float(of.detach().min()) for of in chosen) > SURE:
@@ -250,6 +253,11 @@ class _Run:
     def _logs(self, network: nn.Sequential, of: Episodes) -> torch.Tensor:
         """The log-probabilities of the episodes' actions."""
         return _chosen(masked_logs(network(torch.from_numpy(of.observations)), torch.from_numpy(of.masks)), of.actions)
+
+    def _kept(self, scenario: str, preference: str) -> Episodes | None:
+        """The best episodes seen; none where none are to be imitated."""
+        best = self.best.get(f"{scenario} {preference}")
+        return best.kept if best else None
 
     def _best(self, scenario: str, preference: str) -> BestEpisodes:
         return self.best.setdefault(f"{scenario} {preference}", BestEpisodes(self.settings.imitated))

@@ -15,7 +15,9 @@ class ReinforceSettings(Settings):
     hidden: int = setting(64, doc="units of both hidden layers (published: 256)", ge=1, le=4096)
     learning_rate: float = setting(3e-3, doc="of Adam, falling to 0 over a phase (published: 3e-4)", gt=0, le=1)
     episodes_per_update: int = setting(64, doc="episodes of a gradient step, run side by side", ge=2, le=100_000)
-    gamma: float = setting(1.0, doc="discount of an interval's reward; 1: what the objective adds up (published: .99)", ge=0, le=1)
+    gamma: float = setting(
+        1.0, doc="discount of an interval's reward; 1: what the objective adds up (published: .99); distances have none", ge=0, le=1
+    )
     scalarisation: Literal["sum", "chebyshev"] = setting(
         "sum",
         doc="what is learned for a preference: its weighted sum; or the larger of its weighted distances in time and in cost from the "
