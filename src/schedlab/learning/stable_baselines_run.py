@@ -30,7 +30,7 @@ from schedlab.learning.stable_baselines_policy import ALGORITHMS, MakePolicy, St
 from schedlab.learning.stable_baselines_settings import StockSettings
 from schedlab.learning.stable_baselines_state import global_streams, put_state, put_streams, take_state
 
-PROGRESS = "stable-baselines-progress"
+PROGRESS = "stable-baselines-progress-2"  # the form: progress of another one is begun anew
 _ON_POLICY = ("n_steps", "gamma", "gae_lambda", "ent_coef", "vf_coef", "max_grad_norm", "normalize_advantage")
 _PPO = (*_ON_POLICY, "batch_size", "n_epochs", "clip_range_vf", "target_kl")
 _OFF_POLICY = ("gamma", "buffer_size", "learning_starts", "tau", "train_freq", "gradient_steps", "batch_size", "n_steps")
