@@ -54,9 +54,9 @@ def test_every_rule_asks_for_twice_the_memory_that_it_was_measured_to_take(repos
     assert not [rule for study, rule, _ in taken if resource(found, rule, "mem_mb", study) < 1.2 * peak]
 
 
-@pytest.mark.parametrize("scale", LARGER)
-def test_every_rule_asks_for_ten_times_the_run_time_that_it_was_measured_to_take(repository: Path, scale: str) -> None:
-    found = asked(repository, scale)
+def test_every_rule_asks_for_ten_times_the_run_time_that_it_was_measured_to_take(repository: Path) -> None:
+    """At scale small, of which the record is; larger ones ask for no less."""
+    found = asked(repository, "small")
     short = {}
     for study, rule, seconds in measured(repository, "longest_s"):
         minutes = resource(found, rule, "runtime", study)

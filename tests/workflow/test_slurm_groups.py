@@ -29,8 +29,9 @@ def asked(repository: Path, tmp_path_factory: pytest.TempPathFactory):
         if scale not in told:
             command = [sys.executable, str(Path(__file__).with_name("asked_of_slurm.py")), scale]
             done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=600)
-            told[scale] = json.loads(done.stdout)
-            assert told[scale], done.stderr[-4000:]
+            found = json.loads(done.stdout or "{}")
+            assert found, done.stderr[-4000:]
+            told[scale] = found
         return told[scale]
 
     return ask
