@@ -44,6 +44,7 @@ def test_the_source_hash_changes_with_the_source(tmp_path: Path, monkeypatch) ->
 
 
 def test_code_that_was_edited_while_a_job_ran_is_told_as_it_was_at_both_ends(monkeypatch) -> None:
+    provenance.source_hash.cache_clear()  # of another test, before which a file may have been edited
     same = provenance.environment()["schedlab"]
     assert same["source"] == provenance.source_now() and "source_at_end" not in same
     assert provenance.code_and_packages()["code"] == same["source"]

@@ -13,7 +13,7 @@ from typing import TextIO
 
 from schedlab.config import run_lock
 from schedlab.config.errors import UserError, disk_trouble
-from schedlab.config.provenance import edited_source, source_hash
+from schedlab.config.provenance import edited_source, keep_code, source_hash
 
 
 @contextlib.contextmanager
@@ -26,7 +26,7 @@ def job_log(path: Path | str) -> Iterator[None]:
     """
     console = sys.stderr
     run_lock.enter_job()
-    source_hash()  # kept for the end of the job: scripts import what they need only now
+    keep_code()  # scripts import what they need only now
     try:
         Path(path).parent.mkdir(parents=True, exist_ok=True)
         file = Path(path).open("w", encoding="utf-8", buffering=1)  # noqa: SIM115 - closed below, where that may fail

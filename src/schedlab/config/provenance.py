@@ -87,7 +87,8 @@ def source_now() -> str:
     """
     root = Path(schedlab.__file__).parent
     digest = hashlib.sha256()
-    for path in sorted(root.rglob("*.py")):
+    found = [Path(folder, name) for folder, _, names in os.walk(root) for name in names if name.endswith(".py")]  # bears what vanishes
+    for path in sorted(found):
         digest.update(path.relative_to(root).as_posix().encode() + b"\0")
         try:
             content = path.read_bytes()
@@ -149,6 +150,12 @@ def code_and_packages(made: Mapping[str, Any] | None = None) -> dict[str, Any]:
     known = {name: code.get(name) for name in ("commit", "modified", "version")}
     source = " to ".join(code[name] for name in ("source", "source_at_end") if name in code)
     return {"code": source, **known, "python": made["python"], "packages": made["packages"]}
+
+
+def keep_code() -> None:
+    """Take the hash of the source and the commit now, for what this process tells of them later."""
+    source_hash()
+    _git_state()
 
 
 @cache
