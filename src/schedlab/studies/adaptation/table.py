@@ -35,8 +35,6 @@ PUBLISHED = {  # columns of the published record -> ours
     "train_acc_final": "train_accuracy",
     "test_acc_final": "test_accuracy",
 }
-
-
 NUMBERS = {  # columns of tables of ours and of the published record that hold numbers, where they are there
     *(*UNIT, *METRICS, "epochs", "parameters", "start", "total_time", "seconds_charged", "test_accuracy_last3"),
     *("adapt_start_s", "budget_s", "params_final", "train_epoch_s_mean", "eval_s_mean", "train_acc_final", "test_acc_final"),
@@ -358,14 +356,14 @@ def _read_csv(path: Path, sequence: str) -> pd.DataFrame:
 
 
 def _check_numbers(table: pd.DataFrame, path: Path) -> None:
-    """Refuse text, truth values and numbers beyond LARGEST where numbers belong, and units that are not counted; missing ones may be."""
+    """Refuse text, truth values and numbers beyond LARGEST where numbers belong, and units not counted; other numbers may be missing."""
     for name in table:
         if name not in NUMBERS and not str(name).startswith(NUMBERED):
             continue
         column, whole = table[name], name in UNIT
         plain = column.dtype.kind in "iuf"
         numbers = column.to_numpy(dtype=float) if plain else np.array([_number(value) for value in column])
-        odd = (np.abs(numbers) > (LARGEST_WHOLE if whole else LARGEST)) & np.isfinite(numbers)
+        odd = np.abs(numbers) > (LARGEST_WHOLE if whole else LARGEST)
         odd |= ~np.isfinite(numbers) | (numbers != np.floor(numbers)) if whole else np.isnan(numbers) & column.notna().to_numpy()
         if odd.any():
             expected = "whole numbers" if whole else f"numbers up to {LARGEST:g}"
