@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import schedlab
-from schedlab.config.errors import UserError, did_you_mean
+from schedlab.config.errors import UserError, did_you_mean, nearest
 from schedlab.config.plugins import class_mistakes, is_file_target
 
 if TYPE_CHECKING:
@@ -108,8 +108,9 @@ def _shown_checks(record: Mapping[str, Any], scenarios: Mapping[str, Any], known
 
 def _resource_checks(experiment: Experiment) -> Iterable[UserError]:
     parts = {part for study in experiment.studies.values() for record in study.scenarios.values() for part in record["parts"]}
-    # Of studies that are shipped but taken out, too: whoever takes one out need not edit scales.
+    # Whoever takes a shipped study out need not edit scales: its name stays valid, and so does what may be a rule of its own.
     shipped = {file.parent.name for file in (Path(schedlab.__file__).parent / "studies").glob("*/study.py")}
+    taken_out = shipped - experiment.studies.keys()
     rules, studies = ["default", *STAGES, *parts], [*experiment.studies, *shipped]
     for name in experiment.scale_values["resources"]:
         study, slash, rule = name.rpartition("/")
@@ -118,5 +119,5 @@ def _resource_checks(experiment: Experiment) -> Iterable[UserError]:
             yield UserError(f"unknown study '{study}'", where=where, remedy=did_you_mean(study, experiment.studies))
         elif slash and rule not in BY_STUDY:
             yield UserError(f"'{rule}' is no rule that several studies share", where=where, remedy=did_you_mean(rule, BY_STUDY))
-        elif rule not in rules and not slash:
+        elif not slash and rule not in rules and not (taken_out and not nearest(rule, rules)):
             yield UserError(f"no scenario needs a workflow rule '{rule}'", where=where, remedy=did_you_mean(rule, rules))
