@@ -1,7 +1,7 @@
 """What the rules and oracles of the cloud study come to on its test units, and the fronts, as two tables; nothing is learned.
 
     PYTHONPATH=src python benchmarks/cloud_rules.py small/cifar10 small/imagenet small/movielens small/squad full/ablations \
-        full/ablations_nine full/learners full/minutes full/imagenet_front full/movielens_front \
+        full/ablations_nine full/learners full/minutes full/imagenet_front full/movielens_front full/cifar10_front \
         --out docs/results/cloud_rules.csv --fronts docs/results/cloud_fronts.csv
 
 A row of the first for each scale, scenario, rule, seed and preference; of the second for each point of a front: of all plans, of constant

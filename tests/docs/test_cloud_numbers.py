@@ -114,6 +114,8 @@ def front_sentences():
     whole = share(tables.share_of_front(RESULTS, "imagenet", weighted), 2)
     yield f"the {len(weighted)} points of the front of `imagenet` that are best for some weights of time and cost have {whole} of its"
     yield f"on `movielens` these are {len(movielens)}, with {share(tables.share_of_front(RESULTS, 'movielens', movielens), 2)}"
+    assert min(shares["squad"]) == max(shares["squad"])
+    yield f"With the four policies of `squad`, {share(shares['squad'][0])} in every seed"
     assert [job for job in JOBS if exact[job] >= 0.95] == ["squad"]
     yield f"within reach on `squad` alone (`cifar10`: {share(exact['cifar10'])})"
     yield from policy_set_sentences()
@@ -131,10 +133,10 @@ def policy_set_sentences():
     found = table("cloud_front_policies")
     sums = found[found["policy"].str.startswith("reinforce-")].groupby(["scenario", "preference"])["regret"].mean()
     yield f"has a mean regret of at most {share(sums.max())} for every weight"
-    jobs = ("imagenet", "movielens")
+    jobs = ("imagenet", "movielens", "cifar10")
     at_best = [share(tables.share_of_front(RESULTS, job, tables.best_for_sums(RESULTS, job)), 2) for job in jobs]
-    yield f"the best plans for these sums have {at_best[0]} and {at_best[1]} themselves"
-    fast, cheap = (tables.best_for_sums(RESULTS, job) for job in jobs)
+    yield f"the best plans for these sums have {at_best[0]} and {at_best[1]} themselves (those of `cifar10` {at_best[2]}:"
+    fast, cheap = (tables.best_for_sums(RESULTS, job) for job in jobs[:2])
     ends = tables.front(RESULTS, "imagenet", "front")
     early = (fast[:, 0] - ends[0, 0] < 0.01 * np.ptp(ends[:, 0])).sum()
     yield f"{early} of the eleven lie in the fastest hundredth of the front of `imagenet`"
@@ -142,7 +144,11 @@ def policy_set_sentences():
     shares = {job: tables.learned_for_weights(RESULTS, job, "chebyshev") for job in jobs}
     assert all(len(seeds) == 5 for seeds in shares.values())
     told = {job: f"{share(float(np.mean(seeds)))} (seeds from {share(min(seeds))} to {share(max(seeds))})" for job, seeds in shares.items()}
-    yield f"of the hypervolume on `imagenet` they have {told['imagenet']}, on `movielens` {told['movielens']}"
+    yield f"on `imagenet` they have {told['imagenet']}, on `movielens` {told['movielens']}, on `cifar10` {told['cifar10'][:-1]};"
+    assert all(np.mean(seeds) >= 0.95 for seeds in shares.values())
+    short = {job: 0.95 - min(seeds) for job, seeds in shares.items() if min(seeds) < 0.95}
+    assert set(short) == {"imagenet", "cifar10"}
+    yield f"single seeds of `imagenet` and `cifar10` fall short of it by at most {share(max(short.values()))}"
     assert all(tables.share_of_front(RESULTS, job, tables.best_for_distances(RESULTS, job)) > 0.95 for job in JOBS)
     yield "Eleven plans chosen so have more than .95 on every job"
 
