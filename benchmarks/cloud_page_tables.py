@@ -195,15 +195,15 @@ def cloud_ablations(results: Path) -> str:
 
 
 def cloud_learners(results: Path) -> str:
-    """Regret of all learners on one problem; REINFORCE's is that of the same job and limits in the table of ablations."""
-    found, other = (pd.read_csv(results / f"cloud_{name}.csv") for name in ("learners", "ablations"))
-    own = other[(other["policy"] == "reinforce-fixed") & (other["preference"] == "cost")]
-    regrets = {"`reinforce`": ("9,600 episodes", own["regret"])}
-    names = {"dqn": "DQN", "multi-policy": "`multi_policy`", "maskable-ppo": "PPO with masks", "ppo": "PPO", "a2c": "A2C"}
-    for policy, name in names.items():
-        length = "2,400 episodes" if policy == "multi-policy" else "64,000 decisions, 3,200 episodes"
-        regrets[name] = length, found.loc[found["policy"] == f"{policy}-learners", "regret"]
-    rows = [[name, length, str(len(of)), share(max(0.0, of.mean())), ", ".join(map(_regret, of))] for name, (length, of) in regrets.items()]
+    """Regret of all learners on one problem, the best first."""
+    found = pd.read_csv(results / "cloud_learners.csv")
+    names = {"reinforce": "`reinforce`", "dqn": "DQN", "multi-policy": "`multi_policy`", "maskable-ppo": "PPO with masks"}
+    lengths = {"reinforce": "9,600 episodes", "multi-policy": "2,400 episodes"}
+    regrets = {name: found.loc[found["policy"] == f"{name}-learners", "regret"] for name in [*names, "ppo", "a2c"]}
+    rows = []
+    for policy, of in sorted(regrets.items(), key=lambda item: item[1].mean()):
+        length = lengths.get(policy, "64,000 decisions, 3,200 episodes")
+        rows.append([names.get(policy, policy.upper()), length, str(len(of)), _regret(of.mean()), ", ".join(map(_regret, of))])
     return page(["learner", "learned on", "seeds", "regret, mean", "each seed"], rows)
 
 
