@@ -191,6 +191,19 @@ def job_sentences():
     yield f"(`cifar10` from {share(noise[0], 1)} to {noise[-1]:.0f})"
 
 
-@pytest.mark.parametrize("sentences", [rule_sentences, learned_sentences, front_sentences, ablation_sentences, job_sentences])
+def fit_sentences():
+    found = table("cloud_fit_held_out").set_index(["check", "model"])["median_relative_error"]
+    fitted = table("cloud_fits").set_index("model")["median_relative_error"]
+    assert set(fitted.index) == set(found["epochs"].index)
+    seen = 100 * fitted
+    yield f"how far a job is from the form: {seen.min():.0f} to {seen.max():.0f} % here"
+    yield f"within {share(100 * (found['constants'] - fitted).abs().max(), 1)} % of these on the fourth"
+    yield f"a placement left out is missed by up to {100 * found['epochs'].max():.0f} %"
+
+
+SENTENCES = [rule_sentences, learned_sentences, front_sentences, ablation_sentences, job_sentences, fit_sentences]
+
+
+@pytest.mark.parametrize("sentences", SENTENCES)
 def test_numbers_in_sentences_are_those_of_the_results(sentences):
     assert missing("cloud", sentences) == []

@@ -6,7 +6,7 @@ Source: Pollux, OSDI 2021 (form, penalties); specification of the study cloud, B
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -22,17 +22,24 @@ LEAST, MOST = 1e-8, 1e3  # of a parameter, s
 PINNED = 1e-8  # of a regime that was not observed
 FARTHER = 1.1  # between nodes at least this factor of within a node, where only the latter was measured
 SMOOTH = 1e-3  # relative error below which the loss is quadratic instead of linear
+SMOOTH_ALONE = 0.03  # the same, of the absolute error
+CONTRADICTED = 0.08  # median relative error beyond which the part in synchronisation is not believed: what the fit is meant to reach
+OVERLAP_PENALTY, GROWTH_PENALTY = 1e-3, 1e-2  # on (y - 1)^2 and on (b_n/a_n)^2 + (b_r/a_r)^2, as Pollux has them
 STARTS = ((1.0, 1.0), (0.3, 2.0), (3.0, 4.0))  # factor on the synchronisation of the first guess, and y
 
 
 @dataclass(frozen=True)
 class Fit:
-    """Fitted parameters, the number of rows, and the median and largest relative error of the step time over them."""
+    """Fitted parameters, the number of rows, and the median and largest relative error of the step time over them.
+
+    alone: step times were fitted without what the rows tell of the part in synchronisation.
+    """
 
     parameters: StepParameters
     rows: int
     median_error: float
     largest_error: float
+    alone: bool = False
 
 
 @dataclass(frozen=True)
@@ -48,12 +55,25 @@ class LeftOut:
 
 
 def fit(rows: pd.DataFrame) -> Fit:
-    """Fit the model to rows of logs.read_step_times (columns nodes, gpus, batch, step_time, sync_time). Raises UserError without rows."""
-    from scipy.optimize import minimize
+    """Fit the model to rows of logs.read_step_times (columns nodes, gpus, batch, step_time, sync_time). Raises UserError without rows.
 
+    Where what is told of synchronisation leaves the step time far off (CONTRADICTED), as the utilisation that a probe reports may,
+    the step time is fitted alone, by its absolute error, if that is nearer.
+    """
     if not len(rows):
         raise UserError("no row with a GPU", where="step times", expected="at least one measured step on a GPU")
-    data = _Data(rows)
+    found = _fitted(_Data(rows), rows)
+    if found.median_error > CONTRADICTED:
+        alone = _fitted(_Data(rows.assign(sync_time=np.nan), absolute=True), rows)
+        if alone.median_error < found.median_error:
+            return replace(alone, alone=True)
+    return found
+
+
+def _fitted(data: _Data, rows: pd.DataFrame) -> Fit:
+    """The best of the fits from all starts."""
+    from scipy.optimize import minimize
+
     bounds, first = data.bounds(), data.first_guess()
     best = None
     for factor, overlap in STARTS:
@@ -81,9 +101,10 @@ def relative_errors(parameters: StepParameters, rows: pd.DataFrame) -> np.ndarra
 
 
 class _Data:
-    """Measurements as arrays, with the loss of a set of log parameters."""
+    """Measurements as arrays, with the loss of a set of log parameters: by squared errors, or `absolute`, which few rows rule less."""
 
-    def __init__(self, rows: pd.DataFrame) -> None:
+    def __init__(self, rows: pd.DataFrame, absolute: bool = False) -> None:
+        self.mean = _mean_absolute if absolute else _rms
         self.nodes, self.gpus = rows["nodes"].to_numpy(), rows["gpus"].to_numpy()
         self.batch, self.step = rows["batch"].to_numpy(float), rows["step_time"].to_numpy(float)
         sync = rows["sync_time"].to_numpy(float)
@@ -139,20 +160,20 @@ class _Data:
                 mixed / whole / y - np.log(whole) / y**2,
             ]
         )
-        loss, slope = _rms(np.log(whole) / y - np.log(self.step), slopes * values[:, None])
+        loss, slope = self.mean(np.log(whole) / y - np.log(self.step), slopes * values[:, None])
         if self.split.any():
             split = self.split
             error = np.log(gradient[split] / self.gradient[split])
             of_gradient = np.zeros((len(NAMES), int(split.sum())))
             of_gradient[:2] = np.stack([np.full(split.sum(), a_c), b_c * self.batch[split]]) / gradient[split]
-            more, steeper = _rms(error, of_gradient)
+            more, steeper = self.mean(error, of_gradient)
             loss, slope = loss + more, slope + steeper
-        loss += 1e-3 * (y - 1.0) ** 2
-        slope[6] += 2e-3 * (y - 1.0) * y
+        loss += OVERLAP_PENALTY * (y - 1.0) ** 2
+        slope[6] += 2 * OVERLAP_PENALTY * (y - 1.0) * y
         for base, growth, ratio in ((2, 3, b_n / a_n), (4, 5, b_r / a_r)):
-            loss += 1e-2 * ratio**2
-            slope[growth] += 2e-2 * ratio**2
-            slope[base] -= 2e-2 * ratio**2
+            loss += GROWTH_PENALTY * ratio**2
+            slope[growth] += 2 * GROWTH_PENALTY * ratio**2
+            slope[base] -= 2 * GROWTH_PENALTY * ratio**2
         return float(loss), slope
 
     def completed(self, p: StepParameters) -> StepParameters:
@@ -167,6 +188,12 @@ def _rms(errors: np.ndarray, slopes: np.ndarray) -> tuple[float, np.ndarray]:
     """Root mean square of errors (n,), smooth at 0, and its slope from theirs (k, n)."""
     root = float(np.sqrt(np.mean(errors**2) + SMOOTH**2))
     return root, slopes @ errors / (len(errors) * root)
+
+
+def _mean_absolute(errors: np.ndarray, slopes: np.ndarray) -> tuple[float, np.ndarray]:
+    """Mean of the absolute values of errors (n,), smooth at 0, and its slope from theirs (k, n)."""
+    absolute = np.sqrt(errors**2 + SMOOTH_ALONE**2)
+    return float(absolute.mean()), slopes @ (errors / absolute) / len(errors)
 
 
 def leave_one_placement_out(rows: pd.DataFrame) -> LeftOut:

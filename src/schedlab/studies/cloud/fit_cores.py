@@ -52,14 +52,14 @@ def core_times(log: pd.DataFrame, gpus_per_node: int = 4) -> pd.DataFrame:
     """Return a checked training log (logs.check_training_log) with the column `cpu_count` as `read_core_times` does."""
     rows = warmed(log)
     found = rows.assign(
-        model=rows["model_name"] if "model_name" in rows.columns else "",
+        model=rows["model_name"].astype(object).fillna("") if "model_name" in rows.columns else "",
         gpus=rows["gpu_count"].astype(int),
         nodes=(-(-rows["gpu_count"].astype(int) // gpus_per_node)).clip(lower=1),
         cores=rows["cpu_count"].astype(int),
         batch=rows["batch_size"].astype(float),
         step_time=rows["batch_size"] / rows["throughput"],
     )
-    return found.groupby(list(CORE_TIMES[:-1]), sort=True, as_index=False)["step_time"].mean()
+    return found.groupby(list(CORE_TIMES[:-1]), sort=True, as_index=False)["step_time"].median()
 
 
 def iteration_time(step: StepParameters, core_seconds: float, rows: pd.DataFrame) -> np.ndarray:

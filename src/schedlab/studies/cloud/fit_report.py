@@ -63,6 +63,7 @@ def model_report(rows: pd.DataFrame, leave_out: bool = False) -> dict[str, Any]:
         "placements": len(rows[["nodes", "gpus"]].drop_duplicates()),
         "median_relative_error": found.median_error,
         "largest_relative_error": found.largest_error,
+        "step_times_alone": found.alone,
     }
     if leave_out:
         left = leave_one_placement_out(rows)
@@ -82,6 +83,8 @@ def report_lines(report: Mapping[str, Any]) -> Iterator[str]:
         yield "  ".join(f"{name} {value:.4g}" for name, value in one["parameters"].items())
         errors = f"median relative error {one['median_relative_error']:.2%}, largest {one['largest_relative_error']:.2%}"
         yield f"{one['rows']} rows, {one['placements']} placements: {errors}"
+        if one.get("step_times_alone"):
+            yield "fitted to step times alone: with the part in synchronisation as told they are farther off"
         if cores := one.get("cores"):
             error = f"median relative error {cores['median_relative_error']:.2%} over {cores['rows']} rows"
             yield f"core_seconds {cores['core_seconds']:.4g}: {error}"

@@ -31,9 +31,13 @@ OPTIONAL = (
     *("cpu_count", "memory_used_gb", "memory_private_gb", "memory_gb", "time_so_far", "cost_so_far"),
 )
 TABLE = "a CSV table with a header"
+GPU_USE = "gpu_utilization_"  # column of a GPU's utilisation, before its number
 POSITIVE = ("batch_size", "epoch_time", "throughput", "local_bsz", "step_time")
 MOST = 1e15  # of any amount; above it, whole numbers are not exact
 AGREE = 0.05  # relative difference of samples / epoch_time from throughput that rounding and a cut last batch explain
+STRAY = 0.05  # most of a table's rows that may tell no less in synchronisation than the whole step took
+WHOLE = 100.5  # percent; what is beyond 100 to there is rounding
+USED = 0.1  # percent; a GPU in use is busier, so that values from here to 1 are shares of 1
 
 
 def read_table(path: Path) -> pd.DataFrame:
@@ -97,7 +101,7 @@ def _numbers(column: pd.Series) -> np.ndarray:
 
 def _is_share(name: object) -> bool:
     """Tell whether a column is a utilisation in percent."""
-    return str(name).startswith("gpu_utilization_") or name == "cpu_percent"
+    return str(name).startswith(GPU_USE) or name == "cpu_percent"
 
 
 def read_training_log(path: Path) -> pd.DataFrame:
@@ -129,6 +133,8 @@ def _same_setting(table: pd.DataFrame) -> pd.Series:
 
 
 def _require_units(table: pd.DataFrame, path: Path) -> None:
+    import numpy as np
+
     if "data_count" in table.columns:
         expected = table["data_count"] / table["epoch_time"]
         off = (expected / table["throughput"] - 1).abs()
@@ -139,8 +145,13 @@ def _require_units(table: pd.DataFrame, path: Path) -> None:
             raise UserError(what, where=f"{path}: row {row + 2}", expected="the same", remedy=remedy)
     for name in filter(_is_share, table.columns):
         values = table[name].dropna()
-        if len(values) and not values.between(0, 100).all():
+        if len(values) and not values.between(0, WHOLE).all():
             raise UserError(f"the largest value is {values.max():g}", where=f"{path}: column {name}", expected="percent, 0 to 100")
+    use = table[[name for name in table.columns if str(name).startswith(GPU_USE)]].to_numpy(float)
+    use = use[use > 0]
+    if len(use) and use.max() <= 1 and np.median(use) > USED and (use % 1 > 0).any():
+        where, remedy = f"{path}: columns {GPU_USE}<i>", "multiply them by 100, if they are shares of 1"
+        raise UserError(f"the largest value is {use.max():g}", where=where, expected="percent, 0 to 100", remedy=remedy)
 
 
 def read_step_times(path: Path, gpus_per_node: int = 4) -> pd.DataFrame:
@@ -148,8 +159,11 @@ def read_step_times(path: Path, gpus_per_node: int = 4) -> pd.DataFrame:
 
     Reads tables of placements (`placement`, digits = GPUs on each node, or `num_nodes`, `num_replicas`; `local_bsz`, `step_time`,
     `sync_time`) and training logs, whose first epoch of each run is left out where there are more, since it warms up; there, nodes are
-    filled with `gpus_per_node`, and the time in synchronisation is what the GPUs' utilisation leaves. Raises UserError.
+    filled with `gpus_per_node`, and the time in synchronisation is what the GPUs' utilisation leaves. Raises UserError, also for a
+    time in synchronisation that is no part of the step; that of single rows (STRAY) counts as not recorded.
     """
+    import numpy as np
+
     table = read_table(path)
     if "step_time" not in table.columns:
         return of_training(read_training_log(path), gpus_per_node)
@@ -163,10 +177,11 @@ def read_step_times(path: Path, gpus_per_node: int = 4) -> pd.DataFrame:
         table = require_numbers(table, ("num_nodes", "num_replicas"), path)
         nodes, gpus = table["num_nodes"].astype(int), table["num_replicas"].astype(int)
     found = table[["step_time", "sync_time"]].assign(model="", nodes=nodes, gpus=gpus, batch=table["local_bsz"].astype(float))
-    if (found["sync_time"] >= found["step_time"]).any():
-        row = int((found["sync_time"] >= found["step_time"]).to_numpy().argmax())
-        where = f"{path}: row {row + 2}"
+    stray = (found["sync_time"] >= found["step_time"]).to_numpy()
+    if stray.mean() > STRAY:
+        where = f"{path}: row {int(stray.argmax()) + 2}"
         raise UserError("sync_time is not below step_time", where=where, expected="seconds, the part of a step in synchronisation")
+    found["sync_time"] = np.where(stray, np.nan, found["sync_time"])
     return found[["model", "nodes", "gpus", "batch", "step_time", "sync_time"]]
 
 
@@ -179,32 +194,58 @@ def _placement(value: object, path: Path, row: int) -> str:
 
 
 def warmed(log: pd.DataFrame) -> pd.DataFrame:
-    """Return a training log without the first epoch of each run that has more: it warms up."""
-    runs = log.groupby("run")["epoch"]
-    return log[(runs.cumcount() > 0) | (runs.transform("size") == 1)]
+    """Return a training log without the first epoch of each run on an allocation and batch that has more there: it warms up."""
+    setting = [name for name in ("run", "gpu_count", "cpu_count", "batch_size") if name in log.columns]
+    epochs = log.groupby(setting, dropna=False)["epoch"]
+    return log[(epochs.cumcount() > 0) | (epochs.transform("size") == 1)]
 
 
 def of_training(log: pd.DataFrame, gpus_per_node: int) -> pd.DataFrame:
     """Return the step times of a checked training log, as `read_step_times` gives them; rows without GPUs have none.
 
     Of each number of GPUs and batch the rows with the most cores count, if the log tells them: with fewer, the GPUs may have waited.
+    Of epochs that agree in these, the median counts. A GPU alone never synchronises: what it shows is what computing shows.
     """
     rows = warmed(log[log["gpu_count"] > 0])
     if "cpu_count" in rows.columns:
         cores = rows["cpu_count"].fillna(0)
         setting = [name for name in ("model_name", "gpu_count", "batch_size") if name in rows.columns]
         rows = rows[cores == cores.groupby([rows[name] for name in setting], dropna=False).transform("max")]
-    step = rows["batch_size"] / rows["throughput"]
-    columns = [name for name in rows.columns if str(name).startswith("gpu_utilization_")]
-    busy = rows[columns].mean(axis=1) / 100 if columns else float("nan")
     gpus = rows["gpu_count"].astype(int)
     found = rows.assign(
-        model=rows["model_name"] if "model_name" in rows.columns else "",
+        model=rows["model_name"].astype(object).fillna("") if "model_name" in rows.columns else "",
         nodes=-(-gpus // gpus_per_node),
         gpus=gpus,
         batch=rows["batch_size"] / gpus,
-        step_time=step,
-        sync_time=step * (1 - busy),
+        step_time=rows["batch_size"] / rows["throughput"],
+        use=_use_of_own(rows, gpus.to_numpy()),
     )
-    names = ["model", "nodes", "gpus", "batch"]
-    return found.groupby(names, sort=True, as_index=False)[["step_time", "sync_time"]].mean()
+    found = found.groupby(["model", "nodes", "gpus", "batch"], sort=True, as_index=False)[["step_time", "use"]].median()
+    found["sync_time"] = float("nan")
+    for _, of_model in found.groupby("model"):
+        found.loc[of_model.index, "sync_time"] = of_model["step_time"] * (1.0 - _computing(of_model))
+    return found.drop(columns="use")
+
+
+def _computing(settings: pd.DataFrame) -> pd.Series:
+    """The share of its time that a job computes on its GPUs: their use as a share of what one GPU alone shows with as large a batch.
+
+    NaN where it is not told, or several GPUs show no less: probes that count waiting for the others as use do not tell it.
+    """
+    import numpy as np
+
+    alone = settings[(settings["gpus"] == 1) & settings["use"].notna()]
+    most = np.interp(settings["batch"], alone["batch"], alone["use"]) if len(alone) else 1.0
+    share = (settings["use"] / most).clip(upper=1.0)
+    return share.where((share < 1.0) | (settings["gpus"] == 1))
+
+
+def _use_of_own(rows: pd.DataFrame, gpus: np.ndarray) -> np.ndarray:
+    """The mean utilisation of the GPUs that each row's job holds, the first ones, as a share; NaN where none is told, or nothing but 0."""
+    import numpy as np
+
+    columns = sorted((name for name in rows.columns if str(name).startswith(GPU_USE)), key=lambda name: (len(name), name))
+    use = rows[columns].to_numpy(float)
+    told = np.isfinite(use) & (np.arange(len(columns)) < gpus[:, None])
+    total, count = np.where(told, use, 0.0).sum(axis=1), told.sum(axis=1)
+    return np.where(total > 0, total / np.maximum(count, 1) / 100, np.nan)
