@@ -1,7 +1,7 @@
 """Episodes that REINFORCE needs from each beginning: until its most probable actions bring 95 % of the cold start's final gain over random
 actions, on scenarios as conf/ has them at a scale.
 
-    PYTHONPATH=src python benchmarks/cloud_initialisation.py cifar10 squad movielens --seeds 0 1 --out table.csv
+    PYTHONPATH=src python benchmarks/cloud_initialisation.py cifar10 imagenet squad movielens --seeds 0 1 --out table.csv
     PYTHONPATH=src python benchmarks/cloud_initialisation.py cifar10 imagenet movielens squad --straight --out table.csv
 
 A row for each scenario, seed, beginning and preference; printed: means of the preferences, and how much less than the cold start's. With

@@ -129,10 +129,10 @@ def episodes_to_gain(results: Path) -> pd.Series:
 def cloud_initialisation(results: Path) -> str:
     """Episodes that REINFORCE needs from each beginning, a number a seed, or one where they are equal."""
     found, rows = episodes_to_gain(results), []
-    for job in ("cifar10", "squad", "movielens"):
-        each = [[f"{episodes:,.0f}" for episodes in found[job, mode]] for mode in ("cold", "historical", "baseline")]
+    for job in JOBS:
+        each = [[f"{episodes:,.0f}" for episodes in found[job, mode]] for mode in ("cold", "historical", "baseline", "similar")]
         rows.append([job, *(" and ".join(dict.fromkeys(numbers)) for numbers in each)])
-    return page(["", "cold", "historical", "baseline (and five intervals of probes)"], rows)
+    return page(["", "cold", "historical", "baseline (and five intervals of probes)", "similar"], rows)
 
 
 FITTED = {"cifar10": "ResNet-18 / CIFAR-10", "imagenet": "ResNet-50 / ImageNet", "ncf": "NeuMF / MovieLens", "bert": "BERT-base / SQuAD"}
