@@ -1,9 +1,12 @@
-"""A search of settings for the stock learners (Stable-Baselines3, sb3-contrib) on a scenario of the cloud study: each setting learned with
-one seed that no table reports, scored on the validation unit.
+"""A search of settings for the stock learners (Stable-Baselines3, sb3-contrib), or for REINFORCE, on a scenario of the cloud study: each
+setting learned with a seed that no table reports, scored on the validation units.
 
     PYTHONPATH=src python benchmarks/cloud_stock.py learners --decisions 16000 --out docs/results/cloud_stock.csv
+    PYTHONPATH=src python benchmarks/cloud_stock.py movielens --learners reinforce --decisions 9600 --seed 1000 \
+        --out docs/results/cloud_reinforce_settings.csv
 
-Rows are appended, a row a setting, and what is there already is not learned again. What is not searched is as in conf/learner/cloud.
+`--decisions` are REINFORCE's episodes of each preference. Rows are appended, a row a setting and preference, and what is there already is
+not learned again. What is not searched is as in conf/learner/cloud.
 """
 
 from __future__ import annotations
@@ -54,7 +57,17 @@ OF_DQN: list[dict[str, float]] = [
     {"train_freq": 1},
     {"n_steps": 5},
 ]
-GRIDS = {"ppo": (PPO, OF_PPO), "maskable_ppo": (PPO, OF_PPO), "a2c": (A2C, OF_A2C), "dqn": (DQN, OF_DQN)}
+REINFORCE = {"entropy": 0.3, "committed": 0.25, "imitated": 4, "distilled": 0}
+OF_REINFORCE: list[dict[str, float]] = [
+    {},
+    {"distilled": 2000},
+    {"committed": 0.5},
+    {"distilled": 2000, "committed": 0.5},
+    {"distilled": 2000, "entropy": 0.6},
+    {"distilled": 2000, "imitated": 8},
+]
+STOCK = {"ppo": (PPO, OF_PPO), "maskable_ppo": (PPO, OF_PPO), "a2c": (A2C, OF_A2C), "dqn": (DQN, OF_DQN)}
+GRIDS = STOCK | {"reinforce": (REINFORCE, OF_REINFORCE)}
 COLUMNS = ["scenario", "learner", "settings", "seed", "decisions", "preference", "regret", "cpu_seconds"]
 
 
@@ -66,7 +79,8 @@ def told(settings: dict[str, float]) -> str:
 def rows_of(problem: CloudProblem, scenario: str, learner: str, settings: dict[str, float], decisions: int, seed: int) -> list[list]:
     """Learn with one setting; returns a row for each validation unit."""
     values = yaml.safe_load(Path(f"conf/learner/cloud/{learner}.yaml").read_text())
-    params = {key: value for key, value in values.items() if key != "name"} | {"record_every": decisions} | settings
+    seldom = {"record_every": 1000 if learner == "reinforce" else decisions}  # updates, or decisions
+    params = {key: value for key, value in values.items() if key != "name"} | seldom | settings
     spec = PolicySpec("searched", "learned", learner, params, train_on=(Phase((scenario,), decisions),))
     before = time.process_time()
     with tempfile.TemporaryDirectory() as folder:
@@ -84,7 +98,7 @@ def rows_of(problem: CloudProblem, scenario: str, learner: str, settings: dict[s
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("scenario", help="a file of conf/scenario/cloud")
-    parser.add_argument("--learners", nargs="+", choices=GRIDS, default=list(GRIDS))
+    parser.add_argument("--learners", nargs="+", choices=GRIDS, default=list(STOCK))
     parser.add_argument("--decisions", type=int, default=16_000)
     parser.add_argument("--seed", type=int, default=SEED)
     parser.add_argument("--out", type=Path, required=True)

@@ -96,6 +96,14 @@ def margin_sentences(learned: pd.Series):
     yield f"`movielens` time is lost, {share(learned[lost[0]])} against {share(margin[lost[0]])}; in the other {len(greedy) - len(margin)}"
 
 
+def setting_sentences():
+    """The search of settings for REINFORCE on movielens, preference time."""
+    found = table("cloud_reinforce_settings").query("preference == 'time'").set_index(["seed", "settings"])["regret"].unstack()
+    configured = found.pop("entropy=0.3 committed=0.25 imitated=4 distilled=0")
+    assert found.shape == (2, 5) and found.ge(configured, axis="index").all(axis=None)
+    yield f"the configured ones came to {share(configured.iloc[0])} and {share(configured.iloc[1])}"
+
+
 def front_sentences():
     pytest.importorskip("moocore")
     learned, shares, exact, best = table("cloud_reinforce"), {}, {}, {}
@@ -201,7 +209,7 @@ def fit_sentences():
     yield f"a placement left out is missed by up to {100 * found['epochs'].max():.0f} %"
 
 
-SENTENCES = [rule_sentences, learned_sentences, front_sentences, ablation_sentences, job_sentences, fit_sentences]
+SENTENCES = [rule_sentences, learned_sentences, front_sentences, ablation_sentences, job_sentences, fit_sentences, setting_sentences]
 
 
 @pytest.mark.parametrize("sentences", SENTENCES)
