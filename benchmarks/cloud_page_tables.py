@@ -113,6 +113,14 @@ FRONT_ROWS = (
 )
 
 
+def cloud_front_parts(results: Path) -> str:
+    """Share of the front's hypervolume that a set learned by distances has without its additions, each seed."""
+    found = pd.read_csv(results / "cloud_front_parts.csv").set_index(["scenario", "variant"])["hypervolume"]
+    told = {"all": "all three", "no sharing": "without sharing", "no branches": "without branches", "not distilled": "not distilled"}
+    rows = [[name, ", ".join(map(share, found["movielens_front", variant]))] for variant, name in (told | {"none": "none of them"}).items()]
+    return page(["", "hypervolume on `movielens`, two seeds"], rows)
+
+
 def cloud_straight(results: Path) -> str:
     """Regret of going straight to what a beginning points at, for the four preferences."""
     found = pd.read_csv(results / "cloud_straight.csv").set_index(["beginning", "scenario", "preference"])["regret"]
@@ -239,6 +247,6 @@ def _regret(value: float) -> str:
 
 
 TABLES: tuple[Callable[[Path], str], ...] = (
-    *(cloud_rules, cloud_fronts, cloud_straight, cloud_initialisation, cloud_fits, cloud_fit_held_out),
+    *(cloud_rules, cloud_fronts, cloud_front_parts, cloud_straight, cloud_initialisation, cloud_fits, cloud_fit_held_out),
     *(cloud_reinforce, cloud_beginnings, cloud_ablations, cloud_learners),
 )
