@@ -141,8 +141,11 @@ def batch_sentences():
     yield f"{below(mean['lublin-1']['ratio'])} and {below(mean['lublin-2']['ratio'])} % (5 % were asked)"
     yield (
         f"With EASY, HPC2N is {easy['hpc2n']} % below the chosen rule, the trace like Lublin-2 {easy['lublin-2']} %, "
-        f"SDSC-SP2 {easy['sdsc']} %, and the trace like Lublin-1 {easy['lublin-1']} % (three seeds)"
+        f"SDSC-SP2 {easy['sdsc']} %, and the trace like Lublin-1 {easy['lublin-1']} %"
     )
+    reaching = [trace for trace in traces for role in ("planner", "hindsight") if rolled(trace, role, "easy")["ratio_high"] >= 1]
+    assert reaching == ["sdsc"] and rolled("sdsc", "planner", "easy")["ratio_high"] >= 1  # "with an interval that reaches 1"
+    assert {row["seeds"] for row in (*mean.values(), *(rolled(trace, "chosen by mean", "easy") for trace in traces))} == {5}
     yield (
         f"SDSC-SP2 without backfilling is {below(mean['sdsc']['ratio'])} % below the chosen rule where 20 % were asked, "
         f"and no better than the planner ({rolled('sdsc', 'planner')['ratio']:.2f})"
