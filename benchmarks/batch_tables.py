@@ -230,7 +230,11 @@ def _interval(row: pd.Series, name: str) -> str:
 
 EPOCHS = {
     ("ppo_published", 4): "`ppo_published`: policy 961, value 11,570 parameters, minibatches of 512",
+    ("ppo_published", 14): "the same",
     ("ppo_published", 80): "the same",
+    ("ppo_published whole", 14): "observations held whole, side by side with the second row",
+    ("ppo_published whole", 4): "the same, on another day",
+    ("ppo_published whole", 80): "the same",
     ("ppo_published before", 4): "before observations were held once, underflow avoided and torch's compiler left out",
 }
 

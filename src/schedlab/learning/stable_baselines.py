@@ -59,8 +59,9 @@ class StableBaselinesLearner:
             check_actions(self.algorithm, env.action_space, masked, f"{where}.name", scenario)
         spaces = common_spaces(envs)
         start = read_checkpoint(paths.start, KIND).group("policy") if paths.start is not None else {}
+        padding = _padding(next(iter(envs.values())))
         first = partial(self.first_parameters, seen, spaces, validate(self.settings, spec.params), seed)
-        job = Job(self.algorithm, self.make_policy, settings, problems, spec, seed, spaces, curve, paths, start, self.seen, first)
+        job = Job(self.algorithm, self.make_policy, settings, problems, spec, seed, spaces, curve, paths, start, self.seen, first, padding)
         parameters, kept = Run(job).learn()
         whole = validate(self.settings, spec.params).model_dump(mode="json")
         meta = {"kind": KIND, "algorithm": self.algorithm, "settings": whole, "kept_step": kept, **told_spaces(spaces)}
@@ -112,3 +113,8 @@ class StableBaselinesLearner:
         for error in phase_mistakes(validate(self.settings, spec.params, locate), spec.train_on):
             raise UserError(error.what, where=f"{spec.name}.yaml: {error.where}", remedy=error.remedy)
         return [validate(self.settings, {**spec.params, **phase.params}, locate) for phase in spec.train_on]
+
+
+def _padding(env: gym.Env) -> np.ndarray | None:
+    """What the environment's observations are where they tell nothing, where it says so."""
+    return env.get_wrapper_attr("padding") if env.has_wrapper_attr("padding") else None

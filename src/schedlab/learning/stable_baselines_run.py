@@ -67,6 +67,7 @@ class Job:
     start     parameters to begin with, by name; empty: those of `first`
     seen      (problem, settings of a phase) -> what the phase learns on
     first     parameters where there are none; empty: those that the seed gives
+    padding   what an observation is where it tells nothing; None: zeros
     """
 
     algorithm: str
@@ -81,6 +82,7 @@ class Job:
     start: Mapping[str, np.ndarray]
     seen: Callable[[Problem, StockSettings], Problem]
     first: Callable[[], Mapping[str, np.ndarray]]
+    padding: np.ndarray | None
 
     def digest(self) -> str:
         """Hash of all that determines the job, so that progress of another one is not taken up; units and inputs are the stage's care."""
@@ -153,7 +155,7 @@ class Run:
             size = int(np.prod(action_space.shape))
             keywords["action_noise"] = NormalActionNoise(np.zeros(size), np.full(size, settings.action_noise))
         if self.job.algorithm in BUFFERS and isinstance(observation_space, gym.spaces.Box):
-            keywords["rollout_buffer_class"] = BUFFERS[self.job.algorithm]
+            keywords |= {"rollout_buffer_class": BUFFERS[self.job.algorithm], "rollout_buffer_kwargs": {"padding": self.job.padding}}
         policy, parts = policy_parts(self.job.algorithm, self.job.make_policy, settings, self.job.spaces)
         device = device_or_processor(settings.device)
         if device.type == "cuda":

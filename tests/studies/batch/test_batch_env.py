@@ -17,6 +17,7 @@ from schedlab.studies.batch import env, env_vector, env_weights
 from schedlab.studies.batch.backfilling import BACKFILLS
 from schedlab.studies.batch.environment_settings import EnvironmentSettings
 from schedlab.studies.batch.example import example_task
+from schedlab.studies.batch.kernel_observe import EMPTY
 from schedlab.studies.batch.metrics import job_table, measures
 from schedlab.studies.batch.simulate import simulate
 from schedlab.studies.batch.stepping import score_of
@@ -42,6 +43,17 @@ def test_it_passes_the_checks_of_gymnasium_and_stable_baselines(layout) -> None:
         if layout == "features":
             check_env(gym.make(env_weights.ENVIRONMENT).unwrapped)
             check_for_stable_baselines(env_weights.make())
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_padding_is_what_a_row_holds_where_nothing_is(layout) -> None:
+    made = env.make(settings=EnvironmentSettings(**LAYOUTS[layout]))
+    observation, _ = made.reset(seed=1)
+    (rows, _), (padding, machine) = made.layout.split(observation), made.layout.split(made.padding)
+    empty = made.stepper.episodes.rows[0] == EMPTY
+    assert 0 < empty.sum() < len(rows) and made.padding.dtype == np.float32 and not machine.any()
+    np.testing.assert_array_equal(rows[empty], padding[empty])
+    assert (rows[~empty] != padding[~empty]).any(axis=1).all()
 
 
 def episode(made: gym.Env, seed: int, choose=lambda mask, rng: int(rng.choice(np.flatnonzero(mask)))):

@@ -15,8 +15,10 @@ from schedlab.config.contract import LearnPaths, Phase, PolicySpec
 from schedlab.config.errors import UserError, UserErrors
 from schedlab.config.schema import validate
 from schedlab.config.settings import PolicySettings
+from schedlab.learning.stable_baselines_buffers import BUFFERS
 from schedlab.studies.batch.adversary import describe
 from schedlab.studies.batch.cloning import choices
+from schedlab.studies.batch.env import BatchEnv
 from schedlab.studies.batch.problem import BatchProblem
 from schedlab.studies.batch.settings import BatchScenario
 from schedlab.studies.batch.stock_policy import QueueNetworks, TwoRates, queue_policy
@@ -72,6 +74,24 @@ def test_every_learner_gives_a_policy_that_runs_a_window_and_the_same_bytes_each
     policy, unit = learner.load(checkpoint, problem), problem.units("test")[0]
     outcome = problem.rollout(policy, unit)
     assert len(outcome.details["jobs"]) == 32 and outcome.scores == problem.rollout(policy, unit).scores
+
+
+def test_rollouts_leave_padding_out_and_the_policy_is_the_same(problem, tmp_path, monkeypatch):
+    values = PPO | {"environment": {"layout": "rlscheduler"}}
+    held = []
+
+    class Watched(BUFFERS["maskable_ppo"]):
+        def get(self, *arguments):
+            held.append(sum(part.size for part in self.observations._told) / (128 * len(self.values)))
+            return super().get(*arguments)
+
+    monkeypatch.setitem(BUFFERS, "maskable_ppo", Watched)
+    without = learn("maskable_ppo", problem, tmp_path / "without", **values)[1]
+    few = max(held)
+    monkeypatch.delattr(BatchEnv, "padding")
+    whole = learn("maskable_ppo", problem, tmp_path / "whole", **values)[1]
+    assert without.read_bytes() == whole.read_bytes()
+    assert 0 < few < max(held) / 2
 
 
 @pytest.mark.parametrize("backfill", ["legacy", "easy", "conservative"])

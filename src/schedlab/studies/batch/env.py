@@ -49,6 +49,11 @@ class BatchEnv(gym.Env[np.ndarray, int]):
         stepper.step(self._action)
         return stepper.observations[0].copy(), float(stepper.rewards[0]), bool(stepper.ended[0]), False, stepper.info(0)
 
+    @property
+    def padding(self) -> np.ndarray:
+        """What an observation (size,) is where it tells nothing, for learners that need not store it."""
+        return self.layout.padding
+
     def action_masks(self) -> np.ndarray:
         """Return True for each row that may be chosen now (128,)."""
         return self.stepper.masks[0].copy()

@@ -24,6 +24,7 @@ COLUMNS = {
     "rlscheduler": ("wait", "request", "procs", "memory", "user", "group", "executable", "fits"),
     "dissertation": ("submit", "wait", "request", "run", "procs", "memory", "user", "group", "fits", "job"),
 }
+PADDING = {"features": 0.0, "rlscheduler": (0.0, *[1.0] * 6, 0.0), "dissertation": (*[-1.0] * 8, 0.0, 0.0)}  # a row that holds nothing
 CEILING = {"features": BOUND, "rlscheduler": 1.0 - 1e-5, "dissertation": 1.0 - 1e-6}
 
 
@@ -80,6 +81,13 @@ class Layout:
     def high(self) -> float:
         """Largest number of an observation; the least is -1."""
         return BOUND if self.name == "features" else 1.0
+
+    @property
+    def padding(self) -> np.ndarray:
+        """An observation (size,) float32 without a job or a row for waiting; of the machine zeros."""
+        empty = np.zeros(self.size, dtype=np.float32)
+        self.split(empty)[0][:] = PADDING[self.name]
+        return empty
 
     def split(self, observation: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Return views on (rows, machine) of observations (..., size): (..., 128, columns) and (..., cluster)."""

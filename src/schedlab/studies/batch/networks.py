@@ -23,7 +23,6 @@ from torch.nn import functional
 from schedlab.studies.batch.layouts import Layout
 
 EXCLUDED = -1e6  # added to what a row without a job scores, as published: it is never chosen
-PADDING = {"features": (0.0,), "rlscheduler": (0.0, *[1.0] * 6, 0.0), "dissertation": (*[-1.0] * 8, 0.0, 0.0)}  # a shorter row goes on so
 MACHINE_OUTPUTS = 10  # numbers that the machine is told by, beside each row
 ATTENTION_WIDTH, ATTENTION_HEADS = 32, 4
 KERNEL_LAYERS = (32, 16, 8)
@@ -143,8 +142,7 @@ class RowsValue(nn.Module):
 
     def __init__(self, layout: Layout) -> None:
         super().__init__()
-        padding = PADDING[layout.name] if layout.name != "features" else PADDING[layout.name] * len(layout.columns)
-        self.register_buffer("padding", torch.tensor(padding), persistent=False)
+        self.register_buffer("padding", torch.from_numpy(layout.split(layout.padding)[0][0]), persistent=False)
         self.rows, self.row = layout.rows, layers(len(layout.columns), KERNEL_LAYERS, 1)
         self.net = layers(layout.rows, ROWS_VALUE_LAYERS, 1)
 
