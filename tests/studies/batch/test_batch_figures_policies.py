@@ -69,6 +69,15 @@ def test_few_windows_are_dots_without_a_box():
     assert "middle half; lines, 5 to 95 %" not in keys[0] and "middle half; lines, 5 to 95 %" in keys[1]
 
 
+def test_dots_are_called_what_their_windows_are():
+    published = [row | {"unit_kind": "published window"} for row in score_rows()]
+    found = {}
+    for name, rows in {"own": score_rows(), "published": published}.items():
+        (legend,) = draw(made(rows), "windows", "blocks").figure.legends
+        found[name] = legend.get_texts()[0].get_text()
+    assert found == {"own": "a test window", "published": "a published window"}
+
+
 def test_panels_have_headings_and_published_means_of_learned_policies():
     drawing = draw(made(), "windows", "blocks", "fills", titles={"blocks": "No backfilling"}, learned={"blocks": [6.5, 7.0]})
     first, second = drawing.figure.axes

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -58,7 +58,7 @@ def draw_windows(tables: StudyTables, spec: FigureSpec) -> Drawing:
     for axes in lines[-1]:
         axes.set_xlabel(scale.label)
     boxed = any(table.count().max() >= FEWEST_BOXED for table in found.values())
-    helpers.legend_outside(figure, _keys(boxed, bool(settings.learned)), columns=5)
+    helpers.legend_outside(figure, _keys(_dot_told(tables.scores, names), boxed, bool(settings.learned)), columns=5)
     told = {settings.titles.get(name, name): table for name, table in found.items()}
     return Drawing(figure, f"{spec.caption} {_told(told, metric, scale)}{_chosen_told(chosen)}")
 
@@ -124,12 +124,18 @@ def _axis(axes: Axes, table: pd.DataFrame) -> None:
         axes.xaxis.set_major_formatter("{x:g}")
 
 
-def _keys(boxed: bool, learned: bool) -> list[object]:
+def _dot_told(scores: pd.DataFrame, scenarios: Sequence[str]) -> str:
+    """What a dot is: windows of published protocols are no test windows, and judge nothing."""
+    shown = scores[scores["scenario"].isin(scenarios) & (scores["split"] == "test")]["unit_kind"].unique()
+    return "a " + " or ".join(sorted("test window" if kind == "window" else kind for kind in shown))
+
+
+def _keys(dot: str, boxed: bool, learned: bool) -> list[object]:
     from matplotlib.lines import Line2D
     from matplotlib.patches import Patch
 
     return [
-        Line2D([], [], linestyle="none", marker=".", color=MUTED, markersize=4, label="a test window"),
+        Line2D([], [], linestyle="none", marker=".", color=MUTED, markersize=4, label=dot),
         *([Patch(facecolor=MUTED, alpha=0.35, label="middle half; lines, 5 to 95 %")] if boxed else []),
         Line2D([], [], color=INK, linewidth=1.3, label="median"),
         Line2D([], [], linestyle="none", marker="D", color="white", markeredgecolor=INK, markersize=4, label="mean"),
