@@ -2,23 +2,40 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 from gymnasium.utils import seeding
 
 
 def place_generators(
-    seed: int | Sequence[int | None] | None, former: Sequence[np.random.Generator], places: int
+    seed: int | Sequence[int | None] | np.ndarray | None, former: Sequence[np.random.Generator], places: int
 ) -> list[np.random.Generator]:
     """Return a generator for each place: anew where a seed is given or none was there, else the former one.
 
-    A single seed is that of the first place and counts up. Raises ValueError where a sequence has not one for each.
+    A single seed is that of the first place and counts up; integers of NumPy are integers. Raises ValueError where several seeds are not
+    one for each place, and for what is no integer from 0 on.
     """
-    seeds = list(seed) if isinstance(seed, Sequence) else [None if seed is None else seed + place for place in range(places)]
+    several = isinstance(seed, Sequence) or np.ndim(seed) > 0
+    first = 0 if several or seed is None else _whole(seed)
+    seeds = list(seed) if several else [None if seed is None else first + place for place in range(places)]
     if len(seeds) != places:
         raise ValueError(f"{len(seeds)} seeds for {places} environments")
+    whole = [None if own is None else _whole(own) for own in seeds]
     return [
         seeding.np_random(own)[0] if own is not None or not former else rng
-        for own, rng in zip(seeds, former or [None] * places, strict=True)
+        for own, rng in zip(whole, former or [None] * places, strict=True)
     ]
+
+
+def _whole(seed: Any) -> int:
+    """A seed as Gymnasium takes it, which refuses integers of NumPy."""
+    try:
+        found = operator.index(seed)
+    except TypeError:
+        found = -1
+    if found < 0:
+        raise ValueError(f"seed {seed!r} ({type(seed).__name__}): expected an integer from 0 on")
+    return found
