@@ -202,6 +202,76 @@ def test_other_ways_of_going_on_after_an_end() -> None:
     assert infos["_start"].tolist() == [True, False]
 
 
+WINDOWS = 3  # of the vectorised environments below
+
+
+@pytest.mark.parametrize(
+    ("actions", "told"),
+    [
+        (np.zeros(2000, dtype=int), r"actions of shape \(2000,\) for 3 windows"),
+        (np.zeros(4, dtype=int), r"actions of shape \(4,\) for 3 windows"),
+        ([0], r"actions of shape \(1,\)"),
+        (0, r"actions of shape \(\)"),
+        ([[0], [0], [0]], r"actions of shape \(3, 1\)"),
+        ([0.7, 0.2, 1.0], "actions of type float64"),
+        ([True, False, True], "actions of type bool"),
+        (["0", "1", "2"], "actions of type <U1"),
+        ([0, None, 0], "actions of type object"),
+        ([0, 128, 0], "row 128 is not one of 0 to 127"),
+        ([-1, 0, 0], "row -1 is not one of"),
+        (np.array([0, 2**63, 0], dtype=np.uint64), "row 9223372036854775808 is not one of"),
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize("mode", list(AutoresetMode))
+def test_actions_that_are_not_one_row_a_window_change_nothing(actions, told, mode) -> None:
+    made = env_vector.BatchVectorEnv(task(), WINDOWS, autoreset_mode=mode)
+    made.reset(seed=0)
+    before = made.step(np.zeros(WINDOWS, dtype=np.int32))[0]
+    started = made.stepper.infos()["started"].tolist()
+    with pytest.raises(ValueError, match=told):
+        made.step(actions)
+    np.testing.assert_array_equal(made.stepper.observations, before)
+    assert made.stepper.infos()["started"].tolist() == started
+
+
+@pytest.mark.parametrize("action", [1.7, np.float32(0), True, "0", None, np.array([0]), [0]], ids=repr)
+def test_a_single_window_takes_nothing_but_the_number_of_a_row(action) -> None:
+    made = env.BatchEnv(task())
+    made.reset(seed=0)
+    with pytest.raises(ValueError, match=r"actions of (type|shape)"):
+        made.step(action)
+    assert made.stepper.info(0)["started"] == 0
+    assert [made.step(row)[4]["started"] for row in (0, np.int64(0), np.array(0))] == [1, 2, 3]
+
+
+@pytest.mark.parametrize("mode", list(AutoresetMode))
+def test_a_window_that_has_not_begun_asks_for_a_reset(mode) -> None:
+    made = env_vector.BatchVectorEnv(task(), WINDOWS, autoreset_mode=mode)
+    rows = np.zeros(WINDOWS, dtype=int)
+    with pytest.raises(RuntimeError, match=r"the windows \[0, 1, 2\] have not begun: call reset"):
+        made.step(rows)
+    made.reset(seed=0, options={"reset_mask": np.array([True, False, True])})
+    with pytest.raises(RuntimeError, match=r"the windows \[1\] have not begun: call reset"):
+        made.step(rows)
+    made.reset(options={"reset_mask": [False, True, False]})
+    assert made.step(rows)[4]["started"].tolist() == [1, 1, 1]
+
+
+@pytest.mark.parametrize(
+    "mask", [[True], [True, False, True, False], [[True], [True], [False]], [1, 0, 1], "all", None], ids=lambda mask: str(np.shape(mask))
+)
+def test_a_mask_of_windows_has_one_truth_value_each(mask) -> None:
+    made = env_vector.BatchVectorEnv(task(), WINDOWS)
+    _, before = made.reset(seed=0)
+    with pytest.raises(ValueError, match=r"reset_mask.*expected a truth value for each of 3 windows"):
+        made.reset(seed=1, options={"reset_mask": np.asarray(mask)})
+    _, after = made.reset()
+    fresh = env_vector.BatchVectorEnv(task(), WINDOWS)
+    fresh.reset(seed=0)
+    assert after["start"].tolist() == fresh.reset()[1]["start"].tolist() != before["start"].tolist()  # no draw was made
+
+
 def test_it_is_made_by_name() -> None:
     assert schedlab.environments.ENVIRONMENTS.keys() >= {env.ENVIRONMENT, env_weights.ENVIRONMENT}
     vector = gym.make_vec(env.ENVIRONMENT, num_envs=2, vectorization_mode="vector_entry_point", task=task(length=5))

@@ -29,7 +29,6 @@ class BatchEnv(gym.Env[np.ndarray, int]):
         self.task, self.layout, self.render_mode = task, task.layout, render_mode
         self.stepper = Stepper(task, 1)
         self._seed = seed
-        self._action = np.zeros(1, dtype=np.int64)
         self.observation_space = gym.spaces.Box(-1.0, self.layout.high, (self.layout.size,), np.float32)
         self.action_space = gym.spaces.Discrete(ROWS)
 
@@ -43,10 +42,9 @@ class BatchEnv(gym.Env[np.ndarray, int]):
         return self.stepper.observations[0].copy(), self.stepper.info(0) | {"start": drawn.start, "jobs": drawn.length}
 
     def step(self, action: int) -> tuple[np.ndarray, float, bool, bool, dict[str, Any]]:
-        """Choose a row and go on to the next decision or to the end of the window."""
+        """Choose a row and go on to the next decision or to the end of the window. Raises ValueError for what is no row."""
         stepper = self.stepper
-        self._action[0] = action
-        stepper.step(self._action)
+        stepper.step(np.asarray([action]))
         return stepper.observations[0].copy(), float(stepper.rewards[0]), bool(stepper.ended[0]), False, stepper.info(0)
 
     @property

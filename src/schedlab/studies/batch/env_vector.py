@@ -13,7 +13,7 @@ from gymnasium.vector.utils import batch_space
 from schedlab.config.errors import UserError
 from schedlab.learning.vector_seeds import place_generators
 from schedlab.studies.batch.environment_settings import ROWS, EnvironmentSettings
-from schedlab.studies.batch.stepping import Drawn, Stepper, Task
+from schedlab.studies.batch.stepping import Drawn, Stepper, Task, rows_of
 
 
 class BatchVectorEnv(VectorEnv):
@@ -40,23 +40,35 @@ class BatchVectorEnv(VectorEnv):
         self._rngs: list[np.random.Generator] = []
 
     def reset(
-        self, *, seed: int | Sequence[int | None] | None = None, options: dict[str, Any] | None = None
+        self, *, seed: int | Sequence[int | None] | np.ndarray | None = None, options: dict[str, Any] | None = None
     ) -> tuple[np.ndarray, dict[str, Any]]:
-        """Begin a window in each place, or in those that options["reset_mask"] (N,) marks; the first reset uses the construction's seed."""
+        """Begin a window in each place, or in those that options["reset_mask"] (N,) marks; the first uses the seed of the construction.
+
+        Raises ValueError for a mask that has not one truth value for each place, and seeds of another number.
+        """
+        which = np.asarray((options or {}).get("reset_mask", np.ones(self.num_envs, dtype=bool)))
+        if which.shape != (self.num_envs,) or which.dtype != bool:
+            what = f"reset_mask has the shape {which.shape} and the type {which.dtype}"
+            raise ValueError(f"{what}: expected a truth value for each of {self.num_envs} windows")
         seed = self._seed if seed is None else seed
         self._seed = None
         self._rngs = place_generators(seed, self._rngs, self.num_envs)
-        which = (options or {}).get("reset_mask", np.ones(self.num_envs, dtype=bool))
         drawn = {int(place): self._open(int(place)) for place in np.flatnonzero(which)}
         infos = self._infos()
         for key, values in (("start", [one.start for one in drawn.values()]), ("jobs", [one.length for one in drawn.values()])):
-            infos[key], infos[f"_{key}"] = np.zeros(self.num_envs, dtype=np.int64), np.array(which, dtype=bool)
+            infos[key], infos[f"_{key}"] = np.zeros(self.num_envs, dtype=np.int64), which.copy()
             infos[key][list(drawn)] = values
         return self.stepper.observations.copy(), infos
 
     def step(self, actions: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, dict[str, Any]]:
-        """Choose a row in every window."""
+        """Choose a row in every window.
+
+        Raises RuntimeError for windows that have not begun, or have ended where nothing begins the next, and ValueError as `rows_of`.
+        """
         stepper, over = self.stepper, self.stepper.ended.copy()
+        actions = rows_of(actions, self.num_envs)
+        if over.any() and (unopened := [place for place, drawn in enumerate(stepper.drawn) if drawn is None]):
+            raise RuntimeError(f"the windows {unopened} have not begun: call reset")
         if self.autoreset_mode == AutoresetMode.DISABLED and over.any():
             raise RuntimeError(f"the windows {np.flatnonzero(over).tolist()} have ended: call reset with a reset_mask")
         if not over.all():

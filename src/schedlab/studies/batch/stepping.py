@@ -149,12 +149,13 @@ class Stepper:
         look(windows, episodes, self.terms, place, self.observations[place], self.masks[place])
 
     def step(self, actions: np.ndarray) -> None:
-        """Choose a row (N,) in each window that has not ended. Raises UserError for a row that cannot be, ValueError where all have."""
-        actions = np.asarray(actions, dtype=np.int64)
+        """Choose a row (N,) in each window that has not ended; those of windows that have are not looked at.
+
+        Raises ValueError as `rows_of`, RuntimeError where all have ended, and UserError where the settings refuse a row without a job.
+        """
+        actions = rows_of(actions, len(self.ended))
         if self.ended.all():
             raise RuntimeError("the episode has ended: call reset")
-        if ((actions < 0) | (actions >= ROWS)).any():
-            raise ValueError(f"row {actions[(actions < 0) | (actions >= ROWS)][0]} is not one of 0 to {ROWS - 1}")
         if self.task.settings.on_empty_row == "error":
             self._require_rows(actions)
         step(self.windows, self.episodes, self.terms, actions, self.observations, self.masks, self.rewards, self.ended)
@@ -223,6 +224,21 @@ class Stepper:
                 expected="one of the rows " + ", ".join(map(str, rows[:10])) + (" ..." if len(rows) > 10 else ""),
                 remedy="heed the mask",
             )
+
+
+def rows_of(actions: Any, number: int) -> np.ndarray:
+    """Return actions as rows (number,) int64; the kernel reads one for each window and checks nothing.
+
+    Raises ValueError for another number of them, for what is no integer (truth values among it), and for rows that there are not.
+    """
+    rows = np.asarray(actions)
+    if rows.shape != (number,):
+        raise ValueError(f"actions of shape {rows.shape} for {number} windows: expected one row for each, shape ({number},)")
+    if rows.dtype.kind not in "iu":
+        raise ValueError(f"actions of type {rows.dtype}: expected numbers of rows, integers from 0 to {ROWS - 1}")
+    if (wrong := (rows < 0) | (rows >= ROWS)).any():
+        raise ValueError(f"row {rows[wrong][0]} is not one of 0 to {ROWS - 1}")
+    return rows.astype(np.int64, copy=False)
 
 
 def most_nodes(jobs: Jobs, length: int) -> int:
