@@ -53,6 +53,18 @@ def validate(kind: type[S], values: Mapping[str, Any], locate: Any = None) -> S:
         raise UserErrors(_describe(kind, item, where) for item in _told_once(kind, error.errors(), values)) from None
 
 
+def settings_given(kind: type[S], given: S | Mapping[str, Any] | None, where: str = "settings") -> S:
+    """Return what a program gives for a section: None stands for the defaults, a mapping of keys is validated. Raises UserError."""
+    if given is None:
+        return kind()
+    if isinstance(given, kind):
+        return given
+    if not isinstance(given, Mapping):
+        what = f"{_short(given)} ({type(given).__name__})"
+        raise UserError(what, where=where, expected=f"{kind.__name__} of {kind.__module__}, or a mapping of its keys")
+    return validate(kind, given, lambda path: ".".join(map(str, (where, *path))))
+
+
 def merged(base: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
     """Return nested values with others laid over them, key by key; what is no mapping is replaced whole."""
     found = dict(base)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import gymnasium as gym
@@ -104,7 +104,7 @@ def make(
     task: Task | None = None,
     num_envs: int = 1,
     seed: int | None = None,
-    settings: EnvironmentSettings | None = None,
+    settings: EnvironmentSettings | Mapping[str, Any] | None = None,
     autoreset_mode: AutoresetMode | str = AutoresetMode.SAME_STEP,
 ) -> BatchVectorEnv:
     """Return the vectorised environment of a task; without one, of the example with these settings (`example.example_task`)."""

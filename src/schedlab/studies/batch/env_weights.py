@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import gymnasium as gym
@@ -54,7 +55,10 @@ def best_row(layout: Layout, observation: np.ndarray, mask: np.ndarray, weights:
 
 
 def make(
-    task: Task | None = None, seed: int | None = None, render_mode: str | None = None, settings: EnvironmentSettings | None = None
+    task: Task | None = None,
+    seed: int | None = None,
+    render_mode: str | None = None,
+    settings: EnvironmentSettings | Mapping[str, Any] | None = None,
 ) -> BatchWeightsEnv:
     """Return the environment of a task; without one, of the example with these settings (`example.example_task`)."""
     if task is None:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import cache
+from typing import Any
 
+from schedlab.config.schema import settings_given
 from schedlab.studies.batch.backfilling import Backfill
 from schedlab.studies.batch.environment_settings import EnvironmentSettings
 from schedlab.studies.batch.jobs import Jobs, Machine, jobs_of, machine_of
@@ -12,11 +15,14 @@ from schedlab.studies.batch.stepping import Task
 LENGTH = 256  # jobs of a window, as published
 
 
-def example_task(settings: EnvironmentSettings | None = None, backfill: Backfill = "none", length: int = LENGTH) -> Task:
-    """Return windows of the first half of 4000 drawn jobs on a machine of 128 processors."""
+def example_task(
+    settings: EnvironmentSettings | Mapping[str, Any] | None = None, backfill: Backfill = "none", length: int = LENGTH
+) -> Task:
+    """Return windows of the first half of 4000 drawn jobs on a machine of 128 processors. Raises UserError for settings that are none."""
+    settings = settings_given(EnvironmentSettings, settings)
     jobs, machine = _workload()
     half = jobs.take(slice(0, len(jobs) // 2))
-    return Task(half, machine, range(len(half) - length + 1), (length, length), backfill, settings=settings or EnvironmentSettings())
+    return Task(half, machine, range(len(half) - length + 1), (length, length), backfill, settings=settings)
 
 
 @cache

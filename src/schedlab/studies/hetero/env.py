@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import gymnasium as gym
 import numpy as np
 
 from schedlab.config.errors import UserError
+from schedlab.config.schema import settings_given
 from schedlab.studies.hetero.environment_settings import DecisionSettings
 from schedlab.studies.hetero.episode import Cluster, Episode, Jobs
 
@@ -33,13 +34,13 @@ class HeteroEnv(gym.Env[np.ndarray, int]):
         self,
         cluster: Cluster,
         workloads: Sequence[Jobs],
-        settings: DecisionSettings | None = None,
+        settings: DecisionSettings | Mapping[str, Any] | None = None,
         seed: int | None = None,
         render_mode: str | None = None,
     ) -> None:
         if not workloads:
             raise UserError("no workload", where=ENVIRONMENT, expected="at least one")
-        self.cluster, self.workloads, self.settings = cluster, tuple(workloads), settings or DecisionSettings()
+        self.cluster, self.workloads, self.settings = cluster, tuple(workloads), settings_given(DecisionSettings, settings)
         self.render_mode = render_mode
         self._seed = seed
         self.episode = self._episode(0, 0)
@@ -100,7 +101,7 @@ def drawn_seed(rng: np.random.Generator) -> int:
 def make(
     cluster: Cluster | None = None,
     workloads: Sequence[Jobs] | None = None,
-    settings: DecisionSettings | None = None,
+    settings: DecisionSettings | Mapping[str, Any] | None = None,
     seed: int | None = None,
     render_mode: str | None = None,
 ) -> HeteroEnv:

@@ -5,12 +5,14 @@ Source: specification of the ramp study, section 12.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import gymnasium as gym
 import numpy as np
 
 from schedlab.config.errors import UserError
+from schedlab.config.schema import settings_given
 from schedlab.studies.ramp.cluster import RunningJob
 from schedlab.studies.ramp.environment_settings import EnvironmentSettings
 from schedlab.studies.ramp.fast_kernel import Tables
@@ -41,13 +43,14 @@ class RampEnv(gym.Env[Any, int]):
     def __init__(
         self,
         simulation: Simulation,
-        settings: EnvironmentSettings | None = None,
+        settings: EnvironmentSettings | Mapping[str, Any] | None = None,
         seed: int | None = None,
         fixed_episode: int | None = None,
         render_mode: str | None = None,
         tables: Tables | None = None,
     ) -> None:
-        self.simulation, self.settings, self.render_mode = simulation, settings or EnvironmentSettings(), render_mode
+        self.simulation, self.render_mode = simulation, render_mode
+        self.settings = settings_given(EnvironmentSettings, settings)
         self._seed, self._fixed = seed, fixed_episode
         self.view = View(simulation, self.settings, tables)
         self.graphs: tuple[GraphFeatures, ...] = self.view.graphs
@@ -117,7 +120,7 @@ def make(
     simulation: Simulation | None = None,
     seed: int | None = None,
     render_mode: str | None = None,
-    settings: EnvironmentSettings | None = None,
+    settings: EnvironmentSettings | Mapping[str, Any] | None = None,
 ) -> RampEnv:
     """Return the environment of a simulation; without one, of the traced models under uniform limits."""
     if simulation is None:
