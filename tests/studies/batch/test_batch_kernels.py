@@ -13,7 +13,7 @@ from small_jobs import jobs_from, windows
 from schedlab.studies.batch.backfilling import BACKFILLS
 from schedlab.studies.batch.jobs import Jobs, Machine, Prefill, prefill
 from schedlab.studies.batch.metrics import usage
-from schedlab.studies.batch.plain import BlockingSimulation, run_rule, textbook_starts
+from schedlab.studies.batch.plain import BlockingSimulation, run_rule, run_scores, textbook_starts
 from schedlab.studies.batch.rules import RULES, priority
 from schedlab.studies.batch.simulate import Schedule, simulate
 
@@ -21,10 +21,14 @@ rules = st.sampled_from(sorted(RULES))
 
 
 def plain_starts(jobs: Jobs, machine: Machine, rule: str, backfill: str, before: Prefill | None = None) -> list[float]:
-    score = priority(rule, jobs).at
     if backfill in ("none", "legacy"):
-        return run_rule(BlockingSimulation(jobs, machine, backfill=backfill == "legacy", prefill=before), score)
-    return textbook_starts(jobs, machine, score, backfill, before)
+        return run_plainly(BlockingSimulation(jobs, machine, backfill=backfill == "legacy", prefill=before), rule, jobs)
+    return textbook_starts(jobs, machine, priority(rule, jobs).at, backfill, before)
+
+
+def run_plainly(simulation: BlockingSimulation, rule: str, jobs: Jobs) -> list[float]:
+    found = priority(rule, jobs)
+    return run_rule(simulation, found.at) if found.published is None else run_scores(simulation, found.published.tolist())
 
 
 @settings(max_examples=300, deadline=None)
@@ -53,7 +57,7 @@ def test_equals_the_plain_statement_when_the_machine_is_warm(drawn, rule, backfi
 def test_nodes_are_the_first_free_ones(drawn, rule, backfill) -> None:
     jobs, machine = drawn
     simulation = BlockingSimulation(jobs, machine, backfill=backfill)
-    run_rule(simulation, priority(rule, jobs).at)
+    run_plainly(simulation, rule, jobs)
     schedule = simulate(jobs, machine, rule, "legacy" if backfill else "none", track_nodes=True)
     assert [held.tolist() for held in schedule.held] == simulation.held[: len(jobs)]
 

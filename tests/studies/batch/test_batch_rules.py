@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from math import inf, log2, log10, sqrt
+from math import inf, log2, log10, nan, sqrt
 
 import numpy as np
 import pytest
@@ -52,6 +52,29 @@ def test_jobs_without_a_requested_time_get_a_score(rule: str) -> None:
     scores = priority(rule, jobs)
     assert not np.isnan([scores.at(job, 20.0) for job in range(len(jobs))]).any()
     assert not np.isnan(simulate(jobs, MACHINE, rule).start).any()
+
+
+def test_the_published_order_of_f2_without_a_requested_time_is_that_of_one_list_sorted_again_and_again() -> None:
+    rng, differ = np.random.default_rng(2), 0
+    for _ in range(40):
+        requested = np.where(rng.random(12) < 0.2, -1, rng.integers(1, 100, 12))
+        rows = [(1, 5, int(time), int(procs)) for time, procs in zip(requested, rng.integers(65, 129, 12), strict=True)]  # one at a time
+        jobs, (first, second, *queue) = jobs_from(rows, MACHINE), range(12)
+        scores = [sqrt(time) * procs if time > 0 else nan for _, _, time, procs in rows]  # log10(1) is 0
+        waiting, afresh, order = list(queue), [], [first, second]  # the second is drawn alone
+        while queue:
+            queue.sort(key=scores.__getitem__)
+            order.append(queue.pop(0))
+            afresh.append(min(waiting, key=sorted(waiting, key=scores.__getitem__).index))
+            waiting.remove(afresh[-1])
+        for backfill in ("none", "legacy"):
+            found = simulate(jobs, MACHINE, "f2", backfill).start
+            assert backfill == "legacy" or np.argsort(found).tolist() == order
+        counted = [sqrt(max(time, 0)) * procs for _, _, time, procs in rows]
+        for backfill in ("easy", "conservative"):
+            assert np.argsort(simulate(jobs, MACHINE, "f2", backfill).start).tolist() == np.argsort(counted, kind="stable").tolist()
+        differ += afresh != order[2:]
+    assert differ
 
 
 @pytest.mark.parametrize("rule", sorted(RULES))

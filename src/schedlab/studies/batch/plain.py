@@ -112,7 +112,8 @@ class BlockingSimulation(Cluster):
         shadow = self._shadow(job) if self.backfill else -math.inf
         started = []
         while not self.fits(job):
-            self.queue.sort(key=lambda waiting: self.submit[waiting])
+            if self.backfill:
+                self.queue.sort(key=lambda waiting: self.submit[waiting])
             for other in self._scanned() if self.backfill else ():
                 if self.fits(other) and self.clock + self.requested[other] < shadow:
                     self.begin(other)
@@ -156,6 +157,18 @@ def run_rule(simulation: BlockingSimulation, score: Score) -> list[float]:
     while not simulation.done:
         clock = simulation.clock
         simulation.queue = sorted(simulation.queue, key=lambda job: (score(job, clock), job))
+        simulation.choose(simulation.queue[0])
+    return simulation.start[: simulation.count]
+
+
+def run_scores(simulation: BlockingSimulation, scores: Sequence[float]) -> list[float]:
+    """Return the same for scores (n,) that never change, some of them not a number, as the published simulator does.
+
+    It sorts one list again and again, in place. A score that is not a number is neither below nor above another, so that where such a job
+    and those around it come to lie hangs on the order of the list before and on how Python sorts.
+    """
+    while not simulation.done:
+        simulation.queue.sort(key=scores.__getitem__)
         simulation.choose(simulation.queue[0])
     return simulation.start[: simulation.count]
 

@@ -20,13 +20,17 @@ TINY = 1e-15  # the published UNICEP adds it to the wait and inside the logarith
 
 @dataclass(frozen=True)
 class Priority:
-    """The score of every job: `score`, or, where it depends on the clock t, -((t - submit) / scale) ** power * weight. Arrays (n,)."""
+    """The score of every job: `score`, or, where it depends on the clock t, -((t - submit) / scale) ** power * weight. Arrays (n,).
+
+    published  the score as the published simulator computes it, where some of its numbers are none (NaN); else None
+    """
 
     submit: np.ndarray
     score: np.ndarray | None
     scale: np.ndarray
     weight: np.ndarray
     power: int
+    published: np.ndarray | None = None
 
     def at(self, job: int, clock: float) -> float:
         """Return the score of one job at a time; the plain statement of what the kernels compute."""
@@ -89,6 +93,18 @@ def _f1(jobs: Jobs) -> np.ndarray:
     return np.log10(_positive(jobs.requested)) * jobs.procs + 870.0 * np.log10(_positive(jobs.submit))
 
 
+def _f2(jobs: Jobs) -> Priority:
+    """F2 takes the root of the requested time. Where there is none, it counts as 0 s, but not where the published simulator is repeated.
+
+    There the root of -1 is taken, and the order of what is not a number (plain.run_scores) belongs to the recorded start times and means
+    of tables. Only cleaning as published keeps jobs of no requested and no run time; the default drops them, and the question with them.
+    """
+    root, weights = np.sqrt(_request(jobs)), 25600.0 * _log_submit(jobs)
+    missing = jobs.requested < 0
+    published = np.where(missing, np.nan, root) * jobs.procs + weights if missing.any() else None
+    return Priority(jobs.submit, root * jobs.procs + weights, _ones(jobs), _ones(jobs), 0, published)
+
+
 def _wfp3(jobs: Jobs) -> Priority:
     return Priority(jobs.submit, None, _positive(jobs.requested), jobs.procs.astype(float), 3)
 
@@ -117,7 +133,7 @@ RULES: dict[str, Callable[[Jobs], Priority]] = {
     "largest": _fixed(lambda jobs: -jobs.procs),
     "smallest_area": _fixed(lambda jobs: positive_request(jobs) * jobs.procs),
     "f1": _fixed(_f1),
-    "f2": _fixed(lambda jobs: np.sqrt(_request(jobs)) * jobs.procs + 25600.0 * _log_submit(jobs)),
+    "f2": _f2,
     "f3": _fixed(lambda jobs: _request(jobs) * jobs.procs + 6860000.0 * _log_submit(jobs)),
     "f4": _fixed(lambda jobs: _request(jobs) * np.sqrt(jobs.procs) + 530000.0 * _log_submit(jobs)),
     "wfp3": _wfp3,

@@ -15,6 +15,7 @@ from schedlab.studies.batch.kernel_policies import policy_blocking_starts
 from schedlab.studies.batch.kernel_textbook import textbook_starts
 from schedlab.studies.batch.linear import PLANNER, LinearPriority
 from schedlab.studies.batch.linear_kernel import NO_LINEAR, linear_of, scores_of_rollouts
+from schedlab.studies.batch.plain import BlockingSimulation, run_scores
 from schedlab.studies.batch.rollouts import RolloutPolicy
 from schedlab.studies.batch.rules import area, priority
 
@@ -73,7 +74,12 @@ def simulate(
         linear = scores_of_rollouts(policy, jobs, machine, easy=backfill == "easy") if rolls else linear_of(policy, jobs, machine)
         order = Order(np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int64), np.empty(0), linear.scores, WRITTEN)
     else:
-        linear, order = NO_LINEAR, order_of(priority(policy, jobs))
+        found = priority(policy, jobs)
+        if found.published is not None and _as_published(backfill, backfill_order):
+            simulation = BlockingSimulation(jobs, machine, backfill=backfill == "legacy", prefill=prefill)
+            start = np.array(run_scores(simulation, found.published.tolist()))
+            return Schedule(jobs, start, tuple(map(np.array, simulation.held[: len(jobs)])) if track_nodes else ())
+        linear, order = NO_LINEAR, order_of(found)
     scan = Scan(scan_of(backfill, backfill_order), area(jobs), linear)
     running = running_of(columns, prefill, machine, track=track_nodes)
     if backfill in ("easy", "conservative"):
@@ -87,6 +93,11 @@ def simulate(
     if track_nodes:
         held = tuple(running.held[first : first + nodes] for first, nodes in zip(running.first, jobs.nodes, strict=False))
     return Schedule(jobs, running.start[: len(jobs)], held)
+
+
+def _as_published(backfill: Backfill, backfill_order: BackfillOrder) -> bool:
+    """Tell whether a simulation is one that the published simulator makes, too."""
+    return backfill == "none" or (backfill == "legacy" and scan_of(backfill, backfill_order) == FCFS)
 
 
 def scan_of(backfill: Backfill, backfill_order: BackfillOrder) -> int:
