@@ -118,6 +118,16 @@ def test_forms_of_a_file_that_are_read(tmp_path, text):
     assert jobs["partition"].isin([-1, 0]).all()
 
 
+def test_a_comment_may_hold_any_bytes(tmp_path):
+    path = write(tmp_path, b"; Note: Malm\xf6\n; MaxProcs: 16 (\xe9t\xe9)\n" + f"{JOB}\n{JOB}".encode() + b" ; \xff behind\n")
+    trace = read_swf(path)
+    assert (len(trace.jobs), trace.machine_size()) == (2, 16)
+    assert trace.comments[0] == " Note: Malm\ufffd"
+    assert read_header(path).comments == trace.comments
+    write_swf(tmp_path / "again.swf", trace)
+    assert read_swf(tmp_path / "again.swf").comments == trace.comments
+
+
 @pytest.mark.parametrize(
     ("text", "told"),
     [
@@ -130,7 +140,7 @@ def test_forms_of_a_file_that_are_read(tmp_path, text):
         (JOB.replace(" 4 ", " 4.5 "), r"column 5 \(procs_allocated\) is '4.5'; expected a whole number"),
         (JOB.replace("60", "99999999999999999999"), "column 4"),
         (f"{JOB}\n{JOB}\n".encode() + b"\xff\xfe\n", "line 3: byte 0xff is not UTF-8"),
-        (b"; caf\xe9\n" + JOB.encode(), "line 1: byte 0xe9 is not UTF-8"),
+        (b"; caf\xe9\n" + JOB.encode().replace(b" 4 ", b" \xe9 "), "line 2: byte 0xe9 is not UTF-8"),
         (b"\x00" * 100, "line 1"),
         (JOB.replace("60", "\x1b[2J"), r"column 4 \(run\) is '\?\[2J'"),
         ("7 " * 50_000, "line 1: a line of more than"),

@@ -40,7 +40,8 @@ _PARTITION = NAMES.index("partition")
 def read_swf(path: Path | str, *, first: int | None = None) -> Trace:
     """Return the trace in a file (.swf, .swf.gz or any name: gzip is told by its content), or its first jobs.
 
-    Raises UserError, with file and line, for a file that is missing, cut off, not UTF-8, or holds anything but 18 numbers a line.
+    Bytes of a comment that are not UTF-8 are replaced. Raises UserError, with file and line, for a file that is missing or cut off, or
+    holds anything but 18 numbers a line.
     """
     comments: list[tuple[int, str]] = []
     jobs = JobColumns()
@@ -57,7 +58,7 @@ def read_header(path: Path | str) -> Trace:
     comments: list[tuple[int, str]] = []
     line = 1
     for block in _blocks(Path(path)):
-        comments += _comments(block, str(path), line) if b";" in block else []
+        comments += _comments(block, line) if b";" in block else []
         line += block.count(b"\n")
     return _trace(JobColumns().frame(), comments, path)
 
@@ -103,7 +104,7 @@ def _trace(jobs: pd.DataFrame, comments: list[tuple[int, str]], path: Path | str
 def _column_blocks(path: Path | str) -> Iterator[tuple[list[tuple[int, str]], Columns]]:
     line = 1
     for block in _blocks(Path(path)):
-        comments = _comments(block, f"{path}", line) if b";" in block else []
+        comments = _comments(block, line) if b";" in block else []
         yield comments, _parse(block, str(path), line)
         line += block.count(b"\n")
 
@@ -140,11 +141,11 @@ def _blocks(path: Path) -> Iterator[bytes]:
         raise UserError("this is a folder", where=str(path), expected="a trace in the Standard Workload Format") from None
 
 
-def _comments(block: bytes, path: str, first_line: int) -> list[tuple[int, str]]:
+def _comments(block: bytes, first_line: int) -> list[tuple[int, str]]:
     found = []
     for number, line in enumerate(block.splitlines(), first_line):
         if line.lstrip().startswith(b";"):
-            found.append((number, _decoded(line.strip()[1:].rstrip(), path, number)))
+            found.append((number, line.strip()[1:].rstrip().decode("utf-8", "replace")))  # logs name people and places in any encoding
     return found
 
 
