@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import argparse
 import csv
 import gzip
 import json
 from pathlib import Path
 
+import numpy as np
 import pytest
 from reference import DATA, MEASURES, TRACES, packed, rows
 
 from schedlab.cli.main import main
 from schedlab.studies.batch.learned import save_priority
 from schedlab.studies.batch.linear import PLANNER
+from schedlab.studies.batch.problem import RulePolicy
+from schedlab.studies.batch.trace_window import add_window_arguments, read_window
 
 LINE = "{id} {submit} -1 {run} {procs} -1 -1 {procs} {requested} -1 1 {user} -1 -1 -1 -1 -1 -1\n"
 HEADER = "; MaxNodes: 8\n; MaxProcs: 8\n"
@@ -105,6 +109,20 @@ def test_cleaning_is_counted(capsys, caplog, tmp_path):
     for cleaning in ("default", "rlscheduler"):
         assert evaluate(capsys, "--trace", two, "--policy", "sjf", "--cleaning", cleaning)["cleaning"]["out_of_order"] == 1
     assert "1 of 2 jobs stand below one submitted later" in caplog.text
+
+
+def test_a_policy_that_decides_job_by_job_asks_for_no_more_jobs_than_a_rule(tmp_path):
+    class First:
+        def reset(self, unit):
+            pass
+
+        def act(self, _, mask):
+            return int(np.argmax(mask))
+
+    trace, parser = write(tmp_path / "a.swf", (0, 10, 10, 0), (2, 5, 5, 2), (3, 5, 5, 8)), argparse.ArgumentParser()
+    add_window_arguments(parser)
+    read = read_window(parser.parse_args(["--trace", str(trace), "--cleaning", "rlscheduler", "--start", "2", "--jobs", "1"]))
+    assert [read.problem.run(policy, read.unit).start.tolist() for policy in (RulePolicy("sjf"), First())] == [[3], [3]]
 
 
 def test_jobs_that_the_cleaning_leaves_out_are_told(capsys, caplog, tmp_path):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from dataclasses import replace
 
 import gymnasium as gym
 import numpy as np
@@ -312,9 +313,19 @@ def test_plans_have_weights_where_they_are_seen() -> None:
     np.testing.assert_array_equal(made.stepper.schedule(0).start, planned.start)
 
 
-def test_impossible_tasks_are_told() -> None:
-    from dataclasses import replace
+def test_jobs_that_no_window_holds_need_not_be_fit_to_run() -> None:
+    good = task(length=3)
+    procs = good.jobs.procs.copy()
+    procs[[2, 6]] = 0
+    jobs = replace(good.jobs, procs=procs)
+    for starts in ((3,), range(7, 20), (3, 7), [7, 3]):
+        assert episode(env.BatchEnv(replace(good, jobs=jobs, starts=starts)), 0)[2]["started"] == 3
+    for starts in ((2,), range(3, 5), (3, 6)):
+        with pytest.raises(UserError, match=f"job {good.jobs.job_id[2 if starts == (2,) else 6]} asks for 0 processors"):
+            replace(good, jobs=jobs, starts=starts)
 
+
+def test_impossible_tasks_are_told() -> None:
     good = task()
     for values, words in (
         ({"starts": ()}, "no window to draw from"),

@@ -67,9 +67,7 @@ def test_the_published_order_of_f2_without_a_requested_time_is_that_of_one_list_
             order.append(queue.pop(0))
             afresh.append(min(waiting, key=sorted(waiting, key=scores.__getitem__).index))
             waiting.remove(afresh[-1])
-        for backfill in ("none", "legacy"):
-            found = simulate(jobs, MACHINE, "f2", backfill).start
-            assert backfill == "legacy" or np.argsort(found).tolist() == order
+        assert np.argsort(simulate(jobs, MACHINE, "f2").start).tolist() == order
         counted = [sqrt(max(time, 0)) * procs for _, _, time, procs in rows]
         for backfill in ("easy", "conservative"):
             assert np.argsort(simulate(jobs, MACHINE, "f2", backfill).start).tolist() == np.argsort(counted, kind="stable").tolist()

@@ -137,7 +137,7 @@ def fixed_columns(layout: Layout, jobs: Jobs, machine: Machine, scales: Scales, 
         share, log_request = jobs.procs / machine.processors, np.log(request)
         found = [
             log_request / 10.0,
-            np.log(jobs.procs) / 5.0,
+            np.log(np.maximum(jobs.procs, 1)) / 5.0,  # fewer only where no window reads it
             share,
             share * log_request / 10.0,
             share * np.sqrt(request) / 100.0,

@@ -100,7 +100,6 @@ class BatchProblem:
         if scenario.backfill != "none" and (missing := int((self.jobs.requested <= 0).sum())):
             log.warning("WARNING: %d of %d jobs request no time, by which backfilling goes", missing, len(self.jobs))
         self._maxima = maxima
-        self._steppers: dict[EnvironmentSettings, Stepper] = {}
 
     def units(self, split: Split) -> Sequence[Unit]:
         """Return the windows of a part."""
@@ -183,17 +182,11 @@ class BatchProblem:
         return schedule
 
     def _opened(self, settings: EnvironmentSettings, unit: Unit) -> Stepper:
-        """The stepper of these settings at the beginning of a window."""
-        stepper = self._stepper(settings)
-        stepper.open(0, Drawn(first_job(unit), self.scenario.windows.length, np.random.default_rng(unit.seed)))
+        """A stepper of these settings at the beginning of a window; jobs elsewhere need not be fit to run."""
+        start, strict = first_job(unit), {"empty_row": "error"} if settings.on_empty_row == "replace" else {}
+        stepper = Stepper(self.task(range(start, start + 1), settings.model_copy(update=strict)), 1)
+        stepper.open(0, Drawn(start, self.scenario.windows.length, np.random.default_rng(unit.seed)))
         return stepper
-
-    def _stepper(self, settings: EnvironmentSettings) -> Stepper:
-        if settings not in self._steppers:
-            strict = {"empty_row": "error"} if settings.on_empty_row == "replace" else {}
-            task = self.task(range(len(self.jobs) - self.scenario.windows.length + 1), settings.model_copy(update=strict))
-            self._steppers[settings] = Stepper(task, 1)
-        return self._steppers[settings]
 
     def _scales(self, settings: EnvironmentSettings) -> Scales:
         if settings.scales == "whole":

@@ -13,7 +13,7 @@ from schedlab.config.errors import UserError
 from schedlab.studies.batch import rewards
 from schedlab.studies.batch.backfilling import BACKFILLS, Backfill, BackfillOrder
 from schedlab.studies.batch.environment_settings import ROWS, EnvironmentSettings
-from schedlab.studies.batch.jobs import Jobs, Machine, Prefill, prefill, window
+from schedlab.studies.batch.jobs import Jobs, Machine, Prefill, prefill, require_runnable, window
 from schedlab.studies.batch.kernel_blocking import WAITING
 from schedlab.studies.batch.kernel_cluster import BEGUN, COUNT
 from schedlab.studies.batch.kernel_episode import Episodes, Terms, look, step
@@ -64,7 +64,7 @@ class Task:
             raise UserError(f"windows of {shortest} to {longest} jobs", where=where, expected="at least one job, shortest first")
         window(self.jobs, self.machine, min(self.starts), 1)
         window(self.jobs, self.machine, max(self.starts), longest)
-        window(self.jobs, self.machine)  # every job can run
+        require_runnable(self.jobs.take(_reached(self.starts, longest, len(self.jobs))), self.machine)
         if self.backfill not in BACKFILLS:
             raise UserError(f"there is no backfilling '{self.backfill}'", where="backfill", expected=", ".join(BACKFILLS))
         require_order(self.backfill, self.backfill_order)
@@ -224,6 +224,14 @@ class Stepper:
                 expected="one of the rows " + ", ".join(map(str, rows[:10])) + (" ..." if len(rows) > 10 else ""),
                 remedy="heed the mask",
             )
+
+
+def _reached(starts: Sequence[int], longest: int, count: int) -> np.ndarray:
+    """Which of `count` jobs (count,) some window holds; others are never simulated, so that nothing is asked of them."""
+    change = np.zeros(count + 1, dtype=np.int64)
+    np.add.at(change, np.asarray(starts), 1)
+    np.add.at(change, np.asarray(starts) + longest, -1)
+    return np.cumsum(change[:-1]) > 0
 
 
 def rows_of(actions: Any, number: int) -> np.ndarray:
