@@ -19,8 +19,8 @@ def jobs_from(rows: list[tuple[float, float, float, int]], machine: Machine | No
 
 
 @st.composite
-def windows(draw: st.DrawFn, most: int = 24) -> tuple[Jobs, Machine]:
-    """A window of jobs in order of submission and the machine; some run longer than they requested, some request nothing."""
+def windows(draw: st.DrawFn, most: int = 24, in_order: bool = True) -> tuple[Jobs, Machine]:
+    """A window of jobs, in order of submission or in any, and the machine; some run longer than they requested, some request nothing."""
     machine = draw(st.sampled_from([Machine(8, 8), Machine(5, 10), Machine(3, 12)]))
     row = st.tuples(
         st.integers(0, 4),
@@ -29,5 +29,6 @@ def windows(draw: st.DrawFn, most: int = 24) -> tuple[Jobs, Machine]:
         st.integers(1, machine.processors),
     )
     rows = draw(st.lists(row, min_size=1, max_size=most))
-    submit = np.cumsum([gap if gap < 4 else 0 for gap, *_ in rows])
+    gaps = [gap if gap < 4 else 0 for gap, *_ in rows]
+    submit = np.cumsum(gaps) if in_order else np.array(gaps) * 3
     return jobs_from([(when, *rest) for when, (_, *rest) in zip(submit.tolist(), rows, strict=True)], machine), machine

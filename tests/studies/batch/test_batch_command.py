@@ -111,6 +111,26 @@ def test_cleaning_is_counted(capsys, caplog, tmp_path):
     assert "1 of 2 jobs stand below one submitted later" in caplog.text
 
 
+def test_jobs_out_of_order_are_taken_by_number_as_published_or_by_submission(capsys, caplog, tmp_path):
+    trace, out = write(tmp_path / "a.swf", (100, 100, 100, 2), (5, 100, 200, 8), (6, 50, 60, 1)), tmp_path / "out.csv"
+    how = ("--trace", trace, "--policy", "fcfs", "--starts", out)
+    expected = {  # 1 comes at 100, 2 and 3 behind it
+        ("rlscheduler", "none"): ["1,100", "2,200", "3,300"],
+        ("rlscheduler", "legacy"): ["1,100", "2,200", "3,100"],
+        ("default", "none"): ["2,5", "3,105", "1,105"],
+        ("default", "easy"): ["2,5", "3,105", "1,105"],
+    }
+    for (cleaning, backfill), starts in expected.items():
+        evaluate(capsys, *how, "--cleaning", cleaning, "--backfill", backfill)
+        assert out.read_text().split() == ["job_id,start", *starts], (cleaning, backfill)
+    assert "in the order of their numbers, as published" in caplog.text and "in the order of submission" in caplog.text
+    evaluate(capsys, *how, "--cleaning", "rlscheduler", "--start", 1, "--backfill", "easy")
+    assert out.read_text().split() == ["job_id,start", "2,5", "3,105"]
+    for backfill in ("easy", "conservative"):
+        told = refused(capsys, *how, "--cleaning", "rlscheduler", "--backfill", backfill)
+        assert "job 2 stands below job 1, which was submitted later" in told and "order: submit" in told
+
+
 def test_a_policy_that_decides_job_by_job_asks_for_no_more_jobs_than_a_rule(tmp_path):
     class First:
         def reset(self, unit):

@@ -38,6 +38,15 @@ def test_equals_the_plain_statement(drawn: tuple[Jobs, Machine], rule: str, back
     assert simulate(jobs, machine, rule, backfill).start.tolist() == plain_starts(jobs, machine, rule, backfill)
 
 
+@settings(max_examples=200, deadline=None)
+@given(windows(in_order=False), rules, st.sampled_from(["none", "legacy"]))
+def test_equals_the_plain_statement_for_jobs_in_any_order(drawn: tuple[Jobs, Machine], rule: str, backfill: str) -> None:
+    jobs, machine = drawn
+    found = simulate(jobs, machine, rule, backfill).start
+    assert found.tolist() == plain_starts(jobs, machine, rule, backfill)
+    assert (found >= np.maximum.accumulate(jobs.submit)).all()  # none arrives before the one above it
+
+
 @settings(max_examples=100, deadline=None)
 @given(windows(), rules, st.sampled_from(BACKFILLS), st.integers(0, 2**32 - 1), st.data())
 def test_equals_the_plain_statement_when_the_machine_is_warm(drawn, rule, backfill, seed, data) -> None:

@@ -3,15 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, fields, replace
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from schedlab.config.errors import UserError
 from schedlab.workloads.trace import Trace, job_processors
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 SHORT = 10.0  # s; a job that ran shorter counts as one of this length in the bounded slowdown
 
@@ -27,7 +23,7 @@ class Machine:
 
 @dataclass(frozen=True)
 class Jobs:
-    """Jobs in the order of submission; every array is (n,).
+    """Jobs in the order in which they arrive: that of submission, if not that of an unsorted trace cleaned as published. Arrays are (n,).
 
     job_id, user, group, executable   int64, as in the trace, -1: missing
     memory         float64, requested KB a processor; -1: missing
@@ -75,11 +71,11 @@ def out_of_order(trace: Trace) -> int:
 
 
 def jobs_of(trace: Trace, machine: Machine) -> Jobs:
-    """Return the jobs of a cleaned trace by (submit, job number), in whatever order the trace has them.
+    """Return the jobs of a cleaned trace in its order, which the cleaning's key `order` decides: that in which windows are counted.
 
     A job takes as many whole nodes as its processors need.
     """
-    frame = _in_order(trace.jobs)
+    frame = trace.jobs
     procs = job_processors(frame).astype(np.int64)
     columns = {
         "job_id": frame["job_id"].to_numpy(np.int64),
@@ -96,13 +92,9 @@ def jobs_of(trace: Trace, machine: Machine) -> Jobs:
 
 def recorded_ends(trace: Trace) -> np.ndarray:
     """Return when each job of `jobs_of` ended by the log, (n,) s; NaN where the log has no wait."""
-    frame = _in_order(trace.jobs)
+    frame = trace.jobs
     submit, wait, run = (frame[name].to_numpy(float) for name in ("submit", "wait", "run"))
     return np.where(wait >= 0, submit + wait + run, np.nan)
-
-
-def _in_order(frame: pd.DataFrame) -> pd.DataFrame:
-    return frame.sort_values(["submit", "job_id"], kind="stable")
 
 
 def window(jobs: Jobs, machine: Machine, start: int = 0, count: int | None = None) -> Jobs:
@@ -143,6 +135,19 @@ def require_runnable(jobs: Jobs, machine: Machine) -> None:
             told = what.format(procs=jobs.procs[first], run=jobs.run[first])
             others = f" (and {int(wrong.sum()) - 1} more)" if wrong.sum() > 1 else ""
             raise UserError(f"job {jobs.job_id[first]} {told}{others}", where=machine.source, expected=expected, remedy=remedy)
+
+
+def require_submission_order(jobs: Jobs, machine: Machine) -> None:
+    """Raise UserError where a job was submitted before one that stands above it.
+
+    The published simulator lets jobs arrive one after the other as they stand, each no earlier than the one above, and so do the modes that
+    repeat it; the textbook's are defined on the times of submission alone.
+    """
+    early = np.flatnonzero(np.diff(jobs.submit) < 0)
+    if len(early):
+        what = f"job {jobs.job_id[early[0] + 1]} stands below job {jobs.job_id[early[0]]}, which was submitted later"
+        remedy = "clean with order: submit (as the profile default does), or take backfill none or legacy"
+        raise UserError(what, where=machine.source, expected="jobs in the order of submission", remedy=remedy)
 
 
 @dataclass(frozen=True)

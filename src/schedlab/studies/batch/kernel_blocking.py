@@ -193,11 +193,14 @@ def event(queue, columns, running):
 
 @uncounted
 def arrive(queue, columns):
-    """Let the next job arrive."""
-    job = queue.counts[ARRIVED]
+    """Let the next job arrive, no earlier than those before it; it is listed by its own submit time."""
+    job, place = queue.counts[ARRIVED], queue.counts[LISTED]
     queue.clock[0] = max(queue.clock[0], columns.submit[job])
     queue.waits[job] = True
-    queue.listed[queue.counts[LISTED]] = job
+    while place > 0 and columns.submit[queue.listed[place - 1]] > columns.submit[job]:
+        queue.listed[place] = queue.listed[place - 1]
+        place -= 1
+    queue.listed[place] = job
     for place in (ARRIVED, WAITING, LISTED):
         queue.counts[place] += 1
 
@@ -221,10 +224,16 @@ def preferred(queue, columns, order):
         queue.listed[kept] = job
         kept += 1
         found = score(columns, order, job, queue.clock[0])
-        if best < 0 or found < lowest or (found == lowest and job < best):
+        if best < 0 or found < lowest or (found == lowest and _earlier(columns, job, best)):
             best, lowest = job, found
     queue.counts[LISTED] = kept
     return best
+
+
+@uncounted
+def _earlier(columns, job, other):
+    submit = columns.submit
+    return submit[job] < submit[other] or (submit[job] == submit[other] and job < other)
 
 
 @uncounted

@@ -156,7 +156,7 @@ def run_rule(simulation: BlockingSimulation, score: Score) -> list[float]:
     """Return the start time of each job of the window when the waiting job of the lowest score is always chosen."""
     while not simulation.done:
         clock = simulation.clock
-        simulation.queue = sorted(simulation.queue, key=lambda job: (score(job, clock), job))
+        simulation.queue = sorted(simulation.queue, key=lambda job: (score(job, clock), simulation.submit[job], job))
         simulation.choose(simulation.queue[0])
     return simulation.start[: simulation.count]
 

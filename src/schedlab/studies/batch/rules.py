@@ -40,9 +40,9 @@ class Priority:
         return float(-(ratio * ratio * ratio if self.power == 3 else ratio) * self.weight[job])
 
     def ranks(self) -> np.ndarray:
-        """Return the place of each job (n,) int64 in the order of a score that does not change; ties in the order of the jobs."""
-        rank = np.empty(len(self.submit), dtype=np.int64)
-        rank[np.argsort(self.score, kind="stable")] = np.arange(len(rank))
+        """Return the place of each job (n,) int64 in the order of a score that does not change; ties by submit time, then place."""
+        rank, submitted = np.empty(len(self.submit), dtype=np.int64), np.argsort(self.submit, kind="stable")
+        rank[submitted[np.argsort(self.score[submitted], kind="stable")]] = np.arange(len(rank))
         return rank
 
 

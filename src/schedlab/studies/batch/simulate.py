@@ -8,7 +8,7 @@ import numpy as np
 
 from schedlab.config.errors import UserError
 from schedlab.studies.batch.backfilling import Backfill, BackfillOrder
-from schedlab.studies.batch.jobs import Jobs, Machine, Prefill, require_runnable
+from schedlab.studies.batch.jobs import Jobs, Machine, Prefill, require_runnable, require_submission_order
 from schedlab.studies.batch.kernel_blocking import NO_KEYS, blocking_starts, queue_of
 from schedlab.studies.batch.kernel_cluster import BY_AREA, BY_RULE, FCFS, WRITTEN, Order, Scan, columns_of, order_of, running_of
 from schedlab.studies.batch.kernel_policies import policy_blocking_starts
@@ -53,7 +53,7 @@ def simulate(
     prefill: Prefill | None = None,
     track_nodes: bool = False,
 ) -> Schedule:
-    """Return the schedule of jobs, in order of submission, under a rule, `planner`, a linear priority or rollouts.
+    """Return the schedule of jobs under a rule, `planner`, a linear priority or rollouts.
 
     backfill     none: the chosen job blocks everything; legacy: the published simulator's; easy, conservative: those of the textbook
     backfill_order  in which order jobs are looked at when they are backfilled (legacy, easy): by submission, by requested time times
@@ -61,10 +61,13 @@ def simulate(
     kill         end jobs at their requested time
     prefill      what already runs at the submit time of the first job; None: nothing
     track_nodes  give every job concrete nodes, the first free ones, in place of counting them; start times are the same
-    Raises UserError for a rule that is none, an order that the mode does not have, and jobs that the machine can never run.
+    Raises UserError for a rule that is none, an order that the mode does not have, jobs that the machine can never run, and, with easy or
+    conservative, jobs that are not in the order of submission.
     """
     require_order(backfill, backfill_order)
     require_runnable(jobs, machine)
+    if backfill in ("easy", "conservative"):
+        require_submission_order(jobs, machine)
     jobs = jobs.killed_at_request() if kill else jobs
     prefill = prefill or Prefill(jobs.take(slice(0, 0)), np.empty(0))
     columns = columns_of(jobs, prefill)

@@ -13,7 +13,7 @@ from schedlab.config.errors import UserError
 from schedlab.studies.batch import rewards
 from schedlab.studies.batch.backfilling import BACKFILLS, Backfill, BackfillOrder
 from schedlab.studies.batch.environment_settings import ROWS, EnvironmentSettings
-from schedlab.studies.batch.jobs import Jobs, Machine, Prefill, prefill, require_runnable, window
+from schedlab.studies.batch.jobs import Jobs, Machine, Prefill, prefill, require_runnable, require_submission_order, window
 from schedlab.studies.batch.kernel_blocking import WAITING
 from schedlab.studies.batch.kernel_cluster import BEGUN, COUNT
 from schedlab.studies.batch.kernel_episode import Episodes, Terms, look, step
@@ -64,10 +64,13 @@ class Task:
             raise UserError(f"windows of {shortest} to {longest} jobs", where=where, expected="at least one job, shortest first")
         window(self.jobs, self.machine, min(self.starts), 1)
         window(self.jobs, self.machine, max(self.starts), longest)
-        require_runnable(self.jobs.take(_reached(self.starts, longest, len(self.jobs))), self.machine)
+        reached = self.jobs.take(_reached(self.starts, longest, len(self.jobs)))
+        require_runnable(reached, self.machine)
         if self.backfill not in BACKFILLS:
             raise UserError(f"there is no backfilling '{self.backfill}'", where="backfill", expected=", ".join(BACKFILLS))
         require_order(self.backfill, self.backfill_order)
+        if self.backfill in ("easy", "conservative"):
+            require_submission_order(reached, self.machine)
         if self.backfill == "legacy" and self.backfill_order == "rule":
             what = "a policy that decides job by job is not asked which jobs the published backfilling starts"
             raise UserError(what, where="backfill_order", expected="fcfs or area")

@@ -66,14 +66,16 @@ def read_window(arguments: argparse.Namespace) -> TraceWindow:
         raise UserError(f"seed {arguments.seed}", where="--seed", expected="a whole number from 0 on")
     trace = read_swf(arguments.trace).with_processors(arguments.processors)
     trace.machine_size()  # told before the cleaning asks for it
-    cleaned, report = clean(trace, CleaningSettings(profile=arguments.cleaning))
+    cleaning = CleaningSettings(profile=arguments.cleaning)
+    cleaned, report = clean(trace, cleaning)
     if report.kept < report.records:
         why = ", ".join(f"{rule} {jobs}" for rule, action, jobs in report.rows() if action == "drop" and jobs)
         log.info("%d of %d jobs are left out by the cleaning (%s)", report.records - report.kept, report.records, why)
     machine, start = machine_of(cleaned), arguments.start
     jobs, late = jobs_of(cleaned, machine), out_of_order(trace)
     if late:
-        log.info("%d of %d jobs stand below one submitted later; all are taken in the order of submission", late, report.records)
+        order = {"submit": "of submission", "job_id": "of their numbers, as published"}[cleaning.action("order")]
+        log.info("%d of %d jobs stand below one submitted later; all are taken in the order %s", late, report.records, order)
     count = len(window(jobs, machine, start, arguments.jobs))
     names = ("batch", "prefill", start)
     before = prefill(jobs, machine, start, count, generator(arguments.seed, *names)) if arguments.warm_start else None
@@ -83,5 +85,5 @@ def read_window(arguments: argparse.Namespace) -> TraceWindow:
     scenario = validate(BatchScenario, {"name": "trace", "seed": arguments.seed, "workload": workload, "windows": windows, **values})
     problem = BatchProblem(scenario, cleaned, report.values().get("maxima"))
     unit = replace(problem.units("test")[0], seed=derive_seed(arguments.seed, *names))
-    cleaning = {"profile": arguments.cleaning, **report.values(), "out_of_order": late}
-    return TraceWindow(problem, unit, cleaning, None if before is None else len(before.start))
+    counts = {"profile": arguments.cleaning, **report.values(), "out_of_order": late}
+    return TraceWindow(problem, unit, counts, None if before is None else len(before.start))
