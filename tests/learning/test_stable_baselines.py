@@ -275,6 +275,28 @@ def test_the_best_parameters_on_validation_units_are_kept(tmp_path):
     assert mean_return(learner.load(last, problem), problem, "validation") == pytest.approx(scores[512])
 
 
+@pytest.mark.parametrize("algorithm", ["maskable_ppo", "dqn"])
+@pytest.mark.parametrize("validations", [1, 3])
+def test_a_phase_ends_after_validations_without_a_new_best(algorithm, validations, tmp_path):
+    values = {"learning_rate": 1e-12, "validate_every": 32, "stop_after": validations}  # the first validation stays the best
+    phases = Phase(("one",), 400), Phase(("one",), 64, {"stop_after": None})
+
+    def job(folder, at=0):
+        counter = [0]
+        problem = Several(lambda: Cut(make(SHORT[algorithm][0]), counter, at))
+        return *short(algorithm, tmp_path / folder, *phases, problem=problem, **values), counter[0]
+
+    checkpoint, points, decisions = job("whole")
+    places = [dict(place) for metric, place in points if metric == "return"]
+    scored = [(place["phase"], place["step"]) for place in places if place.get("split") == "validation"]
+    assert scored == [(0, 32 * number) for number in range(1, 2 + validations)] + [(1, 32), (1, 64)]
+    assert max(place["step"] for place in places if place["phase"] == 0) == 32 * (1 + validations)
+    for at in (60, decisions - 70):
+        assert job(f"cut-{at}", at)[0] is None
+        again, _, more = job(f"cut-{at}")
+        assert again.read_bytes() == checkpoint.read_bytes() and more < decisions
+
+
 def test_phases_change_values_and_scenarios(tmp_path):
     problems = {"straight": Several(MaskedBandit), "shifted": Several(partial(MaskedBandit, 1))}
     learner = StableBaselinesLearner("maskable_ppo")
@@ -430,6 +452,7 @@ class Unrepeatable(MaskedBandit):
 @pytest.mark.parametrize(
     ("algorithm", "values", "message"),
     [
+        ("ppo", {"stop_after": 3}, "stop_after: nothing is validated"),
         ("ppo", {"n_steps": 100}, "batch_size: 64 does not divide n_steps x environments = 100 x 1"),
         ("a2c", {"n_steps": 1, "normalize_advantage": True}, "a rollout of one decision has no deviation"),
         ("dqn", {"environments": 8, "target_update_interval": 4}, "target_update_interval: 4 is less than the 8 environments"),
@@ -448,7 +471,8 @@ def test_every_value_reaches_its_algorithm():
     """No setting without effect: each is a keyword of the algorithm, of the policy, or of the job."""
     from schedlab.learning.stable_baselines_run import KEYWORDS
 
-    job = {"reward_scale", "environments", "validate_every", "validation_units", "record_every", "save_every", "acting", "device"}
+    job = {"reward_scale", "environments", "validate_every", "validation_units", "stop_after", "record_every", "save_every"}
+    job |= {"acting", "device"}
     other = {"learning_rate", "learning_rate_schedule", "net_arch", "activation", "critic_net_arch", "ortho_init", "action_noise"}
     other |= {"clip_range", "clip_range_schedule"}
     for algorithm, settings in ALGORITHM_SETTINGS.items():

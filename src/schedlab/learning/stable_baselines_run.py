@@ -180,6 +180,7 @@ class Watch(BaseCallback):
         self.step = self.update = self.recorded = self.validated = self.saved = 0
         self.best: dict[str, np.ndarray] = {}
         self.best_score, self.best_step = -math.inf, 0
+        self.without_best = 0  # validations since the best one
         self.envs: dict[tuple[str, str], gym.Env] = {}
         self.begins: dict[str, tuple[Any, Any]] = {}
         if kept is not None:
@@ -189,6 +190,7 @@ class Watch(BaseCallback):
             stream.finished = [Finished(*values) for values in at["finished"]]
             self.best, (score, self.best_step) = kept.group("best"), at["best"]
             self.best_score = score if self.best else -math.inf
+            self.without_best = at.get("without_best", 0)
 
     def _on_training_start(self) -> None:
         if self.kept is not None:
@@ -199,10 +201,18 @@ class Watch(BaseCallback):
         self._between(over=False)
 
     def _on_training_end(self) -> None:
-        self._between(over=True)
+        if not self.stopped:
+            self._between(over=True)
+        elif self.recorded != self.step:
+            self._record()
 
     def _on_step(self) -> bool:
-        return True
+        return not self.stopped
+
+    @property
+    def stopped(self) -> bool:
+        """Tell whether the phase ends before its steps do; a decision that is taken to notice it teaches nothing."""
+        return self.settings.stop_after is not None and self.without_best >= self.settings.stop_after
 
     def _between(self, over: bool) -> None:
         """See to the job after an update; `over`: the phase has ended. Its begin, and where a resumed job begins, are no new update."""
@@ -270,7 +280,9 @@ class Watch(BaseCallback):
             scores.append(float(np.mean(totals)))
             self.run.job.curve("return", scores[-1], **self._place(scenario), split="validation")
         if (score := float(np.mean(scores))) > self.best_score:
-            self.best, self.best_score, self.best_step = module_arrays(self.model.policy), score, self.step
+            self.best, self.best_score, self.best_step, self.without_best = module_arrays(self.model.policy), score, self.step, 0
+        else:
+            self.without_best += 1
         self.validated = self.step
 
     def _validation_units(self, scenario: str) -> list[Unit]:
@@ -307,6 +319,7 @@ class Watch(BaseCallback):
             "stream": [self.stream.following, self.stream.ended],
             "finished": [[episode.scenario, episode.total, episode.length] for episode in self.stream.finished],
             "best": [self.best_score if self.best else 0.0, self.best_step],
+            "without_best": self.without_best,
         }
         self.run.save(self.phase, at, arrays | {f"best/{name}": array for name, array in self.best.items()})
 

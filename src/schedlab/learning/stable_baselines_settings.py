@@ -40,12 +40,26 @@ class StockSettings(ValidationSettings):
         "promises the same bytes",
         exclude_if=lambda device: device == "cpu",  # so that the policies that there are keep the hash of their configuration
     )
+    stop_after: int | None = setting(
+        None,
+        doc="a phase ends after so many validations in a row without a new best; null: where its steps do",
+        unit="validations",
+        ge=1,
+        le=LONGEST,
+        exclude_if=lambda validations: validations is None,  # as `device`
+    )
     record_every: int = setting(
         1, doc="least distance of two points of the curves; they lie at the end of updates", unit="steps", ge=1, le=LONGEST
     )
     save_every: int = setting(
         20_000, doc="least distance of two states that an interrupted job can go on from", unit="steps", ge=1, le=LONGEST
     )
+
+    @model_validator(mode="after")
+    def _check_stop(self) -> StockSettings:
+        if self.stop_after is not None and not self.validate_every:
+            raise ValueError("stop_after: nothing is validated; set validate_every")
+        return self
 
 
 class OnPolicySettings(StockSettings):

@@ -227,6 +227,26 @@ def test_episodes_of_training_begin_anywhere_in_the_training_part(problem):
         assert seen.env(unit, 0).reset(seed=3)[1]["start"] == 200
 
 
+def test_windows_to_learn_on_may_have_any_length_up_to_a_longest(problem):
+    seen, drawn = TrainingProblem(problem, settings(longest_window=40)), set()
+    for unit in seen.units("train"):
+        env = seen.env(unit, 0)
+        env.reset(seed=1)
+        for _ in range(60):
+            info = env.reset()[1]
+            drawn.add(info["jobs"])
+            assert info["start"] + info["jobs"] <= 200  # the end of the training part
+    assert drawn == set(range(32, 41))
+    assert {start for unit in seen.units("train") for start in seen._starts(unit)} == set(range(200 - 40 + 1))
+    for unit in seen.units("validation"):
+        assert seen.env(unit, 0).reset(seed=3)[1]["jobs"] == 32
+    with pytest.raises(UserError, match="windows of 32 to 20 jobs"):
+        TrainingProblem(problem, settings(longest_window=20)).env(problem.units("train")[0], 0)
+    with pytest.raises(UserError, match="longest_window: longer windows share jobs"):
+        settings(longest_window=40, training_starts="apart")
+    assert "longest_window" not in settings().model_dump(mode="json")
+
+
 @pytest.mark.parametrize("keep", [{"keep_windows": "range", "keep_range": (5.0, 20.0)}, {"keep_windows": "median", "keep_rule": "f1"}])
 def test_windows_are_kept_by_what_a_rule_makes_of_them(keep, problem):
     made = settings(**keep)

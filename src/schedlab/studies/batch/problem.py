@@ -122,18 +122,22 @@ class BatchProblem:
         return layout_of(self.scenario.environment, self.machine)
 
     def task(
-        self, starts: Sequence[int] | None = None, settings: EnvironmentSettings | None = None, window_seed: int | None = None
+        self,
+        starts: Sequence[int] | None = None,
+        settings: EnvironmentSettings | None = None,
+        window_seed: int | None = None,
+        longest: int | None = None,
     ) -> Task:
         """Return what environments and learners draw windows from.
 
         starts    first jobs of windows; None: wherever a window lies within the training part
         settings  what is seen and rewarded; None: as the scenario says
+        longest   most jobs of a window, drawn evenly from the scenario's number up; None: always that
         """
         scenario, settings = self.scenario, settings or self.scenario.environment
-        length, (first, end) = scenario.windows.length, self.part("train")
+        lengths, (first, end) = (scenario.windows.length, longest or scenario.windows.length), self.part("train")
         if starts is None:
-            starts = range(first, end - length + 1)
-        lengths = (length, length)
+            starts = range(first, end - lengths[1] + 1)
         scales = self._scales(settings)
         where = (self.jobs, self.machine, starts, lengths, scenario.backfill, scenario.kill, scenario.warm_start)
         return Task(*where, scales=scales, settings=settings, seed=window_seed, backfill_order=scenario.backfill_order)

@@ -25,13 +25,21 @@ Slowdown = Annotated[float, Field(ge=0)]
 class TrainingWindows(Settings):
     """What a stock learner sees, and which windows of the training part it learns on."""
 
-    PHASE_KEYS: ClassVar[frozenset[str]] = frozenset({"training_starts", "keep_windows", "keep_range", "keep_rule"})
+    PHASE_KEYS: ClassVar[frozenset[str]] = frozenset({"training_starts", "longest_window", "keep_windows", "keep_range", "keep_rule"})
 
     environment: EnvironmentSettings = section(
         EnvironmentSettings, doc="what the policy sees and is rewarded with, whatever the scenarios it learns and runs on say"
     )
     training_starts: Literal["any", "apart"] = setting(
         "any", doc="an episode begins at any job of the training part, or at one of the windows that share no job"
+    )
+    longest_window: int | None = setting(
+        None,
+        doc="most jobs of a window to learn on: their number is drawn evenly, from the scenario's `windows.length` up to this; null: "
+        "always the scenario's",
+        unit="jobs",
+        ge=1,
+        exclude_if=lambda longest: longest is None,  # so that the policies that there are keep the hash of their configuration
     )
     keep_windows: Literal["all", "range", "median"] = setting(
         "all",
@@ -45,6 +53,12 @@ class TrainingWindows(Settings):
         "mean logarithm, negated",
     )
     keep_rule: str = setting("sjf", doc="rule of keep_windows")
+
+    @model_validator(mode="after")
+    def _windows_apart_have_one_length(self) -> TrainingWindows:
+        if self.training_starts == "apart" and self.longest_window is not None:
+            raise ValueError("longest_window: longer windows share jobs; use training_starts: any")
+        return self
 
 
 class NetworkSettings(TrainingWindows):

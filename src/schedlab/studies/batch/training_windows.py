@@ -54,7 +54,8 @@ class TrainingProblem:
         environment = self.settings.environment
         if unit.split == "validation" and self.settings.validate_by != "reward":
             environment = environment.model_copy(update={"reward": "episodic", "measure": self.settings.validate_by, "users": "none"})
-        task = self.problem.task(self._starts(unit), environment, None if training else unit.seed)
+        longest = self.settings.longest_window if training else None
+        task = self.problem.task(self._starts(unit), environment, None if training else unit.seed, longest)
         env = (BatchWeightsEnv if self.weights else BatchEnv)(task, seed)
         if unit.split != "train" or not getattr(self.settings, "expert_share", 0):
             return env
@@ -84,7 +85,8 @@ class TrainingProblem:
             starts = range(start, start + 1)
         else:
             length = self.problem.scenario.windows.length
-            starts = range(start, min(start + length, self.problem.part("train")[1] - length + 1))
+            longest = self.settings.longest_window or length
+            starts = range(start, min(start + length, self.problem.part("train")[1] - longest + 1))
         return starts if self._good is None else [start for start in starts if start in self._good]
 
     def _kept(self) -> set[int]:
