@@ -70,7 +70,7 @@ def test_it_blocks_fewer_jobs_than_chance_and_repeats(problem, tmp_path):
 
 def test_invalid_actions_reject_the_job_as_published(problem, tmp_path):
     with pytest.raises(UserError, match=r"keep_to_masks: false .* set that to reject"):
-        learned(problem, tmp_path, 100, keep_to_masks=False)
+        learned(problem, tmp_path, 100, keep_to_masks=False, environment={"invalid": "raise"})
     values = {"keep_to_masks": False, "environment": {"invalid": "reject"}, "learning_starts": 10**6, "initial_epsilon": 0.0}
     checkpoint, _ = learned(problem, tmp_path, 300, **values)
     policy = STUDY.learners["prioritised_dqn"]().load(checkpoint, problem)

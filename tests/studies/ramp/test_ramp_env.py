@@ -32,13 +32,25 @@ def env_of(end=6e4, fixed=None, compat=False, episodes=None, **settings):
 
 @pytest.mark.parametrize("observation", ["vector", "graph_id", "published", "durations"])
 def test_it_passes_the_checks_of_gymnasium_and_stable_baselines(observation):
-    settings = EnvironmentSettings(observation=observation, invalid="reject")
+    settings = EnvironmentSettings(observation=observation)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         check_env(gym.make(ENVIRONMENT, settings=settings).unwrapped)
         if observation == "published":
             warnings.simplefilter("ignore")  # two-dimensional boxes that are no images
         check_for_stable_baselines(make(settings=settings))
+
+
+def test_the_environment_as_it_is_made_without_settings_passes_them():
+    """A checker samples actions without asking for the mask; the specification's default takes those for rejections."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for make_again in (lambda: gym.make(ENVIRONMENT), lambda: gym.make(f"schedlab.environments:{ENVIRONMENT}")):
+            check_env(make_again().unwrapped)
+            check_for_stable_baselines(make_again().unwrapped)
+        env = gym.make(ENVIRONMENT)
+        env.reset(seed=1)
+        assert env.step(3)[4]["accepted"] is False
 
 
 def episode(env, seed, choose=lambda mask, rng: int(rng.choice(np.flatnonzero(mask)))):
@@ -250,7 +262,7 @@ def test_a_graph_looks_the_same_in_seconds_and_milliseconds_unless_on_an_absolut
 
 
 def test_durations_tell_the_speedups_and_what_meets_the_limit():
-    env = env_of(observation="durations", scale="absolute", invalid="reject")
+    env = env_of(observation="durations", scale="absolute")
     env.reset(seed=3)
     for _ in range(6):
         observation, job, simulation = env._observation(), env.simulation.waiting, env.simulation
@@ -278,11 +290,11 @@ def test_twins_share_durations_and_nothing_else(compat):
 
 
 def test_actions_that_are_not_valid_are_told_or_reject():
-    env = env_of()
+    env = env_of(invalid="raise")
     env.reset(seed=0)
     with pytest.raises(UserError, match="the action 3 is not valid"):
         env.step(3)
-    lenient = env_of(invalid="reject")
+    lenient = env_of()
     lenient.reset(seed=0)
     assert lenient.step(3)[4]["accepted"] is False
 

@@ -220,7 +220,7 @@ def test_a2c_learns_through_the_same_glue(problem, tmp_path):
     policy = RampStockLearner("a2c").load(checkpoint, problem)
     assert 0 <= problem.rollout(policy, problem.units("test")[0]).scores["blocking_rate"] < 1
     with pytest.raises(ValueError, match=r"environment\.invalid: reject"):
-        RampA2CSettings()
+        RampA2CSettings(environment={"invalid": "raise"})
 
 
 def test_networks_read_what_they_are_shown():

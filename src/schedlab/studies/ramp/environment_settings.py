@@ -33,7 +33,7 @@ class EnvironmentSettings(Settings):
         "bytes, which mean the same among jobs of other graphs",
     )
     mask: Literal["scenario", "blocks"] = setting("scenario", doc="valid actions: as the scenario has them, or those with a free block")
-    invalid: Literal["raise", "reject"] = setting("raise", doc="an action that is not valid is an error, or rejects the job")
+    invalid: Literal["raise", "reject"] = setting("reject", doc="an action that is not valid is an error, or rejects the job")
     reward: Reward = setting(
         "acceptance",
         doc="acceptance: by whether the job was accepted; jct: its completion time; multi_objective: that over its sequential time, or a "
