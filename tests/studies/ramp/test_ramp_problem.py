@@ -150,7 +150,7 @@ def test_two_workers_a_server_run_more_jobs_and_share_links(channels):
     assert ("dep_placement" in set(jobs["cause"])) == (channels == 1)
     ends = jobs["time"].where(jobs["cause"] == "")
     held = [jobs.loc[(ends - jobs["jct"] <= now) & (now < ends), "workers"].sum() for now in ends.dropna() - 1e-3]
-    assert (max(held) > 4) == (channels == 2) and max(held) <= 8  # more than a worker of each of the four servers
+    assert 4 < max(held) <= 8  # more than a worker of each of the four servers
 
 
 def test_messages_that_wait_for_each_other_make_jobs_longer():

@@ -1,18 +1,25 @@
 """Servers with several workers: what stays within one takes no time, and jobs that share servers need channels of their own."""
 
+import itertools
+
 import numpy as np
 import pytest
-from small_graphs import chain
+from small_graphs import chain, random_graph
 
 from schedlab.config.errors import UserError
 from schedlab.studies.ramp.actions import action_of
 from schedlab.studies.ramp.cluster import Cluster, JobPlan
 from schedlab.studies.ramp.graph import training_graph
+from schedlab.studies.ramp.graph_files import read_graphs
+from schedlab.studies.ramp.graphs import find_graphs
 from schedlab.studies.ramp.jobs import Job, ListedJobs
 from schedlab.studies.ramp.legacy import LegacySettings
 from schedlab.studies.ramp.managers import Manager, run_to_end
 from schedlab.studies.ramp.placement_rules import RampPlacement, make_block
-from schedlab.studies.ramp.placers import placement_of
+from schedlab.studies.ramp.placers import Room, _first_fit_with_memory, first_fit, placement_of
+from schedlab.studies.ramp.published import ON_SHIPPED, SHIPPED, published_scenario
+from schedlab.studies.ramp.rules import RULES
+from schedlab.studies.ramp.simulation import Simulation, run_episode
 from schedlab.studies.ramp.timing import JobTimes
 from schedlab.studies.ramp.topology import Ramp
 
@@ -102,3 +109,60 @@ def test_a_place_on_one_server_is_not_one_across_two():
     assert len(keys) == 1
     assert topology.symmetry_key(np.array([0, 2])) not in keys
     assert topology.symmetry_key(np.array([0, 0])) not in keys
+
+
+def held_at_random(cluster, draws):
+    """Some links, each way, with all their channels."""
+    topology = cluster.times.topology
+    pairs = [(one, other) for one in range(topology.num_servers) for other in range(topology.num_servers) if one != other]
+    links = [one * topology.num_servers + other for one, other in pairs if draws.random() < 0.3]
+    return {(link, channel) for link in links for channel in range(topology.channels)}
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_first_fit_takes_blocks_with_free_channels_where_there_are_any(seed):
+    """Against every choice of a free block for each degree, asked one by one which channels it would take."""
+    draws = np.random.default_rng(seed)
+    cluster = cluster_of(Ramp(2, 2, 1, workers=2, channels=1 + seed % 2), [0.0], random_graph(seed, ops=5))
+    cluster.held = held_at_random(cluster, draws)
+    cluster.taken = 1 << int(draws.integers(8))
+    degrees = np.tile(draws.choice([1, 2, 4], 5), 2)
+    split = cluster.times.split(cluster.queue[0].graph, degrees)
+    free = [[block for block in cluster.rules.blocks(one) if not block.mask & cluster.taken] for one in split.distinct_degrees]
+    choices = [dict(zip(split.distinct_degrees, blocks, strict=True)) for blocks in itertools.product(*free)]
+    plans = [JobPlan(split, placement_of([chosen[degree] for degree in split.degree_list])) for chosen in choices]
+    possible = {plan.placement.mask for plan in plans if cluster.free_channels(plan, cluster.held) is not None}
+    found = first_fit(split, cluster.rules, cluster.room())
+    assert (found is None) == (not possible)
+    planned = Manager().place(cluster, split)
+    if found is None:
+        assert planned == ("dep_placement" if plans else "op_placement")
+    else:
+        assert found.mask == planned.placement.mask in possible
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_op_by_op_every_block_has_its_channels_too(seed):
+    """The way that is taken where memory decides."""
+    draws = np.random.default_rng(seed)
+    cluster = cluster_of(Ramp(3, 3, 1, workers=2), [0.0], random_graph(seed, ops=6))
+    split = cluster.times.split(cluster.queue[0].graph, np.tile(draws.choice([1, 2], 6), 2))
+    cluster.held = held_at_random(cluster, draws)
+    found = _first_fit_with_memory(split, cluster.rules, cluster.room(), forward_only=False)
+    blind = _first_fit_with_memory(split, cluster.rules, Room(0, cluster.memory), forward_only=False)
+    assert found is None or cluster.free_channels(JobPlan(split, found), cluster.held) is not None
+    assert found is not None or cluster.free_channels(JobPlan(split, blind), cluster.held) is None
+
+
+@pytest.mark.parametrize("rule", ["para_max", "fixed_4"])
+def test_a_second_worker_a_server_blocks_no_more_jobs_than_one(rule):
+    """Whole episodes under the manager and the mask that knows the free blocks: what it allows is placed."""
+    graphs, found = read_graphs(find_graphs(SHIPPED)), []
+    for workers in (1, 2):
+        management = ON_SHIPPED["management"] | {"mask": "blocks"}
+        scenario = published_scenario("A", False, management=management, cluster={"workers": workers}, episodes={"end": 1.5e5})
+        simulation = Simulation(scenario, graphs)
+        found.append(run_episode(simulation, RULES[rule], 0)["blocking_rate"])
+        assert not {"op_placement", "dep_placement"} & {blocked.cause for blocked in simulation.cluster.record.blocked}
+        assert bool(simulation.cluster.held) == (workers == 2)  # jobs that may share servers hold channels
+    assert found[1] <= found[0]

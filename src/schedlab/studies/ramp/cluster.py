@@ -17,13 +17,13 @@ from schedlab.studies.ramp.causes import CUT_OFF, NO_CHANNEL, QUEUE_FULL, REJECT
 from schedlab.studies.ramp.jobs import Job, JobSource
 from schedlab.studies.ramp.legacy import LegacySettings
 from schedlab.studies.ramp.lookahead import Lookahead
+from schedlab.studies.ramp.open_links import Channel, open_links
 from schedlab.studies.ramp.partitioning import Partition
 from schedlab.studies.ramp.placement_rules import PlacementRules
 from schedlab.studies.ramp.placers import Placement, Room, fits
 from schedlab.studies.ramp.statistics import BlockedJob, CompletedJob, EpisodeRecord, Rates, episode_statistics, step_statistics
 from schedlab.studies.ramp.timing import JobTimes, Timing
 
-Channel = tuple[int, int]  # link (source server x servers + destination), and a number below `channels`
 DUE = 1e-7  # s; what is nearer than this has happened
 
 
@@ -121,7 +121,7 @@ class Cluster:
 
     def room(self) -> Room:
         """Return what a placer may use now."""
-        return Room(self.taken, self.memory)
+        return Room(self.taken, self.memory, links=open_links(self.times.topology, self.held))
 
     def statistics(self) -> dict[str, object]:
         """Return the statistics of the episode so far."""

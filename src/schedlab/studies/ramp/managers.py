@@ -12,7 +12,7 @@ from typing import Literal
 
 import numpy as np
 
-from schedlab.studies.ramp.causes import NO_PARTITION, NO_PLACEMENT
+from schedlab.studies.ramp.causes import NO_CHANNEL, NO_PARTITION, NO_PLACEMENT
 from schedlab.studies.ramp.cluster import Cluster, JobPlan
 from schedlab.studies.ramp.graph import TrainingGraph
 from schedlab.studies.ramp.jobs import Job
@@ -66,9 +66,15 @@ class Manager:
             shaped = self._shape(cluster, split, room)
             if shaped is None:
                 return NO_PLACEMENT
-            room = Room(room.taken, room.memory, shaped)
+            room = replace(room, allowed=shaped)
         placement = self._place(cluster, split, room)
-        return JobPlan(split, placement) if placement is not None else NO_PLACEMENT
+        if placement is None:
+            linked = self.placer == "first_fit" and room.links is not None
+            return NO_CHANNEL if linked and self._place(cluster, split, replace(room, links=None)) is not None else NO_PLACEMENT
+        plan = JobPlan(split, placement)
+        if self.placer == "random" and cluster.free_channels(plan, cluster.held) is None:
+            return NO_CHANNEL  # of what is drawn, channels are asked afterwards
+        return plan
 
     def _place(self, cluster: Cluster, split: Partition, room: Room) -> Placement | None:
         if self.placer == "first_fit":

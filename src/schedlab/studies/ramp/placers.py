@@ -7,13 +7,14 @@ from __future__ import annotations
 
 import hashlib
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from weakref import WeakKeyDictionary
 
 import numpy as np
 
 from schedlab.studies.ramp.graph import TrainingGraph
+from schedlab.studies.ramp.open_links import OpenLinks
 from schedlab.studies.ramp.partitioning import Partition
 from schedlab.studies.ramp.placement_rules import Block, PlacementRules, make_block
 
@@ -51,11 +52,13 @@ class Room:
     """What a placer may use: servers that are taken by others (bits) and the memory of each server in bytes, float64[servers].
 
     allowed  the only servers that it may use (bits), or None for all
+    links    those with a free channel, which first fit and shapers keep to; None for all
     """
 
     taken: int
     memory: np.ndarray
     allowed: int | None = None
+    links: OpenLinks | None = None
 
     @property
     def closed(self) -> int:
@@ -112,6 +115,7 @@ def placement_order(partition: Partition, placement: Placement | None = None) ->
 def first_fit(partition: Partition, rules: PlacementRules, room: Room, forward_only: bool = False) -> Placement | None:
     """Place each op on its parent's servers where there are as many, else on the first free legal block; None where one finds none.
 
+    Where jobs hold channels of links that it may need (`room.links`), it takes the first blocks between which channels are free.
     forward_only  as published: the backward pass reserves no memory, and servers are reused if the sum of their memory suffices
     """
     if partition.most_memory_of_a_server <= float(room.memory.min()):
@@ -124,16 +128,46 @@ def first_fit(partition: Partition, rules: PlacementRules, room: Room, forward_o
 
 def _first_fit_by_degree(partition: Partition, rules: PlacementRules, room: Room) -> Placement | None:
     """First fit where memory never decides: all ops of one degree take the same block, for own servers stay free to the job."""
+    found = _free_blocks(partition, rules, room) if room.links is None else _joined_blocks(partition, rules, room, room.links)
+    if found is None:
+        return None
+    mask = 0
+    for block in found.values():
+        mask |= block.mask
+    key = tuple(found[degree].servers for degree in partition.distinct_degrees)
+    return Placement(tuple(map(found.__getitem__, partition.degree_list)), mask, key)
+
+
+def _free_blocks(partition: Partition, rules: PlacementRules, room: Room) -> dict[int, Block] | None:
+    """The first free block of each degree."""
     closed, found = room.closed, {}
     for degree in partition.distinct_degrees:
         block = next((block for block in rules.blocks(degree) if not block.mask & closed), None)
         if block is None:
             return None
         found[degree] = block
-    mask = 0
-    for block in found.values():
-        mask |= block.mask
-    return Placement(tuple(map(found.__getitem__, partition.degree_list)), mask, tuple(block.servers for block in found.values()))
+    return found
+
+
+def _joined_blocks(partition: Partition, rules: PlacementRules, room: Room, links: OpenLinks) -> dict[int, Block] | None:
+    """The first free blocks, the largest degree's chosen first, between which channels are free wherever ops of their degrees send."""
+    degrees = sorted(partition.distinct_degrees, reverse=True)
+    closed, talks = room.closed, partition.talks
+
+    def choose(chosen: dict[int, Block]) -> dict[int, Block] | None:
+        if len(chosen) == len(degrees):
+            return chosen
+        degree = degrees[len(chosen)]
+        for block in rules.blocks(degree):
+            if block.mask & closed:
+                continue
+            found = chosen | {degree: block}
+            pairs = [(one, other) for other in found for one, other in ((degree, other), (other, degree)) if (one, other) in talks]
+            if all(links.joins(found[one], found[other]) for one, other in pairs) and (every := choose(found)) is not None:
+                return every
+        return None
+
+    return choose({})
 
 
 def _first_fit_with_memory(partition: Partition, rules: PlacementRules, room: Room, forward_only: bool) -> Placement | None:
@@ -149,11 +183,13 @@ def _first_fit_with_memory(partition: Partition, rules: PlacementRules, room: Ro
             candidate = blocks[parent]
             if candidate is not None and len(candidate.servers) == degree:
                 left = free[list(candidate.servers)]
-                if (left.sum() >= needed) if forward_only else (left.min() >= needed / degree):
+                enough = (left.sum() >= needed) if forward_only else (left.min() >= needed / degree)
+                if enough and _reaches(partition, blocks, op, candidate, room.links):
                     block = candidate
                     break
         if block is None:
-            block = _free_block(rules.blocks(degree), room.closed, free, needed / degree)
+            reaching = (one for one in rules.blocks(degree) if _reaches(partition, blocks, op, one, room.links))
+            block = _free_block(rules.blocks(degree) if room.links is None else reaching, room.closed, free, needed / degree)
         if block is None:
             return None
         free[list(block.servers)] -= needed / degree
@@ -161,7 +197,19 @@ def _first_fit_with_memory(partition: Partition, rules: PlacementRules, room: Ro
     return placement_of(blocks)
 
 
-def _free_block(blocks: Sequence[Block], closed: int, free: np.ndarray, needed: float) -> Block | None:
+def _reaches(partition: Partition, blocks: Sequence[Block | None], op: int, block: Block, links: OpenLinks | None) -> bool:
+    """Whether a forward op and its mate on a block have a channel for all they exchange, among themselves and with ops placed before."""
+    if links is None:
+        return True
+    both = (op, op + partition.graph.num_forward)
+    for bundle in (bundle for one in both for bundle in (*partition.outgoing[one], *partition.incoming[one])):
+        source, destination = (block if end in both else blocks[end] for end in (bundle.source, bundle.destination))
+        if bundle.size > 0 and source is not None and destination is not None and not links.joins(source, destination):
+            return False
+    return True
+
+
+def _free_block(blocks: Iterable[Block], closed: int, free: np.ndarray, needed: float) -> Block | None:
     short = closed
     for server in np.flatnonzero(free < needed).tolist():
         short |= 1 << server
@@ -203,4 +251,5 @@ def place_at_random(partition: Partition, room: Room, random: np.random.Generato
 
 def free_masks(blocks: Sequence[Block], room: Room) -> list[int]:
     """Return the masks of the free ones of some blocks, in their order: what a placement shaper chooses from."""
-    return [block.mask for block in blocks if not block.mask & room.closed]
+    free = [block for block in blocks if not block.mask & room.closed]
+    return [block.mask for block in free if room.links is None or room.links.joins(block, block)]

@@ -31,7 +31,10 @@ class ClusterSettings(Settings):
     racks: int = setting(4, doc="racks per group, at most as many as groups (ramp)", ge=1, le=256)
     servers: int = setting(2, doc="servers per rack", ge=1, le=256)
     workers: int = setting(
-        1, doc="workers of a server, a device each; jobs may share a server, and nothing is sent within one", ge=1, le=64
+        1,
+        doc="workers of a server, a device each; jobs may share it, each with channels of its own, and nothing is sent within it",
+        ge=1,
+        le=64,
     )
     channels: int = setting(1, doc="channels between two servers, each way", ge=1, le=256)
     node_bandwidth: float = setting(1.6e12, doc="bandwidth of a server, over all its channels", unit="bytes/s", gt=0)
@@ -67,7 +70,7 @@ class ManagementSettings(Settings):
     illegal_degrees: Literal["keep", "round_down"] = setting(
         "keep", doc="degrees of the quantum that no block of servers has: kept, so that the job cannot be placed, or the next below"
     )
-    placer: Literal["first_fit", "random"] = setting("first_fit", doc="blocks in order, or any free servers")
+    placer: Literal["first_fit", "random"] = setting("first_fit", doc="blocks in order, or any free servers, whatever their links")
     shaper: Literal["none", "first_fit", "random"] = setting(
         "none", doc="the block that a job stays in is chosen first: none, the first free one, any free one"
     )
