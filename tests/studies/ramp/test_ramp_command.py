@@ -4,6 +4,7 @@ import json
 import os
 import subprocess
 import sys
+import warnings
 from pathlib import Path
 
 import pandas as pd
@@ -117,6 +118,8 @@ def test_logs_of_an_episode_are_tables(capsys, tmp_path):
     ("arguments", "message"),
     [
         (["--policy", "para_mx"], "did you mean 'para_max'"),
+        (["--policy", "fixed_\u00b2"], "there is no rule 'fixed_\u00b2'"),
+        (["--policy", "sip_ml_0"], "there is no rule 'sip_ml_0'"),
         (["--policy", "para_max", "--seed", "-1"], "--seed"),
         (["--policy", "para_max", "--interarrival", "0"], "--interarrival"),
         (["--policy", "para_max", "--end", "nan"], "--end"),
@@ -143,6 +146,8 @@ OPS = [f"node{number} -- Conv2d(3) -- {COSTS.format(3000.0, 4.0)}" for number in
         ([OPS[0], OPS[1].replace("node2", "node3")], "net.txt:2: op 3 of a file with 2 ops; expected ids 1 to 2"),
         ([*OPS, "\tnode1 -- node2", "\tnode2 -- node1"], "net.txt:4: the edges lead in a circle through ops 1, 2"),
         ([OPS[0], OPS[1].replace("=3000.0", "=-3000.0")], "net.txt:2: forward_compute_time is '-3000.0'"),
+        ([OPS[0], OPS[1].replace("=3000.0", "=1e308")], "net.txt:2: forward_compute_time is '1e308'; expected a number from 0 to 1e+300"),
+        ([OPS[0], OPS[1].replace("=4.0", "=[1e308; 1.0]")], "net.txt:2: activation_size is '1e308'; expected a number from 0 to 1e+300"),
         ([*OPS, "\tnode1 -- node7"], "net.txt:3: the edge names op 7, which has no line"),
     ],
 )
@@ -165,6 +170,24 @@ def test_memory_that_does_not_fit_blocks_jobs_with_its_cause(capsys, tmp_path, p
     arguments = ["--policy", policy, "--graphs", one_graph(tmp_path, activation), "--end", "20000", "--jobs", jobs, *compat]
     assert printed(capsys, "episode", *arguments)["blocking_rate"] > 0.9
     assert set(pd.read_parquet(jobs)["cause"]) == {"op_placement"}
+
+
+@pytest.mark.parametrize("compat", [[], ["--compat"]])
+@pytest.mark.parametrize("policy", ["sequential", "para_max"])
+def test_the_largest_numbers_give_numbers(capsys, tmp_path, policy, compat):
+    (tmp_path / "net.txt").write_text("\n".join([OPS[0].replace("3000.0", "1e300"), OPS[1].replace("=4.0", "=1e300"), "\tnode1 -- node2"]))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        found = printed(capsys, "episode", "--policy", policy, "--graphs", tmp_path, "--end", "20000", *compat)
+    assert found["num_jobs_arrived"] == 21
+
+
+def test_a_cap_stands_behind_the_name_of_its_rule(capsys):
+    arguments = ["--graphs", SHIPPED, "--end", "20000", "--policy"]
+    capped, fixed, most = (printed(capsys, "episode", *arguments, policy) for policy in ("sip_ml_8", "fixed_8", "sip_ml"))
+    assert capped.pop("policy") != fixed.pop("policy")
+    assert capped == fixed  # 8 servers are always free here
+    assert capped["blocking_rate"] != most["blocking_rate"]
 
 
 def test_memory_that_fits_blocks_nothing(capsys, tmp_path):
@@ -193,18 +216,50 @@ CHAIN = json.loads(CASE.with_name("c02_chain_degree2.json").read_text())["inputs
         ({"arrivals": [CHAIN["arrivals"][0] | {"max_acceptable_jct_frac": 0.0}]}, "beta is 0.0"),
         ({"arrivals": []}, "no job arrives"),
         ({"graphs": {}}, "there are no graphs"),
+        ({"op_scheduler": "fifo"}, "op_scheduler: is 'fifo'; expected a name with srpt"),
+        ({"dep_scheduler": "fifo"}, "dep_scheduler: is 'fifo'; expected a name with srpt"),
+        ({"dep_placer": "random"}, "dep_placer: is 'random'; expected a name with first_fit"),
+        ({"arrivals": [CHAIN["arrivals"][0] | {"time": 5}]}, "arrivals.0.time: the first job arrives at 5 s; expected 0"),
+        ({"max_acceptable_jct_frac": 2.0}, "max_acceptable_jct_frac: is 2.0; expected numbers above 0 and at most 1"),
+        ({"max_acceptable_jct_frac": [0.5, 0]}, "max_acceptable_jct_frac: is [0.5, 0]"),
+        ({"agent": "sip_ml", "agent_kwargs": {"cap": 2}}, "'cap' is no parameter of sip_ml; expected max_partitions_per_op or name"),
+        ({"agent": "random", "agent_kwargs": {"max_partitions_per_op": 2}}, "'max_partitions_per_op' is no parameter of random"),
+        ({"agent": "sip_ml", "agent_kwargs": {"max_partitions_per_op": 0}}, "agent_kwargs.max_partitions_per_op: is 0"),
+        ({"agent": "sip_ml", "agent_kwargs": [2]}, "agent_kwargs: is [2]; expected an object"),
     ],
 )
 def test_inputs_of_a_case_that_cannot_be_are_told(capsys, tmp_path, inputs, message):
     assert message in refused(capsys, "replay", changed_case(tmp_path, **inputs), "--compat")
 
 
-@pytest.mark.parametrize(("action", "message"), [(3, "action 3 is not valid"), (1000, "action 1000 is not valid")])
+@pytest.mark.parametrize(
+    ("action", "message"), [(3, "action 3 is not valid"), (1000, "action 1000 is not valid"), (None, "job 0 has no recorded action")]
+)
 def test_an_action_that_is_not_valid_stands_in_the_document(capsys, tmp_path, action, message):
-    """As recorded: the run stops there, and what came before is still told."""
-    found = printed(capsys, "replay", changed_case(tmp_path, decisions=[{"job_idx": 0, "action": action}]))
+    """As recorded: the run stops there, and what came before is still told; the status says that the input is wrong."""
+    assert main(["ramp", "replay", str(changed_case(tmp_path, decisions=[{"job_idx": 0, "action": action}]))]) == 2
+    out, err = capsys.readouterr()
+    found = json.loads(out)
     assert message in found["error"]["message"]
+    assert message in err
     assert found["episode"]["num_jobs_arrived"] == 1
+
+
+@pytest.mark.parametrize(("name", "cap"), [("sip_ml", 2), ("SiPML", 4), ("sip_ml", None)])
+def test_the_parameter_of_an_agent_is_read(capsys, tmp_path, name, cap):
+    given = {"agent": name, "agent_kwargs": {"max_partitions_per_op": cap}, "decisions": []}
+    found = printed(capsys, "replay", changed_case(tmp_path, **given), "--compat")
+    assert {job["degree"] for job in found["jobs"].values()} == {cap or 8}  # of 8 servers
+
+
+def test_numbers_in_other_digits_are_no_numbers(capsys, tmp_path):
+    arrival = CHAIN["arrivals"][0] | {"job_id": "\u00b2"}
+    assert printed(capsys, "replay", changed_case(tmp_path, arrivals=[arrival]))["error"] is None  # a name like any other
+    case = changed_case(tmp_path)
+    case.write_text(json.dumps(json.loads(case.read_text()) | {"expected": {"jobs": {"\u00b2": {}}}}))
+    assert "expected.jobs: the name of a job: is '\u00b2'" in refused(capsys, "replay", case)
+    case.write_text(json.dumps(json.loads(case.read_text()) | {"expected": {"jobs": {"0": {"partition_degrees": {"\u00b2": 2}}}}}))
+    assert "are no degrees by op id" in refused(capsys, "replay", case)
 
 
 @pytest.mark.parametrize("compat", [True, False])

@@ -149,7 +149,7 @@ def set_key(*keys, value):
         (set_key("graphs", "chain", "edges", value=[[1, 2**63]]), "graphs.chain.edges.0: is .*expected .op id, op id."),
         (
             set_key("max_acceptable_jct_frac", value=[0.5, [1]]),
-            "max_acceptable_jct_frac: is .0.5, .1..; expected a number or a list",
+            "max_acceptable_jct_frac: is .0.5, .1..; expected numbers above 0",
         ),
         (set_key("device", "memory_bytes", value=10**400), "memory_bytes: is 1000.* at most 1e.300"),
         (set_key("graphs", "chain", "ops", 1, value=[2, "Conv2d", 10**400, 1, 1, 1]), "graphs.chain.ops.1: is"),

@@ -15,14 +15,15 @@ import numpy as np
 
 from schedlab.config.errors import UserError
 from schedlab.config.json_files import read_json
-from schedlab.studies.ramp.graph import ForwardGraph, TrainingGraph, training_graph
+from schedlab.studies.ramp.graph import LARGEST, ForwardGraph, TrainingGraph, training_graph
 from schedlab.studies.ramp.jobs import Job, ListedJobs, PoolRanges, pool_ranges
 from schedlab.studies.ramp.legacy import LegacySettings
+from schedlab.studies.ramp.rules import Rule, capped, rule_named, takes_cap
 from schedlab.studies.ramp.topology import Ramp
 
 SCHEMA = "ramp-truth/1"
 OP = "[id, kind, forward time, backward time, activation bytes, parameter bytes]"
-LARGEST = 1e300  # of any number; JSON's whole numbers may be larger than any float
+LONGEST_NUMBER = 18  # digits
 LARGEST_ID = 2**31 - 1  # what a table of ids holds; whether there is such an op is asked later
 WHAT = f"a recorded run (schema {SCHEMA})"
 
@@ -31,6 +32,7 @@ WHAT = f"a recorded run (schema {SCHEMA})"
 class Case:
     """A recorded run without its results. memory: bytes of a device; actions: by job index, those that were recorded.
 
+    rule   what the agent does where no action was recorded; None where no agent is named
     drawn  what `expected` says of the jobs' random degrees and placements, by job index (draws that the inputs do not hold)
     """
 
@@ -43,7 +45,7 @@ class Case:
     quantum: float
     most: int
     actions: Mapping[int, int]
-    agent: str | None
+    rule: Rule | None
     partitioner: str | None
     placer: str
     end: float
@@ -105,6 +107,11 @@ class _Reader:
         return _Reader(self.get(key, dict, "an object"), f"{self.where}.{key}")
 
 
+def is_number(text: str) -> bool:
+    """Return whether a text is a whole number of a usual length in the digits 0 to 9."""
+    return text.isascii() and text.isdecimal() and len(text) <= LONGEST_NUMBER
+
+
 def _shown(value: Any) -> str:
     text = repr(value)
     return text if len(text) < 40 else f"{text[:36]} ..."
@@ -129,14 +136,39 @@ def read_case(path: Path | str, legacy: LegacySettings) -> Case:
         quantum=inputs.positive("min_op_run_time_quantum"),
         most=_most(inputs),
         actions=_actions(decisions, f"{inputs.where}.decisions"),
-        agent=inputs.get("agent", str, "a name or null", default=None),
+        rule=_rule(inputs),
         partitioner=inputs.manager("op_partitioner", None, "sip_ml", "random"),
-        placer=inputs.manager("op_placer", "ramp_first_fit", "first_fit", "random"),
+        placer=_placer(inputs),
         end=inputs.number("max_simulation_time", math.inf),
         queue_capacity=inputs.whole("queue_capacity", 10),
         reuse=inputs.get("cache", bool, "true or false", default=True),
         drawn=_drawn(document),
     )
+
+
+def _placer(inputs: _Reader) -> str:
+    """The op placer's name; of every other manager there is one kind."""
+    for key, kind in (("op_scheduler", "srpt"), ("dep_placer", "first_fit"), ("dep_scheduler", "srpt")):
+        inputs.manager(key, None, kind)
+    return inputs.manager("op_placer", "ramp_first_fit", "first_fit", "random")
+
+
+def _rule(inputs: _Reader) -> Rule | None:
+    """The agent's rule with its parameters; None where no agent is named."""
+    name, where = inputs.get("agent", str, "a name or null", default=None), f"{inputs.where}.agent_kwargs"
+    given = _Reader(inputs.get("agent_kwargs", dict, "an object or null", default={}), where)
+    known = {"name"} | ({"max_partitions_per_op"} if name is not None and takes_cap(name) else set())
+    if unknown := sorted(set(given.values) - known):
+        what = f"'{unknown[0]}' is no parameter of {'no agent' if name is None else name}"
+        raise UserError(what, where=where, expected=f"{' or '.join(sorted(known))}, or nothing")
+    if name is None:
+        return None
+    cap = given.whole("max_partitions_per_op", None)
+    if cap is not None and cap < 1:
+        raise UserError(f"is {cap}", where=f"{where}.max_partitions_per_op", expected="a whole number from 1 on")
+    if cap is not None:
+        return capped(cap)
+    return lambda decision: rule_named(name, f"{inputs.where}.agent")(decision)  # a name of others will do where each action is recorded
 
 
 def _most(inputs: _Reader) -> int:
@@ -155,7 +187,9 @@ def _drawn(document: _Reader) -> dict[int, dict[str, Any]]:
     for number in jobs.values:
         job = jobs.section(number)
         degrees = job.get("partition_degrees", dict, "degrees by op id", default={})
-        if not number.isdigit() or not all(op.isdigit() and isinstance(degree, int) for op, degree in degrees.items()):
+        if not is_number(number):
+            raise UserError(f"is {_shown(number)}", where=f"{jobs.where}: the name of a job", expected="its index, such as 0")
+        if not all(is_number(op) and isinstance(degree, int) for op, degree in degrees.items()):
             raise UserError("are no degrees by op id", where=f"{job.where}.partition_degrees", expected='such as {"1": 2, "8": 2}')
         found[int(number)] = {
             "partition_degrees": {int(op): degree for op, degree in degrees.items()},
@@ -220,8 +254,13 @@ def _jobs(inputs: _Reader, graphs: Mapping[str, TrainingGraph]) -> tuple[tuple[J
         if model not in graphs:
             raise UserError(f"there is no graph '{model}'", where=f"{arrival.where}.model", expected=f"one of {', '.join(sorted(graphs))}")
         job_id = arrival.get("job_id", (int, str), "a number", default=at)
-        jobs.append(Job(at, int(job_id) if str(job_id).isdigit() else at, graphs[model], steps, arrival.number("max_acceptable_jct_frac")))
+        number = int(job_id) if is_number(str(job_id)) else at
+        jobs.append(Job(at, number, graphs[model], steps, arrival.number("max_acceptable_jct_frac")))
         times.append(arrival.number("time"))
+        if at == 0 and times[0] != 0:
+            raise UserError(
+                f"the first job arrives at {times[0]:g} s", where=f"{arrival.where}.time", expected="0, where a simulation begins"
+            )
         if times != sorted(times):
             raise UserError(
                 f"arrives at {times[-1]} s, before the job ahead of it", where=f"{arrival.where}.time", expected="times in order"
@@ -244,10 +283,9 @@ def _ranges(inputs: _Reader, graphs: Mapping[str, TrainingGraph], jobs: tuple[Jo
     """The pool's ranges: every graph is in it, with the recorded betas and those that the inputs list."""
     fractions = inputs.values.get("max_acceptable_jct_frac")
     listed = fractions if isinstance(fractions, list) else [fractions] if isinstance(fractions, (int, float)) else []
-    if not all(isinstance(beta, (int, float)) and abs(beta) <= LARGEST for beta in listed):
-        raise UserError(
-            f"is {_shown(fractions)}", where=f"{inputs.where}.max_acceptable_jct_frac", expected="a number or a list of numbers"
-        )
+    if not all(isinstance(beta, (int, float)) and not isinstance(beta, bool) and 0 < beta <= 1 for beta in listed):
+        expected = "numbers above 0 and at most 1"
+        raise UserError(f"is {_shown(fractions)}", where=f"{inputs.where}.max_acceptable_jct_frac", expected=expected)
     order = list(graphs.values())
     pairs = [(order.index(job.graph), job.beta) for job in jobs]
     pairs += [(number, float(beta)) for number in range(len(order)) for beta in listed]

@@ -6,6 +6,7 @@ import argparse
 import json
 import logging
 import os
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +26,7 @@ def add_commands(commands: argparse._SubParsersAction) -> None:
     parser.set_defaults(run=_replay)
     about = "run a baseline in the published setting and print its episode statistics as one JSON document"
     parser = commands.add_parser("episode", help=about, description=about)
-    parser.add_argument("--policy", required=True, metavar="NAME", help="para_max, para_min, random, sequential, sip_ml, fixed_4, ...")
+    parser.add_argument("--policy", required=True, metavar="NAME", help="para_max, para_min, random, sequential, sip_ml_8, fixed_4, ...")
     parser.add_argument("--beta", default="A", choices=sorted(BETAS), help="distribution of the acceptable share (default: A)")
     parser.add_argument("--seed", type=int, default=0, metavar="K", help="seed of all draws (default: 0)")
     parser.add_argument("--graphs", type=Path, metavar="DIR", help="graph files (default: graphs/ of SCHEDLAB_DATA, else the shipped ones)")
@@ -43,8 +44,12 @@ def _replay(arguments: argparse.Namespace) -> int:
     from schedlab.studies.ramp.json_values import plain
     from schedlab.studies.ramp.replay import replay
 
-    print(json.dumps(plain(replay(arguments.case, arguments.compat)), allow_nan=False))
-    return 0
+    document = plain(replay(arguments.case, arguments.compat))
+    print(json.dumps(document, allow_nan=False))
+    if document["error"] is None:
+        return 0
+    print(f"error: {arguments.case}: {document['error']['message']}", file=sys.stderr)  # the document tells what came before
+    return 2
 
 
 def _episode(arguments: argparse.Namespace) -> int:

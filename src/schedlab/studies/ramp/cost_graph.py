@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 
 from schedlab.config.errors import UserError
 from schedlab.config.seeds import generator
-from schedlab.studies.ramp.graph import ForwardGraph
+from schedlab.studies.ramp.graph import LARGEST, ForwardGraph
 
 SOURCE = "_SOURCE"  # the one node whose id, 0, is not written
 _TOKEN = re.compile(
@@ -47,12 +47,12 @@ class _Message:
         return list(self.fields.get(name, ()))
 
     def numbers(self, name: str, where: str, *, whole: bool = False) -> list[float]:
-        """Return the numbers under a field; raises UserError for what is no finite number of 0 or more."""
+        """Return the numbers under a field; raises UserError for what is no number of 0 or more."""
         found = []
         for text, line in self.scalars(name, where):
             number = _number(text, whole)
             if number is None:
-                kind = "a whole number of 0 or more, below 2^31" if whole else "a finite number of 0 or more"
+                kind = "a whole number of 0 or more, below 2^31" if whole else f"a number from 0 to {LARGEST:g}"
                 raise UserError(f"{name} is '{_short(text)}'", where=f"{where}:{line}", expected=kind)
             found.append(number)
         return found
@@ -241,7 +241,7 @@ def _number(text: str, whole: bool) -> float | None:
         return None
     if whole and not isinstance(value, int):
         return None
-    return value if 0 <= value < (2**31 if whole else float("inf")) else None
+    return value if 0 <= value <= (2**31 - 1 if whole else LARGEST) else None
 
 
 def _short(text: str) -> str:

@@ -13,6 +13,8 @@ import numpy as np
 
 from schedlab.config.errors import UserError
 
+LARGEST = 1e300  # of any number that is given; sums over ops and steps stay finite
+
 
 @dataclass(frozen=True, eq=False)
 class ForwardGraph:

@@ -24,7 +24,7 @@ from schedlab.config.errors import UserError
 from schedlab.config.files import atomic_path
 from schedlab.config.json_files import read_text
 from schedlab.studies.ramp.cost_graph import parse_cost_graph
-from schedlab.studies.ramp.graph import ForwardGraph
+from schedlab.studies.ramp.graph import LARGEST, ForwardGraph
 
 SUFFIXES = (".txt", ".pbtxt")
 COSTS = ("forward_compute_time", "backward_compute_time", "activation_size", "parameter_size")
@@ -204,8 +204,8 @@ def _amount(text: str, where: str, name: str) -> float:
 
 def _number(text: str, where: str, name: str) -> float:
     value = float(text) if _NUMBER.fullmatch(text) else float("nan")
-    if not 0 <= value < float("inf"):
-        raise UserError(f"{name} is '{_short(text)}'", where=where, expected="a finite number of 0 or more")
+    if not 0 <= value <= LARGEST:
+        raise UserError(f"{name} is '{_short(text)}'", where=where, expected=f"a number from 0 to {LARGEST:g}")
     return value
 
 

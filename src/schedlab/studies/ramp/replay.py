@@ -23,7 +23,7 @@ from schedlab.studies.ramp.partitioning import Partition, degrees_of
 from schedlab.studies.ramp.placement_rules import RampPlacement, make_block
 from schedlab.studies.ramp.placers import fits, placement_of
 from schedlab.studies.ramp.replay_job import describe_job
-from schedlab.studies.ramp.rules import Decision, rule_named
+from schedlab.studies.ramp.rules import Decision
 from schedlab.studies.ramp.timing import JobTimes
 
 UNHANDLED = "not_handled_by_action:"
@@ -106,11 +106,10 @@ class _Replay:
         mask, graph = observer.mask(mounted), observer.graph(job.graph)
         action = self.case.actions.get(job.index)
         if action is None:
-            if self.case.agent is None:
+            if self.case.rule is None:
                 what = f"job {job.index} has no recorded action"
                 raise UserError(what, where="inputs.decisions", expected="an action for each job, or an agent or an op_partitioner")
-            rule = rule_named(self.case.agent, where="inputs.agent")
-            action = rule(Decision(job, mask, self.random))
+            action = self.case.rule(Decision(job, mask, self.random))
         if action >= len(mask) or not mask[action]:
             valid = ", ".join(map(str, np.flatnonzero(mask).tolist()))
             raise UserError(f"action {action} is not valid", where=f"decision {len(self.decisions)}", expected=f"one of {valid}")

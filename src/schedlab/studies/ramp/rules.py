@@ -91,6 +91,8 @@ RULES: dict[str, Rule] = {
     "sip_ml": capped(16),
     **{f"fixed_{degree}": fixed(degree) for degree in (1, 2, 4, 6, 8, 16)},
 }
+PARAMETRIC: dict[str, Callable[[int], Rule]] = {"fixed": fixed, "sip_ml": capped}  # with a number behind their name
+LONGEST_DEGREE = 9  # digits
 ALIASES = {  # names of the published system
     "none": "sequential",
     "no_parallelism": "sequential",
@@ -100,15 +102,21 @@ ALIASES = {  # names of the published system
     "max_parallelism": "para_max",
     "acceptable_jct": "para_min",
     "random_parallelism": "random",
+    "sipml": "sip_ml",
 }
 
 
+def takes_cap(name: str) -> bool:
+    """Return whether the agent of this name is the one that has a parameter, the largest number of shards."""
+    return name.lower().replace("_", "").startswith("sipml")
+
+
 def rule_named(name: str, where: str = "policy") -> Rule:
-    """Return a rule by its name here or in the published system, or fixed_<degree>. Raises UserError."""
+    """Return a rule by its name here or in the published system, fixed_<degree>, or sip_ml_<cap>. Raises UserError."""
     known = ALIASES.get(name.lower(), name.lower())
     if known in RULES:
         return RULES[known]
     head, _, degree = known.rpartition("_")
-    if head == "fixed" and degree.isdigit() and int(degree) > 0:
-        return fixed(int(degree))
+    if head in PARAMETRIC and degree.isascii() and degree.isdecimal() and len(degree) <= LONGEST_DEGREE and int(degree) > 0:
+        return PARAMETRIC[head](int(degree))
     raise UserError(f"there is no rule '{name}'", where=where, remedy=did_you_mean(known, [*RULES, *ALIASES]))
