@@ -289,6 +289,16 @@ def test_twins_share_durations_and_nothing_else(compat):
     assert twin._times is first._times
 
 
+@pytest.mark.parametrize("degree", [3, 15, -2])
+def test_numbers_of_shards_that_are_no_action_are_told_below_the_environment_too(degree):
+    simulation = env_of().simulation
+    simulation.reset(0)
+    for ask in (simulation.plan, simulation.act):
+        with pytest.raises(UserError, match=f"job 0: {degree} shards of an op; expected 0 .rejected., 1, or an even number"):
+            ask(degree)
+    assert simulation.waiting.index == 0  # nothing was decided
+
+
 def test_actions_that_are_not_valid_are_told_or_reject():
     env = env_of(invalid="raise")
     env.reset(seed=0)

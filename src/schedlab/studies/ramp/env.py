@@ -35,7 +35,8 @@ class RampEnv(gym.Env[Any, int]):
 
     fixed_episode  seed of the only episode; None: every reset draws another
     tables         durations for the observation `durations`, as in View
-    Raises UserError for an action that is not valid, where the settings say so, and where no job waits when an episode begins.
+    Raises UserError for an action that is not valid, where the settings say so, for settings of another type, and where no job waits when
+    an episode begins.
     """
 
     metadata = {"render_modes": ["ansi"], "render_fps": 1}  # noqa: RUF012  (as Gymnasium declares it)

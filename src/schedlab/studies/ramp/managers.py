@@ -12,6 +12,7 @@ from typing import Literal
 
 import numpy as np
 
+from schedlab.config.errors import UserError
 from schedlab.studies.ramp.causes import NO_CHANNEL, NO_PARTITION, NO_PLACEMENT
 from schedlab.studies.ramp.cluster import Cluster, JobPlan
 from schedlab.studies.ramp.graph import TrainingGraph
@@ -51,7 +52,12 @@ class Manager:
         return replace(self, random=deepcopy(self.random))
 
     def plan(self, cluster: Cluster, job: Job, most: int) -> JobPlan | str:
-        """Return how a job is split at most `most` ways and placed, or the part that failed. Raises UserError for an odd `most`."""
+        """Return how a job is split at most `most` ways and placed, or the part that failed.
+
+        Raises UserError for a `most` below 0, or odd and not 1: no action is such a number.
+        """
+        if most < 0 or (most > 1 and most % 2):
+            raise UserError(f"{most} shards of an op", where=f"job {job.index}", expected="0 (rejected), 1, or an even number")
         if most == 0:
             return NO_PARTITION
         if self.partitioner == "random":
