@@ -4,15 +4,16 @@ import numpy as np
 import pytest
 from small_graphs import chain, graph, random_graph
 
+from schedlab.studies.ramp import lookahead
 from schedlab.studies.ramp.communication import CommunicationModel
 from schedlab.studies.ramp.graph import training_graph
 from schedlab.studies.ramp.legacy import PUBLISHED, LegacySettings
 from schedlab.studies.ramp.lookahead import FlowRules, look_ahead
 from schedlab.studies.ramp.lookahead_plain import plain_step
 from schedlab.studies.ramp.partitioning import partition, quantum_degrees
-from schedlab.studies.ramp.placement_rules import RampPlacement
-from schedlab.studies.ramp.placers import Room, first_fit, place_at_random, placement_order
-from schedlab.studies.ramp.schedulers import srpt_ranks
+from schedlab.studies.ramp.placement_rules import RampPlacement, make_block
+from schedlab.studies.ramp.placers import Room, first_fit, place_at_random, placement_of, placement_order
+from schedlab.studies.ramp.schedulers import srpt_dep_classes, srpt_dep_ranks, srpt_ranks
 from schedlab.studies.ramp.timing import JobTimes
 from schedlab.studies.ramp.topology import Ramp
 
@@ -56,6 +57,44 @@ def test_shards_on_two_servers_wait_for_what_they_send_each_other():
     assert step.computation == pytest.approx(4.0)
     assert step.communication == pytest.approx(sum(sorted(set(traffic.time[traffic.remote].tolist()))[-1:]) * 3, rel=1e-9)
     assert step.time == pytest.approx(step.computation + step.communication)
+
+
+@pytest.mark.parametrize("first", [1, 2])
+def test_of_equally_long_flows_on_a_link_the_one_that_started_first_ends_the_tick(first):
+    """Two ops on one server send alike to the other, one after the other; which of them stands first in the graph must not matter."""
+    costs = {first: 2.0, 3 - first: 3.0, 3: 12.0, 4: 10.0}  # the cheaper one runs, and sends, first
+    branches = graph([(first, 4), (3 - first, 3)], [costs[op] for op in (1, 2, 3, 4)], [0.0] * 4, [16e9] * 4, [0.0] * 4)
+    split = partition(training_graph(branches), np.ones(8, dtype=np.int64))
+    servers = placement_of([make_block((server,)) for server in (0, 0, 1, 1) * 2])
+    traffic = CommunicationModel(SLOW).traffic(split, JobTimes(SLOW, LegacySettings()).workers(split, servers))
+    ranks = srpt_ranks(split.cost, traffic.worker, placement_order(split))
+    found = look_ahead(split, traffic, ranks, rules=FlowRules(ticks_by_priority=True))
+    sent = traffic.time[traffic.remote][0]
+    assert 3.0 < sent < 10.0  # the second begins while the first is on its way
+    assert found.time == pytest.approx(2.0 + sent + 10.0 + 12.0 + sent)  # forward, both ops that it leads to, and back
+
+
+def test_equally_long_flows_end_ticks_as_most_orders_of_them_do(monkeypatch):
+    """The published order of equals followed hashes. Against random orders: the rule here, the first dep first, and no ranks."""
+    agree, told = {"here": 0, "first dep": 0, "no ranks": 0}, 0
+
+    def time(split, traffic, ranks, classes=srpt_dep_classes, priority=True):
+        monkeypatch.setattr(lookahead, "srpt_dep_classes", classes)
+        return look_ahead(split, traffic, ranks, rules=FlowRules(True, priority)).time
+
+    for seed in range(60):
+        split, traffic = placed(random_graph(seed), most=(2, 4)[seed % 2], at_random=seed if seed % 3 else None)
+        ranks = srpt_ranks(split.cost, traffic.worker, placement_order(split))
+        ours = {"here": time(split, traffic, ranks), "first dep": time(split, traffic, ranks, srpt_dep_ranks)}
+        ours["no ranks"] = time(split, traffic, ranks, priority=False)
+        for order in range(3):
+            shuffled = np.random.default_rng([seed, order]).random(split.num_deps)
+            drawn = time(split, traffic, ranks, lambda times, last=shuffled: np.lexsort((last, -times)).argsort())
+            told += len({round(drawn, 9), *(round(each, 9) for each in ours.values())}) > 1
+            for rule, each in ours.items():
+                agree[rule] += each == pytest.approx(drawn, rel=1e-12)
+    assert told > 10
+    assert agree["here"] >= agree["first dep"] and agree["here"] > agree["no ranks"], agree
 
 
 def test_contention_makes_flows_of_one_link_wait():

@@ -13,7 +13,7 @@ from schedlab.config.errors import UserError
 from schedlab.studies.ramp.communication import Traffic
 from schedlab.studies.ramp.lookahead_kernel import Step, run_step
 from schedlab.studies.ramp.partitioning import Partition
-from schedlab.studies.ramp.schedulers import srpt_dep_ranks
+from schedlab.studies.ramp.schedulers import srpt_dep_classes, srpt_dep_ranks
 
 
 @dataclass(frozen=True)
@@ -21,7 +21,8 @@ class FlowRules:
     """How the flows of one job meet.
 
     mutual_deps_count  as published: weight synchronisations count among an op's inputs
-    ticks_by_priority  as published: a tick ends with the first flow of some link, so that others may end late
+    ticks_by_priority  as published: a tick ends with the first flow of some link, so that others may end late; among equally long flows
+                       of a link the one that started first is the first (schedulers.srpt_dep_classes)
     contention         single messages on one link go one after the other, the shortest first (collectives have their own time)
     """
 
@@ -71,7 +72,7 @@ def look_ahead(
         local=~traffic.remote,
         counts=np.ones(partition.num_deps, dtype=np.bool_) if rules.mutual_deps_count else ~partition.mutual,
         link=_links(partition, traffic, rules),
-        dep_rank=srpt_dep_ranks(traffic.time),
+        dep_rank=srpt_dep_ranks(traffic.time) if rules.contention else srpt_dep_classes(traffic.time),
         one_by_one=rules.contention,
     )
     complete, sums, active, ticks = run_step(step, cost.astype(np.float64), traffic.time.astype(np.float64))

@@ -24,7 +24,8 @@ class Step(NamedTuple):
     destination           int64[deps], shards
     local                 bool[deps], takes no time
     counts                bool[deps], is an input of its destination
-    link, dep_rank        int64[deps]: the flow of highest rank goes first on a link; -1: a dep that waits for no other
+    link, dep_rank        int64[deps]: the flow of highest rank, of equals that with least left, goes first on a link; link -1: a dep that
+                          waits for no other
     one_by_one            whether the others on a link wait, or advance too and only the first decides how long a tick may be
     """
 
@@ -133,7 +134,11 @@ def _shortest_flow(step, state):
     for at in range(state.number[FLOWS]):
         dep = state.flows[at]
         link = step.link[dep]
-        if link >= 0 and (state.head[link] < 0 or step.dep_rank[dep] > step.dep_rank[state.head[link]]):
+        if link < 0:
+            continue
+        head = state.head[link]
+        ahead = head < 0 or step.dep_rank[dep] > step.dep_rank[head]
+        if ahead or (step.dep_rank[dep] == step.dep_rank[head] and state.dep_left[dep] < state.dep_left[head]):
             state.head[link] = dep
     shortest = np.inf
     for at in range(state.number[FLOWS]):

@@ -12,7 +12,7 @@ import numpy as np
 from schedlab.studies.ramp.communication import Traffic
 from schedlab.studies.ramp.lookahead import FlowRules
 from schedlab.studies.ramp.partitioning import Partition
-from schedlab.studies.ramp.schedulers import srpt_dep_ranks
+from schedlab.studies.ramp.schedulers import srpt_dep_classes, srpt_dep_ranks
 
 
 def plain_step(partition: Partition, traffic: Traffic, ranks: np.ndarray, rules: FlowRules) -> tuple[list[float], list[tuple[int, float]]]:
@@ -48,7 +48,7 @@ class _PlainStep:
         self.partition, self.traffic, self.ranks, self.rules = partition, traffic, ranks, rules
         self.left = partition.cost.tolist()
         self.dep_left = traffic.time.tolist()
-        self.dep_ranks = srpt_dep_ranks(traffic.time)
+        self.dep_ranks = srpt_dep_ranks(traffic.time) if rules.contention else srpt_dep_classes(traffic.time)
         self.needed = [0] * partition.num_shards
         self.arrived = [0] * partition.num_shards
         self.outgoing: list[list[int]] = [[] for _ in range(partition.num_shards)]
@@ -70,13 +70,13 @@ class _PlainStep:
         return list(best.values())
 
     def first_of_links(self) -> set[int]:
-        """The ready flow of highest rank on each link, of those that have to do with each other."""
+        """The ready flow of highest rank, of equals that with least left, on each link, of those that have to do with each other."""
         best: dict[int, int] = {}
         for dep in self.flows:
             if self.rules.contention and self.traffic.collective[dep]:
                 continue
             link = int(self.traffic.link[dep])
-            if link not in best or self.dep_ranks[dep] > self.dep_ranks[best[link]]:
+            if link not in best or (self.dep_ranks[dep], -self.dep_left[dep]) > (self.dep_ranks[best[link]], -self.dep_left[best[link]]):
                 best[link] = dep
         return set(best.values())
 
