@@ -93,7 +93,7 @@ def test_an_episode_of_the_published_graphs(shared_data, capsys, monkeypatch, tm
     found = json.loads(capsys.readouterr().out)
     assert found["num_jobs_arrived"] == 1001
     assert found["blocking_rate"] == pytest.approx(0.262, abs=0.03)  # default mode, one seed
-    assert found["graphs"] == str(shared_data / "graphs")
+    assert found["graphs"] == sorted(path.stem for path in (shared_data / "graphs").glob("*.txt"))
 
 
 def test_the_shipped_graphs_get_degrees_that_have_a_block_unless_as_published(capsys, monkeypatch):
@@ -119,6 +119,8 @@ def test_logs_of_an_episode_are_tables(capsys, tmp_path):
     [
         (["--policy", "para_mx"], "did you mean 'para_max'"),
         (["--policy", "fixed_\u00b2"], "there is no rule 'fixed_\u00b2'"),
+        (["--policy", "table"], "'table' is a learned policy, no rule; expected one of sequential"),
+        (["--policy", "afterstate-uniform"], "`snakemake --cores all ramp` learns and evaluates"),
         (["--policy", "sip_ml_0"], "there is no rule 'sip_ml_0'"),
         (["--policy", "para_max", "--seed", "-1"], "--seed"),
         (["--policy", "para_max", "--interarrival", "0"], "--interarrival"),
@@ -180,6 +182,23 @@ def test_the_largest_numbers_give_numbers(capsys, tmp_path, policy, compat):
         warnings.simplefilter("error")
         found = printed(capsys, "episode", "--policy", policy, "--graphs", tmp_path, "--end", "20000", *compat)
     assert found["num_jobs_arrived"] == 21
+
+
+def test_the_mask_of_free_blocks_is_an_option_and_betas_have_small_letters_too(capsys):
+    arguments = ["episode", "--policy", "random", "--graphs", SHIPPED, "--end", "60000", "--beta"]
+    given, known = (printed(capsys, *arguments, *more) for more in (["A"], ["a", "--mask", "blocks"]))
+    assert known["beta"] == "A"
+    assert known["blocking_rate"] < given["blocking_rate"]
+
+
+def test_what_is_printed_tells_no_folder(capsys, tmp_path):
+    """The same graphs elsewhere give the same bytes."""
+    found = []
+    for name in ("here", "there"):
+        (tmp_path / name).mkdir()
+        found.append(printed(capsys, "episode", "--policy", "fixed_2", "--end", "5000", "--graphs", one_graph(tmp_path / name, 1e9)))
+    assert found[0] == found[1]
+    assert found[0]["graphs"] == ["net"]
 
 
 def test_a_cap_stands_behind_the_name_of_its_rule(capsys):

@@ -27,12 +27,16 @@ def add_commands(commands: argparse._SubParsersAction) -> None:
     about = "run a baseline in the published setting and print its episode statistics as one JSON document"
     parser = commands.add_parser("episode", help=about, description=about)
     parser.add_argument("--policy", required=True, metavar="NAME", help="para_max, para_min, random, sequential, sip_ml_8, fixed_4, ...")
-    parser.add_argument("--beta", default="A", choices=sorted(BETAS), help="distribution of the acceptable share (default: A)")
+    parser.add_argument(
+        "--beta", default="A", type=str.upper, choices=sorted(BETAS), help="distribution of the acceptable share (default: A)"
+    )
     parser.add_argument("--seed", type=int, default=0, metavar="K", help="seed of all draws (default: 0)")
     parser.add_argument("--graphs", type=Path, metavar="DIR", help="graph files (default: graphs/ of SCHEDLAB_DATA, else the shipped ones)")
     parser.add_argument("--interarrival", type=float, default=1000.0, metavar="S", help="time between arrivals, s (default: 1000)")
     parser.add_argument("--end", type=float, default=1e6, metavar="S", help="length of the episode, s (default: 1e6)")
     parser.add_argument("--time-unit", choices=("s", "ms"), default="s", help="what a 1 in a graph's times is (default, as published: s)")
+    masks = "valid actions: degrees with a legal block and enough free workers (default), or those with a free block"
+    parser.add_argument("--mask", choices=("degrees", "blocks"), default="degrees", help=masks)
     parser.add_argument("--compat", action="store_true", help="mode reference: as published, defects included")
     parser.add_argument("--steps", type=Path, metavar="OUT.parquet", help="write the statistics of each cluster step")
     parser.add_argument("--jobs", type=Path, metavar="OUT.parquet", help="write what became of each job")
@@ -76,16 +80,19 @@ def episode(arguments: argparse.Namespace) -> dict[str, Any]:
             raise UserError(f"{value} is out of range", where=option, expected=f"{least} and below 9.2e18")
     shipped = find_graphs(SHIPPED)
     folder = arguments.graphs or _graphs_of_data() or shipped
-    changes = ON_SHIPPED if folder.resolve() == shipped.resolve() and not arguments.compat else {}
+    on_shipped = folder.resolve() == shipped.resolve() and not arguments.compat
+    management = (ON_SHIPPED["management"] if on_shipped else {}) | {"mask": arguments.mask}
     jobs = {"interarrival": {"kind": "fixed", "value": arguments.interarrival}, "time_unit": arguments.time_unit}
-    scenario = published_scenario(arguments.beta, arguments.compat, jobs=jobs, episodes={"end": arguments.end}, **changes)
-    simulation = Simulation(scenario, read_graphs(folder))
+    scenario = published_scenario(arguments.beta, arguments.compat, jobs=jobs, episodes={"end": arguments.end}, management=management)
+    graphs = read_graphs(folder)
+    simulation = Simulation(scenario, graphs)
     found = run_episode(simulation, rule, arguments.seed)
     if arguments.steps is not None:
         write_table(arguments.steps, step_table(simulation.cluster))
     if arguments.jobs is not None:
         write_table(arguments.jobs, job_table(simulation.cluster, simulation.decided))
-    return {"policy": arguments.policy, "beta": arguments.beta, "seed": arguments.seed, "graphs": str(folder)} | found
+    names = [graph.name for graph in graphs]  # not the folder, which is another on each machine
+    return {"policy": arguments.policy, "beta": arguments.beta, "seed": arguments.seed, "graphs": names} | found
 
 
 def _graphs_of_data() -> Path | None:

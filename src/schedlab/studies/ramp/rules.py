@@ -92,6 +92,7 @@ RULES: dict[str, Rule] = {
     **{f"fixed_{degree}": fixed(degree) for degree in (1, 2, 4, 6, 8, 16)},
 }
 PARAMETRIC: dict[str, Callable[[int], Rule]] = {"fixed": fixed, "sip_ml": capped}  # with a number behind their name
+LEARNED = ("table", "rollouts", "linear", "network", "afterstate", "ppo", "a2c", "dqn", "apex")  # how names of learned policies begin
 LONGEST_DEGREE = 9  # digits
 ALIASES = {  # names of the published system
     "none": "sequential",
@@ -119,4 +120,7 @@ def rule_named(name: str, where: str = "policy") -> Rule:
     head, _, degree = known.rpartition("_")
     if head in PARAMETRIC and degree.isascii() and degree.isdecimal() and len(degree) <= LONGEST_DEGREE and int(degree) > 0:
         return PARAMETRIC[head](int(degree))
+    if known.split("-")[0] in LEARNED:
+        what, remedy = f"'{name}' is a learned policy, no rule", "`snakemake --cores all ramp` learns and evaluates those of its scenarios"
+        raise UserError(what, where=where, expected=f"one of {', '.join(RULES)}", remedy=remedy)
     raise UserError(f"there is no rule '{name}'", where=where, remedy=did_you_mean(known, [*RULES, *ALIASES]))
