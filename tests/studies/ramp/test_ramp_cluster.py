@@ -213,3 +213,15 @@ def test_limits_that_cannot_be_are_refused(limits, message):
 def test_jobs_that_cannot_be_are_refused(beta, steps, message):
     with pytest.raises(UserError, match=message):
         Job(0, 0, training_graph(chain(1.0)), steps, beta)
+
+
+def test_jobs_show_themselves_in_a_line():
+    """In a session or a failed assertion: what a job is, not the arrays of its graph."""
+    cluster = cluster_of([0.0, 0.0], graph([(op, op + 1) for op in range(1, 40)], [1.0] * 40, name="long"))
+    cluster.step({})  # the first is rejected
+    run_to_end(cluster, plan(2))
+    shown = [*cluster.record.blocked, *cluster.record.completed, cluster.record.completed[0].running]
+    assert {type(one).__name__ for one in shown} == {"BlockedJob", "CompletedJob", "RunningJob"}
+    for one in shown:
+        assert "long" in repr(one) and len(repr(one)) < 400, repr(one)
+    assert len(repr(cluster.record.completed[0].running.plan)) < 200

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Set
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -36,7 +36,7 @@ class JobPlan:
 
     split: Partition
     placement: Placement
-    channels: frozenset[Channel] | None = None
+    channels: frozenset[Channel] | None = field(default=None, repr=False)
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,16 +48,16 @@ class RunningJob:
     """
 
     job: Job
-    plan: JobPlan
-    timing: Timing
-    lookahead: Lookahead
+    plan: JobPlan = field(repr=False)
+    timing: Timing = field(repr=False)
+    lookahead: Lookahead = field(repr=False)
     started: float
     duration: float
     communication: float
     computation: float
     utilisation: float
-    rates: Rates
-    channels: frozenset[Channel] = frozenset()
+    rates: Rates = field(repr=False)
+    channels: frozenset[Channel] = field(default=frozenset(), repr=False)
 
 
 @dataclass(frozen=True)

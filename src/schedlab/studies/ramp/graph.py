@@ -6,7 +6,7 @@ Source: specification of the ramp study, sections 2 and 3 (PAC-ML, arXiv 2301.13
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 
 import numpy as np
@@ -31,14 +31,14 @@ class ForwardGraph:
     """
 
     name: str
-    ids: np.ndarray
-    kinds: tuple[str, ...]
-    forward_cost: np.ndarray
-    backward_cost: np.ndarray
-    activation: np.ndarray
-    parameter: np.ndarray
-    edges: np.ndarray
-    edge_size: np.ndarray | None = None
+    ids: np.ndarray = field(repr=False)
+    kinds: tuple[str, ...] = field(repr=False)
+    forward_cost: np.ndarray = field(repr=False)
+    backward_cost: np.ndarray = field(repr=False)
+    activation: np.ndarray = field(repr=False)
+    parameter: np.ndarray = field(repr=False)
+    edges: np.ndarray = field(repr=False)
+    edge_size: np.ndarray | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
         """Bring everything to its type and refuse what cannot be simulated; raises UserError that names graph and op."""
@@ -112,14 +112,14 @@ class TrainingGraph:
     """
 
     name: str
-    ids: np.ndarray
-    kinds: tuple[str, ...]
-    cost: np.ndarray
-    memory: np.ndarray
-    activation: np.ndarray
-    edges: np.ndarray
-    dep_size: np.ndarray
-    depth: np.ndarray
+    ids: np.ndarray = field(repr=False)
+    kinds: tuple[str, ...] = field(repr=False)
+    cost: np.ndarray = field(repr=False)
+    memory: np.ndarray = field(repr=False)
+    activation: np.ndarray = field(repr=False)
+    edges: np.ndarray = field(repr=False)
+    dep_size: np.ndarray = field(repr=False)
+    depth: np.ndarray = field(repr=False)
 
     @property
     def num_ops(self) -> int:

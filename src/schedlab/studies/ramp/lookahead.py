@@ -5,7 +5,7 @@ Source: specification of the ramp study, section 10. `lookahead_plain` states th
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -44,8 +44,8 @@ class Lookahead:
     time: float
     communication: float
     computation: float
-    active: np.ndarray
-    ticks: np.ndarray
+    active: np.ndarray = field(repr=False)
+    ticks: np.ndarray = field(repr=False)
     busy: float
 
 

@@ -6,7 +6,7 @@ Source: specification of the ramp study, section 6. A partition knows no servers
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 
 import numpy as np
@@ -104,17 +104,17 @@ class Partition:
     """
 
     graph: TrainingGraph
-    degrees: np.ndarray
-    first_shard: np.ndarray
-    shard_op: np.ndarray
-    cost: np.ndarray
-    memory: np.ndarray
-    dep_source: np.ndarray
-    dep_destination: np.ndarray
-    dep_size: np.ndarray
-    mutual: np.ndarray
-    incoming: tuple[tuple[Bundle, ...], ...]
-    outgoing: tuple[tuple[Bundle, ...], ...]
+    degrees: np.ndarray = field(repr=False)
+    first_shard: np.ndarray = field(repr=False)
+    shard_op: np.ndarray = field(repr=False)
+    cost: np.ndarray = field(repr=False)
+    memory: np.ndarray = field(repr=False)
+    dep_source: np.ndarray = field(repr=False)
+    dep_destination: np.ndarray = field(repr=False)
+    dep_size: np.ndarray = field(repr=False)
+    mutual: np.ndarray = field(repr=False)
+    incoming: tuple[tuple[Bundle, ...], ...] = field(repr=False)
+    outgoing: tuple[tuple[Bundle, ...], ...] = field(repr=False)
 
     @property
     def num_shards(self) -> int:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import hashlib
 from collections import deque
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -29,11 +29,11 @@ class Placement:
     ranks  rank of each shard on its server where its scheduling is given, the highest first; else the shortest goes first
     """
 
-    blocks: tuple[Block, ...]
+    blocks: tuple[Block, ...] = field(repr=False)
     mask: int
-    key: tuple[tuple[int, ...], ...] | bytes
-    order: tuple[int, ...] | None = None
-    ranks: tuple[int, ...] | None = None
+    key: tuple[tuple[int, ...], ...] | bytes = field(repr=False)
+    order: tuple[int, ...] | None = field(default=None, repr=False)
+    ranks: tuple[int, ...] | None = field(default=None, repr=False)
 
 
 def placement_of(blocks: Sequence[Block], order: tuple[int, ...] | None = None, ranks: tuple[int, ...] | None = None) -> Placement:
