@@ -202,6 +202,7 @@ def test_rollouts_play_as_the_table_decides_and_mounts(simulation, tables, outlo
         ({"cluster": {"workers": 2}}, "cluster.workers"),
         ({"cluster": {"topology": "torus"}}, "cluster.topology"),
         ({"cluster": {"speeds": [1.0, 2.0]}}, "cluster.speeds"),
+        ({"cluster": {"memories": [80e9, 40e9]}}, "cluster.memories"),
         ({"management": {"placer": "random"}}, "management.placer"),
         ({"management": {"partitioner": "random"}}, "management.partitioner"),
         ({"cluster": {"memory": 1e9}, "management": {"illegal_degrees": "round_down", "most": 2}}, "cluster.memory"),

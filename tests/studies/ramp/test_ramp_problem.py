@@ -12,7 +12,9 @@ from schedlab.studies.ramp.graphs import find_graphs
 from schedlab.studies.ramp.legacy import REFERENCE
 from schedlab.studies.ramp.problem import RampProblem
 from schedlab.studies.ramp.rule_policies import RULE_MAKERS
+from schedlab.studies.ramp.rules import RULES
 from schedlab.studies.ramp.settings import RampScenario
+from schedlab.studies.ramp.simulation import Simulation, run_episode
 from schedlab.studies.ramp.study import STUDY, problem_values
 
 VALUES = {
@@ -115,7 +117,10 @@ def test_a_frozen_part_makes_the_same_scenario():
         ({"jobs": {"beta": {"kind": "fixed", "value": 2.0}}}, "beta can become 2"),
         ({"jobs": {"interarrival": {"kind": "fixed", "value": -2.0}}}, "a negative gap"),
         ({"cluster": {"speeds": [1.0, 0.0]}}, "a worker of speed 0"),
-        ({"cluster": {"speeds": [1.0] * 33}}, "33 speeds for 32 workers"),
+        ({"cluster": {"speeds": [1.0] * 33}}, "33 values of speed for 32 workers"),
+        ({"cluster": {"memories": [1e9, 0.0]}}, "a worker of memory 0"),
+        ({"cluster": {"memories": [1e9] * 33}}, "33 values of memory for 32 workers"),
+        ({"cluster": {"topology": "torus", "contending_racks": "racks"}}, "a torus has no racks that contend"),
         ({"mode": "reference"}, "not every defect is switched on"),
     ],
 )
@@ -141,6 +146,23 @@ def test_whole_jobs_are_as_fast_as_their_workers():
     for speeds, expected in (([2.0], {2.0}), ([1.0, 4.0], {1.0, 4.0}), ([], {1.0})):
         jobs = jobs_under("sequential", (chain(20.0, 30.0),), {"speeds": speeds})
         assert set(jobs["duration"].dropna().rdiv(jobs["sequential_jct"]).dropna().round(9)) == expected
+
+
+def test_jobs_stay_where_their_memory_is():
+    """Of four servers those that are too small hold no job; where all are, none is placed."""
+    forward = chain(50.0, activation=[40e9], parameter=[0.0])  # 80 GB, of both passes
+    for memories, most in (([], 4), ([100e9], 4), ([100e9, 50e9], 2), ([50e9], 0)):
+        jobs = jobs_under("sequential", (forward,), {"memories": memories})
+        placed = jobs[jobs["cause"] != "op_placement"]
+        assert (len(placed) > 0) == (most > 0)
+        scenario = validate(
+            RampScenario, VALUES | {"cluster": {"groups": 2, "racks": 2, "servers": 1, "memories": memories}, "management": {"most": 4}}
+        )
+        simulation = Simulation(scenario, (forward,))
+        run_episode(simulation, RULES["sequential"], 0)
+        taken = {running.plan.placement.mask for running in [done.running for done in simulation.cluster.record.completed]}
+        assert len(taken) <= most
+        assert all(mask in (0b0001, 0b0100) for mask in taken) or most == 4
 
 
 @pytest.mark.parametrize("channels", [1, 2])

@@ -31,6 +31,7 @@ def fast_tables(simulation: Simulation) -> Tables:
     _require(scenario.management.placer == "first_fit" and scenario.management.shaper == "none", "management.placer", "first fit")
     _require(scenario.management.partitioner == "quantum", "management.partitioner", "quantum")
     _require(not scenario.cluster.speeds, "cluster.speeds", "servers that are alike")
+    _require(not scenario.cluster.memories, "cluster.memories", "servers that are alike")
     _require(isinstance(simulation.topology, Ramp), "cluster.topology", "ramp, whose jobs share no links")
     _require(scenario.cluster.workers == 1, "cluster.workers", "one worker a server, so that jobs share none")
     servers = simulation.topology.num_servers

@@ -44,6 +44,11 @@ class ClusterSettings(Settings):
     speeds: tuple[float, ...] = setting(
         (), doc="how much faster each worker computes than the device of the graphs' times, repeated over the workers; empty: all the same"
     )
+    memories: tuple[float, ...] = setting((), doc="memory of each worker, repeated over the workers; empty: `memory` of all", unit="bytes")
+    contending_racks: Literal["one", "racks"] = setting(
+        "one",
+        doc="racks that share the wavelengths of a collective's steps (ramp): one, as published, or those of a group that take part in it",
+    )
 
 
 class JobSettings(Settings):

@@ -31,8 +31,9 @@ class Simulation:
         cluster, management, legacy = scenario.cluster, scenario.management, scenario.legacy
         self.topology, self.rules = network(scenario)
         self.pool = JobPool(graphs, scenario.jobs, scenario.seed, join_sinks=not legacy.sinks_unjoined)
-        self._times = JobTimes(self.topology, legacy, speeds_of(cluster, self.topology.num_workers), management.contention)
-        self._memory = np.full(self.topology.num_workers, cluster.memory)
+        workers = self.topology.num_workers
+        self._times = JobTimes(self.topology, legacy, speeds_of(cluster, workers), management.contention)
+        self._memory = memory_of(cluster, workers)
         self._legal = None
         if management.illegal_degrees == "round_down":
             self._legal = tuple(degree for degree in range(1, management.most + 1) if self.rules.is_legal(degree))
@@ -127,12 +128,20 @@ def run_episode(simulation: Simulation, rule: Rule, seed: int) -> dict[str, obje
 
 def speeds_of(cluster: ClusterSettings, workers: int) -> np.ndarray | None:
     """Return float64[workers], the speed of each, None where all are alike. Raises UserError for speeds that cannot be."""
-    where, given = "cluster.speeds", cluster.speeds
+    return _by_worker(cluster.speeds, workers, "speed", "cluster.speeds") if cluster.speeds else None
+
+
+def memory_of(cluster: ClusterSettings, workers: int) -> np.ndarray:
+    """Return float64[workers], the memory of each in bytes. Raises UserError for memories that cannot be."""
+    return _by_worker(cluster.memories or (cluster.memory,), workers, "memory", "cluster.memories")
+
+
+def _by_worker(given: tuple[float, ...], workers: int, what: str, where: str) -> np.ndarray:
     if len(given) > workers:
-        raise UserError(f"{len(given)} speeds for {workers} workers", where=where, expected="at most one for each")
-    if any(speed <= 0 for speed in given):
-        raise UserError("a worker of speed 0 or below", where=where, expected="numbers above 0")
-    return np.resize(np.array(given), workers) if given else None
+        raise UserError(f"{len(given)} values of {what} for {workers} workers", where=where, expected="at most one for each")
+    if any(not 0 < value < np.inf for value in given):
+        raise UserError(f"a worker of {what} {min(given):g}", where=where, expected="finite numbers above 0")
+    return np.resize(np.array(given, dtype=np.float64), workers)
 
 
 def network(scenario: RampScenario) -> tuple[Topology, PlacementRules]:
@@ -143,5 +152,5 @@ def network(scenario: RampScenario) -> tuple[Topology, PlacementRules]:
     if cluster.topology == "torus":
         torus = Torus(sizes, *rates)
         return torus, TorusPlacement(torus)
-    ramp = Ramp(*sizes, *rates, legacy.free_inside_racks, legacy.bandwidth_shared_twice, cluster.workers)
+    ramp = Ramp(*sizes, *rates, legacy.free_inside_racks, legacy.bandwidth_shared_twice, cluster.workers, cluster.contending_racks)
     return ramp, RampPlacement(ramp)

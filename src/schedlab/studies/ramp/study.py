@@ -22,7 +22,7 @@ from schedlab.studies.ramp.legacy import REFERENCE
 from schedlab.studies.ramp.problem import METRICS, RampProblem
 from schedlab.studies.ramp.rule_policies import RULE_MAKERS, RULE_SETTINGS
 from schedlab.studies.ramp.settings import RESULTS_VERSION, RampScale, RampScenario
-from schedlab.studies.ramp.simulation import network, speeds_of
+from schedlab.studies.ramp.simulation import memory_of, network, speeds_of
 from schedlab.studies.ramp.terms import TERMS
 
 PROBLEM = ("cluster", "jobs", "management", "episodes", "legacy")
@@ -50,8 +50,11 @@ def check(scenario: RampScenario) -> Iterable[UserError]:
         yield UserError(what, where="management.most", expected=f"at most {workers}")
     if scenario.cluster.topology == "torus" and scenario.cluster.workers > 1:
         yield UserError(f"{scenario.cluster.workers} workers a server", where="cluster.workers", expected="1 in a torus")
+    if scenario.cluster.topology == "torus" and scenario.cluster.contending_racks != "one":
+        yield UserError("a torus has no racks that contend", where="cluster.contending_racks", expected="one in a torus")
     try:
         speeds_of(scenario.cluster, workers)
+        memory_of(scenario.cluster, workers)
     except UserError as error:
         yield error
     for value in _extremes(scenario.jobs.beta):

@@ -10,7 +10,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Protocol
+from typing import Literal, Protocol
 
 import numpy as np
 
@@ -73,7 +73,8 @@ class Ramp:
     """RAMP: communication groups x racks per group x servers per rack, each pair of servers one optical hop apart.
 
     node_bandwidth and the derived channel bandwidth in bytes/s, latencies in s. free_inside_racks and bandwidth_shared_twice as in
-    LegacySettings. Raises UserError for sizes that are no RAMP.
+    LegacySettings. contending_racks: how many racks share the wavelengths of a collective's steps, one or those of a group that take part.
+    Raises UserError for sizes that are no RAMP.
     """
 
     groups: int
@@ -86,6 +87,7 @@ class Ramp:
     free_inside_racks: bool = False
     bandwidth_shared_twice: bool = False
     workers: int = 1
+    contending_racks: Literal["one", "racks"] = "one"
     name: str = field(default="ramp", init=False)
 
     def __post_init__(self) -> None:
@@ -187,17 +189,20 @@ class Ramp:
         for members in across:
             part = math.ceil(part / members)
             if members > 1:
-                bandwidth = self._step_bandwidth(members)
+                bandwidth = self._step_bandwidth(members, racks if self.contending_racks == "racks" else 1)
                 if bandwidth == 0:
                     return math.inf
                 communication += self.message_latency + part / bandwidth
                 computation += reduction_time(members, part)
         return 2 * communication + computation
 
-    def _step_bandwidth(self, members: int) -> float:
-        """Bytes/s of one step among `members`, each of which talks to the others over the wavelengths that are left for it; 0: none is."""
+    def _step_bandwidth(self, members: int, contending: int) -> float:
+        """Bytes/s of one step among `members`, each of which talks to the others over the wavelengths that are left for it; 0: none is.
+
+        contending  racks that share the wavelengths; the published counter always says one (errata, 38)
+        """
         fair = self.groups // (members - 1)
-        wavelengths = (1 + min(self.groups, fair)) - 1  # all are there: contending racks count as one, as published (errata, 38)
+        wavelengths = (1 + min(self.groups // contending, fair)) - 1
         shared = self.groups if self.bandwidth_shared_twice else 1
         return wavelengths * self.channel_bandwidth / shared
 
