@@ -67,6 +67,42 @@ def test_time_and_throughput_are_worked_out_where_the_log_lacks_them(tmp_path):
     assert run.table["throughput"].tolist() == pytest.approx([10000, 5000])
 
 
+@pytest.mark.parametrize(("rows", "asked", "told"), [(1, 2, "logged 1 epoch of 2"), (2, 5, "logged 2 epochs of 5")])
+def test_a_script_that_logs_fewer_epochs_than_asked_fails(tmp_path, rows, asked, told):
+    """A training that is not there cannot be joined to what follows: neither a baseline nor an interval of a run."""
+    log = "epoch,batch_size,epoch_time,throughput\n" + "".join(f"{row + 1},8,0.001,100\n" for row in range(rows))
+    with pytest.raises(ScriptFailed, match=told) as caught:
+        run_script(request(script(tmp_path, logging_script(log)), epochs=asked), tmp_path / "run")
+    assert "OPTIMIZER_EPOCHS" in str(caught.value)
+
+
+def test_a_script_that_logs_more_epochs_than_asked_is_told(tmp_path, caplog):
+    log = "epoch,batch_size,epoch_time,throughput\n" + "".join(f"{row + 1},8,0.001,100\n" for row in range(3))
+    assert len(run_script(request(script(tmp_path, logging_script(log)), epochs=2), tmp_path / "run").table) == 3
+    assert "logged 3 epochs of 2" in caplog.text
+
+
+def test_the_batch_size_of_a_log_is_that_of_the_module_where_no_column_has_it(tmp_path):
+    text = "import os\nbatch_size = 8\n" + logging_script("epoch,epoch_time,throughput\n1,0.001,100\n2,0.001,100\n")
+    path = script(tmp_path, text)
+    assert set(run_script(request(path), tmp_path / "own").table["batch_size"]) == {8}
+    assert set(run_script(request(path, batch=32), tmp_path / "given").table["batch_size"]) == {32}
+    with pytest.raises(ScriptFailed, match="has no column 'batch_size'") as caught:
+        run_script(request(script(tmp_path, text.replace("batch_size = 8", ""))), tmp_path / "none")
+    assert "module-level batch_size" in str(caught.value)
+
+
+def test_a_missing_column_is_not_told_as_a_wrong_name_of_another_one(tmp_path):
+    """A log with `epoch` lacks its epoch_time; it did not misspell it."""
+    path = script(tmp_path, logging_script("epoch,batch_size,throughput\n1,8,100\n2,8,100\n"))
+    with pytest.raises(ScriptFailed, match="has no column 'epoch_time'") as caught:
+        run_script(request(path), tmp_path / "run")
+    assert "did you mean" not in str(caught.value) and "time_so_far" in str(caught.value)
+    misspelt = script(tmp_path, logging_script("epoch,batch_size,epoch_tme,throughput\n1,8,1,100\n2,8,1,100\n"))
+    with pytest.raises(ScriptFailed, match="did you mean 'epoch_tme'"):
+        run_script(request(misspelt), tmp_path / "misspelt")
+
+
 def test_the_environment_is_private_and_tells_what_was_allocated(tmp_path, monkeypatch):
     monkeypatch.setenv("MY_TOKEN", "told")
     told = script_environment(request(tmp_path / "x.py", batch=8, seed=5, allocation=Allocation(0, 3, 8), dataset_path=tmp_path), tmp_path)
@@ -206,8 +242,10 @@ def test_a_wrong_log_is_told_with_its_row_or_column(tmp_path, name):
 
 def test_a_script_without_a_batch_size_is_asked_for_it(tmp_path):
     path = plain_script(tmp_path, columns=tuple(name for name in COLUMNS if name != "batch_size"))
+    assert set(run_script(request(path), tmp_path / "run").table["batch_size"]) == {64}, "the module-level one"
+    path.write_text(path.read_text().replace("batch_size = 64", "batch_size = int('64')"))
     with pytest.raises(ScriptFailed, match="no column 'batch_size'"):
-        run_script(request(path), tmp_path / "run")
+        run_script(request(path), tmp_path / "computed")
     assert set(run_script(request(path, batch=16), tmp_path / "again").table["batch_size"]) == {16}
 
 
@@ -237,5 +275,5 @@ def test_the_script_leaves_our_process_as_it_was(tmp_path):
 
 def test_a_column_of_a_log_may_have_blanks(tmp_path):
     text = "import os; open(os.environ['SCHEDLAB_LOG'], 'w').write('epoch, epoch_time, throughput\\n1, .01, 5\\n')"
-    run = run_script(request(script(tmp_path, text), batch=4), tmp_path / "run")
+    run = run_script(request(script(tmp_path, text), batch=4, epochs=1), tmp_path / "run")
     pd.testing.assert_series_equal(run.table["throughput"], pd.Series([5], name="throughput"))

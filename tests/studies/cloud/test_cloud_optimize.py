@@ -344,6 +344,19 @@ def test_a_script_that_fails_ends_with_status_1_and_a_sentence(tmp_path, capsys,
     assert not (tmp_path / "out/report.html").exists()
 
 
+@pytest.mark.parametrize("length", ["--epochs", "--baseline_ratio"])
+def test_a_script_that_ignores_the_epochs_it_is_given_is_refused(tmp_path, capsys, caplog, length):
+    """Two starts that each log epoch 1 are no training of two epochs: told by the first probe, or by the baseline where that is longer."""
+    path = script(tmp_path, logging_script("epoch,batch_size,epoch_time,throughput\n1,8,0.001,100\n"))
+    given = [length, "2"] if length == "--epochs" else ["--epochs", "5", length, "0.4"]
+    command = ["cloud", "optimize", "--training_file", str(path), "--config", str(config(tmp_path)), "--output_dir", str(tmp_path / "out")]
+    assert main([*command, *given]) == 1
+    assert "the script logged 1 epoch of 2" in capsys.readouterr().err + caplog.text
+    assert not (tmp_path / "out/report.html").exists()
+    ran = [each.name for each in (tmp_path / "out/work/001/runs").iterdir()]
+    assert len(ran) == (3 if length == "--epochs" else 1), "two baselines of an epoch each, then a probe"
+
+
 def test_a_script_that_writes_a_wrong_log_does_not_stop_the_next_one(tmp_path, capsys, caplog):
     wrong, right = script(tmp_path, FAILING["no number"], "wrong.py"), plain_script(tmp_path)
     settings = config(tmp_path, baseline_samples=1, resource={"cpu_count_max": 1})

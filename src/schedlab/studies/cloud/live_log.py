@@ -5,13 +5,14 @@ The published example charges all cores of the host; here the price is that of t
 
 from __future__ import annotations
 
+import logging
 import math
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from schedlab.studies.cloud.live_process import Ended, Sample, ScriptFailed
-from schedlab.studies.cloud.logs import check_training_log, read_table, require_columns, require_numbers
+from schedlab.studies.cloud.logs import check_training_log, meant_column, read_table, require_numbers
 from schedlab.studies.cloud.sla import GPU_COLUMN
 
 if TYPE_CHECKING:
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 
     from schedlab.studies.cloud.live import LiveRequest
 
+log_of_runs = logging.getLogger(__name__)
 LARGEST = 32 << 20  # bytes of a log
 SECONDS = 3600.0  # of an hour
 LONGER, SLACK = 1.2, 1.0  # epochs may claim this factor of the wall-clock time and this many seconds more before their unit is doubted
@@ -29,7 +31,7 @@ def completed(request: LiveRequest, ended: Ended, readings: Readings, log: Path 
     """Return the log with every column of logs.COLUMNS that can be told, a row an epoch, epochs counted from `first_epoch` on.
 
     Raises ScriptFailed where a script that ended by itself wrote none, and for what is wrong in it. A run that a limit ended may have
-    none: the table is then empty.
+    none: the table is then empty. One that ended by itself has as many epochs as were asked for.
     """
     import pandas as pd
 
@@ -52,7 +54,20 @@ def completed(request: LiveRequest, ended: Ended, readings: Readings, log: Path 
     table = _completed(table, request, measured, log)
     table["memory_private_gb"] = max((sample.private_bytes for sample in ended.samples), default=0) / (1 << 30)
     _add_gpus(table, readings, request.allocation.gpu_count)
-    return check_training_log(table, log).drop(columns="run")
+    table = check_training_log(table, log).drop(columns="run")
+    if ended.how == "done":
+        _require_epochs(len(table), request)
+    return table
+
+
+def _require_epochs(logged: int, request: LiveRequest) -> None:
+    """Raise ScriptFailed for fewer epochs than were asked for: the rest of the training would be taken from nowhere. More are told."""
+    told = f"the script logged {logged} epoch{'s' * (logged > 1)} of {request.epochs} that it was asked for"
+    if logged < request.epochs:
+        expected = "a row for each epoch, as many as the module-level name epochs or the environment variable OPTIMIZER_EPOCHS says"
+        raise ScriptFailed(told, where=str(request.script), expected=expected)
+    if logged > request.epochs:
+        log_of_runs.warning("%s: %s; short runs are as long as it makes them", request.script.name, told)
 
 
 def require_log_size(log: Path) -> Path:
@@ -67,10 +82,10 @@ def _with_times(table: pd.DataFrame, log: Path) -> pd.DataFrame:
     if "epoch_time" not in table.columns and "time_so_far" in table.columns:
         require_numbers(table, ["time_so_far"], log)
         table = table.assign(epoch_time=table["time_so_far"].diff().fillna(table["time_so_far"]))
-    require_columns(table, ["epoch_time"], log)
+    _require_column(table, "epoch_time", log, "s an epoch; or time_so_far, s since the begin")
     require_numbers(table, ["epoch_time"], log)
     if "throughput" not in table.columns:
-        require_columns(table, ["data_count"], log)
+        _require_column(table, "data_count", log, "the samples of an epoch; or throughput, samples a second")
         require_numbers(table, ["data_count"], log)
         table = table.assign(throughput=table["data_count"] / table["epoch_time"])
     if "epoch" in table.columns:
@@ -80,6 +95,12 @@ def _with_times(table: pd.DataFrame, log: Path) -> pd.DataFrame:
             what = f"epoch {table['epoch'].iloc[row]:g} stands there twice"
             raise ScriptFailed(what, where=f"{log}: row {row + 2}", expected="one row an epoch")
     return table
+
+
+def _require_column(table: pd.DataFrame, name: str, log: Path, expected: str) -> None:
+    """Raise ScriptFailed where a column is missing, telling what it holds; one that is likely meant is named."""
+    if name not in table.columns:
+        raise ScriptFailed(f"has no column '{name}'", where=str(log), expected=expected, remedy=meant_column(name, table.columns))
 
 
 def _completed(table: pd.DataFrame, request: LiveRequest, measured: list[tuple[float, float]], log: Path) -> pd.DataFrame:
@@ -101,11 +122,22 @@ def _completed(table: pd.DataFrame, request: LiveRequest, measured: list[tuple[f
         "memory_used_gb": [used for _, used in measured],
     }
     lacking = {"model_name": request.script.stem, "dataset": "unknown", "device_type": "cuda" if gpus else "cpu"}
-    if request.batch:
-        lacking["batch_size"] = request.batch
-    require_columns(table.assign(**lacking), ["batch_size"], log)
+    if "batch_size" not in table.columns:
+        lacking["batch_size"] = request.batch or _module_batch(request.script)
+        if lacking["batch_size"] is None:
+            expected = "one, a module-level batch_size in the script that is a whole number, or batch in the file of --config"
+            raise ScriptFailed(
+                "has no column 'batch_size'", where=str(log), expected=expected, remedy=meant_column("batch_size", table.columns)
+            )
     missing = {name: value for name, value in lacking.items() if name not in table.columns}
     return table.assign(**given, **missing)
+
+
+def _module_batch(script: Path) -> int | None:
+    """The module-level batch size of a script, which its log then need not tell."""
+    from schedlab.studies.cloud.script_facts import script_facts
+
+    return script_facts(script).batch_size
 
 
 def _of_epoch(row: int, samples: Sequence[Sample], cpus: int) -> tuple[float, float]:

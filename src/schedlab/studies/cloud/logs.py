@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from schedlab.config.errors import UserError, did_you_mean
+from schedlab.config.errors import UserError, nearest, shortened
 from schedlab.config.json_files import read_text
 
 if TYPE_CHECKING:
@@ -68,7 +68,15 @@ def require_columns(table: pd.DataFrame, names: Iterable[str], path: Path) -> No
     """Raise UserError where the table lacks a column."""
     for name in names:
         if name not in table.columns:
-            raise UserError(f"has no column '{name}'", where=str(path), remedy=did_you_mean(name, map(str, table.columns)))
+            raise UserError(f"has no column '{name}'", where=str(path), remedy=meant_column(name, table.columns))
+
+
+def meant_column(name: str, columns: Iterable[object]) -> str:
+    """Return which column was probably meant by a missing one: none that has a meaning of its own, as `epoch` beside `epoch_time`."""
+    names = [str(column) for column in columns]
+    if near := nearest(name, [each for each in names if each not in {*COLUMNS, *SPEED}]):
+        return f"did you mean '{near}'?"
+    return f"its columns: {shortened(names)}"
 
 
 def require_numbers(table: pd.DataFrame, names: Iterable[str], path: Path, optional: bool = False) -> pd.DataFrame:
