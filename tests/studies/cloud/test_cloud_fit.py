@@ -15,7 +15,7 @@ from schedlab.config.errors import UserError
 from schedlab.config.yaml_files import read_yaml
 from schedlab.studies.cloud.example import STEP, synthetic_step_times
 from schedlab.studies.cloud.fit import _Data, fit, leave_one_placement_out, relative_errors
-from schedlab.studies.cloud.fit_report import fit_report
+from schedlab.studies.cloud.fit_report import fit_report, print_report, report_lines
 from schedlab.studies.cloud.goodput import (
     PipelineSettings,
     Placement,
@@ -227,3 +227,54 @@ def test_models_of_several_logs_are_fitted_apart(tmp_path):
         lines = log_text().splitlines()
         (tmp_path / f"{name}.csv").write_text("\n".join([lines[0] + ",model_name", *(f"{line},{name}" for line in lines[1:])]))
     assert set(fit_report([tmp_path / "one.csv", tmp_path / "two.csv"])["models"]) == {"one", "two"}
+
+
+CORE_PARAMETERS = {"a_c": 7.329e-4, "b_c": 1e-9, "core_seconds": 1.207e-8}
+FITTED = {"model": None, "rows": 4, "placements": 2, "median_relative_error": 0.02, "largest_relative_error": 0.9}
+STEP_PARAMETERS = {"a_c": 0.02, "b_c": 7e-4, "a_n": 1e-8, "b_n": 1e-8, "a_r": 0.03, "b_r": 9e-4, "y": 2.0}
+
+
+@pytest.mark.parametrize(
+    ("parameters", "told"),
+    [
+        (CORE_PARAMETERS, "a_c 0.0007329 s  b_c 1e-09 s/sample  core_seconds 1.207e-08 s/sample"),
+        (STEP_PARAMETERS, "a_c 0.02 s  b_c 0.0007 s/sample  a_n 1e-08 s  b_n 1e-08 s/GPU  a_r 0.03 s  b_r 0.0009 s/GPU  y 2"),
+    ],
+)
+def test_parameters_are_printed_with_their_units_and_what_the_rows_do_not_tell_is_said(parameters, told):
+    report = {
+        "model": None,
+        "parameters": parameters,
+        "rows": 4,
+        "placements": 2,
+        "median_relative_error": 0.02,
+        "largest_relative_error": 0.03,
+    }
+    lines = list(report_lines(report))
+    assert lines[0] == told
+    lowest = "b_c" if parameters is CORE_PARAMETERS else "a_n, b_n"
+    assert any(line.startswith(f"not told by these rows, on the lowest bound: {lowest}") for line in lines)
+    assert not any("WARNING" in line for line in lines)
+    free = dict.fromkeys(parameters, 0.5)
+    assert not any("lowest bound" in line for line in report_lines({**report, "parameters": free}))
+
+
+def test_a_fit_that_misses_is_warned_of_and_one_without_a_row_to_spare_does_not_boast():
+    report = {
+        "model": "mlp",
+        "parameters": CORE_PARAMETERS,
+        "rows": 4,
+        "placements": 2,
+        "median_relative_error": 0.59,
+        "largest_relative_error": 0.9,
+    }
+    assert any("WARNING" in line and "59.00%" in line for line in report_lines(report))
+    assert not any("WARNING" in line for line in report_lines({**report, "median_relative_error": 0.1}))
+    exact = {**report, "median_relative_error": 0.0, "free_parameters": 3, "rows": 3}
+    assert any("3 parameters for 3 rows" in line for line in report_lines(exact))
+    assert not any("parameters for" in line for line in report_lines({**exact, "rows": 4}))
+
+
+def test_a_warning_stands_beside_the_json_and_not_in_it(capsys, caplog):
+    print_report({**FITTED, "parameters": CORE_PARAMETERS, "median_relative_error": 0.59}, as_json=True)
+    assert json.loads(capsys.readouterr().out)["median_relative_error"] == 0.59 and "59.00%" in caplog.text

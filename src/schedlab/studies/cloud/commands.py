@@ -38,10 +38,9 @@ def _fit(arguments: argparse.Namespace) -> int:
     from schedlab.config.job_log import one_thread
 
     one_thread()  # before NumPy is loaded: the optimiser's small matrices are ten times slower on several threads
-    from schedlab.studies.cloud.fit_report import fit_report, report_lines
+    from schedlab.studies.cloud.fit_report import fit_report, print_report
 
     if arguments.gpus_per_node < 1:
         raise UserError(f"{arguments.gpus_per_node} GPUs", where="--gpus-per-node", expected="1 or more")
-    report = fit_report(arguments.logs, arguments.gpus_per_node, arguments.leave_out)
-    print(json.dumps(report, indent=1, allow_nan=False) if arguments.json else "\n".join(report_lines(report)))
+    print_report(fit_report(arguments.logs, arguments.gpus_per_node, arguments.leave_out), arguments.json)
     return 0

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import json
 import math
 import sys
 from collections.abc import Callable
@@ -62,7 +61,7 @@ def _sweep(arguments: argparse.Namespace) -> int:
 
     one_thread()
     from schedlab.config.files import atomic_path
-    from schedlab.studies.cloud.fit_report import report_lines
+    from schedlab.studies.cloud.fit_report import print_report
     from schedlab.studies.cloud.live import LiveRequest
     from schedlab.studies.cloud.live_process import ScriptFailed
     from schedlab.studies.cloud.machine import machine_resources
@@ -97,8 +96,7 @@ def _sweep(arguments: argparse.Namespace) -> int:
         return 1
     with atomic_path(arguments.output) as temporary:
         table.to_csv(temporary, index=False)
-    report = sweep_report(arguments.output, arguments.gpus_per_node)
-    print(json.dumps(report, indent=1, allow_nan=False) if arguments.json else "\n".join(report_lines(report)))
+    print_report(sweep_report(arguments.output, arguments.gpus_per_node), arguments.json)
     return 0
 
 

@@ -7,7 +7,7 @@ Source: specification of the study cloud, B1 and B3 ("vary c at (1,1) for w_c").
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -28,13 +28,17 @@ STARTS = (0.9, 0.5, 0.1)  # share of the shortest time that the first guess give
 
 @dataclass(frozen=True)
 class CoreFit:
-    """Parameters of the GPU step (without GPUs: what cores do not speed up), work of a core on a sample (s), and errors of the time."""
+    """Parameters of the GPU step (without GPUs: what cores do not speed up), work of a core on a sample (s), and errors of the time.
+
+    free: how many of the parameters the rows decided on; with as many rows, the errors say nothing.
+    """
 
     step: StepParameters
     core_seconds: float
     rows: int
     median_error: float
     largest_error: float
+    free: int = 0
 
 
 def read_core_times(path: Path, gpus_per_node: int = 4) -> pd.DataFrame:
@@ -101,7 +105,8 @@ def fit_cores(rows: pd.DataFrame, step: StepParameters | None = None) -> CoreFit
         best = found if best is None or found.fun < best.fun else best
     fitted, core_seconds = parameters(best.x)
     errors = np.abs(iteration_time(fitted, core_seconds, rows) - measured) / measured
-    return CoreFit(fitted, core_seconds, len(rows), float(np.median(errors)), float(errors.max()))
+    free = 1 if step else 2 if one_batch else 3
+    return CoreFit(fitted, core_seconds, len(rows), float(np.median(errors)), float(errors.max()), free)
 
 
 def fit_table(table: pd.DataFrame, path: Path, gpus_per_node: int = 4) -> CoreFit:
@@ -111,7 +116,16 @@ def fit_table(table: pd.DataFrame, path: Path, gpus_per_node: int = 4) -> CoreFi
     rows = core_times(log, gpus_per_node)
     if not (log["gpu_count"] > 0).any():
         return fit_cores(rows)
-    return fit_cores(rows, fit(of_training(log, gpus_per_node)).parameters)
+    steps = of_training(log, gpus_per_node)
+    found = fit_cores(rows, fit(steps).parameters)
+    return replace(found, free=found.free + free_of_step(steps))
+
+
+def free_of_step(steps: pd.DataFrame) -> int:
+    """Return how many parameters of the step rows of `logs.read_step_times` decide on: those of what was measured (fit.bounds)."""
+    within, between = (steps["nodes"] == 1) & (steps["gpus"] > 1), steps["nodes"] > 1
+    found = 1 + (steps["batch"].nunique() > 1) + bool(within.any() or between.any())  # b_c, a_c, y
+    return int(found + sum(1 + (steps["gpus"][which].max() > 2) for which in (within, between) if which.any()))
 
 
 def on_cpu(a: float, b: float) -> StepParameters:
@@ -127,6 +141,7 @@ def core_report(rows: pd.DataFrame) -> dict[str, object]:
         "model": str(rows["model"].iloc[0]) or None,
         "parameters": {"a_c": values["a_c"], "b_c": values["b_c"], "core_seconds": found.core_seconds},
         "rows": found.rows,
+        "free_parameters": found.free,
         "placements": len(rows[["nodes", "gpus", "cores"]].drop_duplicates()),
         **_errors(found),
     }

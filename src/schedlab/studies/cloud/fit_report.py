@@ -2,17 +2,25 @@
 
 from __future__ import annotations
 
+import json
+import logging
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from schedlab.studies.cloud.fit import fit, leave_one_placement_out
+from schedlab.studies.cloud.fit import PINNED, fit, leave_one_placement_out
+from schedlab.studies.cloud.fit_cores import LEAST as LEAST_OF_CORES
 from schedlab.studies.cloud.fit_cores import core_report, cores_beside, read_core_times
 from schedlab.studies.cloud.goodput import StepParameters
 from schedlab.studies.cloud.logs import read_step_times, read_table
 
 if TYPE_CHECKING:
     import pandas as pd
+
+log = logging.getLogger(__name__)
+UNITS = {"a_c": " s", "b_c": " s/sample", "a_n": " s", "b_n": " s/GPU", "a_r": " s", "b_r": " s/GPU", "y": "", "core_seconds": " s/sample"}
+ON_BOUND = 1.01  # factor of a lowest bound up to which a parameter lies on it
+MISSED = 0.2  # median relative error above which a fit says little
 
 
 def fit_report(logs: Sequence[Path], gpus_per_node: int = 4, leave_out: bool = False) -> dict[str, Any]:
@@ -75,20 +83,49 @@ def model_report(rows: pd.DataFrame, leave_out: bool = False) -> dict[str, Any]:
     return report
 
 
+def print_report(report: Mapping[str, Any], as_json: bool) -> None:
+    """Print a report as lines of text, or as one JSON document; beside that its warnings are logged."""
+    if not as_json:
+        print("\n".join(report_lines(report)))
+        return
+    print(json.dumps(report, indent=1, allow_nan=False))
+    for one in report["models"].values() if "models" in report else [report]:
+        for told in fit_warnings(one):
+            log.warning("%s", told)
+
+
 def report_lines(report: Mapping[str, Any]) -> Iterator[str]:
     """Yield a report as lines of text."""
     for one in report["models"].values() if "models" in report else [report]:
         if one["model"]:
             yield one["model"]
-        yield "  ".join(f"{name} {value:.4g}" for name, value in one["parameters"].items())
+        yield "  ".join(f"{name} {value:.4g}{UNITS[name]}" for name, value in one["parameters"].items())
+        if lowest := _on_bound(one["parameters"]):
+            yield f"not told by these rows, on the lowest bound: {', '.join(lowest)}"
         errors = f"median relative error {one['median_relative_error']:.2%}, largest {one['largest_relative_error']:.2%}"
         yield f"{one['rows']} rows, {one['placements']} placements: {errors}"
         if one.get("step_times_alone"):
             yield "fitted to step times alone: with the part in synchronisation as told they are farther off"
+        if one["rows"] <= one.get("free_parameters", 0):
+            yield f"{one['free_parameters']} parameters for {one['rows']} rows: the error says nothing of other settings"
         if cores := one.get("cores"):
             error = f"median relative error {cores['median_relative_error']:.2%} over {cores['rows']} rows"
-            yield f"core_seconds {cores['core_seconds']:.4g}: {error}"
+            yield f"core_seconds {cores['core_seconds']:.4g}{UNITS['core_seconds']}: {error}"
         for name in ("interpolation", "extrapolation"):
             value = one.get("left_out", {}).get(f"{name}_median_relative_error")
             if value is not None:
                 yield f"left out placements, {name}: median relative error {value:.2%}"
+        yield from (f"WARNING: {told}" for told in fit_warnings(one))
+
+
+def fit_warnings(one: Mapping[str, Any]) -> Iterator[str]:
+    """Yield what is wrong with the fit of one model: that it misses what it was fitted to."""
+    if one["median_relative_error"] > MISSED:
+        told = f"half of the rows are missed by more than {one['median_relative_error']:.2%}"
+        yield f"{told}; measure longer, on a machine that does nothing else, before anything rests on this fit"
+
+
+def _on_bound(parameters: Mapping[str, float]) -> list[str]:
+    """The parameters that the fit left where their bounds are: nothing in the rows asked for more."""
+    least = LEAST_OF_CORES if "core_seconds" in parameters else PINNED
+    return [name for name, value in parameters.items() if value <= ON_BOUND * least]
