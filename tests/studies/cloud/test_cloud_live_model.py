@@ -18,16 +18,16 @@ from schedlab.config.errors import UserError
 from schedlab.config.schema import validate
 from schedlab.studies.cloud import prepare
 from schedlab.studies.cloud.allocation import Allocation, ResourceConfig
-from schedlab.studies.cloud.baseline import combined, extrapolated, measure, probe_allocations
+from schedlab.studies.cloud.baseline import baseline_values, combined, measure, pace, probe_allocations
 from schedlab.studies.cloud.env import CloudReplayEnv
 from schedlab.studies.cloud.example import EXAMPLE
 from schedlab.studies.cloud.fit_cores import CoreFit, core_times, fit_cores, fit_table, iteration_time, on_cpu
 from schedlab.studies.cloud.fit_report import fit_report
 from schedlab.studies.cloud.goodput import StepParameters, gradient_time
 from schedlab.studies.cloud.learner_reinforce import ReinforceLearner
-from schedlab.studies.cloud.live import LiveRequest, LiveRun, run_script
+from schedlab.studies.cloud.live import LiveRequest, LiveRun
 from schedlab.studies.cloud.live_learn import learn
-from schedlab.studies.cloud.live_model import JobFacts, LivePlan, constant_totals, job_facts, live_replay
+from schedlab.studies.cloud.live_model import JobFacts, LivePlan, anchored, constant_totals, job_facts, live_replay
 from schedlab.studies.cloud.live_process import available_cpus
 from schedlab.studies.cloud.oracle import best_plan, objective_of_staying
 from schedlab.studies.cloud.settings import CloudScenario
@@ -260,15 +260,40 @@ def test_probes_have_the_baselines_batch_on_each_gpu(tmp_path, monkeypatch, samp
     assert deaf.batch == 64
 
 
-def test_a_short_run_is_extrapolated_by_its_later_epochs(tmp_path):
-    slow_first = plain_script(tmp_path, seconds="0.2 if epoch == 0 else 0.02")
-    request = LiveRequest(slow_first, Allocation(0, 1, 1), epochs=3, prices=LIMITS, seconds=60.0)
-    run = run_script(request, tmp_path / "run")
-    found, times = extrapolated(run, 10), run.table["epoch_time"].tolist()
-    assert found.time == pytest.approx(run.overhead + sum(times) + 7 * (times[1] + times[2]) / 2)
-    assert found.time_by_ratio == pytest.approx(sum(times) * 10 / 3) and found.time - run.overhead < found.time_by_ratio
-    assert found.cost == pytest.approx(found.time * 0.12 / 3600)
-    assert extrapolated(run, 2).time == pytest.approx(run.overhead + sum(times[:2]))
+def measured_run(times: tuple[float, ...], overhead: float, allocation: Allocation = LIMITS.most) -> LiveRun:
+    """A run of 6400 samples an epoch whose epochs took these times, s."""
+    use = {"cpu_percent": 80.0, "memory_used_gb": 1.5, "data_count": 6400, "batch_size": 64, **allocation._asdict()}
+    rows = [{"epoch": number + 1, "epoch_time": took, "throughput": 6400 / took, **use} for number, took in enumerate(times)]
+    request = LiveRequest(Path("train.py"), allocation, epochs=len(times), prices=LIMITS)
+    return LiveRun(request, "done", pd.DataFrame(rows), sum(times) + overhead, overhead, None, "", Path("none"))
+
+
+def test_a_baseline_is_extrapolated_by_its_later_epochs():
+    samples = [measured_run((0.3, 0.1, 0.2), 1.0), measured_run((0.5, 0.1, 0.1), 3.0)]
+    found = baseline_values(samples, 10)
+    assert found["start_up_seconds"] == pytest.approx(2.0 + 0.4 - 0.125) and found["epoch_seconds"] == pytest.approx(0.125)
+    assert found["time"] == pytest.approx(2.0 + 0.4 + 9 * 0.125)
+    assert found["time_by_ratio"] == pytest.approx((0.6 + 0.7) / 2 * 10 / 3)
+    assert found["cost"] == pytest.approx(found["time"] * LIMITS.hourly_price(*LIMITS.most) / 3600)
+
+
+def test_samples_of_one_epoch_take_their_later_ones_from_the_probe_beside_them():
+    """The first epoch warms up: six of them would make every other allocation look better than the baseline."""
+    samples, probe = [measured_run((0.4,), 2.0)] * 4, measured_run((0.4, 0.1), 2.0)
+    assert baseline_values(samples, 6, [probe])["time"] == pytest.approx(2.0 + 0.4 + 5 * 0.1)
+    assert baseline_values(samples, 6, [probe])["throughput"] == pytest.approx(64_000)
+    assert baseline_values(samples, 6)["time"] == pytest.approx(2.0 + 6 * 0.4)
+
+
+def test_the_model_says_of_the_baselines_allocation_what_the_baseline_says(fitted):
+    """Else the two differ by how they were told: another start, a first epoch that warms up, a fit that misses."""
+    samples = [measured_run((0.9, 0.4, 0.5), 3.0), measured_run((0.8, 0.3, 0.4), 2.0)]
+    base = baseline_values(samples, 10)
+    job = anchored(facts(overhead=7.0, samples=6400, memory_used=1.5), fitted, LIMITS.most, pace(samples), 8)
+    replay = live_replay(fitted, job, plan(), "cost")
+    number = replay.lattice.number(LIMITS.most)
+    time, cost = (values[number] for values in constant_totals(replay))
+    assert (time, cost) == (pytest.approx(base["time"]), pytest.approx(base["cost"])) and job.overhead == base["start_up_seconds"]
 
 
 def test_a_sweep_measures_a_grid_and_fits_it(tmp_path, capsys):

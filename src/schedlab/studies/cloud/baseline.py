@@ -26,26 +26,27 @@ PROBE_EPOCHS = 2
 
 
 @dataclass(frozen=True)
-class Extrapolated:
-    """What a short run says of the whole one: time (s) and cost ($) by its epochs after the first, and by its share as published."""
+class Pace:
+    """What runs on one allocation take: start_up, s of a start with what the first epoch takes longer; epoch, s of each that is warm."""
 
-    time: float
-    cost: float
-    throughput: float
-    time_by_ratio: float
-    cost_by_ratio: float
+    start_up: float
+    epoch: float
+
+    def time(self, epochs: int) -> float:
+        """Return the time of a training of so many epochs, s."""
+        return self.start_up + epochs * self.epoch
 
 
-def extrapolated(run: LiveRun, epochs: int) -> Extrapolated:
-    """Return the extrapolation of a run to `epochs`: its start and epochs as measured, the rest at the mean of all but the first."""
-    times = run.table["epoch_time"].to_numpy(float)
-    steady = float(times[1:].mean()) if len(times) > 1 else float(times[0])
-    time = run.overhead + float(times[:epochs].sum()) + max(0, epochs - len(times)) * steady
-    price = run.request.prices.hourly_price(*run.request.allocation) / 3600.0
-    throughput = run.table["throughput"].to_numpy(float)
-    by_ratio = float(times.sum()) * epochs / len(times)
-    mean = float(throughput[1:].mean()) if len(throughput) > 1 else float(throughput[0])
-    return Extrapolated(time, time * price, mean, by_ratio, by_ratio * price)
+def pace(runs: Sequence[LiveRun]) -> Pace:
+    """Return the pace of runs on one allocation: the median of their starts, the means of their first epochs and of their later ones.
+
+    Where no run has a second epoch, the first ones stand for all.
+    """
+    times = [run.table["epoch_time"].to_numpy(float) for run in runs]
+    first = float(np.mean([each[0] for each in times]))
+    later = [float(each[1:].mean()) for each in times if len(each) > 1]
+    epoch = float(np.mean(later)) if later else first
+    return Pace(float(np.median([run.overhead for run in runs])) + max(0.0, first - epoch), epoch)
 
 
 def sample_baseline(request: LiveRequest, count: int, epochs: int, folder: Path) -> list[LiveRun]:
@@ -108,22 +109,32 @@ def probe(request: LiveRequest, allocations: Sequence[Allocation], folder: Path,
     return runs
 
 
-def baseline_values(runs: Sequence[LiveRun], epochs: int) -> dict[str, Any]:
-    """Return the baseline: means over samples of what each one says of the whole run, under the names of the reports."""
-    found = [extrapolated(run, epochs) for run in runs]
-    last = runs[0].summary
-    table = combined([run.table for run in runs])
+def baseline_values(samples: Sequence[LiveRun], epochs: int, probes: Sequence[LiveRun] = ()) -> dict[str, Any]:
+    """Return what samples say of the whole training, under the names of the reports; probes: of their allocation, where samples are short.
+
+    time_by_ratio, cost_by_ratio: their epochs divided by their share of the training, as published.
+    """
+    allocation, runs = samples[0].request.allocation, [*samples, *probes]
+    price = samples[0].request.prices.hourly_price(*allocation) / 3600.0
+    found, by_ratio = pace(runs), float(np.mean([run.table["epoch_time"].mean() * epochs for run in samples]))
+    warm = [run.table["throughput"].iloc[1:] for run in runs if len(run.table) > 1]
+    table = combined([run.table for run in samples])
     columns = [name for name in table.columns if str(name).startswith("gpu_utilization_")]
-    values = {name: float(np.mean([getattr(each, name) for each in found])) for name in Extrapolated.__dataclass_fields__}
     return {
-        **runs[0].request.allocation._asdict(),
-        "batch_size": int(last["batch_size"]),
-        **values,
+        **allocation._asdict(),
+        "batch_size": int(samples[0].summary["batch_size"]),
+        "time": found.time(epochs),
+        "cost": found.time(epochs) * price,
+        "throughput": float(np.mean([each.mean() for each in warm or [run.table["throughput"] for run in runs]])),
+        "start_up_seconds": found.start_up,
+        "epoch_seconds": found.epoch,
+        "time_by_ratio": by_ratio,
+        "cost_by_ratio": by_ratio * price,
         "cpu_percent": float(table["cpu_percent"].mean()),
         "memory_used_gb": float(table["memory_used_gb"].max()),
         "gpu_utilization": float(table[columns].mean().mean()) if columns else None,
-        "samples": len(runs),
-        "sample_epochs": len(runs[0].table),
+        "samples": len(samples),
+        "sample_epochs": len(samples[0].table),
         "source": "measured",
     }
 

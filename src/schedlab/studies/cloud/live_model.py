@@ -14,6 +14,7 @@ import numpy as np
 
 from schedlab.config.schema import validate
 from schedlab.studies.cloud.allocation import Allocation, ResourceConfig
+from schedlab.studies.cloud.baseline import Pace
 from schedlab.studies.cloud.fit_cores import CoreFit, core_times, iteration_time
 from schedlab.studies.cloud.goodput import Performance, gradient_time
 from schedlab.studies.cloud.lattice import lattice
@@ -33,8 +34,9 @@ class JobFacts:
 
     samples        of an epoch                   memory_used    largest resident memory, GB
     memory_private most memory that one process asked for to itself, GB: more than it touches, but what the limit on it counts
-    batch          samples of a batch            overhead       s that a start takes before and after its epochs
+    batch          samples of a batch            overhead       s that a start takes beyond its warm epochs
     per_gpu        batch is that on each GPU     cpu_share      measured use of the cores over the modelled one
+    anchor         measured speed on the allocation of the baseline over the modelled one, which holds for all
     core_ratios    (cores, measured speed over the fitted one), rising: what the form of the model cannot say, as that more cores are slower
     """
 
@@ -46,6 +48,7 @@ class JobFacts:
     cpu_share: float = 1.0
     core_ratios: tuple[tuple[float, float], ...] = ((1.0, 1.0),)
     memory_private: float = 0.0
+    anchor: float = 1.0
 
     @property
     def memory_needed(self) -> float:
@@ -69,6 +72,15 @@ def job_facts(table: pd.DataFrame, overheads: Sequence[float], per_gpu: bool, fi
     return replace(facts, cpu_share=float(np.median(ratios)) if len(ratios) else 1.0)
 
 
+def anchored(facts: JobFacts, fit: CoreFit, allocation: Allocation, found: Pace, gpus_per_node: int) -> JobFacts:
+    """Return the facts by which the model says of an allocation what was measured there: its start and the time of an epoch.
+
+    What is compared with the baseline then differs from it by what it holds alone, and not by how the two were told.
+    """
+    modelled = _performance(fit, replace(facts, anchor=1.0), *np.array(allocation, float)[:, None], gpus_per_node)
+    return replace(facts, overhead=found.start_up, anchor=facts.samples / float(modelled.throughput[0]) / found.epoch)
+
+
 def _core_ratios(table: pd.DataFrame, fit: CoreFit) -> tuple[tuple[float, float], ...]:
     """Measured over fitted speed for each number of cores: the median of all measurements there."""
     runs = (table["epoch"].diff().fillna(1) <= 0) | table["sample"].diff().fillna(0).ne(0)
@@ -86,7 +98,7 @@ def _performance(fit: CoreFit, facts: JobFacts, gpus: np.ndarray, cores: np.ndar
     rows = pd.DataFrame({"nodes": np.ceil(devices / gpus_per_node), "gpus": devices, "cores": cores, "batch": batch})
     iteration = iteration_time(fit.step, fit.core_seconds, rows)
     speed = np.interp(np.log(cores), *_logs_of(facts.core_ratios))
-    iteration = iteration / speed
+    iteration = iteration / speed / facts.anchor
     throughput = batch / iteration
     gradient = gradient_time(fit.step, batch / devices) / iteration
     working = fit.core_seconds * throughput + np.where(gpus > 0, 0.0, gradient)

@@ -16,12 +16,13 @@ from typing import TYPE_CHECKING, Any
 from schedlab.config.files import atomic_path
 from schedlab.studies.cloud.allocation import KEEP, Allocation, ResourceConfig
 from schedlab.studies.cloud.analyser import UNKNOWN, OfflineDataAnalyzer
-from schedlab.studies.cloud.baseline import PROBE_EPOCHS, baseline_values, combined, measure
+from schedlab.studies.cloud.baseline import PROBE_EPOCHS, baseline_values, combined, measure, pace
 from schedlab.studies.cloud.env_live import CloudLiveEnv, LiveJob
 from schedlab.studies.cloud.fit_cores import CoreFit, fit_table
+from schedlab.studies.cloud.fit_report import fit_warnings
 from schedlab.studies.cloud.live import LiveRequest, LiveRun
 from schedlab.studies.cloud.live_learn import Learned, Taken, learn, unit_of, walk
-from schedlab.studies.cloud.live_model import JobFacts, LivePlan, constant_totals, job_facts, live_replay
+from schedlab.studies.cloud.live_model import JobFacts, LivePlan, anchored, constant_totals, job_facts, live_replay
 from schedlab.studies.cloud.machine import machine_limits
 from schedlab.studies.cloud.optimize_settings import OptimizeSettings
 from schedlab.studies.cloud.replay import Replay
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 EPOCHS = 15  # of a script that names none
+SHORT = 0.25  # share of a training from which on its start says more than its resources
 DECISIONS = 4  # of a training, where no interval is given
 
 
@@ -132,7 +134,9 @@ def optimize(script: Path, settings: OptimizeSettings, dataset: Path | None, ana
         minutes=(time.monotonic() - began) / 60.0,
         work=folder,
     )
-    return replace(found, warnings=run_warnings(found.baseline, optimized_values(found), preference))
+    told = [*short_warnings(found.baseline, ready.job.overhead), *fit_warnings({"median_relative_error": ready.fit.median_error})]
+    told += run_warnings(found.baseline, optimized_values(found), preference)
+    return replace(found, warnings=told)
 
 
 def _prepare(
@@ -161,11 +165,14 @@ def _prepare(
         table.to_csv(temporary, index=False)
     fit = fit_table(table, measured, settings.gpus_per_node)
     job = job_facts(table, [run.overhead for run in runs], per_gpu, fit)
+    there = [run for run in (*samples, *probes) if run.request.allocation == resource.most]
+    if there:
+        job = anchored(job, fit, resource.most, pace(there), settings.gpus_per_node)
     prediction = _prediction(table, analyser)
     start = _start(prediction, resource, job)
     interval = min(epochs, settings.interval or -(-epochs // DECISIONS))
     plan = LivePlan(epochs, interval, start, resource, machine_limits(), settings.gpus_per_node, settings.seed)
-    baseline = baseline_values(samples, epochs) if samples else _modelled(fit, job, plan, settings)
+    baseline = baseline_values(samples, epochs, there[len(samples) :]) if samples else _modelled(fit, job, plan, settings)
     model, data = (table[name].iloc[0] for name in ("model_name", "dataset"))
     key = str(model), str(data) if known(data) else UNKNOWN, "gpu" if resource.gpu_count_max else "cpu"
     sla, origins = frozen_limits(settings, analyser.history(*key), baseline if samples else None)
@@ -311,6 +318,14 @@ def optimized_values(found: Optimization) -> dict[str, Any]:
 def percent_change(new: float, old: float) -> float | None:
     """Return a change in percent of the old value, however small it is; None where that is 0."""
     return (new - old) / old * 100.0 if old else None
+
+
+def short_warnings(base: Mapping[str, Any], start_up: float) -> list[str]:
+    """Return that a training is short against the time that a start takes, s, where it is: what differs may then be the start alone."""
+    if start_up <= SHORT * base["time"]:
+        return []
+    told = f"the training is short: of {base['time']:.1f} s a start takes {start_up:.1f} s"
+    return [f"{told}, which differs from run to run, and changes of time and cost may be no more than that; more epochs tell more"]
 
 
 def run_warnings(base: dict[str, Any], new: dict[str, Any], preference: str) -> list[str]:
