@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import html
 import json
+import re
 import shutil
 import subprocess
 from pathlib import Path
@@ -19,12 +21,13 @@ from schedlab.studies.cloud.allocation import Allocation, ResourceConfig
 from schedlab.studies.cloud.fit_cores import fit_table
 from schedlab.studies.cloud.live_learn import uncertainty
 from schedlab.studies.cloud.live_process import available_cpus
-from schedlab.studies.cloud.optimize import percent_change, run_warnings
+from schedlab.studies.cloud.optimize import percent_change, run_warnings, short_warnings
 from schedlab.studies.cloud.optimize_command import read_logs
-from schedlab.studies.cloud.optimize_report import money, report_lines, source_told
+from schedlab.studies.cloud.optimize_report import fit_told, money, report_lines, source_told
 from schedlab.studies.cloud.optimize_settings import MachineSettings, read_settings
-from schedlab.studies.cloud.optimize_tables import undominated
+from schedlab.studies.cloud.optimize_tables import changes_told, undominated
 from schedlab.studies.cloud.report_html import html_report
+from schedlab.studies.cloud.report_plots import Picture
 
 QUICK = {"baseline_samples": 2, "rl": {"episodes": 128}}
 TABLES = {
@@ -118,7 +121,8 @@ def test_the_model_is_fitted_anew_after_each_interval_of_the_run(finished):
     for number, (refit, run) in enumerate(zip(model["refitted"], runs, strict=True)):
         tables.append(run.assign(epoch=range(1, len(run) + 1), sample=100 + number))
         again = fit_table(pd.concat(tables, ignore_index=True), work / "measured.csv")
-        assert refit == {"rows": again.rows, "median_relative_error": pytest.approx(again.median_error, rel=1e-6)}
+        error = pytest.approx(again.median_error, rel=1e-6)
+        assert refit == {"rows": again.rows, "free_parameters": again.free, "median_relative_error": error}
     assert "fitted anew with the run" in (finished / "out/report.txt").read_text()
 
 
@@ -157,7 +161,7 @@ def test_the_text_report_says_what_it_should(finished):
         "Baseline",
         "Optimized",
         "Changes: time",
-        "Batch: 64 -> 64",
+        "Batch: 64",
         "Service levels",
         "Recommendations",
         "Uncertainty",
@@ -177,42 +181,110 @@ def test_the_text_report_says_what_it_should(finished):
 def test_text_and_page_tell_what_became_of_service_levels(finished):
     values = report(finished)
     values["sla"]["time"]["severity_change"], values["sla_fixed"], values["sla_newly_violated"] = -0.25, ["time"], ["cpu_util"]
-    text, page = "\n".join(report_lines(values)), html_report(values, {})
+    text, page = "\n".join(report_lines(values)), html_report(values, [])
     assert "severity -25.0%" in text and "fixed: time; new: cpu_util" in text
     assert "-25.0%" in page and "Fixed: time; newly violated: cpu util." in page
 
 
+def test_nothing_is_recommended_that_is_worse_than_what_was_there_or_was_run(finished):
+    """Neither for time what is slower, nor for cost what is dearer: both are candidates themselves."""
+    values = report(finished)
+    by_priority = {each["priority"]: each for each in values["recommendations"]}
+    for priority, other in (("time", "cost"), ("cost", "time")):
+        for known in (values["baseline"], values["optimized"]):
+            assert (by_priority[priority][priority], by_priority[priority][other]) <= (known[priority], known[other])
+    held = [by_priority["balanced"][name] for name in Allocation._fields]
+    assert held == [values["optimized"][name] for name in Allocation._fields]
+    kept = values["what_was_there"]
+    assert kept["source"] == "baseline" and kept["change_percent"] == {"time": 0.0, "cost": 0.0, "throughput": 0.0}
+    assert "What was there: 0 GPUs" in (finished / "out/report.txt").read_text()
+
+
+def test_the_best_constant_allocations_are_those_of_the_front(finished):
+    """The cheapest one of all stands in the report, however many decisions it is away."""
+    front, best = pd.read_csv(finished / "out/pareto_front.csv"), report(finished)["best_constants"]
+    ends = {name: next(each for each in best if name in each["best_for"]) for name in ("time", "cost", "the preference time")}
+    assert ends["time"]["time"] == pytest.approx(front["estimated_time"].min()) == pytest.approx(front["estimated_time"].iloc[0])
+    assert ends["cost"]["cost"] == pytest.approx(front["estimated_cost"].min()) == pytest.approx(front["estimated_cost"].iloc[-1])
+    rows = [tuple(each[name] for name in Allocation._fields) for each in best]
+    assert len(set(rows)) == len(rows) and {each["source"] for each in best} == {"model"}
+    text, page = (finished / "out/report.txt").read_text(), (finished / "out/report.html").read_text()
+    told = f"Best to stay on from the begin, for {' and '.join(ends['cost']['best_for'])}"
+    assert told in text and told in page
+
+
+def test_the_model_of_the_whole_machine_is_the_baseline(finished):
+    front, base = pd.read_csv(finished / "out/pareto_front.csv"), report(finished)["baseline"]
+    assert front["estimated_time"].min() <= base["time"] * (1 + 1e-9), "the whole machine is among them"
+    assert report(finished)["model"]["start_up_seconds"] == base["start_up_seconds"]
+
+
 def test_recommendations_are_told_by_what_is_known_best(finished):
-    """The run where an option is what was run; else the model, as far as it reaches; the front of the same model tells the same."""
+    """What was measured, where it is that; else the model, as far as it reaches; the front of the same model tells the same."""
     front = pd.read_csv(finished / "out/pareto_front.csv")
     of_front = {tuple(row[list(Allocation._fields)]): row for _, row in front.iterrows()}
-    for each in report(finished)["recommendations"]:
+    values = report(finished)
+    for each in values["recommendations"]:
         held = tuple(each[name] for name in Allocation._fields)
-        if each["source"] == "measured":
-            assert (each["time"], each["cost"]) == tuple(report(finished)["optimized"][name] for name in ("time", "cost"))
+        if each["source"] in ("measured", "baseline"):
+            known = values["optimized" if each["source"] == "measured" else "baseline"]
+            assert (each["time"], each["cost"]) == (known["time"], known["cost"])
         elif held in of_front:
             assert each["source"] == "model"
             assert each["time"] == pytest.approx(of_front[held]["estimated_time"])
             assert each["cost"] == pytest.approx(of_front[held]["estimated_cost"])
-    assert {each["source"] for each in report(finished)["recommendations"]} == {"measured", "model"}
 
 
-def test_an_option_that_promises_speed_and_is_slower_than_the_run_says_so():
-    def told(priority: str, source: str, time: float, cut_off: bool = False) -> str:
-        each = {"priority": priority, "source": source, "time": time}
+def test_a_best_allocation_that_is_slower_than_the_run_says_so():
+    def told(best_for: list[str], source: str, time: float, cut_off: bool = False) -> str:
+        each = {"best_for": best_for, "source": source, "time": time}
         return source_told(each, {"optimized": {"time": 7.5}, "run": {"cut_off": cut_off}})
 
-    assert told("time", "model", 11.3) == "by the model, slower than what was measured: 7.5 s"
-    assert told("time", "published rule", 11.3) == "by the published rule of thumb, slower than what was measured: 7.5 s"
-    assert told("time", "model", 7.0) == "by the model" and told("time", "measured", 7.5) == "measured"
-    assert told("cost", "model", 11.3) == "by the model", "it promises no speed"
-    assert told("time", "model", 11.3, cut_off=True) == "by the model", "the run ended before the training did"
+    assert told(["time"], "model", 11.3) == "by the model, slower than what was measured: 7.5 s"
+    assert told(["time"], "published rule", 11.3) == "by the published rule of thumb, slower than what was measured: 7.5 s"
+    assert told(["time"], "model", 7.0) == "by the model" and told(["time"], "measured", 7.5) == "measured"
+    assert told(["cost"], "model", 11.3) == "by the model", "it promises no speed"
+    assert told(["time"], "model", 11.3, cut_off=True) == "by the model", "the run ended before the training did"
+
+
+def test_a_fit_with_as_many_parameters_as_settings_does_not_boast_of_its_error(finished):
+    fit = {"rows": 2, "free_parameters": 2, "median_relative_error": 0.0}
+    assert fit_told(fit) == "2 parameters for 2 settings, so that their error says nothing"
+    assert fit_told({**fit, "rows": 3, "median_relative_error": 0.021}) == "median error 2.1% over 3 settings"
+    values = report(finished)
+    assert values["model"]["free_parameters"] == 2, "one batch size: what cores speed up and what they do not"
+    values["model"]["time_of_run"], values["optimized"]["time"] = 9.0, 10.0
+    told = "of the run, which it had not seen, it said 9.0 s, and it took 10.0 s (-10.0%)"
+    assert told in "\n".join(report_lines(values)) and told in html_report(values, [])
+
+
+@pytest.mark.parametrize(("start", "told"), [(3.0, 1), (2.0, 0)])
+def test_a_training_that_is_short_against_its_start_says_so(start, told):
+    found = short_warnings({"time": 10.0}, start)
+    assert len(found) == told and all("a start takes 3.0 s" in each for each in found)
+
+
+def test_sentences_of_the_report_say_of_what_they_are(finished):
+    text, values = (finished / "out/report.txt").read_text(), report(finished)
+    base = values["baseline"]
+    assert f"from 2 short runs of 2 epochs: a start of {base['start_up_seconds']:.1f} s and epochs of" in text
+    assert f"their share of the training: {base['time_by_ratio']:.1f} s" in text
+    assert "standard deviation of an action's probability" in text
+    assert "Batch: 64 samples, as in the baseline." in text and "GPU count change" not in text
+    values["batch"] |= {"optimized_gpu_count": 2, "optimized_batch_size": 128}
+    assert "Batch: 64 -> 128 samples" in "\n".join(report_lines(values))
+    values["uncertainty"] = {"mean": 0.31, "largest": 0.32, "warning": True}
+    assert "WARNING: high" in "\n".join(report_lines(values))
 
 
 def test_the_page_escapes_names_and_needs_no_network(finished):
     page = (finished / "out/report.html").read_text()
     assert "<b>plain" not in page and "&lt;b&gt;plain &amp; simple.py" in page
-    assert page.count("data:image/svg+xml;base64,") == 3
+    assert page.count("data:image/svg+xml;base64,") == 3 and 'alt=""' not in page
+    alternatives = [html.unescape(told) for told in re.findall(r'<img alt="([^"]+)"', page)]
+    base = report(finished)["baseline"]
+    assert len(set(alternatives)) == 3 and f"baseline {base['time']:.1f} s" in alternatives[0]
+    assert "cores" in alternatives[1] and "GPU" not in alternatives[1], "there is none here"
     assert "http://" not in page and "https://" not in page and "<script" not in page
 
 
@@ -231,6 +303,22 @@ def test_the_page_opens_in_a_browser(finished, tmp_path):
     from matplotlib.image import imread
 
     assert imread(picture)[..., :3].std() > 0.05  # not an empty page
+
+
+def test_the_history_tells_what_was_done_beside_the_names_of_actions(finished):
+    """An action's name is what it asks for; limits may leave less of it, or nothing."""
+    for table, column, held in (("allocation_history", "change", ""), ("rl_action_log", "rl_change", "rl_")):
+        rows = pd.read_csv(finished / f"out/{table}.csv")
+        for _, episode in rows.groupby("episode"):
+            cores = [report(finished)["policy"]["start"]["cpu_count"], *episode[f"{held}cpu_count"].astype(int)]
+            for before, after, told in zip(cores, cores[1:], episode[column], strict=False):
+                assert (f"cores {before} to {after}" in told) == (before != after) and "GPUs" not in told
+                assert told != "nothing" or before == after
+
+
+def test_what_was_done_is_told_of_allocations():
+    steps = [Allocation(1, 8, 16.0), Allocation(1, 8, 16.0), Allocation(2, 4, 16.0), Allocation(2, 4, 7.5)]
+    assert changes_told(steps) == ["nothing", "GPUs 1 to 2, cores 8 to 4", "memory 16 to 7.5 GB"]
 
 
 def test_a_log_of_the_run_counts_time_and_cost_from_its_begin(finished):
@@ -478,13 +566,13 @@ def test_an_uncertainty_that_no_learner_tells_is_unknown(finished):
     values = report(finished)
     assert values["uncertainty"]["mean"] > 0
     values["uncertainty"] = {"mean": None, "largest": None, "warning": False}
-    assert "Uncertainty of the policy: unknown" in list(report_lines(values)) and "Uncertainty: unknown." in html_report(values, {})
+    assert "Uncertainty of the policy: unknown" in list(report_lines(values)) and "Uncertainty: unknown." in html_report(values, [])
 
 
 def test_text_of_a_report_cannot_become_markup(finished):
     values = report(finished)
-    assert values["batch"]["batch_validation"].startswith("OK") and "<p>Batch: 64 -" in html_report(values, {})
+    assert values["batch"]["batch_validation"].startswith("OK") and "<p>Batch: 64 samples" in html_report(values, [])
     values["run"]["training_file"] = values["method"] = "<img src=x onerror=alert(1)>"
     values["warnings"] = ["<script>alert(1)</script>"]
-    page = html_report(values, {'"><script>': 'data:"><script>'})
+    page = html_report(values, [Picture('"><script>', '"><script>', 'data:"><script>')])
     assert "<script" not in page and "<img src=x" not in page

@@ -6,18 +6,19 @@ import math
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-import numpy as np
-
 from schedlab.studies.cloud.allocation import Allocation
 from schedlab.studies.cloud.cost import check_batch
-from schedlab.studies.cloud.live_model import constant_totals
+from schedlab.studies.cloud.fit_cores import CoreFit
 from schedlab.studies.cloud.optimize import Optimization, optimized_values, percent_change
-from schedlab.studies.cloud.option_estimates import estimates
-from schedlab.studies.cloud.options import NAMES, options
+from schedlab.studies.cloud.recommend import COMPARED, best_constants, by_model, kept_row, recommendations
 from schedlab.studies.cloud.sla import COLUMN_OF, ITEMS, Verdict, judge
 
-TOLD = {"measured": "measured", "model": "by the model", "published rule": "by the published rule of thumb"}
-COMPARED = ("time", "cost", "throughput")
+TOLD = {
+    "measured": "measured",
+    "baseline": "extrapolated from short runs",
+    "model": "by the model",
+    "published rule": "by the published rule of thumb",
+}
 DOUBT = 0.3  # uncertainty above which the report warns
 UNITS = {"time": "s", "cost": "$", "throughput": "samples/s", "memory": "GB", "gpu_util": "%", "cpu_util": "%"}
 VALUE_OF = COLUMN_OF | {"time": "time", "cost": "cost"}
@@ -67,14 +68,16 @@ def report_values(found: Optimization) -> dict[str, Any]:
         "change_percent": {name: percent_change(new[name], base[name]) for name in COMPARED},
         "resource_change": {name: new[name] - base[name] for name in Allocation._fields},
         "batch": check_batch(base["gpu_count"], base["batch_size"], new["gpu_count"], new["batch_size"]),
-        "recommendations": _recommendations(found, new),
+        "recommendations": recommendations(found, new),
+        "what_was_there": kept_row(found),
+        "best_constants": best_constants(found),
         "uncertainty": _doubt(doubts),
         "warnings": found.warnings,
         "model": {
             "parameters": {**found.fit.step.values(), "core_seconds": found.fit.core_seconds},
-            "rows": found.fit.rows,
-            "median_relative_error": found.fit.median_error,
-            "refitted": [{"rows": each.rows, "median_relative_error": each.median_error} for each in found.refits],
+            **_fit_values(found.fit),
+            "refitted": [_fit_values(each) for each in found.refits],
+            "time_of_run": _time_of_run(found),
             "start_up_seconds": found.job.overhead,
             "memory_needed_gb": found.job.memory_needed,
         },
@@ -90,13 +93,38 @@ def report_values(found: Optimization) -> dict[str, Any]:
     }
 
 
-def model_error(model: Mapping[str, Any]) -> str:
-    """Return the error of the model as it was learned on, and of the one that was fitted anew with what the run measured, in words."""
-    told = f"median error {model['median_relative_error']:.1%} over {model['rows']} settings"
-    if not model["refitted"]:
-        return told
-    last = model["refitted"][-1]
-    return f"{told}, fitted anew with the run {last['median_relative_error']:.1%} over {last['rows']}"
+def _fit_values(fit: CoreFit) -> dict[str, Any]:
+    return {"rows": fit.rows, "free_parameters": fit.free, "median_relative_error": fit.median_error}
+
+
+def _time_of_run(found: Optimization) -> float | None:
+    """What the model, fitted before the run, says of its time, s; None where the run held something else than the course by the model."""
+    held = [[tuple(taken.record[name] for name in Allocation._fields) for taken in course] for course in (found.learned.course, found.live)]
+    if found.cut_off:
+        return None
+    if found.resumes:
+        return float(found.learned.course[-1].record["time_so_far"]) if held[0] == held[1] else None
+    told = by_model(found, Allocation(*held[1][-1]))
+    return told["time"] if told else None
+
+
+def model_error(values: Mapping[str, Any]) -> str:
+    """Return the error of the model as it was learned on, of the one that was fitted anew with what the run measured, and on the run."""
+    model = values["model"]
+    told = fit_told(model)
+    if model["refitted"]:
+        told += f"; fitted anew with the run: {fit_told(model['refitted'][-1])}"
+    if model["time_of_run"] is not None:
+        said, took = model["time_of_run"], values["optimized"]["time"]
+        told += f"; of the run, which it had not seen, it said {said:.1f} s, and it took {took:.1f} s ({(said - took) / took:+.1%})"
+    return told
+
+
+def fit_told(fit: Mapping[str, Any]) -> str:
+    """Return the error of a fit in words; one with as many parameters as settings passes through them, whatever it says of others."""
+    if fit["rows"] <= fit["free_parameters"]:
+        return f"{fit['free_parameters']} parameters for {fit['rows']} settings, so that their error says nothing"
+    return f"median error {fit['median_relative_error']:.1%} over {fit['rows']} settings"
 
 
 def _doubt(doubts: list[float]) -> dict[str, Any]:
@@ -130,51 +158,35 @@ def _service(item: str, base: Mapping[str, Any], new: Mapping[str, Any], before:
     }
 
 
-def _recommendations(found: Optimization, new: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Three options (time, cost, balanced) after the run: measured where it is what was run, else by the model, else as published."""
-    last = found.live[-1].record
-    now = Allocation(*(last[name] for name in Allocation._fields))
-    offered = {option.priority: option for option in options(last, now, found.resource, found.sla.throughput_min)}
-    result = []
-    for priority, guess in estimates(list(offered.values()), {**found.baseline}).items():
-        option = offered[priority]
-        source, values = "published rule", vars(guess)
-        if option.allocation == now:
-            source, values = "measured", new
-        elif modelled := _by_model(found, option.allocation):
-            source, values = "model", modelled
-        result.append(
-            {
-                "priority": priority,
-                "name": NAMES[priority],
-                "description": option.description,
-                **option.allocation._asdict(),
-                "hourly_cost": option.hourly_cost,
-                **{name: values[name] for name in COMPARED},
-                "change_percent": {name: percent_change(values[name], found.baseline[name]) for name in COMPARED},
-                "source": source,
-            }
-        )
-    return result
-
-
-def _by_model(found: Optimization, allocation: Allocation) -> dict[str, float] | None:
-    """What the training would come to on an allocation from its first start on; None where the model does not reach it."""
-    grid = found.replay.lattice
-    if any(value not in axis for value, axis in zip(allocation, grid.axes, strict=True)):
-        return None
-    number = grid.number(allocation)
-    time, cost = (values[number] for values in constant_totals(found.replay))
-    throughput = float(found.replay.performance.throughput[number])
-    return {"time": float(time), "cost": float(cost), "throughput": throughput} if np.isfinite(time) else None
-
-
 def batch_told(batch: Mapping[str, Any]) -> str:
     """Return the batch of baseline and run, and whether it goes with the GPUs, as a sentence."""
+    if batch["baseline_batch_size"] == batch["optimized_batch_size"] and batch["baseline_gpu_count"] == batch["optimized_gpu_count"]:
+        return f"Batch: {batch['optimized_batch_size']:g} samples, as in the baseline."
     sizes = f"{batch['baseline_batch_size']:g} -> {batch['optimized_batch_size']:g}"
     each = f"{batch['baseline_per_gpu_batch']:g} -> {batch['optimized_per_gpu_batch']:g}"
     verdicts = f"{batch['batch_validation']}. {batch['per_gpu_batch_validation']}"
-    return f"Batch: {sizes}, on each device {each}. {verdicts}."
+    return f"Batch: {sizes} samples, on each device {each}. {verdicts}."
+
+
+def baseline_told(part: Mapping[str, Any]) -> str:
+    """Return how a measured baseline was extrapolated, as a sentence, and what the published way would have said."""
+    runs = f"from {_counted(part['samples'], 'short run')} of {_counted(part['sample_epochs'], 'epoch')}"
+    each = f"a start of {part['start_up_seconds']:.1f} s and epochs of {part['epoch_seconds']:.2f} s"
+    published = f"by the published way, the time of their epochs over their share of the training: {part['time_by_ratio']:.1f} s"
+    return f"{runs}: {each}; {published}"
+
+
+def _counted(number: int, word: str) -> str:
+    return f"{number} {word}{'s' * (number != 1)}"
+
+
+def doubt_told(doubt: Mapping[str, Any]) -> str:
+    """Return the uncertainty of the policy in words: of what, and how much would be much."""
+    if doubt["mean"] is None:
+        return "unknown"
+    of = "standard deviation of an action's probability under dropout, from 0 to 0.5, mean of all actions"
+    high = "; WARNING: high" if doubt["warning"] else ""
+    return f"{doubt['mean']:.3f} in the mean of the decisions, at most {doubt['largest']:.3f} ({of}; above {DOUBT:g} it is high{high})"
 
 
 def change(value: float | None) -> str:
@@ -202,7 +214,7 @@ def report_lines(values: Mapping[str, Any]) -> Iterator[str]:
         yield f"{name.capitalize()}{told}: {part['gpu_count']:g} GPUs, {part['cpu_count']:g} cores, {part['memory_gb']:g} GB"
         yield f"  time {part['time']:.1f} s, cost {money(part['cost'])}, {part['throughput']:.0f} samples/s"
         if "time_by_ratio" in part:
-            yield f"  {part['samples']} samples of {part['sample_epochs']} epochs, extrapolated; by share {part['time_by_ratio']:.1f} s"
+            yield f"  {baseline_told(part)}"
     yield ""
     yield "Changes: " + ", ".join(f"{name} {change(value)}" for name, value in values["change_percent"].items())
     yield "Resources: " + ", ".join(f"{name} {value:+g}" for name, value in values["resource_change"].items())
@@ -219,20 +231,19 @@ def report_lines(values: Mapping[str, Any]) -> Iterator[str]:
     yield f"  fixed: {', '.join(values['sla_fixed']) or 'none'}; new: {', '.join(values['sla_newly_violated']) or 'none'}"
     yield ""
     yield "Recommendations:"
-    for each in values["recommendations"]:
+    for label, each in recommended(values):
         held = f"{each['gpu_count']:g} GPUs, {each['cpu_count']:g} cores, {each['memory_gb']:g} GB"
         how = source_told(each, values)
-        changes = ", ".join(f"{name} {change(value)}" for name, value in each["change_percent"].items())
-        yield f"  {each['name']} ({each['description']}): {held}; {each['time']:.1f} s, {money(each['cost'])} ({how}); {changes}"
-    doubt, model, policy = values["uncertainty"], values["model"], values["policy"]
+        changes = "; " + ", ".join(f"{name} {change(value)}" for name, value in each["change_percent"].items())
+        told = "" if each is values["what_was_there"] else changes
+        yield f"  {label}: {held}; {each['time']:.1f} s, {money(each['cost'])} ({how}){told}"
+    model, policy = values["model"], values["policy"]
     yield ""
-    high = " (WARNING: high)" if doubt["warning"] else ""
-    told = "unknown" if doubt["mean"] is None else f"{doubt['mean']:.3f}, at most {doubt['largest']:.3f}{high}"
-    yield f"Uncertainty of the policy: {told}"
+    yield f"Uncertainty of the policy: {doubt_told(values['uncertainty'])}"
     for warning in values["warnings"]:
         yield f"WARNING: {warning}"
     start = f"start-up {model['start_up_seconds']:.1f} s"
-    yield f"Model: {model_error(model)}; {start}"
+    yield f"Model: {model_error(values)}; {start}"
     yield (
         f"Objective: {policy['objective']:.4f} by the model, {policy['objective_measured']:.4f} measured; "
         f"best plan by the model {policy['objective_of_best_plan']:.4f}"
@@ -242,11 +253,20 @@ def report_lines(values: Mapping[str, Any]) -> Iterator[str]:
     yield f"Summary: SLAs met {met['baseline']}/{met['of']} -> {met['optimized']}/{met['of']}"
 
 
+def recommended(values: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    """Yield what the report recommends, each with its label: what was there first, then the three, then the best to stay on."""
+    yield "What was there", values["what_was_there"]
+    for each in values["recommendations"]:
+        yield f"{each['name']} ({each['description']})", each
+    for each in values["best_constants"]:
+        yield f"Best to stay on from the begin, for {' and '.join(each['best_for'])}", each
+
+
 def source_told(each: Mapping[str, Any], values: Mapping[str, Any]) -> str:
     """Return what a recommendation's values come from; of the fastest one that it is slower than the whole run, where it is."""
     run, told = values["optimized"], TOLD[each["source"]]
-    whole = not values["run"]["cut_off"]
-    slower = each["priority"] == "time" and each["source"] != "measured" and whole and each["time"] > run["time"]
+    fastest = each.get("priority") == "time" or "time" in each.get("best_for", ())
+    slower = fastest and each["source"] != "measured" and not values["run"]["cut_off"] and each["time"] > run["time"]
     return f"{told}, slower than what was measured: {run['time']:.1f} s" if slower else told
 
 

@@ -5,6 +5,8 @@ Episode 0 is the course that the learned policy takes by the model, episode 1 th
 
 from __future__ import annotations
 
+import itertools
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -26,17 +28,37 @@ if TYPE_CHECKING:
 
     from schedlab.studies.cloud.optimize import Optimization
 
+ACTION_LOG = "rl_action_description"
 METRICS = "optimization_metrics.csv"  # a row a run
 
 
 def tables(found: Optimization) -> dict[str, pd.DataFrame]:
-    """Return every table of A10 that has a row a step, and the Pareto front, by name."""
+    """Return every table of A10 that has a row a step, and the Pareto front, by name.
+
+    allocation_history and rl_action_log tell beside the published name of an action, which is what it asks for, what was done (`change`).
+    """
+    courses = found.learned.course, found.live
     rows = [
         {"episode": episode, "step": step, "epoch": taken.record["epoch"], **_row(taken, found.resource.gpu_count_max > 0)}
-        for episode, course in enumerate((found.learned.course, found.live))
+        for episode, course in enumerate(courses)
         for step, taken in enumerate(course)
     ]
-    return {**step_tables(rows, found.settings.preference), "pareto_front": pareto_table(found.replay)}
+    made = step_tables(rows, found.settings.preference)
+    held = [[Allocation(*(taken.record[name] for name in Allocation._fields)) for taken in course] for course in courses]
+    begins = found.start, found.start if found.resumes else held[1][0]  # run once, it began where it stayed
+    done = [told for begin, course in zip(begins, held, strict=True) for told in changes_told([begin, *course])]
+    for name, column, beside in (("allocation_history", "change", "action_description"), ("rl_action_log", "rl_change", ACTION_LOG)):
+        made[name].insert(made[name].columns.get_loc(beside) + 1, column, done)
+    return {**made, "pareto_front": pareto_table(found.replay)}
+
+
+def changes_told(held: Sequence[Allocation]) -> list[str]:
+    """Return in words how each allocation differs from the one before it, one fewer than allocations."""
+    told = []
+    for before, after in itertools.pairwise(held):
+        parts = zip(("GPUs", "cores", "memory"), before, after, ("", "", " GB"), strict=True)
+        told.append(", ".join(f"{name} {old:g} to {new:g}{unit}" for name, old, new, unit in parts if new != old) or "nothing")
+    return told
 
 
 def _row(taken: Taken, gpus: bool) -> dict[str, Any]:

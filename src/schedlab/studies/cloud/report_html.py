@@ -4,23 +4,35 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from html import escape
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from schedlab.figures.html import table
-from schedlab.studies.cloud.optimize_report import batch_told, change, model_error, money, source_told
+from schedlab.studies.cloud.optimize_report import (
+    baseline_told,
+    batch_told,
+    change,
+    doubt_told,
+    model_error,
+    money,
+    recommended,
+    source_told,
+)
+
+if TYPE_CHECKING:
+    from schedlab.studies.cloud.report_plots import Picture
 
 STYLE = """
 body { font: 15px/1.5 system-ui, sans-serif; color: #262626; max-width: 58rem; margin: 2rem auto; padding: 0 1rem; }
 h1 { font-size: 1.5rem; } h2 { font-size: 1.1rem; margin-top: 2rem; }
 table { border-collapse: collapse; } th, td { text-align: left; padding: .25rem 1rem .25rem 0; border-bottom: 1px solid #d9d9d9; }
-td.number { text-align: right; font-variant-numeric: tabular-nums; }
+td.number { text-align: right; font-variant-numeric: tabular-nums; white-space: nowrap; }
 .bad { color: #a3260b; } .good { color: #1b6e3a; } figure { margin: 1rem 0; } img { max-width: 100%; } figcaption { color: #767676; }
 """
 POLICY = "default-src 'none'; img-src data:; style-src 'unsafe-inline'"
 
 
-def html_report(values: Mapping[str, Any], pictures: Mapping[str, str]) -> str:
-    """Return the page of a report (optimize_report.report_values) with pictures by caption."""
+def html_report(values: Mapping[str, Any], pictures: Sequence[Picture]) -> str:
+    """Return the page of a report (optimize_report.report_values) with its pictures."""
     run, met = values["run"], values["sla_met"]
     parts = [
         f"<h1>Training of {escape(str(run['training_file']))}</h1>",
@@ -34,8 +46,8 @@ def html_report(values: Mapping[str, Any], pictures: Mapping[str, str]) -> str:
         _services(values),
         f"<p>Fixed: {_listed(values['sla_fixed'])}; newly violated: {_listed(values['sla_newly_violated'])}.</p>",
         *(
-            f'<figure><img alt="" src="{escape(address)}"><figcaption>{escape(told)}</figcaption></figure>'
-            for told, address in pictures.items()
+            f'<figure><img alt="{escape(each.told)}" src="{escape(each.address)}"><figcaption>{escape(each.caption)}</figcaption></figure>'
+            for each in pictures
         ),
         "<h2>Recommendations</h2>",
         _recommendations(values),
@@ -84,7 +96,7 @@ def _services(values: Mapping[str, Any]) -> str:
             continue
         told = f"{limit['limit']:.4g} {escape(limit['unit'])} ({escape(limit['from'])})"
         rows.append((label, told, _side(levels["baseline"]), _side(levels["optimized"]), f"{levels['severity_change']:+.1%}"))
-    return _table(("", "limit (from)", "baseline", "run", "severity"), rows)
+    return _table(("", "limit (from)", "baseline", "run", "change of severity"), rows)
 
 
 def _listed(items: Sequence[str]) -> str:
@@ -101,7 +113,7 @@ def _side(level: Mapping[str, Any]) -> str:
 def _recommendations(values: Mapping[str, Any]) -> str:
     rows = [
         (
-            f"{escape(each['name'])}: {escape(each['description'])}",
+            escape(label),
             f"{each['gpu_count']:g}",
             f"{each['cpu_count']:g}",
             f"{each['memory_gb']:g}",
@@ -111,16 +123,18 @@ def _recommendations(values: Mapping[str, Any]) -> str:
             change(each["change_percent"]["cost"]),
             source_told(each, values),
         )
-        for each in values["recommendations"]
+        for label, each in recommended(values)
     ]
-    return _table(("", "GPUs", "cores", "GB", "time, s", "", "cost", "", ""), rows)
+    head = ("", "GPUs", "cores", "GB", "time, s", "", "cost", "", "as told")
+    return table(head, rows, numbers=range(1, len(head) - 1))
 
 
 def _method(values: Mapping[str, Any]) -> str:
-    model, policy, doubt = values["model"], values["policy"], values["uncertainty"]["mean"]
+    base, policy = values["baseline"], values["policy"]
+    begin = f"The baseline is extrapolated {baseline_told(base)}. " if "time_by_ratio" in base else ""
     return (
-        f"<p>{escape(values['method'])}</p><p>Model: {model_error(model)}. "
+        f"<p>{escape(values['method'])}</p><p>{begin}Model: {model_error(values)}. "
         f"Objective of the policy: {policy['objective']:.4f} by the model, {policy['objective_measured']:.4f} measured; "
         f"of the best plan by the model: {policy['objective_of_best_plan']:.4f}. "
-        f"Uncertainty: {'unknown' if doubt is None else f'{doubt:.3f} in the mean'}.</p>"
+        f"Uncertainty: {doubt_told(values['uncertainty'])}.</p>"
     )
