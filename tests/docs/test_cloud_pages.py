@@ -8,10 +8,16 @@ import subprocess
 import sys
 
 import yaml
-from page_sentences import blocks
+from page_sentences import blocks, text_of
 
 from schedlab.studies.cloud import api
+from schedlab.studies.cloud.allocation import STEPS, Allocation
+from schedlab.studies.cloud.env import weights_of
+from schedlab.studies.cloud.fit_report import MISSED
+from schedlab.studies.cloud.live import LiveRequest, run_script
+from schedlab.studies.cloud.optimize import DECISIONS, SHORT
 from schedlab.studies.cloud.optimize_settings import OptimizeSettings, read_settings
+from schedlab.studies.cloud.reward import PREFERENCES
 
 
 def test_the_program_of_the_library_page_runs(repository, capsys):
@@ -33,9 +39,30 @@ def test_the_settings_of_the_page_are_valid(repository, tmp_path):
 
 
 def test_the_program_of_the_live_page_runs(repository, tmp_path):
-    (program,) = blocks((repository / "docs/cloud_live.md").read_text(), "python")
+    _, program = blocks((repository / "docs/cloud_live.md").read_text(), "python")
     shutil.copy(repository / "resources/examples/train_mlp.py", tmp_path / "train.py")
     told = program.replace("env.close()", 'print(info["run"].how, terminated, info["record"]["epoch"])\nenv.close()')
     done = subprocess.run([sys.executable, "-c", told], cwd=tmp_path, capture_output=True, text=True, timeout=300)
     assert done.stdout.split() == ["done", "False", "2"], done.stderr[-2000:]
     assert [path.name for path in tmp_path.iterdir()] == ["train.py"]
+
+
+def test_the_log_of_the_live_page_is_all_that_a_script_needs(repository, tmp_path):
+    text, _ = blocks((repository / "docs/cloud_live.md").read_text(), "python")
+    (tmp_path / "mine.py").write_text(text)
+    run = run_script(LiveRequest(tmp_path / "mine.py", Allocation(0, 1, 1), epochs=2, seconds=60.0), tmp_path / "run")
+    assert run.table["epoch"].tolist() == [1, 2] and set(run.table["batch_size"]) == {8}
+
+
+def test_the_live_page_tells_the_weights_of_each_preference(repository):
+    page = (repository / "docs/cloud_live.md").read_text()
+    for name, weights in PREFERENCES.items():
+        assert f"| `{name}` | {' | '.join(map(str, weights))} |" in page
+    assert "`0:1:0`" in page and weights_of("0:1:0") == {"cost": 0.0, "time": 1.0, "resource": 0.0}
+
+
+def test_the_live_page_tells_the_steps_of_an_action_and_the_share_of_a_start():
+    page = text_of("cloud_live")
+    assert "A step moves a GPU, {1} cores and {2} GB".format(*STEPS) in page
+    assert DECISIONS == 4 and "four decisions" in page and SHORT == 0.25 and "more than a quarter is warned of" in page
+    assert f"misses half of its rows by more than {100 * MISSED:g} %" in page
