@@ -8,6 +8,7 @@ import re
 import shutil
 import subprocess
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -27,7 +28,7 @@ from schedlab.studies.cloud.optimize_report import fit_told, money, report_lines
 from schedlab.studies.cloud.optimize_settings import MachineSettings, read_settings
 from schedlab.studies.cloud.optimize_tables import changes_told, undominated
 from schedlab.studies.cloud.report_html import html_report
-from schedlab.studies.cloud.report_plots import Picture
+from schedlab.studies.cloud.report_plots import DRAWN, Picture
 
 QUICK = {"baseline_samples": 2, "rl": {"episodes": 128}}
 TABLES = {
@@ -270,6 +271,9 @@ def test_sentences_of_the_report_say_of_what_they_are(finished):
     assert f"from 2 short runs of 2 epochs: a start of {base['start_up_seconds']:.1f} s and epochs of" in text
     assert f"their share of the training: {base['time_by_ratio']:.1f} s" in text
     assert "standard deviation of an action's probability" in text
+    new, epochs = report(finished)["optimized"], pd.read_csv(finished / "kept/<b>plain & simple_optimized.csv")["epoch_time"]
+    assert new["start_up_seconds"] == pytest.approx(new["time"] - epochs.sum()) and new["start_up_seconds"] > 0
+    assert f"time {new['time']:.1f} s (starts {new['start_up_seconds']:.1f} s)" in text
     assert "Batch: 64 samples, as in the baseline." in text and "GPU count change" not in text
     values["batch"] |= {"optimized_gpu_count": 2, "optimized_batch_size": 128}
     assert "Batch: 64 -> 128 samples" in "\n".join(report_lines(values))
@@ -559,6 +563,30 @@ def test_the_monitor_warns_of_what_got_worse(changes, preference, count):
 def test_dominated_points_are_no_front():
     time, cost = np.array([1.0, 2.0, 2.0, 3.0, np.inf, 1.0]), np.array([5.0, 3.0, 4.0, 3.0, 0.0, 6.0])
     assert undominated(time, cost) == [0, 1]
+
+
+def course(throughputs, times) -> list:
+    records = [
+        {"epoch": 2.0 * (number + 1), "throughput": each, "time_so_far": time, "cost_so_far": time / 1e4}
+        for number, (each, time) in enumerate(zip(throughputs, times, strict=True))
+    ]
+    return [SimpleNamespace(record=record) for record in records]
+
+
+@pytest.mark.parametrize("throughput_min", [10.0, 3000.0, 4000.0])
+def test_no_point_and_no_limit_of_the_course_lies_on_the_edge_of_its_panel(throughput_min):
+    """A run that differs little from the model lay half beyond the edge."""
+    limits = SimpleNamespace(throughput_min=throughput_min, time_max=12.5, cost_max=1e-4)
+    model = SimpleNamespace(course=course([3180.0] * 3, [4.0, 8.0, 12.49]))
+    drawing = DRAWN["Throughput, time and cost over the epochs, with their limits."][0]
+    figure = drawing(SimpleNamespace(live=course([3185.0] * 3, [4.0, 8.0, 12.5]), learned=model, sla=limits), "told").figure
+    for axes in figure.axes:
+        (left, right), (low, high) = axes.get_xlim(), axes.get_ylim()
+        for line in axes.lines:
+            y = line.get_ydata()
+            assert low == 0 and max(y) < high - 0.04 * (high - low), axes.get_title()
+            x = [value for value in line.get_xdata() if line.get_label() != "limit"]
+            assert all(left + 0.04 * (right - left) < value < right - 0.04 * (right - left) for value in x)
 
 
 def test_an_uncertainty_that_no_learner_tells_is_unknown(finished):

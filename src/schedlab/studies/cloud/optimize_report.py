@@ -212,7 +212,8 @@ def report_lines(values: Mapping[str, Any]) -> Iterator[str]:
         told = " (by the model)" if part["source"] == "model" else ""
         yield ""
         yield f"{name.capitalize()}{told}: {part['gpu_count']:g} GPUs, {part['cpu_count']:g} cores, {part['memory_gb']:g} GB"
-        yield f"  time {part['time']:.1f} s, cost {money(part['cost'])}, {part['throughput']:.0f} samples/s"
+        time = f"time {part['time']:.1f} s (starts {part['start_up_seconds']:.1f} s)"
+        yield f"  {time}, cost {money(part['cost'])}, {part['throughput']:.0f} samples/s"
         if "time_by_ratio" in part:
             yield f"  {baseline_told(part)}"
     yield ""

@@ -7,6 +7,7 @@ from html import escape
 from typing import TYPE_CHECKING, Any
 
 from schedlab.figures.html import table
+from schedlab.studies.cloud.optimize import percent_change
 from schedlab.studies.cloud.optimize_report import (
     baseline_told,
     batch_told,
@@ -80,6 +81,8 @@ def _compared(values: Mapping[str, Any]) -> str:
     for label, name in (("GPUs", "gpu_count"), ("cores", "cpu_count"), ("memory, GB", "memory_gb"), ("batch size", "batch_size")):
         rows.append((label, f"{base[name]:g}", f"{new[name]:g}", f"{new[name] - base[name]:+g}"))
     rows.append(("time, s", f"{base['time']:.1f}", f"{new['time']:.1f}", change(changes["time"])))
+    starts = [part["start_up_seconds"] for part in (base, new)]
+    rows.append(("of that starts, s", *(f"{value:.1f}" for value in starts), change(percent_change(starts[1], starts[0]))))
     rows.append(("cost", money(base["cost"]), money(new["cost"]), change(changes["cost"])))
     rows.append(("throughput, samples/s", f"{base['throughput']:.0f}", f"{new['throughput']:.0f}", change(changes["throughput"])))
     whence = "baseline, by the model" if base["source"] == "model" else f"baseline, from {base['samples']} short runs"

@@ -127,9 +127,9 @@ def _course(found: Optimization, caption: str) -> Drawing:
             axes.plot([t.record["epoch"] for t in course], [t.record[name] for t in course], label=told, markersize=3.5, **style)
         axes.axhline(limit, color=INK, linewidth=0.8, linestyle=(0, (2, 2)), label="limit")
         axes.set(xlabel="epochs", title=label)
-        axes.margins(EDGE)
-        axes.autoscale()
-        axes.set_ylim(bottom=0)
+        axes.margins(x=EDGE)
+        most = max(limit, *(float(taken.record[name]) for taken in (*found.live, *found.learned.course)))
+        axes.set_ylim(0, (1 + EDGE) * most or 1.0)
     panels[0].legend(loc="lower right")
     return Drawing(figure, caption)
 
