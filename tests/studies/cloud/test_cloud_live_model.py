@@ -296,6 +296,18 @@ def test_the_model_says_of_the_baselines_allocation_what_the_baseline_says(fitte
     assert (time, cost) == (pytest.approx(base["time"]), pytest.approx(base["cost"])) and job.overhead == base["start_up_seconds"]
 
 
+def test_the_model_of_a_job_on_gpus_is_anchored_to_the_whole_machine_and_keeps_what_sets_allocations_apart(tmp_path):
+    machine = ResourceConfig(gpu_count_max=4, gpu_count_min=1, cpu_count_max=16, memory_max=64)
+    fit = fit_table(training_log(GPU, 2e-3, gpus=(1, 2, 4), cores=(1, 8, 16)), tmp_path / "log.csv")
+    samples = [measured_run((0.9, 0.4), 3.0, machine.most)]
+    plain = facts(per_gpu=True, memory_used=1.5)
+    job = anchored(plain, fit, machine.most, pace(samples), 8)
+    replays = [live_replay(fit, each, plan(resource=machine, start=machine.most), "time") for each in (plain, job)]
+    seconds = [replay.seconds[1] for replay in replays]  # of an interval of three epochs that no start is in
+    assert seconds[1][replays[1].lattice.start] == pytest.approx(3 * 0.4)
+    assert (seconds[0] / seconds[1]).tolist() == pytest.approx([job.anchor] * len(seconds[0]))
+
+
 def test_a_sweep_measures_a_grid_and_fits_it(tmp_path, capsys):
     path, out = plain_script(tmp_path), tmp_path / "sweep.csv"
     cores = ",".join(map(str, range(1, min(2, len(available_cpus())) + 1)))
