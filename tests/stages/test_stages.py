@@ -142,6 +142,21 @@ def test_a_figure_that_cannot_be_drawn_says_so_in_its_place_and_the_others_are_d
     assert failures(finished / "plots/toy/figures.json") == {} == failures(out / "nothing.json")
 
 
+def test_a_scenario_that_a_drawing_leaves_out_is_told_of(shared_toy: Toy, finished: Path, monkeypatch, caplog) -> None:
+    import toy_study.figures
+
+    shown = toy_study.figures.draw_costs
+    left_out = {"far": "no policy"}
+    monkeypatch.setattr(toy_study.figures, "draw_costs", lambda tables, spec: replace(shown(tables, spec), left_out=left_out))
+    out = shared_toy.folder / "left_out"
+    draw(shared_toy.folder / "parts" / "draw.yaml", finished / "summary", shared_toy.inputs, out)
+    assert " ".join((out / "costs.txt").read_text().split()).endswith(" Not shown: far (no policy).")
+    assert "figure costs does not show far (no policy)" in caplog.text
+    (entry,) = json.loads((out / "figures.json").read_text())["figures"]
+    assert entry["scenarios"] == ["near"] and "Not shown: far" in entry["caption"]
+    assert "Not shown" not in (finished / "plots/toy/costs.txt").read_text()
+
+
 def test_a_figure_of_records_alone_is_listed_with_no_scenario(shared_toy: Toy, finished: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     import toy_study.figures
 

@@ -208,11 +208,13 @@ class Drawing:
     """A drawn figure and the caption that says what is seen (numbers filled in from the tables).
 
     of_scores: whether it shows the study's tables; False: records alone, which have to do with no scenario, policy or seed
+    left_out: scenario of the figure that the drawing has no place for -> why; the stage adds it to the caption and to the log
     """
 
     figure: Figure
     caption: str
     of_scores: bool = True
+    left_out: Mapping[str, str] = field(default_factory=dict)
 
 
 DrawFigure = Callable[[StudyTables, FigureSpec], Drawing]

@@ -27,6 +27,11 @@ def settings_of(spec: FigureSpec, kind: type[S]) -> S:
     return validate(kind, spec.params, lambda path: f"figure {spec.name}: params.{'.'.join(map(str, path))}")
 
 
+def after_the_first(spec: FigureSpec) -> dict[str, str]:
+    """Return what a drawing of one scenario leaves out (see Drawing): all but the first that its figure names."""
+    return dict.fromkeys(spec.scenarios[1:], "only the first scenario has a place here")
+
+
 def axis_label(metric: Metric) -> str:
     """Return 'Label (unit)', without the unit where there is none."""
     label = metric.label or metric.name.replace("_", " ")

@@ -6,6 +6,7 @@ import functools
 import importlib
 import logging
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -47,7 +48,7 @@ def draw(part: Path, summary: Path, inputs: Mapping[str, Mapping[str, Path]], ou
         log.info("drawing %s", spec.name)
         with theme.applied(settings):
             drawing, failed = _draw_one(study, study_tables, spec, out)
-        shown = _shown(study_tables.scores, spec)
+        shown = _shown(study_tables.scores, spec, drawing.left_out)
         entry = _entry(values, spec, drawing.caption, shown if drawing.of_scores else shown.iloc[:0])
         write_text(out / f"{spec.name}.rst", report_caption(entry))
         entries.append(entry | {"failed": failed} if failed else entry)
@@ -66,7 +67,7 @@ def _draw_one(study: Study, study_tables: StudyTables, spec: FigureSpec, out: Pa
     try:
         if missing := set(spec.scenarios) - set(study_tables.scores["scenario"]):
             raise UserError(f"there are no scores of {', '.join(sorted(missing))}", where=f"figure {spec.name}: scenarios")
-        drawing = drawing_function(study, spec.kind)(study_tables, spec)
+        drawing = told_what_is_left_out(drawing_function(study, spec.kind)(study_tables, spec), spec.name)
         save(drawing, out / spec.name)
     except Exception as error:  # whatever a drawing raises, the other figures are drawn
         failed = str(error) if isinstance(error, UserError) else f"{type(error).__name__}: {error}"
@@ -74,6 +75,18 @@ def _draw_one(study: Study, study_tables: StudyTables, spec: FigureSpec, out: Pa
         drawing = undrawn(spec.title, failed)
         save(drawing, out / spec.name)
     return drawing, failed
+
+
+def told_what_is_left_out(drawing: Drawing, name: str) -> Drawing:
+    """Return a figure's drawing with a sentence in its caption on the scenarios that are not in it, by reason; the log warns of them."""
+    reasons: dict[str, list[str]] = {}
+    for scenario, why in drawing.left_out.items():
+        reasons.setdefault(why, []).append(scenario)
+    if not reasons:
+        return drawing
+    told = "; ".join(f"{', '.join(scenarios)} ({why})" for why, scenarios in reasons.items())
+    log.warning("figure %s does not show %s", name, told)
+    return replace(drawing, caption=f"{drawing.caption} Not shown: {told}.")
 
 
 def read_tables(study: Study, summary: Path, part: Mapping[str, Any], inputs: Mapping[str, Mapping[str, Path]]) -> StudyTables:
@@ -121,9 +134,10 @@ def drawing_function(study: Study, kind: str) -> DrawFigure:
     return getattr(importlib.import_module(module), name)
 
 
-def _shown(scores: pd.DataFrame, spec: FigureSpec) -> pd.DataFrame:
-    """Rows of the scores that a figure's scenarios and policies name; of all where it names none."""
+def _shown(scores: pd.DataFrame, spec: FigureSpec, left_out: Iterable[str]) -> pd.DataFrame:
+    """Rows of the scores that a figure's scenarios and policies name; of all where it names none; without scenarios that are left out."""
     shown = scores[scores["scenario"].isin(spec.scenarios)] if spec.scenarios else scores
+    shown = shown[~shown["scenario"].isin(list(left_out))]
     return shown[shown["policy"].isin(spec.policies)] if spec.policies else shown
 
 

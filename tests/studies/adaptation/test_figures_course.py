@@ -131,7 +131,7 @@ def test_the_trunk_is_drawn_where_it_is_given(tables: StudyTables, tmp_path: Pat
     losses = early.mean("validation_loss")
     assert f"{losses[63] - losses.min():.3f} nat from 60 s" in drawing.caption
     elsewhere = {**inputs, "late": {**inputs["late"], "trunk": tmp_path / "another.parquet"}}
-    assert "Not shown: late (another trunk)." in draw(replace(tables, inputs=elsewhere), SPECS["trunk"]).caption
+    assert draw(replace(tables, inputs=elsewhere), SPECS["trunk"]).left_out == {"late": "another trunk"}
 
 
 def test_moves_compare_resources_kept_and_taken_away(tables: StudyTables) -> None:

@@ -62,7 +62,7 @@ def test_a_scenario_that_compares_other_policies_is_left_out_of_the_headline(tab
     fewer = more.scores[(more.scores["scenario"] != "late_00") | more.scores["policy"].isin(["never", "exhaustive"])]
     spec = replace(SPECS["versus"], scenarios=("early", "late", "late_00"))
     drawing = draw(replace(more, scores=fewer), spec)
-    assert "Not shown: late 00 (compares other policies)." in drawing.caption
+    assert drawing.left_out == {"late_00": "compares other policies"}
     assert drawing.figure.axes[0].get_title(loc="left") == "mean of all\n2 scenarios"
     shown = draw(replace(more, scores=fewer, summary=summarised(fewer)), replace(SPECS["regret"], scenarios=spec.scenarios))
     assert [text.get_text() for text in shown.figure.axes[2].texts] == ["not run"] * 4

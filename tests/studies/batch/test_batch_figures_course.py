@@ -98,6 +98,13 @@ def test_arrivals_are_counted_by_whole_days_and_by_hours_where_there_are_few():
     assert sum(part.sum() for part in arrivals_a_day(np.arange(100) * 1800.0)) == 98
 
 
+def test_scenarios_that_a_drawing_has_no_place_for_are_told(trace):
+    found = made(jobs=job_rows("fcfs", [0.0, 60.0]), inputs={"blocks": {"trace": trace}}, curves=curve_rows({0: [1.0, 0.8]}))
+    assert list(draw(found, "trace", "blocks", "fills", window=20).left_out) == ["fills"]
+    assert draw(found, "learning", "blocks", "fills", curves=[RATIO]).left_out == {"fills": "none of these curves was learned there"}
+    assert draw(found, "learning", "blocks", curves=[RATIO]).left_out == {}
+
+
 def test_a_rule_that_was_not_scored_is_told(trace):
     with pytest.raises(UserError, match="'f4' is not scored in blocks"):
         draw(made(jobs=job_rows("fcfs", [0.0]), inputs={"blocks": {"trace": trace}}), "trace", "blocks", rule="f4")

@@ -162,6 +162,20 @@ def test_captions_tell_of_the_workloads_that_are_drawn(tables, kind):
     assert "in the mean of workloads" in drawing_function(STUDY, kind)(both, spec(kind, ("example", "more"), published=PUBLISHED)).caption
 
 
+@pytest.mark.parametrize("kind", ["outcomes", "headline", "pareto", "allocations", "objective_parts", "service_levels"])
+def test_a_scenario_without_a_learned_policy_is_left_out_and_told_of(tables, kind):
+    bare = tables.scores[tables.scores["policy"] == "static_start"].assign(scenario="spot_price")
+    more = replace(tables, scores=pd.concat([tables.scores, bare]))
+    assert drawing_function(STUDY, kind)(more, spec(kind, ("example", "spot_price"))).left_out == {"spot_price": "no reinforce-spot-price"}
+    assert drawing_function(STUDY, kind)(tables, spec(kind)).left_out == {}
+
+
+def test_a_scenario_without_the_static_allocation_is_left_out_and_told_of(tables):
+    learned = tables.scores[tables.scores["policy"] == "reinforce-example"].assign(scenario="bare", policy="reinforce-bare")
+    more = replace(tables, scores=pd.concat([tables.scores, learned]))
+    assert drawing_function(STUDY, "outcomes")(more, spec("outcomes", ("example", "bare"))).left_out == {"bare": "no static_start"}
+
+
 @pytest.mark.parametrize("preference", ["balanced", "time"])
 def test_parts_of_an_episode_add_up_to_its_objective(tables, preference):
     rows = tables.details["performance_metrics"]

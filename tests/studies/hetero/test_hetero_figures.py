@@ -170,6 +170,11 @@ def test_the_gantt_chart_shows_every_job_on_its_cores(tables):
     assert "Workload test-00 of unlike. 30 jobs." in drawing.caption
 
 
+@pytest.mark.parametrize("kind", ["gantt", "course"])
+def test_a_drawing_of_one_scenario_tells_of_the_others(tables, kind):
+    assert list(draw(tables, kind, "unlike", "like", policies=RULES).left_out) == ["like"]
+
+
 def test_the_gantt_chart_can_name_jobs_and_show_another_workload(tables):
     plain, named = (draw(tables, "gantt", "unlike", policies=("easy",), unit="test-03", labels=labels) for labels in (False, True))
     numbers = [len(drawing.figure.axes[0].texts) for drawing in (plain, named)]

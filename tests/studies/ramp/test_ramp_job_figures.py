@@ -1,5 +1,7 @@
 """Figures of single jobs and of sweeps over scenarios: what is drawn, and what the caption tells."""
 
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -123,6 +125,18 @@ def test_values_that_are_many_are_put_into_bins():
     beta = draw_attributes(found, spec("attributes", ("often",), policies=["para_max"])).figure.axes[-1].get_lines()[0]
     assert len(beta.get_xdata()) == 10
     assert beta.get_ydata()[0] == 1 and beta.get_ydata()[-1] == 0
+
+
+@pytest.mark.parametrize("draw", [draw_sweep, draw_overheads, draw_causes])
+def test_a_scenario_without_these_policies_is_left_out_and_told_of(draw):
+    found = replace(tables(), scenarios={**SCENARIOS, "bare": scenario(500.0)})
+    params = {} if draw is draw_overheads else {"policies": ["para_max"]}
+    assert list(draw(found, spec("any", ("often", "seldom", "bare"), **params)).left_out) == ["bare"]
+
+
+@pytest.mark.parametrize("draw", [draw_characteristics, draw_attributes])
+def test_a_drawing_of_one_scenario_tells_of_the_others(draw):
+    assert list(draw(tables(), spec("any", policies=["para_max"])).left_out) == ["seldom"]
 
 
 @pytest.mark.parametrize("draw", [draw_sweep, draw_overheads, draw_causes, draw_characteristics, draw_attributes])

@@ -89,6 +89,13 @@ def test_published_rates_are_rings_and_their_distance_is_told():
 
 
 @pytest.mark.parametrize("draw", [draw_validation, draw_scores, draw_pairs])
+def test_a_scenario_without_its_policies_is_left_out_and_told_of(draw):
+    params = {"policies": ["para_max"]} if draw is draw_scores else {"metrics": ["blocking_rate"]} if draw is draw_validation else {}
+    found = draw(tables(), spec("any", ("uniform", "bare"), **params)).left_out
+    assert found == {"bare": "no afterstate was learned on it" if draw is draw_validation else "scores none of these policies"}
+
+
+@pytest.mark.parametrize("draw", [draw_validation, draw_scores, draw_pairs])
 def test_a_scale_without_them_says_so(draw):
     params = {"policies": ["para_max"]} if draw is draw_scores else {}
     assert "at this scale" in draw(tables(), spec("any", ("loose",), **params)).caption

@@ -47,7 +47,7 @@ def draw_decisions(tables: StudyTables, spec: FigureSpec) -> Drawing:
     first.set(ylim=(len(actions) - 0.5, -0.5), xlim=(1.06 * rows["time_left"].max(), 0))
     helpers.shared_xlabel(lines[-1], "time left when the decision is taken (s)")
     helpers.legend_outside(figure, _decision_keys(decisions), columns=max(decisions, 3))
-    return Drawing(figure, " ".join(filter(None, [spec.caption, _decisions_told(rows, names, actions), unlike])))
+    return Drawing(figure, " ".join(filter(None, [spec.caption, _decisions_told(rows, names, actions)])), left_out=unlike)
 
 
 def _decision_panel(axes: Axes, rows: pd.DataFrame, decisions: int) -> None:
@@ -126,7 +126,7 @@ def draw_trunk(tables: StudyTables, spec: FigureSpec) -> Drawing:
         _starts(axes, scenarios, column)
         axes.set(xlabel="pinned time since the start of training (s)", ylabel=helpers.axis_label(data.QUANTITIES[column]))
     helpers.legend_outside(figure, _trunk_keys(trunk is not None), columns=2)
-    return Drawing(figure, " ".join(filter(None, [spec.caption, _trunk_told(scenarios, columns[0], trunk), unlike])))
+    return Drawing(figure, " ".join(filter(None, [spec.caption, _trunk_told(scenarios, columns[0], trunk)])), left_out=unlike)
 
 
 def _trunk(tables: StudyTables, scenarios: Sequence[Shown]) -> pd.DataFrame | None:

@@ -140,19 +140,18 @@ def shown(tables: StudyTables, spec: FigureSpec, names: Iterable[str] = ()) -> l
     return found if names else sorted(found, key=lambda scenario: (scenario.start, scenario.name))
 
 
-def alike(scenarios: Sequence[Shown], trait: Callable[[Shown], Any], reason: str) -> tuple[list[Shown], str]:
-    """Return the scenarios with the most frequent trait (the first among equals), and a sentence on those left out for that `reason`.
+def alike(scenarios: Sequence[Shown], trait: Callable[[Shown], Any], reason: str) -> tuple[list[Shown], dict[str, str]]:
+    """Return the scenarios with the most frequent trait (the first among equals), and those left out -> that `reason` (see Drawing).
 
     A figure that shows all scenarios has to stand when one is added that cannot be compared with the others.
     """
     traits = [trait(scenario) for scenario in scenarios]
     usual = max(traits, key=traits.count)
-    rest = [scenario.label for scenario, own in zip(scenarios, traits, strict=True) if own != usual]
     kept = [scenario for scenario, own in zip(scenarios, traits, strict=True) if own == usual]
-    return kept, f"Not shown: {listed(rest)} ({reason})." if rest else ""
+    return kept, {scenario.name: reason for scenario, own in zip(scenarios, traits, strict=True) if own != usual}
 
 
-def alike_rewarded(scenarios: Sequence[Shown]) -> tuple[list[Shown], str]:
+def alike_rewarded(scenarios: Sequence[Shown]) -> tuple[list[Shown], dict[str, str]]:
     """Return the scenarios that are rewarded by the same quantity, as `alike` does."""
     return alike(scenarios, lambda scenario: scenario.column, "rewarded by another quantity")
 

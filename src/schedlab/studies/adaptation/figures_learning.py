@@ -97,7 +97,9 @@ def draw_learning(tables: StudyTables, spec: FigureSpec) -> Drawing:
         axes.set_xlabel(run.counted)
         axes.locator_params(axis="x", nbins=4)
     helpers.legend_outside(figure, _learning_keys(metrics, window, longest=max(run.points["step"].max() for run in runs)), columns=2)
-    return Drawing(figure, " ".join(filter(None, [spec.caption, _learning_told(runs, scenarios), cut])))
+    return Drawing(
+        figure, " ".join(filter(None, [spec.caption, _learning_told(runs, scenarios), cut])), left_out=_left_out(spec, scenarios)
+    )
 
 
 def _stretches(tables: StudyTables, policy: str) -> list[Stretch]:
@@ -206,7 +208,11 @@ def draw_transfer(tables: StudyTables, spec: FigureSpec) -> Drawing:
             axes.set_ylim(*settings.range)
     helpers.legend_outside(figure, _transfer_keys(tables, looks), columns=3 if len(looks) > 4 else 2)
     jumpstart = f"Jumpstart: {'; '.join(jumps)}." if jumps else ""
-    return Drawing(figure, " ".join(filter(None, [spec.caption, _ends_told(groups, scenarios, metrics[0], window), jumpstart, cut])))
+    return Drawing(
+        figure,
+        " ".join(filter(None, [spec.caption, _ends_told(groups, scenarios, metrics[0], window), jumpstart, cut])),
+        left_out=_left_out(spec, scenarios),
+    )
 
 
 def _transfer_keys(tables: StudyTables, looks: Mapping[str, Style]) -> list[Any]:
@@ -303,6 +309,11 @@ def _ends_told(groups: Sequence[Mapping[str, Any]], scenarios: Mapping[str, Show
     seeds = max(run.points["policy_seed"].nunique() for group in groups for run in group["runs"].values())
     bands = " Bands: lowest to highest seed." if seeds > 1 else ""
     return f"{bands} Mean of the last {window} episodes, {'; '.join(told)}.".strip()
+
+
+def _left_out(spec: FigureSpec, shown: Mapping[str, Shown]) -> dict[str, str]:
+    """The scenarios of a figure on which none of its policies learned (see Drawing)."""
+    return {name: "none of its policies learned there" for name in spec.scenarios if name not in shown}
 
 
 def _nothing(spec: FigureSpec) -> Drawing:

@@ -58,8 +58,8 @@ def draw_versus(tables: StudyTables, spec: FigureSpec) -> Drawing:
     figure.legend(handles=_keys(of_mean), loc="outside lower center", ncols=3)
     told = _told(means, order, data.kinds(tables), baseline, quantity, of_mean)
     mean_loss = f"{baseline} itself loses {data.amount(float(reference.mean()), quantity.unit)} to the best sequence on average."
-    texts = [spec.caption, told, mean_loss, data.repetitions(tables, [*order, baseline], scenarios), others, unlike]
-    return Drawing(figure, " ".join(filter(None, texts)))
+    texts = [spec.caption, told, mean_loss, data.repetitions(tables, [*order, baseline], scenarios)]
+    return Drawing(figure, " ".join(filter(None, texts)), left_out=others | unlike)
 
 
 def _compared(tables: StudyTables, scenario: Shown, names: Sequence[str]) -> frozenset[str]:
@@ -176,8 +176,8 @@ def draw_regret(tables: StudyTables, spec: FigureSpec) -> Drawing:
     best = f"Smallest on average: {order[0]} ({data.amount(average[order[0]], quantity.unit)})"
     never = f"; {NEVER} loses {data.amount(average[NEVER], quantity.unit)}" if NEVER in average else ""
     noise = "Regrets within one standard deviation of one result (grey) can be luck."
-    texts = [spec.caption, f"{best}{never}.", noise, explained, data.repetitions(tables, order, scenarios), others]
-    return Drawing(figure, " ".join(filter(None, texts)))
+    texts = [spec.caption, f"{best}{never}.", noise, explained, data.repetitions(tables, order, scenarios)]
+    return Drawing(figure, " ".join(filter(None, texts)), left_out=others)
 
 
 def draw_final(tables: StudyTables, spec: FigureSpec) -> Drawing:

@@ -59,8 +59,8 @@ def draw_sequences(tables: StudyTables, spec: FigureSpec) -> Drawing:
     helpers.legend_outside(figure, _mark_keys(names), columns=1 + len(names))
     codes = ", ".join(f"{DIGITS[number]} {name}" for number, name in enumerate(actions))
     scale = "Colours follow the square root of the regret, so that small ones can be told apart."
-    told = [spec.caption, f"Digits: {codes}.", scale, _sequences_told(tables, scenarios, names), others, unlike]
-    return Drawing(figure, " ".join(filter(None, told)))
+    told = [spec.caption, f"Digits: {codes}.", scale, _sequences_told(tables, scenarios, names)]
+    return Drawing(figure, " ".join(filter(None, told)), left_out=others | unlike)
 
 
 def _mark(panels: Sequence[Axes], scenarios: Sequence[Shown], tables: StudyTables, names: Sequence[str], image: Any) -> None:
@@ -219,7 +219,8 @@ def draw_reliability(tables: StudyTables, spec: FigureSpec) -> Drawing:
     """Share of the variance due to the sequence against the number of replicates, a panel a quantity; then what choosing on few costs."""
     settings = helpers.settings_of(spec, ReliabilitySettings)
     scenarios, others = data.alike_rewarded(data.shown(tables, spec))
-    scenarios = [scenario for scenario in scenarios if scenario.replicates > 1]
+    single = {scenario.name: "one replicate" for scenario in scenarios if scenario.replicates < 2}
+    scenarios = [scenario for scenario in scenarios if scenario.name not in single]
     columns, furthest = settings.columns, settings.replicates
     figure, panels = theme.new_figure(1, len(columns) + 1, height_mm=72, squeeze=False)
     shares: dict[str, list[float]] = {}
@@ -232,7 +233,7 @@ def draw_reliability(tables: StudyTables, spec: FigureSpec) -> Drawing:
     _selection_panel(panels[0][-1], scenarios)
     handles = panels[0][0].get_legend_handles_labels()[0]
     helpers.legend_outside(figure, [*handles, *_reliability_keys()], columns=4)
-    return Drawing(figure, f"{spec.caption} {_reliability_told(scenarios, columns, shares)} {others}".strip())
+    return Drawing(figure, f"{spec.caption} {_reliability_told(scenarios, columns, shares)}", left_out=others | single)
 
 
 def _scenario_looks(scenarios: Sequence[Shown]) -> list[tuple[dict[str, Any], Shown]]:

@@ -40,9 +40,10 @@ def draw_sweep(tables: StudyTables, spec: FigureSpec) -> Drawing:
     axes.set_xlabel(settings.label)
     axes.set_ylabel(helpers.axis_label(metric))
     helpers.direct_labels(axes)
+    missing = dict.fromkeys(sorted(set(spec.scenarios) - {point.scenario for point in settings.points}), "has no place in params.points")
     better = "idxmin" if metric.better == "lower" else "idxmax"
     told = [f"{at:g}: {best} ({helpers.number_text(means.loc[best, at], '{:.3g}')})" for at, best in getattr(means, better)().items()]
-    return Drawing(figure, f"{spec.caption} Best mean by {settings.label}: {'; '.join(told)}.")
+    return Drawing(figure, f"{spec.caption} Best mean by {settings.label}: {'; '.join(told)}.", left_out=missing)
 
 
 def _frame(columns: dict[float, pd.Series]) -> pd.DataFrame:

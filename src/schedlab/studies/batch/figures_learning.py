@@ -44,7 +44,10 @@ def draw_learning(tables: StudyTables, spec: FigureSpec) -> Drawing:
     for axes, (curve, points) in zip([axes for line in lines for axes in line], found.items(), strict=True):
         _panel(axes, curve, points, looks, borders, settings)
     helpers.legend_outside(figure, helpers.policy_handles(looks, names, lines=True), columns=3)
-    return Drawing(figure, f"{spec.caption} {' '.join(_told(curve, points, settings) for curve, points in found.items())}")
+    learned_on = {name for points in found.values() for name in points["train_scenario"]}
+    missing = {} if "" in learned_on else dict.fromkeys(sorted(set(spec.scenarios) - learned_on), "none of these curves was learned there")
+    told = " ".join(_told(curve, points, settings) for curve, points in found.items())
+    return Drawing(figure, f"{spec.caption} {told}", left_out=missing)
 
 
 def _points(rows: pd.DataFrame, curve: CurveShown) -> pd.DataFrame:

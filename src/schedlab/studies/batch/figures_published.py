@@ -34,7 +34,8 @@ def draw_published(tables: StudyTables, spec: FigureSpec) -> Drawing:
     for line in lines:
         helpers.shared_xlabel(line, metric.label)
     helpers.legend_outside(figure, _keys(metric), columns=4)
-    return Drawing(figure, f"{spec.caption} {_told(panels, metric, settings.decimals)}")
+    missing = dict.fromkeys(sorted(set(spec.scenarios) - {panel.scenario for panel, _ in panels}), "has no panel in params.panels")
+    return Drawing(figure, f"{spec.caption} {_told(panels, metric, settings.decimals)}", left_out=missing)
 
 
 def _beats(ours: float, learned: float, metric: Metric) -> bool:

@@ -70,7 +70,7 @@ def draw_trace_study(tables: StudyTables, spec: FigureSpec) -> Drawing:
     ):
         _moving(axes, jobs.submit, values, window, f"{letter}  moving average", label)
     helpers.legend_outside(figure, _keys(), columns=5)
-    return Drawing(figure, f"{spec.caption} {_told(name, jobs, waited, window)}")
+    return Drawing(figure, f"{spec.caption} {_told(name, jobs, waited, window)}", left_out=helpers.after_the_first(spec))
 
 
 def recorded(trace: Trace) -> Waited | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Container
 from typing import TYPE_CHECKING
 
 from schedlab.config.contract import Drawing, FigureSpec, StudyTables
@@ -30,6 +31,17 @@ def preference_scores(tables: StudyTables, scenario: str, policy: str, metric: s
     rows = rows[(rows["scenario"] == scenario) & (rows["policy"] == policy) & (rows["metric"] == metric) & (rows["split"] == "test")]
     rows = rows.assign(preference=rows["unit"].str.rsplit("-", n=2).str[0])
     return rows.pivot_table(index="policy_seed", columns="preference", values="value", aggfunc="mean")
+
+
+def left_out(tables: StudyTables, spec: FigureSpec, shown: Container[str], learned: str, *rules: str) -> dict[str, str]:
+    """Return the scenarios of a figure that are not among those shown -> which of the policies it needs they did not score."""
+    scored = tables.scores.groupby("scenario")["policy"].unique()
+    found = {}
+    for name in spec.scenarios:
+        if name not in shown:
+            lacking = [policy for policy in (learned_name(learned, name), *rules) if policy not in scored.get(name, ())]
+            found[name] = f"no {' nor '.join(lacking) or 'such episode'}"
+    return found
 
 
 def episode(tables: StudyTables, table: str, scenario: str, policy: str, preference: str) -> pd.DataFrame:

@@ -12,7 +12,7 @@ from schedlab.figures import helpers, theme
 from schedlab.figures.theme import GRID
 from schedlab.studies.cloud.env import weights_of
 from schedlab.studies.cloud.figure_settings import EpisodeSettings, ShownSettings
-from schedlab.studies.cloud.figures_common import episode, learned_name, nothing, preference_colour
+from schedlab.studies.cloud.figures_common import episode, learned_name, left_out, nothing, preference_colour
 from schedlab.studies.cloud.sla import ITEMS
 
 if TYPE_CHECKING:
@@ -51,7 +51,8 @@ def draw_allocations(tables: StudyTables, spec: FigureSpec) -> Drawing:
         grid[row, 0].set_ylim(bottom=0)
     helpers.shared_xlabel(list(grid[-1]), "interval of the training")
     helpers.legend_outside(figure, columns=4)
-    return Drawing(figure, f"{spec.caption} In the end (GPUs, cores, GB): {'; '.join(told)}.")
+    caption = f"{spec.caption} In the end (GPUs, cores, GB): {'; '.join(told)}."
+    return Drawing(figure, caption, left_out=left_out(tables, spec, shown, settings.learned))
 
 
 def draw_objective_parts(tables: StudyTables, spec: FigureSpec) -> Drawing:
@@ -78,7 +79,8 @@ def draw_objective_parts(tables: StudyTables, spec: FigureSpec) -> Drawing:
     grid[1, 0].set_ylabel(f"{settings.baseline}\nadded to the objective")
     helpers.shared_xlabel(list(grid[-1]), "interval of the training")
     helpers.legend_outside(figure, columns=3)
-    return Drawing(figure, f"{spec.caption} Objective in the end: {'; '.join(told)}.")
+    caption = f"{spec.caption} Objective in the end: {'; '.join(told)}."
+    return Drawing(figure, caption, left_out=left_out(tables, spec, shown, settings.learned))
 
 
 def objective_parts(rows: pd.DataFrame, references: dict[str, Any], preference: str) -> dict[str, np.ndarray]:
@@ -120,7 +122,8 @@ def draw_service_levels(tables: StudyTables, spec: FigureSpec) -> Drawing:
     grid[1, 0].set_ylabel(settings.baseline)
     helpers.shared_xlabel(list(grid[-1]), "interval of the training")
     figure.colorbar(image, ax=grid[:, -1], label="severity (0: met)", aspect=30).outline.set_visible(False)
-    return Drawing(figure, f"{spec.caption} Met in the end, of 6: {'; '.join(told)}.")
+    caption = f"{spec.caption} Met in the end, of 6: {'; '.join(told)}."
+    return Drawing(figure, caption, left_out=left_out(tables, spec, shown, settings.learned))
 
 
 def _with_episodes(tables: StudyTables, spec: FigureSpec, learned: str, preference: str) -> list[str]:

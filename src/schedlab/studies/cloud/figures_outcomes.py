@@ -11,7 +11,7 @@ from schedlab.config.contract import Drawing, FigureSpec, StudyTables
 from schedlab.figures import helpers, theme
 from schedlab.figures.theme import INK
 from schedlab.studies.cloud.figure_settings import OutcomesSettings
-from schedlab.studies.cloud.figures_common import learned_name, nothing, preference_colour, preference_scores
+from schedlab.studies.cloud.figures_common import learned_name, left_out, nothing, preference_colour, preference_scores
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -44,7 +44,8 @@ def draw_outcomes(tables: StudyTables, spec: FigureSpec) -> Drawing:
     helpers.legend_outside(figure, columns=3)
     told = "; ".join(f"{name} {value:.0f} %" for name, value in settings.published.items())
     shown = "Bars: means over seeds; thin lines: smallest to largest seed." if _seeds(found) > 1 else "One seed."
-    return Drawing(figure, f"{spec.caption} {shown} {_best_told(found, settings)} Claimed reductions (improvement for sla): {told}.")
+    caption = f"{spec.caption} {shown} {_best_told(found, settings)} Claimed reductions (improvement for sla): {told}."
+    return Drawing(figure, caption, left_out=left_out(tables, spec, found, settings.learned, settings.baseline))
 
 
 def draw_headline(tables: StudyTables, spec: FigureSpec) -> Drawing:
@@ -64,7 +65,8 @@ def draw_headline(tables: StudyTables, spec: FigureSpec) -> Drawing:
     helpers.text_table(axes, cells, ["% of the static allocation", *found, "published"], row_height=1.7)
     seeds = _seeds(found)
     shown = f"Means of {seeds} seeds, smallest to largest in brackets." if seeds > 1 else "One seed."
-    return Drawing(figure, f"{spec.caption} {shown} {_best_told(found, settings)}")
+    caption = f"{spec.caption} {shown} {_best_told(found, settings)}"
+    return Drawing(figure, caption, left_out=left_out(tables, spec, found, settings.learned, settings.baseline))
 
 
 def _claims(settings: OutcomesSettings) -> dict[str, tuple[str, str]]:

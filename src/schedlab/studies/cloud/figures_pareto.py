@@ -12,7 +12,7 @@ from schedlab.config.contract import Drawing, FigureSpec, StudyTables
 from schedlab.figures import helpers, theme
 from schedlab.figures.theme import INK, MUTED
 from schedlab.studies.cloud.figure_settings import ShownSettings
-from schedlab.studies.cloud.figures_common import PREFERENCES, learned_name, nothing, preference_colour, preference_scores
+from schedlab.studies.cloud.figures_common import PREFERENCES, learned_name, left_out, nothing, preference_colour, preference_scores
 from schedlab.studies.cloud.pareto import attainment_surface, measures
 
 if TYPE_CHECKING:
@@ -59,7 +59,8 @@ def draw_pareto(tables: StudyTables, spec: FigureSpec) -> Drawing:
     helpers.legend_outside(figure, columns=3 if many else 4)
     names = "hypervolume as a share of the front's (seeds from, to; of the best plans for the same preferences)"
     more = "IGD+, additive epsilon, loss of utility, means of seeds"
-    return Drawing(figure, f"{spec.caption} Learned policies, {names}, {more}: {'; '.join(told)}.")
+    missing = left_out(tables, spec, learned, settings.learned) | {name: "no front" for name in learned if name not in shown}
+    return Drawing(figure, f"{spec.caption} Learned policies, {names}, {more}: {'; '.join(told)}.", left_out=missing)
 
 
 def points_by_seed(tables: StudyTables, scenario: str, policy: str, preferences: Sequence[str]) -> list[np.ndarray]:

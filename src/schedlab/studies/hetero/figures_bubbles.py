@@ -51,7 +51,8 @@ def draw_bubbles(tables: StudyTables, spec: FigureSpec) -> Drawing:
     _legend(panels[0, 0], most)
     helpers.legend_outside(figure)
     told = "; ".join(f"{policy} {_told(some['lacking'].tolist())}" for policy, some in held.items())
-    return Drawing(figure, f"{spec.caption} Workload {unit} of {name}. Held back: {told}. Bubbles count a sixtieth of the time.")
+    caption = f"{spec.caption} Workload {unit} of {name}. Held back: {told}. Bubbles count a sixtieth of the time."
+    return Drawing(figure, caption, left_out=helpers.after_the_first(spec))
 
 
 def counted(dates: np.ndarray, edges: np.ndarray) -> np.ndarray:

@@ -56,7 +56,8 @@ def draw_learning(tables: StudyTables, spec: FigureSpec) -> Drawing:
     panels[1, 0].set_ylabel("loss")
     helpers.shared_xlabel(panels[1], "episode")
     seeds = max(rows["policy_seed"].nunique() for rows in agents.values())
-    return Drawing(figure, f"{spec.caption} {_lines(seeds)} Return in the first and in the last points: {'; '.join(told)}.")
+    caption = f"{spec.caption} {_lines(seeds)} Return in the first and in the last points: {'; '.join(told)}."
+    return Drawing(figure, caption, left_out=helpers.after_the_first(spec))
 
 
 def draw_preferences(tables: StudyTables, spec: FigureSpec) -> Drawing:
@@ -85,7 +86,8 @@ def draw_preferences(tables: StudyTables, spec: FigureSpec) -> Drawing:
         line[-1].legend(loc="center left", bbox_to_anchor=(1.02, 0.5), title=GROUPS[by], alignment="left")
     helpers.shared_xlabel(panels[-1], "episode")
     seeds = max(points["policy_seed"].nunique() for points in agents.values())
-    return Drawing(figure, f"{spec.caption} {_lines(seeds)} Most probable in the end (mean of the seeds): {'; '.join(told)}.")
+    caption = f"{spec.caption} {_lines(seeds)} Most probable in the end (mean of the seeds): {'; '.join(told)}."
+    return Drawing(figure, caption, left_out=helpers.after_the_first(spec))
 
 
 GROUPS = {"pair": "pair", "job": "job policy", "core": "core policy"}

@@ -66,7 +66,8 @@ def draw_metrics(tables: StudyTables, spec: FigureSpec) -> Drawing:
         told.append(f"Not shown, as {baseline} scores 0 or none differs from it: {', '.join(missing)}.")
     if any(metric.name == "utilisation" for metric in metrics):
         told.append("Utilisation is the time that cores are busy: the same work keeps slower cores busy for longer.")
-    return Drawing(figure, f"{spec.caption} {' '.join(told)} {_workloads(rows)} {explained}")
+    missing_scenarios = dict.fromkeys([name for name in names if name not in set(rows["scenario"])], "scores none of these schedulers")
+    return Drawing(figure, f"{spec.caption} {' '.join(told)} {_workloads(rows)} {explained}", left_out=missing_scenarios)
 
 
 def _against(tables: StudyTables, baseline: str, names: Sequence[str], spec: FigureSpec) -> pd.DataFrame:

@@ -49,7 +49,8 @@ def draw_overuse(tables: StudyTables, spec: FigureSpec) -> Drawing:
     panels[-1].set(xlabel=scale.label, xlim=(0, last / scale.size))
     helpers.legend_outside(figure, helpers.policy_handles(looks, names, lines=True))
     told = "; ".join(f"{policy} {_told(spans[policy], processors, _end(jobs[policy]) - first, scale)}" for policy in names)
-    return Drawing(figure, f"{spec.caption} Workload {unit} of {name}, {len(jobs[names[0]])} jobs. {told}.")
+    caption = f"{spec.caption} Workload {unit} of {name}, {len(jobs[names[0]])} jobs. {told}."
+    return Drawing(figure, caption, left_out=helpers.after_the_first(spec))
 
 
 def _end(jobs: pd.DataFrame) -> float:

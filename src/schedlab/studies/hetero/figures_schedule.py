@@ -58,7 +58,7 @@ def draw_gantt(tables: StudyTables, spec: FigureSpec) -> Drawing:
     bar = figure.colorbar(colours, ax=list(panels[:, 0]), **looks)
     bar.ax.yaxis.set_major_formatter("{x:g}")
     bar.outline.set_visible(False)
-    return Drawing(figure, f"{spec.caption} Workload {unit} of {name}. {_gantt_told(found, scale)}")
+    return Drawing(figure, f"{spec.caption} Workload {unit} of {name}. {_gantt_told(found, scale)}", left_out=helpers.after_the_first(spec))
 
 
 def with_slowdown(jobs: pd.DataFrame, threshold: float) -> pd.DataFrame:
@@ -152,7 +152,8 @@ def draw_course(tables: StudyTables, spec: FigureSpec) -> Drawing:
         axes.set_ylim(bottom=0)
         axes.grid(True, axis="y")
     helpers.legend_outside(figure, helpers.policy_handles(styles, names, lines=True))
-    return Drawing(figure, f"{spec.caption} Workload {unit} of {name}. {_course_told(loads, energies, cores)}")
+    caption = f"{spec.caption} Workload {unit} of {name}. {_course_told(loads, energies, cores)}"
+    return Drawing(figure, caption, left_out=helpers.after_the_first(spec))
 
 
 def _queue_line(axes: Axes, load: pd.DataFrame, first: float, size: float, style: Style, label: str) -> None:

@@ -2,17 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Container
+
 from schedlab.config.contract import Drawing, FigureSpec
 from schedlab.figures import theme
 from schedlab.figures.theme import MUTED
 
 MARKERS = "osD^vPX"  # of the lines of one panel
+NOT_SCORED = "scores none of these policies"  # why a scenario is left out
 SHORT = {"jct": "completion time", "speedup": "speed-up"}  # of completed jobs; a panel's title has room for no more
 
 
 def family(policy: str, scenario: str) -> str:
     """Return a policy's name without the scenario that it was learned on, so that panels have rows of the same names."""
     return policy.removesuffix("-" + scenario.replace("_", "-"))
+
+
+def left_out(spec: FigureSpec, shown: Container[str], why: str) -> dict[str, str]:
+    """Return the scenarios of a figure that are not among those shown -> why (see Drawing)."""
+    return {name: why for name in spec.scenarios if name not in shown}
 
 
 def nothing_to_draw(spec: FigureSpec, why: str) -> Drawing:

@@ -33,18 +33,18 @@ COLUMNS = (("run time of an op", "ms"), ("memory of an op", "bytes"), ("size of 
 
 def draw_graphs(tables: StudyTables, spec: FigureSpec) -> Drawing:
     """A panel a graph: ops in layers, the forward pass above, its mirror below; dots as large as the op's share of the step's time."""
-    return drawing_of(graphs_shown(tables, spec), spec.caption)
+    return drawing_of(graphs_shown(tables, spec), spec.caption, helpers.after_the_first(spec))
 
 
-def drawing_of(graphs: Sequence[TrainingGraph], caption: str) -> Drawing:
-    """Return the drawing of graphs inside an applied theme."""
+def drawing_of(graphs: Sequence[TrainingGraph], caption: str, left_out: Mapping[str, str] | None = None) -> Drawing:
+    """Return the drawing of graphs inside an applied theme; left_out: as in Drawing."""
     figure, panels = theme.new_figure(len(graphs), 1, height_mm=12 + 26 * len(graphs), squeeze=False)
     colours = kind_colours(graphs)
     for axes, graph in zip(panels[:, 0], graphs, strict=True):
         _draw_graph(axes, graph, colours)
         axes.set_title(f"{graph.name}: {graph.num_ops} ops, {len(graph.edges)} deps")
     helpers.legend_outside(figure, _kind_keys(colours), columns=KINDS + 1)
-    return Drawing(figure, f"{caption} {_slowest_told(graphs)}")
+    return Drawing(figure, f"{caption} {_slowest_told(graphs)}", left_out=left_out or {})
 
 
 def draw_op_histograms(tables: StudyTables, spec: FigureSpec) -> Drawing:
@@ -63,9 +63,8 @@ def draw_op_histograms(tables: StudyTables, spec: FigureSpec) -> Drawing:
         panels[-1, column].set_xscale("log")
         panels[-1, column].minorticks_off()
     nothing = ", ".join(f"{int((graph.cost == 0).sum())} of {graph.num_ops} in {graph.name}" for graph in graphs)
-    return Drawing(
-        figure, f"{spec.caption} Dashed: medians of those shown. Not shown, as logarithms have no zero: ops that cost nothing, {nothing}."
-    )
+    told = f"Dashed: medians of those shown. Not shown, as logarithms have no zero: ops that cost nothing, {nothing}."
+    return Drawing(figure, f"{spec.caption} {told}", left_out=helpers.after_the_first(spec))
 
 
 def draw_graph_table(tables: StudyTables, spec: FigureSpec) -> Drawing:
@@ -93,7 +92,7 @@ def draw_graph_table(tables: StudyTables, spec: FigureSpec) -> Drawing:
         axes.text(end, -0.2, heading.replace(" (", "\n(").replace("largest ", "largest\n"), va="bottom", ha="right", color=MUTED)
     for height in (0, len(table)):
         axes.axhline(height, color=INK, linewidth=0.6)
-    return Drawing(figure, spec.caption)
+    return Drawing(figure, spec.caption, left_out=helpers.after_the_first(spec))
 
 
 def draw_betas(tables: StudyTables, spec: FigureSpec) -> Drawing:

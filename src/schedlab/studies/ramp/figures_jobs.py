@@ -9,7 +9,7 @@ import numpy as np
 from schedlab.config.contract import Drawing, FigureSpec, StudyTables
 from schedlab.figures import helpers, theme
 from schedlab.studies.ramp.causes import CUT_OFF, NO_CHANNEL, NO_PARTITION, NO_PLACEMENT, QUEUE_FULL, REJECTED, TOO_SLOW
-from schedlab.studies.ramp.figure_parts import MARKERS, family, nothing_to_draw
+from schedlab.studies.ramp.figure_parts import MARKERS, NOT_SCORED, family, left_out, nothing_to_draw
 from schedlab.studies.ramp.figure_settings import CausesSettings, JobsSettings
 
 if TYPE_CHECKING:
@@ -71,7 +71,7 @@ def draw_causes(tables: StudyTables, spec: FigureSpec) -> Drawing:
     labelled = {handle.get_label(): handle for axes in figure.axes for handle in axes.get_legend_handles_labels()[0]}
     helpers.legend_outside(figure, [labelled[label] for label in CAUSES.values() if label in labelled], columns=3)
     placed = f" Of what was blocked, had no free block: {', '.join(told)}." if told else ""
-    return Drawing(figure, f"{spec.caption}{placed}")
+    return Drawing(figure, f"{spec.caption}{placed}", left_out=left_out(spec, shares, NOT_SCORED))
 
 
 def draw_characteristics(tables: StudyTables, spec: FigureSpec) -> Drawing:
@@ -114,7 +114,8 @@ def draw_characteristics(tables: StudyTables, spec: FigureSpec) -> Drawing:
     helpers.legend_outside(figure, columns=jobs["policy"].nunique())
     medians = jobs.groupby("policy")["excess"].median()
     told = ", ".join(f"{policy} {medians[policy]:.2f}" for policy in settings.policies if np.isfinite(medians.get(policy, np.nan)))
-    return Drawing(figure, f"{spec.caption} Median of what completed jobs got over what they asked for: {told}.")
+    caption = f"{spec.caption} Median of what completed jobs got over what they asked for: {told}."
+    return Drawing(figure, caption, left_out=helpers.after_the_first(spec))
 
 
 def draw_attributes(tables: StudyTables, spec: FigureSpec) -> Drawing:
@@ -142,7 +143,7 @@ def draw_attributes(tables: StudyTables, spec: FigureSpec) -> Drawing:
     helpers.legend_outside(figure, columns=len(settings.policies))
     models = jobs.drop_duplicates("model").sort_values("sequential_jct")
     named = ", ".join(f"{row.model} {row.sequential_jct / 3600:.1f} h, {row.ops} ops" for row in models.itertuples())
-    return Drawing(figure, f"{spec.caption} The graphs: {named}.")
+    return Drawing(figure, f"{spec.caption} The graphs: {named}.", left_out=helpers.after_the_first(spec))
 
 
 def _binned(values: pd.Series) -> pd.Series:

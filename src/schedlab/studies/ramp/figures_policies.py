@@ -9,7 +9,7 @@ from schedlab.config.contract import Drawing, FigureSpec, Metric, StudyTables
 from schedlab.figures import helpers, theme
 from schedlab.figures.theme import INK
 from schedlab.figures.units import scaled
-from schedlab.studies.ramp.figure_parts import SHORT, family, nothing_to_draw
+from schedlab.studies.ramp.figure_parts import NOT_SCORED, SHORT, family, left_out, nothing_to_draw
 from schedlab.studies.ramp.figure_settings import PairsSettings, ScoresSettings, ValidationSettings
 from schedlab.studies.ramp.problem import METRICS
 
@@ -44,7 +44,8 @@ def draw_validation(tables: StudyTables, spec: FigureSpec) -> Drawing:
         told.append(f"{label} {first:.3f} at first, {last:.3f} after {blocking['step'].max()} generations")
     helpers.shared_xlabel(lines[-1], "generation")
     helpers.legend_outside(figure, columns=4)
-    return Drawing(figure, f"{spec.caption} Blocking: {'; '.join(told)}.")
+    caption = f"{spec.caption} Blocking: {'; '.join(told)}."
+    return Drawing(figure, caption, left_out=left_out(spec, dict(shown), f"no {settings.policy} was learned on it"))
 
 
 def _against_rules(axes: Axes, curve: pd.DataFrame, bands: dict[str, pd.DataFrame], metric: Metric) -> None:
@@ -87,6 +88,8 @@ def draw_scores(tables: StudyTables, spec: FigureSpec) -> Drawing:
         width = 0.8 / len(settings.policies)
         for group, metric in enumerate(metrics):
             found = {policy: scores[metric.name] for policy, scores in values.items() if metric.name in scores}
+            if not found:  # no policy completed a job
+                continue
             top = (min if metric.better == "lower" else max)(found.values())
             for place, policy in enumerate(settings.policies):
                 if policy in found:
@@ -101,7 +104,7 @@ def draw_scores(tables: StudyTables, spec: FigureSpec) -> Drawing:
     for line in lines:
         line[0].set_ylabel("score (1: best)")
     helpers.legend_outside(figure, columns=5)
-    return Drawing(figure, f"{spec.caption} Least blocking: {'; '.join(best)}.")
+    return Drawing(figure, f"{spec.caption} Least blocking: {'; '.join(best)}.", left_out=left_out(spec, dict(panels), NOT_SCORED))
 
 
 def draw_pairs(tables: StudyTables, spec: FigureSpec) -> Drawing:
@@ -128,7 +131,7 @@ def draw_pairs(tables: StudyTables, spec: FigureSpec) -> Drawing:
         helpers.shared_xlabel(line, "blocking rate")
     helpers.legend_outside(figure, _keys(), columns=2)
     widest = f" Largest distance of a rule from its published value: {'; '.join(told)}." if told else ""
-    return Drawing(figure, f"{spec.caption}{widest}")
+    return Drawing(figure, f"{spec.caption}{widest}", left_out=left_out(spec, dict(panels), NOT_SCORED))
 
 
 def _pairs(axes: Axes, ours: dict[str, float], published: dict[str, float], order: list[str]) -> None:

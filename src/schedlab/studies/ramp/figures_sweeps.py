@@ -10,7 +10,7 @@ from schedlab.config.contract import Drawing, FigureSpec, StudyTables
 from schedlab.config.errors import UserError
 from schedlab.figures import helpers, theme
 from schedlab.figures.units import Scaled, scaled
-from schedlab.studies.ramp.figure_parts import MARKERS, SHORT, family, nothing_to_draw
+from schedlab.studies.ramp.figure_parts import MARKERS, NOT_SCORED, SHORT, family, left_out, nothing_to_draw
 from schedlab.studies.ramp.figure_settings import OverheadsSettings, SweepSettings
 from schedlab.studies.ramp.problem import METRICS
 
@@ -60,7 +60,8 @@ def draw_sweep(tables: StudyTables, spec: FigureSpec) -> Drawing:
     for line in lines:
         helpers.shared_xlabel(line, AXES[settings.x])
     helpers.legend_outside(figure, columns=len(settings.policies))
-    return Drawing(figure, f"{spec.caption} {_ends_told(rows, settings)}")
+    scored = set(rows.loc[rows["policy"].isin(settings.policies), "scenario"])
+    return Drawing(figure, f"{spec.caption} {_ends_told(rows, settings)}", left_out=left_out(spec, scored, NOT_SCORED))
 
 
 def _line(axes: Axes, rows: pd.DataFrame, number: int, name: str, unit: Scaled) -> None:
@@ -129,4 +130,5 @@ def draw_overheads(tables: StudyTables, spec: FigureSpec) -> Drawing:
     right.set_yticks(every, [f"{value:g}" for value in every])
     helpers.shared_xlabel([left, right], AXES["workers"])
     helpers.legend_outside(figure, columns=4)
-    return Drawing(figure, f"{spec.caption} From {every[0]:g} to {every[-1]:g} workers: {', '.join(told)}.")
+    missing = left_out(spec, set(jobs["scenario"]), f"no job ran under {settings.policy}")
+    return Drawing(figure, f"{spec.caption} From {every[0]:g} to {every[-1]:g} workers: {', '.join(told)}.", left_out=missing)
