@@ -72,7 +72,7 @@ def made(
         comparisons=tables.build(tables.COMPARISONS, comparisons or []),
         details={"jobs": pd.DataFrame() if jobs is None else jobs},
         inputs=inputs or {},
-        scenarios={name: {} for name in BSLD},
+        scenarios={"blocks": {"backfill": "none"}, "fills": {"backfill": "conservative"}},
         policies={},
     )
 

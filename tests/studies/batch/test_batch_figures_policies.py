@@ -47,9 +47,47 @@ def test_every_window_is_a_dot_and_policies_stand_from_best_to_worst_mean():
     assert first.get_xscale() == "log"
     written = {text.get_text() for text in first.texts}
     assert {f"{learner.mean():#.3g}", f"{np.median(learner):#.3g}", "mean", "median"} <= written
-    assert "blocks, 6 windows: best mean learner (5.5), worst fcfs (14.7), best median learner (3.5)" in drawing.caption
+    assert (
+        "blocks, without backfilling, 6 windows: best mean learner (5.5), worst fcfs (14.7), best median learner (3.5)" in drawing.caption
+    )
     assert "3 windows make 79 % of the mean of learner" in drawing.caption
     assert "Not shown apart: in blocks chosen is sjf." in drawing.caption
+    assert "fills, with conservative backfilling, 6 windows: best mean f1" in drawing.caption
+
+
+def test_a_caption_tells_of_the_scenarios_that_are_drawn_alone():
+    alone = draw(made(), "windows", "blocks").caption
+    assert "blocks, without backfilling" in alone and "fills" not in alone and "conservative" not in alone
+
+
+@pytest.mark.parametrize("path", sorted(CONF.glob("figure/batch/*.yaml")), ids=lambda path: path.stem)
+def test_no_fixed_caption_speaks_of_scenarios_by_their_place(path):
+    """What stands left and right follows from the scenarios named, which are the user's."""
+    assert not re.search(r"\b(left(?! out)|right|(first|second) panel)\b", yaml.safe_load(path.read_text())["caption"], re.IGNORECASE)
+
+
+def test_rules_are_of_one_grey_and_learned_policies_of_their_colour():
+    (axes,) = draw(made(), "windows", "blocks").figure.axes
+    dots = {round(float(line.get_ydata().mean())): line.get_color() for line in axes.get_lines() if line.get_marker() == "."}
+    assert rows_of(axes) == ["learner", "sjf", "f1", "fcfs"]
+    assert {dots[row] for row in (1, 2, 3)} == {theme.MUTED} and dots[0] != theme.MUTED
+
+
+@pytest.mark.parametrize(("windows", "marked"), [(1, False), (2, False), (3, True)])
+def test_mean_and_median_of_two_windows_are_numbers_alone(windows, marked):
+    rows = score_rows(values={"blocks": {"fcfs": [[2.0, 4.0, 9.0][:windows]], "sjf": [[1.0, 3.0, 5.0][:windows]]}})
+    drawing = draw(made(rows), "windows", "blocks")
+    (axes,) = drawing.figure.axes
+    keys = {text.get_text() for text in drawing.figure.legends[0].get_texts()}
+    assert bool(points(axes, "D")) == marked == ({"mean", "median"} <= keys)
+    assert len(points(axes, ".")) == 2 and {"mean", "median"} <= {text.get_text() for text in axes.texts}
+    assert f"{windows} window{'s' if windows > 1 else ''}: best mean sjf" in drawing.caption
+
+
+def test_a_mean_does_not_hide_the_windows_that_it_equals():
+    rows = score_rows(values={"blocks": {"fcfs": [[4.0, 4.0, 4.0]], "sjf": [[1.0, 3.0, 5.0]]}})
+    (axes,) = draw(made(rows), "windows", "blocks").figure.axes
+    assert {line.get_markerfacecolor() for line in axes.get_lines() if line.get_marker() == "D"} == {"none"}
 
 
 def test_waits_of_0_stand_on_an_axis_that_has_a_0():
@@ -84,7 +122,7 @@ def test_panels_have_headings_and_published_means_of_learned_policies():
     assert (first.get_title(loc="left"), second.get_title(loc="left")) == ("No backfilling", "fills")
     upright = [[list(line.get_xdata()) for line in axes.get_lines() if list(line.get_ydata()) == [0, 1]] for axes in (first, second)]
     assert upright == [[[6.5, 6.5], [7.0, 7.0]], []]
-    assert "No backfilling, 6 windows" in drawing.caption
+    assert "No backfilling, without backfilling, 6 windows" in drawing.caption
     assert "published means of learned policies" in [text.get_text() for text in drawing.figure.legends[0].get_texts()]
     with pytest.raises(UserError, match="elsewhere: not in this figure"):
         draw(made(), "windows", "blocks", titles={"elsewhere": "X"})
@@ -153,7 +191,7 @@ def test_ratios_need_something_to_compare_with():
         draw(made(), "ratios", "blocks")
     alike = score_rows(values={"blocks": {"fcfs": [[2.0, 4.0]], "sjf": [[2.0, 4.0]]}})
     assert rows_of(draw(made(alike, comparison_rows(blocks="sjf")), "ratios", "blocks").figure.axes[0]) == ["fcfs"]
-    assert "blocks, 2 windows: all policies alike (3)." in draw(made(alike), "windows", "blocks").caption
+    assert "blocks, without backfilling, 2 windows: all policies alike (3)." in draw(made(alike), "windows", "blocks").caption
     with pytest.raises(UserError, match="no policy is compared in blocks"):
         draw(made(comparisons=comparison_rows(blocks="sjf")), "ratios", "blocks", policies=("sjf",))
 

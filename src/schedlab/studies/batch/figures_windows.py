@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -21,16 +22,31 @@ if TYPE_CHECKING:
 ROW_MM = 4.6
 WHISKERS = (5, 95)  # percentiles; the same on linear and logarithmic axes
 FEWEST_BOXED = 6  # windows; the quartiles of fewer are the dots themselves
+FEWEST_MARKED = 3  # windows; mean and median of fewer lie where no window is, and stand in the columns alone
 HEAVIEST = 3  # windows whose part of the mean is told
 NUMBERS = (24, 52)  # points right of a panel at which the columns of means and medians end
 GOLDEN = (5**0.5 - 1) / 2  # multiples of it spread dots evenly, whatever their number
+MEAN_MARK = {
+    "linestyle": "none",
+    "marker": "D",
+    "markerfacecolor": "none",
+    "markeredgecolor": INK,
+    "markeredgewidth": 0.9,
+    "markersize": 4,
+}  # hollow, so that it hides no window
+BACKFILLING = {
+    "none": "without backfilling",
+    "legacy": "with the published backfilling",
+    "easy": "with EASY backfilling",
+    "conservative": "with conservative backfilling",
+}
 BY_NAME = {metric.name: metric for metric in METRICS}
 
 
 def draw_windows(tables: StudyTables, spec: FigureSpec) -> Drawing:
     """A panel a scenario, a row a policy from best to worst mean, a dot a test window (mean over seeds). Settings: WindowsSettings.
 
-    Windows that are at least FEWEST_BOXED also get a box.
+    Windows that are at least FEWEST_MARKED get marks for mean and median, those that are at least FEWEST_BOXED also a box.
     """
     settings = helpers.settings_of(spec, WindowsSettings)
     metric = BY_NAME[settings.metric]
@@ -48,7 +64,7 @@ def draw_windows(tables: StudyTables, spec: FigureSpec) -> Drawing:
     scale = units.scaled(metric, max(float(means.max().max()) for means in found.values()))
     rows = max(means.shape[1] for means in found.values())
     figure, lines = theme.new_grid(len(names), 2, row_mm=17 + ROW_MM * rows, around_mm=10)
-    looks = theme.styles_of(tables.scores)
+    looks = looks_of(tables.scores)
     for axes, name in zip([axes for line in lines for axes in line], names, strict=True):
         _panel(axes, found[name] / scale.size, looks)
         axes.set_title(settings.titles.get(name, name.replace("_", " ")))
@@ -57,10 +73,21 @@ def draw_windows(tables: StudyTables, spec: FigureSpec) -> Drawing:
             axes.axvline(value / scale.size, color=theme.colour(1), linewidth=0.8, zorder=1)
     for axes in lines[-1]:
         axes.set_xlabel(scale.label)
-    boxed = any(table.count().max() >= FEWEST_BOXED for table in found.values())
-    helpers.legend_outside(figure, _keys(_dot_told(tables.scores, names), boxed, bool(settings.learned)), columns=5)
-    told = {settings.titles.get(name, name): table for name, table in found.items()}
-    return Drawing(figure, f"{spec.caption} {_told(told, metric, scale)}{_chosen_told(chosen)}")
+    most = max(int(table.count().max()) for table in found.values())
+    coloured = any(kinds[policy] != "rule" for table in found.values() for policy in table)
+    helpers.legend_outside(figure, _keys(_dot_told(tables.scores, names), most, bool(settings.learned)), columns=5)
+    told = [
+        _told(settings.titles.get(name, name), table, metric, scale, str(tables.scenarios[name].get("backfill", "none")))
+        for name, table in found.items()
+    ]
+    colours = " Grey, rules; in colour, learned policies." if coloured else ""
+    return Drawing(figure, f"{spec.caption}{colours} {' '.join(told)}{_chosen_told(chosen)}")
+
+
+def looks_of(scores: pd.DataFrame) -> dict[str, Style]:
+    """Return the looks of policies where each has a row with its name: those of rules are of one grey, as different ones mean nothing."""
+    rules = set(scores.loc[scores["kind"] == "rule", "policy"])
+    return {name: replace(look, colour=MUTED) if name in rules else look for name, look in theme.styles_of(scores).items()}
 
 
 def window_means(scores: pd.DataFrame, scenario: str, metric: str, policies: tuple[str, ...] = ()) -> pd.DataFrame:
@@ -83,7 +110,7 @@ def same_as_rules(table: pd.DataFrame, kinds: Mapping[str, str]) -> dict[str, st
 def _panel(axes: Axes, table: pd.DataFrame, looks: Mapping[str, Style]) -> None:
     for height, policy in enumerate(table.columns):
         values, look = table[policy].dropna().to_numpy(), looks[policy]
-        boxed = len(values) >= FEWEST_BOXED
+        boxed, marked = len(values) >= FEWEST_BOXED, len(values) >= FEWEST_MARKED
         if boxed:
             axes.boxplot(
                 values, positions=[height], orientation="horizontal", widths=0.62, whis=WHISKERS, showfliers=False, patch_artist=True,
@@ -91,12 +118,13 @@ def _panel(axes: Axes, table: pd.DataFrame, looks: Mapping[str, Style]) -> None:
                 whiskerprops={"color": look.colour, "linewidth": 0.8}, capprops={"color": look.colour, "linewidth": 0.8},
                 manage_ticks=False,
             )  # fmt: skip
-        else:
+        elif marked:
             axes.plot([np.median(values)] * 2, [height - 0.31, height + 0.31], color=INK, linewidth=1.3)
         places = height + 0.42 * ((np.arange(1, len(values) + 1) * GOLDEN) % 1 - 0.5)
         size = 3.2 if boxed else 5.0
         axes.plot(values, places, ".", color=look.colour, markersize=size, markeredgewidth=0, alpha=0.75, zorder=3)
-        axes.plot([values.mean()], [height], "D", color="white", markeredgecolor=INK, markeredgewidth=0.9, markersize=4, zorder=4)
+        if marked:
+            axes.plot([values.mean()], [height], **MEAN_MARK, zorder=4)
         for place, value in zip(NUMBERS, (values.mean(), np.median(values)), strict=True):
             axes.annotate(
                 short(value), (1, height), (place, 0), xycoords=axes.get_yaxis_transform(), textcoords="offset points", ha="right",
@@ -130,41 +158,37 @@ def _dot_told(scores: pd.DataFrame, scenarios: Sequence[str]) -> str:
     return "a " + " or ".join(sorted("test window" if kind == "window" else kind for kind in shown))
 
 
-def _keys(dot: str, boxed: bool, learned: bool) -> list[object]:
+def _keys(dot: str, windows: int, learned: bool) -> list[object]:
+    """Handles of the legend for panels of at most so many windows."""
     from matplotlib.lines import Line2D
     from matplotlib.patches import Patch
 
+    marks = [Line2D([], [], color=INK, linewidth=1.3, label="median"), Line2D([], [], label="mean", **MEAN_MARK)]
     return [
         Line2D([], [], linestyle="none", marker=".", color=MUTED, markersize=4, label=dot),
-        *([Patch(facecolor=MUTED, alpha=0.35, label="middle half; lines, 5 to 95 %")] if boxed else []),
-        Line2D([], [], color=INK, linewidth=1.3, label="median"),
-        Line2D([], [], linestyle="none", marker="D", color="white", markeredgecolor=INK, markersize=4, label="mean"),
+        *([Patch(facecolor=MUTED, alpha=0.35, label="middle half; lines, 5 to 95 %")] if windows >= FEWEST_BOXED else []),
+        *(marks if windows >= FEWEST_MARKED else []),
         *([Line2D([], [], color=theme.colour(1), linewidth=0.8, label="published means of learned policies")] if learned else []),
     ]
 
 
-def _told(found: Mapping[str, pd.DataFrame], metric: Metric, scale: units.Scaled) -> str:
-    """The best and worst policy of each scenario by mean, the best by median, and how much of a mean a few windows make."""
-    told, lower = [], metric.better == "lower"
-    for name, table in found.items():
-        means, medians = table.mean(), table.median()
-        best, worst = (table.columns[0], table.columns[-1]) if lower else (table.columns[-1], table.columns[0])
-        if means[best] == means[worst]:
-            told.append(f"{name}, {len(table)} windows: all policies alike ({scale.text(means[best])}).")
-            continue
-        by_median = medians.idxmin() if lower else medians.idxmax()
-        words = (
-            f"{name}, {len(table)} windows: best mean {best} ({scale.text(means[best])}), worst {worst} ({scale.text(means[worst])}), "
-            f"best median {by_median} ({scale.text(medians[by_median])})"
-        )
-        heavy = min(HEAVIEST, len(table) - 1)
-        share = 100 * table[best].nlargest(heavy).sum() / table[best].sum()
-        told.append(
-            f"{words}; {heavy} {'windows make' if heavy > 1 else 'window makes'} {share:.0f} % of the mean of {best}."
-            if lower
-            else f"{words}."
-        )
-    return " ".join(told)
+def _told(name: str, table: pd.DataFrame, metric: Metric, scale: units.Scaled, backfill: str) -> str:
+    """The best and worst policy of a scenario by mean, the best by median, and how much of a mean a few windows make."""
+    lower, means, medians = metric.better == "lower", table.mean(), table.median()
+    what = f"{name}, {BACKFILLING[backfill]}, {len(table)} window{'s' if len(table) > 1 else ''}"
+    best, worst = (table.columns[0], table.columns[-1]) if lower else (table.columns[-1], table.columns[0])
+    if means[best] == means[worst]:
+        return f"{what}: all policies alike ({scale.text(means[best])})."
+    by_median = medians.idxmin() if lower else medians.idxmax()
+    words = (
+        f"{what}: best mean {best} ({scale.text(means[best])}), worst {worst} ({scale.text(means[worst])}), "
+        f"best median {by_median} ({scale.text(medians[by_median])})"
+    )
+    heavy = min(HEAVIEST, len(table) - 1)
+    if not lower or not heavy:
+        return f"{words}."
+    share = 100 * table[best].nlargest(heavy).sum() / table[best].sum()
+    return f"{words}; {heavy} {'windows make' if heavy > 1 else 'window makes'} {share:.0f} % of the mean of {best}."
 
 
 def _chosen_told(chosen: Mapping[str, Mapping[str, str]]) -> str:
