@@ -240,7 +240,7 @@ def speed_sentences():
     none, easy = (dict(medians(f"decision_latency/second_virtual_machine{ending}", "policy")) for ending in ("", "_easy"))
     kernel, attention, weights = (
         f"{none[policy]:.0f} and {easy[policy]:.0f}"
-        for policy in ("kernel network (PPO), again", "attention (PPO)", "weights at each decision (DDPG)")
+        for policy in ("kernel network (PPO)", "attention (PPO)", "weights at each decision (DDPG)")
     )
     yield f"On another machine, where that network takes {kernel}, attention over the queue {attention}"
     yield f"(DDPG, hardly trained) {weights}"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -43,7 +44,7 @@ def test_what_is_no_record_is_told(record: Path, text: str) -> None:
         draw_device_speed(None, speeds())
 
 
-def test_what_decisions_cost_is_a_bar_a_policy_from_the_fastest_on(tmp_path: Path) -> None:
+def test_what_decisions_cost_is_a_point_a_policy_from_the_fastest_on(tmp_path: Path) -> None:
     rows = [{"policy": name, "us_per_decision": [cost, 2 * cost], "median": cost} for name, cost in (("net", 400.0), ("fcfs", 0.5))]
     path = tmp_path / "record.json"
     path.write_text(json.dumps({"name": "desk", "measured": rows}))
@@ -51,10 +52,16 @@ def test_what_decisions_cost_is_a_bar_a_policy_from_the_fastest_on(tmp_path: Pat
     drawing = draw_decision_latency(None, spec)
     (axes,) = drawing.figure.axes
     assert [label.get_text() for label in axes.get_yticklabels()] == ["fcfs", "net"]
-    assert [bar.get_width() for bar in axes.patches] == [0.5, 400.0] and axes.get_xscale() == "log"
-    assert drawing.caption == "A window. fcfs 0.5 µs; net 400 µs."
+    medians = [line.get_xdata().tolist() for line in axes.get_lines() if line.get_marker() == "o"]
+    assert medians == [[0.5], [400.0]] and not axes.patches and axes.get_xscale() == "log"
+    assert drawing.caption == "A window. On desk: fcfs 0.5 µs; net 400 µs."
     path.write_text(json.dumps({"name": "desk", "measured": rows, "backfill": "easy"}))
-    assert draw_decision_latency(None, spec).caption == "A window. fcfs, easy 0.5 µs; net, easy 400 µs."
+    assert draw_decision_latency(None, spec).caption == "A window. On desk: fcfs, easy 0.5 µs; net, easy 400 µs."
+    other = tmp_path / "other.json"
+    other.write_text(json.dumps({"name": "rack", "measured": rows}))
+    both = draw_decision_latency(None, replace(spec, params={"records": [str(path), str(other)]}))
+    assert len({line.get_color() for line in both.figure.axes[0].get_lines() if len(line.get_xdata()) == 1}) == 2
+    assert [text.get_text() for text in both.figure.legends[0].get_texts()] == ["measured on desk", "measured on rack"]
     path.write_text("{}")
     with pytest.raises(UserError, match=r"record\.json: no record of what decisions cost"):
         draw_decision_latency(None, spec)

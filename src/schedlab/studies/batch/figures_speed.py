@@ -1,4 +1,4 @@
-"""Figures of what was measured on a machine: device speeds, published and recorded, and what decisions cost; a bar each."""
+"""Figures of what was measured on a machine: device speeds, published and recorded, and what decisions cost."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from schedlab.config.contract import Drawing, FigureSpec, StudyTables
 from schedlab.config.data_paths import find_resource
 from schedlab.config.errors import UserError
 from schedlab.config.schema import validate
-from schedlab.figures import theme
+from schedlab.figures import helpers, theme
 from schedlab.figures.theme import MUTED
 from schedlab.studies.batch.figure_settings import DecisionLatencySettings, DeviceSpeedSettings
 
@@ -24,13 +24,14 @@ PUBLISHED = "#a9a9a9"
 
 @dataclass(frozen=True)
 class Bar:
-    """One device under one setting, or one policy: the median, smallest and largest repeat."""
+    """One device under one setting, or one policy on a machine: the median, smallest and largest repeat."""
 
     label: str
     median: float
     low: float
     high: float
     published: bool = False
+    machine: str = ""
 
 
 def draw_device_speed(tables: StudyTables, spec: FigureSpec) -> Drawing:
@@ -51,20 +52,29 @@ def draw_device_speed(tables: StudyTables, spec: FigureSpec) -> Drawing:
 
 
 def draw_decision_latency(tables: StudyTables, spec: FigureSpec) -> Drawing:
-    """A bar a policy from fastest to slowest, lines from the fastest to the slowest repeat. Settings: DecisionLatencySettings."""
+    """A point a policy and machine from fastest to slowest, lines between extreme repeats. Settings: DecisionLatencySettings."""
     del tables
     settings = validate(DecisionLatencySettings, spec.params)
     bars = sorted((bar for name in settings.records for bar in recorded_latencies(name)), key=lambda bar: bar.median)
     if not bars:
         raise UserError("there is nothing to show", where=f"figure {spec.name}: params.records", expected="at least one record")
     figure, axes = theme.new_figure(width=0.75, height_mm=18 + ROW_MM * len(bars))
-    _bars(axes, bars, "{:.3g}")
+    machines = list(dict.fromkeys(bar.machine for bar in bars))
+    for height, bar in enumerate(bars):  # points: a bar has no length on a logarithmic axis
+        number = machines.index(bar.machine)
+        look = {"color": theme.colour(number), "marker": theme.LEARNED_MARKERS[number % len(theme.LEARNED_MARKERS)]}
+        axes.plot([bar.low, bar.high], [height, height], color=theme.colour(number), linewidth=0.8)
+        axes.plot([bar.median], [height], linestyle="none", markersize=4.5, label=f"measured on {bar.machine}", **look)
+        _number(axes, bar, height, "{:.3g}")
+    _rows(axes, [bar.label for bar in bars])
+    axes.grid(True, axis="x")
     axes.set_xscale("log")
-    axes.set_xlim(0.5 * bars[0].low, 3 * bars[-1].high)  # room for the last number
+    axes.set_xlim(0.5 * min(bar.low for bar in bars), 3 * max(bar.high for bar in bars))  # room for the last number
     axes.xaxis.set_major_formatter("{x:g}")
     axes.set_xlabel("µs a decision")
-    told = "; ".join(f"{bar.label} {bar.median:.3g} µs" for bar in bars)
-    return Drawing(figure, f"{spec.caption} {told}.", of_scores=False)
+    helpers.legend_outside(figure, columns=1)
+    told = [f"{name}: {'; '.join(f'{bar.label} {bar.median:.3g} µs' for bar in bars if bar.machine == name)}" for name in machines]
+    return Drawing(figure, f"{spec.caption} On {'. On '.join(told)}.", of_scores=False)
 
 
 def recorded(name: str) -> list[Bar]:
@@ -88,7 +98,11 @@ def recorded_latencies(name: str) -> list[Bar]:
 def _read(name: str, what: str, repeats: str, command: str, label: Callable[[dict, dict], str]) -> list[Bar]:
     try:
         record = json.loads(find_resource(name).read_text(encoding="utf-8"))
-        return [Bar(label(record, row), float(row["median"]), min(row[repeats]), max(row[repeats])) for row in record["measured"]]
+        machine = record["name"]
+        return [
+            Bar(label(record, row), float(row["median"]), min(row[repeats]), max(row[repeats]), machine=machine)
+            for row in record["measured"]
+        ]
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise UserError(f"no record of {what} ({error})", where=name, remedy=f"make it by schedlab batch {command} --out") from None
 
@@ -98,13 +112,21 @@ def _label(name: str, row: dict) -> str:
     return f"{name}, {threads}, batch {row['batch_size']}"
 
 
-def _bars(axes: Axes, bars: list[Bar], form: str = "{:.0f}") -> None:
+def _bars(axes: Axes, bars: list[Bar]) -> None:
     for height, bar in enumerate(bars):
         axes.barh(height, bar.median, height=0.62, color=PUBLISHED if bar.published else theme.colour(0))
         axes.plot([bar.low, bar.high], [height, height], color=theme.INK, linewidth=0.8)
-        axes.annotate(form.format(bar.median), (bar.high, height), xytext=(3, 0), textcoords="offset points", va="center")
-    axes.set_yticks(range(len(bars)), [f"{bar.label}{' (published)' if bar.published else ''}" for bar in bars])
-    axes.set_ylim(len(bars) - 0.5, -0.5)
+        _number(axes, bar, height, "{:.0f}")
+    _rows(axes, [f"{bar.label}{' (published)' if bar.published else ''}" for bar in bars])
     axes.margins(x=0.1)
+
+
+def _number(axes: Axes, bar: Bar, height: int, form: str) -> None:
+    axes.annotate(form.format(bar.median), (bar.high, height), xytext=(5, 0), textcoords="offset points", va="center")
+
+
+def _rows(axes: Axes, labels: list[str]) -> None:
+    axes.set_yticks(range(len(labels)), labels)
+    axes.set_ylim(len(labels) - 0.5, -0.5)
     axes.tick_params(axis="y", length=0)
     axes.spines["left"].set_color(MUTED)
