@@ -15,6 +15,7 @@ from schedlab.workloads.trace import Trace, job_processors
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
+MOST_DIGITS = 24  # of the labels below one panel
 WEEKDAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
 
 
@@ -70,16 +71,17 @@ def log_histogram(axes: Axes, values: np.ndarray, title: str, label: str, counte
 
 
 def size_histogram(axes: Axes, processors: np.ndarray) -> None:
-    """Draw the processors that jobs ask for as shares of all, in classes that end at powers of two."""
-    axes.set(title="e  sizes", xlabel="processors", ylabel="jobs (%)")
+    """Draw the processors that jobs ask for as shares of all, in classes that end at powers of two, by which they are called."""
+    axes.set(title="e  sizes", xlabel="processors, at most", ylabel="jobs (%)")
     known = processors[processors > 0]
     if not len(known):
         return
     classes = np.ceil(np.log2(known)).astype(int)  # 1, 2, 3-4, 5-8, ...
     shares = np.bincount(classes) * 100 / len(known)
-    names = [str(1 << place) if place < 2 else f"{(1 << place - 1) + 1}–{1 << place}" for place in range(len(shares))]
-    step = -(-len(names) // 4)
+    names = [str(1 << place) for place in range(len(shares))]
+    step = -(-sum(map(len, names)) // MOST_DIGITS)
     _bars(axes, shares, [name if place % step == 0 else "" for place, name in enumerate(names)])
+    axes.tick_params(axis="x", labelsize="x-small")
 
 
 def _load(axes: Axes, trace: Trace) -> None:

@@ -126,6 +126,56 @@ def test_a_curve_of_one_point_has_no_first_value_beside_its_last():
     assert drawing.caption.endswith("Ratio by generation: learner 1.1 after 1 (seeds 1 to 1.2).")
 
 
+def test_the_legend_has_points_where_curves_are_points_and_the_dashed_line():
+    shown = {**RATIO, "line": 1.0, "line_label": "as SJF"}
+    for values in ([1.0], [1.0, 2.0]):
+        legend = draw(made(curves=curve_rows({0: values})), "learning", "blocks", curves=[shown]).figure.legends[0]
+        policy, dashed = legend.legend_handles
+        assert [text.get_text() for text in legend.get_texts()] == ["learner", "as SJF"]
+        assert (policy.get_linestyle() == "None") == (len(values) == 1) == (
+            policy.get_marker() != "None"
+        ) and dashed.get_linestyle() == "--"
+
+
+def test_moving_averages_are_of_a_tenth_of_a_short_trace_at_most(trace):
+    found = made(jobs=job_rows("fcfs", [0.0, 60.0]), inputs={"blocks": {"trace": trace}})
+    drawing = draw(found, "trace", "blocks")
+    assert "Moving averages over 30 jobs." in drawing.caption
+    assert [len(drawing.figure.axes[place].get_lines()[0].get_xdata()) for place in (7, 8)] == [271, 271]
+
+
+@pytest.mark.parametrize("waits", [[0.0] * 8 + [3000.0, 9e4], [0.0, 10.0, 900.0]], ids=len)
+def test_no_label_of_a_percentile_lies_on_the_line_of_the_mean(trace, waits):
+    axes = draw(made(jobs=job_rows("fcfs", waits), inputs={"blocks": {"trace": trace}}), "trace", "blocks").figure.axes[0]
+    axes.figure.canvas.draw()
+    mean = axes.transData.transform((0, np.mean((np.array(waits) + 100) / 100)))[1]
+    boxes = [text.get_window_extent() for text in axes.texts]
+    assert len(boxes) == 2
+    assert all(mean < box.y0 or mean > box.y1 for box in boxes)
+
+
+def test_a_trace_whose_jobs_wait_for_nothing_is_drawn(trace):
+    axes = draw(made(jobs=job_rows("fcfs", [0.0] * 20), inputs={"blocks": {"trace": trace}}), "trace", "blocks").figure.axes[1]
+    assert [text.get_text() for text in axes.texts] == ["no job waited"]
+
+
+def test_few_waits_are_dots_that_are_seen(trace):
+    few, many = (
+        draw(made(jobs=job_rows("fcfs", [60.0, 600.0] * count), inputs={"blocks": {"trace": trace}}), "trace", "blocks").figure.axes[1]
+        for count in (1, 1000)
+    )
+    assert few.get_lines()[0].get_markersize() > 2 * many.get_lines()[0].get_markersize()
+
+
+def test_every_class_of_sizes_has_its_label(trace):
+    axes = draw(made(jobs=job_rows("fcfs", [60.0]), inputs={"blocks": {"trace": trace}}), "trace", "blocks").figure.axes[4]
+    assert rows_of_x(axes) == ["1", "2", "4", "8", "16", "32"] and axes.get_xlabel() == "processors, at most"
+
+
+def rows_of_x(axes) -> list[str]:
+    return [label.get_text() for label in axes.get_xticklabels()]
+
+
 def test_a_curve_may_be_smoothed_exponentially():
     curves = curve_rows({0: [4.0, 2.0, 1.0], 1: [8.0, 8.0, 8.0]})
     drawing = draw(made(curves=curves), "learning", "blocks", curves=[{**RATIO, "smoothing": 0.5}], window=3)

@@ -67,7 +67,7 @@ class TraceSettings(Settings):
     """The figure `trace`."""
 
     rule: PolicyName = setting("fcfs", doc="rule whose waits on the test windows stand for those that a log does not hold")
-    window: int = setting(500, doc="of the moving averages", unit="jobs", ge=1, le=LONGEST)
+    window: int = setting(500, doc="of the moving averages; at most a tenth of the trace", unit="jobs", ge=1, le=LONGEST)
 
 
 class CurveShown(Settings):
@@ -77,7 +77,8 @@ class CurveShown(Settings):
     split: Literal["train", "validation", "test"] = setting("validation", doc="part that it was measured on")
     title: str = setting(doc="heading", min_length=1)
     log: bool = setting(False, doc="a logarithmic axis")
-    line: float | None = setting(None, doc="value of a line across; null: none")
+    line: float | None = setting(None, doc="value of a dashed line across; null: none")
+    line_label: str = setting("", doc="what the dashed line is, for the legend", max_length=60)
     smoothing: float | None = setting(
         None, doc="of an exponential mean: the weight of a point over that of the next; null: the running mean", ge=0, lt=1
     )

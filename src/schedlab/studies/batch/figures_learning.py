@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 
+DASHED: dict[str, Any] = {"color": INK, "linewidth": 0.8, "linestyle": (0, (4, 2))}
 MOST_DECADES = 5  # of a logarithmic axis whose numbers are written out
 
 
@@ -43,11 +44,25 @@ def draw_learning(tables: StudyTables, spec: FigureSpec) -> Drawing:
     figure, lines = theme.new_grid(len(found), 3 if len(found) != 4 else 2, row_mm=52, around_mm=14, sharey=settings.shared)
     for axes, (curve, points) in zip([axes for line in lines for axes in line], found.items(), strict=True):
         _panel(axes, curve, points, looks, borders, settings)
-    helpers.legend_outside(figure, helpers.policy_handles(looks, names, lines=True), columns=3)
+    helpers.legend_outside(figure, _keys(found, looks, borders), columns=3)
     learned_on = {name for points in found.values() for name in points["train_scenario"]}
     missing = {} if "" in learned_on else dict.fromkeys(sorted(set(spec.scenarios) - learned_on), "none of these curves was learned there")
     told = " ".join(_told(curve, points, settings) for curve, points in found.items())
     return Drawing(figure, f"{spec.caption} {told}", left_out=missing)
+
+
+def _keys(found: Mapping[CurveShown, pd.DataFrame], looks: Mapping[str, Style], borders: Mapping[str, list[int]]) -> list[Any]:
+    """A line a policy, or a point where its curves are single points; and what the dashed lines are."""
+    from matplotlib.lines import Line2D
+
+    every = _joined(list(found.values()))
+    handles = []
+    for name, rows in every.groupby("policy", sort=True):
+        stretches = [stretch for _, curve in rows.groupby(["metric", "split"]) for stretch in _stretches(curve, borders[name])]
+        longest = max(stretch["step"].nunique() for stretch in stretches)
+        handles += helpers.policy_handles(looks, [name], lines=longest > 1)
+    labels = dict.fromkeys(curve.line_label for curve in found if curve.line is not None and curve.line_label)
+    return handles + [Line2D([], [], label=label, **DASHED) for label in labels]
 
 
 def _points(rows: pd.DataFrame, curve: CurveShown) -> pd.DataFrame:
@@ -104,7 +119,7 @@ def _panel(
             if stretch["step"].nunique() == 1:  # of which a line shows nothing
                 axes.plot(stretch["step"].iloc[:1], [stretch["value"].mean()], **looks[name].point())
     if curve.line is not None:
-        axes.axhline(curve.line, color=INK, linewidth=0.8, linestyle=(0, (4, 2)), zorder=1)
+        axes.axhline(curve.line, zorder=1, **DASHED)
     axes.set_xlabel(settings.counted)
     axes.locator_params(axis="x", nbins=3)  # counts of six digits would run into each other
     axes.set_title(curve.title)

@@ -27,7 +27,9 @@ if TYPE_CHECKING:
     from schedlab.workloads.trace import Trace
 
 HOUR = 3600.0
+NEAR = 4.0  # ratio to the mean below which a label above a point would lie on the mean's line
 MANY = 1500  # dots above which they are drawn as one picture, so that files stay small
+SHORTEST = 10  # windows of the moving averages that a trace has at least; those of a longer one would be nearly its mean
 TOP = 0.1  # share of the jobs of the largest bounded slowdowns, whose correlation is told apart
 
 
@@ -63,7 +65,7 @@ def draw_trace_study(tables: StudyTables, spec: FigureSpec) -> Drawing:
     gaps = np.diff(np.sort(jobs.submit))
     log_histogram(panels[1, 2], gaps[gaps > 0], "f  gaps between arrivals", "gap (s)", "gaps (%)")
     _tenths(panels[2, 0], jobs.submit)
-    window = min(settings.window, len(jobs))
+    window = max(1, min(settings.window, len(jobs) // SHORTEST))
     for axes, letter, values, label in (
         (panels[2, 1], "h", jobs.run / HOUR, "run time (h)"),
         (panels[2, 2], "i", jobs.procs.astype(float), "processors"),
@@ -93,30 +95,36 @@ def scheduled(tables: StudyTables, spec: FigureSpec, scenario: str, rule: str) -
 
 def _percentiles(axes: Axes, waited: Waited) -> None:
     ordered = np.sort(waited.bsld)
+    mean = float(ordered.mean())
     axes.plot(np.linspace(0, 100, len(ordered)), ordered, color=theme.colour(0))
     for share in (50, 90):
         value = np.percentile(ordered, share)
         axes.plot([share], [value], "o", color=INK, markersize=3)
+        below = value < mean < NEAR * value  # else the label would lie on the line of the mean
         axes.annotate(
             f"{share} %: {short(value)}",
             (share, value),
-            (-4, 3),
+            (-4, -3 if below else 3),
             textcoords="offset points",
             ha="right",
+            va="top" if below else "bottom",
             fontsize="x-small",
             bbox={"facecolor": "white", "alpha": 0.8, "linewidth": 0, "pad": 0.5},
         )
-    axes.axhline(ordered.mean(), color=theme.colour(1), linewidth=0.9)
+    axes.axhline(mean, color=theme.colour(1), linewidth=0.9)
     axes.set(yscale="log", title="a  bounded slowdown", xlabel="percentile of the jobs", ylabel="bounded slowdown")
 
 
 def _wait_against_slowdown(axes: Axes, waited: Waited) -> None:
     shown = waited.wait > 0
-    axes.plot(
-        waited.wait[shown] / HOUR, waited.bsld[shown], ".", color=theme.colour(0), markersize=2, markeredgewidth=0, alpha=0.35,
-        rasterized=int(shown.sum()) > MANY,
-    )  # fmt: skip
-    axes.set(xscale="log", yscale="log", title="b  wait and slowdown", xlabel="wait (h)", ylabel="bounded slowdown")
+    axes.set(title="b  wait and slowdown", xlabel="wait (h)", ylabel="bounded slowdown")
+    if not shown.any():  # nothing that a logarithmic axis can hold
+        axes.text(0.5, 0.5, "no job waited", transform=axes.transAxes, ha="center", va="center", color=MUTED, fontstyle="italic")
+        return
+    many = int(shown.sum()) > MANY
+    look = {"markersize": 2, "alpha": 0.35} if many else {"markersize": 5, "alpha": 0.6}
+    axes.plot(waited.wait[shown] / HOUR, waited.bsld[shown], ".", color=theme.colour(0), markeredgewidth=0, rasterized=many, **look)
+    axes.set(xscale="log", yscale="log")
     _few_labels(axes, waited.wait[shown])
     axes.xaxis.set_major_formatter("{x:g}")
 
