@@ -78,6 +78,26 @@ def test_a_graph_is_drawn_with_a_dot_an_op_and_a_curve_a_dep(tmp_path: Path) -> 
     assert drawing.caption == "What is shown. Of the time of a step the slowest op takes: Conv2d 6 of first 33 %, Conv2d 6 of second 33 %."
 
 
+def test_areas_of_dots_follow_the_root_of_the_time_and_the_key_shows_them(tmp_path: Path) -> None:
+    figure = figures.draw_graphs(tables(tmp_path), spec("graphs")).figure
+    sizes = sorted(set(figure.axes[0].collections[1].get_sizes().round(6)))
+    cost = training_graph(graph()).cost
+    expected = 3.0 + (sizes[-1] - 3.0) * np.sqrt(np.unique(cost) / cost.max())
+    assert sizes == pytest.approx(expected.tolist())
+    keys = dict(zip((text.get_text() for text in figure.legends[0].get_texts()), figure.legends[0].legend_handles, strict=True))
+    shown = [handle.get_markersize() ** 2 for label, handle in keys.items() if "%" in label]
+    assert shown == pytest.approx([3.0 + (sizes[-1] - 3.0) * root for root in (0.1, 0.1**0.5, 1.0)])
+
+
+def test_graphs_of_one_figure_have_dots_of_one_scale(tmp_path: Path) -> None:
+    chain = graph("chain", edges=((1, 2), (2, 3), (3, 4)))
+    largest = [
+        axes.collections[1].get_sizes().max()
+        for axes in figures.draw_graphs(tables(tmp_path, graph("first"), chain), spec("graphs")).figure.axes
+    ]
+    assert largest[0] == largest[1]
+
+
 def test_sinks_are_joined_as_the_scenario_says(tmp_path: Path) -> None:
     given = tables(tmp_path, graph(edges=((1, 2), (1, 3), (1, 4))))
     titles = [figures.draw_graphs(given, spec("graphs", (name,))).figure.axes[0].get_title(loc="left") for name in ("a", "one")]
@@ -88,6 +108,7 @@ def test_histograms_count_every_op_that_costs_something(tmp_path: Path) -> None:
     drawing = figures.draw_op_histograms(tables(tmp_path), spec("op_histograms"))
     heights = [sum(bar.get_height() for bar in axes.patches) for axes in drawing.figure.axes]
     assert heights == [6, 8, 11]
+    assert [axes.get_ylabel() for axes in drawing.figure.axes] == ["small\nops", "ops", "deps"]
     assert drawing.caption.endswith("ops that cost nothing, 2 of 8 in small.")
 
 

@@ -79,6 +79,26 @@ def test_a_sweep_has_a_line_for_each_policy_over_the_places():
     assert "para_max 0.75 at 100, 0.38 at 1000" in drawing.caption
 
 
+def test_a_sweep_tells_of_its_episodes_and_of_what_has_no_value():
+    found = tables()
+    rows = found.scores
+    bare = (rows["scenario"] == "seldom") & (rows["unit"] == "test-001")
+    none = (rows["policy"] == "para_min") & (rows["scenario"] == "often") & (rows["metric"] == "jct")
+    ends = {name: {**values, "episodes": {"end": end}} for (name, values), end in zip(SCENARIOS.items(), (7200.0, 36000.0), strict=True)}
+    drawing = draw_sweep(replace(found, scores=rows[~bare & ~none], scenarios=ends), spec("sweep", policies=POLICIES, metrics=["jct"]))
+    assert "Test episodes: 1 at 1000, 2 at 100 (one has no band)." in drawing.caption
+    assert "Arrivals end after 2 h at 100, 10 h at 1000." in drawing.caption
+    assert "Without a value, as no job was completed: completion time of para_min at 100." in drawing.caption
+    plain = draw_sweep(found, spec("sweep", policies=POLICIES, metrics=["jct"])).caption
+    assert "Test episodes: 2." in plain and "Arrivals end" not in plain and "Without a value" not in plain
+
+
+def test_no_marker_of_a_sweep_hides_one_below_it():
+    lines = draw_sweep(tables(), spec("sweep", policies=POLICIES, metrics=["jct"])).figure.axes[0].get_lines()
+    assert lines[0].get_ydata() == pytest.approx(lines[1].get_ydata())
+    assert lines[0].get_markersize() > lines[1].get_markersize()
+
+
 def test_overheads_are_shares_of_the_time_of_placed_jobs():
     drawing = draw_overheads(tables(), spec("overheads"))
     left, right = drawing.figure.axes[:2]

@@ -26,6 +26,7 @@ GRAPHS = "graphs"  # name of the input that holds them
 BACKWARD, LANE = -1.0, 0.42  # height of the backward pass below the forward one, and of ops side by side
 SMALLEST_DOT, LARGEST_DOT = 3.0, 120.0  # points squared; the largest for the op that takes most time
 WIDTH = 430.0  # points that a drawing is wide
+SHARES = (0.01, 0.1, 1.0)  # of the slowest op's time, whose dots the key shows
 KINDS = 6  # that have a colour of their own
 BINS = 32
 COLUMNS = (("run time of an op", "ms"), ("memory of an op", "bytes"), ("size of a dep", "bytes"))
@@ -40,10 +41,12 @@ def drawing_of(graphs: Sequence[TrainingGraph], caption: str, left_out: Mapping[
     """Return the drawing of graphs inside an applied theme; left_out: as in Drawing."""
     figure, panels = theme.new_figure(len(graphs), 1, height_mm=12 + 26 * len(graphs), squeeze=False)
     colours = kind_colours(graphs)
-    for axes, graph in zip(panels[:, 0], graphs, strict=True):
-        _draw_graph(axes, graph, colours)
+    places = [layers(graph) for graph in graphs]
+    largest = min(LARGEST_DOT, *((1.4 * WIDTH / (place[:, 0].max() + 1)) ** 2 for place in places))  # so that no dot covers the next
+    for axes, graph, place in zip(panels[:, 0], graphs, places, strict=True):
+        _draw_graph(axes, graph, place, largest, colours)
         axes.set_title(f"{graph.name}: {graph.num_ops} ops, {len(graph.edges)} deps")
-    helpers.legend_outside(figure, _kind_keys(colours), columns=KINDS + 1)
+    helpers.legend_outside(figure, _kind_keys(colours) + _size_keys(largest), columns=KINDS - 1)
     return Drawing(figure, f"{caption} {_slowest_told(graphs)}", left_out=left_out or {})
 
 
@@ -56,8 +59,8 @@ def draw_op_histograms(tables: StudyTables, spec: FigureSpec) -> Drawing:
         bins = _log_bins([row[column] for row in values])
         for axes, graph, row in zip(panels[:, column], graphs, values, strict=True):
             _histogram(axes, row[column], bins, theme.colour(column))
-            if column == 0:
-                axes.set_ylabel(graph.name)
+            counted = "deps" if column == 2 else "ops"
+            axes.set_ylabel(f"{graph.name}\n{counted}" if column == 0 else counted)
         panels[0, column].set_title(f"{'abc'[column]}  {what}")
         panels[-1, column].set_xlabel(f"{what} ({unit})")
         panels[-1, column].set_xscale("log")
@@ -68,14 +71,14 @@ def draw_op_histograms(tables: StudyTables, spec: FigureSpec) -> Drawing:
 
 
 def draw_graph_table(tables: StudyTables, spec: FigureSpec) -> Drawing:
-    """A row a graph: ops, deps, sequential time, largest cost, memory, depth."""
+    """A row a graph: ops, deps, sequential time, largest op, memory, depth."""
     settings = helpers.settings_of(spec, GraphsShownSettings)
     table = statistics_table(graphs_shown(tables, spec), settings.training_steps)
     columns = {
         "ops": table["num_ops"].map("{:d}".format),
         "deps": table["num_deps"].map("{:d}".format),
         f"time of {settings.training_steps} steps (ms)": table["sequential_jct"].map("{:,.1f}".format),
-        "largest cost (ms)": table["max_cost"].map("{:,.2f}".format),
+        "largest op (ms)": table["max_cost"].map("{:,.2f}".format),
         "memory (GB)": (table["total_memory"] / 1e9).map("{:,.2f}".format),
         "largest memory (MB)": (table["max_memory"] / 1e6).map("{:,.1f}".format),
         "depth": table["depth"].map("{:d}".format),
@@ -164,11 +167,18 @@ def kind_colours(graphs: Sequence[TrainingGraph]) -> dict[str, str]:
     return {kind: theme.colour(number) for number, kind in enumerate(sorted(most))}
 
 
-def _draw_graph(axes: Axes, graph: TrainingGraph, colours: Mapping[str, str]) -> None:
+def dot_sizes(shares: np.ndarray, largest: float) -> np.ndarray:
+    """Return the areas of dots (points squared) of ops by their share of the time of the graph's slowest op.
+
+    They follow the root of it: the slowest op takes a thousand times as long as most, which all would be dots of one size.
+    """
+    return SMALLEST_DOT + largest * np.sqrt(shares)
+
+
+def _draw_graph(axes: Axes, graph: TrainingGraph, places: np.ndarray, largest: float, colours: Mapping[str, str]) -> None:
     from matplotlib.collections import PathCollection
     from matplotlib.path import Path as Curve
 
-    places = layers(graph)
     wide = max(1.0, 2 * np.abs(places[:, 1]).max())
     forward = np.column_stack([places[:, 0], -BACKWARD / 2 + LANE * places[:, 1] / wide])
     where = np.concatenate([forward, forward * [1, -1]])
@@ -181,8 +191,7 @@ def _draw_graph(axes: Axes, graph: TrainingGraph, colours: Mapping[str, str]) ->
         else:
             curves.append(Curve([(x0, y0), (x1, y1)]))
     axes.add_collection(PathCollection(curves, facecolors="none", edgecolors=GRID, linewidths=0.7, zorder=1))
-    room = (1.4 * WIDTH / (places[:, 0].max() + 1)) ** 2  # so that a dot does not cover the next
-    sizes = SMALLEST_DOT + min(LARGEST_DOT, room) * graph.cost / max(float(graph.cost.max()), 1e-300)
+    sizes = dot_sizes(graph.cost / max(float(graph.cost.max()), 1e-300), largest)
     inks = [colours.get(kind, MUTED) for kind in graph.kinds]
     axes.scatter(where[:, 0], where[:, 1], s=sizes, c=inks, alpha=0.85, linewidths=0.3, edgecolors="white", zorder=2)
     axes.set(xlim=(-1.5, places[:, 0].max() + 1.5), ylim=(-1.05, 1.05))
@@ -196,6 +205,19 @@ def _kind_keys(colours: Mapping[str, str]) -> list[Any]:
 
     named = [*colours.items(), ("other", MUTED)]
     return [Line2D([], [], linestyle="none", marker="o", markersize=4, color=colour, label=kind) for kind, colour in named]
+
+
+def _size_keys(largest: float) -> list[Any]:
+    from matplotlib.lines import Line2D
+
+    sizes = dot_sizes(np.array(SHARES), largest) ** 0.5
+    labels = [f"{100 * share:g} %" + (" of the time of the graph's slowest op" if share == SHARES[-1] else "") for share in SHARES]
+    return [
+        Line2D(
+            [], [], linestyle="none", marker="o", markeredgewidth=0.3, markersize=size, color=MUTED, markeredgecolor="white", label=label
+        )
+        for size, label in zip(sizes, labels, strict=True)
+    ]
 
 
 def _slowest_told(graphs: Sequence[TrainingGraph]) -> str:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from schedlab.config.contract import Drawing, FigureSpec, StudyTables
+from schedlab.config.contract import Drawing, FigureSpec, Metric, StudyTables
 from schedlab.config.errors import UserError
 from schedlab.figures import helpers, theme
 from schedlab.figures.units import Scaled, scaled
@@ -24,6 +24,8 @@ AXES = {
     "workers": "workers of the cluster",
 }
 MOST_TICKS = 6
+LARGEST_MARKER = 6.5  # points, of the first policy; each further one has a smaller one and lies above
+TIME = Metric("time", "s", "lower")
 
 
 def place(scenario: Mapping[str, Any], x: str, where: str = "") -> float:
@@ -60,8 +62,14 @@ def draw_sweep(tables: StudyTables, spec: FigureSpec) -> Drawing:
     for line in lines:
         helpers.shared_xlabel(line, AXES[settings.x])
     helpers.legend_outside(figure, columns=len(settings.policies))
+    told = [
+        _ends_told(rows, settings),
+        _episodes_told(rows),
+        _lengths_told(tables.scenarios, places),
+        _missing_told(rows, metrics, settings),
+    ]
     scored = set(rows.loc[rows["policy"].isin(settings.policies), "scenario"])
-    return Drawing(figure, f"{spec.caption} {_ends_told(rows, settings)}", left_out=left_out(spec, scored, NOT_SCORED))
+    return Drawing(figure, f"{spec.caption} {' '.join(filter(None, told))}", left_out=left_out(spec, scored, NOT_SCORED))
 
 
 def _line(axes: Axes, rows: pd.DataFrame, number: int, name: str, unit: Scaled) -> None:
@@ -70,7 +78,8 @@ def _line(axes: Axes, rows: pd.DataFrame, number: int, name: str, unit: Scaled) 
     values = rows.groupby("x")["value"].agg(["mean", "min", "max"]) / unit.size
     colour = theme.colour(number)
     axes.fill_between(values.index, values["min"], values["max"], color=colour, alpha=0.15, linewidth=0)
-    axes.plot(values.index, values["mean"], color=colour, marker=MARKERS[number % len(MARKERS)], markersize=3.5, label=name)
+    marker = {"marker": MARKERS[number % len(MARKERS)], "markersize": max(3.0, LARGEST_MARKER - number)}  # none hides those below it
+    axes.plot(values.index, values["mean"], color=colour, label=name, **marker)
 
 
 def _ticks(axes: Axes, places: list[float]) -> None:
@@ -93,6 +102,37 @@ def _ends_told(rows: pd.DataFrame, settings: SweepSettings) -> str:
             ends = rates[name].iloc[[0, -1]]
             told.append(f"{name} {ends.iloc[0]:.2f} at {ends.index[0]:g}, {ends.iloc[1]:.2f} at {ends.index[1]:g}")
     return f"Blocking rates: {'; '.join(told)}."
+
+
+def _episodes_told(rows: pd.DataFrame) -> str:
+    """How many episodes a mean and a band are of; a band of one has no width."""
+    counts = rows.groupby("x")["unit"].nunique()
+    shared = ", ".join(f"{count} at {_span(counts.index[counts == count])}" for count in sorted(set(counts)))
+    return f"Test episodes: {shared if counts.nunique() > 1 else counts.iloc[0]}{' (one has no band)' if counts.min() == 1 else ''}."
+
+
+def _lengths_told(scenarios: Mapping[str, Mapping[str, Any]], places: Mapping[str, float]) -> str:
+    """How long the episodes are, where the scenarios differ in that."""
+    ends = {place: scenarios[name].get("episodes", {}).get("end") for name, place in places.items()}
+    if len(set(ends.values())) < 2:
+        return ""
+    told = [f"{scaled(TIME, end).text(end)} at {_span([x for x in sorted(ends) if ends[x] == end])}" for end in sorted(set(ends.values()))]
+    return f"Arrivals end after {', '.join(told)}."
+
+
+def _missing_told(rows: pd.DataFrame, metrics: Sequence[Metric], settings: SweepSettings) -> str:
+    """Which points there are none of: a measure of completed jobs of a policy that completed none."""
+    told = []
+    for metric in metrics:
+        for name in settings.policies:
+            own = rows[rows["policy"] == name]
+            if lacking := sorted(set(own["x"]) - set(own.loc[own["metric"] == metric.name, "x"])):
+                told.append(f"{SHORT.get(metric.name, metric.label)} of {name} at {_span(lacking)}")
+    return f"Without a value, as no job was completed: {', '.join(told)}." if told else ""
+
+
+def _span(places: Iterable[float]) -> str:
+    return ", ".join(f"{value:g}" for value in places)
 
 
 def draw_overheads(tables: StudyTables, spec: FigureSpec) -> Drawing:
