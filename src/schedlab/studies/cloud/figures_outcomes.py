@@ -36,7 +36,7 @@ def draw_outcomes(tables: StudyTables, spec: FigureSpec) -> Drawing:
             _bars(axes, group, found[scenario][metric], settings, shares=metric != "sla_met")
         axes.set_xticks(range(len(found)), list(found), rotation=20)
         axes.set_title(f"{label} (of 6)" if metric == "sla_met" else label)
-        axes.set_ylabel("" if metric == "sla_met" else "share of the static allocation's" if metric == "time" else "")
+        axes.set_ylabel("service levels" if metric == "sla_met" else "share of the static allocation's")
         axes.grid(True, axis="y")
         axes.tick_params(axis="x", length=0)
         if metric != "sla_met":
