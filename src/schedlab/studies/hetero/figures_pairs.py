@@ -65,7 +65,7 @@ def draw_pairs(tables: StudyTables, spec: FigureSpec) -> Drawing:
     keys = [*frames, *_keys(any(len(values) > 1 for values in seeds[order]))]
     explained = helpers.explain_uncertainty(figure, rows, more=keys) if order else ""
     told = _told(pairs, chosen, order, means, seeds, metric, scale)
-    return Drawing(figure, f"{spec.caption} {told} {_units(rows)}{explained}", left_out=helpers.after_the_first(spec))
+    return Drawing(figure, f"{spec.caption} Scenario {name}. {told} {_units(rows)}{explained}", left_out=helpers.after_the_first(spec))
 
 
 def same_scores(scores: pd.DataFrame, scenario: str, policy: str, pairs: Mapping[str, float]) -> str:
