@@ -142,6 +142,27 @@ def test_a_figure_that_cannot_be_drawn_says_so_in_its_place_and_the_others_are_d
     assert failures(finished / "plots/toy/figures.json") == {} == failures(out / "nothing.json")
 
 
+@pytest.mark.parametrize(("scale", "of_scores", "marked"), [("smoke", True, True), ("smoke", False, False), ("small", True, False)])
+def test_figures_of_scores_say_that_the_scale_is_one_of_tests(
+    shared_toy: Toy, finished: Path, monkeypatch, scale, of_scores, marked
+) -> None:
+    import toy_study.figures
+
+    shown, drawn = toy_study.figures.draw_costs, []
+
+    def draw_costs(tables, spec):
+        drawn.append(replace(shown(tables, spec), of_scores=of_scores))
+        return drawn[-1]
+
+    monkeypatch.setattr(toy_study.figures, "draw_costs", draw_costs)
+    values = yaml.safe_load((shared_toy.folder / "parts" / "draw.yaml").read_text())
+    part = shared_toy.folder / "parts" / f"draw_{scale}.yaml"
+    part.write_text(yaml.safe_dump({**values, "scale": scale}))
+    draw(part, finished / "summary", shared_toy.inputs, shared_toy.folder / f"marked_{scale}_{of_scores}")
+    words = drawn[0].figure.get_suptitle()
+    assert ("scale smoke" in words) == marked == bool(words)
+
+
 def test_a_scenario_that_a_drawing_leaves_out_is_told_of(shared_toy: Toy, finished: Path, monkeypatch, caplog) -> None:
     import toy_study.figures
 

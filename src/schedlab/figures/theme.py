@@ -144,6 +144,11 @@ def new_grid(count: int, most: int, *, row_mm: float, around_mm: float, **subplo
     return figure, [list(grid.flat[start : min(start + columns, count)]) for start in range(0, count, columns)]
 
 
+def mark(figure: Figure, words: str) -> None:
+    """Write words small into the upper right corner of a figure, above all else, which makes room for them."""
+    figure.suptitle(words, x=0.995, horizontalalignment="right", fontsize="x-small", color=MUTED)
+
+
 def policy_styles(kinds: Mapping[str, str]) -> dict[str, Style]:
     """Return the style of each policy (name -> kind: learned, rule, oracle) in the theme applied; it depends on names and kinds alone.
 

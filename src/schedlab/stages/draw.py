@@ -24,6 +24,7 @@ from schedlab.stages import studies
 if TYPE_CHECKING:
     import pandas as pd
 
+MARKS = {"smoke": "scale smoke: sizes of a test, not of results"}  # scale -> words in each of its figures of scores
 log = logging.getLogger(__name__)
 
 
@@ -47,7 +48,7 @@ def draw(part: Path, summary: Path, inputs: Mapping[str, Mapping[str, Path]], ou
         spec = figure_spec(figure)
         log.info("drawing %s", spec.name)
         with theme.applied(settings):
-            drawing, failed = _draw_one(study, study_tables, spec, out)
+            drawing, failed = _draw_one(study, study_tables, spec, out, MARKS.get(values["scale"], ""))
         shown = _shown(study_tables.scores, spec, drawing.left_out)
         entry = _entry(values, spec, drawing.caption, shown if drawing.of_scores else shown.iloc[:0])
         write_text(out / f"{spec.name}.rst", report_caption(entry))
@@ -58,8 +59,12 @@ def draw(part: Path, summary: Path, inputs: Mapping[str, Mapping[str, Path]], ou
     write_json(out / "figures.json", {**of_study, **terms, "figures": entries})
 
 
-def _draw_one(study: Study, study_tables: StudyTables, spec: FigureSpec, out: Path) -> tuple[Drawing, str]:
-    """Draw and save a figure, or the words why it cannot be drawn; returns the drawing and those words, empty where all is well."""
+def _draw_one(study: Study, study_tables: StudyTables, spec: FigureSpec, out: Path, mark: str) -> tuple[Drawing, str]:
+    """Draw and save a figure, or the words why it cannot be drawn; returns the drawing and those words, empty where all is well.
+
+    mark: words above a figure of scores that stand in the picture, wherever it is taken to; empty: none
+    """
+    from schedlab.figures import theme
     from schedlab.figures.save import save
     from schedlab.figures.undrawn import undrawn
 
@@ -68,6 +73,8 @@ def _draw_one(study: Study, study_tables: StudyTables, spec: FigureSpec, out: Pa
         if missing := set(spec.scenarios) - set(study_tables.scores["scenario"]):
             raise UserError(f"there are no scores of {', '.join(sorted(missing))}", where=f"figure {spec.name}: scenarios")
         drawing = told_what_is_left_out(drawing_function(study, spec.kind)(study_tables, spec), spec.name)
+        if mark and drawing.of_scores:
+            theme.mark(drawing.figure, mark)
         save(drawing, out / spec.name)
     except Exception as error:  # whatever a drawing raises, the other figures are drawn
         failed = str(error) if isinstance(error, UserError) else f"{type(error).__name__}: {error}"
