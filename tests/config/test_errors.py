@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from schedlab.config.errors import MOST_NAMES, UserError, did_you_mean
+from schedlab.config.errors import MOST_NAMES, WHOLE_LIST, UserError, did_you_mean
 
 
 @pytest.mark.parametrize(
@@ -25,3 +25,9 @@ def test_a_long_list_of_names_is_cut_and_says_how_many_are_left():
     assert told.count("scenario-") == MOST_NAMES
     assert told.endswith(f"and {1000 - MOST_NAMES} more")
     assert len(told) < 300
+
+
+def test_a_list_that_a_person_reads_is_told_whole():
+    names = [f"rule-{number:02d}" for number in range(WHOLE_LIST)]
+    assert did_you_mean("zzzz", names) == f"valid: {', '.join(names)}"
+    assert did_you_mean("zzzz", [*names, "rule-zz"]).endswith(f"and {WHOLE_LIST + 1 - MOST_NAMES} more")

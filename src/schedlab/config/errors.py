@@ -67,7 +67,8 @@ class UserErrors(UserError):
         Exception.__init__(self, "\n".join(str(error) for error in self.errors))
 
 
-MOST_NAMES = 12  # of a list in a message, some two lines of a terminal; a study may have thousands of scenarios
+WHOLE_LIST = 30  # names that a message lists whole: the one that is looked for must not be among "more"
+MOST_NAMES = 12  # of a longer list, some two lines of a terminal; a study may have thousands of scenarios
 
 
 def nearest(name: str, valid: Iterable[str]) -> str:
@@ -82,7 +83,7 @@ def did_you_mean(name: str, valid: Iterable[str]) -> str:
         return f"did you mean '{near}'?"
     if not names:
         return "none is valid here"
-    return f"valid: {shortened(names)}"
+    return f"valid: {', '.join(names) if len(names) <= WHOLE_LIST else shortened(names)}"
 
 
 def shortened(names: Sequence[str]) -> str:

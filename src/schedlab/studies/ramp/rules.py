@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from schedlab.config.errors import UserError, did_you_mean
+from schedlab.config.errors import UserError, did_you_mean, nearest
 from schedlab.studies.ramp.jobs import Job
 
 
@@ -123,4 +123,5 @@ def rule_named(name: str, where: str = "policy") -> Rule:
     if known.split("-")[0] in LEARNED:
         what, remedy = f"'{name}' is a learned policy, no rule", "`snakemake --cores all ramp` learns and evaluates those of its scenarios"
         raise UserError(what, where=where, expected=f"one of {', '.join(RULES)}", remedy=remedy)
-    raise UserError(f"there is no rule '{name}'", where=where, remedy=did_you_mean(known, [*RULES, *ALIASES]))
+    published = ALIASES if nearest(known, ALIASES) else ()  # they are not listed beside ours
+    raise UserError(f"there is no rule '{name}'", where=where, remedy=did_you_mean(known, [*RULES, *published]))
