@@ -11,6 +11,7 @@ import pandas as pd
 import pytest
 
 from schedlab.cli.main import main
+from schedlab.studies.ramp.rules import RULES
 
 CASE = Path(__file__).parents[2] / "data" / "ramp" / "c01_one_server_sequential.json"
 SHIPPED = Path(__file__).parents[3] / "resources" / "graphs" / "a100"
@@ -103,6 +104,45 @@ def test_the_shipped_graphs_get_degrees_that_have_a_block_unless_as_published(ca
     repaired, given, published = (printed(capsys, *arguments, *more) for more in ([], ["--graphs", SHIPPED], ["--compat"]))
     assert repaired == given
     assert repaired["blocking_rate"] < 0.4 < 0.7 < published["blocking_rate"]
+
+
+def test_an_episode_is_a_line_for_each_key_and_the_summary_its_single_values(capsys):
+    arguments = ["ramp", "episode", "--policy", "fixed_4", "--end", "20000", "--graphs", str(SHIPPED)]
+    assert main(arguments) == 0
+    told = capsys.readouterr().out
+    document, lines = json.loads(told), told.splitlines()
+    assert [line.strip().split('"')[1] for line in lines[1:-1]] == list(document) and lines[0] == "{" and lines[-1] == "}"
+    single = {key: value for key, value in document.items() if not isinstance(value, list)}
+    assert {"policy", "blocking_rate", "num_jobs_arrived"} <= set(single) < set(document)
+    assert printed(capsys, *arguments[1:], "--summary") == single
+
+
+def test_shipped_graphs_are_taken_silently_unless_the_folder_of_data_lacks_its_own(capsys, caplog, monkeypatch, tmp_path):
+    arguments = ["episode", "--policy", "sequential", "--end", "2000"]
+    monkeypatch.delenv("SCHEDLAB_DATA", raising=False)
+    assert printed(capsys, *arguments)["graphs"].endswith("resources/graphs/a100") and caplog.messages == []
+    monkeypatch.setenv("SCHEDLAB_DATA", str(tmp_path))
+    assert printed(capsys, *arguments)["graphs"].endswith("resources/graphs/a100")
+    assert caplog.messages == [f"SCHEDLAB_DATA has no folder {tmp_path / 'graphs'}; the shipped graphs are taken"]
+
+
+def test_a_degree_without_a_block_is_refused_with_those_that_have_one(capsys):
+    """Split 3 ways it would be fixed_2 under another name."""
+    arguments = ["episode", "--end", "2000", "--graphs", SHIPPED, "--policy"]
+    named = [rule for rule in RULES if rule.startswith("fixed_")]
+    for degree in range(1, 19):
+        if f"fixed_{degree}" in named:
+            assert printed(capsys, *arguments, f"fixed_{degree}")["num_jobs_arrived"] == 3
+        else:
+            said = refused(capsys, *arguments, f"fixed_{degree}")
+            assert f"no job can be split {degree} ways" in said and f"expected one of {', '.join(named)}" in said
+
+
+def test_an_unknown_policy_is_answered_with_all_that_there_are_and_no_alias(capsys):
+    said = refused(capsys, "episode", "--graphs", SHIPPED, "--policy", "foo")
+    listed = said.partition("valid: ")[2].strip(" .\n").split(", ")
+    assert sorted(listed) == sorted(RULES)
+    assert "did you mean 'max_parallelism'" in refused(capsys, "episode", "--graphs", SHIPPED, "--policy", "max_paralelism")
 
 
 def test_logs_of_an_episode_are_tables(capsys, tmp_path):

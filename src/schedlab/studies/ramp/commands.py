@@ -38,6 +38,7 @@ def add_commands(commands: argparse._SubParsersAction) -> None:
     masks = "valid actions: degrees with a legal block and enough free workers (default), or those with a free block"
     parser.add_argument("--mask", choices=("degrees", "blocks"), default="degrees", help=masks)
     parser.add_argument("--compat", action="store_true", help="mode reference: as published, defects included")
+    parser.add_argument("--summary", action="store_true", help="single values only, without the lists of jobs")
     parser.add_argument("--steps", type=Path, metavar="OUT.parquet", help="write the statistics of each cluster step")
     parser.add_argument("--jobs", type=Path, metavar="OUT.parquet", help="write what became of each job")
     parser.set_defaults(run=_episode)
@@ -59,7 +60,11 @@ def _replay(arguments: argparse.Namespace) -> int:
 def _episode(arguments: argparse.Namespace) -> int:
     from schedlab.studies.ramp.json_values import plain
 
-    print(json.dumps(plain(episode(arguments)), allow_nan=False))
+    document = plain(episode(arguments))
+    if arguments.summary:
+        document = {key: value for key, value in document.items() if not isinstance(value, list)}
+    lines = (f"  {json.dumps(key)}: {json.dumps(value, allow_nan=False)}" for key, value in document.items())
+    print("{\n" + ",\n".join(lines) + "\n}")  # a line for each key: a list may hold a thousand jobs
     return 0
 
 
@@ -86,6 +91,7 @@ def episode(arguments: argparse.Namespace) -> dict[str, Any]:
     scenario = published_scenario(arguments.beta, arguments.compat, jobs=jobs, episodes={"end": arguments.end}, management=management)
     graphs = read_graphs(folder)
     simulation = Simulation(scenario, graphs)
+    _require_degree(arguments.policy, simulation.degrees)
     found = run_episode(simulation, rule, arguments.seed)
     if arguments.steps is not None:
         write_table(arguments.steps, step_table(simulation.cluster))
@@ -95,9 +101,20 @@ def episode(arguments: argparse.Namespace) -> dict[str, Any]:
     return {"policy": arguments.policy, "beta": arguments.beta, "seed": arguments.seed, "graphs": names} | found
 
 
+def _require_degree(policy: str, degrees: list[int]) -> None:
+    """Raise UserError for fixed_<degree> where no block takes so many shards: it would run as another degree."""
+    head, _, degree = policy.lower().rpartition("_")
+    if head == "fixed" and int(degree) not in degrees:
+        what = f"no job can be split {degree} ways on this cluster"
+        raise UserError(what, where="--policy", expected=f"one of {', '.join(f'fixed_{number}' for number in degrees)}")
+
+
 def _graphs_of_data() -> Path | None:
-    folder = Path(os.environ.get("SCHEDLAB_DATA", ""), "graphs")
-    if os.environ.get("SCHEDLAB_DATA") and folder.is_dir():
+    data = os.environ.get("SCHEDLAB_DATA")
+    if not data:
+        return None
+    folder = Path(data, "graphs")
+    if folder.is_dir():
         return folder
-    log.warning("graphs of SCHEDLAB_DATA are not there; the shipped ones are taken")
+    log.warning("SCHEDLAB_DATA has no folder %s; the shipped graphs are taken", folder)
     return None

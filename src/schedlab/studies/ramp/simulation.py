@@ -36,7 +36,7 @@ class Simulation:
         self._memory = memory_of(cluster, workers)
         self._legal = None
         if management.illegal_degrees == "round_down":
-            self._legal = tuple(degree for degree in range(1, management.most + 1) if self.rules.is_legal(degree))
+            self._legal = tuple(self.degrees)
         self._limits = ClusterLimits(scenario.episodes.queue_capacity, scenario.episodes.end)
 
     def twin(self) -> Simulation:
@@ -54,6 +54,11 @@ class Simulation:
         self.observer = Observer(source.ranges, management.most, self.rules, self.topology.num_workers, no_largest_cost=no_largest)
         self.decided: dict[int, tuple[int, int]] = {}  # job index -> degree, and number of valid degrees, where a mask was given
         self._to_next_job()
+
+    @property
+    def degrees(self) -> list[int]:
+        """Numbers of shards that an empty cluster has a block for."""
+        return [degree for degree in range(1, self.scenario.management.most + 1) if self.rules.is_legal(degree)]
 
     @property
     def waiting(self) -> Job | None:
