@@ -281,3 +281,20 @@ def test_a_figure_of_other_scales_is_told_with_its_scales(conf, load):
         found.check_figure("line", "lien")
     edit(conf, "figure/line/line.yaml", "scales: [full, paper]", "scales: [small]")
     load().check_figure("line", "line")
+
+
+def test_a_scenario_or_policy_of_other_scales_is_told_with_its_scales(conf, load):
+    edit(conf, "scenario/line/late.yaml", "name: late", "name: late\nscales: [full, paper]")
+    edit(conf, "scenario/line/_base.yaml", "policies: [guesser]", "policies: []")
+    edit(conf, "policy/line/guesser.yaml", "name: guesser", "name: guesser\nscales: [paper]")
+    found = load()
+    remedy = "add small there, or ask for results/full/line/late/... with --config scale=full"
+    with pytest.raises(UserError) as told:
+        found.scenario("line", "late")
+    assert str(told.value) == f"conf/scenario/line/late.yaml: scales: scenario 'late' is there at full, paper, not at small; {remedy}."
+    with pytest.raises(UserError, match=r"policy 'guesser' is there at paper, not at small; .* results/paper/line/policies/guesser/"):
+        found.policy("line", "guesser")
+    with pytest.raises(UserError, match="there is no scenario 'lat' of study 'line' at scale small; did you mean 'late'"):
+        found.scenario("line", "lat")
+    with pytest.raises(UserError, match="there is no scenario 'late' of study 'lien'"):
+        found.scenario("lien", "late")

@@ -6,7 +6,7 @@ The workflow asks this object for names and paths; it holds no logic of any stud
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -35,6 +35,7 @@ class StudyRecords:
     policies: dict[str, dict[str, Any]] = field(default_factory=dict)
     figures: dict[str, dict[str, Any]] = field(default_factory=dict)
     not_drawn: dict[str, dict[str, Any]] = field(default_factory=dict)  # figures of other scales, or of scenarios that are not here
+    other_scales: dict[tuple[str, str], list[str]] = field(default_factory=dict)  # ("scenario" or "policy", name) -> where it is instead
 
     def shown_in(self, figure: Mapping[str, Any]) -> list[str]:
         """Return the scenarios that a figure shows: those that it names and that are here, or all that want to be in such figures."""
@@ -130,14 +131,27 @@ class Experiment:
         for where, what, reason in self.not_run:
             if (where, what) == (study, name):
                 raise UserError(f"scenario '{name}' cannot run here", where=f"conf/scenario/{study}/{name}.yaml", expected=reason)
-        raise UserError(f"there is no scenario '{name}' of study '{study}' at scale {self.scale}", remedy=did_you_mean(name, known))
+        raise self._unknown("scenario", study, name, known)
 
     def policy(self, study: str, name: str) -> dict[str, Any]:
         """Record of a learned policy. Raises UserError for an unknown one."""
         known = self.studies[study].policies if study in self.studies else {}
         if name not in known:
-            raise UserError(f"there is no policy '{name}' of study '{study}' at scale {self.scale}", remedy=did_you_mean(name, known))
+            raise self._unknown("policy", study, name, known)
         return known[name]
+
+    def _unknown(self, what: str, study: str, name: str, known: Iterable[str]) -> UserError:
+        """The mistake of asking for a scenario or policy that is not here: a name that is none, or one of other scales."""
+        others = self.studies[study].other_scales if study in self.studies else {}
+        if (what, name) not in others:
+            names = [*known, *(other for kind, other in others if kind == what)]
+            return UserError(f"there is no {what} '{name}' of study '{study}' at scale {self.scale}", remedy=did_you_mean(name, names))
+        scales, below = others[what, name], name if what == "scenario" else f"policies/{name}"
+        remedy = f"add {self.scale} there"
+        if scales:
+            remedy += f", or ask for results/{scales[0]}/{study}/{below}/... with --config scale={scales[0]}"
+        told = f"{what} '{name}' is there at {', '.join(scales) or 'no scale'}, not at {self.scale}"
+        return UserError(told, where=f"conf/{what}/{study}/{name}.yaml: scales", remedy=remedy)
 
     def check_figure(self, study: str, name: str) -> None:
         """Raise UserError for an unknown figure, and for one that is not drawn at this scale."""
@@ -293,6 +307,9 @@ def _add_records(conf: records.ConfigurationFolder, loaded: Mapping[str, StudyRe
 def _restrict(experiment: Experiment) -> None:
     """Keep what belongs to the scale and has its data; note the rest in `not_run`."""
     for name, study in experiment.studies.items():
+        for what, there in (("scenario", study.scenarios), ("policy", study.policies)):
+            others = {(what, key): record["scales"] for key, record in there.items() if experiment.scale not in record["scales"]}
+            study.other_scales |= others
         at_scale = {key: record for key, record in study.scenarios.items() if experiment.scale in record["scales"]}
         absent: dict[str, str] = {}
         for key, record in at_scale.items():
