@@ -57,6 +57,8 @@ def read_checkpoint(path: Path | str, kind: str | None = None) -> Checkpoint:
     remedy = "name another file; or delete this one and run the job that makes it again"
     if not path.exists():
         raise UserError("there is no such checkpoint", where=str(path), remedy="run the job that makes it first")
+    if path.is_dir():
+        raise UserError("that is a folder", where=str(path), expected="the file of a policy, as .../seed-0/policy.zip")
     members = read_members(path, "a zip of arrays and meta.json", remedy)
     try:
         meta = json.loads(members.pop(_META))

@@ -13,6 +13,7 @@ import pytest
 from reference import DATA, MEASURES, TRACES, packed, rows
 
 from schedlab.cli.main import main
+from schedlab.learning.checkpoints import write_checkpoint
 from schedlab.studies.batch.learned import save_priority
 from schedlab.studies.batch.linear import PLANNER
 from schedlab.studies.batch.problem import RulePolicy
@@ -226,6 +227,10 @@ def test_the_planner_and_a_learned_policy_by_file(capsys, tmp_path):
     assert planned["backfill_order"] == "area"
     assert learned == planned | {"policy": f"learned:{tmp_path / 'policy.zip'}"}
     assert "there is no such checkpoint" in refused(capsys, "--trace", trace, "--policy", "learned:nowhere.zip")
+    assert "that is a folder; expected the file of a policy" in refused(capsys, "--trace", trace, "--policy", f"learned:{tmp_path}")
+    write_checkpoint(tmp_path / "other.zip", {"kind": "cloud-reinforce"})
+    told = "is of kind 'cloud-reinforce'; expected 'batch-priority' or 'stable-baselines', a policy of the batch study"
+    assert told in refused(capsys, "--trace", trace, "--policy", f"learned:{tmp_path / 'other.zip'}")
     assert "no meaning" in refused(capsys, "--trace", trace, "--policy", "fcfs", "--backfill-order", "area")
 
 

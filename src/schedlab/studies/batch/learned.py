@@ -46,7 +46,11 @@ def named_policy(name: str, problem: BatchProblem) -> Policy:
         return RulePolicy(name)
     path = Path(name.removeprefix(PREFIX))
     checkpoint = read_checkpoint(path)
-    if checkpoint.meta.get("kind") != NETWORK:
+    kind = checkpoint.meta.get("kind")
+    if kind not in (KIND, NETWORK):
+        expected = f"'{KIND}' or '{NETWORK}', a policy of the batch study"
+        raise UserError(f"the checkpoint is of kind '{kind}'", where=str(path), expected=expected)
+    if kind == KIND:
         return RulePolicy(load_priority(path))
     from schedlab.studies.batch.learner_stock import BatchStockLearner
 
