@@ -43,6 +43,19 @@ def test_each_rule_and_its_count(rule, job, by_default, as_published):
             assert {name: row[name] for name in expected} == expected
 
 
+def test_a_count_of_processors_that_is_not_told_contradicts_nothing():
+    """Drawn traces tell the allocated one alone."""
+    given_trace = trace(
+        {"procs_allocated": 4, "procs_requested": -1, **WELL},
+        {"procs_allocated": -1, "procs_requested": 4, **WELL},
+        {"procs_allocated": 4, "procs_requested": 4, **WELL},
+        {"procs_allocated": 0, "procs_requested": 4, **WELL},
+    )
+    cleaned, report = clean(given_trace)
+    assert report.rules["processors"]["jobs"] == 0
+    assert cleaned.jobs["procs_allocated"].tolist() == cleaned.jobs["procs_requested"].tolist() == [4, 4, 4, 4]
+
+
 def test_the_other_actions():
     job = {"procs_allocated": 9, "procs_requested": 12, "run": 100, **WELL}
     settings = CleaningSettings(processors="allocated", too_large="clip", overrun="kill", shift=True)
@@ -60,7 +73,6 @@ def test_nothing_is_done_by_the_profile_none_but_everything_is_counted():
     cleaned, report = clean(given_trace, CleaningSettings(profile="none"))
     assert cleaned.jobs.equals(given_trace.jobs)
     assert {rule: entry["jobs"] for rule, entry in report.rules.items() if entry["jobs"]} == {
-        "processors": 3,
         "negative_submit": 1,
         "too_large": 1,
         "no_time": 1,

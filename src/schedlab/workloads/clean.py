@@ -78,7 +78,7 @@ class CleaningSettings(Settings):
 
     profile: Literal["default", "rlscheduler", "none"] = setting("default", doc="rules as a whole; the keys below change single ones")
     processors: Literal["largest", "requested", "allocated", "keep"] | None = setting(
-        None, doc="which count becomes both the requested and the allocated one"
+        None, doc="which count becomes both the requested and the allocated one; jobs that have both, and different ones, are counted"
     )
     duplicate: Literal["drop", "keep"] | None = setting(None, doc="jobs whose number an earlier line has")
     negative_submit: Literal["drop", "keep"] | None = setting(None, doc="jobs submitted before 0")
@@ -174,7 +174,8 @@ class Cleaner:
             "requested": lambda: np.where(jobs["procs_requested"] > 0, jobs["procs_requested"], jobs["procs_allocated"]),
             "allocated": lambda: np.where(jobs["procs_allocated"] > 0, jobs["procs_allocated"], jobs["procs_requested"]),
         }
-        entry["jobs"] += int((jobs["procs_allocated"] != jobs["procs_requested"]).sum())
+        allocated, requested = jobs["procs_allocated"], jobs["procs_requested"]
+        entry["jobs"] += int(((allocated != requested) & (allocated > 0) & (requested > 0)).sum())  # one alone is no contradiction
         if entry["action"] == "keep":
             return jobs
         return jobs.assign(procs_allocated=chosen[entry["action"]](), procs_requested=chosen[entry["action"]]())
