@@ -76,11 +76,13 @@ def graph_settings(name: str, folder: str) -> GraphSettings:
 
 
 def _graphs(name: str, folder: str) -> tuple[ForwardGraph, ...]:
+    from schedlab.config.yaml_files import option_names
     from schedlab.studies.ramp.graph_files import read_graphs
     from schedlab.studies.ramp.graphs import find_graphs, make_graphs
 
     place = find_graphs(name)
-    return read_graphs(place) if place.exists() and ("/" in name or place.suffix) else make_graphs(graph_settings(name, folder))
+    a_path = "/" in name or place.suffix or name not in option_names(Path(folder) / GROUP)
+    return read_graphs(place) if a_path and place.exists() else make_graphs(graph_settings(name, folder))
 
 
 def _write(graphs: tuple[ForwardGraph, ...], folder: Path) -> None:

@@ -109,8 +109,12 @@ class GraphSettings(Settings):
 
     @model_validator(mode="after")
     def _check(self) -> GraphSettings:
-        if (self.source == "traced") != bool(self.models) or (self.source == "traced") != (self.device is not None):
-            raise ValueError("models and a device for the source traced, and none for the others")
+        if self.source == "traced" and self.device is None:
+            raise ValueError("a `device` for the source traced: put `- /gpu@device: a100` into `defaults`")
+        if self.source == "traced" and not self.models:
+            raise ValueError("`models` for the source traced, as in `models: [{model: resnet18}]`")
+        if self.source != "traced" and (self.models or self.device is not None):
+            raise ValueError(f"no `models` and no `device` for the source {self.source}; these are of the source traced")
         if (self.source == "files") != bool(self.path):
             raise ValueError("a path for the source files, and none for the others")
         if self.reading_rate is not None and self.source != "traced":
