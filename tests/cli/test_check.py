@@ -42,6 +42,24 @@ def test_a_line_for_each_scenario_policy_and_ledger(conf: Path, capsys: pytest.C
     assert list(Path.cwd().iterdir()) == []
 
 
+def test_the_lines_of_a_study_scenario_or_policy_alone(conf: Path, capsys: pytest.CaptureFixture) -> None:
+    (conf / "scenario/adaptation/tiny_late.yaml").write_text((conf / "scenario/adaptation/tiny_late.yaml").read_text() + "scales: [full]\n")
+    policy = conf / "policy/adaptation/constant-tiny.yaml"
+    (conf / "policy/adaptation/spare.yaml").write_text(policy.read_text().replace("name: constant-tiny", "name: spare"))
+    assert main(["check", "--conf", str(conf)]) == 0
+    everything = capsys.readouterr().out.splitlines()
+    assert main(["check", "adaptation", "--conf", str(conf)]) == 0
+    assert capsys.readouterr().out.splitlines() == everything
+    for name, lines in (("tiny", 1), ("spare", 2), ("tiny_late", 0)):  # a scenario, a policy with a hint, a scenario of no scale here
+        assert main(["check", f"adaptation/{name}", "--conf", str(conf)]) == 0
+        *told, last = capsys.readouterr().out.splitlines()
+        assert told == [line for line in everything if f"adaptation/{name}:" in line or f"adaptation/{name}.yaml" in line]
+        assert len(told) == lines and last == everything[-1]
+    assert main(["check", "adaptation/tini", "--conf", str(conf)]) == 2
+    out, err = capsys.readouterr()
+    assert out == "" and err == "error: NAME: there is no study, scenario or policy 'adaptation/tini'; did you mean 'adaptation/tiny'?\n"
+
+
 BATCHES = [f"data_batch_{number}" for number in range(1, 6)]
 
 

@@ -9,13 +9,17 @@ from pathlib import Path
 from schedlab.config import experiment
 from schedlab.config.claims import read_claims
 from schedlab.config.compose import Compositions
-from schedlab.config.errors import UserErrors, counted, shortened
+from schedlab.config.errors import UserError, UserErrors, counted, did_you_mean, shortened
 from schedlab.config.yaml_files import option_names
 from schedlab.stages.studies import find_study
 
 
-def check(folder: str, scale: str) -> int:
-    """Print a line for each scenario and policy and how many there are, or a paragraph for each mistake; returns 0, or 2."""
+def check(folder: str, scale: str, only: str = "") -> int:
+    """Print a line for each scenario and policy and how many there are, or a paragraph for each mistake; returns 0, or 2.
+
+    only: a study, or STUDY/NAME of a scenario or policy, whose lines alone are printed; all of the folder is checked in any case
+    Raises UserError for one that is not there.
+    """
     conf = Path(folder)
     scales = [name for name in experiment.SCALE_ORDER if name in option_names(conf / "scale")] if scale == "all" else [scale]
     lines: dict[str, list[str]] = {}
@@ -23,14 +27,16 @@ def check(folder: str, scale: str) -> int:
     compared: set[str] = set()
     there: dict[str, set[str]] = {"scenario": set(), "policy": set(), "not run": set()}
     uncompared: dict[str, None] = {}
+    known: set[str] = set()
     mistakes: dict[str, None] = {}
     for name in scales or ["small"]:
         try:
             loaded = experiment.load(conf, name, find_study, kept_records(conf, name), made)
-            for line in [*_lines(loaded), *_not_run(loaded.not_run)]:
+            for line in [*_lines(loaded, only), *_not_run(loaded.not_run, only)]:
                 lines.setdefault(line, []).append(name)
             for what, names in _names(loaded).items():
                 there[what] |= names
+            known |= {*loaded.studies, *(f"{study}/{name}" for study, found in loaded.studies.items() for _, name in found.other_scales)}
             for study in loaded.studies:
                 compared |= {f"{study}/{policy}" for policy in loaded.compared_policies(study)}
                 uncompared |= dict.fromkeys(f"{study}/{policy}" for policy in loaded.uncompared_policies(study))
@@ -45,12 +51,15 @@ def check(folder: str, scale: str) -> int:
     if mistakes:
         print(f"{counted(len(mistakes), 'mistake')}; nothing was run", file=sys.stderr)
         return 2
+    known = known.union(*there.values())
+    if only and only not in known:
+        raise UserError(f"there is no study, scenario or policy '{only}'", where="NAME", remedy=did_you_mean(only, known))
     for line, at in lines.items():
         print(f"{line}  [{' '.join(at)}]")
     for policy in uncompared:
-        if policy not in compared:
+        if policy not in compared and _named(policy, only):
             print(f"hint  conf/policy/{policy}.yaml: it is not learned, for no scenario names it under `policies`")
-    for study, ledger in ledgers.items():
+    for study, ledger in ((study, ledger) for study, ledger in ledgers.items() if _named(study, only)):
         print(f"ok  claims   {study}: {counted(len(ledger.claims), 'claim')}")
     print(_summary(there, sum(len(ledger.claims) for ledger in ledgers.values())))
     return 0
@@ -62,14 +71,20 @@ def kept_records(conf: Path, scale: str) -> Path | None:
     return kept if kept.is_file() and conf.resolve() == Path("conf").resolve() else None
 
 
-def _lines(loaded: experiment.Experiment) -> list[str]:
+def _named(name: str, only: str) -> bool:
+    """Whether a study's name, or STUDY/NAME, is among those that are asked for."""
+    return not only or name == only or name.startswith(f"{only}/")
+
+
+def _lines(loaded: experiment.Experiment, only: str) -> list[str]:
     lines = []
     for study, records in loaded.studies.items():
         for name, record in records.scenarios.items():
             compared = f"{counted(len(record['rules']), 'rule')}, {counted(len(record['policies']), 'policy', 'policies')}"
-            lines.append(f"ok  scenario {study}/{name}: {compared}")
+            lines += [f"ok  scenario {study}/{name}: {compared}"] if _named(f"{study}/{name}", only) else []
         for name, record in records.policies.items():
-            lines.append(f"ok  policy   {study}/{name}: {record['target']}, {counted(len(record['seeds']), 'seed')}")
+            learner = f"{record['target']}, {counted(len(record['seeds']), 'seed')}"
+            lines += [f"ok  policy   {study}/{name}: {learner}"] if _named(f"{study}/{name}", only) else []
     return lines
 
 
@@ -91,9 +106,9 @@ def _summary(there: Mapping[str, set[str]], claims: int) -> str:
     return f"all right: {found}; {len(absent)} not run"
 
 
-def _not_run(told: Iterable[tuple[str, str, str]]) -> list[str]:
+def _not_run(told: Iterable[tuple[str, str, str]], only: str) -> list[str]:
     """A line for each reason, with all that it keeps from running."""
     grouped: dict[str, list[str]] = {}
-    for study, what, reason in told:
+    for study, what, reason in (entry for entry in told if _named(f"{entry[0]}/{entry[1]}", only)):
         grouped.setdefault(reason, []).append(f"{study}/{what}")
     return [f"--  not run  {shortened(names)}: {reason}" for reason, names in grouped.items()]

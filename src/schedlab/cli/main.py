@@ -74,6 +74,9 @@ def _parser(first: str) -> argparse.ArgumentParser:
     conf.add_argument("--conf", default="conf", metavar="DIR", help="configuration folder (default: ./conf)")
 
     check = commands.add_parser("check", parents=[conf], help="check every file of conf/; a line for each scenario and policy")
+    check.add_argument(
+        "only", nargs="?", default="", metavar="NAME", help="print the lines of a study alone, or of STUDY/SCENARIO or STUDY/POLICY"
+    )
     check.add_argument("--scale", default="all", help="smoke, small, full, paper or all (default)")
     check.set_defaults(run=_run_check)
 
@@ -127,7 +130,7 @@ def _refuse(error: UserError, arguments: argparse.Namespace) -> int:
 def _run_check(arguments: argparse.Namespace) -> int:
     from schedlab.cli.check import check
 
-    return check(arguments.conf, arguments.scale)
+    return check(arguments.conf, arguments.scale, arguments.only)
 
 
 def _run_doctor(arguments: argparse.Namespace) -> int:
