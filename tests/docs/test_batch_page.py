@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import json
 import re
+import shlex
 import shutil
 import subprocess
 import sys
 
 import pandas as pd
+from page_sentences import blocks
 
 from schedlab.cli.main import main
 from small_conf import write_batch_conf
@@ -19,19 +22,37 @@ def test_the_examples_are_valid_and_the_own_rule_is_scored(repository, tmp_path,
     (tmp_path / "src").symlink_to(repository / "src")
     shutil.copy(repository / "Snakefile", tmp_path)
     write_batch_conf(tmp_path)
-    blocks = re.findall(r"```(?:yaml|python)\n(# (\S+)\n.*?)```", (repository / "docs/batch.md").read_text(), flags=re.S)
-    assert len(blocks) == 4
-    for text, name in blocks:
+    named = re.findall(r"```(?:yaml|python)\n(# (\S+)\n.*?)```", (repository / "docs/batch.md").read_text(), flags=re.S)
+    assert len(named) == 4
+    for text, name in named:
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text(text)
     monkeypatch.chdir(tmp_path)
     assert main(["check", "--scale", "smoke"]) == 0
     assert "batch/patient: 2 rules" in capsys.readouterr().out
     target = "results/smoke/batch/patient/evaluation/rules.parquet"
-    command = [sys.executable, "-m", "snakemake", "--cores", "1", target, "--config", "scale=smoke"]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=300)
-    assert done.returncode == 0, done.stderr[-3000:]
+    run_snakemake("--cores", "1", target, "--config", "scale=smoke")
     scores = pd.read_parquet(target)
     slowdown = scores[scores["metric"] == "avg_bsld"].groupby("policy")["value"].sum()
     assert set(slowdown.index) == {"sjf", "patient"}
     assert slowdown["patient"] != slowdown["sjf"]
+    (lines,) = [text for text in blocks((repository / "docs/batch.md").read_text(), "text") if "snakemake" in text and "learned:" in text]
+    learn, evaluate = (shlex.split(line) for line in lines.splitlines())
+    assert (learn[0], evaluate[0]) == ("snakemake", "schedlab")
+    run_snakemake(*learn[1:])
+    assert main(["trace", "lublin", "jobs.swf.gz", "--jobs", "300", "--processors", "64"]) == 0
+    capsys.readouterr()
+    assert main(evaluate[1:]) == 0
+    assert [entry["policy"] for entry in json.loads(capsys.readouterr().out)["policies"]] == evaluate[-2:]
+
+
+def run_snakemake(*arguments: str) -> None:
+    done = subprocess.run([sys.executable, "-m", "snakemake", *arguments], capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, done.stderr[-3000:]
+
+
+def test_the_program_with_the_environment_runs(repository):
+    (program,) = [text for text in blocks((repository / "docs/batch.md").read_text(), "python") if "gymnasium" in text]
+    told = program + 'print(mask.shape, mask.any(), info["waiting"] + info["started"] > 0, terminated, len(observations))'
+    done = subprocess.run([sys.executable, "-c", told], capture_output=True, text=True, timeout=300)
+    assert done.stdout.split() == ["(128,)", "True", "True", "False", "64"], done.stderr[-2000:]

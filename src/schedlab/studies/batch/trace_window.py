@@ -44,8 +44,8 @@ def add_window_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--cleaning", default="default", choices=("default", "rlscheduler"), help="default, or what published numbers use")
     parser.add_argument("--processors", type=int, metavar="P", help="size of the machine where the header lacks it or is wrong")
     parser.add_argument("--kill", action="store_true", help="end jobs at their requested time")
-    parser.add_argument("--warm-start", action="store_true", help="fill the machine with the jobs before the window")
-    parser.add_argument("--seed", type=int, default=0, help="seed of the warm start (default: 0)")
+    parser.add_argument("--warm-start", action="store_true", help="the machine already runs the jobs before the window")
+    parser.add_argument("--seed", type=int, default=0, help="what a warm start draws: how many jobs at most, since when (default: 0)")
 
 
 def read_window(arguments: argparse.Namespace) -> TraceWindow:
