@@ -7,7 +7,7 @@ import re
 
 import pytest
 import yaml
-from page_sentences import REPOSITORY, RESULTS, missing, text_of
+from page_sentences import REPOSITORY, RESULTS, missing, table, text_of
 
 import performance_page  # isort: skip
 import scale  # isort: skip
@@ -51,7 +51,15 @@ def learners_sentences():
     yield f"{decisions:,} decisions of {numbers:,} float32 numbers take {2 * 4 * decisions * numbers / 1e9:.1f} GB"
 
 
-SENTENCES = {"scale": scale_sentences, "slurm": slurm_sentences, "learners": learners_sentences}
+def readme_sentences():
+    (whole,) = (row for row in table("workflow_cost").itertuples() if row.study == "all")
+    assert (whole.scale, whole.cores) == ("small", 2)
+    yield f"`make figures` then computes for {whole.wall_of_all_s / 60:.0f} minutes on an otherwise idle machine with two cores"
+    (torch,) = re.findall(r"^torch==.*$", (REPOSITORY / "requirements.txt").read_text(), flags=re.M)
+    yield f".venv/bin/pip install {torch} --index-url INDEX"
+
+
+SENTENCES = {"README.md": readme_sentences, "scale": scale_sentences, "slurm": slurm_sentences, "learners": learners_sentences}
 
 
 @pytest.mark.parametrize("page", SENTENCES)
