@@ -30,6 +30,13 @@ def test_the_program_of_the_library_page_runs(repository, capsys):
     assert rows <= set(api.__all__) and len(rows) == 15
 
 
+def test_the_program_of_the_study_page_runs(repository):
+    (program,) = blocks((repository / "docs/cloud.md").read_text(), "python")
+    told = program + "print(mask.shape, mask[13], terminated, env.observation_space.contains(observation))"
+    done = subprocess.run([sys.executable, "-c", told], capture_output=True, text=True, timeout=300)
+    assert done.stdout.split() == ["(27,)", "True", "False", "True"], done.stderr[-2000:]
+
+
 def test_the_settings_of_the_page_are_valid(repository, tmp_path):
     page = (repository / "docs/cloud_live.md").read_text()
     (settings,) = blocks(page, "yaml")
