@@ -9,8 +9,8 @@ from checkpoint_changes import changes
 from schedlab.config.contract import LearnPaths, Phase, PolicySpec
 from schedlab.config.errors import UserError
 from schedlab.config.schema import validate
-from schedlab.studies.ramp.afterstate import collect, make_outlook
-from schedlab.studies.ramp.afterstate_kernel import afterstates, best_linear, count_bits, play_linear, summary_size
+from schedlab.studies.ramp.afterstate import Fit, Returns, collect, fit_network, make_outlook
+from schedlab.studies.ramp.afterstate_kernel import afterstates, best_by_network, best_linear, count_bits, play_linear, summary_size
 from schedlab.studies.ramp.fast import draw_futures, episode_arrivals, fixed_table
 from schedlab.studies.ramp.fast_kernel import REJECT, Rollouts, Situation, occupy
 from schedlab.studies.ramp.graph_files import read_graphs
@@ -262,3 +262,35 @@ def test_returns_of_an_episode_are_those_of_decisions_with_a_choice(problem):
     assert (np.isfinite(found.returns).sum(axis=1) > 1).all()
     assert 0 < accepted <= len(arrivals.times)
     assert make_outlook(tables, 1000.0).quarters.tolist() == outlook.quarters.tolist()
+
+
+def test_the_regret_of_choices_leaves_actions_that_nobody_takes():
+    """One unit cannot fit both: among good actions a feature counts against, among hopeless ones, of larger errors, for."""
+    random, decisions = np.random.default_rng(0), 600
+    feature, hopeless = random.uniform(-1, 1, size=(decisions, 3)), np.broadcast_to([0.0, 0.0, 1.0], (decisions, 3))
+    returns = np.where(hopeless > 0, 2.5 * feature - 4, -0.5 * feature)
+    own = np.zeros((decisions, 3))
+    found = Returns(np.stack([feature, hopeless], axis=2).astype(np.float32), own, returns)
+
+    def right(regret):
+        network = fit_network(found, Fit(1, 30, 32, rate=1e-2, regret=regret), 3)
+        chosen = [best_by_network(network, rows, none) for rows, none in zip(found.rows.astype(float), own, strict=True)]
+        return np.mean(np.array(chosen) % 3 == returns.argmax(axis=1))  # the last action is rejecting, -1
+
+    assert right(0.0) < 0.5
+    assert right(0.9) > 0.95
+
+
+def test_of_several_fits_validation_keeps_one(problem):
+    """The first is that of a single fit, so that more of them block at most as much."""
+
+    def rate(fits):
+        points, settings = [], validate(AfterstateSettings, TINY | {"candidates": ["network"], "tables": False, "fits": fits})
+        training = Training(problem, settings, 5, lambda metric, value, **_: points.append((metric, value)))
+        (kept,) = training.candidates(1)
+        assert points[-1] == ("network_blocking_rate", training.validated(kept))
+        return points[-1][1]
+
+    rates = [rate(fits) for fits in (1, 2, 6)]
+    assert rates == sorted(rates, reverse=True)
+    assert rates[-1] < rates[0]

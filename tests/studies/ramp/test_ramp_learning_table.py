@@ -3,9 +3,13 @@
 import pandas as pd
 import pytest
 
+from schedlab.config.schema import validate
+from schedlab.config.seeds import derive_seed
 from schedlab.studies.ramp.afterstate_policy import AfterstatePolicy, Kept, save
 from schedlab.studies.ramp.fast import fixed_table
 from schedlab.studies.ramp.graph_files import read_graphs
+from schedlab.studies.ramp.learner_afterstate import Training
+from schedlab.studies.ramp.learner_settings import AfterstateSettings
 from schedlab.studies.ramp.problem import RampProblem
 from schedlab.studies.ramp.published import published_scenario
 from schedlab.studies.ramp.rule_policies import RULE_MAKERS
@@ -67,3 +71,16 @@ def test_a_folder_that_is_not_there_is_told(script, monkeypatch):
     monkeypatch.setattr("sys.argv", ["ramp_learning.py", "none/such"])
     with pytest.raises(SystemExit, match="none/such: no such folder"):
         script.main()
+
+
+def test_candidates_of_a_recipe_are_compared_apart_from_validation(load_program, problem):
+    tiny = {"degrees": [4], "tables": False, "validation_episodes": 1, "trial_samples": 1, "samples": 2, "horizon": 8}
+    tiny |= {"generations": 1, "population": 4, "episodes": 1, "hidden": 4, "epochs": 1}
+    settings = validate(AfterstateSettings, tiny)
+    found = load_program("benchmarks/ramp_recipe").rates(problem, settings, seed=5, training=1, episodes=2)
+    assert found[["form", "number"]].to_numpy().tolist() == [["network", 1], ["linear", 1]]
+    learner = Training(problem, settings, 5, lambda *_, **__: None)
+    apart = [learner._episode(derive_seed(problem.scenario.seed, "ramp", "apart", number)) for number in range(2)]
+    wanted = [learner._blocking(learner._player(kept), apart) for kept in learner.candidates(1)]
+    assert found["apart"].to_list() == pytest.approx(wanted)
+    assert (found["apart"] != found["validation"]).all()

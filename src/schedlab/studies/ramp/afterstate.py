@@ -23,6 +23,7 @@ QUARTERS_AT = (0, 1, 3, 5)  # of them, where whole quarters of the cluster are
 HORIZON = 48  # arrivals
 RIDGE = 1e-3
 LEAST_SPREAD = 1e-3  # of a feature that hardly varies
+WARM = 0.3  # of the gradient steps, on squared errors alone
 
 
 def make_outlook(tables: Tables, period: float) -> Outlook:
@@ -127,7 +128,24 @@ def ridge(found: Returns, size: int) -> np.ndarray:
     return np.linalg.solve(rows.T @ rows + RIDGE * len(rows) * np.eye(size), rows.T @ values)
 
 
-def fit_network(found: Returns, hidden: int, epochs: int, seed: int, batch: int = 64, rate: float = 2e-3) -> Network:
+@dataclass(frozen=True)
+class Fit:
+    """How a network is fitted.
+
+    regret       weight of the loss's second part: how much less than the best action the softmax choice of the scores returns. Squared
+                 errors have the rest of it. The softmax begins after WARM of the gradient steps, when scores say something.
+    temperature  of that choice, in accepted jobs
+    """
+
+    hidden: int
+    epochs: int
+    batch: int = 64
+    rate: float = 2e-3
+    regret: float = 0.0
+    temperature: float = 0.1
+
+
+def fit_network(found: Returns, fit: Fit, seed: int) -> Network:
     """Return a network fitted to the centred values of decisions.
 
     It is fitted on features of mean 0 and deviation 1, which then go into the first layer: as they are, waits of servers are so small that
@@ -137,35 +155,45 @@ def fit_network(found: Returns, hidden: int, epochs: int, seed: int, batch: int 
     from torch import nn
 
     use_one_thread()
-    valid = torch.from_numpy(np.isfinite(found.returns))
-    values = torch.from_numpy(np.nan_to_num(found.returns - found.own).astype(np.float32))
-    seen = found.rows[np.isfinite(found.returns)]
+    open_ = np.isfinite(found.returns)
+    valid = torch.from_numpy(open_)
+    own, values = (torch.from_numpy(np.nan_to_num(each).astype(np.float32)) for each in (found.own, found.returns - found.own))
+    seen = found.rows[open_]
     middle, spread = seen.mean(axis=0), seen.std(axis=0) + LEAST_SPREAD
-    rows = torch.from_numpy((found.rows - middle) / spread)
+    rows = torch.from_numpy((seen - middle) / spread)
+    place = torch.from_numpy(np.cumsum(open_).reshape(open_.shape) - 1)
     weight = valid.sum(dim=1, keepdim=True)
 
     def level(scores: torch.Tensor, some: torch.Tensor, count: torch.Tensor) -> torch.Tensor:
         kept = torch.where(some, scores, torch.zeros(()))
         return torch.where(some, kept - kept.sum(dim=1, keepdim=True) / count, torch.zeros(()))
 
+    def lost(scores: torch.Tensor, returns: torch.Tensor, some: torch.Tensor) -> torch.Tensor:
+        chosen = torch.softmax((scores / fit.temperature).masked_fill(~some, -torch.inf), dim=1)
+        best = returns.masked_fill(~some, -torch.inf).max(dim=1, keepdim=True).values
+        return (chosen * torch.where(some, best - returns, torch.zeros(()))).sum() / len(some)
+
     with torch_stream(derive_seed(seed, "ramp", "network")):
-        net = nn.Sequential(
-            nn.Linear(rows.shape[2], hidden), nn.Tanh(), nn.Linear(hidden, hidden), nn.Tanh(), nn.Linear(hidden, 1, bias=False)
-        )
-        optimiser = torch.optim.Adam(net.parameters(), lr=rate)
-        steps = epochs * ((len(rows) + batch - 1) // batch)
+        layers = [layer for size in (rows.shape[1], fit.hidden) for layer in (nn.Linear(size, fit.hidden), nn.Tanh())]
+        net = nn.Sequential(*layers, nn.Linear(fit.hidden, 1, bias=False))
+        optimiser = torch.optim.Adam(net.parameters(), lr=fit.rate)
+        steps = fit.epochs * ((len(valid) + fit.batch - 1) // fit.batch)
         schedule = torch.optim.lr_scheduler.LinearLR(optimiser, 1.0, 0.02, max(steps, 1))
-        for _ in range(epochs):
-            for part in torch.randperm(len(rows)).split(batch):
-                scores = torch.zeros(len(part), rows.shape[1])
-                scores[valid[part]] = net(rows[part][valid[part]]).squeeze(1)
-                gap = level(scores, valid[part], weight[part]) - level(values[part], valid[part], weight[part])
-                loss = (gap**2).sum() / valid[part].sum()
+        for epoch in range(fit.epochs):
+            regret = fit.regret if epoch >= WARM * fit.epochs else 0.0
+            for part in torch.randperm(len(valid)).split(fit.batch):
+                some = valid[part]
+                scores = torch.zeros(some.shape)
+                scores[some] = net(rows[place[part][some]]).squeeze(1)
+                gap = level(scores, some, weight[part]) - level(values[part], some, weight[part])
+                loss = (1 - regret) * (gap**2).sum() / some.sum()
+                if regret:
+                    loss = loss + regret * lost(scores + own[part], values[part] + own[part], some)
                 optimiser.zero_grad()
                 loss.backward()
                 optimiser.step()
                 schedule.step()
-    first, second, last = (net[place] for place in (0, 2, 4))
+    first, second, last = (net[layer] for layer in (0, 2, 4))
     entry = first.weight.detach().numpy().T / spread[:, None]
     arrays = (second.weight.T, second.bias, last.weight[0])
     rest = (np.ascontiguousarray(array.detach().numpy()) for array in arrays)

@@ -18,7 +18,7 @@ from schedlab.config.schema import validate
 from schedlab.config.seeds import derive_seed, generator
 from schedlab.learning.cma_es import CmaEs
 from schedlab.learning.finished_steps import Arrays, FinishedSteps, make_again
-from schedlab.studies.ramp.afterstate import Returns, collect, fit_network, ridge, stack
+from schedlab.studies.ramp.afterstate import Fit, Returns, collect, fit_network, ridge, stack
 from schedlab.studies.ramp.afterstate_kernel import Network, play_linear, summary_size
 from schedlab.studies.ramp.afterstate_policy import FUTURES, AfterstatePolicy, Kept, load, play, save
 from schedlab.studies.ramp.fast import draw_futures, episode_arrivals, fixed_table
@@ -83,6 +83,13 @@ class Training:
 
     def run(self, episodes: int) -> tuple[Kept, float]:
         """Return what blocks least on validation, the first of equals, and its blocking rate."""
+        found = self.candidates(episodes)
+        rates = [self._number(f"validation-{place}", lambda k=kept: self.validated(k)) for place, kept in enumerate(found)]
+        best = int(np.argmin(rates))
+        return found[best], rates[best]
+
+    def candidates(self, episodes: int) -> list[Kept]:
+        """Return what validation chooses from, after so many training episodes that rollouts of each base decide."""
         settings, found = self.settings, []
         legal = [degree for degree in settings.degrees if degree in self.tables.actions] or [1]
         fixed = [fixed_table(self.tables, degree) for degree in legal]
@@ -96,9 +103,7 @@ class Training:
                 found += [replace(base, form="rollouts", samples=settings.samples, jobs=settings.horizon) for base in chosen]
             if set(settings.candidates) - {"fixed", "table", "rollouts"}:
                 found += self._fitted(chosen, episodes)
-        rates = [self._number(f"validation-{place}", lambda k=kept: self.validated(k)) for place, kept in enumerate(found)]
-        best = int(np.argmin(rates))
-        return found[best], rates[best]
+        return found
 
     def validated(self, kept: Kept) -> float:
         """Return the blocking rate on the validation episodes."""
@@ -187,14 +192,16 @@ class Training:
         return vars(returns)
 
     def _network(self, base: Kept, returns: Returns, place: int) -> Kept:
-        """Fit a network; place: its step in the curve."""
+        """Fit networks to the same decisions and keep the one that blocks least on validation; place: its step in the curve."""
         settings = self.settings
+        how = Fit(settings.hidden, settings.epochs, settings.batch, regret=settings.regret, temperature=settings.temperature)
 
         def fit() -> Arrays:
-            network = fit_network(returns, settings.hidden, settings.epochs, self.seed, settings.batch)
-            rate = self.validated(Kept("network", base.choice, network=network))
-            self.curve("network_blocking_rate", rate, step=place, split="validation")
-            return network._asdict()
+            seeds = [self.seed, *(derive_seed(self.seed, "ramp", "fit", number) for number in range(1, settings.fits))]
+            networks = [fit_network(returns, how, seed) for seed in seeds]
+            rates = [self.validated(Kept("network", base.choice, network=network)) for network in networks]
+            self.curve("network_blocking_rate", min(rates), step=place, split="validation")
+            return networks[int(np.argmin(rates))]._asdict()
 
         return Kept("network", base.choice, network=Network(**self._step(f"network-{place}", fit)))
 

@@ -54,6 +54,15 @@ class AfterstateSettings(Settings):
     hidden: int = setting(96, doc="units of each of the two hidden layers", unit="units", ge=1, le=4096)
     epochs: int = setting(40, doc="passes over the decisions", ge=1, le=MOST)
     batch: int = setting(64, doc="decisions of a gradient step", ge=1, le=MOST)
+    regret: float = setting(
+        0.0,
+        doc="weight, in a network's loss, of what its softmax choice returns less than the best action, after the first three tenths of "
+        "the steps; squared errors have the rest",
+        ge=0,
+        le=1,
+    )
+    fits: int = setting(1, doc="networks that are fitted to the same decisions; validation keeps one", unit="networks", ge=1, le=MOST)
+    temperature: float = setting(0.1, doc="temperature of that choice", unit="accepted jobs", gt=0)
 
     @model_validator(mode="after")
     def _rolls_out_something(self) -> AfterstateSettings:
