@@ -136,10 +136,22 @@ def ramp_recipes(results: Path) -> str:
 
 
 def ramp_recipe_trials(results: Path) -> str:
-    """What was tried to bring A and D to their goals, on validation episodes."""
-    found = pd.read_csv(results / "ramp_recipe_trials.csv")
+    """What was tried to bring A and D to their goals, on validation episodes: learning seed 10."""
+    found = pd.read_csv(results / "ramp_recipe_trials.csv").query("seed == 10")
     rates = found.assign(blocking_rate=found["blocking_rate"].map(share)).pivot(index="trial", columns="beta", values="blocking_rate")
     return page(["", *"AD"], [[trial, *rates.loc[trial, ["A", "D"]].fillna("-")] for trial in found["trial"].unique()])
+
+
+def ramp_data_trials(results: Path) -> str:
+    """What was tried since, with other learning seeds, in the order of the trials; several fits to the same decisions side by side."""
+    found = pd.read_csv(results / "ramp_recipe_trials.csv").query("seed > 10")
+    found = found.assign(run=(found["trial"] != found["trial"].shift()).cumsum())
+    rows = []
+    for _, run in found.groupby("run"):
+        rates = " / ".join(map(share, run["blocking_rate"]))
+        first = run.iloc[0]
+        rows.append([first["trial"], *(rates if first["beta"] == beta else "-" for beta in "AD")])
+    return page(["", *"AD"], rows)
 
 
 def ramp_dqn(results: Path) -> str:
@@ -164,5 +176,6 @@ TABLES = (
     ramp_traced_graphs,
     ramp_recipes,
     ramp_recipe_trials,
+    ramp_data_trials,
     ramp_dqn,
 )

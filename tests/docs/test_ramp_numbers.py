@@ -50,7 +50,7 @@ def learning_sentences():
 
 
 def recipe_trial_sentences():
-    found = table("ramp_recipe_trials")
+    found = table("ramp_recipe_trials").query("seed == 10")
     rates = found.set_index(["trial", "beta"])["blocking_rate"]
     regression, other = "linear values: ridge regression on the returns", "linear values whose soft choice has the highest mean return"
     assert rates["the same, searched from there", "A"] == rates[other, "A"]  # nothing better
@@ -63,6 +63,32 @@ def recipe_trial_sentences():
     yield f"On D networks of both rounds end between {share(both.min())} and {share(both.max())}"
     fits = both[["the same, and the base's rollouts (the recipe)", "the same, another seed of the fit"]]
     assert (fits.min(), fits.max()) == (both.min(), both.max())  # as far apart
+
+
+def data_trial_sentences():
+    found = table("ramp_recipe_trials").query("seed > 10")
+    rates = {beta: rows.groupby("trial", sort=False)["blocking_rate"] for beta, rows in found.groupby("beta")}
+
+    def of(beta, trial):
+        return [share(rate) for rate in rates[beta].get_group(trial)]
+
+    values = found[found["beta"] == "A"]["blocking_rate"].tolist()
+    linear = found["trial"].tolist().index("linear values, searched for 400 generations")
+    assert found["beta"].iloc[linear] == "A"
+    fitted = sorted(map(share, values[linear + 1 :]))
+    yield f"its linear values block {share(values[linear])}, and a network of their rollouts {fitted[0]} to {fitted[-1]}"
+    few, (least, most) = of("D", "network of 16 episodes of the base, 64 samples"), of("D", "network of both, 80 episodes, with regret")
+    yield f"from 16 episodes of the base to 80 it goes from {few[0]} to {least} and {most}"
+    fits = rates["D"].agg(["min", "max", "size"]).query("size == 2")
+    apart = float((fits["max"] - fits["min"]).round(4).max())
+    yield f"Fits to the same decisions are up to {share(apart)} apart"
+    first = "second round: rollouts of the network of 32 units, 24 episodes, 8 samples"
+    regret = share(values[linear - 2])
+    yield f"on A {regret} instead of {' and '.join(of('A', first))}"
+    small = of("A", "the same, 32 units, of 48 episodes")[0]
+    alone = of("D", "second round: rollouts of a network of 32 units, 16 episodes, 8 samples, with regret")[0]
+    both = of("D", "the same, and 48 episodes of the base")[0]
+    yield f"(A {small} to {regret}, D {alone} to {both})"
 
 
 def load_sentences():
@@ -178,6 +204,7 @@ def test_the_numbers_of_traced_graphs_are_those_of_the_shipped_files():
     [
         ("ramp", learning_sentences),
         ("ramp", recipe_trial_sentences),
+        ("ramp", data_trial_sentences),
         ("ramp", load_sentences),
         ("ramp_graph_policy", graph_policy_sentences),
         ("ramp_graph_policy", graph_oracle_sentences),
