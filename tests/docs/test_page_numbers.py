@@ -196,8 +196,8 @@ def ramp_sentences():
     fresh = table("ramp_learning_fresh")
     missed = {name: one(fresh, scenario=f"published_{name}", policy="afterstate")["blocking_rate"] - goals[name] for name in "ad"}
     yield (
-        f"The goals are met on B and C; A is {share(rates['a'] - goals['a'])} away, D {share(rates['d'] - goals['d'])}, on the further "
-        f"episodes {share(missed['a'])} and {share(missed['d'])}"
+        f"With the shorter recipe the goals are met on B and C; A is {share(rates['a'] - goals['a'])} away, "
+        f"D {share(rates['d'] - goals['d'])}, on the further episodes {share(missed['a'])} and {share(missed['d'])}"
     )
     yield f"block less ({', '.join(map(share, rollouts.values()))})"
     rules = table("ramp_rules")

@@ -49,6 +49,20 @@ def learning_sentences():
     )
 
 
+def longer_recipe_sentences():
+    found = table("ramp_learning_longer").query("policy == 'afterstate'").set_index("scenario")
+    assert found["seeds"].tolist() == [1, 1]
+    assert found["episodes"].tolist() == [40, 40]
+    rates, goals = found["blocking_rate"], {"published_a": 0.175, "published_d": 0.083}
+    better, worse = goals["published_a"] - rates["published_a"], rates["published_d"] - goals["published_d"]
+    yield f"With the longer recipe A reaches its goal, by {share(round(better, 6))}, and D misses it by {share(round(worse, 6))}"
+    spent = table("ramp_learning_cpu").query("policy == 'afterstate-longer'").set_index("scenario")["most_s"]
+    yield f"{spent['published_a']} and {spent['published_d']} CPU seconds of the allowed 1,800"
+    rollouts = one(table("ramp_learning"), scenario="published_d", policy="rollouts")["blocking_rate"]
+    assert rollouts < rates["published_d"]
+    yield f"what a network loses of the rollouts that it is fitted to (`rollouts`, {share(rollouts)})"
+
+
 def recipe_trial_sentences():
     found = table("ramp_recipe_trials").query("seed == 10")
     rates = found.set_index(["trial", "beta"])["blocking_rate"]
@@ -203,6 +217,7 @@ def test_the_numbers_of_traced_graphs_are_those_of_the_shipped_files():
     ("page", "sentences"),
     [
         ("ramp", learning_sentences),
+        ("ramp", longer_recipe_sentences),
         ("ramp", recipe_trial_sentences),
         ("ramp", data_trial_sentences),
         ("ramp", load_sentences),
