@@ -106,23 +106,26 @@ def test_the_shipped_graphs_get_degrees_that_have_a_block_unless_as_published(ca
     assert repaired["blocking_rate"] < 0.4 < 0.7 < published["blocking_rate"]
 
 
-def test_an_episode_is_a_line_for_each_key_and_the_summary_its_single_values(capsys):
+def test_an_episode_is_a_line_for_each_key_and_the_summary_has_no_lists_of_jobs(capsys):
     arguments = ["ramp", "episode", "--policy", "fixed_4", "--end", "20000", "--graphs", str(SHIPPED)]
     assert main(arguments) == 0
     told = capsys.readouterr().out
     document, lines = json.loads(told), told.splitlines()
     assert [line.strip().split('"')[1] for line in lines[1:-1]] == list(document) and lines[0] == "{" and lines[-1] == "}"
-    single = {key: value for key, value in document.items() if not isinstance(value, list)}
-    assert {"policy", "blocking_rate", "num_jobs_arrived"} <= set(single) < set(document)
-    assert printed(capsys, *arguments[1:], "--summary") == single
+    summary = printed(capsys, *arguments[1:], "--summary")
+    assert {"policy", "graphs", "blocking_rate", "num_jobs_arrived"} <= set(summary)
+    left_out = {key: document.pop(key) for key in set(document) - set(summary)}
+    assert document == summary and "job_completion_time" in left_out
+    assert {len(value) for value in left_out.values()} <= {summary["num_jobs_completed"], summary["num_jobs_blocked"]}
 
 
 def test_shipped_graphs_are_taken_silently_unless_the_folder_of_data_lacks_its_own(capsys, caplog, monkeypatch, tmp_path):
     arguments = ["episode", "--policy", "sequential", "--end", "2000"]
     monkeypatch.delenv("SCHEDLAB_DATA", raising=False)
-    assert printed(capsys, *arguments)["graphs"].endswith("resources/graphs/a100") and caplog.messages == []
+    shipped = printed(capsys, *arguments, "--graphs", SHIPPED)
+    assert printed(capsys, *arguments) == shipped and caplog.messages == []
     monkeypatch.setenv("SCHEDLAB_DATA", str(tmp_path))
-    assert printed(capsys, *arguments)["graphs"].endswith("resources/graphs/a100")
+    assert printed(capsys, *arguments) == shipped
     assert caplog.messages == [f"SCHEDLAB_DATA has no folder {tmp_path / 'graphs'}; the shipped graphs are taken"]
 
 

@@ -38,7 +38,7 @@ def add_commands(commands: argparse._SubParsersAction) -> None:
     masks = "valid actions: degrees with a legal block and enough free workers (default), or those with a free block"
     parser.add_argument("--mask", choices=("degrees", "blocks"), default="degrees", help=masks)
     parser.add_argument("--compat", action="store_true", help="mode reference: as published, defects included")
-    parser.add_argument("--summary", action="store_true", help="single values only, without the lists of jobs")
+    parser.add_argument("--summary", action="store_true", help="leave out the lists of completed and blocked jobs")
     parser.add_argument("--steps", type=Path, metavar="OUT.parquet", help="write the statistics of each cluster step")
     parser.add_argument("--jobs", type=Path, metavar="OUT.parquet", help="write what became of each job")
     parser.set_defaults(run=_episode)
@@ -62,7 +62,7 @@ def _episode(arguments: argparse.Namespace) -> int:
 
     document = plain(episode(arguments))
     if arguments.summary:
-        document = {key: value for key, value in document.items() if not isinstance(value, list)}
+        document = {key: value for key, value in document.items() if not key.startswith(("job_", "jobs_"))}
     lines = (f"  {json.dumps(key)}: {json.dumps(value, allow_nan=False)}" for key, value in document.items())
     print("{\n" + ",\n".join(lines) + "\n}")  # a line for each key: a list may hold a thousand jobs
     return 0
