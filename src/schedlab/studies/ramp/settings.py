@@ -10,7 +10,7 @@ from schedlab.studies.ramp.distributions import DistributionSettings
 from schedlab.studies.ramp.graph_settings import GraphSettings
 from schedlab.studies.ramp.legacy import LegacySettings
 
-RESULTS_VERSION = 3  # raise it when the code of this study changes its results
+RESULTS_VERSION = 4  # raise it when the code of this study changes its results
 SECONDS = {"s": 1.0, "ms": 1e-3}
 LARGEST_DEGREE = 1024
 
