@@ -415,3 +415,29 @@ def test_options_without_records_follow_the_use_alone(use, gpus, expected):
 )
 def test_the_batch_goes_with_the_gpus(arguments, expected):
     assert batch_size(*arguments) == expected
+
+
+@pytest.mark.parametrize("wrong", [{"columns": ["epoch"]}, {"columns": "throughput"}, {"nan": "throughput"}, {"rows": 0}])
+def test_a_result_with_mistakes_is_told_and_not_kept(tmp_path, wrong):
+    table = log()
+    if "columns" in wrong:
+        table = table[["epoch"]] if wrong["columns"] == ["epoch"] else table.drop(columns=wrong["columns"])
+    if "nan" in wrong:
+        table = table.assign(throughput=float("nan"))
+    table = table.iloc[: wrong.get("rows", len(table))]
+    store = tmp_path / "history.jsonl"
+    analyser = api.OfflineDataAnalyzer(str(store))
+    with pytest.raises(UserError):
+        analyser.update_with_result(table, "net")
+    assert not store.exists() and not analyser.tables
+    assert analyser.update_with_result(log(), "net") and len(api.OfflineDataAnalyzer(str(store)).tables) == 1
+
+
+def test_actions_may_be_integers_of_numpy():
+    assert api.ResourceAction(np.int64(3)).changes == api.ResourceAction(3).changes
+    manager = api.ResourceManager()
+    manager.adjust(np.argmax([0.0, 1.0]))
+    assert json.dumps(manager.adjustments[0]["action"]) == "1"
+    for wrong in (1.0, np.float64(1.0), True, 27, -1):
+        with pytest.raises(UserError, match="expected a whole number from 0 to 26"):
+            manager.adjust(wrong)

@@ -236,3 +236,14 @@ def test_steps_and_search_cost_no_more_than_plain_loops(replay):
     assert cpu_seconds(step, 200) < 10 * unit
     assert cpu_seconds(lambda: many.step(keep), 20) < 320 * unit
     assert cpu_seconds(lambda: best_constant(replay, weights_of("cost")), 5) < 700 * unit
+
+
+@pytest.mark.parametrize("wrong", [-1, 27, 3.7, True, "3"])
+def test_what_is_no_action_is_told(wrong):
+    env = gymnasium.make(f"schedlab.environments:{ENVIRONMENT}").unwrapped
+    env.reset(seed=0)
+    with pytest.raises(UserError, match="expected a whole number from 0 to 26"):
+        env.step(wrong)
+    here = env.step(np.int64(22))[0]  # one of each, as NumPy has it and as policies of Stable-Baselines3 give it
+    env.reset(seed=0)
+    assert np.array_equal(here, env.step(np.array(22))[0])

@@ -127,10 +127,12 @@ def test_the_bundled_log_is_what_its_page_says(repository):
 
 
 def test_the_command_prints_one_document(repository, capsys):
-    assert main(["cloud", "fit", str(repository / SYNTHETIC), "--json"]) == 0
+    assert main(["cloud", "fit", str(repository / SYNTHETIC)]) == 0
     found = json.loads(capsys.readouterr().out)
     assert found["rows"] == 44 and set(found["parameters"]) == set(STEP) and found["median_relative_error"] < 0.03
-    assert main(["cloud", "fit", str(repository / SYNTHETIC)]) == 0
+    assert main(["cloud", "fit", str(repository / SYNTHETIC), "--json"]) == 0
+    assert json.loads(capsys.readouterr().out) == found
+    assert main(["cloud", "fit", str(repository / SYNTHETIC), "--text"]) == 0
     assert "median relative error" in capsys.readouterr().out
 
 

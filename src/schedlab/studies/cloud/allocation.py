@@ -5,8 +5,10 @@ Source: SLA-MORL (arXiv 2508.03509) and its published program; specification of 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import NamedTuple
+from collections.abc import Mapping, Sequence
+from numbers import Integral
+from operator import index
+from typing import NamedTuple, SupportsIndex
 
 from pydantic import model_validator
 
@@ -70,10 +72,21 @@ def whole(value: float) -> float:
 
 
 def require_action(action: int) -> int:
-    """Return the action. Raises UserError where there is no such action."""
-    if isinstance(action, bool) or not isinstance(action, int) or not 0 <= action < ACTIONS:
+    """Return the action, an integer of Python or NumPy, as one of Python. Raises UserError where there is no such action."""
+    if isinstance(action, bool) or not isinstance(action, Integral) or not 0 <= action < ACTIONS:
         raise UserError(f"action {action!r}", expected=f"a whole number from 0 to {ACTIONS - 1}")
-    return action
+    return int(action)
+
+
+def action_at(actions: Sequence[int], place: SupportsIndex) -> int:
+    """Return the action at a place of an action space. Raises UserError for what is no whole number or beyond the space."""
+    try:
+        number = -1 if isinstance(place, bool) else index(place)
+    except TypeError:  # a fraction, which would be cut
+        number = -1
+    if not 0 <= number < len(actions):
+        raise UserError(f"action {place!r}", expected=f"a whole number from 0 to {len(actions) - 1}")
+    return actions[number]
 
 
 def changes(action: int) -> tuple[int, int, int]:

@@ -16,7 +16,7 @@ from schedlab.config.files import write_text
 from schedlab.config.hashes import canonical_json, content_hash
 from schedlab.config.json_files import parse_json, read_text
 from schedlab.studies.cloud.fit_cores import CoreFit, fit_table
-from schedlab.studies.cloud.logs import read_training_log, require_columns, require_numbers
+from schedlab.studies.cloud.logs import check_training_log, read_training_log, require_columns, require_numbers
 from schedlab.studies.cloud.sla import known
 
 if TYPE_CHECKING:
@@ -80,20 +80,21 @@ class OfflineDataAnalyzer:
     damaged one.
     """
 
-    def __init__(self, store: Path | None = None) -> None:
+    def __init__(self, store: Path | str | None = None) -> None:
         import pandas as pd
 
         self.models: dict[str, ModelFacts] = {}
         self.tables: list[pd.DataFrame] = []
         self.types: list[str] = []  # of each table: gpu or cpu
-        self.store = store
+        self.store = Path(store) if store is not None else None
         self._known: set[str] = set()
-        for line in read_store(store) if store is not None else ():
+        for line in read_store(self.store) if self.store is not None else ():
             self._known.add(line["hash"])
             self.add(pd.DataFrame(line["rows"]), line["key"][0], line["key"][2])
 
-    def add_log(self, path: Path) -> None:
+    def add_log(self, path: Path | str) -> None:
         """Take a training log, checked. Raises UserErrors for what is wrong in it."""
+        path = Path(path)
         table = read_training_log(path).drop(columns="run")
         require_columns(table, NEEDED, path)
         self.add(require_numbers(table, NEEDED, path), path.stem)
@@ -102,9 +103,13 @@ class OfflineDataAnalyzer:
         """Take the log of a finished run, and keep it in the store; False where its content is there already, which changes nothing.
 
         What `predict` and `performance` say takes it into account from now on. gpu_type: gpu or cpu (None: as its rows have GPUs or not).
+        Raises UserErrors for what is wrong in it, before anything is kept.
         """
         import pandas as pd
 
+        table = check_training_log(table, Path(name)).drop(columns="run")
+        require_columns(table, NEEDED, Path(name))
+        table = require_numbers(table, NEEDED, Path(name))
         rows = json.loads(table.to_json(orient="records", double_precision=15))
         digest = content_hash(rows)
         if digest in self._known:

@@ -215,7 +215,8 @@ class ResourceManager:
 
     def adjust(self, action: int, epoch: float = 0) -> bool:
         """Take an action, logged with its epoch; tells whether it changed anything."""
-        before, self.allocation = self.allocation, moved(self.allocation, require_action(action), self.limits)
+        action = require_action(action)
+        before, self.allocation = self.allocation, moved(self.allocation, action, self.limits)
         held = {"before": before._asdict(), "after": self.allocation._asdict()}
         self.adjustments.append({"epoch": epoch, "action": action, "action_description": describe(action), **held})
         return self.allocation != before

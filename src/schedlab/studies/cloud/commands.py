@@ -22,7 +22,9 @@ def add_commands(commands: argparse._SubParsersAction) -> None:
     parser.add_argument("logs", type=Path, nargs="+", metavar="LOG.csv", help="training logs, or tables of measured placements")
     parser.add_argument("--gpus-per-node", type=int, default=4, metavar="G", help="of training logs, which name no nodes (default: 4)")
     parser.add_argument("--leave-out", action="store_true", help="also fit without each placement in turn and predict it")
-    parser.add_argument("--json", action="store_true", help="one JSON document instead of lines")
+    form = parser.add_mutually_exclusive_group()
+    form.add_argument("--json", action="store_true", help="one JSON document (default)")
+    form.add_argument("--text", action="store_true", help="lines of text with units instead")
     parser.set_defaults(run=_fit)
     add_live_commands(commands)
 
@@ -42,5 +44,5 @@ def _fit(arguments: argparse.Namespace) -> int:
 
     if arguments.gpus_per_node < 1:
         raise UserError(f"{arguments.gpus_per_node} GPUs", where="--gpus-per-node", expected="1 or more")
-    print_report(fit_report(arguments.logs, arguments.gpus_per_node, arguments.leave_out), arguments.json)
+    print_report(fit_report(arguments.logs, arguments.gpus_per_node, arguments.leave_out), as_json=not arguments.text)
     return 0

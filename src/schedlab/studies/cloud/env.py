@@ -10,7 +10,7 @@ import gymnasium as gym
 import numpy as np
 
 from schedlab.config.errors import UserError, did_you_mean
-from schedlab.studies.cloud.allocation import ACTIONS, KEEP, PAPER_ACTIONS, Allocation
+from schedlab.studies.cloud.allocation import ACTIONS, KEEP, PAPER_ACTIONS, Allocation, action_at
 from schedlab.studies.cloud.observe import (
     COST,
     COST_MET,
@@ -118,11 +118,11 @@ class CloudReplayEnv(gym.Env[np.ndarray, int]):
         return self._observation(), {"allocation": self.allocation._asdict()}
 
     def step(self, action: int) -> tuple[np.ndarray, Any, bool, bool, dict[str, Any]]:
-        """Take an action and train for an interval."""
+        """Take an action and train for an interval. Raises UserError for no action of the space."""
         if self.progress >= self.replay.intervals:
             raise RuntimeError("the training is done: call reset")
         before = self.here
-        self.here = self._tables.following[before][self.actions[int(action)]]
+        self.here = self._tables.following[before][action_at(self.actions, action)]
         if self.settings.slots:
             self.here = int(self.replay.taken(self.interval, self.here))
         changed = self.here != before

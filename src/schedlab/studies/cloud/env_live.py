@@ -19,7 +19,7 @@ import numpy as np
 from schedlab.config.data_paths import find_resource
 from schedlab.config.errors import UserError
 from schedlab.config.seeds import derive_seed
-from schedlab.studies.cloud.allocation import ACTIONS, KEEP, Allocation, ResourceConfig, moved
+from schedlab.studies.cloud.allocation import ACTIONS, KEEP, Allocation, ResourceConfig, action_at, moved
 from schedlab.studies.cloud.env import OBJECTIVES, scores_of, weights_of
 from schedlab.studies.cloud.live import LiveRequest, LiveRun, run_script
 from schedlab.studies.cloud.machine import machine_limits, machine_resources
@@ -130,7 +130,7 @@ class CloudLiveEnv(gym.Env[np.ndarray, int]):
         if self._episode < 0:
             raise RuntimeError("call reset first")
         before = self.allocation
-        self.allocation = moved(before, self.actions[int(action)], self.job.resource)
+        self.allocation = moved(before, action_at(self.actions, action), self.job.resource)
         changed = self.allocation != before
         run = self._run()
         self.steps, self.restarts = self.steps + 1, self.restarts + changed

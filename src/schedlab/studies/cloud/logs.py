@@ -124,6 +124,8 @@ def read_training_log(path: Path) -> pd.DataFrame:
 def check_training_log(table: pd.DataFrame, path: Path) -> pd.DataFrame:
     """Return a training log with its column `run`; raises as `read_training_log`, naming `path`."""
     require_columns(table, TRAINING, path)
+    if table.empty:
+        raise UserError("has no rows", where=str(path), expected="a row an epoch")
     table = require_numbers(table, TRAINING, path)
     table = require_numbers(table, [name for name in table.columns if name in OPTIONAL or _is_share(name)], path, optional=True)
     again = table["epoch"].diff().eq(0) & _same_setting(table)

@@ -40,9 +40,10 @@ def recommendations(found: Optimization, new: Mapping[str, Any]) -> list[dict[st
         if found.cut_off:
             candidates.remove(run)
         if aimed not in (held, Allocation(*(kept[name] for name in Allocation._fields))):
-            modelled = by_model(found, aimed)
-            source = "model" if modelled else "published rule"
-            candidates.append(_row(found, aimed, modelled or vars(guesses[priority]), STEP, source))
+            if modelled := by_model(found, aimed):
+                candidates.append(_row(found, aimed, modelled, STEP, "model"))
+            elif not _reached(found, aimed):  # where the model reaches, its None says that the memory does not suffice
+                candidates.append(_row(found, aimed, vars(guesses[priority]), STEP, "published rule"))
         best = min(candidates, key=itemgetter(*SOUGHT[priority])) if priority in SOUGHT else kept if found.cut_off else run
         result.append({"priority": priority, "name": NAMES[priority], **best})
     return result
@@ -80,14 +81,20 @@ def best_constants(found: Optimization) -> list[dict[str, Any]]:
 
 
 def by_model(found: Optimization, allocation: Allocation) -> dict[str, float] | None:
-    """Return what the training would come to on an allocation from its first start on; None where the model does not reach it."""
-    grid = found.replay.lattice
-    if any(value not in axis for value, axis in zip(allocation, grid.axes, strict=True)):
+    """Return what the training would come to on an allocation from its first start on.
+
+    None where the model does not reach it, or says that it cannot hold the job.
+    """
+    if not _reached(found, allocation):
         return None
-    number = grid.number(allocation)
+    number = found.replay.lattice.number(allocation)
     time, cost = (values[number] for values in constant_totals(found.replay))
     throughput = float(found.replay.performance.throughput[number])
     return {"time": float(time), "cost": float(cost), "throughput": throughput} if np.isfinite(time) else None
+
+
+def _reached(found: Optimization, allocation: Allocation) -> bool:
+    return all(value in axis for value, axis in zip(allocation, found.replay.lattice.axes, strict=True))
 
 
 def _row(found: Optimization, allocation: Allocation, values: Mapping[str, Any], description: str, source: str) -> dict[str, Any]:
