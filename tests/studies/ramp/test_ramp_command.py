@@ -141,6 +141,15 @@ def test_a_degree_without_a_block_is_refused_with_those_that_have_one(capsys):
             assert f"no job can be split {degree} ways" in said and f"expected one of {', '.join(named)}" in said
 
 
+def test_a_cap_of_sip_ml_is_a_degree_with_a_block_or_beyond_all(capsys):
+    """Capped at 12 it would ask for 12 shards of each op and block every job."""
+    arguments = ["episode", "--end", "2000", "--graphs", SHIPPED, "--policy"]
+    assert "no job can be split 12 ways" in refused(capsys, *arguments, "sip_ml_12")
+    uncapped = printed(capsys, *arguments, "sip_ml_99")
+    assert uncapped | {"policy": "sip_ml"} == printed(capsys, *arguments, "sip_ml")
+    assert printed(capsys, *arguments, "sip_ml_8")["num_jobs_arrived"] == 3
+
+
 def test_an_unknown_policy_is_answered_with_all_that_there_are_and_no_alias(capsys):
     said = refused(capsys, "episode", "--graphs", SHIPPED, "--policy", "foo")
     listed = said.partition("valid: ")[2].strip(" .\n").split(", ")

@@ -146,7 +146,7 @@ def require_submission_order(jobs: Jobs, machine: Machine) -> None:
     early = np.flatnonzero(np.diff(jobs.submit) < 0)
     if len(early):
         what = f"job {jobs.job_id[early[0] + 1]} stands below job {jobs.job_id[early[0]]}, which was submitted later"
-        remedy = "clean with order: submit (as the profile default does), or take backfill none or legacy"
+        remedy = "clean with order: submit (as the profile default does, --cleaning default), or take backfill none or legacy"
         raise UserError(what, where=machine.source, expected="jobs in the order of submission", remedy=remedy)
 
 

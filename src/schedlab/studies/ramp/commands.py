@@ -102,11 +102,12 @@ def episode(arguments: argparse.Namespace) -> dict[str, Any]:
 
 
 def _require_degree(policy: str, degrees: list[int]) -> None:
-    """Raise UserError for fixed_<degree> where no block takes so many shards: it would run as another degree."""
+    """Raise UserError for fixed_<degree> and sip_ml_<cap> where no block takes so many shards: they would run as another, or block all."""
     head, _, degree = policy.lower().rpartition("_")
-    if head == "fixed" and int(degree) not in degrees:
-        what = f"no job can be split {degree} ways on this cluster"
-        raise UserError(what, where="--policy", expected=f"one of {', '.join(f'fixed_{number}' for number in degrees)}")
+    if head not in ("fixed", "sip_ml") or int(degree) in degrees or (head == "sip_ml" and int(degree) > degrees[-1]):
+        return
+    what = f"no job can be split {degree} ways on this cluster"
+    raise UserError(what, where="--policy", expected=f"one of {', '.join(f'{head}_{number}' for number in degrees)}")
 
 
 def _graphs_of_data() -> Path | None:
