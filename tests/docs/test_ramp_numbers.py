@@ -56,9 +56,8 @@ def longer_recipe_sentences():
     yield f"learned with {seeds[0]} seeds on A, {seeds[1]} on B, {seeds[2]} on C and {seeds[3]} on D"
     assert found["episodes"].tolist() == [40, 40, 40, 40]
     rates, goals = found["blocking_rate"], [0.175, 0.190, 0.116, 0.083]
-    *better, last = (round(goal - rate, 6) for goal, rate in zip(goals, rates, strict=True))
-    told = "{}, {} and {}".format(*map(share, better))
-    yield f"With the longer recipe A, B and C reach their goals, by {told}, and D misses it by {f'{-last:.4f}'.lstrip('0')}"
+    by = [f"{goal - rate:.4f}".lstrip("0") for goal, rate in zip(goals, rates, strict=True)]
+    yield f"With the longer recipe all four reach their goals, A by {by[0]}, B by {by[1]}, C by {by[2]} and D by {by[3]}"
     spent = table("ramp_learning_cpu").query("policy == 'afterstate-longer'")
     yield f"{spent['least_s'].min()} to {spent['most_s'].max()} CPU seconds a seed of the allowed 1,800"
     rollouts = one(table("ramp_learning"), scenario="published_d", policy="rollouts")["blocking_rate"]
