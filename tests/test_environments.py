@@ -32,7 +32,7 @@ WITH_SETTINGS = {  # an environment that takes settings, and a key of them with 
     "schedlab/Batch-v0": ("reward", "direct"),
     "schedlab/BatchWeights-v0": ("reward", "direct"),
     "schedlab/Hetero-v0": ("selection", ("first-random",)),
-    "schedlab/Ramp-v0": ("invalid", "reject"),
+    "schedlab/Ramp-v0": ("invalid", "raise"),
 }
 
 
