@@ -417,18 +417,20 @@ def test_the_batch_goes_with_the_gpus(arguments, expected):
     assert batch_size(*arguments) == expected
 
 
-@pytest.mark.parametrize("wrong", [{"columns": ["epoch"]}, {"columns": "throughput"}, {"nan": "throughput"}, {"rows": 0}])
+WRONG_RESULTS = {
+    "one column": log()[["epoch"]],
+    "no throughput": log().drop(columns="throughput"),
+    "no numbers": log().assign(throughput=float("nan")),
+    "no rows": log().iloc[:0],
+}
+
+
+@pytest.mark.parametrize("wrong", WRONG_RESULTS)
 def test_a_result_with_mistakes_is_told_and_not_kept(tmp_path, wrong):
-    table = log()
-    if "columns" in wrong:
-        table = table[["epoch"]] if wrong["columns"] == ["epoch"] else table.drop(columns=wrong["columns"])
-    if "nan" in wrong:
-        table = table.assign(throughput=float("nan"))
-    table = table.iloc[: wrong.get("rows", len(table))]
     store = tmp_path / "history.jsonl"
     analyser = api.OfflineDataAnalyzer(str(store))
     with pytest.raises(UserError):
-        analyser.update_with_result(table, "net")
+        analyser.update_with_result(WRONG_RESULTS[wrong], "net")
     assert not store.exists() and not analyser.tables
     assert analyser.update_with_result(log(), "net") and len(api.OfflineDataAnalyzer(str(store)).tables) == 1
 
