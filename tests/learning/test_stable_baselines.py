@@ -12,12 +12,11 @@ import gymnasium as gym
 import numpy as np
 import pytest
 import torch
-from sb3_contrib.common.maskable.policies import MaskableActorCriticPolicy
 from toy_problems import Balance, InDict, MaskedBandit, NoMask, Several, Target, learn, mean_return
 
 from schedlab.config.contract import Phase
 from schedlab.config.errors import UserError
-from schedlab.config.schema import setting, validate
+from schedlab.config.schema import validate
 from schedlab.learning.checkpoints import read_checkpoint
 from schedlab.learning.episode_streams import EpisodeStream
 from schedlab.learning.stable_baselines import StableBaselinesLearner
@@ -48,7 +47,6 @@ SHORT = {  # algorithm -> environment and values of a job of some updates
     ),
     "ddpg": (Target, {"buffer_size": 90, "learning_starts": 20, "batch_size": 8, "n_steps": 2, "record_every": 10}),
 }
-KERNEL = {"n_steps": 128, "learning_rate": 3e-3, "n_epochs": 10}
 
 
 def make(environment) -> gym.Env:
@@ -334,47 +332,6 @@ def test_curves_show_the_first_decision_where_actions_have_names(algorithm, tmp_
     last = [value for (metric, place), value in points.items() if metric.startswith("probability") and dict(place)["step"] == 128]
     assert last == pytest.approx(now, abs=1e-6) and sum(last) == pytest.approx(1)
     assert len([metric for metric, _ in points if metric == "probability north"]) == 2
-
-
-class KernelSettings(MaskablePPOSettings):
-    """A study's own values of its network."""
-
-    kernel: int = setting(8, doc="units of the layer that reads one row", ge=1)
-
-
-class KernelPolicy(MaskableActorCriticPolicy):
-    """Scores each of the four numbers that are seen by one and the same small network."""
-
-    def __init__(self, *spaces_and_schedule, kernel: int, **keywords) -> None:
-        self.kernel = kernel
-        super().__init__(*spaces_and_schedule, net_arch=[], **keywords)
-
-    def _build(self, lr_schedule) -> None:
-        super()._build(lr_schedule)
-        self.action_net = torch.nn.Sequential(
-            torch.nn.Unflatten(1, (4, 1)),
-            torch.nn.Linear(1, self.kernel),
-            torch.nn.Tanh(),
-            torch.nn.Linear(self.kernel, 1),
-            torch.nn.Flatten(),
-        )
-        self.optimizer = self.optimizer_class(self.parameters(), lr=lr_schedule(1), **self.optimizer_kwargs)
-
-
-def kernel_policy(settings: KernelSettings, observation_space, action_space):
-    assert observation_space.shape == (4,) and action_space.n == 4
-    return KernelPolicy, {"kernel": settings.kernel}
-
-
-def test_a_study_brings_its_own_network_and_values(tmp_path):
-    learner, problem = StableBaselinesLearner("maskable_ppo", KernelSettings, kernel_policy), Several(MaskedBandit)
-    checkpoint, _ = learn(learner, problem, tmp_path, 2048, **KERNEL, kernel=5)
-    policy = learner.load(checkpoint, problem)
-    assert mean_return(policy, problem) > 4.9
-    assert policy.policy.action_net[1].weight.shape == (5, 1)
-    phases = Phase(("one",), 64), Phase(("one",), 64, {"kernel": 6})
-    with pytest.raises(UserError, match=r"toy.yaml: train_on.1.params.kernel: 'kernel' cannot change between phases"):
-        learn(learner, problem, tmp_path / "changed", *phases, **KERNEL)
 
 
 ERRORS = [
