@@ -223,6 +223,22 @@ def test_module_level_settings_are_set_and_nothing_else(tmp_path):
     assert ast.unparse(with_settings(ast.parse(SCRIPT), {})) == ast.unparse(ast.parse(SCRIPT))
 
 
+def test_settings_in_blocks_are_set_and_several_names_of_one_statement_are_left(tmp_path):
+    text = """
+        first = batch_size = 64
+        match 1:
+            case 1:
+                epochs = 10
+        try:
+            config = {}
+            config["lr"] = 1
+        except ValueError:
+            lr = 0
+        print(first, batch_size, epochs, config)
+    """
+    assert run(tmp_path, text, values={"batch_size": 128, "epochs": 2, "lr": 3}).output.strip() == "64 64 2 {'lr': 3}"
+
+
 @pytest.mark.parametrize(
     ("text", "name"),
     [

@@ -21,6 +21,7 @@ from schedlab.studies.cloud.allocation import Allocation, ResourceConfig
 from schedlab.studies.cloud.live_gpu import gpu_numbers, gpu_readings
 from schedlab.studies.cloud.live_log import completed, require_log_size
 from schedlab.studies.cloud.live_process import How, Limits, ScriptFailed, available_cpus, run_limited
+from schedlab.studies.cloud.script_facts import BATCH_NAMES, BATCH_TOLD, EPOCH_NAMES, EPOCHS_TOLD, script_facts
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -42,7 +43,7 @@ PASSED = (
 WAITING = {"OMP_WAIT_POLICY": "PASSIVE"}
 THREADS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMEXPR_NUM_THREADS")
 DATASET_NAMES = ("dataset_path", "data_path", "data_dir", "data_root", "DATASET_PATH", "DATA_PATH", "DATA_DIR")
-BATCH_NAMES, EPOCH_NAMES = ("batch_size", "BATCH_SIZE"), ("epochs", "num_epochs", "EPOCHS", "NUM_EPOCHS")
+UNKNOWN_BATCH = 64  # what is told to a script whose batch size nobody knows; the published program, too, takes 64 then (A3, A8)
 GB = 1 << 30
 GPU_EVERY = 1.0  # s between two looks at the GPUs
 IDLE_GPU = 10.0  # percent: below it more processes load data
@@ -108,7 +109,8 @@ def script_environment(request: LiveRequest, folder: Path) -> dict[str, str]:
         "PYTHONUNBUFFERED": 1,
         "OPTIMIZER_NUM_WORKERS": workers,
         "OPTIMIZER_PIN_MEMORY": "true",
-        "OPTIMIZER_EPOCHS": request.epochs,
+        BATCH_TOLD: request.batch or _own_batch(request.script),
+        EPOCHS_TOLD: request.epochs,
         "OPTIMIZER_FIRST_EPOCH": request.first_epoch,
         "OPTIMIZER_TOTAL_EPOCHS": request.total_epochs or request.first_epoch + request.epochs,
         "OPTIMIZER_RANDOM_SEED": request.seed,
@@ -119,8 +121,6 @@ def script_environment(request: LiveRequest, folder: Path) -> dict[str, str]:
         "SCHEDLAB_LOG": folder / "log.csv",
         "SCHEDLAB_CHECKPOINT_OUT": folder / "checkpoint",
     }
-    if request.batch:
-        told["OPTIMIZER_BATCH_SIZE"] = request.batch
     if request.checkpoint:
         told["SCHEDLAB_CHECKPOINT_IN"] = request.checkpoint.resolve()
     if request.dataset_path:
@@ -129,8 +129,15 @@ def script_environment(request: LiveRequest, folder: Path) -> dict[str, str]:
     return {**WAITING, **kept, **{name: str(value) for name, value in told.items()}}
 
 
+def _own_batch(script: Path) -> int:
+    """The batch size that a script has of its own, as its text tells; of what cannot be read, its run says what is wrong."""
+    with suppress(UserError):
+        return script_facts(script).batch_size or UNKNOWN_BATCH
+    return UNKNOWN_BATCH
+
+
 def module_settings(request: LiveRequest) -> dict[str, Any]:
-    """Return the module-level names of a script that get other values."""
+    """Return the module-level names of a script that get other values; a batch size that is not given leaves the script its own."""
     values: dict[str, Any] = dict.fromkeys(EPOCH_NAMES, request.epochs)
     if request.batch:
         values |= dict.fromkeys(BATCH_NAMES, request.batch)

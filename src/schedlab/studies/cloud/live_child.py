@@ -16,10 +16,11 @@ import signal
 import sys
 import traceback
 import types
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 MEMORY = 77  # exit status of a MemoryError
 PR_SET_PDEATHSIG, PR_SET_CHILD_SUBREAPER = 1, 36  # prctl(2)
@@ -41,35 +42,52 @@ class SettingLoader(importlib.machinery.SourceFileLoader):
         return compile(with_settings(tree, self.values), self.path, "exec", dont_inherit=True)
 
 
-def with_settings(tree: ast.Module, values: Mapping[str, Any]) -> ast.Module:
-    """Return a module whose assignments `name = ...` and `config["name"] = ...` outside functions and classes get these values.
+class Setting(NamedTuple):
+    """A value that a module sets outside functions and classes.
 
-    A key of a literal `config = {...}` counts, too. Names that the module does not assign are left alone.
+    value: the expression; None where the name is declared alone. put: what puts another one in its place; None where one statement sets
+    several names, which would all get it.
     """
-    for node in _statements(tree.body):
-        target = node.targets[0] if isinstance(node, ast.Assign) and len(node.targets) == 1 else getattr(node, "target", None)
-        if isinstance(target, ast.Name) and target.id in values:
-            node.value = _constant(values[target.id], node)
-        elif isinstance(target, ast.Subscript) and _is_config(target.value) and _key(target.slice) in values:
-            node.value = _constant(values[_key(target.slice)], node)
-        elif _is_config(target) and isinstance(node.value, ast.Dict):
-            entries = zip(node.value.keys, node.value.values, strict=True)
-            node.value.values = [_constant(values[_key(key)], old) if _key(key) in values else old for key, old in entries]
-    return tree
+
+    name: Any
+    value: ast.expr | None
+    put: Callable[[ast.expr], None] | None
 
 
-def _statements(body: list[ast.stmt]) -> list[ast.Assign | ast.AnnAssign]:
-    """Assignments that run with the module: also those within if, try, with and loops."""
-    found: list[ast.Assign | ast.AnnAssign] = []
+def module_settings(tree: ast.Module) -> Iterator[Setting]:
+    """Yield what `name = ...` and `config["name"] = ...` set, and each key of a literal `config = {...}`, in the order of the text."""
+    for node in list(_statements(tree.body)):
+        targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+        put = partial(setattr, node, "value") if len(targets) == 1 else None
+        for target in targets:
+            if _is_config(target) and isinstance(node.value, ast.Dict):
+                values = node.value.values
+                for place, key in enumerate(node.value.keys):
+                    yield Setting(_key(key), values[place], partial(values.__setitem__, place))
+            elif isinstance(target, ast.Name):
+                yield Setting(target.id, node.value, put)
+            elif isinstance(target, ast.Subscript) and _is_config(target.value):
+                yield Setting(_key(target.slice), node.value, put)
+
+
+def with_settings(tree: ast.Module, values: Mapping[str, Any]) -> ast.Module:
+    """Return a module whose settings of these names get these values. Names that the module does not set are left alone."""
+    for setting in module_settings(tree):
+        if setting.name in values and setting.put is not None:
+            setting.put(ast.Constant(values[setting.name]))
+    return ast.fix_missing_locations(tree)
+
+
+def _statements(body: list[ast.stmt]) -> Iterator[ast.Assign | ast.AnnAssign]:
+    """Assignments that run with the module: also those within if, try, with, match and loops."""
     for node in body:
         if isinstance(node, ast.Assign | ast.AnnAssign):
-            found.append(node)
+            yield node
         elif not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+            inner = [node, *getattr(node, "handlers", []), *getattr(node, "cases", [])]
             for part in ("body", "orelse", "finalbody"):
-                found += _statements(getattr(node, part, []))
-            for handler in getattr(node, "handlers", []):
-                found += _statements(handler.body)
-    return found
+                for each in inner:
+                    yield from _statements(getattr(each, part, []))
 
 
 def _is_config(node: ast.AST | None) -> bool:
@@ -78,10 +96,6 @@ def _is_config(node: ast.AST | None) -> bool:
 
 def _key(node: ast.AST | None) -> Any:
     return node.value if isinstance(node, ast.Constant) else None
-
-
-def _constant(value: Any, place: ast.AST) -> ast.expr:
-    return ast.copy_location(ast.Constant(value), place)
 
 
 def entry_function(tree: ast.Module) -> str | None:

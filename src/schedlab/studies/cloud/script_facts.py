@@ -3,24 +3,29 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 from schedlab.config.errors import UserError
 from schedlab.config.json_files import read_text
-from schedlab.studies.cloud.live import BATCH_NAMES, EPOCH_NAMES
-from schedlab.studies.cloud.live_child import entry_function
+from schedlab.studies.cloud.live_child import entry_function, module_settings
 
 MODELS = ("resnet", "vgg", "inception", "transformer", "bert", "gpt")
 DATASETS = ("cifar", "imagenet", "mnist", "coco", "pascal")
 UNKNOWN = "unknown"
+BATCH_NAMES, EPOCH_NAMES = ("batch_size", "BATCH_SIZE"), ("epochs", "num_epochs", "EPOCHS", "NUM_EPOCHS")
+BATCH_TOLD, EPOCHS_TOLD = "OPTIMIZER_BATCH_SIZE", "OPTIMIZER_EPOCHS"  # environment variables
+DIGITS = 18  # of a number in quotes, at most
 
 
 @dataclass(frozen=True)
 class ScriptFacts:
-    """What a script says of itself: whether it knows GPUs, its model and data by name, its module-level epochs and batch size (or None).
+    """What a script says of itself: whether it knows GPUs, its model and data by name, its own epochs and batch size (or None).
 
-    function: what is called after it is loaded; None where it trains by itself.
+    epochs, batch_size  the first whole number that a module-level name or a key of `config` gets, in blocks, too, as with_settings finds
+                        them; else what it takes where the environment variable for it is not set
+    function            what is called after it is loaded; None where it trains by itself
     """
 
     gpu_support: bool
@@ -45,22 +50,28 @@ def script_facts(path: Path) -> ScriptFacts:
         gpu_support="cuda" in lower or "gpu" in lower,
         model_type=next((name for name in MODELS if name in lower), UNKNOWN),
         dataset_type=next((name for name in DATASETS if name in lower), UNKNOWN),
-        epochs=_whole_number(tree, EPOCH_NAMES),
-        batch_size=_whole_number(tree, BATCH_NAMES),
+        epochs=_own(tree, EPOCH_NAMES, EPOCHS_TOLD),
+        batch_size=_own(tree, BATCH_NAMES, BATCH_TOLD),
         function=entry_function(tree),
     )
 
 
-def _whole_number(tree: ast.Module, names: tuple[str, ...]) -> int | None:
-    """The first module-level value of a name, where it is a whole number above 0; also that of a literal config."""
-    for node in tree.body:
-        target = node.targets[0] if isinstance(node, ast.Assign) else getattr(node, "target", None)
-        value = getattr(node, "value", None)
-        pairs = [(target.id, value)] if isinstance(target, ast.Name) else []
-        if isinstance(target, ast.Name) and target.id.lower() == "config" and isinstance(value, ast.Dict):
-            pairs = [(getattr(key, "value", None), entry) for key, entry in zip(value.keys, value.values, strict=True)]
-        for name, entry in pairs:
-            number = getattr(entry, "value", None) if name in names else None
-            if isinstance(number, int) and not isinstance(number, bool) and number > 0:
-                return number
-    return None
+def _own(tree: ast.Module, names: tuple[str, ...], variable: str) -> int | None:
+    """The first literal value of a setting that is a whole number above 0; else the default beside the environment variable."""
+    set_here = (_whole_number(setting.value) for setting in module_settings(tree) if setting.name in names)
+    return next((number for number in (*set_here, *_defaults(tree, variable)) if number is not None), None)
+
+
+def _defaults(tree: ast.Module, variable: str) -> Iterator[int | None]:
+    """The second argument of each `os.environ.get(variable, ...)` or `os.getenv(variable, ...)`."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Call) and len(node.args) == 2 and getattr(node.args[0], "value", None) == variable:
+            yield _whole_number(node.args[1], text=True)
+
+
+def _whole_number(node: ast.expr | None, text: bool = False) -> int | None:
+    """A literal whole number above 0; text: also one in quotes, as the environment holds them."""
+    value = node.value if isinstance(node, ast.Constant) else None
+    if text and isinstance(value, str) and value.isdecimal() and len(value) <= DIGITS:
+        value = int(value)
+    return value if isinstance(value, int) and not isinstance(value, bool) and value > 0 else None

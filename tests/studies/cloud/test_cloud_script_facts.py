@@ -1,0 +1,82 @@
+"""What the text of a script tells of its settings, and that it is told its batch size whether or not one is given."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from live_scripts import logging_script, script
+
+from schedlab.studies.cloud.allocation import Allocation
+from schedlab.studies.cloud.live import UNKNOWN_BATCH, LiveRequest, run_script, script_environment
+from schedlab.studies.cloud.script_facts import script_facts
+
+WRITTEN = {
+    "plain": "batch_size = 32\nepochs = 7",
+    "a key of a literal config": "config = {'lr': 0.1, 'batch_size': 32, 'epochs': 7}",
+    "a key that is set": "config = load()\nconfig['batch_size'] = 32\nCONFIG['epochs'] = 7",
+    "in a try": "try:\n    import yaml\n    batch_size = 32\nexcept ImportError:\n    batch_size = 16\nfinally:\n    epochs = 7",
+    "in an except": "try:\n    batch_size = given()\nexcept ValueError:\n    batch_size = 32\n    epochs = 7",
+    "in an if": "import os\nif os.name == 'nt':\n    pass\nelse:\n    if True:\n        batch_size = 32\n    epochs: int = 7",
+    "in a with": "with open('x'):\n    batch_size = BATCH_SIZE = 32\n    epochs = 7",
+    "in a match": "match mode:\n    case 1:\n        batch_size = 32\n    case _:\n        epochs = 7",
+    "in the environment": (
+        "import os\nbatch_size = int(os.environ.get('OPTIMIZER_BATCH_SIZE', 32))\n"
+        "def train():\n    epochs = int(os.getenv('OPTIMIZER_EPOCHS', '7'))"
+    ),
+}
+
+
+@pytest.mark.parametrize("name", WRITTEN)
+def test_settings_are_read_wherever_they_get_other_values(tmp_path, name):
+    facts = script_facts(script(tmp_path, WRITTEN[name]))
+    assert (facts.batch_size, facts.epochs) == (32, 7)
+
+
+NOT_TOLD = {
+    "computed": "batch_size = 4 * 8\nepochs = count()",
+    "in a function": "def train():\n    batch_size = 32\n    epochs = 7",
+    "of a class": "class Job:\n    batch_size = 32\n    epochs = 7",
+    "of something else": "import os\nsettings['batch_size'] = 32\nx = os.environ.get('BATCHES', 32)",
+    "of an environment alone": "import os\nepochs = os.environ.get('OPTIMIZER_EPOCHS')",
+    "no whole number above 0": "batch_size = True\nepochs = 0\nconfig = {'batch_size': 1.5, 'epochs': '7'}",
+    "a default that is none": "import os\nx = os.environ.get('OPTIMIZER_BATCH_SIZE', 'all')\nepochs = os.getenv('OPTIMIZER_EPOCHS', 0)",
+    "a default without end": f"import os\nbatch_size = os.getenv('OPTIMIZER_BATCH_SIZE', '{'1' * 5000}')",
+    "declared alone": "batch_size: int\nepochs: int",
+}
+
+
+@pytest.mark.parametrize("name", NOT_TOLD)
+def test_what_the_text_does_not_tell_is_not_guessed(tmp_path, name):
+    facts = script_facts(script(tmp_path, NOT_TOLD[name]))
+    assert (facts.batch_size, facts.epochs) == (None, None)
+
+
+def told_batch(path: Path, batch: int | None = None) -> str:
+    return script_environment(LiveRequest(path, Allocation(0, 1, 1), 1, batch), path.parent)["OPTIMIZER_BATCH_SIZE"]
+
+
+def test_the_batch_size_is_always_told(tmp_path):
+    """The one that is given, else the script's own, else that of a script of which nothing is known."""
+    own, computed = script(tmp_path, "batch_size = 32", "own.py"), script(tmp_path, "batch_size = 4 * 8", "computed.py")
+    assert (told_batch(own, 8), told_batch(own)) == ("8", "32")
+    assert (told_batch(computed, 8), told_batch(computed)) == ("8", str(UNKNOWN_BATCH))
+    assert told_batch(script(tmp_path, "train the net", "no_python.py")) == str(UNKNOWN_BATCH), "the run itself says what is wrong"
+
+
+@pytest.mark.parametrize(("given", "used"), [(None, 48), (16, 16)])
+def test_a_script_that_asks_its_environment_trains_with_the_batch_that_it_is_told(tmp_path, given, used):
+    text = """
+        import os
+        size = int(os.environ.get("OPTIMIZER_BATCH_SIZE", 48))
+        with open(os.environ["SCHEDLAB_LOG"], "w") as log:
+            log.write(f"epoch,batch_size,epoch_time,throughput\\n1,{size},0.001,100\\n")
+    """
+    run = run_script(LiveRequest(script(tmp_path, text), Allocation(0, 1, 1), 1, given, seconds=60.0), tmp_path / "run")
+    assert run.summary["batch_size"] == used
+
+
+def test_a_key_that_is_set_in_a_block_is_the_batch_of_a_log_without_one(tmp_path):
+    text = "import os\nconfig = dict(lr=0.1)\nif True:\n    config['batch_size'] = 24\n"
+    path = script(tmp_path, text + logging_script("epoch,epoch_time,throughput\n1,0.001,100\n"))
+    assert run_script(LiveRequest(path, Allocation(0, 1, 1), 1, seconds=60.0), tmp_path / "run").summary["batch_size"] == 24
