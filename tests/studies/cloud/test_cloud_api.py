@@ -317,7 +317,7 @@ def test_severities_go_when_an_item_is_met_again():
 
 def test_the_manager_logs_what_changed():
     manager = api.ResourceManager(LIMITS, Allocation(2, 8, 16))
-    assert manager.hourly_cost == pytest.approx(20 + 24 + 32)
+    assert manager.hourly_cost == pytest.approx(2 * 2.5 + 8 * 0.1 + 16 * 0.02)
     assert manager.adjust(api.ResourceAction.of(gpus=-1).number, epoch=3) and not manager.adjust(13)
     assert [each["epoch"] for each in manager.adjustments] == [3, 0] and manager.allocation.gpu_count == 1
     manager.reset()

@@ -106,6 +106,12 @@ def test_reward_by_hand(tmp_path: Path) -> None:
     assert cost["estimated_savings"] == pytest.approx(1 - 104 / 114)
 
 
+def test_prices_that_a_file_does_not_tell_are_those_of_the_mode(tmp_path: Path) -> None:
+    assert answer(tmp_path, compat=True)["components"]["cost_reward"] == 20 * (76 - 114)
+    ours, after = 2 * 2.5 + 8 * 0.1 + 16 * 0.02, 1 * 2.5 + 12 * 0.1 + 24 * 0.02  # an idle GPU is trimmed
+    assert answer(tmp_path, compat=False)["components"]["cost_reward"] == pytest.approx(20 * (ours - after))
+
+
 def test_repaired_reward_trims_idle_gpus_and_forgets_severities(tmp_path: Path) -> None:
     found = answer(tmp_path, compat=False)
     assert found["new_allocation"]["gpu_count"] == 1  # one of the two reported is at 10 % or more

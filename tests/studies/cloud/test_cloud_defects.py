@@ -11,7 +11,7 @@ from schedlab.config.claims import read_claims
 from schedlab.config.contract import PolicySpec
 from schedlab.stages.policies import make_rule
 from schedlab.stages.studies import find_study
-from schedlab.studies.cloud.allocation import KEEP, Allocation, ResourceConfig, moved
+from schedlab.studies.cloud.allocation import KEEP, PUBLISHED_PRICES, Allocation, ResourceConfig, moved
 from schedlab.studies.cloud.cost import percent
 from schedlab.studies.cloud.env import CloudReplayEnv
 from schedlab.studies.cloud.example import example_replay
@@ -24,10 +24,9 @@ from schedlab.studies.cloud.state import COMPONENTS, CloudEnvironmentState, Stat
 from schedlab.studies.cloud.study import STUDY
 from schedlab.studies.cloud.ways import towards
 
-LIMITS = ResourceConfig(), SLAConfig()
+LIMITS = ResourceConfig(**PUBLISHED_PRICES), SLAConfig()
 BAD = {"epoch": 1, "time_so_far": 1800.0, "cost_so_far": 0.9, "throughput": 100.0, "memory_used_gb": 100.0, "cpu_percent": 0.0}
 GOOD = {"epoch": 2, "time_so_far": 100.0, "cost_so_far": 0.1, "throughput": 2000.0, "memory_used_gb": 10.0, "cpu_percent": 75.0}
-REFERENCE_PRICES = {"cost_per_gpu_hour": 10.0, "cost_per_cpu_hour": 3.0, "cost_per_gb_hour": 2.0}
 
 
 def state(*records: dict[str, float], **switches: bool) -> CloudEnvironmentState:
@@ -74,7 +73,7 @@ def test_idle_gpus_are_never_trimmed():
 
 def largest_price_term() -> float:
     """The part of the published reward that one step of all three resources makes, before weighting."""
-    prices = ResourceConfig()
+    prices = LIMITS[0]
     before = Allocation(4, 16, 32)
     after = moved(before, 26, prices)
     found = Transition(prices.hourly_price(*before), prices.hourly_price(*after), (), 5, 0.8, 0.8, 1.0, True)
@@ -89,7 +88,7 @@ def test_the_price_drowns_all_else():
 
 def published_total(preference: str, goal: str) -> tuple[float, float]:
     """Sum of the published reward, and the training time (s), of going to the smallest or largest allocation."""
-    env = CloudReplayEnv(example_replay(environment={"reward": "reference"}, resource=REFERENCE_PRICES), preference)
+    env = CloudReplayEnv(example_replay(environment={"reward": "reference"}, resource=PUBLISHED_PRICES), preference)
     fits = np.flatnonzero(env.replay.fits)
     target = np.int64(fits[0] if goal == "smallest" else fits[-1])
     env.reset(seed=0)

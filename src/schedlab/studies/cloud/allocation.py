@@ -21,6 +21,9 @@ KEEP = 13  # the action that changes nothing
 PAPER_ACTIONS = tuple(range(1, ACTIONS, 3))  # the 9 actions of the paper's text: the memory stays
 WORDS = ("GPUs by {}", "CPUs by {}", "memory by {} GB")
 UNCHANGED = ("GPUs", "CPUs", "memory")
+# $/h: what clouds ask for a T4, a core and a gigabyte (an earlier generation of the published program had these), and its later prices.
+PRICES = {"cost_per_gpu_hour": 2.5, "cost_per_cpu_hour": 0.1, "cost_per_gb_hour": 0.02}
+PUBLISHED_PRICES = {"cost_per_gpu_hour": 10.0, "cost_per_cpu_hour": 3.0, "cost_per_gb_hour": 2.0}
 
 
 class Allocation(NamedTuple):
@@ -40,9 +43,9 @@ class ResourceConfig(Settings):
     cpu_count_min: int = setting(1, doc="fewest CPU cores", unit="cores", ge=1)
     memory_max: float = setting(256, doc="most memory", unit="GB", gt=0, le=1e6)
     memory_min: float = setting(4, doc="least memory", unit="GB", gt=0)
-    cost_per_gpu_hour: float = setting(10.0, doc="price of a GPU", unit="$/h", ge=0)
-    cost_per_cpu_hour: float = setting(3.0, doc="price of a CPU core", unit="$/h", ge=0)
-    cost_per_gb_hour: float = setting(2.0, doc="price of a gigabyte of memory", unit="$/h", ge=0)
+    cost_per_gpu_hour: float = setting(PRICES["cost_per_gpu_hour"], doc="price of a GPU", unit="$/h", ge=0)
+    cost_per_cpu_hour: float = setting(PRICES["cost_per_cpu_hour"], doc="price of a CPU core", unit="$/h", ge=0)
+    cost_per_gb_hour: float = setting(PRICES["cost_per_gb_hour"], doc="price of a gigabyte of memory", unit="$/h", ge=0)
 
     @model_validator(mode="after")
     def _ordered(self) -> ResourceConfig:

@@ -19,7 +19,6 @@ from schedlab.config.schema import Settings, setting
 from schedlab.studies.cloud.allocation import (
     ACTIONS,
     Allocation,
-    ResourceConfig,
     action_of,
     changes,
     describe,
@@ -30,13 +29,15 @@ from schedlab.studies.cloud.allocation import (
 from schedlab.studies.cloud.analyser import OfflineDataAnalyzer
 from schedlab.studies.cloud.cost import ResourceCostCalculator, check_batch, diagnose_idle_gpus
 from schedlab.studies.cloud.live import LiveRequest, LiveRun, run_script, script_environment
+from schedlab.studies.cloud.machine import MachineLimits as SLAConfig
+from schedlab.studies.cloud.machine import MachineResources as ResourceConfig
 from schedlab.studies.cloud.machine import machine_limits, machine_resources
 from schedlab.studies.cloud.monitor import CSVMonitor
 from schedlab.studies.cloud.options import Option, options
 from schedlab.studies.cloud.published import step as published_step
 from schedlab.studies.cloud.reward import PREFERENCES
 from schedlab.studies.cloud.script_facts import ScriptFacts, script_facts
-from schedlab.studies.cloud.sla import SLAConfig, Verdict, check_learning, check_table
+from schedlab.studies.cloud.sla import Verdict, check_learning, check_table
 from schedlab.studies.cloud.state import CloudEnvironmentState, significant_change
 
 if TYPE_CHECKING:

@@ -15,7 +15,16 @@ import numpy as np
 from schedlab.config.errors import UserError, did_you_mean
 from schedlab.config.json_files import read_json
 from schedlab.config.schema import Settings, validate
-from schedlab.studies.cloud.allocation import ACTIONS, Allocation, ResourceConfig, allocation_from, changes, describe, moved
+from schedlab.studies.cloud.allocation import (
+    ACTIONS,
+    PUBLISHED_PRICES,
+    Allocation,
+    ResourceConfig,
+    allocation_from,
+    changes,
+    describe,
+    moved,
+)
 from schedlab.studies.cloud.analyser import NEEDED, OfflineDataAnalyzer, default_prediction
 from schedlab.studies.cloud.cost import ResourceCostCalculator, check_batch, diagnose_idle_gpus
 from schedlab.studies.cloud.options import options
@@ -116,9 +125,16 @@ def _action(case: Case) -> int:
     return action
 
 
+def _resource(document: Case, compat: bool) -> ResourceConfig:
+    """What can be allocated; prices that a file does not tell are ours, or the published program's."""
+    given: ResourceConfig = document.settings("resource", ResourceConfig)
+    missing = {name: price for name, price in PUBLISHED_PRICES.items() if compat and name not in given.model_fields_set}
+    return given.model_copy(update=missing)
+
+
 def _actions(document: Case, path: Path, compat: bool) -> dict[str, Any]:
-    del path, compat
-    limits = document.settings("resource", ResourceConfig)
+    del path
+    limits = _resource(document, compat)
     starts = {"from_mid": MIDDLE, "from_min": limits.least, "from_max": limits.most}
     answered = []
     for case in document.list("cases"):
@@ -206,7 +222,7 @@ def _query(case: Case) -> Mapping[str, Any]:
 
 def _sla(document: Case, path: Path, compat: bool) -> dict[str, Any]:
     del path
-    limits = document.settings("resource", ResourceConfig), document.settings("sla", SLAConfig)
+    limits = _resource(document, compat), document.settings("sla", SLAConfig)
     switches = REFERENCE if compat else StateSwitches()
     answered = []
     for case in document.list("cases"):
@@ -231,7 +247,7 @@ def _status(state: CloudEnvironmentState) -> dict[str, Any]:
 
 def _reward(document: Case, path: Path, compat: bool) -> dict[str, Any]:
     del path
-    limits = document.settings("resource", ResourceConfig), document.settings("sla", SLAConfig)
+    limits = _resource(document, compat), document.settings("sla", SLAConfig)
     return {**document.values, "cases": [_rewarded(case, limits, compat) for case in document.list("cases")]}
 
 

@@ -23,7 +23,7 @@ def percent(change: float, base: float) -> float:
 class ResourceCostCalculator:
     """Compares allocations at given prices, $/h for a GPU, a core and a gigabyte. Raises UserErrors for a price below 0."""
 
-    def __init__(self, cost_per_gpu_hour: float = 10.0, cost_per_cpu_hour: float = 3.0, cost_per_gb_hour: float = 2.0) -> None:
+    def __init__(self, cost_per_gpu_hour: float = 2.5, cost_per_cpu_hour: float = 0.1, cost_per_gb_hour: float = 0.02) -> None:
         prices = {"cost_per_gpu_hour": cost_per_gpu_hour, "cost_per_cpu_hour": cost_per_cpu_hour, "cost_per_gb_hour": cost_per_gb_hour}
         self.prices = validate(ResourceConfig, prices)
 

@@ -11,7 +11,7 @@ from schedlab.config.json_files import read_json
 from schedlab.config.schema import Settings, merged, section, setting, validate
 from schedlab.config.settings import LONGEST
 from schedlab.config.yaml_files import read_yaml
-from schedlab.studies.cloud.allocation import ResourceConfig
+from schedlab.studies.cloud.allocation import PRICES, ResourceConfig
 from schedlab.studies.cloud.learner_settings import LEARNER_SETTINGS
 from schedlab.studies.cloud.machine import machine_resources
 from schedlab.studies.cloud.settings import Preference
@@ -37,9 +37,9 @@ class MachineSettings(Settings):
     cpu_count_min: int | None = setting(None, doc="fewest CPU cores", unit="cores", ge=1)
     memory_max: float | None = setting(None, doc="most memory", unit="GB", gt=0)
     memory_min: float | None = setting(None, doc="least memory", unit="GB", gt=0)
-    cost_per_gpu_hour: float = setting(2.5, doc="price of a GPU", unit="$/h", ge=0)
-    cost_per_cpu_hour: float = setting(0.1, doc="price of a CPU core", unit="$/h", ge=0)
-    cost_per_gb_hour: float = setting(0.02, doc="price of a gigabyte of memory", unit="$/h", ge=0)
+    cost_per_gpu_hour: float = setting(PRICES["cost_per_gpu_hour"], doc="price of a GPU", unit="$/h", ge=0)
+    cost_per_cpu_hour: float = setting(PRICES["cost_per_cpu_hour"], doc="price of a CPU core", unit="$/h", ge=0)
+    cost_per_gb_hour: float = setting(PRICES["cost_per_gb_hour"], doc="price of a gigabyte of memory", unit="$/h", ge=0)
 
     def limits(self) -> ResourceConfig:
         """Return the limits, none above what this machine has; a least one that is not given is at most the most. Raises UserErrors."""
