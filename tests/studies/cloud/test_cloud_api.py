@@ -324,24 +324,6 @@ def test_the_manager_logs_what_changed():
     assert manager.allocation == Allocation(2, 8, 16) and manager.adjustments == []
 
 
-def test_the_tracker_writes_the_tables(tmp_path):
-    tracker = api.RLMetricsTracker("cost")
-    verdicts = dict.fromkeys(("time", "cost", "throughput", "memory", "gpu_util", "cpu_util"), Verdict(True, 0.0))
-    with pytest.raises(UserError):
-        tracker.tables()
-    for _ in range(2):
-        tracker.begin_episode()
-        for epoch in (1, 2):
-            record = {**RECORD, "epoch": epoch, "gpu_count": 1, "cpu_count": 4, "memory_gb": 8}
-            tracker.track(record, 13, 0.5, verdicts, {"cost": 0.25, "sla": 0.25}, critic_reset=epoch == 2)
-    tracker.write(tmp_path)
-    log_of_actions = pd.read_csv(tmp_path / "rl_action_log.csv")
-    assert log_of_actions[["episode", "step"]].to_numpy().tolist() == [[0, 0], [0, 1], [1, 0], [1, 1]]
-    assert log_of_actions["rl_cumulative_reward"].tolist() == [0.5, 1.0, 0.5, 1.0]
-    assert log_of_actions["rl_critic_reset"].tolist() == [False, True, False, True]
-    assert len(pd.read_csv(tmp_path / "combined_metrics.csv")) == 4 and len(list(tmp_path.glob("*.csv"))) == 6
-
-
 def test_a_script_is_read_and_run(tmp_path):
     manager = api.TrainingModuleManager(plain_script(tmp_path), tmp_path / "runs")
     assert (manager.facts.epochs, manager.facts.batch_size, manager.facts.gpu_support, manager.facts.function) == (4, 64, False, None)

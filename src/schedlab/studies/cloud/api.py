@@ -37,7 +37,7 @@ from schedlab.studies.cloud.options import Option, options
 from schedlab.studies.cloud.published import step as published_step
 from schedlab.studies.cloud.reward import PREFERENCES
 from schedlab.studies.cloud.script_facts import ScriptFacts, script_facts
-from schedlab.studies.cloud.sla import Verdict, check_learning, check_table
+from schedlab.studies.cloud.sla import ITEMS, Verdict, check_learning, check_table
 from schedlab.studies.cloud.state import CloudEnvironmentState, significant_change
 
 if TYPE_CHECKING:
@@ -68,6 +68,9 @@ __all__ = [
     "machine_limits",
     "machine_resources",
 ]
+
+
+COMPONENTS = ("cost", "performance", "efficiency", "sla")  # of the published reward
 
 
 class RLConfig(Settings):
@@ -317,10 +320,19 @@ class RLMetricsTracker:
         components: Mapping[str, float] | None = None,
         critic_reset: bool = False,
     ) -> None:
-        """Take a step: record with epoch and allocation, action, reward, verdicts, components (cost, performance, efficiency, sla)."""
+        """Take a step: record with epoch and allocation, action, reward, verdicts, components (cost, performance, efficiency, sla).
+
+        Items without a verdict have empty cells. Raises UserError for a record without these, and for names that are none.
+        """
         from schedlab.studies.cloud.episode_tables import step_values
 
-        parts = {f"reward_{name}": float((components or {}).get(name, 0.0)) for name in ("cost", "performance", "efficiency", "sla")}
+        if missing := {"epoch", *Allocation._fields} - set(record):
+            raise UserError(f"the record has no '{min(missing)}'", where="track", expected="epoch and allocation")
+        for what, names, usual in (("service level", verdicts, ITEMS), ("component", components or {}, COMPONENTS)):
+            for name in names:
+                if name not in usual:
+                    raise UserError(f"there is no {what} {name!r}", where="track", remedy=did_you_mean(name, usual))
+        parts = {f"reward_{name}": float((components or {}).get(name, 0.0)) for name in COMPONENTS}
         values = step_values(record, require_action(action), {"reward": float(reward), **parts}, verdicts)
         key = {"episode": self.episode, "step": self.step, "epoch": record["epoch"]}
         self.rows.append({**key, **values, "critic_reset": critic_reset})

@@ -58,15 +58,18 @@ def seen_values(
 
 
 def step_values(record: Mapping[str, Any], action: int, rewards: Mapping[str, float], verdicts: Mapping[str, Verdict]) -> dict[str, Any]:
-    """Return the values of a step for `step_tables`: its record (with the allocation), action, reward and components, verdicts."""
+    """Return the values of a step for `step_tables`: its record (with the allocation), action, reward and components, verdicts.
+
+    An item without a verdict has none in the tables either.
+    """
     used = gpu_utilisations(record)
     return {
         **{name: float(record[name]) for name in Allocation._fields},
         "action": action,
         "action_description": describe(action),
         **rewards,
-        **{f"sla_{item}_met": verdicts[item].met for item in ITEMS},
-        **{f"sla_{item}_severity": verdicts[item].severity for item in ITEMS},
+        **{f"sla_{item}_met": verdicts[item].met if item in verdicts else None for item in ITEMS},
+        **{f"sla_{item}_severity": verdicts[item].severity if item in verdicts else None for item in ITEMS},
         **{name: float(record.get(name, float("nan"))) for name in ("throughput", "time_so_far", "cost_so_far")},
         "gpu_util": sum(used) / len(used) if used else float("nan"),
         "cpu_util": float(record.get("cpu_percent", float("nan"))),

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from pydantic import model_validator
 
-from schedlab.config.errors import UserError
+from schedlab.config.errors import UserError, did_you_mean
 from schedlab.config.schema import Settings, setting
 
 if TYPE_CHECKING:
@@ -37,6 +37,7 @@ COLUMN_OF = {
     "cpu_util": "cpu_percent",
 }
 GPU_COLUMN = "gpu_utilization_"
+HOW = ("summary", "last")  # a log's table is judged
 FALLBACK = {"time_so_far": 600.0, "cost_so_far": 0.30, "throughput": 1800.0}
 MARGIN = {"time_so_far": 1.1, "cost_so_far": 1.1, "throughput": 0.9}
 FORECAST = {"time_max": "time_so_far", "cost_max": "cost_so_far", "throughput_min": "throughput"}
@@ -120,8 +121,10 @@ def check_table(table: pd.DataFrame, sla: SLAConfig, how: Literal["summary", "la
     """Return what a log table says of each item that it has columns for, in the order of ITEMS.
 
     summary: the maximum of time, cost and memory, the mean of throughput and utilisations; last: the last row's values.
-    Raises UserError for a table without rows.
+    Raises UserError for a table without rows, and for another `how`.
     """
+    if how not in HOW:
+        raise UserError(f"how is {how!r}", where="check_table", expected=" or ".join(HOW), remedy=did_you_mean(str(how), HOW))
     if not len(table):
         raise UserError("the table has no rows", where="log table", expected="a row an epoch")
     columns = [name for name in table.columns if name.startswith(GPU_COLUMN)]
