@@ -1,9 +1,11 @@
-"""Training scripts for tests: no torch, milliseconds an epoch."""
+"""Training scripts for tests, no torch, milliseconds an epoch; and a log as one writes it."""
 
 from __future__ import annotations
 
 import textwrap
 from pathlib import Path
+
+import pandas as pd
 
 PLAIN = """
     import csv, glob, os, time
@@ -77,3 +79,15 @@ def script(folder: Path, text: str, name: str = "script.py") -> Path:
 def logging_script(log: str) -> str:
     """Return the text of a script that writes this log and does nothing else."""
     return f"import os; open(os.environ['SCHEDLAB_LOG'], 'w').write({log!r})"
+
+
+def training_log(throughput: float = 500.0, name: str = "net", epochs: int = 3) -> pd.DataFrame:
+    """Return a training log on a CPU: two settings of cores."""
+    rows = []
+    for cores in (1, 2):
+        for epoch in range(1, epochs + 1):
+            rate = throughput * cores**0.9
+            row = {"epoch": epoch, "model_name": name, "model_params": 1e6, "model_layers": 10, "data_size_mb": 50, "dataset": "d"}
+            row |= {"batch_size": 32, "gpu_count": 0, "cpu_count": cores, "throughput": rate, "epoch_time": 1000 / rate, "data_count": 1000}
+            rows.append({**row, "time_so_far": epoch * 1000 / rate, "cost_so_far": 0.01 * epoch, "memory_used_gb": 2.0})
+    return pd.DataFrame(rows)

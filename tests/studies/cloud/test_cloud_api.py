@@ -10,7 +10,7 @@ import time
 import numpy as np
 import pandas as pd
 import pytest
-from live_scripts import plain_script, script
+from live_scripts import plain_script, script, training_log
 
 from schedlab.config.errors import UserError
 from schedlab.config.schema import validate
@@ -33,18 +33,6 @@ RECORD = {
 }
 
 
-def log(throughput: float = 500.0, name: str = "net", epochs: int = 3) -> pd.DataFrame:
-    """A training log on a CPU: two settings of cores."""
-    rows = []
-    for cores in (1, 2):
-        for epoch in range(1, epochs + 1):
-            rate = throughput * cores**0.9
-            row = {"epoch": epoch, "model_name": name, "model_params": 1e6, "model_layers": 10, "data_size_mb": 50, "dataset": "d"}
-            row |= {"batch_size": 32, "gpu_count": 0, "cpu_count": cores, "throughput": rate, "epoch_time": 1000 / rate, "data_count": 1000}
-            rows.append({**row, "time_so_far": epoch * 1000 / rate, "cost_so_far": 0.01 * epoch, "memory_used_gb": 2.0})
-    return pd.DataFrame(rows)
-
-
 def test_every_name_is_there():
     for name in api.__all__:
         assert getattr(api, name).__doc__, name
@@ -58,7 +46,7 @@ def test_limits_of_none_are_defaults_and_a_forecast_moves_three():
     )
     assert (moved.time_max, moved.cost_max, moved.throughput_min) == pytest.approx((220.0, 1.1, 45.0))
     assert moved.memory_max == limits.memory_max
-    found = limits.check(log())
+    found = limits.check(training_log())
     assert found["throughput"].verdict.met is False and found["cost"].violated_share == 0.0 and "gpu_util" not in found
     with pytest.raises(UserError):
         validate(api.SLAConfig, {"time_mx": 1.0})
@@ -119,90 +107,6 @@ def test_the_ring_buffer_keeps_the_last_and_samples_by_its_seed():
     assert len(buffers[0]) == 0
 
 
-def test_a_result_is_taken_once_kept_and_changes_what_is_known(tmp_path):
-    store = tmp_path / "history.jsonl"
-    analyser = api.OfflineDataAnalyzer(store)
-    query = {"model_params": 1e6, "model_layers": 10, "data_size_mb": 50}
-    assert analyser.predict(query)["similarity_score"] == 0.0
-    assert analyser.update_with_result(log(), "net") is True
-    before = analyser.predict(query)
-    assert before["similarity_score"] == pytest.approx(1.0) and before["memory_gb"] == 2
-    fitted = analyser.performance("net")
-    assert fitted.median_error < 0.05
-    content = store.read_text()
-    assert analyser.update_with_result(log(), "net") is False and store.read_text() == content and len(analyser.tables) == 1
-    assert analyser.update_with_result(log(throughput=2000.0), "net") is True
-    assert analyser.performance("net").core_seconds < fitted.core_seconds
-    again = api.OfflineDataAnalyzer(store)
-    assert len(again.tables) == 2 and again.predict(query) == analyser.predict(query)
-    assert again.update_with_result(log(), "net") is False
-    assert json.loads(content)["key"] == ["net", "d", "cpu"]
-    assert [round(row["time_so_far"], 3) for row in again.history()] == [round(row["time_so_far"], 3) for row in analyser.history()]
-    with pytest.raises(UserError, match="did you mean 'net'"):
-        analyser.performance("nets")
-
-
-@pytest.mark.parametrize(
-    ("changed", "told"),
-    [
-        ({"model_params": "11M"}, "column model_params: the value is 11M"),
-        ({"cpu_count": None}, "column cpu_count: the value is nan"),
-        ({"data_size_mb": "big"}, "column data_size_mb: the value is big"),
-    ],
-)
-def test_cells_of_a_log_that_are_no_numbers_are_told(tmp_path, changed, told):
-    log().assign(**changed).to_csv(tmp_path / "log.csv", index=False)
-    with pytest.raises(UserError, match=told):
-        api.OfflineDataAnalyzer().add_log(tmp_path / "log.csv")
-    log().drop(columns="cpu_count").to_csv(tmp_path / "log.csv", index=False)
-    with pytest.raises(UserError, match="no column 'cpu_count'"):
-        api.OfflineDataAnalyzer().add_log(tmp_path / "log.csv")
-
-
-def test_an_analyser_without_logs_says_so_and_one_that_does_not_know_the_size_of_a_model_predicts_nothing_from_it():
-    with pytest.raises(UserError, match="there is no log"):
-        api.OfflineDataAnalyzer().analyze()
-    analyser = api.OfflineDataAnalyzer()
-    analyser.add(log().assign(model_params=float("nan")), "net")
-    assert analyser.predict({"model_params": 1e6, "model_layers": 10})["similarity_score"] == 0.0
-
-
-@pytest.mark.parametrize("line", ["{", "[]", '{"hash": "0", "key": ["a"], "rows": [{"x": 1}]}', '{"hash": "0", "key": ["a"], "rows": []}'])
-def test_a_damaged_store_is_told_by_its_line(tmp_path, line):
-    store = tmp_path / "history.jsonl"
-    api.OfflineDataAnalyzer(store).update_with_result(log(), "net")
-    store.write_text(store.read_text() + line + "\n")
-    with pytest.raises(UserError, match="line 2"):
-        api.OfflineDataAnalyzer(store)
-
-
-WRONG_LOGS = {
-    "missing": (lambda table: table.drop(columns="throughput"), "no column 'throughput'"),
-    "NaN": (lambda table: table.assign(epoch_time=[1.0, float("nan"), *[1.0] * 4]), "row 3, column epoch_time"),
-    "twice": (lambda table: table.assign(epoch=1), "stands there twice"),
-    "units": (lambda table: table.assign(throughput=table["throughput"] * 60), "samples a second"),
-    "fraction": (lambda table: table.assign(cpu_percent=250.0), "percent, 0 to 100"),
-    "no cost": (lambda table: table.drop(columns="cost_so_far"), "no column 'cost_so_far'"),
-}
-
-
-@pytest.mark.parametrize("name", WRONG_LOGS)
-def test_wrong_logs_are_told_by_row_or_column(tmp_path, name):
-    change, told = WRONG_LOGS[name]
-    change(log()).to_csv(tmp_path / "log.csv", index=False)
-    with pytest.raises(UserError) as caught:
-        api.OfflineDataAnalyzer().add_log(tmp_path / "log.csv")
-    assert told in str(caught.value)
-
-
-def test_logs_are_analysed(tmp_path):
-    log().to_csv(tmp_path / "log.csv", index=False)
-    analyser = api.OfflineDataAnalyzer()
-    analyser.add_log(tmp_path / "log.csv")
-    found = analyser.analyze()
-    assert found["cost"] == pytest.approx(0.02) and found["models"]["net"]["throughput"]["cpu_count"] == 2
-
-
 def test_the_monitor_tells_new_rows_once_and_waits_for_them(tmp_path):
     path = tmp_path / "log.csv"
     monitor = api.CSVMonitor(path, update_interval=0.02)
@@ -222,25 +126,6 @@ def test_the_monitor_tells_new_rows_once_and_waits_for_them(tmp_path):
     assert monitor.new_rows()["throughput"].tolist() == [9]
     with pytest.raises(UserError):
         api.CSVMonitor(path, update_interval=0)
-
-
-def test_runs_of_other_data_or_on_another_kind_of_device_are_kept_apart(tmp_path):
-    store = tmp_path / "history.jsonl"
-    analyser = api.OfflineDataAnalyzer(store)
-    on_gpu = log(throughput=4000.0).assign(gpu_count=1)
-    for table in (log(), log(throughput=2000.0).assign(dataset="large"), on_gpu, log().drop(columns="dataset")):
-        assert analyser.update_with_result(table, "net")
-    for known in (analyser, api.OfflineDataAnalyzer(store)):
-        assert known.types == ["cpu", "cpu", "gpu", "cpu"]
-        counts = [len(known.history("net", *key)) for key in ((), ("d",), ("large",), ("d", "cpu"), ("d", "gpu"), ("unknown",))]
-        assert counts == [8, 4, 2, 2, 2, 2]
-        assert [row["throughput"] for row in known.history("net", "large")] == pytest.approx([2000.0, 2000.0 * 2**0.9])
-        assert known.performance("net", dataset="large").core_seconds < known.performance("net", dataset="d", gpu_type="cpu").core_seconds
-        with pytest.raises(UserError, match="no log is of a model 'net' with data 'small'"):
-            known.performance("net", dataset="small")
-    store.write_text(store.read_text().replace('"key":["net","d","gpu"]', '"key":["net"]'))
-    with pytest.raises(UserError, match="the key is none"):
-        api.OfflineDataAnalyzer(store)
 
 
 def test_half_a_line_is_no_row_until_it_is_whole(tmp_path):
@@ -397,24 +282,6 @@ def test_options_without_records_follow_the_use_alone(use, gpus, expected):
 )
 def test_the_batch_goes_with_the_gpus(arguments, expected):
     assert batch_size(*arguments) == expected
-
-
-WRONG_RESULTS = {
-    "one column": log()[["epoch"]],
-    "no throughput": log().drop(columns="throughput"),
-    "no numbers": log().assign(throughput=float("nan")),
-    "no rows": log().iloc[:0],
-}
-
-
-@pytest.mark.parametrize("wrong", WRONG_RESULTS)
-def test_a_result_with_mistakes_is_told_and_not_kept(tmp_path, wrong):
-    store = tmp_path / "history.jsonl"
-    analyser = api.OfflineDataAnalyzer(str(store))
-    with pytest.raises(UserError):
-        analyser.update_with_result(WRONG_RESULTS[wrong], "net")
-    assert not store.exists() and not analyser.tables
-    assert analyser.update_with_result(log(), "net") and len(api.OfflineDataAnalyzer(str(store)).tables) == 1
 
 
 def test_actions_may_be_integers_of_numpy():

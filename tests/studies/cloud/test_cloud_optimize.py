@@ -356,7 +356,9 @@ def test_a_second_run_adds_a_row_and_goes_on_from_what_is_known(finished, tmp_pa
 def test_earlier_logs_are_read_from_files_and_folders(finished, tmp_path):
     logs = finished / "kept"
     given = read_logs([logs], tmp_path / "none.jsonl"), read_logs(sorted(logs.iterdir()), tmp_path / "none.jsonl")
-    assert [len(analyser.tables) for analyser in given] == [2, 2] and given[0].models == given[1].models
+    assert [len(analyser.tables) for analyser in given] == [1, 1], "baseline and run are logs of one name, of which the last counts"
+    assert given[0].models == given[1].models
+    assert given[0].tables[0]["epoch"].tolist() == [1, 2, 3, 4, 5], "the run, not the samples of the baseline"
     with pytest.raises(UserError, match="holds no log"):
         read_logs([tmp_path], tmp_path / "none.jsonl")
     (tmp_path / "log.csv").write_text("epoch,throughput\n1,5\n")

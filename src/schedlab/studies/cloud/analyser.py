@@ -74,7 +74,9 @@ def similarity(query: Mapping[str, Any], facts: ModelFacts) -> float:
 
 
 class OfflineDataAnalyzer:
-    """Collects logs and predicts resources for a job. A later log of a model replaces what is known of it; its rows are added.
+    """Collects logs and predicts resources for a job.
+
+    A later log of the same model, data and kind of device (gpu or cpu) takes the place of the earlier one; results of runs are all kept.
 
     store: a file of results, JSON a line, that `update_with_result` adds to; what it holds already is taken. Raises UserError for a
     damaged one.
@@ -87,17 +89,22 @@ class OfflineDataAnalyzer:
         self.tables: list[pd.DataFrame] = []
         self.types: list[str] = []  # of each table: gpu or cpu
         self.store = Path(store) if store is not None else None
+        self._logs: dict[tuple[str, str, str], int] = {}  # model, data, type of what `add_log` took: its place among the tables
         self._known: set[str] = set()
         for line in read_store(self.store) if self.store is not None else ():
             self._known.add(line["hash"])
             self.add(pd.DataFrame(line["rows"]), line["key"][0], line["key"][2])
 
     def add_log(self, path: Path | str) -> None:
-        """Take a training log, checked. Raises UserErrors for what is wrong in it."""
+        """Take a training log, checked, in the place of an earlier one of its name. Raises UserErrors for what is wrong in it."""
         path = Path(path)
         table = read_training_log(path).drop(columns="run")
         require_columns(table, NEEDED, path)
         self.add(require_numbers(table, NEEDED, path), path.stem)
+        first = self.tables[-1].iloc[0]
+        place = self._logs.setdefault((str(first["model_name"]), str(first["dataset"]), self.types[-1]), len(self.tables) - 1)
+        if place < len(self.tables) - 1:
+            self.tables[place], self.types[place] = self.tables.pop(), self.types.pop()
 
     def update_with_result(self, table: pd.DataFrame, name: str, gpu_type: str | None = None) -> bool:
         """Take the log of a finished run, and keep it in the store; False where its content is there already, which changes nothing.

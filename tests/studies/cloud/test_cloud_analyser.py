@@ -1,0 +1,164 @@
+"""The offline analyser: logs and results that it takes, what it keeps of them, and what is said where they are wrong."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from live_scripts import training_log
+
+from schedlab.config.errors import UserError
+from schedlab.studies.cloud import api
+
+
+def test_a_result_is_taken_once_kept_and_changes_what_is_known(tmp_path):
+    store = tmp_path / "history.jsonl"
+    analyser = api.OfflineDataAnalyzer(store)
+    query = {"model_params": 1e6, "model_layers": 10, "data_size_mb": 50}
+    assert analyser.predict(query)["similarity_score"] == 0.0
+    assert analyser.update_with_result(training_log(), "net") is True
+    before = analyser.predict(query)
+    assert before["similarity_score"] == pytest.approx(1.0) and before["memory_gb"] == 2
+    fitted = analyser.performance("net")
+    assert fitted.median_error < 0.05
+    content = store.read_text()
+    assert analyser.update_with_result(training_log(), "net") is False and store.read_text() == content and len(analyser.tables) == 1
+    assert analyser.update_with_result(training_log(throughput=2000.0), "net") is True
+    assert analyser.performance("net").core_seconds < fitted.core_seconds
+    again = api.OfflineDataAnalyzer(store)
+    assert len(again.tables) == 2 and again.predict(query) == analyser.predict(query)
+    assert again.update_with_result(training_log(), "net") is False
+    assert json.loads(content)["key"] == ["net", "d", "cpu"]
+    assert [round(row["time_so_far"], 3) for row in again.history()] == [round(row["time_so_far"], 3) for row in analyser.history()]
+    with pytest.raises(UserError, match="did you mean 'net'"):
+        analyser.performance("nets")
+
+
+@pytest.mark.parametrize(
+    ("changed", "told"),
+    [
+        ({"model_params": "11M"}, "column model_params: the value is 11M"),
+        ({"cpu_count": None}, "column cpu_count: the value is nan"),
+        ({"data_size_mb": "big"}, "column data_size_mb: the value is big"),
+    ],
+)
+def test_cells_of_a_log_that_are_no_numbers_are_told(tmp_path, changed, told):
+    training_log().assign(**changed).to_csv(tmp_path / "log.csv", index=False)
+    with pytest.raises(UserError, match=told):
+        api.OfflineDataAnalyzer().add_log(tmp_path / "log.csv")
+    training_log().drop(columns="cpu_count").to_csv(tmp_path / "log.csv", index=False)
+    with pytest.raises(UserError, match="no column 'cpu_count'"):
+        api.OfflineDataAnalyzer().add_log(tmp_path / "log.csv")
+
+
+def test_an_analyser_without_logs_says_so_and_one_that_does_not_know_the_size_of_a_model_predicts_nothing_from_it():
+    with pytest.raises(UserError, match="there is no log"):
+        api.OfflineDataAnalyzer().analyze()
+    analyser = api.OfflineDataAnalyzer()
+    analyser.add(training_log().assign(model_params=float("nan")), "net")
+    assert analyser.predict({"model_params": 1e6, "model_layers": 10})["similarity_score"] == 0.0
+
+
+@pytest.mark.parametrize("line", ["{", "[]", '{"hash": "0", "key": ["a"], "rows": [{"x": 1}]}', '{"hash": "0", "key": ["a"], "rows": []}'])
+def test_a_damaged_store_is_told_by_its_line(tmp_path, line):
+    store = tmp_path / "history.jsonl"
+    api.OfflineDataAnalyzer(store).update_with_result(training_log(), "net")
+    store.write_text(store.read_text() + line + "\n")
+    with pytest.raises(UserError, match="line 2"):
+        api.OfflineDataAnalyzer(store)
+
+
+WRONG_LOGS = {
+    "missing": (lambda table: table.drop(columns="throughput"), "no column 'throughput'"),
+    "NaN": (lambda table: table.assign(epoch_time=[1.0, float("nan"), *[1.0] * 4]), "row 3, column epoch_time"),
+    "twice": (lambda table: table.assign(epoch=1), "stands there twice"),
+    "units": (lambda table: table.assign(throughput=table["throughput"] * 60), "samples a second"),
+    "fraction": (lambda table: table.assign(cpu_percent=250.0), "percent, 0 to 100"),
+    "no cost": (lambda table: table.drop(columns="cost_so_far"), "no column 'cost_so_far'"),
+}
+
+
+@pytest.mark.parametrize("name", WRONG_LOGS)
+def test_wrong_logs_are_told_by_row_or_column(tmp_path, name):
+    change, told = WRONG_LOGS[name]
+    change(training_log()).to_csv(tmp_path / "log.csv", index=False)
+    with pytest.raises(UserError) as caught:
+        api.OfflineDataAnalyzer().add_log(tmp_path / "log.csv")
+    assert told in str(caught.value)
+
+
+def test_logs_are_analysed(tmp_path):
+    training_log().to_csv(tmp_path / "log.csv", index=False)
+    analyser = api.OfflineDataAnalyzer()
+    analyser.add_log(tmp_path / "log.csv")
+    found = analyser.analyze()
+    assert found["cost"] == pytest.approx(0.02) and found["models"]["net"]["throughput"]["cpu_count"] == 2
+
+
+def test_a_later_log_of_the_same_name_takes_the_place_of_the_earlier_one(tmp_path):
+    """Of the same model, data and kind of device, that is; finished runs that were taken as results stay, each of them."""
+    tables = {
+        "first": training_log(),
+        "other": training_log(name="wide"),
+        "large": training_log().assign(dataset="large"),
+        "gpu": training_log().assign(gpu_count=1),
+    }
+    tables |= {
+        "again": training_log(throughput=800.0, epochs=2).assign(cost_so_far=3.0),
+        "unnamed": training_log().drop(columns="model_name"),
+    }
+    for name, table in tables.items():
+        table.to_csv(tmp_path / f"{name}.csv", index=False)
+    analyser = api.OfflineDataAnalyzer()
+    assert analyser.update_with_result(training_log(throughput=300.0), "net")
+    for name in tables:
+        analyser.add_log(tmp_path / f"{name}.csv")
+    assert [len(table) for table in analyser.tables] == [6, 4, 6, 6, 6, 6], "the result, again, other, large, gpu, unnamed"
+    assert sorted({row["throughput"] for row in analyser.history("net", "d", "cpu")}) == pytest.approx(
+        sorted([300.0, 300.0 * 2**0.9, 800.0, 800.0 * 2**0.9])
+    )
+    assert analyser.types == ["cpu", "cpu", "cpu", "cpu", "gpu", "cpu"] and set(analyser.models) == {"net", "wide", "unnamed"}
+    alone = api.OfflineDataAnalyzer()
+    for name in ("first", "again"):
+        alone.add_log(tmp_path / f"{name}.csv")
+    assert alone.analyze()["cost"] == 3.0
+    (tmp_path / "unnamed.csv").write_text(training_log(throughput=900.0).drop(columns="model_name").to_csv(index=False))
+    analyser.add_log(tmp_path / "unnamed.csv")
+    assert len(analyser.tables) == 6 and analyser.tables[-1]["throughput"].iloc[0] == 900.0
+
+
+def test_runs_of_other_data_or_on_another_kind_of_device_are_kept_apart(tmp_path):
+    store = tmp_path / "history.jsonl"
+    analyser = api.OfflineDataAnalyzer(store)
+    on_gpu = training_log(throughput=4000.0).assign(gpu_count=1)
+    for table in (training_log(), training_log(throughput=2000.0).assign(dataset="large"), on_gpu, training_log().drop(columns="dataset")):
+        assert analyser.update_with_result(table, "net")
+    for known in (analyser, api.OfflineDataAnalyzer(store)):
+        assert known.types == ["cpu", "cpu", "gpu", "cpu"]
+        counts = [len(known.history("net", *key)) for key in ((), ("d",), ("large",), ("d", "cpu"), ("d", "gpu"), ("unknown",))]
+        assert counts == [8, 4, 2, 2, 2, 2]
+        assert [row["throughput"] for row in known.history("net", "large")] == pytest.approx([2000.0, 2000.0 * 2**0.9])
+        assert known.performance("net", dataset="large").core_seconds < known.performance("net", dataset="d", gpu_type="cpu").core_seconds
+        with pytest.raises(UserError, match="no log is of a model 'net' with data 'small'"):
+            known.performance("net", dataset="small")
+    store.write_text(store.read_text().replace('"key":["net","d","gpu"]', '"key":["net"]'))
+    with pytest.raises(UserError, match="the key is none"):
+        api.OfflineDataAnalyzer(store)
+
+
+WRONG_RESULTS = {
+    "one column": training_log()[["epoch"]],
+    "no throughput": training_log().drop(columns="throughput"),
+    "no numbers": training_log().assign(throughput=float("nan")),
+    "no rows": training_log().iloc[:0],
+}
+
+
+@pytest.mark.parametrize("wrong", WRONG_RESULTS)
+def test_a_result_with_mistakes_is_told_and_not_kept(tmp_path, wrong):
+    store = tmp_path / "history.jsonl"
+    analyser = api.OfflineDataAnalyzer(str(store))
+    with pytest.raises(UserError):
+        analyser.update_with_result(WRONG_RESULTS[wrong], "net")
+    assert not store.exists() and not analyser.tables
+    assert analyser.update_with_result(training_log(), "net") and len(api.OfflineDataAnalyzer(str(store)).tables) == 1
