@@ -6,6 +6,7 @@ import textwrap
 from pathlib import Path
 
 import pandas as pd
+import yaml
 
 PLAIN = """
     import csv, glob, os, time
@@ -91,3 +92,10 @@ def training_log(throughput: float = 500.0, name: str = "net", epochs: int = 3) 
             row |= {"batch_size": 32, "gpu_count": 0, "cpu_count": cores, "throughput": rate, "epoch_time": 1000 / rate, "data_count": 1000}
             rows.append({**row, "time_so_far": epoch * 1000 / rate, "cost_so_far": 0.01 * epoch, "memory_used_gb": 2.0})
     return pd.DataFrame(rows)
+
+
+def quick_settings(folder: Path, **changed) -> Path:
+    """Write a configuration file of `schedlab cloud optimize` with which little is measured and learned."""
+    path = folder / "settings.yaml"
+    path.write_text(yaml.safe_dump({"baseline_samples": 2, "rl": {"episodes": 128}, **changed}))
+    return path
