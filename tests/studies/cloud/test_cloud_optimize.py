@@ -7,6 +7,7 @@ import json
 import re
 import shutil
 import subprocess
+from datetime import datetime
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -21,9 +22,8 @@ from schedlab.studies.cloud.allocation import Allocation
 from schedlab.studies.cloud.fit_cores import fit_table
 from schedlab.studies.cloud.live_learn import uncertainty
 from schedlab.studies.cloud.optimize import percent_change, run_warnings, short_warnings
-from schedlab.studies.cloud.optimize_command import read_logs
+from schedlab.studies.cloud.optimize_command import keep_logs, read_logs
 from schedlab.studies.cloud.optimize_report import fit_told, money, report_lines, source_told
-from schedlab.studies.cloud.optimize_tables import changes_told, undominated
 from schedlab.studies.cloud.report_html import html_report
 from schedlab.studies.cloud.report_plots import DRAWN, Picture
 
@@ -64,6 +64,12 @@ def finished(tmp_path_factory) -> Path:
     command += ["--baseline_ratio", "0.4", "--output_dir", str(folder / "out"), "--log_dir", str(folder / "kept")]
     assert main(command) == 0
     return folder
+
+
+def kept(folder: Path, name: str) -> Path:
+    """The kept log of baseline or run."""
+    [found] = folder.glob(f"kept/<b>plain & simple_{name}_*.csv")
+    return found
 
 
 def report(folder: Path) -> dict:
@@ -126,7 +132,7 @@ def test_limits_of_the_user_are_frozen_and_the_same_for_both(finished):
 
 
 def test_the_baseline_is_a_mean_extrapolated_to_the_whole_training(finished):
-    base, samples = report(finished)["baseline"], pd.read_csv(finished / "kept/<b>plain & simple_baseline.csv")
+    base, samples = report(finished)["baseline"], pd.read_csv(kept(finished, "baseline"))
     assert base["samples"] == 2 and base["sample_epochs"] == 2 and set(samples["sample"]) == {1, 2}
     first, second = (samples[samples["sample"] == number]["epoch_time"].tolist() for number in (1, 2))
     expected = sum(sum(times) + 3 * times[1] for times in (first, second)) / 2
@@ -136,13 +142,33 @@ def test_the_baseline_is_a_mean_extrapolated_to_the_whole_training(finished):
 
 
 def test_the_data_and_the_epochs_reach_the_script(finished):
-    run = pd.read_csv(finished / "kept/<b>plain & simple_optimized.csv")
+    run = pd.read_csv(kept(finished, "optimized"))
     assert set(run["dataset"]) == {str(finished / "pictures")} and run["epoch"].tolist() == [1, 2, 3, 4, 5]
 
 
 def test_files_lie_in_the_folders_that_were_named(finished):
     assert sorted(path.name for path in finished.iterdir()) == ["<b>plain & simple.py", "kept", "out", "pictures", "settings.yaml"]
     assert not list((finished / "pictures").iterdir())
+
+
+def test_logs_are_kept_under_the_time_of_the_call(finished):
+    """As published, `<stem>_<baseline|optimized>_<unix time>.csv`: no call overwrites the logs of another one."""
+    names = [re.fullmatch(r"<b>plain & simple_(baseline|optimized)_(\d+)\.csv", path.name) for path in (finished / "kept").iterdir()]
+    assert sorted(name[1] for name in names) == ["baseline", "optimized"]
+    made = datetime.fromisoformat(pd.read_csv(finished / "out/optimization_metrics.csv")["experiment_time"][0])
+    assert {int(name[2]) for name in names} == {int(made.timestamp())}
+
+
+def test_logs_of_one_second_are_kept_apart(tmp_path):
+    table, now = pd.DataFrame({"epoch": [1]}), datetime.fromisoformat("2001-09-09T01:46:40+00:00")
+    found = SimpleNamespace(script=Path("net.py"), baseline_table=table, live_tables=[table])
+    for _ in range(2):
+        keep_logs(found, tmp_path, now)
+    keep_logs(SimpleNamespace(script=Path("net.py"), baseline_table=None, live_tables=[]), tmp_path, now)
+    times = (1_000_000_000, 1_000_000_001)
+    assert sorted(path.name for path in tmp_path.iterdir()) == [
+        f"net_{name}_{time}.csv" for name in ("baseline", "optimized") for time in times
+    ]
 
 
 def test_the_text_report_says_what_it_should(finished):
@@ -261,7 +287,7 @@ def test_sentences_of_the_report_say_of_what_they_are(finished):
     assert f"from 2 short runs of 2 epochs: a start of {base['start_up_seconds']:.1f} s and epochs of" in text
     assert f"their share of the training: {base['time_by_ratio']:.1f} s" in text
     assert "standard deviation of an action's probability" in text
-    new, epochs = report(finished)["optimized"], pd.read_csv(finished / "kept/<b>plain & simple_optimized.csv")["epoch_time"]
+    new, epochs = report(finished)["optimized"], pd.read_csv(kept(finished, "optimized"))["epoch_time"]
     assert new["start_up_seconds"] == pytest.approx(new["time"] - epochs.sum()) and new["start_up_seconds"] > 0
     assert f"time {new['time']:.1f} s (starts {new['start_up_seconds']:.1f} s)" in text
     assert "Batch: 64 samples, as in the baseline." in text and "GPU count change" not in text
@@ -310,13 +336,8 @@ def test_the_history_tells_what_was_done_beside_the_names_of_actions(finished):
                 assert told != "nothing" or before == after
 
 
-def test_what_was_done_is_told_of_allocations():
-    steps = [Allocation(1, 8, 16.0), Allocation(1, 8, 16.0), Allocation(2, 4, 16.0), Allocation(2, 4, 7.5)]
-    assert changes_told(steps) == ["nothing", "GPUs 1 to 2, cores 8 to 4", "memory 16 to 7.5 GB"]
-
-
 def test_a_log_of_the_run_counts_time_and_cost_from_its_begin(finished):
-    run, came_to = pd.read_csv(finished / "kept/<b>plain & simple_optimized.csv"), report(finished)["optimized"]
+    run, came_to = pd.read_csv(kept(finished, "optimized")), report(finished)["optimized"]
     assert run["time_so_far"].is_monotonic_increasing and run["cost_so_far"].is_monotonic_increasing
     assert run["time_so_far"].iloc[-1] == pytest.approx(came_to["time"]) and run["cost_so_far"].iloc[-1] == pytest.approx(came_to["cost"])
 
@@ -326,7 +347,7 @@ def test_a_second_run_adds_a_row_and_goes_on_from_what_is_known(finished, tmp_pa
     shutil.copytree(finished, again, ignore=shutil.ignore_patterns("work"))
     first = report(finished)["optimized"]
     path = again / "<b>plain & simple.py"
-    other = pd.read_csv(again / "kept/<b>plain & simple_optimized.csv").assign(model_name="unrelated", time_so_far=1e6, cost_so_far=1e6)
+    other = pd.read_csv(kept(again, "optimized")).assign(model_name="unrelated", time_so_far=1e6, cost_so_far=1e6)
     other.to_csv(again / "kept/other.csv", index=False)
     command = ["cloud", "optimize", "--training_file", str(path), "--config", str(again / "settings.yaml"), "--skip_baseline"]
     command += ["--epochs", "4", "--output_dir", str(again / "out"), "--log_dir", str(again / "logs")]
@@ -377,11 +398,6 @@ def test_the_monitor_warns_of_what_got_worse(changes, preference, count):
     base = {"time": 0.1, "cost": 0.01, "throughput": 10.0}
     new = {name: base[name] * factor for name, factor in zip(base, changes, strict=True)}
     assert len(run_warnings(base, new, preference)) == count
-
-
-def test_dominated_points_are_no_front():
-    time, cost = np.array([1.0, 2.0, 2.0, 3.0, np.inf, 1.0]), np.array([5.0, 3.0, 4.0, 3.0, 0.0, 6.0])
-    assert undominated(time, cost) == [0, 1]
 
 
 def course(throughputs, times) -> list:

@@ -92,15 +92,15 @@ def run(arguments: argparse.Namespace) -> int:
 
 def write_all(found: Optimization, folder: Path, logs: Path, analyser: OfflineDataAnalyzer) -> list[str]:
     """Write tables, reports, policy and logs of a run, and remember it; returns the report as lines."""
-    now = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
+    now = datetime.datetime.now(datetime.UTC)
     values = report_values(found)
     lines = list(report_lines(values))
     write_json(folder / "report.json", values)
     write_text(folder / "report.txt", "\n".join(lines) + "\n")
     write_text(folder / "report.html", html_report(values, plots(found)))
     write_bytes(folder / "policy.zip", (found.work / "policy.zip").read_bytes())
-    write_tables(found, folder, now)
-    _keep_logs(found, logs)
+    write_tables(found, folder, now.isoformat(timespec="seconds"))
+    keep_logs(found, logs, now)
     if found.live_tables:
         import pandas as pd
 
@@ -109,13 +109,20 @@ def write_all(found: Optimization, folder: Path, logs: Path, analyser: OfflineDa
     return lines
 
 
-def _keep_logs(found: Optimization, folder: Path) -> None:
-    """Keep the completed logs of baseline and run under the script's name."""
+def keep_logs(found: Optimization, folder: Path, now: datetime.datetime) -> None:
+    """Keep the completed logs of baseline and run as `<script>_<baseline|optimized>_<unix time>.csv`, s (specification, A5).
+
+    Only what was measured here and cannot be repeated is named by the clock. Nothing is overwritten: where logs of this second are there,
+    the next free one counts.
+    """
     import pandas as pd
 
     folder.mkdir(parents=True, exist_ok=True)
-    named = {"baseline": found.baseline_table, "optimized": pd.concat(found.live_tables) if found.live_tables else None}
-    for name, table in named.items():
+    tables = {"baseline": found.baseline_table, "optimized": pd.concat(found.live_tables) if found.live_tables else None}
+    second = int(now.timestamp())
+    while any((folder / f"{found.script.stem}_{name}_{second}.csv").exists() for name in tables):
+        second += 1
+    for name, table in tables.items():
         if table is not None:
-            with atomic_path(folder / f"{found.script.stem}_{name}.csv") as temporary:
+            with atomic_path(folder / f"{found.script.stem}_{name}_{second}.csv") as temporary:
                 table.to_csv(temporary, index=False)
