@@ -63,6 +63,28 @@ def test_adapted_weights_change_rewards_and_not_scores():
     assert all(adapted != fixed for adapted, fixed in zip(found[2.0][0], found[0.0][0], strict=True))
 
 
+WRONG_ACTIONS = {
+    "too few": [13],
+    "too many": [13, 13, 13, 13],
+    "one for all": 13,
+    "a column": [[13], [13], [13]],
+    "fractions": [13.0, 13.0, 13.0],
+    "truth values": [True, False, True],
+    "beyond the space": [13, 27, 13],
+    "below it": [13, -1, 13],
+}
+
+
+@pytest.mark.parametrize("name", WRONG_ACTIONS)
+def test_actions_that_are_none_are_refused_and_nothing_is_done(name):
+    env = make(example_replay(), 3)
+    observed, _ = env.reset(seed=0)
+    with pytest.raises(UserError, match=r"expected 3 whole numbers from 0 to 26"):
+        env.step(np.array(WRONG_ACTIONS[name]))
+    assert env.interval.tolist() == [0, 0, 0] and np.array_equal(env._observation(), observed)
+    assert env.step([13, 26, 0])[1].shape == (3,)
+
+
 def test_what_it_does_not_do_is_told():
     with pytest.raises(UserError, match="at least 1"):
         make(num_envs=0)

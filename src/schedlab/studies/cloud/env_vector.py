@@ -87,9 +87,9 @@ class CloudReplayVectorEnv(VectorEnv):
         return self._observation(), {}
 
     def step(self, actions: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, dict[str, Any]]:
-        """Take an action in every job and train for an interval."""
+        """Take an action, a whole number, in every job and train for an interval. Raises UserError for others, before anything is done."""
         replay, totals, before = self.replay, self._totals, self.here
-        here = self.here = replay.taken(self.interval, self._following[before, np.asarray(actions)])
+        here = self.here = replay.taken(self.interval, self._following[before, self._checked(actions)])
         changed, fits = here != before, replay.fits[here]
         seconds = np.where(fits, replay.seconds[self.interval, here] * self._noise(fits), self.settings.out_of_memory)
         seconds = seconds + np.where(changed, replay.restart, 0.0)
@@ -114,6 +114,15 @@ class CloudReplayVectorEnv(VectorEnv):
                 final = self._add_info(final, {"final_obs": observed[place], "final_info": {"scores": self.scores(place)}}, place)
             self._begin(over)
         return self._observation(), rewards, ended, cut, final
+
+    def _checked(self, actions: np.ndarray) -> np.ndarray:
+        """The actions, one for each job: NumPy would take one for all of them, and a negative one from the end."""
+        given, most = np.asarray(actions), len(self.actions) - 1
+        whole = given.shape == (self.num_envs,) and given.dtype.kind in "iu"
+        if not whole or given.min() < 0 or given.max() > most:
+            what = f"actions of shape {given.shape} and type {given.dtype}" + (f", {given.min()} to {given.max()}" if whole else "")
+            raise UserError(what, where=ENVIRONMENT, expected=f"{self.num_envs} whole numbers from 0 to {most}")
+        return given
 
     def action_masks(self) -> np.ndarray:
         """Return True for each action that leaves the job the memory it needs, (N, 27 or 9)."""
