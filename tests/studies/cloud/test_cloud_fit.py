@@ -232,7 +232,8 @@ def test_models_of_several_logs_are_fitted_apart(tmp_path):
 
 
 CORE_PARAMETERS = {"a_c": 7.329e-4, "b_c": 1e-9, "core_seconds": 1.207e-8}
-FITTED = {"model": None, "rows": 4, "placements": 2, "median_relative_error": 0.02, "largest_relative_error": 0.9}
+COUNTS = {"model": None, "rows": 8, "settings": 4, "free_parameters": 3, "placements": 2}
+FITTED = {**COUNTS, "median_relative_error": 0.02, "largest_relative_error": 0.9}
 STEP_PARAMETERS = {"a_c": 0.02, "b_c": 7e-4, "a_n": 1e-8, "b_n": 1e-8, "a_r": 0.03, "b_r": 9e-4, "y": 2.0}
 
 
@@ -244,14 +245,7 @@ STEP_PARAMETERS = {"a_c": 0.02, "b_c": 7e-4, "a_n": 1e-8, "b_n": 1e-8, "a_r": 0.
     ],
 )
 def test_parameters_are_printed_with_their_units_and_what_the_rows_do_not_tell_is_said(parameters, told):
-    report = {
-        "model": None,
-        "parameters": parameters,
-        "rows": 4,
-        "placements": 2,
-        "median_relative_error": 0.02,
-        "largest_relative_error": 0.03,
-    }
+    report = {**FITTED, "parameters": parameters}
     lines = list(report_lines(report))
     assert lines[0] == told
     lowest = "b_c" if parameters is CORE_PARAMETERS else "a_n, b_n"
@@ -262,19 +256,12 @@ def test_parameters_are_printed_with_their_units_and_what_the_rows_do_not_tell_i
 
 
 def test_a_fit_that_misses_is_warned_of_and_one_without_a_row_to_spare_does_not_boast():
-    report = {
-        "model": "mlp",
-        "parameters": CORE_PARAMETERS,
-        "rows": 4,
-        "placements": 2,
-        "median_relative_error": 0.59,
-        "largest_relative_error": 0.9,
-    }
+    report = {**FITTED, "model": "mlp", "parameters": CORE_PARAMETERS, "median_relative_error": 0.59}
     assert any("WARNING" in line and "59.00%" in line for line in report_lines(report))
     assert not any("WARNING" in line for line in report_lines({**report, "median_relative_error": 0.1}))
-    exact = {**report, "median_relative_error": 0.0, "free_parameters": 3, "rows": 3}
-    assert any("3 parameters for 3 rows" in line for line in report_lines(exact))
-    assert not any("parameters for" in line for line in report_lines({**exact, "rows": 4}))
+    exact = {**report, "median_relative_error": 0.0, "settings": 3}
+    assert any("3 parameters for 3 settings" in line for line in report_lines(exact))
+    assert not any("parameters for" in line for line in report_lines({**exact, "settings": 4}))
 
 
 def test_a_warning_stands_beside_the_json_and_not_in_it(capsys, caplog):

@@ -99,10 +99,12 @@ def test_gpus_that_a_job_does_not_hold_tell_nothing_of_it(tmp_path):
     assert report_of(table, tmp_path)["parameters"] == report_of(training_log(JOBS["middling"]), tmp_path)["parameters"]
 
 
-def test_use_as_shares_of_one_is_told(tmp_path):
-    table = training_log(JOBS["middling"], lambda share, rng: share)
-    with pytest.raises(UserError, match=r"columns gpu_utilization_<i>: the largest value is 1; expected percent.*shares of 1"):
-        report_of(table, tmp_path)
+def test_use_as_shares_of_one_is_told_and_changes_nothing(tmp_path, caplog):
+    percents, shares = training_log(JOBS["middling"]), training_log(JOBS["middling"], lambda share, rng: share)
+    expected = report_of(percents, tmp_path)["parameters"]
+    assert "shares of 1" not in caplog.text
+    assert report_of(shares, tmp_path)["parameters"] == pytest.approx(expected, rel=0.02)
+    assert "columns gpu_utilization_<i>: the largest value is 1; expected percent" in caplog.text and "shares of 1" in caplog.text
     idle = training_log(JOBS["middling"], lambda share, rng: 0.04 * share)  # a GPU that is hardly used
     assert report_of(idle, tmp_path)["median_relative_error"] < 0.1
 
@@ -131,7 +133,7 @@ def test_columns_that_may_be_missing_or_empty_are_not_needed(tmp_path):
     whole = report_of(table, tmp_path)
     named = report_of(table.assign(model_name=None), tmp_path)
     bare = report_of(table.drop(columns=["model_name", "data_count", "cpu_count"]), tmp_path)
-    assert named["parameters"] == bare["parameters"] == whole["parameters"] and named["rows"] == 4
+    assert named["parameters"] == bare["parameters"] == whole["parameters"] and (named["rows"], named["settings"]) == (16, 4)
 
 
 def test_epochs_that_count_on_over_allocations_leave_none_out(tmp_path):
@@ -219,8 +221,8 @@ def test_a_contradicted_part_is_left_out_and_said_to_be():
     found = fit(rows)
     assert found.alone and found.median_error < 0.02
     assert not fit(rows.assign(sync_time=times - (step.a_c + step.b_c * rows["batch"]))).alone
-    report = {"model": None, "parameters": found.parameters.values(), "rows": 12, "placements": 3, "step_times_alone": True}
-    report |= {"median_relative_error": found.median_error, "largest_relative_error": found.largest_error}
+    report = {"model": None, "parameters": found.parameters.values(), "rows": 12, "settings": 12, "free_parameters": 5, "placements": 3}
+    report |= {"step_times_alone": True, "median_relative_error": found.median_error, "largest_relative_error": found.largest_error}
     assert any("step times alone" in line for line in report_lines(report))
 
 

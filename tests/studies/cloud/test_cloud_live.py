@@ -11,6 +11,7 @@ from live_scripts import COLUMNS, logging_script, plain_script, script
 
 from schedlab.config.errors import UserError
 from schedlab.studies.cloud.allocation import Allocation, ResourceConfig
+from schedlab.studies.cloud.fit_cores import fit_table
 from schedlab.studies.cloud.live import LiveRequest, Watch, find_log, run_script, script_environment
 from schedlab.studies.cloud.live_gpu import gpu_numbers
 from schedlab.studies.cloud.live_process import ScriptFailed
@@ -121,11 +122,12 @@ def test_the_environment_is_private_and_tells_what_was_allocated(tmp_path, monke
     assert busy["OPTIMIZER_NUM_WORKERS"] == "8"
 
 
-def fake_nvidia_smi(folder: Path, monkeypatch) -> None:
-    """A command that tells of three GPUs, the last of them without utilisation."""
+def fake_nvidia_smi(folder: Path, monkeypatch, used: tuple[float, float] = (40, 60)) -> None:
+    """A command that tells of three GPUs, the last of them without utilisation; used: percent of the others."""
     command = folder / "bin" / "nvidia-smi"
     command.parent.mkdir()
-    command.write_text("#!/bin/sh\nprintf '0, GPU-aa1, 40, 1024\\n1, GPU-aa2, 60, 2048\\n2, GPU-b3, [N/A], 512\\n'\n")
+    rows = f"0, GPU-aa1, {used[0]}, 1024\\n1, GPU-aa2, {used[1]}, 2048\\n2, GPU-b3, [N/A], 512\\n"
+    command.write_text(f"#!/bin/sh\nprintf '{rows}'\n")
     command.chmod(0o755)
     monkeypatch.setenv("PATH", f"{command.parent}{os.pathsep}{os.environ['PATH']}")
     monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
@@ -139,6 +141,20 @@ def test_gpus_are_seen_by_their_command_and_given_by_number(tmp_path, monkeypatc
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "1,2")
     told = script_environment(request(tmp_path / "x.py", allocation=Allocation(1, 1, 1)), tmp_path)
     assert told["CUDA_VISIBLE_DEVICES"] == "1" and told["CUDA_DEVICE_ORDER"] == "PCI_BUS_ID"  # as the numbers of the command
+
+
+def test_idle_gpus_that_were_measured_are_no_mistake_in_a_unit(tmp_path, monkeypatch, caplog):
+    fake_nvidia_smi(tmp_path, monkeypatch, used=(0.4, 0.6))
+    run = run_script(request(plain_script(tmp_path), allocation=Allocation(2, 1, 1)), tmp_path / "run")
+    assert run.table["gpu_utilization_1"].tolist() == [0.6, 0.6] and "shares of 1" not in caplog.text
+    assert fit_table(run.table, tmp_path / "log.csv").settings == 1
+
+
+def test_a_script_that_may_report_shares_of_one_is_warned_of(tmp_path, caplog):
+    rows = "batch_size,epoch_time,throughput,gpu_utilization_0\n8,0.01,100,0.95\n8,0.01,100,0.9\n"
+    run = run_script(request(script(tmp_path, logging_script(rows)), allocation=Allocation(1, 1, 1)), tmp_path / "run")
+    assert run.table["gpu_utilization_0"].tolist() == [0.95, 0.9]
+    assert "columns gpu_utilization_<i>: the largest value is 0.95; expected percent" in caplog.text
 
 
 @pytest.mark.parametrize(

@@ -61,7 +61,7 @@ def training_log(
 
 def test_a_job_on_cores_is_fitted_exactly_and_with_noise_nearly(tmp_path):
     found = fit_table(training_log(CPU, 4e-4), tmp_path / "log.csv")
-    assert found.median_error < 0.005 and found.rows == 12
+    assert found.median_error < 0.005 and found.settings == 12
     assert found.core_seconds == pytest.approx(4e-4, rel=0.05)
     assert fit_table(training_log(CPU, 4e-4, noise=0.05), tmp_path / "log.csv").median_error < 0.08
 
@@ -120,7 +120,7 @@ def test_logs_without_gpus_or_of_several_models_are_no_job_of_a_scenario(tmp_pat
 def test_cloud_fit_reads_logs_of_a_cpu(tmp_path):
     training_log(CPU, 4e-4).to_csv(tmp_path / "log.csv", index=False)
     report = fit_report([tmp_path / "log.csv"])
-    assert set(report["parameters"]) == {"a_c", "b_c", "core_seconds"} and report["rows"] == 12
+    assert set(report["parameters"]) == {"a_c", "b_c", "core_seconds"} and report["settings"] == 12
     assert report["median_relative_error"] < 0.005
 
 
@@ -315,7 +315,7 @@ def test_a_sweep_measures_a_grid_and_fits_it(tmp_path, capsys):
     assert main(command) == 0
     report, table = json.loads(capsys.readouterr().out), pd.read_csv(out)
     settings = table[["cpu_count", "batch_size"]].drop_duplicates()
-    assert len(settings) == report["rows"] == 2 * len(cores.split(",")) and set(table["batch_size"]) == {32, 128}
+    assert len(settings) == report["settings"] == 2 * len(cores.split(",")) and set(table["batch_size"]) == {32, 128}
     assert set(report["parameters"]) == {"a_c", "b_c", "core_seconds"} and 0 <= report["median_relative_error"] < 1
     assert main(["cloud", "fit", str(out), "--json"]) == 0
     assert json.loads(capsys.readouterr().out) == report

@@ -119,7 +119,8 @@ def test_the_model_is_fitted_anew_after_each_interval_of_the_run(finished):
         tables.append(run.assign(epoch=range(1, len(run) + 1), sample=100 + number))
         again = fit_table(pd.concat(tables, ignore_index=True), work / "measured.csv")
         error = pytest.approx(again.median_error, rel=1e-6)
-        assert refit == {"rows": again.rows, "free_parameters": again.free, "median_relative_error": error}
+        counts = {"rows": again.rows, "settings": again.settings, "free_parameters": again.free}
+        assert refit == {**counts, "median_relative_error": error}
     assert "fitted anew with the run" in (finished / "out/report.txt").read_text()
 
 
@@ -265,9 +266,9 @@ def test_a_best_allocation_that_is_slower_than_the_run_says_so():
 
 
 def test_a_fit_with_as_many_parameters_as_settings_does_not_boast_of_its_error(finished):
-    fit = {"rows": 2, "free_parameters": 2, "median_relative_error": 0.0}
+    fit = {"rows": 8, "settings": 2, "free_parameters": 2, "median_relative_error": 0.0}
     assert fit_told(fit) == "2 parameters for 2 settings, so that their error says nothing"
-    assert fit_told({**fit, "rows": 3, "median_relative_error": 0.021}) == "median error 2.1% over 3 settings"
+    assert fit_told({**fit, "settings": 3, "median_relative_error": 0.021}) == "median error 2.1% over 3 settings"
     values = report(finished)
     assert values["model"]["free_parameters"] == 2, "one batch size: what cores speed up and what they do not"
     values["model"]["time_of_run"], values["optimized"]["time"] = 9.0, 10.0

@@ -16,12 +16,13 @@ import numpy as np
 from schedlab.config.errors import UserError
 from schedlab.studies.cloud.fit import fit
 from schedlab.studies.cloud.goodput import CORE_EXPONENT, OVERLAP, StepParameters, step_time
-from schedlab.studies.cloud.logs import check_training_log, of_training, read_training_log, require_columns, require_numbers, warmed
+from schedlab.studies.cloud.logs import check_training_log, of_training, require_columns, require_numbers, warmed
 
 if TYPE_CHECKING:
     import pandas as pd
 
-CORE_TIMES = ("model", "nodes", "gpus", "cores", "batch", "step_time")  # columns
+SETTING = ("model", "nodes", "gpus", "cores", "batch")  # columns
+CORE_TIMES = (*SETTING, "step_time", "rows")  # columns
 LEAST, MOST = 1e-9, 1e3  # of a parameter, s
 STARTS = (0.9, 0.5, 0.1)  # share of the shortest time that the first guess gives to the cores
 
@@ -30,7 +31,8 @@ STARTS = (0.9, 0.5, 0.1)  # share of the shortest time that the first guess give
 class CoreFit:
     """Parameters of the GPU step (without GPUs: what cores do not speed up), work of a core on a sample (s), and errors of the time.
 
-    free: how many of the parameters the rows decided on; with as many rows, the errors say nothing.
+    rows, settings: of the log, how many were fitted, and how many settings they are of, each of which counts by its median.
+    free: how many of the parameters these decided on; with as many settings, the errors say nothing.
     """
 
     step: StepParameters
@@ -39,21 +41,15 @@ class CoreFit:
     median_error: float
     largest_error: float
     free: int = 0
-
-
-def read_core_times(path: Path, gpus_per_node: int = 4) -> pd.DataFrame:
-    """Return a training log as CORE_TIMES, batch in total, step_time in s, a row a setting; UserError as its reader.
-
-    The first epoch of each run is left out where there are more, since it warms up.
-    """
-    log = read_training_log(path)
-    require_columns(log, ("cpu_count",), path)
-    require_numbers(log, ("cpu_count",), path)
-    return core_times(log, gpus_per_node)
+    settings: int = 0
 
 
 def core_times(log: pd.DataFrame, gpus_per_node: int = 4) -> pd.DataFrame:
-    """Return a checked training log (logs.check_training_log) with the column `cpu_count` as `read_core_times` does."""
+    """Return a checked training log (logs.check_training_log) that tells its cores as CORE_TIMES, a row a setting.
+
+    batch: in total; step_time: s, median; rows: how many of the log's. The first epoch of each run is left out where there are more, since
+    it warms up.
+    """
     rows = warmed(log)
     found = rows.assign(
         model=rows["model_name"].astype(object).fillna("") if "model_name" in rows.columns else "",
@@ -63,11 +59,12 @@ def core_times(log: pd.DataFrame, gpus_per_node: int = 4) -> pd.DataFrame:
         batch=rows["batch_size"].astype(float),
         step_time=rows["batch_size"] / rows["throughput"],
     )
-    return found.groupby(list(CORE_TIMES[:-1]), sort=True, as_index=False)["step_time"].median()
+    settings = found.groupby(list(SETTING), sort=True)["step_time"]
+    return settings.median().to_frame().assign(rows=settings.size()).reset_index()
 
 
 def iteration_time(step: StepParameters, core_seconds: float, rows: pd.DataFrame) -> np.ndarray:
-    """Return the time of an iteration, s, of rows of `read_core_times`."""
+    """Return the time of an iteration, s, of rows of `core_times`."""
     gpus = np.maximum(rows["gpus"].to_numpy(), 1)
     on_gpu = step_time(step, rows["nodes"].to_numpy(), gpus, rows["batch"].to_numpy(float) / gpus)
     on_cores = rows["batch"].to_numpy(float) * core_seconds / rows["cores"].to_numpy(float) ** CORE_EXPONENT
@@ -106,14 +103,14 @@ def fit_cores(rows: pd.DataFrame, step: StepParameters | None = None) -> CoreFit
     fitted, core_seconds = parameters(best.x)
     errors = np.abs(iteration_time(fitted, core_seconds, rows) - measured) / measured
     free = 1 if step else 2 if one_batch else 3
-    return CoreFit(fitted, core_seconds, len(rows), float(np.median(errors)), float(errors.max()), free)
+    return CoreFit(fitted, core_seconds, int(rows["rows"].sum()), float(np.median(errors)), float(errors.max()), free, len(rows))
 
 
 def fit_table(table: pd.DataFrame, path: Path, gpus_per_node: int = 4) -> CoreFit:
     """Return the model of a training log: the step by its GPUs, where it has any, and what goes by cores. `path` names it in UserErrors."""
     log = check_training_log(table, path)
     require_columns(log, ("cpu_count",), path)
-    rows = core_times(log, gpus_per_node)
+    rows = core_times(require_numbers(log, ("cpu_count",), path), gpus_per_node)
     if not (log["gpu_count"] > 0).any():
         return fit_cores(rows)
     steps = of_training(log, gpus_per_node)
@@ -134,13 +131,14 @@ def on_cpu(a: float, b: float) -> StepParameters:
 
 
 def core_report(rows: pd.DataFrame) -> dict[str, object]:
-    """Return the fit of core times (`read_core_times`) of training without GPUs, as `fit_report` tells it."""
+    """Return the fit of core times (`core_times`) of training without GPUs, as `fit_report` tells it."""
     found = fit_cores(rows)
     values = found.step.values()
     return {
         "model": str(rows["model"].iloc[0]) or None,
         "parameters": {"a_c": values["a_c"], "b_c": values["b_c"], "core_seconds": found.core_seconds},
         "rows": found.rows,
+        "settings": found.settings,
         "free_parameters": found.free,
         "placements": len(rows[["nodes", "gpus", "cores"]].drop_duplicates()),
         **_errors(found),
@@ -156,7 +154,8 @@ def cores_beside(rows: pd.DataFrame, step: StepParameters) -> dict[str, object] 
     if not (rows.groupby(["nodes", "gpus", "batch"])["cores"].nunique() > 1).any():
         return None
     found = fit_cores(rows, step)
-    return {"core_seconds": found.core_seconds, "rows": found.rows, **_errors(found)}
+    counts = {"rows": found.rows, "settings": found.settings, "free_parameters": found.free}
+    return {"core_seconds": found.core_seconds, **counts, **_errors(found)}
 
 
 def _errors(found: CoreFit) -> dict[str, float]:

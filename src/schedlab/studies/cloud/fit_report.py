@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 from schedlab.studies.cloud.fit import PINNED, fit, leave_one_placement_out
 from schedlab.studies.cloud.fit_cores import LEAST as LEAST_OF_CORES
-from schedlab.studies.cloud.fit_cores import core_report, cores_beside, read_core_times
+from schedlab.studies.cloud.fit_cores import core_report, core_times, cores_beside, free_of_step
 from schedlab.studies.cloud.goodput import StepParameters
-from schedlab.studies.cloud.logs import read_step_times, read_table
+from schedlab.studies.cloud.logs import of_placements, of_training, read_table, read_training_log, require_numbers
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -38,14 +38,21 @@ def fit_report(logs: Sequence[Path], gpus_per_node: int = 4, leave_out: bool = F
 
 def read_logs(logs: Sequence[Path], gpus_per_node: int = 4) -> tuple[pd.DataFrame, list[pd.DataFrame]]:
     """Return the checked rows of logs that are fitted: the step times of all (`logs.read_step_times`), and the core times of each that
-    tells them (`fit_cores.read_core_times`): a training log with the column `cpu_count`. Raises UserError for a wrong log.
+    tells them (`fit_cores.core_times`): a training log with the column `cpu_count`. Raises UserError for a wrong log.
     """
     import pandas as pd
 
-    steps = pd.concat([read_step_times(path, gpus_per_node) for path in logs], ignore_index=True)
-    headers = {path: set(read_table(path).columns) for path in logs}
-    of_cores = [path for path, names in headers.items() if "cpu_count" in names and "step_time" not in names]
-    return steps, [read_core_times(path, gpus_per_node) for path in of_cores]
+    steps, cores = [], {}
+    for path in logs:
+        table = read_table(path)
+        if "step_time" in table.columns:
+            steps.append(of_placements(table, path))
+            continue
+        table = read_training_log(path)
+        steps.append(of_training(table, gpus_per_node))
+        if "cpu_count" in table.columns:
+            cores[path] = core_times(require_numbers(table, ["cpu_count"], path), gpus_per_node)
+    return pd.concat(steps, ignore_index=True), list(cores.values())
 
 
 def report_of(steps: pd.DataFrame, cores: pd.DataFrame | None, leave_out: bool = False) -> dict[str, Any]:
@@ -62,12 +69,14 @@ def report_of(steps: pd.DataFrame, cores: pd.DataFrame | None, leave_out: bool =
 
 
 def model_report(rows: pd.DataFrame, leave_out: bool = False) -> dict[str, Any]:
-    """Return parameters, number of rows and errors of the fit of one model's step times."""
+    """Return parameters, numbers of rows and settings, and errors of the fit of one model's step times."""
     found = fit(rows)
     report: dict[str, Any] = {
         "model": str(rows["model"].iloc[0]) or None,
         "parameters": found.parameters.values(),
-        "rows": found.rows,
+        "rows": int(rows["rows"].sum()),
+        "settings": len(rows[["nodes", "gpus", "batch"]].drop_duplicates()),
+        "free_parameters": free_of_step(rows),
         "placements": len(rows[["nodes", "gpus"]].drop_duplicates()),
         "median_relative_error": found.median_error,
         "largest_relative_error": found.largest_error,
@@ -103,13 +112,13 @@ def report_lines(report: Mapping[str, Any]) -> Iterator[str]:
         if lowest := _on_bound(one["parameters"]):
             yield f"not told by these rows, on the lowest bound: {', '.join(lowest)}"
         errors = f"median relative error {one['median_relative_error']:.2%}, largest {one['largest_relative_error']:.2%}"
-        yield f"{one['rows']} rows, {one['placements']} placements: {errors}"
+        yield f"{one['rows']} rows, {one['settings']} settings, {one['placements']} placements: {errors}"
         if one.get("step_times_alone"):
             yield "fitted to step times alone: with the part in synchronisation as told they are farther off"
-        if one["rows"] <= one.get("free_parameters", 0):
-            yield f"{one['free_parameters']} parameters for {one['rows']} rows: the error says nothing of other settings"
+        if one["settings"] <= one["free_parameters"]:
+            yield f"{one['free_parameters']} parameters for {one['settings']} settings: the error says nothing of others"
         if cores := one.get("cores"):
-            error = f"median relative error {cores['median_relative_error']:.2%} over {cores['rows']} rows"
+            error = f"median relative error {cores['median_relative_error']:.2%} over {cores['settings']} settings"
             yield f"core_seconds {cores['core_seconds']:.4g}{UNITS['core_seconds']}: {error}"
         for name in ("interpolation", "extrapolation"):
             value = one.get("left_out", {}).get(f"{name}_median_relative_error")

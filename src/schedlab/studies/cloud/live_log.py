@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from schedlab.studies.cloud.live_process import Ended, Sample, ScriptFailed
+from schedlab.studies.cloud.log_units import warn_of_shares
 from schedlab.studies.cloud.logs import check_training_log, meant_column, read_table, require_numbers
 from schedlab.studies.cloud.sla import GPU_COLUMN
 
@@ -53,8 +54,10 @@ def completed(request: LiveRequest, ended: Ended, readings: Readings, log: Path 
     measured = [_of_epoch(row, ended.samples, request.allocation.cpu_count) for row in range(len(table))]
     table = _completed(table, request, measured, log)
     table["memory_private_gb"] = max((sample.private_bytes for sample in ended.samples), default=0) / (1 << 30)
+    of_script = [name for name in table.columns if str(name).startswith(GPU_COLUMN)]  # others were measured, in percent
     _add_gpus(table, readings, request.allocation.gpu_count)
     table = check_training_log(table, log).drop(columns="run")
+    warn_of_shares(table[["epoch", *of_script]], log)
     if ended.how == "done":
         _require_epochs(len(table), request)
     return table

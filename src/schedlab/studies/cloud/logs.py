@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from schedlab.config.errors import UserError, nearest, shortened
 from schedlab.config.json_files import read_text
+from schedlab.studies.cloud.log_units import GPU_USE, USED, is_share, require_step_units, require_units, warn_of_shares
 
 if TYPE_CHECKING:
     import numpy as np
@@ -31,13 +32,10 @@ OPTIONAL = (
     *("cpu_count", "memory_used_gb", "memory_private_gb", "memory_gb", "time_so_far", "cost_so_far"),
 )
 TABLE = "a CSV table with a header"
-GPU_USE = "gpu_utilization_"  # column of a GPU's utilisation, before its number
-POSITIVE = ("batch_size", "epoch_time", "throughput", "local_bsz", "step_time")
+POSITIVE = ("batch_size", "epoch_time", "throughput", "cpu_count", "local_bsz", "step_time", "num_nodes", "num_replicas")
+COUNTS = ("gpu_count", "cpu_count", "batch_size", "num_nodes", "num_replicas")
 MOST = 1e15  # of any amount; above it, whole numbers are not exact
-AGREE = 0.05  # relative difference of samples / epoch_time from throughput that rounding and a cut last batch explain
 STRAY = 0.05  # most of a table's rows that may tell no less in synchronisation than the whole step took
-WHOLE = 100.5  # percent; what is beyond 100 to there is rounding
-USED = 0.1  # percent; a GPU in use is busier, so that values from here to 1 are shares of 1
 
 
 def read_table(path: Path) -> pd.DataFrame:
@@ -82,7 +80,8 @@ def meant_column(name: str, columns: Iterable[object]) -> str:
 def require_numbers(table: pd.DataFrame, names: Iterable[str], path: Path, optional: bool = False) -> pd.DataFrame:
     """Return the table with these columns as numbers.
 
-    Raises UserError where a cell is empty (not if optional), no number, above MOST, or below (for POSITIVE: not above) 0; its row is named.
+    Raises UserError where a cell is empty (not if optional), no number, above MOST, below (for POSITIVE: not above) 0, or (for COUNTS) no
+    whole number; its row is named.
     """
     import numpy as np
 
@@ -90,11 +89,14 @@ def require_numbers(table: pd.DataFrame, names: Iterable[str], path: Path, optio
     for name in names:
         values = found[name] = _numbers(table[name])
         bad = ~np.isfinite(values) | (values <= 0 if name in POSITIVE else values < 0) | (values > MOST)
+        if name in COUNTS:
+            bad |= values != np.round(values)
         bad = np.flatnonzero(bad & table[name].notna().to_numpy() if optional else bad)
         if len(bad):
             row = int(bad[0])
             least = "above 0" if name in POSITIVE else "of 0 or more"
-            expected = f"a number {least}, at most {MOST:g}{', or nothing' if optional else ''}"
+            kind = "whole number" if name in COUNTS and np.isfinite(values[row]) and values[row] % 1 else "number"
+            expected = f"a {kind} {least}, at most {MOST:g}{', or nothing' if optional else ''}"
             where = f"{path}: row {row + 2}, column {name}"  # as an editor counts, the header being row 1
             raise UserError(f"the value is {table[name].iloc[row]}", where=where, expected=expected)
     return table.assign(**{name: values for name, values in found.items() if table[name].dtype.kind not in "iuf"})
@@ -107,18 +109,17 @@ def _numbers(column: pd.Series) -> np.ndarray:
     return pd.to_numeric(column if column.dtype.kind in "iuf" else column.astype(str), errors="coerce").to_numpy(float)
 
 
-def _is_share(name: object) -> bool:
-    """Tell whether a column is a utilisation in percent."""
-    return str(name).startswith(GPU_USE) or name == "cpu_percent"
-
-
 def read_training_log(path: Path) -> pd.DataFrame:
-    """Return a training log, a row an epoch; an epoch number that does not rise begins another run (column `run`, from 0).
+    """Return a training log, a row an epoch, with the number of its run, from 0 (column `run`).
 
-    Raises UserError for missing columns, cells that are no numbers, an epoch that stands there twice in a row, and units that cannot be:
-    a throughput that is not samples per second, utilisations that are not percent.
+    An epoch that is no later than the run's first one begins another run, and so does one that does not rise where the setting changes.
+    Raises UserError for missing columns, cells that are no numbers, an epoch that stands twice in a run, counts that are not whole, and
+    units that cannot be (log_units.require_units). Those that only may be wrong, utilisations that are shares of 1 or those of devices
+    that idle, are warned of.
     """
-    return check_training_log(read_table(path), path)
+    table = check_training_log(read_table(path), path)
+    warn_of_shares(table, path)
+    return table
 
 
 def check_training_log(table: pd.DataFrame, path: Path) -> pd.DataFrame:
@@ -127,56 +128,62 @@ def check_training_log(table: pd.DataFrame, path: Path) -> pd.DataFrame:
     if table.empty:
         raise UserError("has no rows", where=str(path), expected="a row an epoch")
     table = require_numbers(table, TRAINING, path)
-    table = require_numbers(table, [name for name in table.columns if name in OPTIONAL or _is_share(name)], path, optional=True)
-    again = table["epoch"].diff().eq(0) & _same_setting(table)
-    if again.any():
-        row = int(again.to_numpy().argmax())
-        what = f"epoch {table['epoch'].iloc[row]:g} stands there twice"
-        raise UserError(what, where=f"{path}: row {row + 2}", expected="one row an epoch", remedy="remove one of them")
-    _require_units(table, path)
-    return table.assign(run=(table["epoch"].diff().fillna(1) <= 0).cumsum())
+    table = require_numbers(table, [name for name in table.columns if name in OPTIONAL or is_share(name)], path, optional=True)
+    table = table.assign(run=_runs(table, path))
+    require_units(table, path)
+    return table
 
 
-def _same_setting(table: pd.DataFrame) -> pd.Series:
+def _runs(table: pd.DataFrame, path: Path) -> list[int]:
+    """The number of each row's run. Raises UserError for an epoch that stands twice in one, or alone after one, as a copy of its row."""
     settings = [name for name in ("model_name", "sample", "gpu_count", "cpu_count", "memory_gb", "batch_size") if name in table.columns]
-    return table[settings].eq(table[settings].shift()).all(axis=1)
+    numbers = table.groupby(settings, dropna=False, sort=False).ngroup().tolist()
+    runs, seen = [], set()
+    first = last = (0.0, -1)
+    for row, here in enumerate(zip(table["epoch"].tolist(), numbers, strict=True)):
+        anew = here[0] <= first[0] and here != last
+        elsewhere = here[0] <= last[0] and here[1] != last[1] and here not in seen
+        if not row or anew or elsewhere:
+            runs.append(runs[-1] + 1 if row else 0)
+            first, seen = here, set()
+        elif here in seen:
+            raise _twice(here[0], row, path)
+        else:
+            runs.append(runs[-1])
+        seen.add(here)
+        last = here
+    counts = table.groupby(runs)["epoch"].transform("size")
+    copied = table.duplicated() & (counts == 1) & (counts.max() > 1)
+    if copied.any():
+        row = int(copied.to_numpy().argmax())
+        raise _twice(table["epoch"].iloc[row], row, path)
+    return runs
 
 
-def _require_units(table: pd.DataFrame, path: Path) -> None:
-    import numpy as np
-
-    if "data_count" in table.columns:
-        expected = table["data_count"] / table["epoch_time"]
-        off = (expected / table["throughput"] - 1).abs()
-        if (off > AGREE).all():
-            row = int(off.to_numpy().argmin())
-            what = f"throughput {table['throughput'].iloc[row]:g}, but data_count / epoch_time is {expected.iloc[row]:g}"
-            remedy = "epoch_time is in seconds, throughput in samples a second"
-            raise UserError(what, where=f"{path}: row {row + 2}", expected="the same", remedy=remedy)
-    for name in filter(_is_share, table.columns):
-        values = table[name].dropna()
-        if len(values) and not values.between(0, WHOLE).all():
-            raise UserError(f"the largest value is {values.max():g}", where=f"{path}: column {name}", expected="percent, 0 to 100")
-    use = table[[name for name in table.columns if str(name).startswith(GPU_USE)]].to_numpy(float)
-    use = use[use > 0]
-    if len(use) and use.max() <= 1 and np.median(use) > USED and (use % 1 > 0).any():
-        where, remedy = f"{path}: columns {GPU_USE}<i>", "multiply them by 100, if they are shares of 1"
-        raise UserError(f"the largest value is {use.max():g}", where=where, expected="percent, 0 to 100", remedy=remedy)
+def _twice(epoch: float, row: int, path: Path) -> UserError:
+    what = f"epoch {epoch:g} stands there twice"
+    return UserError(what, where=f"{path}: row {row + 2}", expected="one row an epoch", remedy="remove one of them")
 
 
 def read_step_times(path: Path, gpus_per_node: int = 4) -> pd.DataFrame:
-    """Return measured step times: columns model, nodes, gpus, batch (a GPU), step_time and sync_time (s; NaN where not recorded).
+    """Return measured step times: columns model, nodes, gpus, batch (a GPU), step_time and sync_time (s; NaN where not recorded), rows.
 
     Reads tables of placements (`placement`, digits = GPUs on each node, or `num_nodes`, `num_replicas`; `local_bsz`, `step_time`,
     `sync_time`) and training logs, whose first epoch of each run is left out where there are more, since it warms up; there, nodes are
     filled with `gpus_per_node`, and the time in synchronisation is what the GPUs' utilisation leaves. Raises UserError, also for a
-    time in synchronisation that is no part of the step; that of single rows (STRAY) counts as not recorded.
+    time in synchronisation that is no part of the step; that of single rows (STRAY) counts as not recorded. rows: of the log, that each
+    stands for.
     """
+    table = read_table(path)
+    if "step_time" in table.columns:
+        return of_placements(table, path)
+    return of_training(read_training_log(path), gpus_per_node)
+
+
+def of_placements(table: pd.DataFrame, path: Path) -> pd.DataFrame:
+    """Return the step times of a table of placements, as `read_step_times` gives them and raising as it does, naming `path`."""
     import numpy as np
 
-    table = read_table(path)
-    if "step_time" not in table.columns:
-        return of_training(read_training_log(path), gpus_per_node)
     require_columns(table, SPEED, path)
     table = require_numbers(table, SPEED, path)
     if "placement" in table.columns:
@@ -186,13 +193,18 @@ def read_step_times(path: Path, gpus_per_node: int = 4) -> pd.DataFrame:
         require_columns(table, ("num_nodes", "num_replicas"), path)
         table = require_numbers(table, ("num_nodes", "num_replicas"), path)
         nodes, gpus = table["num_nodes"].astype(int), table["num_replicas"].astype(int)
-    found = table[["step_time", "sync_time"]].assign(model="", nodes=nodes, gpus=gpus, batch=table["local_bsz"].astype(float))
+        if (beyond := (gpus < nodes).to_numpy()).any():
+            row = int(beyond.argmax())
+            what = f"{gpus.iloc[row]} GPUs on {nodes.iloc[row]} nodes"
+            raise UserError(what, where=f"{path}: row {row + 2}", expected="one GPU at least on each node")
+    found = table[["step_time", "sync_time"]].assign(model="", nodes=nodes, gpus=gpus, batch=table["local_bsz"].astype(float), rows=1)
     stray = (found["sync_time"] >= found["step_time"]).to_numpy()
     if stray.mean() > STRAY:
         where = f"{path}: row {int(stray.argmax()) + 2}"
         raise UserError("sync_time is not below step_time", where=where, expected="seconds, the part of a step in synchronisation")
     found["sync_time"] = np.where(stray, np.nan, found["sync_time"])
-    return found[["model", "nodes", "gpus", "batch", "step_time", "sync_time"]]
+    require_step_units(found, path)
+    return found[["model", "nodes", "gpus", "batch", "step_time", "sync_time", "rows"]]
 
 
 def _placement(value: object, path: Path, row: int) -> str:
@@ -230,8 +242,8 @@ def of_training(log: pd.DataFrame, gpus_per_node: int) -> pd.DataFrame:
         step_time=rows["batch_size"] / rows["throughput"],
         use=_use_of_own(rows, gpus.to_numpy()),
     )
-    found = found.groupby(["model", "nodes", "gpus", "batch"], sort=True, as_index=False)[["step_time", "use"]].median()
-    found["sync_time"] = float("nan")
+    settings = found.groupby(["model", "nodes", "gpus", "batch"], sort=True)
+    found = settings[["step_time", "use"]].median().assign(sync_time=float("nan"), rows=settings.size()).reset_index()
     for _, of_model in found.groupby("model"):
         found.loc[of_model.index, "sync_time"] = of_model["step_time"] * (1.0 - _computing(of_model))
     return found.drop(columns="use")
@@ -240,11 +252,14 @@ def of_training(log: pd.DataFrame, gpus_per_node: int) -> pd.DataFrame:
 def _computing(settings: pd.DataFrame) -> pd.Series:
     """The share of its time that a job computes on its GPUs: their use as a share of what one GPU alone shows with as large a batch.
 
-    NaN where it is not told, or several GPUs show no less: probes that count waiting for the others as use do not tell it.
+    NaN where it is not told, or several GPUs show no less: probes that count waiting for the others as use do not tell it. Neither does use
+    of less than a percent where no GPU is alone: it may be a share of 1, and GPUs that idle do not wait for each other.
     """
     import numpy as np
 
     alone = settings[(settings["gpus"] == 1) & settings["use"].notna()]
+    if not len(alone) and 100 * settings["use"].max() <= USED:
+        return settings["use"] * np.nan
     most = np.interp(settings["batch"], alone["batch"], alone["use"]) if len(alone) else 1.0
     share = (settings["use"] / most).clip(upper=1.0)
     return share.where((share < 1.0) | (settings["gpus"] == 1))

@@ -94,7 +94,8 @@ def report_values(found: Optimization) -> dict[str, Any]:
 
 
 def _fit_values(fit: CoreFit) -> dict[str, Any]:
-    return {"rows": fit.rows, "free_parameters": fit.free, "median_relative_error": fit.median_error}
+    counts = {"rows": fit.rows, "settings": fit.settings, "free_parameters": fit.free}
+    return {**counts, "median_relative_error": fit.median_error}
 
 
 def _time_of_run(found: Optimization) -> float | None:
@@ -122,9 +123,9 @@ def model_error(values: Mapping[str, Any]) -> str:
 
 def fit_told(fit: Mapping[str, Any]) -> str:
     """Return the error of a fit in words; one with as many parameters as settings passes through them, whatever it says of others."""
-    if fit["rows"] <= fit["free_parameters"]:
-        return f"{fit['free_parameters']} parameters for {fit['rows']} settings, so that their error says nothing"
-    return f"median error {fit['median_relative_error']:.1%} over {fit['rows']} settings"
+    if fit["settings"] <= fit["free_parameters"]:
+        return f"{fit['free_parameters']} parameters for {fit['settings']} settings, so that their error says nothing"
+    return f"median error {fit['median_relative_error']:.1%} over {fit['settings']} settings"
 
 
 def _doubt(doubts: list[float]) -> dict[str, Any]:

@@ -1,0 +1,109 @@
+"""Units of training logs and of measured step times: what cannot be is refused, what only may be wrong is warned of.
+
+A unit is told by what else the log says: samples, throughput and time of an epoch belong together, as do times of epochs and the time so
+far, and what a step takes longer on other GPUs with the time in synchronisation. Utilisations have no such partner: values up to 1 are
+shares of 1, or the percent of a device that idles.
+"""
+
+from __future__ import annotations
+
+import logging
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from schedlab.config.errors import UserError
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+log = logging.getLogger(__name__)
+GPU_USE = "gpu_utilization_"  # column of a GPU's utilisation, before its number
+AGREE = 0.05  # relative difference of samples / epoch_time from throughput that rounding and a cut last batch explain
+FAR = 10.0  # factor between what belongs together that no validation, and no epoch that was cut, explains
+MANY = 0.05  # share of rows above which such a factor is no accident
+PAUSE, START = 30.0, 60.0  # between two rows there may be so many times the epoch and so many seconds more: starts, validation
+PAUSED = 0.25  # share of rows whose pause may be longer
+LONGER = 100.0  # factor of what a step takes longer elsewhere over the time in synchronisation there that no load of the data explains
+SPREAD = 0.03  # of the step times, at least, for that to be told
+WHOLE = 100.5  # percent; what is beyond 100 to there is rounding
+USED = 1.0  # percent; what is used is busier, unless it waits
+IDLE = 0.1  # percent; what idles shows less
+BUSY = 0.5  # cores that a training keeps busy at least, unless it waits
+
+
+def is_share(name: object) -> bool:
+    """Tell whether a column is a utilisation in percent."""
+    return str(name).startswith(GPU_USE) or name == "cpu_percent"
+
+
+def require_units(table: pd.DataFrame, path: Path) -> None:
+    """Raise UserError where a checked training log (with its column `run`) has values that cannot be in the units of their columns."""
+    table = table.reset_index(drop=True)
+    _require_throughput(table, path)
+    if "time_so_far" in table.columns:
+        _require_time_so_far(table, path)
+    for name in filter(is_share, table.columns):
+        values = table[name].dropna()
+        if len(values) and not values.between(0, WHOLE).all():
+            raise UserError(f"the largest value is {values.max():g}", where=f"{path}: column {name}", expected="percent, 0 to 100")
+
+
+def _require_throughput(table: pd.DataFrame, path: Path) -> None:
+    """Samples over time is the throughput; without samples, those of the model's other epochs stand for them."""
+    made = table["throughput"] * table["epoch_time"]
+    data = [name for name in ("model_name", "dataset") if name in table.columns]
+    usual = made.groupby([table[name] for name in data], dropna=False).transform("median") if data else made * 0 + made.median()
+    told = table["data_count"] if "data_count" in table.columns else usual * float("nan")
+    expected = told.fillna(usual) / table["epoch_time"]
+    factor = expected / table["throughput"]
+    far = (factor > FAR) | (factor * FAR < 1)
+    off = (factor - 1).abs()[told.notna()]
+    if far.mean() <= MANY and not (len(off) and (off > AGREE).all()):
+        return
+    row = int(far.to_numpy().argmax()) if far.mean() > MANY else int(off.idxmin())
+    of = "data_count" if told.notna().iloc[row] else "the samples of the other epochs"
+    what = f"throughput {table['throughput'].iloc[row]:g}, but {of} / epoch_time is {expected.iloc[row]:g}"
+    remedy = "epoch_time is in seconds, throughput in samples a second"
+    raise UserError(what, where=f"{path}: row {row + 2}", expected="the same", remedy=remedy)
+
+
+def _require_time_so_far(table: pd.DataFrame, path: Path) -> None:
+    """Between two epochs of a run passes what the later one took, or more: starts and validation; where it falls, it is counted anew."""
+    passed = table["time_so_far"].diff().where(table["run"].diff().eq(0) & table["epoch"].diff().eq(1))
+    passed = passed[passed >= 0]
+    took = table.loc[passed.index, "epoch_time"]
+    rounding = 1.0 if (table["time_so_far"].dropna() % 1 == 0).all() else 0.0
+    less = passed.sum() + rounding < took.sum() / FAR
+    if less or (passed > PAUSE * took + START).mean() > PAUSED:
+        what = f"time_so_far rises by {passed.median():.3g} a row, but an epoch takes {took.median():.3g}"
+        raise UserError(what, where=f"{path}: column time_so_far", expected="both in seconds")
+
+
+def require_step_units(rows: pd.DataFrame, path: Path) -> None:
+    """Raise UserError where step_time and sync_time of rows of `logs.read_step_times` are not in one unit.
+
+    With one batch on a GPU, a step takes longer elsewhere by as much as synchronisation does (recorded ones: .7 to 1.1 of it).
+    """
+    batches = rows.groupby("batch")
+    step, sync = ((rows[name] - batches[name].transform("median")).abs().sum() for name in ("step_time", "sync_time"))
+    if step > SPREAD * rows["step_time"].sum() and 0 < sync < step / LONGER:
+        what = f"step_time differs between placements by {step / sync:.0f} times as much as sync_time"
+        raise UserError(what, where=f"{path}: column step_time", expected="both in seconds")
+
+
+def warn_of_shares(table: pd.DataFrame, path: Path) -> None:
+    """Warn of utilisations of a checked training log that are shares of 1, or those of devices that do next to nothing.
+
+    Nothing in the log tells these two apart, so that it is no reason to refuse it.
+    """
+    table = table.reset_index(drop=True)
+    gpus = table[[name for name in table.columns if str(name).startswith(GPU_USE)]].stack()
+    cores = table["cpu_percent"].dropna() if "cpu_percent" in table.columns else table["epoch"][:0]
+    if "cpu_count" in table.columns:  # a busy core is less than a percent of very many
+        busy = cores * table["cpu_count"].reindex(cores.index).fillna(0) / 100
+        cores = cores[:0] if (busy >= BUSY).any() else cores
+    for values, where in ((gpus, f"columns {GPU_USE}<i>"), (cores, "column cpu_percent")):
+        values = values[values > 0]
+        if len(values) and values.max() <= USED and values.median() > IDLE and (values % 1 > 0).any():
+            told = f"the largest value is {values.max():g}; expected percent, 0 to 100"
+            log.warning("%s: %s: %s: shares of 1 have to be multiplied by 100; what idles is right so", path, where, told)
