@@ -1,4 +1,4 @@
-"""More numbers of docs/batch.md, and those of docs/errata.md on batch: sentences, and records that tell the same twice.
+"""More numbers of docs/batch_learning.md and docs/batch.md, and those of docs/errata.md on batch: sentences, and records that tell the same twice.
 
 A sentence is written here with its numbers computed, as in test_page_numbers.py, which see.
 """
@@ -311,11 +311,11 @@ def upside_down_sentences(claims):
 
 
 SENTENCES = {
-    "learning": ("batch", learning_sentences),
-    "networks": ("batch", network_sentences),
-    "published networks": ("batch", published_network_sentences),
-    "learners": ("batch", learner_sentences),
-    "rewards": ("batch", reward_sentences),
+    "learning": ("batch_learning", learning_sentences),
+    "networks": ("batch_learning", network_sentences),
+    "published networks": ("batch_learning", published_network_sentences),
+    "learners": ("batch_learning", learner_sentences),
+    "rewards": ("batch_learning", reward_sentences),
     "speed": ("batch", speed_sentences),
     "errata": ("errata", errata_sentences),
 }

@@ -1,4 +1,4 @@
-"""The examples of docs/batch.md work as they are printed: scenarios and a rule of one's own."""
+"""The examples of docs/batch.md and docs/batch_learning.md work as they are printed: scenarios and a rule of one's own."""
 
 from __future__ import annotations
 
@@ -36,7 +36,8 @@ def test_the_examples_are_valid_and_the_own_rule_is_scored(repository, tmp_path,
     slowdown = scores[scores["metric"] == "avg_bsld"].groupby("policy")["value"].sum()
     assert set(slowdown.index) == {"sjf", "patient"}
     assert slowdown["patient"] != slowdown["sjf"]
-    (lines,) = [text for text in blocks((repository / "docs/batch.md").read_text(), "text") if "snakemake" in text and "learned:" in text]
+    learning = (repository / "docs/batch_learning.md").read_text()
+    (lines,) = [text for text in blocks(learning, "text") if "snakemake" in text and "learned:" in text]
     learn, evaluate = (shlex.split(line) for line in lines.splitlines())
     assert (learn[0], evaluate[0]) == ("snakemake", "schedlab")
     run_snakemake(*learn[1:])

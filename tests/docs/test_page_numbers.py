@@ -79,7 +79,7 @@ def test_another_result_makes_another_table(tmp_path, monkeypatch, capsys):
 
 
 def test_the_published_windows_of_batch_are_those_of_the_ledger():
-    claims, page = ledger("batch"), (REPOSITORY / "docs/batch.md").read_text()
+    claims, page = ledger("batch"), (REPOSITORY / "docs/batch_learning.md").read_text()
     tables = re.findall(r"rollouts, 2 seeds \|\n\|[-:|]+\|\n((?:\|.*\n)+)", page)
     assert len(tables) == 2
     for rows, backfill in zip(tables, ("", "-backfill"), strict=True):
@@ -306,7 +306,7 @@ def errata_sentences():
 
 
 SENTENCES = {
-    "batch": batch_sentences,
+    "batch_learning": batch_sentences,
     "ramp": ramp_sentences,
     "ramp_graph_policy": graph_policy_sentences,
     "hetero": hetero_sentences,
