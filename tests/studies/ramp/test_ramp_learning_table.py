@@ -3,8 +3,10 @@
 import pandas as pd
 import pytest
 
+from schedlab.config import experiment, freeze
 from schedlab.config.schema import validate
 from schedlab.config.seeds import derive_seed
+from schedlab.stages.studies import find_study
 from schedlab.studies.ramp.afterstate_policy import AfterstatePolicy, Kept, save
 from schedlab.studies.ramp.fast import fixed_table
 from schedlab.studies.ramp.graph_files import read_graphs
@@ -13,6 +15,7 @@ from schedlab.studies.ramp.learner_settings import AfterstateSettings
 from schedlab.studies.ramp.problem import RampProblem
 from schedlab.studies.ramp.published import published_scenario
 from schedlab.studies.ramp.rule_policies import RULE_MAKERS
+from schedlab.studies.ramp.settings import RampScenario
 
 
 @pytest.fixture(scope="module")
@@ -31,6 +34,18 @@ def test_a_line_for_each_policy_with_its_seeds(script):
     assert (learned["seeds"], learned["episodes"], learned["blocking_rate"]) == (5, 3, pytest.approx(0.14))
     assert learned["by_seed"] == "0.1200 0.1300 0.1400 0.1500 0.1600"
     assert 0.11 < learned["low"] < 0.14 < learned["high"] < 0.17
+    assert "speedup" not in made  # of the compiled cluster
+
+
+def test_a_line_has_the_speedups_of_the_exact_cluster(script):
+    rows = [("table", "learned", seed, f"test-{unit}", 2.0 + seed + 4 * unit) for seed in range(2) for unit in range(3)]
+    rows += [("lp_bound", "oracle", 0, f"test-{unit}", float("nan")) for unit in range(3)]
+    table = pd.DataFrame(rows, columns=["policy", "kind", "policy_seed", "unit", "speedup"])
+    table["value"] = table["policy"].map({"table": 0.3, "lp_bound": 0.1})
+    made = script.blocking(table.assign(block=table["unit"], scenario="published_a", weight=1.0)).set_index("policy")
+    assert made.loc["table", "speedup"] == pytest.approx(6.5)
+    assert made.loc["table", "speedup_by_seed"] == "6.000 7.000"
+    assert made["speedup"].isna().to_dict() == {"lp_bound": True, "table": False}
 
 
 @pytest.fixture(scope="module")
@@ -45,20 +60,33 @@ def test_scores_are_those_of_the_exact_cluster(script, problem, tmp_path):
     path = tmp_path / "table-published-c/seed-3/policy.zip"
     path.parent.mkdir(parents=True)
     save(path, kept, tables.actions)
-    wanted = problem.rollout(AfterstatePolicy(kept, tables, outlook, 3), unit).scores["blocking_rate"]
-    tables_of_scores = [script.score("C", tmp_path, episodes=1, first=1, exact=exact).set_index("policy") for exact in (False, True)]
+    scores = problem.rollout(AfterstatePolicy(kept, tables, outlook, 3), unit).scores
+    tables_of_scores = [script.score("C", *script.setting("C", 1, first=1), tmp_path, exact).set_index("policy") for exact in (False, True)]
     compiled, exact = (found["value"].to_dict() for found in tables_of_scores)
     assert compiled == pytest.approx(exact)  # every fixed degree as well
     for found in tables_of_scores:
         assert set(found["unit"]) == {"test-001"}
         assert found.loc["table", ["scenario", "kind", "policy_seed"]].tolist() == ["published_c", "learned", 3]
-        assert found.loc["table", "value"] == found.loc["fixed-6", "value"] == pytest.approx(wanted)
+        assert found.loc["table", "value"] == found.loc["fixed-6", "value"] == pytest.approx(scores["blocking_rate"])
         assert found.loc["lp_bound", "value"] < found.drop("lp_bound")["value"].min()
         assert found["value"].nunique() == len(found) - 1
+    assert tables_of_scores[1].loc["table", "speedup"] == pytest.approx(scores["speedup"])
+
+
+def test_a_root_seed_draws_the_episodes_of_the_workflow(script):
+    values = freeze.problem_part(experiment.load("conf", "full", find_study), "ramp", "published_c")
+    scenario = validate(RampScenario, {key: value for key, value in values.items() if key in RampScenario.model_fields})
+    problem, units = script.setting("C", 2, root=scenario.seed)
+    assert units == RampProblem(scenario, problem.graphs).units("test")[:2]
+    different = {"name", "mode", "episodes", "graphs"}  # mode: the label of the defects that `legacy` has
+    assert problem.scenario.model_dump(exclude=different) == scenario.model_dump(exclude=different)
+    assert [unit.seed for unit in script.setting("C", 2)[1]] != [unit.seed for unit in units]
+    repaired = script.setting("C", 2, compat=False)[0].scenario.legacy.model_dump()
+    assert set(repaired.values()) == {False} != set(scenario.legacy.model_dump().values())
 
 
 def test_baselines_are_those_of_the_exact_cluster(script, problem):
-    found = script.score_rules("C", episodes=1, first=1).set_index("policy")["value"]
+    found = script.score_rules("C", *script.setting("C", 1, first=1)).set_index("policy")["value"]
     wanted = {
         name: problem.rollout(RULE_MAKERS[name]({}, problem, 0), problem.units("test")[1]).scores["blocking_rate"] for name in found.index
     }
