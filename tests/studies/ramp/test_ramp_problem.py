@@ -109,6 +109,14 @@ def test_a_frozen_part_makes_the_same_scenario():
     assert validate(RampScenario, problem_values(scenario)) == scenario
 
 
+GAP = {"kind": "fixed", "value": 5.0}
+
+
+def rule(target, **params):
+    """A rule of a scenario with values of its own."""
+    return {"name": "meant", "target": target, "params": params}
+
+
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
@@ -122,6 +130,15 @@ def test_a_frozen_part_makes_the_same_scenario():
         ({"cluster": {"memories": [1e9] * 33}}, "33 values of memory for 32 workers"),
         ({"cluster": {"topology": "torus", "contending_racks": "racks"}}, "a torus has no racks that contend"),
         ({"mode": "reference"}, "not every defect is switched on"),
+        ({"management": {"most": 15}}, "15 shards of an op"),
+        ({"rules": [rule("fixed", degree=3)]}, "no job can be split 3 ways"),
+        ({"rules": [rule("fixed", degree=12)]}, "no job can be split 12 ways"),
+        ({"rules": ["para_max", rule("sip_ml", cap=3)]}, "no job can be split 3 ways"),
+        ({"rules": [rule("sip_ml", cap=12)]}, "no job can be split 12 ways"),
+        ({"cluster": {"topology": "torus"}, "rules": [rule("fixed", degree=10)]}, "no job can be split 10 ways"),
+        ({"jobs": {"interarrival": {"kind": "fixed", "value": 0.0}}}, "gaps between arrivals that are all 0"),
+        ({"jobs": {"interarrival": {"kind": "pmf", "probabilities": {0.0: 1.0, 5.0: 0.0}}}}, "gaps between arrivals that are all 0"),
+        ({"jobs": {"interarrival": {"kind": "one_of", "choices": [GAP, {"kind": "fixed", "value": 0.0}]}}}, "that are all 0"),
     ],
 )
 def test_the_check_tells_what_types_cannot(changes, message):
@@ -132,6 +149,32 @@ def test_the_check_tells_what_types_cannot(changes, message):
 def test_a_right_scenario_passes_the_check():
     assert list(STUDY.check(validate(RampScenario, VALUES))) == []
     assert list(STUDY.check(validate(RampScenario, VALUES | {"mode": "reference", "legacy": REFERENCE}))) == []
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"management": {"most": 1}, "rules": [rule("fixed", degree=1)]},
+        {"management": {"most": 12}, "rules": ["sip_ml", rule("sip_ml", cap=12)]},  # beyond 8, the largest that is legal: as para_max
+        {"rules": [rule("sip_ml", cap=8), rule("fixed", degree=6)]},
+        {"jobs": {"interarrival": {"kind": "uniform", "low": 0.0, "high": 2.0, "decimals": 0}}},
+    ],
+)
+def test_degrees_with_a_block_caps_beyond_all_and_gaps_of_which_some_are_0_pass_the_check(changes):
+    assert list(STUDY.check(validate(RampScenario, VALUES | changes))) == []
+
+
+@pytest.mark.parametrize(("target", "params"), [("fixed", {"degree": 3}), ("sip_ml", {"cap": 12}), ("fixed", {"degree": 18})])
+def test_a_rule_of_a_degree_without_a_block_is_not_made(problem, target, params):
+    with pytest.raises(UserError, match=f"no job can be split {next(iter(params.values()))} ways"):
+        RULE_MAKERS[target](params, problem, 0)
+
+
+def test_a_mistaken_rule_is_told_at_its_place():
+    (found,) = STUDY.check(validate(RampScenario, VALUES | {"rules": ["para_max", rule("sip_ml", cap=12)]}))
+    assert (found.where, found.expected) == ("rules.1.params.cap", "one of 1, 2, 4, 6, 8, 16, or more")
+    (found,) = STUDY.check(validate(RampScenario, VALUES | {"rules": [rule("fixed", degree=12)]}))
+    assert (found.where, found.expected) == ("rules.0.params.degree", "one of 1, 2, 4, 6, 8, 16")
 
 
 def jobs_under(rule, graphs, cluster, **management):

@@ -103,8 +103,10 @@ def episode(arguments: argparse.Namespace) -> dict[str, Any]:
 
 def _require_degree(policy: str, degrees: list[int]) -> None:
     """Raise UserError for fixed_<degree> and sip_ml_<cap> where no block takes so many shards: they would run as another, or block all."""
+    from schedlab.studies.ramp.rules import PARAMETRIC, is_possible
+
     head, _, degree = policy.lower().rpartition("_")
-    if head not in ("fixed", "sip_ml") or int(degree) in degrees or (head == "sip_ml" and int(degree) > degrees[-1]):
+    if head not in PARAMETRIC or is_possible(head, int(degree), degrees):
         return
     what = f"no job can be split {degree} ways on this cluster"
     raise UserError(what, where="--policy", expected=f"one of {', '.join(f'{head}_{number}' for number in degrees)}")

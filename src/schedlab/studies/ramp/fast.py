@@ -38,7 +38,7 @@ def fast_tables(simulation: Simulation) -> Tables:
     _require(servers <= MOST_SERVERS, "cluster", f"at most {MOST_SERVERS} servers")
     simulation.reset(0)
     cluster = simulation.cluster
-    actions = [degree for degree in range(1, scenario.management.most + 1) if rules.is_legal(degree)]
+    actions = simulation.degrees
     graphs = simulation.pool.graphs
     durations = np.full((len(graphs), len(actions)), math.inf)
     degrees: list[list[tuple[int, ...]]] = []

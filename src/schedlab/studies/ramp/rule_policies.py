@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -10,13 +10,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from schedlab.config.contract import RuleMaker, Unit
+from schedlab.config.errors import UserError
 from schedlab.config.schema import NoSettings, Settings, setting, validate
 from schedlab.config.seeds import generator
 from schedlab.studies.ramp.lp_bound import LpBound
-from schedlab.studies.ramp.rules import PLAIN_RULES, Decision, Rule, capped, fixed
+from schedlab.studies.ramp.rules import CAPS, PARAMETRIC, PLAIN_RULES, Decision, Rule, is_possible
 from schedlab.studies.ramp.settings import LARGEST_DEGREE
 
 if TYPE_CHECKING:
+    from schedlab.studies.ramp.problem import RampProblem
     from schedlab.studies.ramp.simulation import Simulation
 
 
@@ -54,14 +56,25 @@ def _plain_rule(name: str, params: Mapping[str, Any], problem: Any, seed: int) -
     return RulePolicy(PLAIN_RULES[name], seed)
 
 
-def _capped(params: Mapping[str, Any], problem: Any, seed: int) -> RulePolicy:
-    del problem
-    return RulePolicy(capped(validate(CapSettings, params).cap), seed)
+def _parametric(name: str, params: Mapping[str, Any], problem: RampProblem, seed: int) -> RulePolicy:
+    if (mistake := degree_mistake(name, params, problem.simulation.degrees)) is not None:
+        raise mistake
+    return RulePolicy(PARAMETRIC[name](_number(name, params)[1]), seed)
 
 
-def _fixed(params: Mapping[str, Any], problem: Any, seed: int) -> RulePolicy:
-    del problem
-    return RulePolicy(fixed(validate(FixedSettings, params).degree), seed)
+def degree_mistake(name: str, params: Mapping[str, Any], degrees: Sequence[int], where: str = "params") -> UserError | None:
+    """Return what is wrong with a parametric rule's number where an empty cluster has blocks for `degrees` (rising), None if nothing is."""
+    key, number = _number(name, params)
+    if is_possible(name, number, degrees):
+        return None
+    expected = f"one of {', '.join(map(str, degrees))}{', or more' if name in CAPS else ''}"
+    return UserError(f"no job can be split {number} ways on this cluster", where=f"{where}.{key}", expected=expected)
+
+
+def _number(name: str, params: Mapping[str, Any]) -> tuple[str, int]:
+    """The only value of a parametric rule, with its key."""
+    ((key, number),) = validate(RULE_SETTINGS[name], params).model_dump().items()
+    return key, number
 
 
 def _bound(params: Mapping[str, Any], problem: Any, seed: int) -> LpBound:
@@ -70,10 +83,9 @@ def _bound(params: Mapping[str, Any], problem: Any, seed: int) -> LpBound:
     return LpBound(problem)
 
 
+RULE_SETTINGS: dict[str, type[Settings]] = {"sip_ml": CapSettings, "fixed": FixedSettings}
 RULE_MAKERS: dict[str, RuleMaker] = {
     **{name: partial(_plain_rule, name) for name in PLAIN_RULES},
-    "sip_ml": _capped,
-    "fixed": _fixed,
+    **{name: partial(_parametric, name) for name in RULE_SETTINGS},
     "lp_bound": _bound,
 }
-RULE_SETTINGS: dict[str, type[Settings]] = {"sip_ml": CapSettings, "fixed": FixedSettings}

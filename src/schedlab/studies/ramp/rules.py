@@ -6,7 +6,7 @@ Source: specification of the ramp study, sections 8 and 15. A rule is a function
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -92,6 +92,7 @@ RULES: dict[str, Rule] = {
     **{f"fixed_{degree}": fixed(degree) for degree in (1, 2, 4, 6, 8, 16)},
 }
 PARAMETRIC: dict[str, Callable[[int], Rule]] = {"fixed": fixed, "sip_ml": capped}  # with a number behind their name
+CAPS = ("sip_ml",)  # of them, those whose number may lie beyond every degree: then it caps nothing
 LEARNED = ("table", "rollouts", "linear", "network", "afterstate", "ppo", "a2c", "dqn", "apex")  # how names of learned policies begin
 LONGEST_DEGREE = 9  # digits
 ALIASES = {  # names of the published system
@@ -110,6 +111,14 @@ ALIASES = {  # names of the published system
 def takes_cap(name: str) -> bool:
     """Return whether the agent of this name is the one that has a parameter, the largest number of shards."""
     return name.lower().replace("_", "").startswith("sipml")
+
+
+def is_possible(head: str, degree: int, degrees: Sequence[int]) -> bool:
+    """Return whether a parametric rule of a number is what its name says on a cluster with blocks for `degrees` (rising).
+
+    Another number would run as the next below (fixed) or reject every job (sip_ml).
+    """
+    return degree in degrees or (head in CAPS and degree > degrees[-1])
 
 
 def rule_named(name: str, where: str = "policy") -> Rule:

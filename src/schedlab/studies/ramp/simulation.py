@@ -58,7 +58,7 @@ class Simulation:
     @property
     def degrees(self) -> list[int]:
         """Numbers of shards that an empty cluster has a block for."""
-        return [degree for degree in range(1, self.scenario.management.most + 1) if self.rules.is_legal(degree)]
+        return legal_degrees(self.rules, self.scenario.management.most)
 
     @property
     def waiting(self) -> Job | None:
@@ -129,6 +129,11 @@ def run_episode(simulation: Simulation, rule: Rule, seed: int) -> dict[str, obje
         mask = simulation.mask()
         simulation.act(rule(Decision(simulation.waiting, mask, draws)), mask)
     return simulation.cluster.statistics()
+
+
+def legal_degrees(rules: PlacementRules, most: int) -> list[int]:
+    """Return the numbers of shards up to `most` that an empty cluster has a block for; 1 is always among them."""
+    return [degree for degree in range(1, most + 1) if rules.is_legal(degree)]
 
 
 def speeds_of(cluster: ClusterSettings, workers: int) -> np.ndarray | None:

@@ -20,9 +20,10 @@ from schedlab.studies.ramp.graphs import ARCHIVE, PART, graph_part, graph_requir
 from schedlab.studies.ramp.learner_settings import LEARNER_SETTINGS, STOCK_SETTINGS, RampStockSettings
 from schedlab.studies.ramp.legacy import REFERENCE
 from schedlab.studies.ramp.problem import METRICS, RampProblem
-from schedlab.studies.ramp.rule_policies import RULE_MAKERS, RULE_SETTINGS
+from schedlab.studies.ramp.rule_policies import RULE_MAKERS, RULE_SETTINGS, degree_mistake
+from schedlab.studies.ramp.rules import PARAMETRIC
 from schedlab.studies.ramp.settings import RESULTS_VERSION, RampScale, RampScenario
-from schedlab.studies.ramp.simulation import memory_of, network, speeds_of
+from schedlab.studies.ramp.simulation import legal_degrees, memory_of, network, speeds_of
 from schedlab.studies.ramp.terms import TERMS
 
 PROBLEM = ("cluster", "jobs", "management", "episodes", "legacy")
@@ -41,13 +42,16 @@ def requires(scenario: RampScenario) -> list[Requirement]:
 def check(scenario: RampScenario) -> Iterable[UserError]:
     """Yield mistakes that types cannot see: a cluster that is no RAMP, shards that no cluster holds, betas outside (0, 1]."""
     try:
-        workers = network(scenario)[0].num_workers
+        topology, blocks = network(scenario)
     except UserError as error:
         yield UserError(error.what, where="cluster", expected=error.expected)
         return
-    if scenario.management.most > workers:
-        what = f"{scenario.management.most} shards of an op on {workers} workers"
-        yield UserError(what, where="management.most", expected=f"at most {workers}")
+    workers, most = topology.num_workers, scenario.management.most
+    if most > workers:
+        yield UserError(f"{most} shards of an op on {workers} workers", where="management.most", expected=f"at most {workers}")
+    if most > 1 and most % 2:
+        yield UserError(f"{most} shards of an op", where="management.most", expected="1 or an even number: no action is another")
+    yield from _rule_mistakes(scenario, legal_degrees(blocks, most))
     if scenario.cluster.topology == "torus" and scenario.cluster.workers > 1:
         yield UserError(f"{scenario.cluster.workers} workers a server", where="cluster.workers", expected="1 in a torus")
     if scenario.cluster.topology == "torus" and scenario.cluster.contending_racks != "one":
@@ -62,8 +66,27 @@ def check(scenario: RampScenario) -> Iterable[UserError]:
             yield UserError(f"beta can become {value:g}", where="jobs.beta", expected="shares above 0 and at most 1")
     if any(value < 0 for value in _extremes(scenario.jobs.interarrival)):
         yield UserError("a negative gap between arrivals", where="jobs.interarrival", expected="times of 0 or more")
+    elif _is_always_0(scenario.jobs.interarrival):
+        yield UserError("gaps between arrivals that are all 0", where="jobs.interarrival", expected="times above 0 among them")
     if scenario.mode == "reference" and scenario.legacy.model_dump() != REFERENCE:
         yield UserError("not every defect is switched on in mode reference", where="reference.legacy", expected="all true, or mode default")
+
+
+def _rule_mistakes(scenario: RampScenario, degrees: list[int]) -> Iterable[UserError]:
+    """Degrees and caps of rules that no block of the cluster takes."""
+    for place, rule in enumerate(scenario.rule_settings()):
+        name = rule.target or rule.name
+        if name in PARAMETRIC and (mistake := degree_mistake(name, rule.params, degrees, f"rules.{place}.params")) is not None:
+            yield mistake
+
+
+def _is_always_0(settings: DistributionSettings) -> bool:
+    """Whether a distribution of values of 0 or more, or one that it chooses from, gives no other value than 0."""
+    if settings.choices:
+        return any(map(_is_always_0, settings.choices))
+    if settings.kind == "pmf":
+        return not any(value > 0 < share for value, share in settings.probabilities.items())
+    return not any(value > 0 for value in _extremes(settings))
 
 
 def _extremes(settings: DistributionSettings) -> list[float]:
