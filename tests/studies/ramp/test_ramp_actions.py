@@ -86,6 +86,25 @@ def route(source, destination):
     return None if source == destination else {f"src_{source}_dst_{destination}_channel_0"}
 
 
+def scheduled(action, server, shard):
+    """The action with a priority more, of a shard on a server."""
+    priorities = {label: {0: dict(jobs[0])} for label, jobs in action.op_schedule.priorities.items()}
+    priorities.setdefault(server, {0: {}})[0][shard] = 1
+    return replace(action, op_schedule=OpSchedule(priorities))
+
+
+def dep_scheduled(action, channel, dep=("1a", "2b")):
+    """The action with a priority more, of a dep on a channel."""
+    priorities = {name: {0: dict(jobs[0])} for name, jobs in action.dep_schedule.priorities.items()}
+    priorities.setdefault(channel, {0: {}})[0][dep] = 1
+    return replace(action, dep_schedule=DepSchedule(priorities))
+
+
+def sent(action, dep, *channels):
+    """The action with a dep on channels."""
+    return replace(action, dep_placement=DepPlacement({0: {**action.dep_placement.channels[0], dep: set(channels)}}))
+
+
 def changed_placement(action, **servers):
     return replace(action, op_placement=OpPlacement({0: {**action.op_placement.servers[0], **servers}}))
 
@@ -105,12 +124,43 @@ def changed_placement(action, **servers):
             lambda action: replace(action, dep_placement=DepPlacement({0: dict.fromkeys(action.dep_placement.channels[0])})),
             "takes no channel; expected one of src_0-0-0_dst_1-0-0_channel_0",
         ),
+        (lambda action: scheduled(action, "9-9-9", "1a"), "op_schedule: there is no server 9-9-9; expected a server such as 0-0-0"),
+        (lambda action: scheduled(action, "0-0-0", "7z"), "op_schedule: there is no shard 7z; expected shards of the partition"),
+        (lambda action: scheduled(action, "0-0-0", "1b"), "op_schedule: shard 1b is not on 0-0-0; expected the shards that it holds"),
+        (lambda action: sent(action, ("1a", "7z")), "dep_placement: there is no dep 1a -> 7z; expected deps of the partition"),
+        (
+            lambda action: sent(action, ("1a", "2a"), "src_0-0-0_dst_1-0-0_channel_0"),
+            "dep_placement: 1a -> 2a takes src_0-0-0_dst_1-0-0_channel_0; expected None, for it stays on one server",
+        ),
+        (
+            lambda action: dep_scheduled(action, "no such channel"),
+            "dep_schedule: 1a -> 2b does not take no such channel; expected one of src_",
+        ),
+        (
+            lambda action: dep_scheduled(action, "src_1-0-0_dst_0-0-0_channel_0"),
+            "dep_schedule: 1a -> 2b does not take src_1-0-0_dst_0-0-0_channel_0; expected one of src_0-0-0_dst_1-0-0_channel_0, or None",
+        ),
+        (lambda action: dep_scheduled(action, "src_0-0-0_dst_1-0-0_channel_0", ("1a", "2a")), "1a -> 2a does not take .*; expected None"),
+        (
+            lambda action: dep_scheduled(action, None, ("1a", "7z")),
+            "dep_schedule: there is no dep 1a -> 7z; expected deps of the partition",
+        ),
     ],
 )
 def test_actions_that_cannot_be_are_refused(change, message):
     cluster, _, action = planned()
     with pytest.raises(UserError, match=message):
         change(action).decisions(cluster)
+
+
+def test_deps_may_be_scheduled_under_none_whatever_channel_they_take():
+    """So does the example of docs/ramp.md, whose priorities do not differ."""
+    cluster, plan, action = planned()
+    listed = DepSchedule({None: {0: dict.fromkeys(action.dep_placement.channels[0], 0)}})
+    cluster.step(replace(action, dep_schedule=listed).decisions(cluster))
+    named = planned()
+    named[0].step({0: named[1]})
+    assert cluster.running[0].duration == named[0].running[0].duration
 
 
 def test_memory_is_not_exceeded():

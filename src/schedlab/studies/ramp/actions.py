@@ -6,7 +6,7 @@ Source: specification of the ramp study, section 7.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Set
+from collections.abc import Collection, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -78,9 +78,10 @@ class DepPlacement:
 
 @dataclass(frozen=True)
 class DepSchedule:
-    """name of a channel (None for deps that take none) -> job -> dep -> priority.
+    """name of a channel that the dep takes, or None -> job -> dep -> priority.
 
-    A dep that has none is told; durations do not depend on the numbers: ready flows advance together or, in contention, shortest first.
+    Under None stand deps that take no channel, and those whose channel does not matter to the schedule. A dep that has no priority is told;
+    durations do not depend on the numbers: ready flows advance together or, in contention, shortest first.
     """
 
     priorities: Mapping[str | None, Mapping[int, Mapping[Dep, int]]] = field(default_factory=dict)
@@ -108,8 +109,9 @@ class JointAction:
     def decisions(self, cluster: Cluster) -> dict[int, JobPlan | str]:
         """Return what `Cluster.step` takes, for every waiting job: its plan, or the cause of its rejection.
 
-        Raises UserError for a job that does not wait, a shard without a server or unknown, a server that holds another job, memory that is
-        exceeded, a channel that does not join the servers of its dep or that another job holds, and priorities that leave a shard out.
+        Raises UserError for a job that does not wait, a shard without a server or unknown, a server that holds another job or is unknown,
+        memory that is exceeded, an unknown dep, a channel that does not join the servers of its dep or that another job holds, and
+        priorities that leave a shard or dep out or stand where it is not.
         """
         waiting = {job.index: job for job in cluster.queue}
         if unknown := set().union(*(getattr(self, part).jobs for part in PARTS)) - waiting.keys():
@@ -147,12 +149,20 @@ class JointAction:
     def _ranks(self, cluster: Cluster, split: Partition, placement: Placement, job: int) -> tuple[int, ...]:
         """The shards' ranks by their priorities; among equals the smallest name goes first."""
         labels, server = cluster.times.topology.worker_labels, cluster.times.workers(split, placement)
-        priorities = []
-        for shard, name in enumerate(split.shard_names):
-            given = self.op_schedule.priorities.get(labels[server[shard]], {}).get(job, {})
-            if name not in given:
-                raise UserError(f"shard {name} has no priority", where=f"action: job {job}, op_schedule", expected="one for each shard")
-            priorities.append(given[name])
+        where, given = f"action: job {job}, op_schedule", {}
+        places = dict(zip(split.shard_names, (labels[worker] for worker in server), strict=True))
+        for label, jobs in self.op_schedule.priorities.items():
+            if label not in labels:
+                raise UserError(f"there is no server {label}", where=where, expected=f"a server such as {labels[0]}")
+            for name, priority in jobs.get(job, {}).items():
+                if name not in places:
+                    raise UserError(f"there is no shard {name}", where=where, expected="shards of the partition")
+                if places[name] != label:
+                    raise UserError(f"shard {name} is not on {label}", where=where, expected="the shards that it holds")
+                given[name] = priority
+        if missing := places.keys() - given:
+            raise UserError(f"shard {min(missing)} has no priority", where=where, expected="one for each shard")
+        priorities = [given[name] for name in split.shard_names]
         by_name = np.argsort(np.array(split.shard_names), kind="stable")[::-1]
         sorted_shards = by_name[np.argsort(np.array(priorities)[by_name], kind="stable")]
         ranks = np.empty(len(priorities), dtype=np.int64)
@@ -162,25 +172,43 @@ class JointAction:
     def _channels(self, cluster: Cluster, split: Partition, placement: Placement, job: int) -> frozenset[Channel]:
         """The channels that a job takes, checked against the servers of its deps and its dep schedule."""
         topology, traffic = cluster.times.topology, cluster.times.traffic(split, placement)
-        given, names = self.dep_placement.channels[job], split.shard_names
-        scheduled = {dep for jobs in self.dep_schedule.priorities.values() for dep in jobs.get(job, {})}
-        where = f"action: job {job}, dep_placement"
+        given, where = self.dep_placement.channels[job], f"action: job {job}, dep_placement"
+        deps = list(_named_deps(split))
+        _require_known(given, deps, where)
         used: set[Channel] = set()
-        for number, ends in enumerate(zip(split.dep_source.tolist(), split.dep_destination.tolist(), strict=True)):
-            dep = (names[ends[0]], names[ends[1]])
-            if dep not in given or dep not in scheduled:
-                part = "dep_placement" if dep not in given else "dep_schedule"
-                raise UserError(f"{dep[0]} -> {dep[1]} is missing", where=f"action: job {job}, {part}", expected="every dep of the job")
-            if not traffic.remote[number]:
+        for number, dep in enumerate(deps):
+            chosen, link = set(given[dep] or ()), int(traffic.link[number])
+            if not chosen and not traffic.remote[number]:
                 continue
-            link = int(traffic.link[number])
             joining = {_channel_name(topology, link, channel): (link, channel) for channel in range(topology.channels)}
-            chosen = set(given[dep] or ())
-            if not chosen or chosen - joining.keys():
+            inside = link % topology.num_servers == link // topology.num_servers
+            if not chosen or inside or chosen - joining.keys():
                 what = f"{dep[0]} -> {dep[1]} takes {', '.join(sorted(map(str, chosen))) or 'no channel'}"
-                raise UserError(what, where=where, expected=f"one of {', '.join(sorted(joining))}")
-            used |= {joining[name] for name in chosen}
+                expected = "None, for it stays on one server" if inside else f"one of {', '.join(sorted(joining))}"
+                raise UserError(what, where=where, expected=expected)
+            if traffic.remote[number]:  # a dep of no bytes sends nothing
+                used |= {joining[name] for name in chosen}
+        self._check_dep_schedule(deps, job)
         return frozenset(used)
+
+    def _check_dep_schedule(self, deps: Sequence[Dep], job: int) -> None:
+        """Refuse a schedule that leaves deps out, has unknown ones, or names another channel than the dep's."""
+        where = f"action: job {job}, dep_schedule"
+        _require_known({dep for jobs in self.dep_schedule.priorities.values() for dep in jobs.get(job, {})}, deps, where)
+        for channel, jobs in self.dep_schedule.priorities.items():
+            for dep in jobs.get(job, {}):
+                taken = self.dep_placement.channels[job][dep] or ()
+                if channel is not None and channel not in taken:
+                    expected = f"one of {', '.join(sorted(taken))}, or None" if taken else "None"
+                    raise UserError(f"{dep[0]} -> {dep[1]} does not take {channel}", where=where, expected=expected)
+
+
+def _require_known(given: Collection[Dep], deps: Sequence[Dep], where: str) -> None:
+    known = set(deps)
+    if unknown := set(given) - known:
+        raise UserError(f"there is no dep {' -> '.join(map(str, min(unknown, key=str)))}", where=where, expected="deps of the partition")
+    if missing := next((dep for dep in deps if dep not in given), None):
+        raise UserError(f"{missing[0]} -> {missing[1]} is missing", where=where, expected="every dep of the job")
 
 
 def _blocks(cluster: Cluster, split: Partition, servers: Mapping[str, str], where: str) -> list[Block]:
