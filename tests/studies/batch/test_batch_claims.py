@@ -18,9 +18,9 @@ from schedlab.studies.batch.jobs import window
 from schedlab.studies.batch.metrics import measures
 from schedlab.studies.batch.problem import RULE_MAKERS, BatchProblem
 from schedlab.studies.batch.search_settings import CORRECT_RULES
-from schedlab.studies.batch.settings import BatchScenario
+from schedlab.studies.batch.settings import BatchScenario, WindowSettings
 from schedlab.studies.batch.simulate import simulate
-from schedlab.studies.batch.windows import first_job
+from schedlab.studies.batch.windows import first_job, window_units
 from schedlab.workloads.prepare import make_trace
 
 CONF = Path(__file__).parents[3] / "conf"
@@ -79,6 +79,19 @@ def test_starts_are_those_of_the_published_random_numbers(file: str, length: int
     random = np.random.RandomState([digest % 2**32, digest >> 32])
     assert windows["length"] == length
     assert windows["starts"] == [random.randint(length, 10_000 - length - 1) for _ in range(10)]
+
+
+@pytest.mark.parametrize(
+    ("scenario", "jobs", "told"),
+    [
+        *((name, 10_000 if "lublin" in name else 59_705, "published, overlapping") for name in SCENARIOS if "_test_" not in name),
+        *((name, 202_871 if "hpc2n" in name else 59_705, "published, disjoint") for name in SCENARIOS if "_test_" in name),
+    ],
+)
+def test_published_protocols_are_called_what_they_are(scenario: str, jobs: int, told: str) -> None:
+    own = yaml.safe_load((CONF / f"scenario/batch/{scenario}.yaml").read_text())
+    windows = validate(WindowSettings, {"length": 1024, "starts": TABLE_STARTS} | own.get("windows", {}))
+    assert {unit.kind for unit in window_units(jobs, windows, "test", 1)} == {told}
 
 
 def test_the_page_tells_the_means_of_sdsc_sp2_with_each_window_counted_once(shared_data: Path) -> None:

@@ -1,4 +1,5 @@
-"""What defects of the published systems do to numbers, where no switch of a scenario shows it: errata of the batch study 7, 10 and 11."""
+"""What defects of the published systems do to numbers, where no switch of a scenario shows it: errata of the batch study 7, 10, 11
+and 23."""
 
 from __future__ import annotations
 
@@ -11,12 +12,19 @@ import torch
 from reference import load
 from torch import nn
 
+from schedlab.config.schema import validate
 from schedlab.studies.batch.jobs import Jobs, Machine, window
 from schedlab.studies.batch.layouts import Scales
 from schedlab.studies.batch.metrics import measures
 from schedlab.studies.batch.networks import ATTENTION_HEADS, ATTENTION_WIDTH
+from schedlab.studies.batch.problem import BatchProblem
+from schedlab.studies.batch.settings import BatchScenario
 from schedlab.studies.batch.simulate import simulate
+from schedlab.studies.batch.stock_settings import BatchMaskablePPOSettings
+from schedlab.studies.batch.training_windows import TrainingProblem
+from schedlab.workloads.prepare import make_trace
 
+BATCH = (Path(__file__).parents[3] / "docs/errata.md").read_text().partition("\n## Batch\n")[2]
 STARTS = {"HPC2N-2002-2.2-cln": (121722, 136722, 151722, 166722, 181722), "SDSC-SP2-1998-4.2-cln": (35823, 49704)}  # the dissertation's
 
 
@@ -55,3 +63,22 @@ def test_attention_over_decisions_sees_no_queue():
         assert torch.allclose(module(*[other_jobs] * 3)[0][:, 0], alone[:, 0], atol=1e-6)  # another queue, the same number of the first job
         in_batch = module(*[decisions] * 3)[0][:1]
     assert f"{in_batch.norm() / alone.norm():.2f}" == "0.16"  # it learns from the mean of 64 decisions and decides without any
+
+
+def test_windows_are_kept_by_the_code_that_the_paper_leaves_out(shared_data: Path):
+    """RLScheduler's filter on the training half of Lublin-1: constants in its code, the distribution's median and mean in its paper."""
+    workload = {
+        "name": "lublin-1",
+        "source": "swf",
+        "file": str(shared_data / "traces/lublin_256.swf.gz"),
+        "cleaning": {"profile": "rlscheduler"},
+    }
+    scenario = validate(BatchScenario, {"name": "published", "seed": 1, "workload": workload, "windows": {"length": 256}})
+    problem, kept = BatchProblem(scenario, make_trace(scenario.workload)[0]), []
+    for keep in ("range", "median"):
+        seen = TrainingProblem(problem, validate(BatchMaskablePPOSettings, {"keep_windows": keep}))
+        kept.append({start for unit in seen.units("train") for start in seen._starts(unit)})
+    starts = problem.part("train")[1] - 256 + 1
+    assert [f"{100 * len(each) / starts:.1f}" for each in kept] == ["6.5", "43.2"] and not kept[0] & kept[1]
+    row = next(line for line in BATCH.splitlines() if line.startswith("| 23 |"))
+    assert "6.5 %" in row and "43.2 %" in row and "none by both" in row

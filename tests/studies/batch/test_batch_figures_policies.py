@@ -108,12 +108,13 @@ def test_few_windows_are_dots_without_a_box():
 
 
 def test_dots_are_called_what_their_windows_are():
-    published = [row | {"unit_kind": "published window"} for row in score_rows()]
+    kinds = ("window", "published, overlapping", "published, disjoint")
     found = {}
-    for name, rows in {"own": score_rows(), "published": published}.items():
+    for name in kinds:
+        rows = [row | {"unit_kind": name} for row in score_rows()]
         (legend,) = draw(made(rows), "windows", "blocks").figure.legends
         found[name] = legend.get_texts()[0].get_text()
-    assert found == {"own": "a test window", "published": "a published window"}
+    assert list(found.values()) == ["a test window", "a window (published, overlapping)", "a window (published, disjoint)"]
 
 
 def test_panels_have_headings_and_published_means_of_learned_policies():

@@ -40,7 +40,21 @@ def test_published_windows_are_for_testing_alone_and_those_that_overlap_are_one_
     units = each.units("test")
     assert [unit.id for unit in units] == ["test-000010", "test-000040", "test-000060", "test-000300"]
     assert [unit.block for unit in units] == ["test-000010"] * 3 + ["test-000300"]
-    assert {unit.kind for unit in units} == {"published window"}
+
+
+@pytest.mark.parametrize(
+    ("starts", "told"),
+    [
+        ([300, 10, 40, 60], "published, overlapping"),  # they share jobs
+        ([250, 281], "published, overlapping"),
+        ([10, 60, 300], "published, overlapping"),  # two lie in the part that is learned on
+        ([220, 300], "published, overlapping"),  # one in the part that is chosen by
+        ([240, 272, 368], "published, disjoint"),
+    ],
+)
+def test_a_published_protocol_is_told_by_whether_its_windows_share_jobs_or_were_learned_on(starts, told):
+    made = scenario(windows={"length": 32, "starts": starts})
+    assert {unit.kind for unit in BatchProblem(made, make_trace(made.workload)[0]).units("test")} == {told}
 
 
 @pytest.mark.parametrize(("starts", "told"), [([369], "starts up to 368"), ([3, 3], "starts that differ"), ([-1], "starts")])

@@ -153,9 +153,9 @@ def _axis(axes: Axes, table: pd.DataFrame) -> None:
 
 
 def _dot_told(scores: pd.DataFrame, scenarios: Sequence[str]) -> str:
-    """What a dot is: windows of published protocols are no test windows, and judge nothing."""
+    """What a dot is: windows of published protocols are told by their kind, for those that overlap judge nothing."""
     shown = scores[scores["scenario"].isin(scenarios) & (scores["split"] == "test")]["unit_kind"].unique()
-    return "a " + " or ".join(sorted("test window" if kind == "window" else kind for kind in shown))
+    return "a " + " or ".join(sorted("test window" if kind == "window" else f"window ({kind})" for kind in shown))
 
 
 def _keys(dot: str, windows: int, learned: bool) -> list[object]:

@@ -13,7 +13,7 @@ from schedlab.studies.batch.environment_settings import EnvironmentSettings
 from schedlab.workloads.settings import WorkloadSettings
 
 Start = Annotated[int, Field(ge=0)]
-RESULTS_VERSION = 4  # raise it when the code of this study changes its results
+RESULTS_VERSION = 5  # raise it when the code of this study changes its results
 
 
 class WindowSettings(Settings):

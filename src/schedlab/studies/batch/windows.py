@@ -10,16 +10,19 @@ from schedlab.config.seeds import derive_seed
 from schedlab.studies.batch.settings import WindowSettings
 
 SPLITS: tuple[Split, ...] = ("train", "validation", "test")
+OVERLAPPING = "published, overlapping"  # its windows share jobs with each other or with what policies were learned from and chosen by
+DISJOINT = "published, disjoint"
 
 
 def window_units(count: int, windows: WindowSettings, split: Split, seed: int) -> list[Unit]:
     """Return the windows of a part of `count` jobs; the number in a unit's id is its first job.
 
-    Windows of a published protocol are all of the test part. Those that share jobs, directly or over others, are one block: results on
-    them are not independent.
+    Windows of a published protocol are all called test windows, and say by their kind what the whole protocol is worth: `published,
+    overlapping` judges no learned policy. Those that share jobs, directly or over others, are one block: results on them are not
+    independent.
     """
     if windows.starts:
-        starts, kind = (sorted(windows.starts) if split == "test" else []), "published window"
+        starts, kind = (sorted(windows.starts) if split == "test" else []), _protocol(count, windows)
     else:
         starts, kind = window_starts(count, windows, split), "window"
     blocks = _blocks(starts, windows.length)
@@ -61,6 +64,17 @@ def window_starts(count: int, windows: WindowSettings, split: Split) -> list[int
     """Return where the windows of a part begin, of `count` jobs cut by position."""
     first, end = part_of(count, windows, split)
     return list(range(first, end - windows.length + 1, windows.length))[: windows.most]
+
+
+def _protocol(count: int, windows: WindowSettings) -> str:
+    """What the windows of a published protocol are called: a window that is apart shares the table, and the label, of those that are not.
+
+    Published policies learned from jobs before the test part, and were chosen by them: RLScheduler's by the first 10,000, those of
+    the dissertation by the first 60 %.
+    """
+    starts = sorted(windows.starts)
+    shared = len(set(_blocks(starts, windows.length))) < len(starts)
+    return OVERLAPPING if shared or starts[0] < part_of(count, windows, "test")[0] else DISJOINT
 
 
 def _blocks(starts: list[int], length: int) -> list[int]:
