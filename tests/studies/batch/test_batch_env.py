@@ -127,6 +127,28 @@ def test_improvement_over_several_rules_is_over_the_best_on_the_window() -> None
     assert len(best) > 1  # not one rule alone
 
 
+@pytest.mark.parametrize("warm_start", [False, True])
+def test_the_end_of_an_episode_tells_what_rules_come_to_on_the_window(warm_start: bool) -> None:
+    values = {"reward": "difference", "baseline": ("sjf", "f1"), "compare": True}
+    made = env.BatchEnv(replace(task(**values), warm_start=warm_start))
+    info = made.reset(seed=3)[1]
+    while info["started"] < 40:
+        assert "improvement" not in info
+        info = made.step(int(made.action_masks().argmax()))[4]
+    schedule, before = made.stepper.schedule(0), made.stepper.before[0]
+    assert (before is not None) == warm_start
+    means = {
+        rule: job_table(simulate(schedule.jobs, made.task.machine, rule, prefill=before))["bsld"].mean() for rule in values["baseline"]
+    }
+    assert (info["score_sjf"], info["score_f1"]) == pytest.approx((means["sjf"], means["f1"]), rel=1e-12)
+    assert info["improvement"] == pytest.approx(min(means.values()) - job_table(schedule)["bsld"].mean(), rel=1e-12)
+    vector = env_vector.BatchVectorEnv(made.task, 1, seed=3)
+    vector.reset()
+    for _ in range(40):
+        infos = vector.step(vector.action_masks().argmax(axis=1))[4]
+    assert infos["final_info"]["improvement"][0] == info["improvement"]
+
+
 def test_a_row_without_a_job() -> None:
     made = env.BatchEnv(task())
     made.reset(seed=0)

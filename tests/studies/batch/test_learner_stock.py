@@ -14,13 +14,17 @@ from schedlab.cli.main import main
 from schedlab.config.contract import LearnPaths, Phase, PolicySpec
 from schedlab.config.errors import UserError, UserErrors
 from schedlab.config.schema import validate
+from schedlab.config.seeds import generator
 from schedlab.config.settings import PolicySettings
 from schedlab.learning.stable_baselines_buffers import BUFFERS
 from schedlab.studies.batch.adversary import describe
-from schedlab.studies.batch.cloning import choices
+from schedlab.studies.batch.cloning import _first_row, choices
 from schedlab.studies.batch.env import BatchEnv
+from schedlab.studies.batch.metrics import measures
 from schedlab.studies.batch.problem import BatchProblem
+from schedlab.studies.batch.rules import priority
 from schedlab.studies.batch.settings import BatchScenario
+from schedlab.studies.batch.simulate import simulate
 from schedlab.studies.batch.stock_policy import QueueNetworks, TwoRates, queue_policy
 from schedlab.studies.batch.stock_settings import STOCK_SETTINGS, BatchMaskablePPOSettings
 from schedlab.studies.batch.study import STUDY, check_policy
@@ -326,6 +330,35 @@ def test_a_clone_chooses_as_its_rule_does(problem, tmp_path):
     policy = learner.load(checkpoint, problem)
     own, sjf, fcfs = (scores_of(problem, each) for each in (policy, rule(problem, "sjf"), rule(problem, "fcfs")))
     assert abs(own - sjf).mean() < 0.2 * abs(fcfs - sjf).mean()
+
+
+def test_the_expert_of_a_window_is_the_best_rule_beside_what_runs_at_its_begin():
+    """What is shown is what that rule, stepped through the windows that are drawn, ends with the lowest mean by."""
+    problem = problem_of(workload=WORKLOAD | {"lublin": WORKLOAD["lublin"] | {"load": 3.0}}, windows={"length": 12}, warm_start=True)
+    seen, rng, differs = TrainingProblem(problem, settings()), generator(5, "batch", "clone-windows"), 0
+    expected = []
+    for _ in range(8):
+        units = seen.units("train")
+        unit, found = units[int(rng.integers(len(units)))], {}
+        seed = int(rng.integers(2**31))
+        for name in ("sjf", "f1"):
+            env = seen.env(unit, 0).unwrapped
+            _, info = env.reset(seed=seed)
+            jobs = problem.jobs.take(slice(info["start"], info["start"] + info["jobs"]))
+            shown, over = [], False
+            while not over:
+                mask = env.action_masks()
+                row = _first_row(env, priority(name, jobs), mask)
+                if mask.sum() > 1:
+                    shown.append(row)
+                _, _, over, _, info = env.step(row)
+            found[name] = info["score"], shown
+        best = min(found, key=lambda name: found[name][0])
+        expected += found[best][1]
+        cold = min(found, key=lambda name: measures(simulate(jobs, problem.machine, name), problem.machine)["avg_bsld"])
+        differs += cold != best
+    assert differs  # an empty machine would name another expert
+    assert choices([seen], ("sjf", "f1"), 8, 5)[2].tolist() == expected
 
 
 def test_a_discriminator_pays_less_and_less_and_learns_whose_decisions_they_are():

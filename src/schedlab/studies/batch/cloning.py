@@ -14,9 +14,7 @@ from schedlab.learning.checkpoints import module_arrays
 from schedlab.learning.seeding import torch_stream
 from schedlab.learning.stable_baselines_policy import fresh_policy
 from schedlab.studies.batch.environment_settings import EnvironmentSettings
-from schedlab.studies.batch.jobs import Jobs
 from schedlab.studies.batch.rules import Priority, priority, require_rule
-from schedlab.studies.batch.simulate import simulate
 from schedlab.studies.batch.stepping import score_of
 from schedlab.studies.batch.stock_policy import queue_policy
 
@@ -66,7 +64,7 @@ def choices(
         env = problem.env(unit, 0).unwrapped
         observation, info = env.reset(seed=int(rng.integers(2**31)))
         jobs = problem.problem.jobs.take(slice(info["start"], info["start"] + info["jobs"]))
-        scores = priority(_best(rules, problem, jobs), jobs)
+        scores = priority(_best(rules, env), jobs)
         over = False
         while not over:
             mask = env.action_masks()
@@ -80,13 +78,12 @@ def choices(
     return np.stack(observations), np.stack(masks), np.array(rows, dtype=np.int64)
 
 
-def _best(rules: Sequence[str], problem: TrainingProblem, jobs: Jobs) -> str:
-    """The best of some rules on a window, the first of several."""
+def _best(rules: Sequence[str], env: BatchEnv) -> str:
+    """The rule of the lowest mean bounded slowdown on the window that an environment has begun, the first of several."""
     if len(rules) == 1:
         return rules[0]
-    scenario, machine, plain = problem.problem.scenario, problem.problem.machine, EnvironmentSettings()
-    how = {"backfill": scenario.backfill, "backfill_order": scenario.backfill_order, "kill": scenario.kill}
-    return min(rules, key=lambda rule: score_of(simulate(jobs, machine, rule, **how), machine, plain))
+    stepper, plain = env.stepper, EnvironmentSettings()
+    return min(rules, key=lambda rule: score_of(stepper.schedule_under(0, rule), stepper.task.machine, plain))
 
 
 def _first_row(env: BatchEnv, scores: Priority, mask: np.ndarray) -> int:

@@ -55,6 +55,12 @@ class EnvironmentSettings(Settings):
     baseline: str | Several = setting(
         "sjf", doc="rule to improve on, for the reward improvement; of several the one that is best on the window"
     )
+    compare: bool = setting(
+        False,
+        doc="tell at the end of an episode what `baseline` comes to on its window (`score_<rule>`, `improvement` of `info`), whatever is "
+        "rewarded; it takes simulating each rule",
+        exclude_if=lambda compare: not compare,  # so that the scenarios and policies that there are keep the hash of their configuration
+    )
     track_nodes: bool = setting(False, doc="give every job concrete nodes (always in the layout dissertation)")
 
     @property

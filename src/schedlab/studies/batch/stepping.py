@@ -118,6 +118,7 @@ class Stepper:
         self.rewards = np.zeros(number)
         self.ended = np.ones(number, dtype=np.bool_)
         self.drawn: list[Drawn | None] = [None] * number
+        self.before: list[Prefill | None] = [None] * number  # what runs at the begin of each window
 
     def open(self, place: int, drawn: Drawn) -> None:
         """Begin a window in place of the one there."""
@@ -125,6 +126,7 @@ class Stepper:
         start, length = drawn.start, drawn.length
         jobs = self._cut(slice(start, start + length))
         before = prefill(task.jobs, task.machine, start, length, drawn.rng) if task.warm_start else None
+        self.drawn[place], self.before[place] = drawn, before
         end = length + (len(before.start) if before else 0)
         for name in ("run", "requested", "nodes"):
             getattr(windows, name)[place, :length] = getattr(jobs, name)
@@ -139,7 +141,7 @@ class Stepper:
         windows.rank[place, :length] = np.arange(length)
         windows.count[place], windows.prefilled[place] = length, end - length
         open_window(windows, place, task.machine.nodes, before.start if before else np.empty(0))
-        self._begin_scores(place, jobs, before, start)
+        self._begin_scores(place, jobs)
         for number, rule in enumerate(self._rules):
             if rule != "random" and length > ROWS:
                 episodes.orders[place, number, :length] = np.argsort(priority(rule, jobs).ranks())
@@ -148,7 +150,7 @@ class Stepper:
             episodes.plans[place] = -1  # no job
             episodes.plans[place, :, :length] = planning_orders(jobs)
         episodes.random[place] = drawn.rng.integers(2**63)
-        self.drawn[place], self.ended[place], self.rewards[place] = drawn, False, 0.0
+        self.ended[place], self.rewards[place] = False, 0.0
         look(windows, episodes, self.terms, place, self.observations[place], self.masks[place])
 
     def step(self, actions: np.ndarray) -> None:
@@ -173,6 +175,12 @@ class Stepper:
             held = tuple(self.windows.held[place, first[job] : first[job] + nodes[job]].copy() for job in range(length))
         return Schedule(self._cut(slice(start, start + length)), self.windows.start[place, :length].copy(), held)
 
+    def schedule_under(self, place: int, rule: str) -> Schedule:
+        """Return what becomes of the jobs of a window under a rule, beside the jobs that run at its begin."""
+        task, (start, length, _) = self.task, self.drawn[place]
+        jobs, how = self._cut(slice(start, start + length)), {"backfill_order": task.backfill_order, "prefill": self.before[place]}
+        return simulate(jobs, task.machine, rule, task.backfill, **how)
+
     def infos(self) -> dict[str, np.ndarray]:
         """Return where each window stands (N,): time (s), jobs waiting, running and started, rows replaced, and B so far."""
         windows, episodes = self.windows, self.episodes
@@ -186,9 +194,10 @@ class Stepper:
         }
 
     def info(self, place: int) -> dict[str, Any]:
-        """Return the same of one window, as plain numbers."""
+        """Return the same of one window, as plain numbers; at its end, where the settings say so, with what rules come to on it."""
         windows, episodes, size = self.windows, self.episodes, self.windows.size
-        return {
+        ending = self._compared(place) if self.ended[place] and self.task.settings.compare else {}
+        return ending | {
             "time": float(windows.clock[place, 0]),
             "waiting": int(windows.counts[place, WAITING]),
             "running": int(size[place, COUNT]),
@@ -202,19 +211,27 @@ class Stepper:
         jobs = self.task.jobs.take(places)
         return jobs.killed_at_request() if self.task.kill else jobs
 
-    def _begin_scores(self, place: int, jobs: Jobs, before: Prefill | None, start: int) -> None:
-        episodes, settings = self.episodes, self.task.settings
-        episodes.offset[place], episodes.seen[place] = start - self._first, len(before.start) if before else 0
+    def _under_baselines(self, place: int) -> dict[str, float]:
+        """B of a window under each rule to improve on."""
+        task = self.task
+        return {rule: score_of(self.schedule_under(place, rule), task.machine, task.settings) for rule in task.settings.baselines}
+
+    def _compared(self, place: int) -> dict[str, float]:
+        """What RLScheduler logged at the end of a window: B under the rules, and how much the best of them is above B."""
+        found = self._under_baselines(place)
+        named = {f"score_{rule}": score for rule, score in found.items()}
+        return named | {"improvement": min(found.values()) - float(self.episodes.now[place])}
+
+    def _begin_scores(self, place: int, jobs: Jobs) -> None:
+        episodes, settings, before = self.episodes, self.task.settings, self.before[place]
+        episodes.offset[place], episodes.seen[place] = self.drawn[place].start - self._first, len(before.start) if before else 0
         for array in (episodes.total, episodes.work, episodes.user_total, episodes.user_started, episodes.now, episodes.replaced):
             array[place] = 0
         if settings.users != "none":
             users, numbers = np.unique(jobs.user, return_inverse=True)
             episodes.user[place, : len(jobs)], episodes.users[place] = numbers, len(users)
         if settings.reward == "improvement":
-            task = self.task
-            how = {"backfill_order": task.backfill_order, "prefill": before}
-            schedules = (simulate(jobs, task.machine, rule, task.backfill, **how) for rule in settings.baselines)
-            episodes.baseline[place] = min(score_of(schedule, task.machine, settings) for schedule in schedules)
+            episodes.baseline[place] = min(self._under_baselines(place).values())
 
     def _require_rows(self, actions: np.ndarray) -> None:
         wrong = ~self.masks[np.arange(len(actions)), actions] & ~self.ended
