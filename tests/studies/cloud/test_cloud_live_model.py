@@ -19,7 +19,7 @@ from schedlab.config.schema import validate
 from schedlab.studies.cloud import prepare
 from schedlab.studies.cloud.allocation import Allocation, ResourceConfig
 from schedlab.studies.cloud.baseline import baseline_values, combined, measure, pace, probe_allocations
-from schedlab.studies.cloud.env import CloudReplayEnv
+from schedlab.studies.cloud.env import CloudReplayEnv, weights_of
 from schedlab.studies.cloud.example import EXAMPLE
 from schedlab.studies.cloud.fit_cores import CoreFit, core_times, fit_cores, fit_table, iteration_time, on_cpu
 from schedlab.studies.cloud.fit_report import fit_report
@@ -29,6 +29,7 @@ from schedlab.studies.cloud.live import LiveRequest, LiveRun
 from schedlab.studies.cloud.live_learn import learn
 from schedlab.studies.cloud.live_model import JobFacts, LivePlan, anchored, constant_totals, job_facts, live_replay
 from schedlab.studies.cloud.live_process import available_cpus
+from schedlab.studies.cloud.optimize_tables import pareto_table
 from schedlab.studies.cloud.oracle import best_plan, objective_of_staying
 from schedlab.studies.cloud.settings import CloudScenario
 from schedlab.studies.cloud.sla import SLAConfig
@@ -350,3 +351,18 @@ def test_a_sweep_of_a_script_whose_log_has_no_rows_fails_with_status_1(tmp_path,
     path = script(tmp_path, logging_script("epoch,batch_size,epoch_time,throughput\n"))
     assert main(["cloud", "sweep", "--training_file", str(path), "--output", str(tmp_path / "out.csv"), "--cores", "1"]) == 1
     assert "has no rows" in capsys.readouterr().err and not (tmp_path / "out.csv").exists()
+
+
+@pytest.mark.parametrize("preference", ["time", "cost", "balanced", "0.8:0.1:0.1"])
+def test_the_front_names_whose_best_a_row_is_by_the_times_of_its_rows(fitted, preference):
+    """From the first start on, as they are: the way to an allocation, which was part of it, may take the whole of a short training."""
+    replay = live_replay(fitted, facts(memory_used=1.5, overhead=30.0), plan(), preference)
+    time, cost = constant_totals(replay)
+    weights, waste = weights_of(preference), replay.constant()[2]
+    objective = weights["time"] * time / replay.time_ref + weights["cost"] * cost / replay.cost_ref + weights["resource"] * waste
+    best = replay.lattice.allocations[objective.argmin()].tolist()
+    table = pareto_table(replay, preference)
+    named = table[[preference in names.split() for names in table["preference"]]]
+    on_front = table[(table[list(Allocation._fields)] == best).all(axis=1)]
+    assert named.index.tolist() == on_front.index.tolist() and len(named) <= 1
+    assert preference == "balanced" or len(named) == 1

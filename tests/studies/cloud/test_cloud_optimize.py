@@ -231,6 +231,24 @@ def test_the_best_constant_allocations_are_those_of_the_front(finished):
     assert told in text and told in page
 
 
+def test_the_front_names_the_preferences_best_where_the_report_does(finished):
+    front = pd.read_csv(finished / "out/pareto_front.csv", keep_default_na=False)
+    best = next(each for each in report(finished)["best_constants"] if "the preference time" in each["best_for"])
+    held = [tuple(row) for row in front[list(Allocation._fields)].itertuples(index=False)]
+    named = [row for row, names in zip(held, front["preference"], strict=True) if "time" in names.split()]
+    chosen = tuple(best[name] for name in Allocation._fields)
+    assert named == [chosen] * (chosen in held) and any(front["preference"])
+
+
+def test_counts_are_printed_as_whole_numbers(finished):
+    """Epochs, devices and gigabytes that are whole, in every table: 2, not 2.0."""
+    counted = {"epoch", "gpu_count", "cpu_count", "memory_gb", "rl_gpu_count", "rl_cpu_count", "rl_memory_gb"}
+    for name in TABLES:
+        table = pd.read_csv(finished / "out" / f"{name}.csv", dtype=str)
+        for column in sorted(counted & set(table.columns)):
+            assert table[column].str.fullmatch(r"\d+").all(), (name, column)
+
+
 def test_the_model_of_the_whole_machine_is_the_baseline(finished):
     front, base = pd.read_csv(finished / "out/pareto_front.csv"), report(finished)["baseline"]
     assert front["estimated_time"].min() <= base["time"] * (1 + 1e-9), "the whole machine is among them"

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 KEY = ("episode", "step", "epoch")
+COUNTS = ("epoch", *Allocation._fields)
 COMPONENTS = {"cost": "reward_cost", "time": "reward_performance", "resource": "reward_efficiency", "sla": "reward_sla"}
 STEP_TABLES = {
     "allocation_history": "the allocation after each action, and its reward",
@@ -35,6 +36,7 @@ def step_tables(rows: Sequence[Mapping[str, Any]], policy: str) -> dict[str, pd.
     import pandas as pd
 
     whole = pd.DataFrame(rows)
+    whole = whole.astype({name: "int64" for name in COUNTS if (whole[name] % 1 == 0).all()})  # 2 GPUs, not 2.0; half an epoch stays one
     met, severe = [f"sla_{item}_met" for item in ITEMS], [f"sla_{item}_severity" for item in ITEMS]
     held, rewards = list(Allocation._fields), ["reward", *COMPONENTS.values()]
     measured = ["throughput", "time_so_far", "cost_so_far"]

@@ -6,7 +6,7 @@ all batches (nothing tells a live job's gradient noise).
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -167,6 +167,13 @@ def constant_totals(replay: Replay) -> tuple[np.ndarray, np.ndarray]:
     """Return time (s) and cost ($) of the job on each allocation from its first start on; infinite where its memory does not suffice."""
     time = replay.seconds.sum(axis=0) + np.where(np.arange(len(replay.lattice)) == replay.lattice.start, 0.0, replay.restart)
     return tuple(np.where(replay.fits, values, np.inf) for values in (time, time * replay.price / SECONDS))
+
+
+def constant_objectives(replay: Replay, weights: Mapping[str, float]) -> np.ndarray:
+    """Return the objective of the job on each allocation from its first start on, (n,); infinite where its memory does not suffice."""
+    time, cost = constant_totals(replay)
+    waste = replay.constant()[2]
+    return weights["time"] * time / replay.time_ref + weights["cost"] * cost / replay.cost_ref + weights["resource"] * waste
 
 
 def _scenario(fit: CoreFit, facts: JobFacts, plan: LivePlan, preference: str) -> CloudScenario:

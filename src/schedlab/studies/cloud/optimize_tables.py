@@ -17,9 +17,8 @@ from schedlab.studies.cloud.allocation import Allocation
 from schedlab.studies.cloud.env import weights_of
 from schedlab.studies.cloud.episode_tables import KEY, seen_values, step_tables
 from schedlab.studies.cloud.live_learn import Taken
-from schedlab.studies.cloud.live_model import constant_totals
+from schedlab.studies.cloud.live_model import constant_objectives, constant_totals
 from schedlab.studies.cloud.logs import read_table
-from schedlab.studies.cloud.oracle import objective_of_staying
 from schedlab.studies.cloud.replay import Replay
 from schedlab.studies.cloud.reward import PREFERENCES
 
@@ -49,7 +48,7 @@ def tables(found: Optimization) -> dict[str, pd.DataFrame]:
     done = [told for begin, course in zip(begins, held, strict=True) for told in changes_told([begin, *course])]
     for name, column, beside in (("allocation_history", "change", "action_description"), ("rl_action_log", "rl_change", ACTION_LOG)):
         made[name].insert(made[name].columns.get_loc(beside) + 1, column, done)
-    return {**made, "pareto_front": pareto_table(found.replay)}
+    return {**made, "pareto_front": pareto_table(found.replay, found.settings.preference)}
 
 
 def changes_told(held: Sequence[Allocation]) -> list[str]:
@@ -69,22 +68,24 @@ def _row(taken: Taken, gpus: bool) -> dict[str, Any]:
     return {**values, "uncertainty": taken.uncertainty, "policy_used": taken.policy_used}
 
 
-def pareto_table(replay: Replay) -> pd.DataFrame:
+def pareto_table(replay: Replay, preference: str) -> pd.DataFrame:
     """Return the constant allocations that no other one beats in both time and cost, by the model, cheapest last.
 
-    preference: those whose objective, started from here, it is the best of; empty for the others.
+    The column of that name: the preferences, the published ones and `preference`, whose objective is best there, from the first start on as
+    in the report; empty for the others. One that asks for use may be best where another allocation is both faster and cheaper.
     """
     import pandas as pd
 
     from schedlab.studies.cloud.allocation import whole
 
     time, cost = constant_totals(replay)
-    best = {name: int(objective_of_staying(replay, weights_of(name)).argmin()) for name in PREFERENCES}
+    names = dict.fromkeys((*PREFERENCES, preference))
+    best = {name: int(constant_objectives(replay, weights_of(name)).argmin()) for name in names}
     rows = []
     for number in undominated(time, cost):
         gpus, cores, memory = replay.lattice.allocations[number].tolist()
-        names = " ".join(name for name, chosen in best.items() if chosen == number)
-        rows.append((0, 0, 0, names, cost[number], time[number], int(gpus), int(cores), whole(memory)))
+        best_for = " ".join(name for name, chosen in best.items() if chosen == number)
+        rows.append((0, 0, 0, best_for, cost[number], time[number], int(gpus), int(cores), whole(memory)))
     return pd.DataFrame(rows, columns=[*KEY, "preference", "estimated_cost", "estimated_time", *Allocation._fields])
 
 
