@@ -132,9 +132,38 @@ def test_when_an_episode_is_over(tmp_path: Path, history: list[dict[str, float]]
     assert answer(tmp_path, history=history)["done"] is over
 
 
-def test_nothing_recorded_means_no_options_and_no_violation(tmp_path: Path) -> None:
+def test_nothing_recorded_is_no_violation(tmp_path: Path) -> None:
     found = answer(tmp_path, history=[], action=13, preference="balanced")
-    assert found["options"] == [] and found["components"]["sla_reward"] == 22.5 and not found["allocation_changed"]
+    assert found["components"]["sla_reward"] == 22.5 and not found["allocation_changed"]
+
+
+EIGHT = {"gpu_count": 8, "cpu_count": 32, "memory_gb": 64}
+
+
+@pytest.mark.parametrize(
+    ("baseline", "expected"),
+    [  # GPUs, cores and batch for time, cost, resource, balanced
+        ({}, [(4, 36, 256), (2, 16, 128), (7, 42, 448), (6, 36, 384)]),
+        ({"gpu_utilization_0": 45.0, "batch_size": 256, "gpu_count": 8}, [(8, 36, 256), (4, 32, 128), (8, 48, 256), (7, 42, 224)]),
+        ({"gpu_utilization_0": 90.0, "gpu_utilization_1": 100.0}, [(8, 36, 512), (7, 32, 448), (8, 48, 512), (8, 48, 512)]),
+        ({"gpu_utilization_0": None, "batch_size": None, "gpu_count": 0}, [(4, 36, 256), (2, 16, 128), (7, 42, 448), (6, 36, 384)]),
+    ],
+)
+@pytest.mark.parametrize("compat", [True, False])
+def test_options_where_nothing_was_recorded_go_by_the_baselines_use(tmp_path: Path, baseline: dict, expected: list, compat: bool) -> None:
+    given = {"baseline": baseline} if baseline else {}
+    found = answer(tmp_path, compat, history=[], action=13, allocation=EIGHT, **given)["options"]
+    assert [option["priority"] for option in found] == ["time", "cost", "resource", "balanced"]
+    assert [(option["gpu_count"], option["cpu_count"], option["batch_size"]) for option in found] == expected
+    first = found[0]
+    assert first["hourly_cost"] == 10 * first["gpu_count"] + 3 * first["cpu_count"] + 2 * first["memory_gb"]
+
+
+def test_a_baseline_that_is_none_is_told(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match="'gpu_utilization_0' is 'busy'; expected a number"):
+        answer(tmp_path, history=[], baseline={"gpu_utilization_0": "busy"})
+    with pytest.raises(UserError, match="'batch_size' is -4; expected a whole number of 1 or more"):
+        answer(tmp_path, history=[], baseline={"batch_size": -4})
 
 
 @pytest.mark.parametrize("value", [27, -1, 1.5, "3", None, True])
@@ -202,3 +231,15 @@ def test_a_query_without_data_is_like_nothing_in_size(tmp_path: Path) -> None:
     (tmp_path / "similarity.json").write_text(json.dumps({"cases": [{"model_info": query}]}))
     found = replay(tmp_path / "similarity.json", compat=True)["cases"][0]
     assert found["prediction"]["similarity_score"] == pytest.approx(0.8) and found["error"] is None
+
+
+@pytest.mark.parametrize("key", ["data_size_mb", "model_params", "model_layers"])
+def test_null_in_a_query_is_as_good_as_nothing(tmp_path: Path, key: str) -> None:
+    (tmp_path / "similarity_logs.csv").write_text((CASES / "similarity_logs.csv").read_text())
+    query = {"model_params": 23520842, "model_layers": 158, "data_size_mb": 100.0}
+    queries = [query | {key: None}, {name: value for name, value in query.items() if name != key}]
+    cases = [{"model_info": each} for each in queries]
+    (tmp_path / "similarity.json").write_text(json.dumps({"cases": cases, "default_cases": cases}))
+    found = replay(tmp_path / "similarity.json", compat=True)
+    for kind in ("cases", "default_cases"):
+        assert found[kind][0]["prediction"] == found[kind][1]["prediction"] and found[kind][0]["model_info"][key] is None

@@ -64,6 +64,7 @@ def ratio(one: float, other: float) -> float:
 
 def similarity(query: Mapping[str, Any], facts: ModelFacts) -> float:
     """Return how alike a job and a logged model are, from 0 to 1; data of size 0 is like none."""
+    query = {key: value for key, value in query.items() if known(value)}
     size = query.get("data_size_mb")
     data = 1.0
     if size is not None and facts.data_size_mb > 0:
@@ -189,7 +190,7 @@ class OfflineDataAnalyzer:
     def predict(self, query: Mapping[str, Any]) -> dict[str, Any]:
         """Return GPUs, cores, memory (GB), batch size, estimated time (s) and cost ($) for a job, and the similarity that they rest on.
 
-        query: model_params, model_layers, data_size_mb; what it lacks counts 0, a lacking size as alike.
+        query: model_params, model_layers, data_size_mb; what it lacks, or is None, counts 0, a lacking size as alike.
         """
         scores = {model: similarity(query, facts) for model, facts in self.models.items()}
         best = max(scores, key=lambda model: scores[model], default=None)
@@ -229,7 +230,8 @@ def _run_numbers(table: pd.DataFrame) -> pd.Series:
 
 
 def default_prediction(query: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the prediction for a job that no log is like."""
+    """Return the prediction for a job that no log is like; what its query lacks, or is None, counts 0."""
+    query = {key: value for key, value in query.items() if known(value)}
     params, size = query.get("model_params", 0), query.get("data_size_mb", 0)
     gpus, cores, memory = (1, 4, 8) if params < 10_000_000 else (2, 8, 16) if params < 50_000_000 else (4, 16, 32)
     if size > 1000:

@@ -27,10 +27,11 @@ from schedlab.studies.cloud.allocation import (
 )
 from schedlab.studies.cloud.analyser import NEEDED, OfflineDataAnalyzer, default_prediction
 from schedlab.studies.cloud.cost import ResourceCostCalculator, check_batch, diagnose_idle_gpus
+from schedlab.studies.cloud.option_estimates import batch_without_records, options_without_records
 from schedlab.studies.cloud.options import options
 from schedlab.studies.cloud.published import step
 from schedlab.studies.cloud.reward import require_preference
-from schedlab.studies.cloud.sla import GPU_COLUMN, SLAConfig, forecast
+from schedlab.studies.cloud.sla import GPU_COLUMN, SLAConfig, forecast, gpu_utilisations
 from schedlab.studies.cloud.state import CHANGE, REFERENCE, SIZE, CloudEnvironmentState, StateSwitches, significant_change
 
 MIDDLE = Allocation(4, 16, 32)  # what `from_mid` of the cases starts from
@@ -79,6 +80,15 @@ class Case:
     def number(self, key: str) -> Any:
         """Return a number. Raises UserError."""
         return self.get(key, (int, float), NUMBER)
+
+    def count(self, key: str, least: int) -> int | None:
+        """Return a whole number; None where it is null or missing. Raises UserError."""
+        if self.values.get(key) is None:
+            return None
+        expected = f"a whole number of {least} or more"
+        if (value := self.get(key, int, expected)) < least:
+            raise UserError(f"'{key}' is {value}", where=self.where, expected=expected)
+        return value
 
     def inner(self, key: str) -> Case:
         """Return the object at a key. Raises UserError."""
@@ -215,7 +225,7 @@ def _similarity(document: Case, path: Path, compat: bool) -> dict[str, Any]:
 def _query(case: Case) -> Mapping[str, Any]:
     query = case.inner("model_info")
     for key in ("model_params", "model_layers", "data_size_mb"):
-        if key in query.values and query.number(key) < 0:
+        if query.values.get(key) is not None and query.number(key) < 0:  # null is as good as nothing
             raise UserError(f"'{key}' is {query.values[key]}", where=query.where, expected="a number of 0 or more")
     return query.values
 
@@ -256,7 +266,10 @@ def _rewarded(case: Case, limits: tuple[ResourceConfig, SLAConfig], compat: bool
     history = [record.metrics() for record in case.list("history")]
     allocation = allocation_from(case.inner("allocation").values, f"{case.where}: allocation")
     taken = step(_action(case), allocation, history, preference, limits, compat)
-    suggested = options(history[-1], taken.allocation, limits[0], limits[1].throughput_min) if history else []
+    suggested = (
+        [option.values() for option in options(history[-1], taken.allocation, limits[0], limits[1].throughput_min)] if history else []
+    )
+    suggested = suggested or _without_records(case, taken.allocation, limits[0])
     parts = {name: getattr(taken.reward, name) for name in ("cost", "performance", "efficiency", "sla", "total")}
     return {
         **case.values,
@@ -266,8 +279,17 @@ def _rewarded(case: Case, limits: tuple[ResourceConfig, SLAConfig], compat: bool
         "done": taken.done,
         "next_state": taken.state.tolist(),
         "allocation_changed": taken.changed,
-        "options": [option.values() for option in suggested],
+        "options": suggested,
     }
+
+
+def _without_records(case: Case, allocation: Allocation, limits: ResourceConfig) -> list[dict[str, Any]]:
+    """The options of a case without a history, each with its batch, by `baseline`, a record of the baseline's log, if the case has it."""
+    record = case.inner("baseline") if "baseline" in case.values else Case({}, case.where)
+    used = gpu_utilisations(record.metrics())
+    batch, gpus = record.count("batch_size", least=1), record.count("gpu_count", least=0)
+    found = options_without_records(sum(used) / max(1, len(used)), allocation, limits)
+    return [{**each.values(), "batch_size": batch_without_records(each.allocation.gpu_count, batch, gpus or 1)} for each in found]
 
 
 KINDS: dict[str, Callable[[Case, Path, bool], dict[str, Any]]] = {

@@ -15,6 +15,7 @@ from schedlab.studies.cloud.options import Option
 
 ADDING, REMOVING = 0.7, 0.9  # exponents of throughput over GPUs
 MISSING = {"time": (0.6, 1.3, 1.4), "cost": (1.3, 0.7, 0.7), "balanced": (1.0, 1.0, 1.0)}  # time, cost, throughput where there is no option
+UNKNOWN_BATCH = 64  # on a GPU, where no baseline tells it
 BATCH, LEAST_BATCH, KEPT_SHARE, IDLE = 128, 32, 0.75, 15.0
 
 
@@ -57,11 +58,13 @@ def estimates(options: list[Option], baseline: Mapping[str, Any]) -> dict[str, E
 def options_without_records(use: float, now: Allocation, limits: ResourceConfig) -> list[Option]:
     """Return the options where nothing was recorded but the mean use of the GPUs (percent), in the order time, cost, resource, balanced."""
     gpus, cores, memory = now
+    least, most = limits.least, limits.most
     share = 0.75 if use < 30 else 0.5 if use < 50 else 0.25 if use < 70 else 0.1
     cheap = max(1, int(gpus * (1 - share)))
     fast = max(2, gpus // 2) if use < 20 and gpus > 4 else gpus + 1
     fitting = gpus - 1 if use < 40 else gpus + 1 if use > 90 else gpus
     even = int(0.75 * gpus) if use < 30 else int(0.9 * gpus) if use < 60 else gpus + 1 if use > 90 else gpus
+    cheap, fast, fitting, even = (max(least.gpu_count, min(value, most.gpu_count)) for value in (cheap, fast, fitting, even))
     wanted = {
         "time": Allocation(fast, cores + 4, memory),
         "cost": Allocation(cheap, max(8, min(8 * cheap, cores)), memory),
@@ -70,9 +73,15 @@ def options_without_records(use: float, now: Allocation, limits: ResourceConfig)
     }
     found = []
     for priority, allocation in wanted.items():
-        kept = Allocation(*(max(least, min(value, most)) for least, value, most in zip(limits.least, allocation, limits.most, strict=True)))
+        kept = Allocation(*(max(low, min(value, high)) for low, value, high in zip(least, allocation, most, strict=True)))
         found.append(Option(priority, kept, limits.hourly_price(*kept)))
     return found
+
+
+def batch_without_records(gpus: int, baseline_batch: int | None = None, baseline_gpus: int = 1) -> int:
+    """Return the batch of an option of `options_without_records`: on each GPU as many as in the baseline, or UNKNOWN_BATCH."""
+    each = UNKNOWN_BATCH if baseline_batch is None else baseline_batch / max(1, baseline_gpus)
+    return round(each * max(1, gpus))
 
 
 def batch_size(preference: str, gpus: int, baseline_batch: int, baseline_gpus: int, gpu_use: float | None = None) -> int:
