@@ -182,10 +182,11 @@ STEP_TIMES = b"""placement,local_bsz,step_time,sync_time
 2,32,0.12,0.02
 44,64,0.3,0.1
 """
-TRAINING_LOG = b"""epoch,model_name,batch_size,cpu_count,gpu_count,cpu_percent,epoch_time,throughput,data_count,gpu_utilization_0
-1,resnet18,128,8,2,70.5,50.0,1000.0,50000,80.0
-2,resnet18,128,8,2,71.5,40.0,1250.0,50000,82.0
-1,resnet18,256,8,1,,25.0,2000.0,50000,
+TRAINING_LOG = b"""\
+epoch,model_name,batch_size,cpu_count,gpu_count,cpu_percent,epoch_time,time_so_far,throughput,data_count,gpu_utilization_0
+1,resnet18,128,8,2,70.5,50.0,50.0,1000.0,50000,80.0
+2,resnet18,128,8,2,71.5,40.0,90.0,1250.0,50000,82.0
+1,resnet18,256,8,1,,25.0,,2000.0,50000,
 """
 
 
@@ -194,9 +195,9 @@ def _training_logs() -> list[bytes]:
 
 
 def _read_log(path: Path) -> None:
-    from schedlab.studies.cloud.logs import read_step_times
+    from schedlab.studies.cloud.fit_report import read_logs
 
-    read_step_times(path)
+    read_logs([path])
 
 
 LIMITS = {

@@ -246,6 +246,8 @@ def test_use_of_cores_as_shares_of_one_is_warned_of(tmp_path, caplog):
     assert len(told) == 1 and "column cpu_percent: the largest value is 1" in told[0] and "shares of 1" in told[0]
     read_training_log(written(epochs_log(cpu_percent=shares).drop(columns="cpu_count"), tmp_path))
     assert len(warnings_of(caplog)) == 1
+    read_training_log(written(epochs_log(cpu_percent=shares, cpu_count=[8, 8, 8, 8, 64, 64]), tmp_path))
+    assert len(warnings_of(caplog)) == 1, "what some rows may be does not explain the others"
     read_training_log(written(epochs_log(cpu_percent=shares, cpu_count=128), tmp_path))  # a core of 128 is busy
     read_training_log(written(epochs_log(cpu_percent=[100 * value for value in shares]), tmp_path))
     read_training_log(written(epochs_log(cpu_percent=[0.0] * 6), tmp_path))
@@ -274,6 +276,9 @@ def test_a_fit_tells_rows_settings_and_free_parameters(tmp_path, capsys):
     told = capsys.readouterr().out
     assert "20 rows, 4 settings, 4 placements: median relative error" in told
     assert "6 parameters for 4 settings: the error says nothing of others" in told
+    assert main(["cloud", "fit", str(written(epochs_log((0,)), tmp_path)), "--text"]) == 0
+    told = capsys.readouterr().out
+    assert "1 row, 1 setting, 1 placement: median" in told and "3 parameters for 1 setting:" in told
     placed = fit_report([placements(tmp_path)])
     assert (placed["rows"], placed["settings"], placed["free_parameters"]) == (44, 44, 7)
 

@@ -112,19 +112,25 @@ def report_lines(report: Mapping[str, Any]) -> Iterator[str]:
         if lowest := _on_bound(one["parameters"]):
             yield f"not told by these rows, on the lowest bound: {', '.join(lowest)}"
         errors = f"median relative error {one['median_relative_error']:.2%}, largest {one['largest_relative_error']:.2%}"
-        yield f"{one['rows']} rows, {one['settings']} settings, {one['placements']} placements: {errors}"
+        yield f"{', '.join(_counted(one[name], name) for name in ('rows', 'settings', 'placements'))}: {errors}"
         if one.get("step_times_alone"):
             yield "fitted to step times alone: with the part in synchronisation as told they are farther off"
         if one["settings"] <= one["free_parameters"]:
-            yield f"{one['free_parameters']} parameters for {one['settings']} settings: the error says nothing of others"
+            free = _counted(one["free_parameters"], "parameters")
+            yield f"{free} for {_counted(one['settings'], 'settings')}: the error says nothing of others"
         if cores := one.get("cores"):
-            error = f"median relative error {cores['median_relative_error']:.2%} over {cores['settings']} settings"
+            error = f"median relative error {cores['median_relative_error']:.2%} over {_counted(cores['settings'], 'settings')}"
             yield f"core_seconds {cores['core_seconds']:.4g}{UNITS['core_seconds']}: {error}"
         for name in ("interpolation", "extrapolation"):
             value = one.get("left_out", {}).get(f"{name}_median_relative_error")
             if value is not None:
                 yield f"left out placements, {name}: median relative error {value:.2%}"
         yield from (f"WARNING: {told}" for told in fit_warnings(one))
+
+
+def _counted(number: int, names: str) -> str:
+    """A number of things, as in 1 row, 2 rows."""
+    return f"{number} {names if number != 1 else names.removesuffix('s')}"
 
 
 def fit_warnings(one: Mapping[str, Any]) -> Iterator[str]:

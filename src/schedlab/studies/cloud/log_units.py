@@ -101,9 +101,9 @@ def warn_of_shares(table: pd.DataFrame, path: Path) -> None:
     cores = table["cpu_percent"].dropna() if "cpu_percent" in table.columns else table["epoch"][:0]
     if "cpu_count" in table.columns:  # a busy core is less than a percent of very many
         busy = cores * table["cpu_count"].reindex(cores.index).fillna(0) / 100
-        cores = cores[:0] if (busy >= BUSY).any() else cores
+        cores = cores if (busy < BUSY).mean() > 0.5 else cores[:0]
     for values, where in ((gpus, f"columns {GPU_USE}<i>"), (cores, "column cpu_percent")):
         values = values[values > 0]
         if len(values) and values.max() <= USED and values.median() > IDLE and (values % 1 > 0).any():
             told = f"the largest value is {values.max():g}; expected percent, 0 to 100"
-            log.warning("%s: %s: %s: shares of 1 have to be multiplied by 100; what idles is right so", path, where, told)
+            log.warning("%s: %s: %s; either they idle, or these are shares of 1, to be multiplied by 100", path, where, told)
