@@ -100,7 +100,7 @@ def test_a_time_so_far_that_changes_its_unit_on_the_way_is_told(tmp_path):
     [
         lambda t: t.cumsum(),
         lambda t: t.cumsum() + 1e6,  # counted since another begin
-        lambda t: t.cumsum() + 30.0 * np.arange(len(t)),  # a start before each epoch, as of intervals that are runs of their own
+        lambda t: t.cumsum() + 150.0 * np.arange(len(t)),  # a start before each epoch, as of intervals that are runs of their own
         lambda t: t.cumsum().floordiv(1),
         lambda t: pd.concat([t[:3].cumsum(), t[3:].cumsum()]),  # resumed, and counted anew
         lambda t: t.cumsum() + np.where(np.arange(len(t)) > 2, 9e4, 0.0),  # held up for a day

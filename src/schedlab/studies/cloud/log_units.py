@@ -21,7 +21,7 @@ GPU_USE = "gpu_utilization_"  # column of a GPU's utilisation, before its number
 AGREE = 0.05  # relative difference of samples / epoch_time from throughput that rounding and a cut last batch explain
 FAR = 10.0  # factor between what belongs together that no validation, and no epoch that was cut, explains
 MANY = 0.05  # share of rows above which such a factor is no accident
-PAUSE, START = 30.0, 60.0  # between two rows there may be so many times the epoch and so many seconds more: starts, validation
+PAUSE, START = 30.0, 180.0  # between two rows there may be so many times the epoch and so many seconds more: starts, validation
 PAUSED = 0.25  # share of rows whose pause may be longer
 LONGER = 100.0  # factor of what a step takes longer elsewhere over the time in synchronisation there that no load of the data explains
 SPREAD = 0.03  # of the step times, at least, for that to be told
@@ -76,7 +76,8 @@ def _require_time_so_far(table: pd.DataFrame, path: Path) -> None:
     less = passed.sum() + rounding < took.sum() / FAR
     if less or (passed > PAUSE * took + START).mean() > PAUSED:
         what = f"time_so_far rises by {passed.median():.3g} a row, but an epoch takes {took.median():.3g}"
-        raise UserError(what, where=f"{path}: column time_so_far", expected="both in seconds")
+        remedy = "mend the unit, or leave the column out, which a fit does not need"
+        raise UserError(what, where=f"{path}: column time_so_far", expected="both in seconds", remedy=remedy)
 
 
 def require_step_units(rows: pd.DataFrame, path: Path) -> None:
