@@ -31,3 +31,9 @@ def test_a_list_that_a_person_reads_is_told_whole():
     names = [f"rule-{number:02d}" for number in range(WHOLE_LIST)]
     assert did_you_mean("zzzz", names) == f"valid: {', '.join(names)}"
     assert did_you_mean("zzzz", [*names, "rule-zz"]).endswith(f"and {WHOLE_LIST + 1 - MOST_NAMES} more")
+
+
+def test_what_would_steer_a_terminal_is_shown_as_a_question_mark():
+    error = UserError("the value is \x1b[31m\x00\u202e", where="a\tb.csv", remedy="Straße, 漢字, 10 %\nand a second line")
+    assert str(error) == "a?b.csv: the value is ?[31m??; Straße, 漢字, 10 %\nand a second line."
+    assert error.what.endswith("\u202e"), "as it was given"

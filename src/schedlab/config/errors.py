@@ -18,7 +18,7 @@ LONGEST_SENTENCE = 1000  # characters; a file may hold a key or a value of any l
 
 
 class UserError(Exception):
-    """A mistake that the user can mend; shown as one paragraph, without a traceback.
+    """A mistake that the user can mend; shown as one paragraph, without a traceback, in characters that a terminal prints.
 
     what      what is wrong, in plain words
     where     file and key, command-line option, or input that holds the mistake
@@ -36,7 +36,7 @@ class UserError(Exception):
         if remedy:
             sentences.append(remedy)
         text = "; ".join(_cut(_without_end(sentence)) for sentence in sentences)
-        super().__init__(text if text.endswith(("?", "...")) else text + ".")
+        super().__init__(_printed(text if text.endswith(("?", "...")) else text + "."))
 
 
 def disk_trouble(error: BaseException, where: str = "") -> UserError | None:
@@ -51,6 +51,11 @@ def _cut(sentence: str) -> str:
     """A sentence without its middle where it is longer than anyone reads."""
     half = LONGEST_SENTENCE // 2
     return sentence if len(sentence) <= LONGEST_SENTENCE else f"{sentence[:half]} ... {sentence[-half:]}"
+
+
+def _printed(text: str) -> str:
+    """A text without what would steer a terminal: a file or the output of a script may hold any characters."""
+    return "".join(sign if sign.isprintable() or sign == "\n" else "?" for sign in text)
 
 
 def _without_end(sentence: str) -> str:

@@ -237,6 +237,14 @@ def test_a_script_that_fails_is_told_in_a_sentence(tmp_path, name):
     assert told in str(caught.value) and "Traceback" not in str(caught.value)
 
 
+def test_what_a_script_prints_does_not_steer_the_terminal(tmp_path):
+    text = r"import sys; sys.stdout.buffer.write(b'fine\n\x1b]0;title\x07\x1b[31mred \x00\xff\xe2\x80\xae end'); sys.exit(3)"
+    with pytest.raises(ScriptFailed) as caught:
+        run_script(request(script(tmp_path, text)), tmp_path / "run")
+    assert "?]0;title??[31mred" in str(caught.value) and str(caught.value).isprintable()
+    assert "\x1b[31mred" in (tmp_path / "run/output.txt").read_text(), "as it was"
+
+
 ROWS = {
     "missing column": ("batch_size,throughput\n8,100\n", "no column 'epoch_time'"),
     "no samples": ("batch_size,epoch_time\n8,0.01\n", "no column 'data_count'"),

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from live_scripts import logging_script, script
 
+from schedlab.config.errors import UserError
 from schedlab.studies.cloud.allocation import Allocation
 from schedlab.studies.cloud.live import UNKNOWN_BATCH, LiveRequest, run_script, script_environment
 from schedlab.studies.cloud.script_facts import script_facts
@@ -50,6 +51,12 @@ NOT_TOLD = {
 def test_what_the_text_does_not_tell_is_not_guessed(tmp_path, name):
     facts = script_facts(script(tmp_path, NOT_TOLD[name]))
     assert (facts.batch_size, facts.epochs) == (None, None)
+
+
+@pytest.mark.parametrize("text", ["x = " + "-" * 100_000 + "1", "x = 1" + " + 1" * 50_000, "if a: pass\n" + "elif b: pass\n" * 3000])
+def test_a_script_that_no_parser_can_hold_is_refused(tmp_path, text):
+    with pytest.raises(UserError, match="nested too deeply"):
+        script_facts(script(tmp_path, text))
 
 
 def told_batch(path: Path, batch: int | None = None) -> str:

@@ -41,6 +41,8 @@ def script_facts(path: Path) -> ScriptFacts:
     text = read_text(path, "a training script in Python")
     try:
         tree = ast.parse(text, str(path))
+    except (RecursionError, MemoryError):  # as the parser says it of code that is nested too deeply
+        raise UserError("is nested too deeply to be read", where=str(path), expected="a training script in Python") from None
     except (SyntaxError, ValueError) as error:
         line = getattr(error, "lineno", None)
         place = f"{path}, line {line}" if line else str(path)
