@@ -11,6 +11,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from live_scripts import plain_script, script, training_log
+from pydantic import ValidationError
 
 from schedlab.config.errors import UserError
 from schedlab.config.schema import validate
@@ -217,6 +218,7 @@ def test_a_script_is_read_and_run(tmp_path):
     run = manager.run(Allocation(0, 1, 1), epochs=2, batch=16, total_epochs=5)
     assert run.how == "done" and manager.summary()["batch_size"] == 16 and manager.summary()["total_epochs"] == 5
     assert manager.environment(Allocation(0, 1, 1))["OMP_NUM_THREADS"] == "1"
+    assert [manager.environment(Allocation(0, 1, 1), batch=size)["OPTIMIZER_BATCH_SIZE"] for size in (None, 16)] == ["64", "16"]
     manager.run(Allocation(0, 1, 1))
     assert sorted(path.name for path in (tmp_path / "runs").iterdir()) == ["001", "002"]
     text = "'''A ResNet on CIFAR-10'''\nconfig = {'batch_size': 32, 'epochs': 7}\ndef train_resnet():\n    device = 'cuda'\n"
@@ -292,3 +294,54 @@ def test_actions_may_be_integers_of_numpy():
     for wrong in (1.0, np.float64(1.0), True, 27, -1):
         with pytest.raises(UserError, match="expected a whole number from 0 to 26"):
             manager.adjust(wrong)
+
+
+ANALYSER, ENV = api.OfflineDataAnalyzer(), api.CloudEnvironment(LIMITS, api.SLAConfig())
+MISTAKES = {
+    "parameters in words": (
+        lambda: ANALYSER.predict({"model_params": "11M"}),
+        "job: 'model_params' is '11M'; expected a number of 0 or more",
+    ),
+    "fewer than none": (lambda: ANALYSER.predict({"model_layers": -1}), "'model_layers' is -1"),
+    "more than can be": (lambda: ANALYSER.predict({"data_size_mb": float("inf")}), "'data_size_mb' is inf"),
+    "a record of text": (lambda: ENV.observe({"throughput": "fast"}), "record: 'throughput' is 'fast'; expected a number"),
+    "a use in text": (lambda: ENV.observe({"gpu_utilization_0": "90 %"}), "'gpu_utilization_0' is '90 %'"),
+    "a history of text": (lambda: api.SLAConfig().updated([{"time_so_far": "600 s"}]), "history: 'time_so_far' is '600 s'"),
+    "a table of text": (
+        lambda: api.SLAConfig().check(pd.DataFrame({"throughput": [5.0, "a"]})),
+        "row 3, column throughput: the value is a",
+    ),
+    "an interval of text": (lambda: api.CSVMonitor("log.csv", "1s"), "update_interval: '1s'; expected seconds above 0"),
+}
+
+
+@pytest.mark.parametrize("name", MISTAKES)
+def test_values_that_are_no_numbers_are_told(name):
+    call, told = MISTAKES[name]
+    with pytest.raises(UserError) as caught:
+        call()
+    assert told in str(caught.value)
+    assert ENV.history == []
+
+
+def test_what_is_not_known_of_a_job_counts_as_lacking():
+    assert ANALYSER.predict({"model_params": None, "data_size_mb": float("nan")}) == ANALYSER.predict({})
+    assert ANALYSER.predict({"model_params": np.float64(60e6)})["gpu_count"] == 4
+
+
+def test_logs_and_decisions_are_joined_by_epochs_that_they_have(tmp_path):
+    path = tmp_path / "log.csv"
+    path.write_text("epoch,throughput\n1,5\n")
+    with pytest.raises(UserError, match="decisions: has no column 'epoch'"):
+        api.CSVMonitor(path).extended(pd.DataFrame({"rl_reward": [1.0]}))
+    path.write_text("step,throughput\n1,5\n")
+    with pytest.raises(UserError, match=r"log\.csv: has no column 'epoch'"):
+        api.CSVMonitor(path).extended(pd.DataFrame({"epoch": [1]}))
+
+
+@pytest.mark.parametrize("name", ["SLAConfig", "ResourceConfig"])
+def test_mistakes_in_a_constructor_are_told_under_the_name_that_was_called(name):
+    with pytest.raises(ValidationError, match=f"for {name}\n"):
+        getattr(api, name)(memory_mx=3)
+    with pytest.raises(UserError, match="did you mean 'memory_max'"):
+        validate(getattr(api, name), {"memory_mx": 3})

@@ -156,7 +156,9 @@ def test_options_where_nothing_was_recorded_go_by_the_baselines_use(tmp_path: Pa
     assert [option["priority"] for option in found] == ["time", "cost", "resource", "balanced"]
     assert [(option["gpu_count"], option["cpu_count"], option["batch_size"]) for option in found] == expected
     first = found[0]
-    assert first["hourly_cost"] == 10 * first["gpu_count"] + 3 * first["cpu_count"] + 2 * first["memory_gb"]
+    gpu, core, gigabyte = (10, 3, 2) if compat else (2.5, 0.1, 0.02)
+    hourly = gpu * first["gpu_count"] + core * first["cpu_count"] + gigabyte * first["memory_gb"]
+    assert first["hourly_cost"] == pytest.approx(hourly, rel=1e-12)
 
 
 def test_a_baseline_that_is_none_is_told(tmp_path: Path) -> None:

@@ -6,8 +6,10 @@ Source: specification of the study cloud, A3.
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
+from numbers import Real
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -24,6 +26,7 @@ if TYPE_CHECKING:
 
 ALIKE = 0.7  # a log is used where its similarity is above this
 NEEDED = ("time_so_far", "cost_so_far", "throughput", "gpu_count", "cpu_count")  # of a log, by predictions and means
+QUERY = ("model_params", "model_layers", "data_size_mb")  # of a job, by which it is compared with logs
 UNKNOWN = "unknown"  # data that a log does not name
 SHARES = (0.5, 0.3, 0.2)  # of parameters, layers, data size in the similarity
 
@@ -54,6 +57,15 @@ def read_store(path: Path) -> list[dict[str, Any]]:
         if content_hash(value["rows"]) != value["hash"]:
             raise UserError("the rows are not those of the hash", where=where, remedy="remove the line")
         found.append(value)
+    return found
+
+
+def require_query(query: Mapping[str, Any], where: str) -> dict[str, float]:
+    """Return what is known of a job (QUERY). Raises UserError for what is no number of 0 or more."""
+    found = {key: query[key] for key in QUERY if known(query.get(key))}
+    for key, value in found.items():
+        if isinstance(value, bool) or not isinstance(value, Real) or not 0 <= value < math.inf:
+            raise UserError(f"'{key}' is {value!r}", where=where, expected="a number of 0 or more")
     return found
 
 
@@ -190,8 +202,10 @@ class OfflineDataAnalyzer:
     def predict(self, query: Mapping[str, Any]) -> dict[str, Any]:
         """Return GPUs, cores, memory (GB), batch size, estimated time (s) and cost ($) for a job, and the similarity that they rest on.
 
-        query: model_params, model_layers, data_size_mb; what it lacks, or is None, counts 0, a lacking size as alike.
+        query: model_params, model_layers, data_size_mb; what it lacks, or is None, counts 0, a lacking size as alike. Raises UserError for
+        what is no number of 0 or more.
         """
+        query = require_query(query, "job")
         scores = {model: similarity(query, facts) for model, facts in self.models.items()}
         best = max(scores, key=lambda model: scores[model], default=None)
         if best is None or not scores[best] > ALIKE:

@@ -37,7 +37,7 @@ from schedlab.studies.cloud.options import Option, options
 from schedlab.studies.cloud.published import step as published_step
 from schedlab.studies.cloud.reward import PREFERENCES
 from schedlab.studies.cloud.script_facts import ScriptFacts, script_facts
-from schedlab.studies.cloud.sla import ITEMS, Verdict, check_learning, check_table
+from schedlab.studies.cloud.sla import ITEMS, Verdict, check_learning, check_table, require_record
 from schedlab.studies.cloud.state import CloudEnvironmentState, significant_change
 
 if TYPE_CHECKING:
@@ -257,8 +257,8 @@ class CloudEnvironment:
         return self.resources.adjustments
 
     def observe(self, record: Mapping[str, Any]) -> np.ndarray:
-        """Take over a record of the job's log and return the state."""
-        self.history.append(dict(record))
+        """Take over a record of the job's log and return the state. Raises UserError for text where a number belongs."""
+        self.history.append(require_record(record, "record"))
         return self.state()
 
     def state(self) -> np.ndarray:
@@ -326,6 +326,7 @@ class RLMetricsTracker:
         """
         from schedlab.studies.cloud.episode_tables import step_values
 
+        record = require_record(record, "track")
         if missing := {"epoch", *Allocation._fields} - set(record):
             raise UserError(f"the record has no '{min(missing)}'", where="track", expected="epoch and allocation")
         for what, names, usual in (("service level", verdicts, ITEMS), ("component", components or {}, COMPONENTS)):
@@ -361,9 +362,9 @@ class TrainingModuleManager:
         self.facts: ScriptFacts = script_facts(self.script)
         self.runs: list[LiveRun] = []
 
-    def environment(self, allocation: Allocation, epochs: int = 1) -> dict[str, str]:
+    def environment(self, allocation: Allocation, epochs: int = 1, batch: int | None = None) -> dict[str, str]:
         """Return the environment that a run on an allocation would have."""
-        return script_environment(LiveRequest(self.script, allocation, epochs, prices=self.limits), self.folder.resolve())
+        return script_environment(LiveRequest(self.script, allocation, epochs, batch, prices=self.limits), self.folder.resolve())
 
     def run(self, allocation: Allocation | None = None, epochs: int = 1, batch: int | None = None, seed: int = 0, **more: Any) -> LiveRun:
         """Train; `more`: further fields of LiveRequest. Raises ScriptFailed."""

@@ -25,13 +25,13 @@ from schedlab.studies.cloud.allocation import (
     describe,
     moved,
 )
-from schedlab.studies.cloud.analyser import NEEDED, OfflineDataAnalyzer, default_prediction
+from schedlab.studies.cloud.analyser import NEEDED, QUERY, OfflineDataAnalyzer, default_prediction, require_query
 from schedlab.studies.cloud.cost import ResourceCostCalculator, check_batch, diagnose_idle_gpus
 from schedlab.studies.cloud.option_estimates import batch_without_records, options_without_records
 from schedlab.studies.cloud.options import options
 from schedlab.studies.cloud.published import step
 from schedlab.studies.cloud.reward import require_preference
-from schedlab.studies.cloud.sla import GPU_COLUMN, SLAConfig, forecast, gpu_utilisations
+from schedlab.studies.cloud.sla import SLAConfig, forecast, gpu_utilisations, require_record
 from schedlab.studies.cloud.state import CHANGE, REFERENCE, SIZE, CloudEnvironmentState, StateSwitches, significant_change
 
 MIDDLE = Allocation(4, 16, 32)  # what `from_mid` of the cases starts from
@@ -107,25 +107,7 @@ class Case:
 
     def metrics(self) -> dict[str, Any]:
         """Return the values as a record of a log. Raises UserError for what is neither number, text nor null."""
-        for key, value in self.values.items():
-            if isinstance(value, list | dict) or (isinstance(value, str) and (key in MEASURED or key.startswith(GPU_COLUMN))):
-                raise UserError(f"'{key}' is {str(value)[:60]!r}", where=self.where, expected=NUMBER)
-        return self.values
-
-
-MEASURED = frozenset(
-    {
-        "epoch",
-        "total_epochs",
-        "epoch_time",
-        "time_so_far",
-        "cost_so_far",
-        "throughput",
-        "memory_used_gb",
-        "gpu_memory_used_gb",
-        "cpu_percent",
-    }
-)
+        return require_record(self.values, self.where)
 
 
 def _action(case: Case) -> int:
@@ -224,10 +206,7 @@ def _similarity(document: Case, path: Path, compat: bool) -> dict[str, Any]:
 
 def _query(case: Case) -> Mapping[str, Any]:
     query = case.inner("model_info")
-    for key in ("model_params", "model_layers", "data_size_mb"):
-        if query.values.get(key) is not None and query.number(key) < 0:  # null is as good as nothing
-            raise UserError(f"'{key}' is {query.values[key]}", where=query.where, expected="a number of 0 or more")
-    return query.values
+    return require_query({key: query.number(key) for key in QUERY if query.values.get(key) is not None}, query.where)  # null: nothing
 
 
 def _sla(document: Case, path: Path, compat: bool) -> dict[str, Any]:

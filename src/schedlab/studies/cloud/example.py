@@ -8,6 +8,7 @@ import numpy as np
 
 from schedlab.config.schema import merged, validate
 from schedlab.config.seeds import generator
+from schedlab.studies.cloud.allocation import PRICES
 from schedlab.studies.cloud.goodput import StepParameters, gradient_time, step_time
 from schedlab.studies.cloud.replay import Replay, make_replay
 from schedlab.studies.cloud.settings import CloudScenario
@@ -16,7 +17,6 @@ if TYPE_CHECKING:
     import pandas as pd
 
 STEP = {"a_c": 0.02, "b_c": 7e-4, "a_n": 0.12, "b_n": 2.6e-3, "a_r": 0.03, "b_r": 9e-4, "y": 2.0}
-PRICES = {"cost_per_gpu_hour": 2.5, "cost_per_cpu_hour": 0.1, "cost_per_gb_hour": 0.02}
 EXAMPLE: dict[str, Any] = {
     "name": "example",
     "seed": 0,

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 import psutil
-from pydantic import model_validator
+from pydantic import ConfigDict, model_validator
 
 from schedlab.studies.cloud.allocation import ResourceConfig
 from schedlab.studies.cloud.live_gpu import gpu_readings
@@ -30,6 +30,8 @@ class MachineResources(ResourceConfig):
     The fewest are a GPU (where there may be any), a core and 4 GB, as far as there is that much.
     """
 
+    model_config = ConfigDict(title="ResourceConfig")  # as the API calls it, in what is said of wrong values
+
     @model_validator(mode="before")
     @classmethod
     def _of_this_machine(cls, values: Any) -> Any:
@@ -50,6 +52,8 @@ class MachineLimits(SLAConfig):
     Where they are not given, memory_max is half of the machine's memory, and gpu_util_min is twice the use, at most 20 %, of GPUs that idle
     now.
     """
+
+    model_config = ConfigDict(title="SLAConfig")
 
     @model_validator(mode="before")
     @classmethod

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from schedlab.config.errors import UserError
 from schedlab.config.files import atomic_path
 from schedlab.config.json_files import read_text
-from schedlab.studies.cloud.logs import TABLE, parse_table, read_table
+from schedlab.studies.cloud.logs import TABLE, parse_table, read_table, require_columns
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -29,8 +29,8 @@ class CSVMonitor:
     """
 
     def __init__(self, path: Path | str, update_interval: float = 1.0) -> None:
-        if not update_interval > 0:
-            raise UserError(f"{update_interval}", where="update_interval", expected="seconds above 0")
+        if not (isinstance(update_interval, int | float) and update_interval > 0):
+            raise UserError(f"{update_interval!r}", where="update_interval", expected="seconds above 0")
         self.path, self.update_interval = Path(path), update_interval
         self._seen: tuple[int, int] | None = None
         self._rows = 0
@@ -96,11 +96,13 @@ class CSVMonitor:
     def extended(self, decisions: pd.DataFrame) -> pd.DataFrame:
         """Return the log with the decisions joined to its epochs, and write it to `<stem>_rl_extended.csv` beside it.
 
-        Raises UserError where decisions name an epoch twice, which would multiply rows.
+        Raises UserError where decisions name an epoch twice, which would multiply rows, and where they or the log have no epochs.
         """
+        require_columns(decisions, ["epoch"], Path("decisions"))
         if decisions["epoch"].duplicated().any():
             raise UserError("an epoch stands there twice", where="decisions", expected="one row an epoch, as of one episode")
         table = self.load()
+        require_columns(table, ["epoch"], self.path)
         joined = table.drop(columns=[name for name in table.columns if name != "epoch" and name in decisions.columns])
         joined = joined.merge(decisions, on="epoch", how="left")
         self._write(joined, self.path.with_name(f"{self.path.stem}_rl_extended.csv"))

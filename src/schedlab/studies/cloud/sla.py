@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -37,6 +38,12 @@ COLUMN_OF = {
     "cpu_util": "cpu_percent",
 }
 GPU_COLUMN = "gpu_utilization_"
+MEASURED = frozenset(
+    {
+        *("epoch", "total_epochs", "epoch_time", "time_so_far", "cost_so_far", "throughput"),
+        *("memory_used_gb", "gpu_memory_used_gb", "cpu_percent"),
+    }
+)
 HOW = ("summary", "last")  # a log's table is judged
 FALLBACK = {"time_so_far": 600.0, "cost_so_far": 0.30, "throughput": 1800.0}
 MARGIN = {"time_so_far": 1.1, "cost_so_far": 1.1, "throughput": 0.9}
@@ -93,14 +100,26 @@ def known(value: Any) -> bool:
     return value is not None and not (isinstance(value, float) and value != value)
 
 
+def require_record(record: Mapping[str, Any], where: str) -> dict[str, Any]:
+    """Return a record of a log. Raises UserError for what is neither a number, text nor nothing, and for text where a number belongs."""
+    for key, value in record.items():
+        measured = key in MEASURED or str(key).startswith(GPU_COLUMN)
+        if isinstance(value, list | dict) or (measured and isinstance(value, str)):
+            raise UserError(f"'{key}' is {str(value)[:60]!r}", where=where, expected="a number")
+    return dict(record)
+
+
 def gpu_utilisations(metrics: Mapping[str, Any]) -> list[float]:
     """Return the reported `gpu_utilization_<i>` of a record, percent."""
     return [float(value) for key, value in metrics.items() if key.startswith(GPU_COLUMN) and known(value)]
 
 
 def forecast(history: Iterable[Mapping[str, float]]) -> dict[str, float]:
-    """Return limits for a job from records {time_so_far, cost_so_far, throughput}: 10 % beyond their means, or beyond the fallbacks."""
-    records = list(history)
+    """Return limits for a job from records {time_so_far, cost_so_far, throughput}: 10 % beyond their means, or beyond the fallbacks.
+
+    Raises UserError for a value that is no number.
+    """
+    records = [require_record(record, "history") for record in history]
     limits = {}
     for limit, column in FORECAST.items():
         found = [float(record[column]) for record in records if known(record.get(column))]
@@ -121,13 +140,17 @@ def check_table(table: pd.DataFrame, sla: SLAConfig, how: Literal["summary", "la
     """Return what a log table says of each item that it has columns for, in the order of ITEMS.
 
     summary: the maximum of time, cost and memory, the mean of throughput and utilisations; last: the last row's values.
-    Raises UserError for a table without rows, and for another `how`.
+    Raises UserError for a table without rows, for cells that are no numbers of 0 or more, and for another `how`.
     """
+    from schedlab.studies.cloud.logs import require_numbers
+
     if how not in HOW:
         raise UserError(f"how is {how!r}", where="check_table", expected=" or ".join(HOW), remedy=did_you_mean(str(how), HOW))
     if not len(table):
         raise UserError("the table has no rows", where="log table", expected="a row an epoch")
-    columns = [name for name in table.columns if name.startswith(GPU_COLUMN)]
+    columns = [name for name in table.columns if str(name).startswith(GPU_COLUMN)]
+    judged = [*columns, *(name for name in COLUMN_OF.values() if name in table.columns)]
+    table = require_numbers(table, judged, Path("log table"), optional=True)
     found = {}
     for item in ITEMS:
         values = table[columns].mean(axis=1) if item == "gpu_util" and columns else table.get(COLUMN_OF[item])
