@@ -284,9 +284,33 @@ def test_what_cannot_be_run_is_refused_before_it_runs(tmp_path):
         run_script(request(path, checkpoint=tmp_path / "none"), tmp_path / "run")
     with pytest.raises(UserError, match="at most"):
         run_script(request(path, allocation=Allocation(0, 10_000, 1)), tmp_path / "run")
+    for batch in (0, -8):
+        with pytest.raises(UserError, match="1 or more samples"):
+            run_script(request(path, batch=batch), tmp_path / "run")
+    assert not (tmp_path / "run").exists()
     (tmp_path / "used").mkdir()
     with pytest.raises(FileExistsError):
         run_script(request(path), tmp_path / "used")
+
+
+NO_ALLOCATIONS = {
+    "no core": ((0, 0, 1), "at least a core"),
+    "cores from the end": ((0, -1, 1), "at least a core"),
+    "no memory": ((0, 1, 0), "some memory"),
+    "not a number": ((0, 1, float("nan")), "some memory"),
+    "fewer GPUs than none": ((-1, 1, 1), "no fewer than 0 GPUs"),
+    "GPUs that are not there": ((2, 1, 1), "at most 0 GPUs, which are seen here"),
+}
+
+
+@pytest.mark.parametrize("name", NO_ALLOCATIONS)
+def test_an_allocation_that_would_limit_nothing_or_is_not_there_is_refused(tmp_path, monkeypatch, name):
+    """No cores and no memory would be no limit, and GPUs that are not there would be paid for."""
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")
+    allocation, told = NO_ALLOCATIONS[name]
+    with pytest.raises(UserError, match=told):
+        run_script(request(plain_script(tmp_path), allocation=Allocation(*allocation)), tmp_path / "run")
+    assert not (tmp_path / "run").exists()
 
 
 def test_the_script_leaves_our_process_as_it_was(tmp_path):

@@ -190,13 +190,10 @@ def run_script(request: LiveRequest, folder: Path) -> LiveRun:
     Where a limit ends the run, it is returned with the epochs that were logged until then. FileExistsError: the folder is in use.
     """
     request = _checked(request)
+    _require_there(request.allocation)
     folder = folder.resolve()
     folder.mkdir(parents=True, exist_ok=False)
-    cpus = available_cpus()
-    if request.allocation.cpu_count > len(cpus):
-        what = f"{request.allocation.cpu_count} cores asked for"
-        raise UserError(what, where="allocation", expected=f"at most {len(cpus)}, which this process may use")
-    limits = Limits(cpus[: request.allocation.cpu_count], int(request.allocation.memory_gb * GB), request.seconds)
+    limits = Limits(available_cpus()[: request.allocation.cpu_count], int(request.allocation.memory_gb * GB), request.seconds)
     spec = folder / "run.json"
     bounds = {"cpus": limits.cpus, "memory_bytes": limits.memory_bytes, "parent": os.getpid()}
     values = {"script": str(request.script), **bounds, "values": module_settings(request)}
@@ -233,4 +230,20 @@ def _checked(request: LiveRequest) -> LiveRequest:
         raise UserError(f"{request.seconds:g} s", where="live run: seconds", expected="a limit above 0")
     if request.epochs < 1:
         raise UserError(f"{request.epochs} epochs", where="live run", expected="1 or more")
+    if request.batch is not None and request.batch < 1:
+        raise UserError(f"{request.batch}", where="live run: batch", expected="1 or more samples")
     return replace(request, script=script)
+
+
+def _require_there(allocation: Allocation) -> None:
+    """Raise UserError for an allocation that would be no limit (no cores, no memory), and for more than there is here."""
+    gpus, cores = len(gpu_numbers()) if allocation.gpu_count > 0 else 0, len(available_cpus())
+    for wrong, what, expected in (
+        (allocation.cpu_count < 1, f"{allocation.cpu_count} cores", "at least a core"),
+        (allocation.cpu_count > cores, f"{allocation.cpu_count} cores asked for", f"at most {cores}, which this process may use"),
+        (not allocation.memory_gb > 0, f"{allocation.memory_gb:g} GB", "some memory"),
+        (allocation.gpu_count < 0, f"{allocation.gpu_count} GPUs", "no fewer than 0 GPUs"),
+        (allocation.gpu_count > gpus, f"{allocation.gpu_count} GPUs asked for", f"at most {gpus} GPUs, which are seen here"),
+    ):
+        if wrong:
+            raise UserError(what, where="allocation", expected=expected)
