@@ -193,7 +193,7 @@ def run_script(request: LiveRequest, folder: Path) -> LiveRun:
     _require_there(request.allocation)
     folder = folder.resolve()
     folder.mkdir(parents=True, exist_ok=False)
-    limits = Limits(available_cpus()[: request.allocation.cpu_count], int(request.allocation.memory_gb * GB), request.seconds)
+    limits = Limits(available_cpus()[: request.allocation.cpu_count], max(1, int(request.allocation.memory_gb * GB)), request.seconds)
     spec = folder / "run.json"
     bounds = {"cpus": limits.cpus, "memory_bytes": limits.memory_bytes, "parent": os.getpid()}
     values = {"script": str(request.script), **bounds, "values": module_settings(request)}
