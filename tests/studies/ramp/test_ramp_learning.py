@@ -6,11 +6,13 @@ import numpy as np
 import pytest
 
 from checkpoint_changes import changes
-from schedlab.config.contract import LearnPaths, Phase, PolicySpec
+from schedlab.config.contract import LearnPaths, Phase, PolicySpec, Unit
 from schedlab.config.errors import UserError
 from schedlab.config.schema import validate
+from schedlab.config.seeds import derive_seed
 from schedlab.studies.ramp.afterstate import Fit, Returns, collect, fit_network, make_outlook
 from schedlab.studies.ramp.afterstate_kernel import afterstates, best_by_network, best_linear, count_bits, play_linear, summary_size
+from schedlab.studies.ramp.afterstate_policy import AfterstatePolicy, Kept
 from schedlab.studies.ramp.fast import draw_futures, episode_arrivals, fixed_table
 from schedlab.studies.ramp.fast_kernel import REJECT, Rollouts, Situation, occupy
 from schedlab.studies.ramp.graph_files import read_graphs
@@ -76,6 +78,31 @@ def test_the_exact_cluster_accepts_what_the_compiled_one_does(problem, tmp_path,
     exact = problem.rollout(policy, unit).scores["blocking_rate"]
     assert exact == pytest.approx(training._blocking(training._player(policy._kept), [arrivals]))
     assert 0 < exact < 1
+
+
+UNEVEN = {
+    "uniform": {"kind": "uniform", "low": 500.0, "high": 1500.0, "decimals": 0},
+    "pmf": {"kind": "pmf", "probabilities": {600.0: 0.25, 1000.0: 0.5, 1400.0: 0.25}},
+}
+
+
+@pytest.mark.parametrize("gaps", UNEVEN)
+def test_each_episode_counts_its_own_arrivals(gaps):
+    """Where gaps differ, episodes have more jobs or fewer, and only in some does one arrive just as they end."""
+    problem = problem_of(jobs={"interarrival": UNEVEN[gaps]})
+    training = Training(problem, validate(AfterstateSettings, TINY | {"validation_episodes": 12}), 5, lambda *_, **__: None)
+    table = Kept("table", fixed_table(training.tables, 4))
+    policy, arrived, rates = AfterstatePolicy(table, training.tables, training.outlook, 0), [], []
+    for number, arrivals in enumerate(training._validation):
+        unit = Unit("any", "episode", "test", "any", derive_seed(problem.scenario.seed, "ramp", "choosing", number))
+        rates.append(problem.rollout(policy, unit).scores["blocking_rate"])
+        arrived.append(problem.simulation.cluster.record.arrived)
+        assert arrivals.arrived == arrived[-1]
+        assert training._blocking(training._player(table), [arrivals]) == pytest.approx(rates[-1], rel=1e-12)
+    assert len(set(arrived)) > 2 and len(set(rates)) > 2
+    at_end = {arrivals.undecided for arrivals in training._validation}
+    assert at_end == ({0} if gaps == "uniform" else {0, 1})
+    assert training.validated(table) == pytest.approx(np.average(rates, weights=arrived), rel=1e-12)
 
 
 def test_rollouts_decide_better_than_their_base(problem, tmp_path):

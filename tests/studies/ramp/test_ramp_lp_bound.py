@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from schedlab.config.schema import validate
+from schedlab.studies.ramp.fast import episode_arrivals
 from schedlab.studies.ramp.fast_kernel import REJECT, Arrivals, Tables, play_actions
 from schedlab.studies.ramp.graph_files import read_graphs
 from schedlab.studies.ramp.graphs import find_graphs
@@ -71,11 +72,14 @@ def test_an_instance_that_can_be_solved_by_hand():
     assert least_servers(tables_of()).tolist() == [[1, 2]]
 
 
-def test_no_rule_blocks_less():
+@pytest.mark.parametrize("gap", [1000.0, 1700.0])
+def test_no_rule_blocks_less(gap):
+    """A job arrives just as the episode ends (1000) or not."""
     values = {
         "name": "bounded",
         "seed": 3,
         "graphs": {"source": "generated"},
+        "jobs": {"interarrival": {"kind": "fixed", "value": gap}},
         "management": {"illegal_degrees": "round_down"},
         "episodes": {"end": 1.5e5, "test": 1},
     }
@@ -85,3 +89,7 @@ def test_no_rule_blocks_less():
     assert set(bound.scores) == {"blocking_rate"} and not bound.details
     found = [problem.rollout(RULE_MAKERS["fixed"]({"degree": degree}, problem, 0), unit).scores["blocking_rate"] for degree in (4, 8, 16)]
     assert 0 <= bound.scores["blocking_rate"] < min(found)
+    arrived = problem.simulation.cluster.record.arrived
+    accepted = most_accepted(problem.fast[0], episode_arrivals(problem.simulation, problem.fast[0], unit.seed), 1.5e5)
+    undecided = 1 if gap == 1000.0 else 0
+    assert bound.scores["blocking_rate"] == pytest.approx((arrived - undecided - accepted) / arrived, rel=1e-12)

@@ -95,7 +95,7 @@ def episode_arrivals(simulation: Simulation, tables: Tables, seed: int) -> Arriv
         betas.append(job.beta)
         now = source.next_arrival(now)
     found = np.array(graphs, dtype=np.int64)
-    return Arrivals(np.array(times), found, meeting(tables, found, np.array(betas)))
+    return Arrivals(np.array(times), found, meeting(tables, found, np.array(betas)), int(now <= end + DUE))
 
 
 def draw_futures(simulation: Simulation, tables: Tables, random: np.random.Generator, count: int) -> Futures:

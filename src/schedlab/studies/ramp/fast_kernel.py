@@ -39,11 +39,20 @@ class Tables(NamedTuple):
 
 
 class Arrivals(NamedTuple):
-    """The jobs of an episode: when they arrive (float64[n], s), their graphs (int64[n]), and the actions that meet their limits (bits)."""
+    """The jobs of an episode: when they arrive (float64[n], s), their graphs (int64[n]), and the actions that meet their limits (bits).
+
+    undecided  jobs that arrive as the episode ends: they count as arrivals, and nobody decides on them
+    """
 
     times: np.ndarray
     graphs: np.ndarray
     meets: np.ndarray
+    undecided: int = 0
+
+    @property
+    def arrived(self) -> int:
+        """Arrivals, as the exact cluster counts them."""
+        return len(self.times) + self.undecided
 
 
 class Futures(NamedTuple):

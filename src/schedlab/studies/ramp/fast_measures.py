@@ -33,11 +33,11 @@ def measures(tables: Tables, demand: np.ndarray, arrivals: Arrivals, stop: float
     demand: float64[graphs], bytes of memory and of deps of an unsplit job; jobs count the share of it that they get through by the end.
     """
     masks = np.zeros(len(actions), dtype=np.uint64)
-    accepted, arrived = play_actions(tables, arrivals, stop, actions, masks), 1 + len(actions)  # one arrives at the end, undecided
+    accepted = play_actions(tables, arrivals, stop, actions, masks)
     graphs, times = arrivals.graphs[masks > 0], arrivals.times[masks > 0]
     durations = tables.durations[graphs, actions[masks > 0]]
     got_through = np.clip((stop - times) / durations, 0.0, 1.0)
-    found = {"blocking_rate": (arrived - 1 - accepted) / arrived, "demand_throughput": float(demand[graphs] @ got_through) / stop}
+    found = {"blocking_rate": (len(actions) - accepted) / arrivals.arrived, "demand_throughput": float(demand[graphs] @ got_through) / stop}
     done = times + durations <= stop + DUE
     if done.any():
         found["speedup"] = float(np.mean(tables.sequential[graphs[done]] / durations[done]))

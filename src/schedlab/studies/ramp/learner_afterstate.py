@@ -65,7 +65,6 @@ class Training:
         self._futures = draw_futures(problem.simulation, self.tables, generator(seed, "ramp", "training futures"), FUTURES)
         root = problem.scenario.seed
         self._validation = [self._episode(derive_seed(root, "ramp", "choosing", number)) for number in range(settings.validation_episodes)]
-        self._arrived = 1 + len(self._validation[0].times)  # the job that arrives at the end is never decided on
         self._step: Callable[[str, Callable[[], Arrays]], Arrays] = make_again
 
     def keep_steps(self, folder: Path, digest: str) -> None:
@@ -115,7 +114,10 @@ class Training:
         return lambda arrivals: play(kept, self.tables, self.outlook, arrivals, self.stop)
 
     def _blocking(self, play: Callable[[Arrivals], float], episodes: Sequence[Arrivals]) -> float:
-        return (self._arrived - 1) / self._arrived - sum(map(play, episodes)) / (self._arrived * len(episodes))
+        """The share of all arrivals that is decided on and not accepted; `play` gives an episode's accepted jobs."""
+        arrived = sum(episode.arrived for episode in episodes)
+        decided = sum(len(episode.times) for episode in episodes)
+        return decided / arrived - sum(map(play, episodes)) / arrived
 
     def _collect(self, base: Kept, arrivals: Arrivals, samples: int) -> tuple[Returns, float]:
         return collect(
@@ -188,7 +190,7 @@ class Training:
 
     def _decide(self, base: Kept, arrivals: Arrivals, samples: int, place: int) -> Arrays:
         returns, accepted = self._collect(base, arrivals, samples)
-        self.curve("blocking_rate", (self._arrived - 1 - accepted) / self._arrived, step=place, split="train")
+        self.curve("blocking_rate", (len(arrivals.times) - accepted) / arrivals.arrived, step=place, split="train")
         return vars(returns)
 
     def _network(self, base: Kept, returns: Returns, place: int) -> Kept:

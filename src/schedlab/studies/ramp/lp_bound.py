@@ -63,10 +63,10 @@ class LpBound:
     problem: RampProblem
 
     def scores(self, unit: Unit) -> dict[str, float]:
-        """Return the least blocking rate of an episode; the job that arrives at its end counts as an arrival and is never blocked."""
+        """Return the least blocking rate of an episode; a job that arrives at its end counts as an arrival and is never blocked."""
         from schedlab.studies.ramp.fast import episode_arrivals
 
         tables, _ = self.problem.fast
         arrivals = episode_arrivals(self.problem.simulation, tables, unit.seed)
         accepted = most_accepted(tables, arrivals, self.problem.scenario.episodes.end)
-        return {"blocking_rate": max(len(arrivals.times) - accepted, 0.0) / (len(arrivals.times) + 1)}
+        return {"blocking_rate": max(len(arrivals.times) - accepted, 0.0) / arrivals.arrived}
