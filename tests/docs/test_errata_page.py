@@ -7,12 +7,15 @@ import ast
 import re
 import shlex
 from collections.abc import Iterator
+from fnmatch import fnmatch
 from pathlib import Path
 
 import pytest
 
 from schedlab.cli import main as cli
 from schedlab.config.claims import read_claims
+from schedlab.config.compose import Composer
+from schedlab.studies.ramp.legacy import LegacySettings
 
 REPOSITORY = Path(__file__).parents[2]
 PAGE = (REPOSITORY / "docs/errata.md").read_text()
@@ -54,6 +57,27 @@ def rows(section: str) -> Iterator[list[str]]:
 
 def numbered(section: str) -> dict[int, list[str]]:
     return {int(cells[0]): cells for cells in rows(section) if cells[0].isdigit()}
+
+
+def test_reference_mode_of_ramp_turns_on_what_its_rows_say():
+    """Switches that stand alone are those under `legacy:`, all of them; rows of other switches are told to be outside of the modes."""
+    found = {row: cells[2].replace("`", "") for row, cells in numbered("Ramp").items() if row <= 18 or 35 <= row <= 38}
+    assert sorted(switch for switch in found.values() if "." not in switch) == sorted(LegacySettings.model_fields)
+    told = SECTIONS["Ramp"].split("**Why")[0]
+    outside = {int(number) for line in re.findall(r"Rows? ([^.`]*?) (?:is|are)\b", told) for number in re.findall(r"\d+", line)}
+    assert outside == {row for row, switch in found.items() if "." in switch}
+
+
+def test_the_scenarios_of_ramp_that_count_in_milliseconds_are_told():
+    composer = Composer(REPOSITORY / "conf", "small")
+    names = sorted(path.stem for path in (REPOSITORY / "conf/scenario/ramp").glob("[!_]*.yaml"))
+    units = {name: composer.compose("scenario/ramp", name).values.get("jobs", {}).get("time_unit", "s") for name in names}
+    told = re.search(r"scenarios ([^,.]*) count in ms", " ".join(SECTIONS["Ramp"].split())).group(1)
+    patterns = re.findall(r"`([^`]+)`", told)
+    assert {name for name, unit in units.items() if unit == "ms"} == {
+        name for name in units if any(fnmatch(name, pattern) for pattern in patterns)
+    }
+    assert 0 < sum(unit == "ms" for unit in units.values()) < len(units)
 
 
 def test_every_study_has_a_section_and_a_ledger_with_values():
