@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import importlib
 import re
 from pathlib import Path
@@ -104,19 +105,34 @@ def test_sinks_are_joined_as_the_scenario_says(tmp_path: Path) -> None:
     assert titles == ["small: 8 ops, 9 deps", "small: 8 ops, 7 deps"]
 
 
+@pytest.mark.parametrize("unit", ["s", "ms"])
+def test_times_have_the_unit_that_the_scenario_reads_them_in(tmp_path: Path, unit: str) -> None:
+    scenarios = {"a": {**SCENARIOS["a"], "jobs": {"time_unit": unit}}}
+    found = dataclasses.replace(tables(tmp_path), scenarios=scenarios)
+    histograms, table = (
+        figures.draw_op_histograms(found, spec("op_histograms")),
+        figures.draw_graph_table(found, spec("graph_table", training_steps=50)),
+    )
+    assert histograms.figure.axes[0].get_xlabel() == f"run time of an op ({unit})"
+    texts = [text.get_text() for text in table.figure.axes[0].texts]
+    assert f"time of 50 steps\n({unit})" in texts and f"largest\nop\n({unit})" in texts
+    for drawing in (histograms, table):
+        assert drawing.caption.endswith(f"Times as the scenario a counts them: a 1 in a graph file is 1 {unit}.")
+
+
 def test_histograms_count_every_op_that_costs_something(tmp_path: Path) -> None:
     drawing = figures.draw_op_histograms(tables(tmp_path), spec("op_histograms"))
     heights = [sum(bar.get_height() for bar in axes.patches) for axes in drawing.figure.axes]
     assert heights == [6, 8, 11]
     assert [axes.get_ylabel() for axes in drawing.figure.axes] == ["small\nops", "ops", "deps"]
-    assert drawing.caption.endswith("ops that cost nothing, 2 of 8 in small.")
+    assert "ops that cost nothing, 2 of 8 in small. Times" in drawing.caption
 
 
 def test_the_table_of_graphs_has_sequential_times(tmp_path: Path) -> None:
     drawing = figures.draw_graph_table(tables(tmp_path), spec("graph_table", training_steps=50))
     texts = [text.get_text() for text in drawing.figure.axes[0].texts]
     assert texts[:8] == ["small", "8", "11", "600.0", "4.00", "0.00", "0.0", "4"]
-    assert "time of 50 steps\n(ms)" in texts
+    assert "time of 50 steps\n(s)" in texts
 
 
 def test_densities_of_beta_are_drawn_once_each_and_sum_to_one(tmp_path: Path) -> None:

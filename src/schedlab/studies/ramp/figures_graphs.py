@@ -29,7 +29,7 @@ WIDTH = 430.0  # points that a drawing is wide
 SHARES = (0.01, 0.1, 1.0)  # of the slowest op's time, whose dots the key shows
 KINDS = 6  # that have a colour of their own
 BINS = 32
-COLUMNS = (("run time of an op", "ms"), ("memory of an op", "bytes"), ("size of a dep", "bytes"))
+COLUMNS = ("run time of an op", "memory of an op", "size of a dep")
 
 
 def draw_graphs(tables: StudyTables, spec: FigureSpec) -> Drawing:
@@ -55,7 +55,7 @@ def draw_op_histograms(tables: StudyTables, spec: FigureSpec) -> Drawing:
     graphs = graphs_shown(tables, spec)
     figure, panels = theme.new_figure(len(graphs), 3, height_mm=16 + 19 * len(graphs), squeeze=False, sharex="col")
     values = [[graph.cost, graph.memory, graph.dep_size] for graph in graphs]
-    for column, (what, unit) in enumerate(COLUMNS):
+    for column, (what, unit) in enumerate(zip(COLUMNS, (_time_unit(tables, spec), "bytes", "bytes"), strict=True)):
         bins = _log_bins([row[column] for row in values])
         for axes, graph, row in zip(panels[:, column], graphs, values, strict=True):
             _histogram(axes, row[column], bins, theme.colour(column))
@@ -67,18 +67,18 @@ def draw_op_histograms(tables: StudyTables, spec: FigureSpec) -> Drawing:
         panels[-1, column].minorticks_off()
     nothing = ", ".join(f"{int((graph.cost == 0).sum())} of {graph.num_ops} in {graph.name}" for graph in graphs)
     told = f"Dashed: medians of those shown. Not shown, as logarithms have no zero: ops that cost nothing, {nothing}."
-    return Drawing(figure, f"{spec.caption} {told}", left_out=helpers.after_the_first(spec))
+    return Drawing(figure, f"{spec.caption} {told} {_unit_told(tables, spec)}", left_out=helpers.after_the_first(spec))
 
 
 def draw_graph_table(tables: StudyTables, spec: FigureSpec) -> Drawing:
     """A row a graph: ops, deps, sequential time, largest op, memory, depth."""
     settings = helpers.settings_of(spec, GraphsShownSettings)
-    table = statistics_table(graphs_shown(tables, spec), settings.training_steps)
+    table, unit = statistics_table(graphs_shown(tables, spec), settings.training_steps), _time_unit(tables, spec)
     columns = {
         "ops": table["num_ops"].map("{:d}".format),
         "deps": table["num_deps"].map("{:d}".format),
-        f"time of {settings.training_steps} steps (ms)": table["sequential_jct"].map("{:,.1f}".format),
-        "largest op (ms)": table["max_cost"].map("{:,.2f}".format),
+        f"time of {settings.training_steps} steps ({unit})": table["sequential_jct"].map("{:,.1f}".format),
+        f"largest op ({unit})": table["max_cost"].map("{:,.2f}".format),
         "memory (GB)": (table["total_memory"] / 1e9).map("{:,.2f}".format),
         "largest memory (MB)": (table["max_memory"] / 1e6).map("{:,.1f}".format),
         "depth": table["depth"].map("{:d}".format),
@@ -95,7 +95,7 @@ def draw_graph_table(tables: StudyTables, spec: FigureSpec) -> Drawing:
         axes.text(end, -0.2, heading.replace(" (", "\n(").replace("largest ", "largest\n"), va="bottom", ha="right", color=MUTED)
     for height in (0, len(table)):
         axes.axhline(height, color=INK, linewidth=0.6)
-    return Drawing(figure, spec.caption, left_out=helpers.after_the_first(spec))
+    return Drawing(figure, f"{spec.caption} {_unit_told(tables, spec)}", left_out=helpers.after_the_first(spec))
 
 
 def draw_betas(tables: StudyTables, spec: FigureSpec) -> Drawing:
@@ -123,7 +123,7 @@ def draw_betas(tables: StudyTables, spec: FigureSpec) -> Drawing:
 def graphs_shown(tables: StudyTables, spec: FigureSpec) -> list[TrainingGraph]:
     """Return the graphs of the figure's first scenario that its values name, or its first ones. Raises UserError."""
     settings = helpers.settings_of(spec, GraphsShownSettings)
-    scenario = (spec.scenarios or sorted(tables.scenarios))[0]
+    scenario = _scenario_shown(tables, spec)
     joined = not tables.scenarios[scenario].get("legacy", {}).get("sinks_unjoined", False)
     found = read_graphs(tables.inputs[scenario][GRAPHS])
     graphs = {graph.name: training_graph(graph, join_sinks=joined) for graph in found}
@@ -132,6 +132,19 @@ def graphs_shown(tables: StudyTables, spec: FigureSpec) -> list[TrainingGraph]:
             remedy = did_you_mean(name, graphs)
             raise UserError(f"scenario '{scenario}' has no graph '{name}'", where=f"figure {spec.name}: params.graphs", remedy=remedy)
     return [graphs[name] for name in settings.graphs or list(graphs)[: settings.most]]
+
+
+def _scenario_shown(tables: StudyTables, spec: FigureSpec) -> str:
+    return (spec.scenarios or sorted(tables.scenarios))[0]
+
+
+def _time_unit(tables: StudyTables, spec: FigureSpec) -> str:
+    """What a 1 in the graphs' times is to the scenario whose graphs are shown."""
+    return str(tables.scenarios[_scenario_shown(tables, spec)].get("jobs", {}).get("time_unit", "s"))
+
+
+def _unit_told(tables: StudyTables, spec: FigureSpec) -> str:
+    return f"Times as the scenario {_scenario_shown(tables, spec)} counts them: a 1 in a graph file is 1 {_time_unit(tables, spec)}."
 
 
 def layers(graph: TrainingGraph) -> np.ndarray:
