@@ -31,7 +31,7 @@ from schedlab.config.seeds import generator
 from schedlab.config.settings import StatisticsSettings
 from schedlab.evaluation.statistics import estimate, sample
 from schedlab.studies.ramp.afterstate import collect
-from schedlab.studies.ramp.afterstate_policy import FUTURES, AfterstatePolicy, Kept, load, play
+from schedlab.studies.ramp.afterstate_policy import FUTURES, AfterstatePolicy, Kept, learned_for, load, play
 from schedlab.studies.ramp.fast import draw_futures, episode_arrivals, fixed_table
 from schedlab.studies.ramp.graph_files import read_graphs
 from schedlab.studies.ramp.lp_bound import LpBound
@@ -109,7 +109,8 @@ def score(beta: str, problem: RampProblem, units: Sequence[Unit], folder: Path |
         found += lines(beta, f"fixed-{degree}", "rule", 0, units, scores_of(Kept("table", fixed_table(tables, degree)), 0))
     for path in sorted(folder.glob(f"*-published-{beta.lower()}/seed-*/policy.zip")) if folder else []:
         policy, seed = path.parent.parent.name.removesuffix(f"-published-{beta.lower()}"), int(path.parent.name.removeprefix("seed-"))
-        found += lines(beta, policy, "learned", seed, units, scores_of(load(path, tables, outlook), seed))
+        scores = scores_of(load(path, tables, outlook, learned_for(problem.simulation)), seed)
+        found += lines(beta, policy, "learned", seed, units, scores)
     bound = LpBound(problem)
     return pd.DataFrame(
         found + lines(beta, "lp_bound", "oracle", 0, units, [{"value": bound.scores(unit)["blocking_rate"]} for unit in units])

@@ -10,6 +10,7 @@ from schedlab.config.contract import LearnPaths, Phase, PolicySpec, Unit
 from schedlab.config.errors import UserError
 from schedlab.config.schema import validate
 from schedlab.config.seeds import derive_seed
+from schedlab.learning.checkpoints import read_checkpoint, write_checkpoint
 from schedlab.studies.ramp.afterstate import Fit, Returns, collect, fit_network, make_outlook
 from schedlab.studies.ramp.afterstate_kernel import afterstates, best_by_network, best_linear, count_bits, play_linear, summary_size
 from schedlab.studies.ramp.afterstate_policy import AfterstatePolicy, Kept
@@ -171,6 +172,35 @@ def test_a_policy_of_another_cluster_is_refused(problem, tmp_path):
     other = problem_of(management={"illegal_degrees": "round_down", "most": 8})
     with pytest.raises(UserError, match="was learned for 5 graphs"):
         AfterstateLearner().load(path, other)
+    wider = problem_of(cluster={"groups": 5})
+    assert wider.fast[0].actions.tolist() == problem.fast[0].actions.tolist()  # nothing that is counted differs
+    with pytest.raises(UserError, match="was learned for the cluster ramp 4 4 2; expected ramp 5 4 2"):
+        AfterstateLearner().load(path, wider)
+
+
+@pytest.mark.parametrize("form", ["table", "linear"])
+def test_a_policy_of_as_many_other_graphs_is_refused(problem, tmp_path, form):
+    """Tables are by a graph's place: those of five others say nothing of these."""
+    path, _ = learned(problem, tmp_path, candidates=[form])
+    turned = RampProblem(problem.scenario, problem.graphs[::-1])
+    with pytest.raises(UserError, match=f"was learned for the graphs {problem.graphs[0].name}, .*; expected {problem.graphs[-1].name}, "):
+        AfterstateLearner().load(path, turned)
+    counted = problem_of(jobs={"time_unit": "ms"})
+    with pytest.raises(UserError, match="of the same names, but with other ops or costs"):
+        AfterstateLearner().load(path, counted)
+
+
+def test_a_policy_that_does_not_say_what_it_was_learned_for_is_held_against_numbers(problem, tmp_path):
+    """So were all before it was stored; they are to be of use."""
+    path, _ = learned(problem, tmp_path, candidates=["fixed"])
+    checkpoint = read_checkpoint(path)
+    assert [name for name, _ in checkpoint.meta["learned_for"]["graphs"]] == [graph.name for graph in problem.graphs]
+    unit = problem.units("test")[0]
+    scores = problem.rollout(AfterstateLearner().load(path, problem), unit).scores
+    write_checkpoint(path, {key: value for key, value in checkpoint.meta.items() if key != "learned_for"}, checkpoint.arrays)
+    assert problem.rollout(AfterstateLearner().load(path, problem), unit).scores == scores
+    with pytest.raises(UserError, match="was learned for 5 graphs"):
+        AfterstateLearner().load(path, problem_of(management={"illegal_degrees": "round_down", "most": 8}))
 
 
 def test_one_scenario_is_learned_on_at_a_time(problem, tmp_path):
@@ -218,7 +248,7 @@ def test_whole_episodes_of_linear_values_decide_as_single_decisions_do(problem):
     masks, found = np.empty(len(tables.actions) + 1, np.uint64), []
     for spread in (0.0, 0.1, 0.5, 2.0):
         weights, ends, accepted = spread * random.normal(size=summary_size(outlook)), np.zeros(tables.servers), 0.0
-        for time, graph, meets in zip(*(each.tolist() for each in arrivals), strict=True):
+        for time, graph, meets in zip(*(each.tolist() for each in arrivals[:3]), strict=True):
             afterstates(tables, outlook, Situation(ends, time, END, graph, meets), rows, own, masks)
             action = best_linear(weights, rows, own)
             if action != REJECT:

@@ -7,7 +7,7 @@ from schedlab.config import experiment, freeze
 from schedlab.config.schema import validate
 from schedlab.config.seeds import derive_seed
 from schedlab.stages.studies import find_study
-from schedlab.studies.ramp.afterstate_policy import AfterstatePolicy, Kept, save
+from schedlab.studies.ramp.afterstate_policy import AfterstatePolicy, Kept, learned_for, save
 from schedlab.studies.ramp.fast import fixed_table
 from schedlab.studies.ramp.graph_files import read_graphs
 from schedlab.studies.ramp.learner_afterstate import Training
@@ -59,7 +59,7 @@ def test_scores_are_those_of_the_exact_cluster(script, problem, tmp_path):
     kept = Kept("table", fixed_table(tables, 6))
     path = tmp_path / "table-published-c/seed-3/policy.zip"
     path.parent.mkdir(parents=True)
-    save(path, kept, tables.actions)
+    save(path, kept, tables.actions, learned_for(problem.simulation))
     scores = problem.rollout(AfterstatePolicy(kept, tables, outlook, 3), unit).scores
     tables_of_scores = [script.score("C", *script.setting("C", 1, first=1), tmp_path, exact).set_index("policy") for exact in (False, True)]
     compiled, exact = (found["value"].to_dict() for found in tables_of_scores)

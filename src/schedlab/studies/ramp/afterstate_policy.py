@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -58,18 +59,30 @@ class Kept:
         return Rollouts(self.choice, np.empty(0) if self.weights is None else self.weights, futures, jobs)
 
 
-def save(path: Path, kept: Kept, actions: np.ndarray, **about: Any) -> None:
-    """Write what decides, with plain values that say how it was found."""
+def learned_for(simulation: Simulation) -> dict[str, Any]:
+    """Return what a policy is told to be learned for, as plain values: the graphs in the pool's order (name, digest), and the topology."""
+    cluster = simulation.scenario.cluster
+    topology = [cluster.topology, cluster.groups, cluster.racks, cluster.servers]
+    return {"graphs": [[graph.name, graph.digest] for graph in simulation.pool.graphs], "topology": topology}
+
+
+def save(path: Path, kept: Kept, actions: np.ndarray, learned: Mapping[str, Any], **about: Any) -> None:
+    """Write what decides, what it was learned for (`learned_for`), and plain values that say how it was found."""
     arrays = {"choice": kept.choice, "actions": actions}
     if kept.weights is not None:
         arrays["weights"] = kept.weights
     if kept.network is not None:
         arrays |= {f"network/{name}": array for name, array in kept.network._asdict().items()}
-    write_checkpoint(path, {"kind": KIND, "form": kept.form, "samples": kept.samples, "jobs": kept.jobs, "about": about}, arrays)
+    meta = {"kind": KIND, "form": kept.form, "samples": kept.samples, "jobs": kept.jobs, "learned_for": dict(learned), "about": about}
+    write_checkpoint(path, meta, arrays)
 
 
-def load(path: Path, tables: Tables, outlook: Outlook) -> Kept:
-    """Return what decides. Raises UserError where it was learned for another cluster or other graphs."""
+def load(path: Path, tables: Tables, outlook: Outlook, here: Mapping[str, Any]) -> Kept:
+    """Return what decides. Raises UserError where it was learned for another cluster or other graphs than `here` (`learned_for`).
+
+    A checkpoint that does not say what it was learned for (those written before it was stored) is held against the numbers of graphs,
+    degrees and features alone.
+    """
     checkpoint = read_checkpoint(path, KIND)
     meta, arrays = checkpoint.meta, checkpoint.arrays
     network = Network(**checkpoint.group("network")) if meta["form"] == "network" else None
@@ -81,7 +94,18 @@ def load(path: Path, tables: Tables, outlook: Outlook) -> Kept:
     if not fits:
         what = f"the policy was learned for {arrays['choice'].shape[0]} graphs and the degrees {arrays['actions'].tolist()}"
         raise UserError(what, where=str(path), expected=f"{expected[0]} graphs and the degrees {tables.actions.tolist()}")
+    _require_same(meta.get("learned_for", here), here, str(path))
     return Kept(meta["form"], arrays["choice"], meta["samples"], meta["jobs"], arrays.get("weights"), network)
+
+
+def _require_same(learned: Mapping[str, Any], here: Mapping[str, Any], where: str) -> None:
+    if learned["topology"] != here["topology"]:
+        told, expected = (" ".join(map(str, each["topology"])) for each in (learned, here))
+        raise UserError(f"the policy was learned for the cluster {told}", where=where, expected=expected)
+    if [digest for _, digest in learned["graphs"]] != [digest for _, digest in here["graphs"]]:
+        told, expected = (", ".join(name for name, _ in each["graphs"]) for each in (learned, here))
+        same = " of the same names, but with other ops or costs" if told == expected else ""
+        raise UserError(f"the policy was learned for the graphs {told}", where=where, expected=f"{expected}{same}")
 
 
 def play(kept: Kept, tables: Tables, outlook: Outlook, arrivals: Arrivals, stop: float) -> float:

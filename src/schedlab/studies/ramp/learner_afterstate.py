@@ -20,7 +20,7 @@ from schedlab.learning.cma_es import CmaEs
 from schedlab.learning.finished_steps import Arrays, FinishedSteps, make_again
 from schedlab.studies.ramp.afterstate import Fit, Returns, collect, fit_network, ridge, stack
 from schedlab.studies.ramp.afterstate_kernel import Network, play_linear, summary_size
-from schedlab.studies.ramp.afterstate_policy import FUTURES, AfterstatePolicy, Kept, load, play, save
+from schedlab.studies.ramp.afterstate_policy import FUTURES, AfterstatePolicy, Kept, learned_for, load, play, save
 from schedlab.studies.ramp.fast import draw_futures, episode_arrivals, fixed_table
 from schedlab.studies.ramp.fast_kernel import REJECT, Arrivals, play_table
 from schedlab.studies.ramp.fast_measures import linear_actions, measures
@@ -46,12 +46,13 @@ class AfterstateLearner:
         study = Training(problem, settings, seed, curve)
         study.keep_steps(paths.progress / "afterstate", content_hash([settings.model_dump(mode="json"), phase.steps, seed]))
         kept, blocking = study.run(phase.steps)
-        save(paths.checkpoint, kept, study.tables.actions, validation_blocking_rate=blocking)
+        save(paths.checkpoint, kept, study.tables.actions, learned_for(problem.simulation), validation_blocking_rate=blocking)
 
     def load(self, checkpoint: Path, problem: RampProblem) -> AfterstatePolicy:
         """Return the learned policy. Raises UserError where it was learned for another cluster or other graphs."""
         tables, outlook = problem.fast
-        return AfterstatePolicy(load(checkpoint, tables, outlook), tables, outlook, derive_seed(problem.scenario.seed, "ramp", "acting"))
+        kept = load(checkpoint, tables, outlook, learned_for(problem.simulation))
+        return AfterstatePolicy(kept, tables, outlook, derive_seed(problem.scenario.seed, "ramp", "acting"))
 
 
 class Training:
