@@ -49,6 +49,11 @@ def learning_sentences():
     )
 
 
+def cost_sentences():
+    jobs = table("workflow_cost").query("study == 'ramp'")
+    yield f"At `scale=small` the study's {jobs['jobs'].sum()} jobs take {jobs['cpu_s'].sum():.0f} CPU seconds by Snakemake's count"
+
+
 def longer_recipe_sentences():
     found = table("ramp_learning_longer").query("policy == 'afterstate'").set_index("scenario")
     number = {3: "three", 4: "four", 5: "five"}
@@ -219,6 +224,7 @@ def test_the_numbers_of_traced_graphs_are_those_of_the_shipped_files():
     ("page", "sentences"),
     [
         ("ramp", learning_sentences),
+        ("ramp", cost_sentences),
         ("ramp", longer_recipe_sentences),
         ("ramp", recipe_trial_sentences),
         ("ramp", data_trial_sentences),

@@ -1,11 +1,14 @@
 """Degrees, shards, their deps and sizes; the recorded rules of sizes are held by the replays."""
 
+import json
+from pathlib import Path
+
 import numpy as np
 import pytest
 from small_graphs import chain, graph, random_graph
 
 from schedlab.config.errors import UserError
-from schedlab.studies.ramp.graph import training_graph
+from schedlab.studies.ramp.graph import ForwardGraph, training_graph
 from schedlab.studies.ramp.partitioning import check_degrees, degrees_of, partition, quantum_degrees, shard_suffix
 
 
@@ -17,6 +20,15 @@ def test_degrees_follow_the_quantum_and_mates_follow_their_ops():
 def test_degrees_without_a_block_are_rounded_down_where_that_is_asked_for():
     step = training_graph(chain(0.1, 0.13, 5.0))
     assert quantum_degrees(step, 16, 0.01, legal=(1, 2, 4, 6, 8, 16)).tolist() == [8, 8, 16] * 2
+
+
+def test_the_job_that_speed_is_told_of_has_the_published_size():
+    """A job of 174 ops, split at most 16 ways as in the published setting."""
+    values = json.loads((Path(__file__).parents[2] / "data/ramp/graph_resnet_like_12_blocks.json").read_text())["resnet_like_12_blocks"]
+    ids, kinds, *numbers = zip(*values["ops"], strict=True)
+    step = training_graph(ForwardGraph("resnet_like", ids, kinds, *numbers, values["edges"]))
+    split = partition(step, quantum_degrees(step, 16, 0.01))
+    assert (step.num_ops, split.max_degree, split.num_shards, split.num_deps) == (174, 16, 2424, 51_152)
 
 
 def test_an_action_that_is_odd_is_refused():

@@ -1,15 +1,19 @@
 """Figures of policies: what is drawn, what the caption tells, and what a scale without them shows."""
 
+from pathlib import Path
+
 import numpy as np
 import pandas as pd
 import pytest
 
+from schedlab.config.compose import Composer
 from schedlab.config.contract import FigureSpec, StudyTables
 from schedlab.config.settings import ThemeSettings
 from schedlab.figures import theme
 from schedlab.studies.ramp.figure_parts import family
 from schedlab.studies.ramp.figures_policies import bar_colours, draw_pairs, draw_scores, draw_validation
 
+CONF = Path(__file__).parents[3] / "conf"
 SCENARIOS = ("uniform", "published_a")
 RATES = {"para_max": 0.3, "para_min": 0.4, "afterstate": 0.2}
 
@@ -99,3 +103,16 @@ def test_a_scenario_without_its_policies_is_left_out_and_told_of(draw):
 def test_a_scale_without_them_says_so(draw):
     params = {"policies": ["para_max"]} if draw is draw_scores else {}
     assert "at this scale" in draw(tables(), spec("any", ("loose",), **params)).caption
+
+
+def test_the_pairs_say_at_which_scale_the_published_learner_is_run_again():
+    found = {}
+    for scale in ("full", "paper"):
+        composer = Composer(CONF, scale)
+        figure = composer.compose("figure/ramp", "published_pairs").values
+        assert scale in figure["scales"]
+        policies = {policy for name in figure["scenarios"] for policy in composer.compose("scenario/ramp", name).values["policies"]}
+        again = [policy for policy in sorted(policies) if policy.startswith("apex-dqn")]
+        found[scale] = [policy for policy in again if scale in composer.compose("policy/ramp", policy).values["scales"]]
+    assert found == {"full": [], "paper": ["apex-dqn-published-a"]}
+    assert "at scale `full` its learner is not run again; at scale `paper` `apex-dqn-published-a` repeats it on A" in figure["caption"]
