@@ -13,6 +13,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +23,7 @@ import pandas as pd
 from schedlab.config.contract import LearnPaths, Phase, Policy, PolicySpec
 from schedlab.config.schema import validate
 from schedlab.config.yaml_files import read_yaml
-from schedlab.learning.prioritised_dqn import QNetwork, errors, vector_reader
+from schedlab.learning.prioritised_dqn import NStep, QNetwork, errors, vector_reader
 from schedlab.learning.prioritised_dqn_actors import Actor
 from schedlab.learning.prioritised_replay import PrioritisedReplay
 from schedlab.learning.seeding import use_one_thread
@@ -63,7 +64,10 @@ def print_speed(problem: RampProblem) -> None:
     seen = SeenProblem(problem, settings.environment)
     env = seen.env(seen.units("train")[0], 0)
     online, target = (QNetwork(vector_reader(settings, env.observation_space), int(env.action_space.n), settings) for _ in range(2))
-    actor, rounds = Actor(0, settings, {"a": seen}, ("a",), 0), 4000 // settings.train_freq
+    actor, rounds = (
+        Actor(0, settings, partial(NStep, settings.n_steps, settings.gamma), {"a": seen}, ("a",), 0),
+        4000 // settings.train_freq,
+    )
     rows = [row for _ in range(rounds) for row in actor.play(online.values, 1.0).rows]
     for name, epsilon in (("random", 1.0), ("by the network", 0.0)):
         rate = per_second(rounds * settings.train_freq, lambda e=epsilon: [actor.play(online.values, e) for _ in range(rounds)])

@@ -13,8 +13,15 @@ from toy_problems import InDict, MaskedBandit, NoMask, Several, Target, learn, m
 from schedlab.config.contract import Phase
 from schedlab.config.errors import UserError
 from schedlab.config.schema import validate
-from schedlab.learning.prioritised_dqn import PrioritisedDQNLearner, QNetwork, errors, targets, vector_reader
-from schedlab.learning.prioritised_dqn_actors import NStep, share_of_random_actions
+from schedlab.learning.prioritised_dqn import (
+    NStep,
+    PrioritisedDQNLearner,
+    QNetwork,
+    errors,
+    share_of_random_actions,
+    targets,
+    vector_reader,
+)
 from schedlab.learning.prioritised_dqn_settings import PrioritisedDQNSettings
 
 QUICK = {

@@ -13,7 +13,7 @@ from typing import Any
 import gymnasium as gym
 import numpy as np
 
-from schedlab.config.contract import Problem, Unit
+from schedlab.config.contract import Policy, Problem, Unit
 from schedlab.config.seeds import derive_seed, generator
 
 
@@ -24,6 +24,16 @@ class Finished:
     scenario: str
     total: float
     length: int
+
+
+def sum_of_rewards(env: gym.Env, policy: Policy, seed: int) -> float:
+    """Return the sum of the rewards of the episode that begins with a seed, under a policy."""
+    (observation, _), total, over = env.reset(seed=seed), 0.0, False
+    while not over:
+        mask = env.get_wrapper_attr("action_masks")() if env.has_wrapper_attr("action_masks") else None
+        observation, reward, terminated, truncated, _ = env.step(policy.act(observation, mask))
+        total, over = total + float(reward), terminated or truncated
+    return total
 
 
 @dataclass

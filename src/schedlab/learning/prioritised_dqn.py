@@ -3,11 +3,14 @@
 Source: Horgan et al. 2018, "Distributed prioritized experience replay", arXiv:1803.00933, but in rounds instead of at each one's own pace:
 every actor takes some decisions with the parameters at a round's begin, while the learner takes gradient steps on what was there before.
 So the same seed gives the same bytes for a number of actors, over however many processes they are spread, interrupted or not.
+
+All of the method stands here but the buffer (prioritised_replay.py); actors play in prioritised_dqn_actors.py.
 """
 
 from __future__ import annotations
 
 import math
+from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -27,9 +30,9 @@ from schedlab.config.seeds import derive_seed, generator
 from schedlab.learning.activations import ACTIVATIONS
 from schedlab.learning.adam import Adam
 from schedlab.learning.checkpoints import Checkpoint, load_module, module_arrays, read_checkpoint, read_progress, write_checkpoint
-from schedlab.learning.episode_streams import Finished
-from schedlab.learning.prioritised_dqn_actors import WHOLE, Actor, ActorProcesses, Actors, parts, share_of_random_actions
-from schedlab.learning.prioritised_dqn_settings import PrioritisedDQNSettings, phase_mistakes
+from schedlab.learning.episode_streams import Finished, sum_of_rewards
+from schedlab.learning.prioritised_dqn_actors import WHOLE, Actor, ActorProcesses, Actors, Rows, parts
+from schedlab.learning.prioritised_dqn_settings import PrioritisedDQNSettings, of_policy, phase_settings
 from schedlab.learning.prioritised_replay import PrioritisedReplay
 from schedlab.learning.seeding import torch_stream, use_one_thread
 from schedlab.learning.spaces import ANY_SPLIT, common_spaces, first_environment, require_spaces, told, told_spaces
@@ -113,6 +116,37 @@ def errors(online: nn.Module, target: nn.Module, columns: Mapping[str, np.ndarra
     return found, found - targets(online, target, columns, double)
 
 
+def share_of_random_actions(settings: PrioritisedDQNSettings, actor: int, step: int) -> float:
+    """Return epsilon of an actor (counted from 0) at a decision of the phase."""
+    if settings.exploration == "by_actor":
+        return settings.base_epsilon ** (1 + settings.epsilon_alpha * actor / max(settings.actors - 1, 1))
+    gone = min(step / settings.exploration_steps, 1.0)
+    return settings.initial_epsilon + gone * (settings.final_epsilon - settings.initial_epsilon)
+
+
+class NStep:
+    """Sums the rewards of n decisions: each is given out once n rewards have come, with what follows and how much that is discounted."""
+
+    def __init__(self, n: int, gamma: float) -> None:
+        self.n, self.gamma = n, gamma
+        self._waiting: deque[list[Any]] = deque()  # observation, action, sum so far, discount of the next reward
+
+    def add(self, observation: Any, action: int, reward: float, following: Any, mask: np.ndarray, terminated: bool, over: bool) -> Rows:
+        """Return the decisions that are whole now; at an episode's end all, with fewer rewards. A termination leaves nothing to follow."""
+        self._waiting.append([observation, action, 0.0, 1.0])
+        for entry in self._waiting:
+            entry[2] += entry[3] * reward
+            entry[3] *= self.gamma
+        whole: Rows = []
+        while self._waiting and (over or len(self._waiting) == self.n):
+            begin, taken, total, discount = self._waiting.popleft()
+            row = {f"observation/{name}": array for name, array in parts(begin).items()}
+            row |= {f"following/{name}": array for name, array in parts(following).items()}
+            row |= {"action": np.int64(taken), "reward": np.float32(total), "mask": mask}
+            whole.append(row | {"discount": np.float32(0.0 if terminated else discount)})
+        return whole
+
+
 @dataclass(frozen=True)
 class Job:
     """What a learning job is given: values of each phase, what each phase learns on (`seen`), spaces, and parameters to begin with."""
@@ -129,7 +163,7 @@ class Job:
     def digest(self) -> str:
         """Hash of all that determines the job, so that progress of another one is not taken up; units and inputs are the stage's care."""
         phases = [[list(phase.scenarios), phase.steps] for phase in self.spec.train_on]
-        values = [_of_policy(each) for each in self.settings]
+        values = [of_policy(each) for each in self.settings]
         return content_hash([KIND, values, phases, self.seed, file_hash(self.paths.start) if self.paths.start else ""])
 
 
@@ -176,7 +210,8 @@ class LearningPhase:
         self.optimizer = Adam(self.online.parameters(), settings.learning_rate)
         self.replay = PrioritisedReplay(settings.buffer_size, settings.alpha, settings.eps)
         self.random = generator(seed, "replay")
-        make = partial(Actor, settings=settings, problems=self.problems, scenarios=self.phase.scenarios, seed=seed)
+        window = partial(NStep, settings.n_steps, settings.gamma)
+        make = partial(Actor, settings=settings, window=window, problems=self.problems, scenarios=self.phase.scenarios, seed=seed)
         if settings.processes == 1:
             self.actors: Any = Actors(make, range(settings.actors), self.online.values)
         else:
@@ -298,16 +333,9 @@ class LearningPhase:
         self.validated = self.step
 
     def _total(self, policy: QPolicy, scenario: str, unit: Unit) -> float:
-        """Sum of the rewards of an episode of the unit."""
         if (scenario, unit.id) not in self.envs:
             self.envs[scenario, unit.id] = self.problems[scenario].env(unit, unit.seed)
-        env = self.envs[scenario, unit.id]
-        (observation, _), total, over = env.reset(seed=unit.seed), 0.0, False
-        while not over:
-            mask = env.get_wrapper_attr("action_masks")() if env.has_wrapper_attr("action_masks") else None
-            observation, reward, terminated, truncated, _ = env.step(policy.act(observation, mask))
-            total, over = total + float(reward), terminated or truncated
-        return total
+        return sum_of_rewards(self.envs[scenario, unit.id], policy, unit.seed)
 
     def _save(self) -> None:
         self.saved = self.step
@@ -381,8 +409,7 @@ class PrioritisedDQNLearner:
         on, a phase changes the policy itself, and where learning diverges.
         """
         use_one_thread()
-        where = f"{spec.name}.yaml: learner"
-        settings = self._phase_settings(spec, where)
+        settings = phase_settings(self.settings, spec)
         seen = [
             {name: self.seen(problems[name], own) for name in phase.scenarios} for own, phase in zip(settings, spec.train_on, strict=True)
         ]
@@ -394,7 +421,7 @@ class PrioritisedDQNLearner:
         start = read_checkpoint(paths.start, KIND).group("policy") if paths.start is not None else {}
         run = Run(Job(settings, seen, partial(self._network, settings[0], spaces), spec, seed, curve, paths, start))
         parameters, kept = run.learn()
-        whole = _of_policy(validate(self.settings, spec.params))
+        whole = of_policy(validate(self.settings, spec.params))
         meta = {"kind": KIND, "settings": whole, "kept_step": kept, **told_spaces(spaces)}
         write_checkpoint(paths.checkpoint, meta, {f"policy/{name}": array for name, array in parameters.items()})
 
@@ -419,16 +446,3 @@ class PrioritisedDQNLearner:
     def _network(self, settings: PrioritisedDQNSettings, spaces: tuple[gym.Space, gym.Space]) -> QNetwork:
         reader = self.make_reader(settings, spaces[0])
         return QNetwork(reader, int(spaces[1].n), settings, isinstance(spaces[0], gym.spaces.Dict))
-
-    def _phase_settings(self, spec: PolicySpec, where: str) -> list[PrioritisedDQNSettings]:
-        def locate(path: tuple) -> str:
-            return f"{where}.{'.'.join(map(str, path))}"
-
-        for error in phase_mistakes(validate(self.settings, spec.params, locate), spec.train_on):
-            raise UserError(error.what, where=f"{spec.name}.yaml: {error.where}", remedy=error.remedy)
-        return [validate(self.settings, {**spec.params, **phase.params}, locate) for phase in spec.train_on]
-
-
-def _of_policy(settings: PrioritisedDQNSettings) -> dict[str, Any]:
-    """The values that results hang from."""
-    return settings.model_dump(mode="json", exclude={"processes"})

@@ -9,12 +9,11 @@ from __future__ import annotations
 
 import multiprocessing
 import zlib
-from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from multiprocessing.connection import Connection
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -25,17 +24,12 @@ from schedlab.learning.episode_streams import EpisodeStream, Finished
 from schedlab.learning.prioritised_dqn_settings import PrioritisedDQNSettings
 from schedlab.learning.seeding import use_one_thread
 
+if TYPE_CHECKING:
+    from schedlab.learning.prioritised_dqn import NStep
+
 WHOLE = "whole"  # what an observation without parts is called
 Values = Callable[[Mapping[str, np.ndarray]], np.ndarray]  # observations by name, one row -> values of the actions (A,)
 Rows = list[dict[str, Any]]  # decisions: observation/..., action, reward, discount, following/..., mask
-
-
-def share_of_random_actions(settings: PrioritisedDQNSettings, actor: int, step: int) -> float:
-    """Return epsilon of an actor (counted from 0) at a decision of the phase."""
-    if settings.exploration == "by_actor":
-        return settings.base_epsilon ** (1 + settings.epsilon_alpha * actor / max(settings.actors - 1, 1))
-    gone = min(step / settings.exploration_steps, 1.0)
-    return settings.initial_epsilon + gone * (settings.final_epsilon - settings.initial_epsilon)
 
 
 def parts(observation: Any) -> dict[str, np.ndarray]:
@@ -43,29 +37,6 @@ def parts(observation: Any) -> dict[str, np.ndarray]:
     if isinstance(observation, Mapping):
         return {key: np.asarray(value) for key, value in observation.items()}
     return {WHOLE: np.asarray(observation)}
-
-
-class NStep:
-    """Sums the rewards of n decisions: each is given out once n rewards have come, with what follows and how much that is discounted."""
-
-    def __init__(self, n: int, gamma: float) -> None:
-        self.n, self.gamma = n, gamma
-        self._waiting: deque[list[Any]] = deque()  # observation, action, sum so far, discount of the next reward
-
-    def add(self, observation: Any, action: int, reward: float, following: Any, mask: np.ndarray, terminated: bool, over: bool) -> Rows:
-        """Return the decisions that are whole now; at an episode's end all, with fewer rewards. A termination leaves nothing to follow."""
-        self._waiting.append([observation, action, 0.0, 1.0])
-        for entry in self._waiting:
-            entry[2] += entry[3] * reward
-            entry[3] *= self.gamma
-        whole: Rows = []
-        while self._waiting and (over or len(self._waiting) == self.n):
-            begin, taken, total, discount = self._waiting.popleft()
-            row = {f"observation/{name}": array for name, array in parts(begin).items()}
-            row |= {f"following/{name}": array for name, array in parts(following).items()}
-            row |= {"action": np.int64(taken), "reward": np.float32(total), "mask": mask}
-            whole.append(row | {"discount": np.float32(0.0 if terminated else discount)})
-        return whole
 
 
 @dataclass
@@ -78,10 +49,21 @@ class Round:
 
 
 class Actor:
-    """Plays the episodes of its stream. State: the number of its episode, the actions taken in it, its random stream."""
+    """Plays the episodes of its stream. State: the number of its episode, the actions taken in it, its random stream.
 
-    def __init__(self, number: int, settings: PrioritisedDQNSettings, problems: Mapping[str, Problem], scenarios: Sequence[str], seed: int):
-        self.number, self.settings = number, settings
+    window  makes what sums the rewards of an episode's decisions (prioritised_dqn.NStep)
+    """
+
+    def __init__(
+        self,
+        number: int,
+        settings: PrioritisedDQNSettings,
+        window: Callable[[], NStep],
+        problems: Mapping[str, Problem],
+        scenarios: Sequence[str],
+        seed: int,
+    ) -> None:
+        self.number, self.settings, self._new_window = number, settings, window
         own = derive_seed(seed, "actor", number)
         self.stream, self.random = EpisodeStream(problems, scenarios, own), generator(own, "exploration")
         self._begin(self.stream.next_number())
@@ -124,7 +106,7 @@ class Actor:
         self._episode, self._actions, self._total, self._over = episode, [], 0.0, False
         self._place = self.stream.unit_of(episode)
         self.env = self.stream.borrow(*self._place)
-        self._window = NStep(self.settings.n_steps, self.settings.gamma)
+        self._window = self._new_window()
         self._observation, _ = self.env.reset(seed=derive_seed(self.stream.seed, "episode", episode))
         self._mask = self._valid()
 
