@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
-import yaml
+from stock_learning import PPO, REWARD, WORKLOAD, learn, problem_of
 
 from schedlab.cli.main import main
-from schedlab.config.contract import LearnPaths, Phase, PolicySpec
+from schedlab.config.contract import Phase
 from schedlab.config.errors import UserError, UserErrors
 from schedlab.config.schema import validate
 from schedlab.config.seeds import generator
@@ -23,7 +22,6 @@ from schedlab.studies.batch.env import BatchEnv
 from schedlab.studies.batch.metrics import measures
 from schedlab.studies.batch.problem import BatchProblem
 from schedlab.studies.batch.rules import priority
-from schedlab.studies.batch.settings import BatchScenario
 from schedlab.studies.batch.simulate import simulate
 from schedlab.studies.batch.stock_policy import QueueNetworks, TwoRates, queue_policy
 from schedlab.studies.batch.stock_settings import STOCK_SETTINGS, BatchMaskablePPOSettings
@@ -33,11 +31,7 @@ from schedlab.studies.batch.windows import first_job
 from schedlab.workloads.prepare import make_trace
 from schedlab.workloads.swf import write_swf
 
-CONF = Path(__file__).resolve().parents[3] / "conf"
-WORKLOAD = {"name": "drawn", "source": "lublin", "lublin": {"jobs": 400, "processors": 32, "load": 1.2}}
-REWARD = {"reward": "improvement", "measure": "log_bsld"}
 POLICY = {"name": "toy", "learner": {"name": "ppo"}, "seeds": [0], "train_on": [{"scenarios": ["drawn"], "steps": 1}]}
-PPO = {"environments": 2, "n_steps": 64, "batch_size": 64, "n_epochs": 2, "environment": REWARD}
 SHORT = {
     "ppo": PPO,
     "maskable_ppo": PPO,
@@ -47,26 +41,9 @@ SHORT = {
 }
 
 
-def problem_of(**values) -> BatchProblem:
-    given = {"name": "drawn", "seed": 1, "workload": WORKLOAD, "windows": {"length": 32}, **values}
-    made = validate(BatchScenario, given)
-    return BatchProblem(made, make_trace(made.workload)[0])
-
-
 @pytest.fixture(scope="module")
 def problem() -> BatchProblem:
     return problem_of()
-
-
-def learn(name, problem, folder, *phases, start=None, **params):
-    """(learner, checkpoint, curve points) of a learning job."""
-    folder.mkdir(parents=True, exist_ok=True)
-    paths = LearnPaths(checkpoint=folder / "policy.zip", progress=folder / "progress", start=start)
-    points = []
-    spec = PolicySpec("toy", "learned", name, params, train_on=phases or (Phase(("drawn",), 128),))
-    learner = STUDY.learners[name]()
-    learner.learn({"drawn": problem}, spec, 0, paths, lambda metric, value, **place: points.append((metric, value, place)))
-    return learner, paths.checkpoint, points
 
 
 @pytest.mark.parametrize("name", STOCK_SETTINGS)
@@ -122,67 +99,6 @@ def test_every_network_learns_whatever_the_scenario_shows(network, value, enviro
     policy = learner.load(checkpoint, problem)
     assert policy.environment.layout == environment.get("layout", "features")
     problem.rollout(policy, problem.units("test")[0])
-
-
-RECIPES = {  # of RLScheduler, and of the dissertation on HPC2N, as published
-    "ppo_published": {
-        "network": "kernel",
-        "value": "rows",
-        "environments": 100,
-        "n_steps": 256,
-        "n_epochs": 80,
-        "target_kl": 0.01,
-        "gamma": 1.0,
-        "gae_lambda": 0.97,
-        "clip_range": 0.2,
-        "learning_rate": 3e-4,
-        "learning_rate_schedule": "constant",
-        "value_learning_rate": 1e-3,
-        "normalize_advantage": True,
-        "ent_coef": 0.0,
-        "keep_windows": "all",
-    },
-    "ppo_dissertation": {
-        "network": "actor_kernel",
-        "value": "small",
-        "environments": 3,
-        "n_steps": 5000,
-        "batch_size": 200,
-        "n_epochs": 1,
-        "target_kl": 0.01,
-        "gamma": 0.99,
-        "gae_lambda": 0.95,
-        "clip_range": 0.2,
-        "learning_rate": 3e-4,
-        "learning_rate_schedule": "linear",
-        "normalize_advantage": False,
-        "ent_coef": 0.0,
-        "vf_coef": 0.5,
-        "max_grad_norm": 0.5,
-        "ortho_init": True,
-        "acting": "sample",
-    },
-}
-SEEN = {
-    "ppo_published": {"layout": "rlscheduler", "scales": "whole", "reward": "episodic", "measure": "bsld", "waiting_seconds": 0.0},
-    "ppo_dissertation": {"layout": "dissertation", "scales": "whole", "oracle_runtime": True, "measure": "bsld", "waiting_seconds": 60.0},
-}
-
-
-@pytest.mark.parametrize("recipe", RECIPES)
-def test_published_recipes_have_the_published_values(recipe):
-    values = yaml.safe_load((CONF / f"learner/batch/{recipe}.yaml").read_text())
-    made = validate(STOCK_SETTINGS[values.pop("name")], values)
-    assert {key: getattr(made, key) for key in RECIPES[recipe]} == RECIPES[recipe]
-    assert {key: getattr(made.environment, key) for key in SEEN[recipe]} == SEEN[recipe]
-
-
-@pytest.mark.parametrize("recipe", RECIPES)
-def test_published_recipes_learn(recipe, problem, tmp_path):
-    values = yaml.safe_load((CONF / f"learner/batch/{recipe}.yaml").read_text()) | {"environments": 2, "n_steps": 64, "batch_size": 32}
-    learner, checkpoint, points = learn(values.pop("name"), problem, tmp_path, **values)
-    assert {"return", "learning_rate"} <= {metric for metric, _, _ in points}
-    assert len(problem.rollout(learner.load(checkpoint, problem), problem.units("test")[0]).details["jobs"]) == 32
 
 
 @pytest.mark.parametrize(
