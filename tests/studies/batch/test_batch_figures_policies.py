@@ -262,3 +262,12 @@ def test_a_matrix_tells_the_ratio_to_the_best_rule_of_each_scenario():
     assert f"The best rules: blocks: sjf; fills: f1. The lowest ratio is that of learner on blocks, {learner:.2f}." in drawing.caption
     with pytest.raises(UserError, match="none of the policies is scored"):
         draw(made(), "matrix", "blocks", policies=("nobody",))
+
+
+def test_the_figure_of_the_published_windows_shows_what_their_scenarios_score():
+    conf = Path(__file__).parents[3] / "conf"
+    figure = yaml.safe_load((conf / "figure/batch/published_windows.yaml").read_text())
+    scored = {
+        name for each in figure["scenarios"] for name in yaml.safe_load((conf / f"scenario/batch/{each}.yaml").read_text())["policies"]
+    }
+    assert len(scored) == 9 and scored <= set(figure["policies"])

@@ -82,3 +82,21 @@ def test_published_recipes_learn(recipe, problem, tmp_path):
     learner, checkpoint, points = learn(values.pop("name"), problem, tmp_path, **values)
     assert {"return", "learning_rate"} <= {metric for metric, _, _ in points}
     assert len(problem.rollout(learner.load(checkpoint, problem), problem.units("test")[0]).details["jobs"]) == 32
+
+
+def test_published_recipes_are_policies_of_the_published_length_that_its_protocols_test():
+    def read(what):
+        return yaml.safe_load((CONF / f"{what}.yaml").read_text())
+
+    for trace in ("hpc2n", "sdsc_sp2"):
+        name = f"ppo-dissertation-{trace.replace('_', '-')}"
+        assert [(phase["scenarios"], phase["steps"]) for phase in read(f"policy/batch/{name}")["train_on"]] == [([trace], 400_000)]
+        for scenario in (f"published_test_{trace}", f"published_test_{trace}_backfill"):
+            assert name in read(f"scenario/batch/{scenario}")["policies"]
+    ours, theirs = (read(f"policy/batch/ppo-dissertation-{trace}") for trace in ("hpc2n", "sdsc-sp2"))
+    assert theirs["defaults"][0] == ours["name"] and theirs["learner"] == {"n_epochs": 100}
+    (phase,) = read("policy/batch/ppo-rlscheduler-lublin1")["train_on"]
+    recipe = read("learner/batch/ppo_published")
+    assert phase["steps"] == 100 * recipe["environments"] * recipe["n_steps"] == 100 * 25_600
+    assert phase["scenarios"] == ["rlscheduler_lublin1"] and read("scenario/batch/rlscheduler_lublin1")["windows"] == {"length": 256}
+    assert "ppo-rlscheduler-lublin1" in read("scenario/batch/published_lublin1")["policies"]
