@@ -11,14 +11,20 @@ from hypothesis import strategies as st
 from small_jobs import jobs_from, windows
 
 from schedlab.config.errors import UserError
+from schedlab.config.schema import validate
 from schedlab.learning.checkpoints import write_checkpoint
 from schedlab.studies.batch.jobs import SHORT, Jobs, Machine
-from schedlab.studies.batch.learned import KIND, load_priority, save_priority
+from schedlab.studies.batch.learned import KIND, load_priority, named_policy, save_priority
 from schedlab.studies.batch.predictions import CLASSES, KEEP, History, Past, Prior, predict, predictor_of
+from schedlab.studies.batch.problem import PREDICTED, BatchProblem
 from schedlab.studies.batch.rollout_kernel import NOBODY, Future, Running, blocking_cost, easy_cost
 from schedlab.studies.batch.rollouts import BASE_FEATURES, BASES, Arrivals, RolloutPolicy, base
 from schedlab.studies.batch.rules import positive_request
+from schedlab.studies.batch.settings import BatchScenario
 from schedlab.studies.batch.simulate import simulate
+from schedlab.studies.batch.study import STUDY
+from schedlab.studies.batch.windows import first_job
+from schedlab.workloads.prepare import make_trace
 
 EXACT = Prior(np.zeros(CLASSES), np.ones(CLASSES))  # jobs run as long as they request
 
@@ -212,3 +218,22 @@ def test_history_counts_users_of_the_window_alone() -> None:
     history = History.empty(jobs)
     assert len(set(history.user.tolist())) == len(set(jobs.user.tolist()))
     assert history.sums.count.tolist() == [0.0] * len(history.sums.count)
+
+
+@pytest.mark.parametrize("name", PREDICTED)
+def test_an_untrained_base_over_predictions_is_a_rule_of_a_scenario(name) -> None:
+    """It decides by a prior of the training part and by users' ended jobs; nothing is searched for, and nothing is rolled out."""
+    workload = {"name": "drawn", "source": "lublin", "lublin": {"jobs": 600, "processors": 32, "load": 1.5, "users": 6}}
+    workload["lublin"]["estimates"] = {"model": "menu"}
+    made = validate(BatchScenario, {"name": "drawn", "seed": 1, "workload": workload, "windows": {"length": 60}})
+    problem = BatchProblem(made, make_trace(made.workload)[0])
+    rule, unit = STUDY.rules[f"{name}_predicted"]({}, problem, 0), problem.units("test")[1]
+    assert not rule.rule.samples and rule.rule.bases.tolist() == [base(name).tolist()]
+    assert rule.rule.prior.log_ratio.tolist() == Prior.of(problem.jobs.take(slice(0, 300))).log_ratio.tolist()
+    schedule, start = problem.run(rule, unit), first_job(unit)
+    jobs, past = problem.jobs.take(slice(start, start + 60)), problem.past
+    assert schedule.start.tolist() == simulate(jobs, problem.machine, rule.rule.at(past, start, 60)).start.tolist()
+    nobodys = replace(jobs, user=np.full(60, -1))
+    assert schedule.start.tolist() != simulate(nobodys, problem.machine, rule.rule).start.tolist()  # users' ended jobs count
+    with pytest.raises(UserError, match="runs in scenarios only"):
+        named_policy(f"{name}_predicted", problem)

@@ -18,7 +18,7 @@ from schedlab.studies.batch.jobs import jobs_of, machine_of, prefill, recorded_e
 from schedlab.studies.batch.layouts import Layout, Scales, layout_of
 from schedlab.studies.batch.metrics import job_table, measures
 from schedlab.studies.batch.predictions import Past
-from schedlab.studies.batch.rollouts import RolloutPolicy
+from schedlab.studies.batch.rollouts import RolloutPolicy, untrained
 from schedlab.studies.batch.rules import RULES
 from schedlab.studies.batch.settings import BatchScenario
 from schedlab.studies.batch.simulate import Priorities, Schedule, simulate
@@ -31,6 +31,8 @@ if TYPE_CHECKING:
     from schedlab.studies.batch.env import BatchEnv
 
 log = logging.getLogger("schedlab.batch")
+
+PREDICTED = ("f1", "shortest", "smallest_area", "costly_per_area")  # bases that are rules, too, by what is predicted
 
 METRICS = (
     Metric("avg_bsld", "-", "lower", headline=True, label="mean bounded slowdown"),
@@ -70,6 +72,17 @@ def rule_maker(policy: RulePolicy | WaitingRule) -> RuleMaker:
     return make
 
 
+def predicted_maker(name: str) -> RuleMaker:
+    """Return the maker of a base of the rollouts that decides alone, over predictions whose prior the training part gives."""
+
+    def make(params: Mapping[str, Any], problem: BatchProblem, seed: int) -> RulePolicy:
+        del seed
+        validate(NoSettings, params)
+        return RulePolicy(untrained(name, problem.jobs.take(slice(*problem.part("train")))))
+
+    return make
+
+
 def _row(action: Any) -> int:
     """Return an action as the number of a row. Raises UserError for what is none."""
     try:
@@ -81,9 +94,11 @@ def _row(action: Any) -> int:
     return row
 
 
-RULE_MAKERS = {name: rule_maker(RulePolicy(name)) for name in (*RULES, "planner")} | {
-    f"{rule}_waiting": rule_maker(WaitingRule(rule)) for rule in WAITING_RULES
-}
+RULE_MAKERS = (
+    {name: rule_maker(RulePolicy(name)) for name in (*RULES, "planner")}
+    | {f"{rule}_waiting": rule_maker(WaitingRule(rule)) for rule in WAITING_RULES}
+    | {f"{name}_predicted": predicted_maker(name) for name in PREDICTED}
+)
 
 
 class BatchProblem:

@@ -112,6 +112,12 @@ class RolloutPolicy:
         return policy
 
 
+def untrained(name: str, jobs: Jobs) -> RolloutPolicy:
+    """Return a named base that decides alone, over predictions whose prior comes from jobs of known run times: nothing is searched."""
+    nothing = Arrivals(*(np.empty((1, 0)) for _ in fields(Arrivals)))
+    return RolloutPolicy(base(name)[None], Prior.of(jobs), nothing, samples=0)
+
+
 class Rollout(NamedTuple):
     """A policy on the jobs of a window: bases; predictor; gap to weight as in Arrivals, nodes instead of shares.
 

@@ -20,6 +20,15 @@ TERMS = {
         f"{rule}_waiting": f"{rule} as the dissertation tested it: it waits until 128 jobs do, and the last 127 of a window never start"
         for rule in ("fcfs", "sjf", "smallest", "f1")
     },
+    **{
+        f"{base}_predicted": f"{what}, of what users' ended jobs let expect instead of requests; no search, no rollouts"
+        for base, what in (
+            ("f1", "f1's order"),
+            ("shortest", "the shortest job first"),
+            ("smallest_area", "the job of the least run time times processors first"),
+            ("costly_per_area", "the job whose wait costs most slowdown for its run time and processors first"),
+        )
+    },
     "wfp3_legacy": "wfp3 as published, with a wait of -1 - submit time: upside down",
     "unicep_legacy": "unicep as published, with a wait of -1 - submit time: upside down",
 }
