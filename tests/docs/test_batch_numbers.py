@@ -252,6 +252,21 @@ def speed_sentences():
     )
     yield f"On another machine, where that network takes {kernel}, attention over the queue {attention}"
     yield f"(DDPG, hardly trained) {weights}"
+    none, easy = (dict(medians(f"decision_latency/second_virtual_machine_networks{ending}", "policy")) for ending in ("", "_easy"))
+    words = {
+        "layers (DQN)": "DQN's layers",
+        "kernel network (A2C)": "the kernel network of A2C",
+        "RLScheduler's recipe (PPO)": "RLScheduler's recipe",
+        "mlp_v3 (PPO)": "`mlp_v3`",
+        "mlp_v2 (PPO)": "`mlp_v2`",
+        "kernel with plans (PPO)": "the kernel network with plans",
+        "actor_kernel (PPO)": "`actor_kernel`",
+        "mlp_v1 (PPO)": "`mlp_v1`",
+        "the dissertation's recipe (PPO)": "the dissertation's recipe, whose view holds every node,",
+    }
+    assert set(words) == set(none)
+    for policy, name in words.items():
+        yield f"{name} {none[policy]:.0f} and {easy[policy]:.0f}"
     record = json.loads((MEASURED / "device_speed/shared_virtual_machine.json").read_text())["measured"]
     rate = {(each["threads"], each["batch_size"]): each["median"] for each in record}
     yield (
