@@ -65,9 +65,9 @@ def test_another_result_makes_another_table(tmp_path, monkeypatch, capsys):
     rows.loc[learned, "blocking_rate"] = 0.2793
     rows.to_csv(file, index=False)
     page = (REPOSITORY / "docs/ramp.md").read_text()
-    assert "| `afterstate` | .279 |" in page_tables.refreshed(page, results)
+    assert "| **`afterstate`** | .279 |" in page_tables.refreshed(page, results)
     stale = tmp_path / "page.md"
-    stale.write_text(page.replace(f"| `afterstate` | {was} |", "| `afterstate` | .278 |"))
+    stale.write_text(page.replace(f"| **`afterstate`** | {was} |", "| `afterstate` | .278 |"))
     assert stale.read_text() != page
     monkeypatch.setattr(page_tables, "REPOSITORY", tmp_path)
     monkeypatch.setattr(page_tables, "pages", lambda: [stale])
@@ -187,19 +187,6 @@ def batch_sentences():
 
 
 def ramp_sentences():
-    rows = table("ramp_learning")
-    goals, rollouts = {"a": 0.175, "b": 0.190, "c": 0.116, "d": 0.083}, {"a": 0.171, "b": 0.180, "c": 0.108, "d": 0.077}
-    rates = {letter: one(rows, scenario=f"published_{letter}", policy="afterstate")["blocking_rate"] for letter in goals}
-    met = [letter.upper() for letter in goals if rates[letter] <= goals[letter]]
-    aims = [letter.upper() for letter in goals if rates[letter] <= rollouts[letter]]
-    assert (met, aims) == (["B", "C"], [])
-    fresh = table("ramp_learning_fresh")
-    missed = {name: one(fresh, scenario=f"published_{name}", policy="afterstate")["blocking_rate"] - goals[name] for name in "ad"}
-    yield (
-        f"With the shorter recipe the goals are met on B and C; A is {share(rates['a'] - goals['a'])} away, "
-        f"D {share(rates['d'] - goals['d'])}, on the further episodes {share(missed['a'])} and {share(missed['d'])}"
-    )
-    yield f"block less ({', '.join(map(share, rollouts.values()))})"
     rules = table("ramp_rules")
     masks = rules[rules["part"] == "masks"].set_index(["setting", "rule"])
     shares = {rule: [f"{100 * value:.0f}" for value in masks.loc[("degrees", rule), "no_free_block"]] for rule in ("para_min", "random")}

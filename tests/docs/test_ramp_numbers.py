@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import shutil
-from pathlib import Path
-
 import numpy as np
 import pandas as pd
 import pytest
-from page_sentences import REPOSITORY, RESULTS, ledger, missing, table
+from page_sentences import REPOSITORY, ledger, missing, table
 
 from schedlab.config.schema import validate
 from schedlab.config.seeds import generator
@@ -22,9 +19,23 @@ from schedlab.studies.ramp.published import BETAS, SHIPPED
 from schedlab.studies.ramp.settings import RampScenario
 from schedlab.studies.ramp.simulation import Simulation
 
-import page_tables  # isort: skip  (page_sentences adds its folder)
-from ramp_traced_graphs import line  # isort: skip
-from table_parts import one, share  # isort: skip
+from ramp_traced_graphs import line  # isort: skip  (page_sentences adds its folder)
+from table_parts import one, seeds_of, share  # isort: skip
+
+
+GOALS = pd.Series({"a": 0.175, "b": 0.190, "c": 0.116, "d": 0.083})
+
+
+def of_learners(name, policy="afterstate", column="blocking_rate"):
+    """A recorded value of each distribution."""
+    found = table(name)
+    return found[found["policy"] == policy].set_index("scenario")[column].rename(lambda scenario: scenario.removeprefix("published_"))
+
+
+def listed(values, digits=3):
+    """Four values as sentences have them: A .1, B .2, C .3 and D .4."""
+    texts = [f"{letter.upper()} {share(value, digits)}" for letter, value in values.items()]
+    return f"{', '.join(texts[:-1])} and {texts[-1]}"
 
 
 def learning_sentences():
@@ -36,11 +47,12 @@ def learning_sentences():
     gains = rates.filter(like="fixed-").min(axis=1) - rates["table"]
     assert gains.min() > -5e-6
     yield f"The tuned table (one seed) is at most {share(gains.max())} below the best fixed degree"
-    less = (rates["afterstate"] - rates["rollouts"]).map(share)
+    more = (rates["rollouts"] - rates["afterstate"]).map(share)
     worse = (rates["rollouts"] - rates.filter(like="fixed-").min(axis=1))["published_b"]
+    less = (rates["afterstate"] - rates["rollouts"])["published_d"]
     yield (
-        f"block {less['published_a']}, {less['published_c']} and {less['published_d']} less than the networks on A, C and D, and on B "
-        f"{share(worse)} more than the best fixed degree. On D, {share(rates['rollouts']['published_d'])}, they meet the goal"
+        f"block {more['published_a']} and {more['published_c']} more than the networks on A and C, on B {share(worse)} more than the best "
+        f"fixed degree, and {share(less)} less than the networks on D"
     )
     dqn = table("ramp_dqn").set_index("policy")["by_seed"].drop("dqn").astype(float).map(share)
     yield (
@@ -54,20 +66,49 @@ def cost_sentences():
     yield f"At `scale=small` the study's {jobs['jobs'].sum()} jobs take {jobs['cpu_s'].sum():.0f} CPU seconds by Snakemake's count"
 
 
-def longer_recipe_sentences():
-    found = table("ramp_learning_longer").query("policy == 'afterstate'").set_index("scenario")
-    number = {3: "three", 4: "four", 5: "five"}
-    seeds = [number[count] for count in found["seeds"]]
-    yield f"learned with {seeds[0]} seeds on A, {seeds[1]} on B, {seeds[2]} on C and {seeds[3]} on D"
-    assert found["episodes"].tolist() == [40, 40, 40, 40]
-    rates, goals = found["blocking_rate"], [0.175, 0.190, 0.116, 0.083]
-    by = [f"{goal - rate:.4f}".lstrip("0") for goal, rate in zip(goals, rates, strict=True)]
-    yield f"With the longer recipe all four reach their goals, A by {by[0]}, B by {by[1]}, C by {by[2]} and D by {by[3]}"
-    spent = table("ramp_learning_cpu").query("policy == 'afterstate-longer'")
-    yield f"{spent['least_s'].min()} to {spent['most_s'].max()} CPU seconds a seed of the allowed 1,800"
-    rollouts = one(table("ramp_learning"), scenario="published_d", policy="rollouts")["blocking_rate"]
-    assert rollouts < rates["published_d"]
-    yield f"what a network loses of the rollouts that it is fitted to (`rollouts`, {share(rollouts)})"
+def goal_sentences():
+    seen, unseen = (of_learners(name) for name in ("ramp_learning", "ramp_learning_exact"))
+    for name, count in (("ramp_learning", 40), ("ramp_learning_exact", 20)):
+        assert set(of_learners(name, column="seeds")) == {5} and set(of_learners(name, column="episodes")) == {count}
+    below, later = (GOALS - rates for rates in (seen, unseen))
+    assert (below > 0).all() and (later > 0).to_dict() == {"a": True, "b": True, "c": True, "d": False}
+    yield f"over the 40 episodes {listed(below, 4)} below them"
+    row = one(table("ramp_learning_exact"), scenario="published_d", policy="afterstate")
+    seeds = [share(rate, 4) for rate in sorted(seeds_of(row["by_seed"]))]
+    yield (
+        f"over the workflow's 20 {listed(later[:3], 4)} below, **D {share(-later['d'], 4)} above** (interval {share(row['low'])} to "
+        f"{share(row['high'])}, seeds {seeds[0]} to {seeds[-1]})"
+    )
+    aims = pd.Series({"a": 0.171, "b": 0.180, "c": 0.108, "d": 0.077})
+    yield f"({', '.join(map(share, aims))}), is reached on B and, over the workflow's 20, on A"
+    assert [letter for letter in "abcd" if seen[letter] <= aims[letter]] == ["b"]
+    assert [letter for letter in "abcd" if unseen[letter] <= aims[letter]] == ["a", "b"]
+    spent = table("ramp_learning_cpu").query("policy == 'afterstate'")
+    yield f"{spent['least_s'].min()} to {spent['most_s'].max()} CPU seconds of the allowed 1,800"
+    shorter = of_learners("ramp_learning_trials", "afterstate-shorter") - GOALS
+    assert (shorter > 0).to_dict() == {"a": True, "b": False, "c": False, "d": True}
+    yield f"The shorter recipe reached the goals on B and C; A was {share(shorter['a'])} away, D {share(shorter['d'])}"
+    rollouts = of_learners("ramp_learning", "rollouts")
+    assert rollouts["d"] < seen["d"]
+    yield f"what a network loses of the rollouts that it is fitted to (`rollouts`, {share(rollouts['d'])})"
+
+
+def speedup_sentences():
+    found = of_learners("ramp_learning_exact", column="speedup")
+    texts = [share(value, 2) for value in found]
+    yield f"are {', '.join(texts[:3])} and {texts[3]} times as fast as on one device"
+    fixed = [of_learners("ramp_learning_exact", f"fixed-{degree}", "speedup") for degree in (4, 16, 4, 2)]
+    values = [share(one[letter], 2 if letter == "b" else 3) for one, letter in zip(fixed, "abcd", strict=True)]
+    published = [ledger("ramp")[f"speedup-pac-ml-{letter}"].published for letter in "abcd"]
+    yield f"published agent's {published[0]}, {published[1]}, {published[2]} and {share(published[3])} are what one degree"
+    yield f"fixed 4, 16, 4 and 2 have {', '.join(values[:3])} and {values[3]} here"
+    row = one(table("ramp_learning_exact"), scenario="published_a", policy="afterstate")
+    pairs = sorted(zip(seeds_of(row["speedup_by_seed"]), seeds_of(row["by_seed"]), strict=True), reverse=True)
+    (first, second), others = pairs[:2], pairs[2:]
+    assert max(first[1], second[1]) < min(rate for _, rate in others)
+    fast, rates = [share(speed, 1) for speed, _ in others], sorted(share(rate) for _, rate in others)
+    both = f"{share(first[0], 1)} and {share(second[0], 1)} there and block {share(first[1])} and {share(second[1])}"
+    yield f"two seeds have {both}, the other three {fast[-1]} to {fast[0]} and {rates[0]} to {rates[-1]}"
 
 
 def recipe_trial_sentences():
@@ -201,17 +242,6 @@ def distribution_sentences():
     yield f"nothing is drawn: means {exact}"
 
 
-def test_learned_policies_of_further_episodes_get_a_row(tmp_path):
-    results = Path(shutil.copytree(RESULTS, tmp_path / "results"))
-    fresh = table("ramp_learning_fresh")
-    learned = fresh[fresh["policy"] == "lp_bound"].assign(policy="afterstate", blocking_rate=[0.2795, 0.2894, 0.29, 0.3])
-    others = fresh[fresh["policy"] != "afterstate"]
-    pd.concat([others, learned]).to_csv(results / "ramp_learning_fresh.csv", index=False)
-    assert "| 20 further episodes: `afterstate` | .280 | .289 | .290 | .300 |" in page_tables.TABLES["ramp_learning"](results)
-    others.to_csv(results / "ramp_learning_fresh.csv", index=False)
-    assert "further episodes: `afterstate`" not in page_tables.TABLES["ramp_learning"](results)
-
-
 def test_the_numbers_of_traced_graphs_are_those_of_the_shipped_files():
     recorded = table("ramp_traced_graphs").set_index(["from", "graph"]).loc["ours"]
     for graph in read_graphs(REPOSITORY / SHIPPED):
@@ -225,7 +255,8 @@ def test_the_numbers_of_traced_graphs_are_those_of_the_shipped_files():
     [
         ("ramp", learning_sentences),
         ("ramp", cost_sentences),
-        ("ramp", longer_recipe_sentences),
+        ("ramp", goal_sentences),
+        ("ramp", speedup_sentences),
         ("ramp", recipe_trial_sentences),
         ("ramp", data_trial_sentences),
         ("ramp", load_sentences),

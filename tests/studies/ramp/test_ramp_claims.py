@@ -100,6 +100,14 @@ def test_loads(shared_data, name, form):
 
 
 @pytest.mark.parametrize("beta", "abcd")
+def test_speedups_of_learned_policies_are_those_of_the_recorded_table(repository, beta):
+    rows = pd.read_csv(repository / "docs/results/ramp_learning_exact.csv").set_index(["scenario", "policy"])
+    learned = rows.loc[(f"published_{beta}", "afterstate")]
+    assert (learned["seeds"], learned["episodes"]) == (5, 20)
+    assert LEDGER[f"speedup-pac-ml-{beta}"].ours_reference == pytest.approx(learned["speedup"], abs=6e-4)
+
+
+@pytest.mark.parametrize("beta", "abcd")
 def test_learned_policies_are_those_of_the_recorded_table(repository, beta):
     rows = pd.read_csv(repository / "docs/results/ramp_learning.csv").set_index(["scenario", "policy"])["blocking_rate"]
     learned, para_max = (rows[f"published_{beta}", policy] for policy in ("afterstate", "fixed-16"))
