@@ -232,10 +232,9 @@ EPOCHS = {
     ("ppo_published", 4): "`ppo_published`: policy 961, value 11,570 parameters, minibatches of 512",
     ("ppo_published", 14): "the same",
     ("ppo_published", 80): "the same",
-    ("ppo_published whole", 14): "observations held whole, side by side with the second row",
-    ("ppo_published whole", 4): "the same, on another day",
-    ("ppo_published whole", 80): "the same",
-    ("ppo_published before", 4): "before observations were held once, underflow avoided and torch's compiler left out",
+    ("ppo_published under load", 14): "under a load of 6 on two cores",
+    ("ppo_published under load", 80): "the same",
+    ("ppo_published whole", 14): "observations held whole, side by side with the fourth row",
 }
 
 

@@ -1,4 +1,4 @@
-"""More numbers of docs/batch_learning.md, docs/batch.md and of docs/errata.md on batch: sentences, and records that tell the same twice.
+"""More numbers of docs/batch_learning.md, docs/batch.md and docs/errata.md on batch: sentences, and records that tell the same twice.
 
 A sentence is written here with its numbers computed, as in test_page_numbers.py, which see.
 """
@@ -127,12 +127,12 @@ def network_sentences():
     yield f"the kernel comes within {100 * (first['ratio'] - 1):.0f} % of it in {first['cpu_seconds']:.0f} CPU seconds"
     yield f"mean bounded slowdown {first['baseline_mean']:.1f} under `f1`"
     epoch = table("batch_ppo_epoch").set_index(["learner", "passes"])
-    more = epoch.loc[("ppo_published", 14), "cpu_seconds"] / epoch.loc[("ppo_published whole", 14), "cpu_seconds"]
-    before, now = (epoch.loc[(name, 80), "cpu_seconds"] for name in ("ppo_published whole", "ppo_published"))
-    percents = round(100 * (more - 1))
-    yield f"{before} CPU seconds before, which {percents} % more leaves below 90, but {now} when it was measured anew"
-    yield f"an epoch {percents} % less CPU time"
-    assert before * more < 90 < now
+    alone, loaded = (epoch.loc[(name, 80), "cpu_seconds"] for name in ("ppo_published", "ppo_published under load"))
+    yield f"**Time is met**: {alone} CPU seconds"
+    yield f"other work on both cores makes it {loaded}"
+    assert alone < 90 < loaded
+    more = epoch.loc[("ppo_published under load", 14), "cpu_seconds"] / epoch.loc[("ppo_published whole", 14), "cpu_seconds"]
+    yield f"an epoch {round(100 * (more - 1))} % less CPU time"
     networks, short = table("batch_networks"), table("batch_networks_short").set_index(["variant", "against"])
     yield from other_jobs_sentences(networks)
     networks = networks[networks["drawn_seed"] == 1].set_index(["variant", "against"])

@@ -32,7 +32,7 @@ def planned(degree=2, **values):
 def test_actions_by_name_run_as_the_plan_that_they_name():
     durations = []
     for named in (False, True):
-        cluster, plan, action = planned()
+        cluster, _, action = planned()
         cluster.step(action.decisions(cluster) if named else {0: plan})
         durations.append(cluster.running[0].duration)
     assert durations[0] == durations[1]
@@ -155,7 +155,7 @@ def test_actions_that_cannot_be_are_refused(change, message):
 
 def test_deps_may_be_scheduled_under_none_whatever_channel_they_take():
     """So does the example of docs/ramp.md, whose priorities do not differ."""
-    cluster, plan, action = planned()
+    cluster, _, action = planned()
     listed = DepSchedule({None: {0: dict.fromkeys(action.dep_placement.channels[0], 0)}})
     cluster.step(replace(action, dep_schedule=listed).decisions(cluster))
     named = planned()
