@@ -91,7 +91,6 @@ def score(beta: str, problem: RampProblem, units: Sequence[Unit], folder: Path |
     """Return the scores of fixed degrees, of the policies of a folder and of the bound on test episodes of one distribution of beta."""
     (tables, outlook), stop = problem.fast, problem.scenario.episodes.end
     arrivals = [episode_arrivals(problem.simulation, tables, unit.seed) for unit in units]
-    arrived = 1 + len(arrivals[0].times)
 
     def scores_of(kept: Kept, seed: int) -> Scores:
         if exact:
@@ -102,7 +101,7 @@ def score(beta: str, problem: RampProblem, units: Sequence[Unit], folder: Path |
             accepted = [collect(tables, outlook, rollouts, each, stop, random, kept.samples)[1] for each in arrivals]
         else:
             accepted = [play(kept, tables, outlook, each, stop) for each in arrivals]
-        return [{"value": (arrived - 1 - count) / arrived} for count in accepted]
+        return [{"value": (len(each.times) - count) / each.arrived} for each, count in zip(arrivals, accepted, strict=True)]
 
     found = []
     for degree in tables.actions.tolist():

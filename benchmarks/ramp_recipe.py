@@ -41,10 +41,8 @@ def rates(problem: RampProblem, settings: AfterstateSettings, seed: int, trainin
     learner = Training(problem, settings, seed, lambda *_, **__: None)
     rows: list[dict[str, Any]] = []
     for kept in learner.candidates(training):
-        # The job that arrives at the end is never decided on, but counts as arrived.
-        blocked = [1 - (play(kept, tables, outlook, each, end)) / (1 + len(each.times)) for each in apart]
-        number = 1 + sum(row["form"] == kept.form for row in rows)
-        rate = sum(blocked) / episodes - 1 / (1 + len(apart[0].times))
+        blocked = [(len(each.times) - play(kept, tables, outlook, each, end)) / each.arrived for each in apart]
+        number, rate = 1 + sum(row["form"] == kept.form for row in rows), sum(blocked) / episodes
         rows.append({"form": kept.form, "number": number, "validation": learner.validated(kept), "apart": rate})
     return pd.DataFrame(rows)
 

@@ -1,4 +1,4 @@
-"""More numbers of docs/batch_learning.md, docs/batch.md and docs/errata.md on batch: sentences, and records that tell the same twice.
+"""More numbers of docs/batch_learning.md, docs/batch.md and docs/errata.md on batch: sentences, and records told twice.
 
 A sentence is written here with its numbers computed, as in test_page_numbers.py, which see.
 """

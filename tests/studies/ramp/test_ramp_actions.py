@@ -32,7 +32,7 @@ def planned(degree=2, **values):
 def test_actions_by_name_run_as_the_plan_that_they_name():
     durations = []
     for named in (False, True):
-        cluster, _, action = planned()
+        cluster, plan, action = planned()
         cluster.step(action.decisions(cluster) if named else {0: plan})
         durations.append(cluster.running[0].duration)
     assert durations[0] == durations[1]
