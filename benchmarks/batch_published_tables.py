@@ -24,7 +24,7 @@ def batch_published_search(results: Path) -> str:
 
 
 def batch_published_rollouts(results: Path) -> str:
-    """Rollouts on the ten windows without backfilling, one number a seed."""
+    """Rollouts on the ten windows without backfilling, mean and range of the seeds."""
     return _rollouts(results, "none")
 
 
@@ -41,8 +41,10 @@ def _rollouts(results: Path, backfill: str) -> str:
         rules = own[~own["policy"].isin(LEARNED) & ~own["policy"].str.endswith("_legacy")]
         best = rules.loc[rules["avg_bsld"].idxmin(), "policy"]
         cells = [name, _published(trace, backfill), *(_mean(own, rule) for rule in shown), _mean(own, "planner")]
-        rows.append([*cells, f"`{best}` {_mean(own, best)}", _seeds(own, "rollout")])
-    header = ["", "published RL", *(f"`{rule}`" for rule in shown), "planner", "best of twelve rules", "rollouts, 2 seeds"]
+        rows.append([*cells, f"`{best}` {_mean(own, best)}", _range(own, "rollout")])
+    (seeds,) = set(_of(results, backfill)[lambda found: found["policy"] == "rollout"].groupby("trace").size())
+    header = ["", "published RL", *(f"`{rule}`" for rule in shown), "planner", "best of twelve rules"]
+    header.append(f"rollouts, mean of {seeds} seeds (least to largest)")
     return page(header, rows, "lrrrrrrlr")
 
 
@@ -81,8 +83,9 @@ def batch_published_utilisation(results: Path) -> str:
             for claim in (ledger[f"{stem}-{rule}"] for rule in rules):
                 repaired = "" if claim.ours_repaired is None else f" ({share(claim.ours_repaired)})"
                 cells.append(f"{share(claim.published)}, {share(claim.ours_reference)}{repaired}")
-            rows.append([f"{name}{words}", *cells, share(ledger[f"{stem}-rl"].published)])
-    return page(["", *rules.values(), "learned, published"], rows)
+            learned = ledger[f"{stem}-rl"]
+            rows.append([f"{name}{words}", *cells, f"{share(learned.published)}, {share(learned.ours_repaired)}"])
+    return page(["", *rules.values(), "learned, rollouts here"], rows)
 
 
 def batch_published_tests(results: Path) -> str:
@@ -116,9 +119,10 @@ def _ledger() -> dict[str, ClaimSettings]:
     return {claim.id: claim for claim in read_claims(REPOSITORY / "conf", "batch")["batch"].claims}
 
 
-def _of(results: Path, backfill: str, trace: str) -> pd.DataFrame:
+def _of(results: Path, backfill: str, trace: str | None = None) -> pd.DataFrame:
+    """The record's rows of one trace, or of all."""
     found = pd.read_csv(results / "batch_published.csv")
-    return found[(found["backfill"] == backfill) & (found["trace"] == trace)]
+    return found[(found["backfill"] == backfill) & (True if trace is None else found["trace"] == trace)]
 
 
 def _mean(own: pd.DataFrame, policy: str) -> str:
@@ -128,6 +132,12 @@ def _mean(own: pd.DataFrame, policy: str) -> str:
 
 def _seeds(own: pd.DataFrame, policy: str) -> str:
     return ", ".join(f"{value:.2f}" for value in own[own["policy"] == policy].sort_values("seed")["avg_bsld"])
+
+
+def _range(own: pd.DataFrame, policy: str) -> str:
+    """The mean over seeds, with the least and the largest."""
+    seeds = own.loc[own["policy"] == policy, "avg_bsld"]
+    return f"{seeds.mean():.2f} ({seeds.min():.2f} to {seeds.max():.2f})"
 
 
 def _published(trace: str, backfill: str) -> str:

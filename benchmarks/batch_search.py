@@ -3,12 +3,13 @@
     python benchmarks/batch_search.py [--learner rollout] [--traces sdsc hpc2n lublin-1 lublin-2] [--others kth] [--backfill none]
         [--seeds 0 1 2] [--drawn-seed 2] [--policies FOLDER] [--against evolution [--their-generations 12]] [--every-rule] [--out FILE.csv]
 
-The learners and the split (50 % training, 10 % validation, 40 % test, windows of 256 jobs) are those of the scenarios, without the
-measures that nobody compares here. A name that begins with `lublin_` (or `lublin`) is that scenario of conf/scenario/batch, at the scale
-full, with its own backfilling. Each policy is also tried on the test windows of the other traces; `--every-rule` writes a row for each
-rule, not for the chosen ones alone. A policy that stands in the folder (`--policies`) is taken from there, with the CPU seconds that it
-took (FILE.seconds beside it), so that seeds and traces can be learned in pieces; `--learn-only` tests nothing, `--published none legacy`
-prints the means of the ten windows of RLScheduler's tables instead, without and with the published backfilling, which judge nothing.
+The learners and the split (50 % training, 10 % validation, 40 % test, windows of 256 jobs) are those of the scenarios, without the measures
+that nobody compares here. A name that begins with `lublin_` (or `lublin`) is that scenario of conf/scenario/batch, at the scale full, with
+its own backfilling. Each policy is also tried on the test windows of the other traces; `--every-rule` writes a row for each rule, not for
+the chosen ones alone, and `--part train` compares where was learned. A policy that stands in the folder (`--policies`) is taken from there,
+with the CPU seconds that it took (FILE.seconds beside it), so that seeds and traces can be learned in pieces; `--learn-only` tests nothing,
+`--published none legacy` writes the means of the ten windows of RLScheduler's tables instead (slowdown, utilisation up to the last start),
+without and with the published backfilling, which judge nothing; with `--seeds` and no number behind it, of rules and planner alone.
 Needs the traces (SCHEDLAB_DATA).
 """
 
@@ -25,7 +26,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from schedlab.config.contract import LearnPaths, Phase, PolicySpec
+from schedlab.config.contract import LearnPaths, Phase, PolicySpec, Split
 from schedlab.config.experiment import scenario_records
 from schedlab.config.hashes import content_hash
 from schedlab.config.schema import validate
@@ -42,6 +43,7 @@ from schedlab.studies.batch.search_windows import Windows, best_rule, spread_win
 from schedlab.studies.batch.settings import BatchScenario
 from schedlab.studies.batch.study import STUDY
 from schedlab.studies.batch.window_comparison import compare_windows
+from schedlab.studies.batch.windows import SPLITS
 from schedlab.workloads.prepare import make_trace
 
 REPOSITORY = Path(__file__).resolve().parents[1]
@@ -58,6 +60,8 @@ TRACES = (*FILES, *CONFIRMATION, *BUSY, *MODELS, *SCENARIOS)
 
 PUBLISHED = FILES | {"lublin-1": "lublin_256", "lublin-2": "lublin_256_new2"}
 PUBLISHED_STARTS = [1981, 2756, 4299, 8850, 3316, 2714, 5228, 7762, 4022, 7085]
+PUBLISHED_MEASURES = ("avg_bsld", "util_to_last_start")
+AS_PUBLISHED = ("wfp3_legacy", "unicep_legacy")  # beside the rules as they are meant
 
 
 def problem_of(name: str, backfill: str, drawn_seed: int = 2) -> BatchProblem:
@@ -114,15 +118,18 @@ def published_problem(name: str, backfill: str) -> BatchProblem:
     return BatchProblem(scenario, make_trace(scenario.workload)[0])
 
 
-def print_published(name: str, backfill: str, made: dict[str, list[Path]]) -> None:
-    """Print the mean bounded slowdown of a few rules and of each learner's policies."""
+def published_rows(name: str, backfill: str, made: dict[str, list[Path]], seeds: Sequence[int]) -> list[dict[str, object]]:
+    """Return what every rule, the planner and each learned policy come to on those windows: their mean measures."""
     problem = published_problem(name, backfill)
-    found = {}
-    policies = {f"{learner} {seed}": load_priority(path) for learner, paths in made.items() for seed, path in enumerate(paths)}
-    for label, policy in ({rule: rule for rule in ("f1", "f2", "f4", "smallest", "planner")} | policies).items():
-        rule = RulePolicy(policy)
-        found[label] = np.mean([problem.rollout(rule, unit).scores["avg_bsld"] for unit in problem.units("test")])
-    print(name, backfill, " ".join(f"{policy} {mean:.2f}" for policy, mean in found.items()), flush=True)
+    policies: list[tuple[str, int | None, Any]] = [(rule, None, rule) for rule in (*CORRECT_RULES, *AS_PUBLISHED, "planner")]
+    policies += [(learner, seed, load_priority(path)) for learner, paths in made.items() for seed, path in zip(seeds, paths, strict=True)]
+    rows = []
+    for policy, seed, priority in policies:
+        scores = [problem.rollout(RulePolicy(priority), unit).scores for unit in problem.units("test")]
+        means = {measure: float(np.mean([score[measure] for score in scores])) for measure in PUBLISHED_MEASURES}
+        rows.append({"backfill": backfill, "trace": name, "policy": policy, "seed": seed, **means})
+        print(*rows[-1].values(), file=sys.stderr, flush=True)
+    return rows
 
 
 def learned(problem: BatchProblem, spec: PolicySpec, seed: int, folder: Path) -> Path:
@@ -169,23 +176,23 @@ def as_sample(values: Sequence[np.ndarray] | np.ndarray, *, seeded: bool) -> Sam
 
 
 @cache
-def rules_of(problem: BatchProblem) -> tuple[Windows, dict[str, np.ndarray], dict[str, np.ndarray]]:
-    """Return (test windows, rule -> its values there, the planner's among them, rule -> its values on validation windows)."""
-    test, validation = spread_windows([problem], "test", LENGTH, 1000), spread_windows([problem], "validation", 64, 200)
+def rules_of(problem: BatchProblem, part: Split = "test") -> tuple[Windows, dict[str, np.ndarray], dict[str, np.ndarray]]:
+    """Return (windows of a part, rule -> its values there, the planner's among them, rule -> its values on validation windows)."""
+    test, validation = spread_windows([problem], part, LENGTH, 1000), spread_windows([problem], "validation", 64, 200)
     return test, {rule: test.bsld(rule) for rule in (*CORRECT_RULES, "planner")}, {rule: validation.bsld(rule) for rule in CORRECT_RULES}
 
 
 @cache
-def tested(problem: BatchProblem, path: Path) -> np.ndarray:
-    """Return the values of a policy's file on the test windows."""
-    return rules_of(problem)[0].bsld(load_priority(path))
+def tested(problem: BatchProblem, path: Path, part: Split = "test") -> np.ndarray:
+    """Return the values of a policy's file on the windows of a part."""
+    return rules_of(problem, part)[0].bsld(load_priority(path))
 
 
 def rows_of(
-    problem: BatchProblem, head: dict[str, object], made: dict[str, list[Path]], *, every_rule: bool = False
+    problem: BatchProblem, head: dict[str, object], made: dict[str, list[Path]], *, every_rule: bool = False, part: Split = "test"
 ) -> list[dict[str, object]]:
-    """Compare each learner's policies (one file a seed) with rules and the planner on the test windows, and the first with the others."""
-    _, on_test, on_validation = rules_of(problem)
+    """Compare each learner's policies (one file a seed) with rules and the planner on windows of a part, and the first with the others."""
+    _, on_test, on_validation = rules_of(problem, part)
     baselines = {
         "chosen by mean": best_rule(CORRECT_RULES, on_validation, "mean"),
         "chosen by log": best_rule(CORRECT_RULES, on_validation, "log"),
@@ -194,7 +201,7 @@ def rows_of(
     }
     table = np.array(list(on_test.values()))
     differing = {f"{unit:06d}" for unit in np.flatnonzero(table.max(axis=0) > table.min(axis=0) * (1 + 1e-12))}
-    samples = {learner: as_sample([tested(problem, path) for path in paths], seeded=True) for learner, paths in made.items()}
+    samples = {learner: as_sample([tested(problem, path, part) for path in paths], seeded=True) for learner, paths in made.items()}
     first, rows = next(iter(made)), []
     for learner, ours in samples.items():
         own = {
@@ -219,19 +226,22 @@ def main() -> None:
     parser.add_argument("--traces", nargs="+", default=["sdsc", "hpc2n", "lublin-1", "lublin-2"], choices=TRACES)
     parser.add_argument("--others", nargs="*", default=[], choices=TRACES, help="traces that are only tested on")
     parser.add_argument("--backfill", default="none", choices=BACKFILLS)
-    parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1, 2])
+    parser.add_argument("--seeds", type=int, nargs="*", default=[0, 1, 2])
     parser.add_argument("--drawn-seed", type=int, default=2, help="seed of the drawn traces")
     parser.add_argument("--generations", type=int, default=12)
     parser.add_argument("--policies", type=Path, default=Path("build/policies"), help="folder of learned policies (build/policies)")
     parser.add_argument("--against", choices=("evolution",), help="compare with the policies of this learner, too, of the same seeds")
     parser.add_argument("--their-generations", type=int, default=12, help="budget of the other learner's searches")
     parser.add_argument("--every-rule", action="store_true", help="compare with each rule")
+    parser.add_argument("--part", default="test", choices=SPLITS, help="compare on the windows of this part (test)")
     parser.add_argument("--learn-only", action="store_true", help="test nothing")
     parser.add_argument(
-        "--published", nargs="+", default=[], choices=("none", "legacy"), help="print means on the windows of the published table instead"
+        "--published", nargs="+", default=[], choices=("none", "legacy", "easy"), help="means on the windows of the published table instead"
     )
     parser.add_argument("--out", default=sys.stdout, help="CSV (default: print)")
     arguments = parser.parse_args()
+    if not (arguments.seeds or arguments.published):
+        parser.error("--seeds: without any, only --published has something to write")
     budgets = {arguments.learner: arguments.generations}
     if arguments.against:
         budgets.setdefault(arguments.against, arguments.their_generations)
@@ -243,14 +253,16 @@ def main() -> None:
             spec = spec_of(learner, problems[origin], generations)
             made[learner] = [learned(problems[origin], spec, seed, arguments.policies) for seed in arguments.seeds]
         for backfill in arguments.published:
-            print_published(origin, backfill, made)
+            rows += published_rows(origin, backfill, made, arguments.seeds)
         if arguments.learn_only or arguments.published:
             continue
         for name, problem in problems.items():
             head = {"backfill": problem.scenario.backfill, "trace": name, "learned_on": origin}
-            rows += rows_of(problem, head, made, every_rule=arguments.every_rule)
+            rows += rows_of(problem, head, made, every_rule=arguments.every_rule, part=arguments.part)
     if rows:
-        pd.DataFrame(rows).round(4).to_csv(arguments.out, index=False)
+        table = pd.DataFrame(rows)
+        table = table.round(8).astype({"seed": "Int64"}) if arguments.published else table.round(4)
+        table.to_csv(arguments.out, index=False)
 
 
 if __name__ == "__main__":

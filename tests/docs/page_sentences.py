@@ -31,7 +31,7 @@ def ledger(study: str) -> dict:
 
 def below(ratio: float) -> str:
     """How many percent a ratio is below 1."""
-    return f"{100 * (1 - ratio):.0f}"
+    return f"{round(100 * (1 - ratio))}"
 
 
 def text_of(page: str) -> str:
