@@ -202,21 +202,25 @@ def published_network_sentences():
     yield f"({rule['ratio']['mlp_v1']:.1f} times `f1`)"
     yield f"({kernel['ratio']['kernel, windows kept by range']:.2f} of the plain kernel)"
     twice = one(table("batch_learners"), variant="maskable_ppo", against="f1")
-    assert rule["by_seed"]["kernel"] == twice["by_seed"]  # "on one machine the same seed gives the same policy"
+    assert twice["by_seed"].startswith(rule["by_seed"]["kernel"])  # "on one machine the same seed gives the same policy"
 
 
 def learner_sentences():
     found = table("batch_learners")
     rule = found[found["against"] == "f1"].set_index("variant")
-    (seeds,), (decisions,), (counted,) = (set(found[name]) for name in ("seeds", "decisions", "windows_differing"))
+    (decisions,), (counted,) = (set(found[name]) for name in ("decisions", "windows_differing"))
+    fewer = rule["seeds"][rule["seeds"] < 5]
+    assert dict(fewer) == {"dqn": 3, "ddpg": 3} and rule["seeds"].max() == 5
     assert (decisions, counted) == (table("batch_networks")["decisions"].iloc[0], table("batch_networks")["windows_differing"].iloc[0])
-    yield f"--steps {decisions} --seeds {seeds} --out FILE.csv`: the recipes as they stand"
+    yield f"--steps {decisions} --seeds 5 --out FILE.csv`: the recipes as they stand"
     ppo = one(found, variant="ppo", against="maskable_ppo")["ratio"]
     yield f"is as good as `maskable_ppo` ({ppo:.2f}); in the mean neither reaches `f1`"
-    assert rule.loc[["ppo", "maskable_ppo"], "ratio_low"].min() > 1
+    plain, masked = (rule.loc[name] for name in ("ppo", "maskable_ppo"))
+    yield f"neither reaches `f1` ({masked['ratio']:.2f} and {plain['ratio']:.2f}, with intervals that reach 1)"
+    assert max(plain["ratio_low"], masked["ratio_low"]) < 1 < min(plain["ratio"], masked["ratio"])
     a2c = seeds_of(rule["by_seed"]["a2c"])
     assert 2 * rule["cpu_seconds"]["a2c"] < rule["cpu_seconds"]["maskable_ppo"]  # "less than half"
-    yield f"{rule['ratio']['a2c']:.1f} times the mean of `f1`; its seeds end at {min(a2c):.0f} to {max(a2c):.0f}"
+    yield f"{rule['ratio']['a2c']:.1f} times the mean of `f1`; its seeds end at {min(a2c):.0f} to {max(a2c):,.0f}"
     ratios, costs = (rule.loc[["dqn", "ddpg"], name] for name in ("ratio", "cpu_seconds"))
     yield f"learn nothing of use**: {ratios['dqn']:.1f} and {ratios['ddpg']:.1f} times the mean of `f1`"
     assert (costs / rule["cpu_seconds"]["maskable_ppo"]).round().tolist() == [4, 6]  # "four and six times"
