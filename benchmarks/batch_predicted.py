@@ -1,9 +1,9 @@
 """Predicting without learning: bases of the rollouts, not searched for, over the predictions that rollouts have, beside rules by requests.
 
-    snakemake --cores 1 --config scale=full -- results/full/batch/{sdsc_sp2,hpc2n}{,_easy}/evaluation/rules.parquet
-    python benchmarks/batch_predicted.py results/full/batch [--out FILE.csv]
+    python benchmarks/batch_predicted.py [--out FILE.csv]
 
-Mean bounded slowdown on the test windows, and on those of the validation part, by which one would have to choose.
+Mean bounded slowdown on the windows of the validation part, by which one would have to choose, and of the test part, at the scale full. The
+scenarios score the same rules among others.
 """
 
 from __future__ import annotations
@@ -11,9 +11,15 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
 
-from schedlab.evaluation import tables
+from schedlab.config import experiment
+from schedlab.config.schema import validate
+from schedlab.stages.studies import find_study
+from schedlab.studies.batch.problem import RULE_MAKERS, BatchProblem
+from schedlab.studies.batch.settings import BatchScenario
+from schedlab.workloads.prepare import make_trace
 
 REPOSITORY = Path(__file__).resolve().parents[1]
 SCENARIOS = ("sdsc_sp2", "hpc2n", "sdsc_sp2_easy", "hpc2n_easy")
@@ -32,15 +38,18 @@ SHOWN = (
 def main() -> None:
     """Write a row a scenario and rule."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("folder", type=Path, help="results of the study at a scale, such as results/full/batch")
     parser.add_argument("--out", type=Path, default=REPOSITORY / "docs/results/batch_predicted.csv", help="where the rows go")
     arguments = parser.parse_args()
-    rows = []
-    for scenario in SCENARIOS:
-        scores = tables.read(tables.SCORES, arguments.folder / scenario / "evaluation/rules.parquet")
-        means = scores[scores["metric"] == "avg_bsld"].pivot_table(index="policy", columns="split", values="value")
-        windows = scores[(scores["split"] == "test")]["unit"].nunique()
-        rows += [{"scenario": scenario, "rule": rule, "windows": windows, **means.loc[rule]} for rule in SHOWN]
+    records, rows = experiment.load(REPOSITORY / "conf", "full", find_study).studies["batch"].scenarios, []
+    for name in SCENARIOS:
+        scenario = validate(BatchScenario, {"name": name, "seed": records[name]["seed"], **records[name]["problem"]})
+        problem = BatchProblem(scenario, make_trace(scenario.workload)[0])
+        for rule in SHOWN:
+            policy, row = RULE_MAKERS[rule]({}, problem, 0), {"scenario": name, "rule": rule, "windows": len(problem.units("test"))}
+            for split in ("validation", "test"):
+                row[split] = float(np.mean([problem.rollout(policy, unit).scores["avg_bsld"] for unit in problem.units(split)]))
+            rows.append(row)
+            print(row, flush=True)
     pd.DataFrame(rows).to_csv(arguments.out, index=False, float_format="%.10g")
 
 

@@ -280,8 +280,21 @@ def batch_environment_speed(results: Path) -> str:
     return page(["layout", "backfilling", "`Batch-v0`", "vectorised, 64 windows"], rows, "llrr")
 
 
+def batch_predicted(results: Path) -> str:
+    """Rules by requests, the planner, and untrained bases over the rollouts' predictions."""
+    found = pd.read_csv(results / "batch_predicted.csv")
+    names = {"sdsc_sp2": "SDSC-SP2", "hpc2n": "HPC2N", "sdsc_sp2_easy": "SDSC-SP2, EASY", "hpc2n_easy": "HPC2N, EASY"}
+    rules = list(dict.fromkeys(found["rule"]))
+    rows = []
+    for scenario, own in found.groupby("scenario", sort=False):
+        means = own.set_index("rule")
+        rows.append([names[scenario], *(f"{means.loc[rule, 'validation']:.1f}, {means.loc[rule, 'test']:.1f}" for rule in rules)])
+    return page(["validation, test", *(f"`{rule}`" for rule in rules)], rows)
+
+
 TABLES = (
     *batch_published_tables.TABLES,
+    batch_predicted,
     batch_ppo_epoch,
     batch_ppo_runs,
     batch_rule_speed,

@@ -254,6 +254,48 @@ def reward_sentences():
     yield f"`episodic` is {100 * (means.loc['episodic', 'to_f1'] - 1):.0f} % behind it"
 
 
+def predicted_sentences():
+    found, rollouts = table("batch_predicted"), table("batch_rollouts")
+    untrained, learned, shares = [], [], []
+    for name in ("sdsc_sp2", "hpc2n", "sdsc_sp2_easy", "hpc2n_easy"):
+        bases = found[(found["scenario"] == name) & found["rule"].str.endswith("_predicted")]
+        chosen = bases.loc[bases["validation"].idxmin(), "test"]
+        backfill = "easy" if name.endswith("easy") else "none"
+        row = one(rollouts, learner="rollout", trace=name.partition("_")[0], against="chosen by mean", backfill=backfill)
+        untrained.append(f"{chosen:.1f}")
+        learned.append(f"{row['mean']:.1f}")
+        shares.append(100 * (row["baseline_mean"] - chosen) / (row["baseline_mean"] - row["mean"]))
+        assert one(found, scenario=name, rule="f1")["windows"] == row["windows"]
+    first, second, third, fourth = untrained
+    yield f"The base that is best on validation has {first}, {second}, {third} and {fourth} on the test windows"
+    first, second, third, fourth = learned
+    yield f"where rollouts have {first}, {second}, {third} and {fourth}"
+    assert shares[2] > 100
+    yield (
+        f"predicting alone makes {shares[0]:.0f} and {shares[1]:.0f} % of what rollouts are below the rule chosen by mean, with EASY "
+        f"{shares[3]:.0f} % of it on HPC2N, and on SDSC-SP2 more than all of it"
+    )
+
+
+def published_test_sentences():
+    found = table("batch_published_tests")
+    own = {policy: found[found["policy"] == policy] for policy in ("ppo-dissertation-hpc2n", "rollout-hpc2n")}
+    ppo, rolled = (rows[rows["scenario"] == "published_test_hpc2n"] for rows in own.values())
+    claims = ledger("batch")
+    named = {1: "one seed", 2: "two seeds", 3: "three seeds"}[len(ppo)]
+    yield (
+        f"Its PPO learned anew ({named} of five, {ppo['cpu_seconds'].mean() / 60:.0f} CPU minutes each) has a mean of "
+        f"{ppo['mean'].mean():.2f} where {claims['test-hpc2n-ppo-b'].published:.2f} was published, a mean wait of {ppo['wait_mean'].mean():,.0f} s where "
+        f"{claims['wait-mean-hpc2n-ppo'].published:,.0f} was"
+    )
+    backfilled = found[(found["scenario"] == "published_test_hpc2n_backfill") & (found["policy"] == "ppo-dissertation-hpc2n")]
+    published_then = claims["hpc2n-backfill-ppo-b-test"].published
+    yield f"with backfilling in the test alone a mean of {backfilled['mean'].mean():.2f} where {published_then:.2f} was"
+    f1 = claims["test-hpc2n-f1"].ours_repaired
+    yield f"`f1` has {f1:.2f}, and rollouts, which see no real run times, {rolled['mean'].min():.1f} to {rolled['mean'].max():.1f}"
+    assert len(rolled) == 5 and ppo["mean"].min() > f1 > rolled["mean"].max()
+
+
 def speed_sentences():
     none, easy = (dict(medians(f"decision_latency/shared_virtual_machine{ending}", "policy")) for ending in ("", "_easy"))
     rules = [sorted(record[rule] for rule in ("fcfs", "f1", "wfp3")) for record in (none, easy)]
@@ -366,6 +408,8 @@ SENTENCES = {
     "published windows": ("batch_learning", published_sentences),
     "learners": ("batch_learning", learner_sentences),
     "rewards": ("batch_learning", reward_sentences),
+    "predicted": ("batch", predicted_sentences),
+    "published tests": ("batch", published_test_sentences),
     "speed": ("batch", speed_sentences),
     "errata": ("errata", errata_sentences),
 }

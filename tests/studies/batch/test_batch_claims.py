@@ -173,3 +173,22 @@ def test_the_status_says_what_the_values_say() -> None:
             assert ours is not None and not agree(claim.published, ours, claim.tolerance), claim.id
         if claim.status == "open":
             assert claim.ours_reference is None and claim.ours_repaired is None, claim.id
+
+
+def test_what_was_learned_as_published_is_what_was_measured_on_its_windows() -> None:
+    found, claims = pd.read_csv(CONF.parent / "docs/results/batch_published_tests.csv"), {claim.id: claim for claim in LEDGER}
+    held = {
+        "published_test_hpc2n": {
+            "mean": "test-hpc2n-ppo-b",
+            "median": "median-hpc2n-ppo-b",
+            "wait_mean": "wait-mean-hpc2n-ppo",
+            "wait_median": "wait-median-hpc2n-ppo",
+        },
+        "published_test_hpc2n_backfill": {"mean": "hpc2n-backfill-ppo-b-test", "median": "median-hpc2n-backfill-ppo-b-test"},
+    }
+    for scenario, measured in held.items():
+        means = found[found["scenario"] == scenario].groupby("policy").mean(numeric_only=True)
+        for key, name in measured.items():
+            ours = claims[name].ours_reference, claims[name].ours_repaired
+            expected = [means.loc[policy, key] for policy in ("ppo-dissertation-hpc2n", "rollout-hpc2n")]
+            assert ours == pytest.approx(expected, abs=0.051 if "wait" in key else 0.0051), name
