@@ -283,9 +283,10 @@ def published_test_sentences():
     ppo, rolled = (rows[rows["scenario"] == "published_test_hpc2n"] for rows in own.values())
     claims = ledger("batch")
     named = {1: "one seed", 2: "two seeds", 3: "three seeds"}[len(ppo)]
+    seconds, means = ppo["cpu_seconds"].mean(), ppo.mean(numeric_only=True)
     yield (
-        f"Its PPO learned anew ({named} of five, {ppo['cpu_seconds'].mean() / 60:.0f} CPU minutes each) has a mean of "
-        f"{ppo['mean'].mean():.2f} where {claims['test-hpc2n-ppo-b'].published:.2f} was published, a mean wait of {ppo['wait_mean'].mean():,.0f} s where "
+        f"Its PPO learned anew ({named} of five, {seconds / 60:.0f} CPU minutes each) has a mean of {means['mean']:.2f} where "
+        f"{claims['test-hpc2n-ppo-b'].published:.2f} was published, a mean wait of {means['wait_mean']:,.0f} s where "
         f"{claims['wait-mean-hpc2n-ppo'].published:,.0f} was"
     )
     backfilled = found[(found["scenario"] == "published_test_hpc2n_backfill") & (found["policy"] == "ppo-dissertation-hpc2n")]
