@@ -6,6 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pandas as pd
+from scipy import stats
 from table_parts import REPOSITORY, one, page, seeds_of, share
 
 from schedlab.config.claims import read_claims
@@ -61,21 +62,63 @@ def ramp_learning(results: Path) -> str:
     return page(["", *"ABCD"], rows)
 
 
-def ramp_graph_policy(results: Path) -> str:
-    """Blocking rates of policies that read a job's graph, beside those that do not. `*`: a policy for each scenario."""
+GRAPH_PAIRS = (("graph", "ppo-summary"), ("graph", "fixed-6"), ("summary", "fixed-6"))
+
+
+def graph_policies(results: Path) -> pd.DataFrame:
+    """Blocking rates of policies that read a job's graph, and of others; `*`: a policy for each scenario."""
     found = pd.read_csv(results / "ramp_graph_policy.csv")
-    found["policy"] = found["policy"].str.replace(r"-graphs-.*", "-graphs-*", regex=True)
+    return found.assign(policy=found["policy"].str.replace(r"-graphs-.*", "-graphs-*", regex=True))
+
+
+def ramp_graph_policy(results: Path) -> str:
+    """Blocking rates by policy and scenario: the mean of the learning seeds, in brackets the least and the most."""
+    found = graph_policies(results)
     knowing = ["ppo-durations", "table-graphs-*", "afterstate-graphs-*"]
     order = ["ppo-graph", "ppo-summary", *knowing, "fixed-6", "fixed-4", "fixed-8", "para_min", "para_max"]
-    scenarios = list(found["scenario"].unique())
-    rows = []
+    scenarios, episodes, rows = list(dict.fromkeys(found["scenario"])), found["episodes"].max(), []
     for policy in order:
-        own = found[found["policy"] == policy].sort_values("seed")
-        rates = [" / ".join(share(rate) for rate in own.loc[own["scenario"] == name, "blocking_rate"]) for name in scenarios]
-        times = own["learning_cpu_s"] if policy.endswith("*") else own.loc[own["scenario"] == scenarios[0], "learning_cpu_s"]
-        spent = f"{times.min():.0f} to {times.max():.0f}" if policy.endswith("*") else " / ".join(f"{value:.0f}" for value in times)
-        rows.append([f"`{policy}`{' (oracle)' if policy in knowing else ''}", *rates, spent if times.max() else "-"])
+        own = found[found["policy"] == policy]
+        rates = {scenario: part["blocking_rate"] for scenario, part in own.groupby("scenario")}
+        cells = [graph_cell(rates[scenario]) if scenario in rates else "-" for scenario in scenarios]
+        seeds, times = own["seed"].nunique(), own["learning_cpu_s"]
+        said = ["oracle"] * (policy in knowing)
+        if times.any() and seeds < found["seed"].nunique():
+            said.append(f"{seeds} seed{'s' if seeds > 1 else ''}")
+        if (fewer := own["episodes"].max()) < episodes:
+            said.append(f"first {fewer} episodes")
+        spent = f"{times.min():.0f} to {times.max():.0f}" if times.nunique() > 1 else f"{times.max():.0f}" if times.any() else "-"
+        rows.append([f"`{policy}`" + (f" ({', '.join(said)})" if said else ""), *cells, spent])
     return page(["", *(f"`{name}`" for name in scenarios), "CPU time of learning, s"], rows)
+
+
+def graph_cell(rates: pd.Series) -> str:
+    """Return the mean of the seeds, and the least and the most where there are several."""
+    return share(rates.mean()) + (f" ({share(rates.min())} to {share(rates.max())})" if len(rates) > 1 else "")
+
+
+def graph_difference(found: pd.DataFrame, policy: str, other: str, scenario: str) -> tuple[float, float]:
+    """Return how much more a policy blocks than another one: mean over the learning seeds and half of a 95 % t interval."""
+    rates = found[found["scenario"] == scenario].set_index(["policy", "seed"])["blocking_rate"]
+    of_other = rates[other]
+    apart = (rates[policy] - (of_other if len(of_other) > 1 else of_other.iloc[0])).to_numpy()
+    return float(apart.mean()), float(stats.t.ppf(0.975, len(apart) - 1) * apart.std(ddof=1) / len(apart) ** 0.5)
+
+
+def ramp_graph_differences(results: Path) -> str:
+    """By how much policies differ on the same episodes, with the spread of the learning seeds."""
+    found = graph_policies(results)
+    pairs = {f"`ppo-{name}` less `{other}`": (f"ppo-{name}", other) for name, other in GRAPH_PAIRS}
+    scenarios, rows = list(dict.fromkeys(found["scenario"])), []
+    for name, pair in pairs.items():
+        apart = [graph_difference(found, *pair, scenario) for scenario in scenarios]
+        rows.append([name, *(f"{signed(mean)} ± {share(half)}" for mean, half in apart)])
+    return page(["", *(f"`{name}`" for name in scenarios)], rows)
+
+
+def signed(value: float) -> str:
+    """Return a difference as the pages write it: -.012, +.003."""
+    return f"{'-' if value < 0 else '+'}{share(abs(value))}"
 
 
 def ramp_baselines(results: Path) -> str:
@@ -174,6 +217,7 @@ def ramp_dqn(results: Path) -> str:
 TABLES = (
     ramp_learning,
     ramp_graph_policy,
+    ramp_graph_differences,
     ramp_baselines,
     ramp_loads,
     ramp_quantum,

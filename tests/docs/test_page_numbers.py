@@ -208,19 +208,6 @@ def ramp_sentences():
     yield f"Two of the best end at {best[0]} and two at {best[best.index('.201')]}"
 
 
-def graph_policy_sentences():
-    rates = table("ramp_graph_policy").set_index(["policy", "scenario", "seed"])["blocking_rate"]
-
-    def pair(scenario: str, seed: int, joint: str = "against") -> str:
-        return f"{share(rates['ppo-graph', scenario, seed])} {joint} {share(rates['ppo-summary', scenario, seed])}"
-
-    seen, unseen = "graphs_seen", "graphs_unseen"
-    yield f"The graph policy ties with the summary**: {pair(seen, 0)} and {pair(seen, 1)} on graphs that they learned on"
-    yield f"{pair(unseen, 0)} and {pair(unseen, 1)} on unseen ones"
-    told = [share(rates["ppo-durations", unseen, seed]) for seed in (0, 1)]
-    yield f"the same learner blocks {told[0]} and {told[1]} on unseen graphs"
-
-
 def hetero_sentences():
     ratio = table("hetero_contended").set_index("policy").loc["reinforce-contended", "ratio_to_chosen_pair"].mean()
     yield f"by {below(ratio)} % on average** (ratio of means {ratio:.2f}"
@@ -299,7 +286,6 @@ def errata_sentences():
 SENTENCES = {
     "batch_learning": batch_sentences,
     "ramp": ramp_sentences,
-    "ramp_graph_policy": graph_policy_sentences,
     "hetero": hetero_sentences,
     "cloud": cloud_sentences,
     "adaptation": adaptation_sentences,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 import pytest
-from page_sentences import REPOSITORY, ledger, missing, table
+from page_sentences import REPOSITORY, RESULTS, ledger, missing, table
 
 from schedlab.config.schema import validate
 from schedlab.config.seeds import generator
@@ -19,10 +19,12 @@ from schedlab.studies.ramp.published import BETAS, SHIPPED
 from schedlab.studies.ramp.settings import RampScenario
 from schedlab.studies.ramp.simulation import Simulation
 
-from ramp_traced_graphs import line  # isort: skip  (page_sentences adds its folder)
+import ramp_tables  # isort: skip  (page_sentences adds its folder)
+from ramp_traced_graphs import line  # isort: skip
 from table_parts import one, seeds_of, share  # isort: skip
 
 
+GRAPHS = ("seen", "unseen", "profiles", "traced")
 GOALS = pd.Series({"a": 0.175, "b": 0.190, "c": 0.116, "d": 0.083})
 
 
@@ -162,17 +164,37 @@ def load_sentences():
 
 
 def graph_policy_sentences():
-    found = table("ramp_graph_policy").query("scenario != 'graphs_traced'")
-    fixed = found[found["policy"] == "fixed-6"].set_index("scenario")["blocking_rate"]
-    least = found[found["policy"].str.startswith("fixed-")].groupby("scenario")["blocking_rate"].min()
-    assert least.to_dict() == fixed.to_dict()
-    learned = found[found["policy"].str.startswith("ppo-")]
-    gains = (learned["scenario"].map(fixed) - learned["blocking_rate"]).round(4).groupby(learned["scenario"]).agg(["min", "max"])
-    unseen, seen, profiles = (gains.loc[f"graphs_{name}"] for name in ("unseen", "seen", "profiles"))
+    found = ramp_tables.graph_policies(RESULTS)
+    rates = found.set_index(["policy", "scenario", "seed"])["blocking_rate"].sort_index()
+    graph, summary = ({name: rates[policy, f"graphs_{name}"] for name in GRAPHS} for policy in ("ppo-graph", "ppo-summary"))
+
+    def apart(policy: str, other: str, name: str) -> str:
+        mean, half = ramp_tables.graph_difference(found, policy, other, f"graphs_{name}")
+        return f"{ramp_tables.signed(mean)} ± {share(half)}"
+
+    seen, unseen, profiles, traced = (apart("ppo-graph", "ppo-summary", name) for name in GRAPHS)
+    assert all((graph[name] < summary[name]).all() and len(graph[name]) == 5 for name in GRAPHS[:2])  # with each of five seeds
+    yield "mean of **five learning seeds**"
     yield (
-        f"all three are {share(unseen['min'], 2)} to {share(unseen['max'], 2)} better on unseen graphs and {share(seen['min'])} to "
-        f"{share(seen['max'])} on those they learned on; on the published graphs they are between {share(profiles['max'])} better and "
-        f"{share(-profiles['min'])} worse"
+        f"with each of five seeds**: {share(graph['seen'].mean())} against {share(summary['seen'].mean())} ({seen}) on those that they "
+        f"learned on and {share(graph['unseen'].mean())} against {share(summary['unseen'].mean())} ({unseen}) on unseen ones"
+    )
+    yield f"on the published ones it is {profiles}, on our traced ones {traced}"
+    means = {name: ramp_tables.graph_difference(found, "ppo-graph", "ppo-summary", f"graphs_{name}") for name in GRAPHS}
+    assert [name for name, (mean, half) in means.items() if abs(mean) > half] == ["seen", "unseen"]  # does not carry over
+    yield f"(the graph policy blocks {share(graph['traced'].min())} to {share(graph['traced'].max())} on the traced ones)"
+    with_seed_0 = [share(rates[f"ppo-{name}", "graphs_unseen", 0]) for name in ("durations", "graph", "summary")]
+    yield "blocks {} on unseen graphs with seed 0, where the graph policy has {} and the summary {}".format(*with_seed_0)
+    fixed = found[found["policy"].str.startswith("fixed-") & (found["scenario"] != "graphs_traced")]
+    best = fixed.loc[fixed.groupby("scenario")["blocking_rate"].idxmin(), "policy"]
+    assert set(best) == {"fixed-6"} and set(fixed["episodes"]) == {10}
+    yield "On the traced ones degree 4 is the best, and neither gets below it in the mean"
+    of_traced = {name: rates[name, "graphs_traced"].mean() for name in ("fixed-4", "fixed-6", "fixed-8", "ppo-graph", "ppo-summary")}
+    assert min(of_traced, key=of_traced.get) == "fixed-4"
+    first, second = ([apart(f"ppo-{name}", "fixed-6", where) for where in GRAPHS[:3]] for name in ("graph", "summary"))
+    yield (
+        f"graph policy is {first[0]} on the graphs that it learned on and {first[1]} on unseen ones, the summary {second[0]} and "
+        f"{second[1]}; on the published graphs both block more ({first[2]} and {second[2]})"
     )
 
 
