@@ -263,6 +263,15 @@ def batch_ppo_runs(results: Path) -> str:
     return page(["", "CPU seconds", "ratio of means to `f1`", "geometric", "without the 3 worst", "won"], rows, "lrrrrr")
 
 
+def batch_backfill_order(results: Path) -> str:
+    """Rules with EASY, where the rule or the area says which jobs are looked at first."""
+    found = pd.read_csv(results / "batch_backfill_order.csv")
+    means = {f"by the {how}": [f"{mean:.1f}" for mean in found[f"mean_by_{how}"]] for how in ("rule", "area")}
+    rows = [[name, *cells] for name, cells in means.items()]
+    rows.append(["ratio", *(between(row) for _, row in found.iterrows())])
+    return page(["jobs looked at", *(f"`{rule}`" for rule in found["rule"])], rows, "l" + len(found) * "r")
+
+
 def batch_rule_speed(results: Path) -> str:
     """Thousands of jobs a second under two rules."""
     modes = ["none", "legacy", "easy", "conservative"]
@@ -297,6 +306,7 @@ TABLES = (
     batch_predicted,
     batch_ppo_epoch,
     batch_ppo_runs,
+    batch_backfill_order,
     batch_rule_speed,
     batch_environment_speed,
     batch_search,

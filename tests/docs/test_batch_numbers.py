@@ -350,6 +350,17 @@ def test_f1_as_it_is_meant_is_below_every_learned_policy_of_the_tests():
     assert found == {"hpc2n": 2, "hpc2n-backfill": 4, "sdsc-sp2": 1}
 
 
+def order_sentences():
+    """Who gains where EASY looks at small areas first: no rule that is among the better ones."""
+    found = table("batch_backfill_order").set_index("rule")
+    assert set(found["windows"]) == {250} and set(found.index) == {*CORRECT_RULES, "planner"}
+    gains = found.loc[found["ratio"] < 0.99, "ratio"].map(below)
+    assert set(gains.index) == {"fcfs", "largest", "ljf", "wfp3", "unicep"} and gains["wfp3"] == gains["unicep"]
+    assert found["mean_by_rule"].drop(gains.index).max() < found.loc[gains.index, "mean_by_rule"].drop("unicep").min()
+    yield f"gain {gains['ljf']} and {gains['largest']} % by it, FCFS {gains['fcfs']} %, WFP3 and UNICEP {gains['wfp3']} %; the better rules"
+    assert (found.loc[["smallest_area", "f3", "smallest"], ["ratio_low", "ratio_high"]] == 1).all(axis=None)
+
+
 def published_sentences():
     """Where a rule beats the rollouts on the published windows: on three traces with backfilling, on none without."""
     found = table("batch_published")
@@ -406,6 +417,7 @@ SENTENCES = {
     "learning": ("batch_learning", learning_sentences),
     "networks": ("batch_learning", network_sentences),
     "published networks": ("batch_learning", published_network_sentences),
+    "order": ("batch", order_sentences),
     "published windows": ("batch_learning", published_sentences),
     "learners": ("batch_learning", learner_sentences),
     "rewards": ("batch_learning", reward_sentences),
