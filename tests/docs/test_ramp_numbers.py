@@ -111,6 +111,9 @@ def speedup_sentences():
     fast, rates = [share(speed, 1) for speed, _ in others], sorted(share(rate) for _, rate in others)
     both = f"{share(first[0], 1)} and {share(second[0], 1)} there and block {share(first[1])} and {share(second[1])}"
     yield f"two seeds have {both}, the other three {fast[-1]} to {fast[0]} and {rates[0]} to {rates[-1]}"
+    rates, repaired = (of_learners("ramp_learning_repaired", column=column) for column in ("blocking_rate", "speedup"))
+    blocked, faster = ([share(value, digits) for value in values] for values, digits in ((rates, 3), (repaired, 2)))
+    yield f"they block {', '.join(blocked[:3])} and {blocked[3]}, at speed-ups of {', '.join(faster[:3])} and {faster[3]}"
 
 
 def recipe_trial_sentences():

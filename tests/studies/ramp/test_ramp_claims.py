@@ -100,11 +100,14 @@ def test_loads(shared_data, name, form):
 
 
 @pytest.mark.parametrize("beta", "abcd")
-def test_speedups_of_learned_policies_are_those_of_the_recorded_table(repository, beta):
-    rows = pd.read_csv(repository / "docs/results/ramp_learning_exact.csv").set_index(["scenario", "policy"])
+@pytest.mark.parametrize(("name", "form"), [("exact", "ours_reference"), ("repaired", "ours_repaired")])
+def test_speedups_of_learned_policies_are_those_of_the_recorded_table(repository, beta, name, form):
+    rows = pd.read_csv(repository / f"docs/results/ramp_learning_{name}.csv").set_index(["scenario", "policy"])
     learned = rows.loc[(f"published_{beta}", "afterstate")]
     assert (learned["seeds"], learned["episodes"]) == (5, 20)
-    assert LEDGER[f"speedup-pac-ml-{beta}"].ours_reference == pytest.approx(learned["speedup"], abs=6e-4)
+    assert getattr(LEDGER[f"speedup-pac-ml-{beta}"], form) == pytest.approx(learned["speedup"], abs=6e-4)
+    if form == "ours_repaired":
+        assert LEDGER[f"blocking-pac-ml-{beta}"].ours_repaired == pytest.approx(learned["blocking_rate"], abs=6e-5)
 
 
 @pytest.mark.parametrize("beta", "abcd")
