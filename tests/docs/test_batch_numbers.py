@@ -185,24 +185,24 @@ def other_jobs_sentences(networks):
 
 def published_network_sentences():
     found = table("batch_networks_published")
-    assert set(found["seeds"]) == {3} and set(found["windows_differing"]) == {31}
+    assert set(found["seeds"]) == {5} and set(found["windows_differing"]) == {31}
     rule, kernel = (found[found["against"] == name].set_index("variant") for name in ("f1", "kernel"))
-    f1 = rule["baseline_mean"].iloc[0]
-    small = rule.loc["value network small"]
-    yield f"({small['ratio']:.2f} [{small['ratio_low']:.2f}, {small['ratio_high']:.2f}]) and lie below the plain kernel's "
-    yield f"below the plain kernel's ({kernel['ratio']['value network small']:.2f})"
+    f1, small = rule["baseline_mean"].iloc[0], "value network small"
+    yield f"({between(rule.loc[small])}) and lie below the plain kernel's ({between(kernel.loc[small])})"
+    assert max(seeds_of(rule["by_seed"][small])) < 1.03 * f1  # "all five seeds come to the level of `f1`"
     ends = {name: seeds_of(rule["by_seed"][f"value network {name}"]) for name in ("rows", "large", "deep")}
-    assert max(seeds_of(small["by_seed"])) < 1.01 * f1  # "all three seeds come to the level of `f1`"
-    assert [sum(mean > 10 * f1 for mean in each) for each in ends.values()] == [1, 1, 1]
-    worst = [f"{max(each):,.0f}" for each in ends.values()]
-    yield f"above ten times `f1` ({worst[0]}, {worst[1]} and {worst[2]})"
-    yield "the other two of `rows` end at {:.0f} and {:.0f}".format(*ends["rows"][:2])
-    actor = "actor_kernel"
-    yield f"`{actor}` is {below(kernel['ratio'][actor])} % below the plain kernel and {-int(below(rule['ratio'][actor]))} % above `f1`"
+    assert [sum(mean > 7 * f1 for mean in each) for each in ends.values()] == [2, 2, 3]
+    bad, good = ([mean for each in ends.values() for mean in each if (mean > 7 * f1) == worse] for worse in (True, False))
+    yield f"end above seven times `f1` ({min(bad):,.0f} to {max(bad):,.0f}), which makes their means, and the others at {min(good):.0f} to "
+    yield f"and the others at {min(good):.0f} to {max(good):.0f}."
+    actor = seeds_of(rule["by_seed"]["actor_kernel"])
+    above = -int(below(rule["ratio"]["actor_kernel"]))
+    yield f"`actor_kernel` is no better than the plain kernel ({between(kernel.loc['actor_kernel'])}) and {above} % above `f1`"
+    yield f"last two seeds end at {actor[3]:.0f} and {actor[4]:.0f}, where the first three had {min(actor[:3]):.0f} to {max(actor[:3]):.0f}"
     yield f"({rule['ratio']['mlp_v1']:.1f} times `f1`)"
     yield f"({kernel['ratio']['kernel, windows kept by range']:.2f} of the plain kernel)"
     twice = one(table("batch_learners"), variant="maskable_ppo", against="f1")
-    assert twice["by_seed"].startswith(rule["by_seed"]["kernel"])  # "on one machine the same seed gives the same policy"
+    assert rule["by_seed"]["kernel"] == twice["by_seed"]  # "on one machine the same seed gives the same policy"
 
 
 def learner_sentences():
