@@ -20,7 +20,7 @@ from schedlab.studies.cloud.allocation import Allocation
 from schedlab.studies.cloud.env import weights_of
 from schedlab.studies.cloud.option_estimates import batch_size, estimate, estimates, options_without_records
 from schedlab.studies.cloud.options import Option
-from schedlab.studies.cloud.sla import TableVerdict, Verdict
+from schedlab.studies.cloud.sla import TableVerdict, Verdict, known
 
 LIMITS = api.ResourceConfig(gpu_count_max=8, cpu_count_max=64, memory_max=128)
 RECORD = {
@@ -294,6 +294,12 @@ def test_actions_may_be_integers_of_numpy():
     for wrong in (1.0, np.float64(1.0), True, 27, -1):
         with pytest.raises(UserError, match="expected a whole number from 0 to 26"):
             manager.adjust(wrong)
+
+
+@pytest.mark.parametrize("kind", [float, np.float16, np.float32, np.float64])
+def test_a_nan_of_any_width_is_no_value(kind):
+    assert not known(kind("nan")) and known(kind(0.0)) and known(kind("inf"))
+    assert api.SLAConfig().updated([{"time_so_far": kind("nan")}, {"time_so_far": 100.0}]).time_max == pytest.approx(110.0)
 
 
 ANALYSER, ENV = api.OfflineDataAnalyzer(), api.CloudEnvironment(LIMITS, api.SLAConfig())

@@ -97,7 +97,7 @@ def judge(item: str, value: float, limit: float) -> Verdict:
 
 def known(value: Any) -> bool:
     """Tell whether a value of a record is there: neither None nor NaN."""
-    return value is not None and not (isinstance(value, float) and value != value)
+    return value is not None and not (isinstance(value, float | np.floating) and value != value)
 
 
 def require_record(record: Mapping[str, Any], where: str) -> dict[str, Any]:
