@@ -117,7 +117,9 @@ def test_a_later_log_of_the_same_name_takes_the_place_of_the_earlier_one(tmp_pat
     assert sorted({row["throughput"] for row in analyser.history("net", "d", "cpu")}) == pytest.approx(
         sorted([300.0, 300.0 * 2**0.9, 800.0, 800.0 * 2**0.9])
     )
-    assert analyser.types == ["cpu", "cpu", "cpu", "cpu", "gpu", "cpu"] and set(analyser.models) == {"net", "wide", "unnamed"}
+    assert analyser.types == ["cpu", "cpu", "cpu", "cpu", "gpu", "cpu"]
+    of_data_d = [(name, "d", "cpu") for name in ("net", "wide", "unnamed")]
+    assert set(analyser.models) == {*of_data_d, ("net", "large", "cpu"), ("net", "d", "gpu")}
     alone = api.OfflineDataAnalyzer()
     for name in ("first", "again"):
         alone.add_log(tmp_path / f"{name}.csv")
@@ -162,3 +164,71 @@ def test_a_result_with_mistakes_is_told_and_not_kept(tmp_path, wrong):
         analyser.update_with_result(WRONG_RESULTS[wrong], "net")
     assert not store.exists() and not analyser.tables
     assert analyser.update_with_result(training_log(), "net") and len(api.OfflineDataAnalyzer(str(store)).tables) == 1
+
+
+def log_of(dataset: str, size: float, rate: float, gpus: int, cost: float = 0.01, **columns):
+    """A log of the net on data of a size (MB)."""
+    table = training_log(throughput=rate).assign(dataset=dataset, data_size_mb=size, gpu_count=gpus, **columns)
+    return table.assign(cost_so_far=cost * table["epoch"])
+
+
+def test_a_job_is_answered_by_rows_of_the_data_that_it_is_like(tmp_path):
+    """Facts, and the rows of which one answers, are those of a model, its data and a kind of device; none hides another's."""
+    small, large = log_of("small", 150, 5000.0, 1), log_of("large", 150_000, 300.0, 8, cost=50.0)
+    for first, second in ((small, large), (large, small)):
+        analyser = api.OfflineDataAnalyzer()
+        for table in (first, second):
+            table.to_csv(tmp_path / "log.csv", index=False)
+            analyser.add_log(tmp_path / "log.csv")
+        query = {"model_params": 1e6, "model_layers": 10}
+        for size, gpus, costs in ((150, 1, small["cost_so_far"]), (150_000, 8, large["cost_so_far"])):
+            found = analyser.predict({**query, "data_size_mb": size})
+            assert (found["gpu_count"], found["similarity_score"]) == (gpus, pytest.approx(1.0)) and found["estimated_cost"] in set(costs)
+        assert analyser.predict(query)["gpu_count"] == first["gpu_count"].iloc[0], "which, the query does not tell: the first"
+        assert [analyser.predict(query, dataset=name)["gpu_count"] for name in ("small", "large")] == [1, 8]
+
+
+def test_among_logs_that_are_as_like_those_of_the_kind_of_device_answer():
+    analyser = api.OfflineDataAnalyzer()
+    for gpus in (0, 2):
+        assert analyser.update_with_result(log_of("d", 50, 500.0 + gpus, gpus), "net")
+    query = {"model_params": 1e6, "model_layers": 10, "data_size_mb": 50}
+    assert [analyser.predict(query, gpu_type=kind)["gpu_count"] for kind in ("gpu", "cpu")] == [2, 0]
+
+
+@pytest.mark.parametrize("names", [None, 50])
+def test_models_whose_names_are_lacking_or_numbers_are_predicted_from(tmp_path, names):
+    store = tmp_path / "history.jsonl"
+    analyser = api.OfflineDataAnalyzer(store)
+    assert analyser.update_with_result(training_log().assign(model_name=names), "net")
+    for known in (analyser, api.OfflineDataAnalyzer(store)):
+        assert known.predict({"model_params": 1e6, "model_layers": 10})["similarity_score"] == pytest.approx(1.0)
+        assert known.performance("net" if names is None else "50").settings == 2
+
+
+def epochs(numbers, rate: float):
+    """A log of epochs on a GPU."""
+    table = training_log(throughput=rate, epochs=len(numbers)).query("cpu_count == 1")
+    return table.assign(gpu_count=1, epoch=list(numbers))
+
+
+@pytest.mark.parametrize(
+    "runs",
+    [
+        (range(3), range(1, 4)),
+        (range(1, 6), range(3, 6)),
+        ((1,), (1,)),
+        ((1, 2, 3), (1, 2, 3)),
+        ((1, 2, 3), (1,), (2, 3)),
+    ],
+)
+def test_results_of_one_setting_are_fitted_together(runs):
+    """Each is a run of its own, whatever epochs it has in common with another."""
+    analyser = api.OfflineDataAnalyzer()
+    for number, numbers in enumerate(runs):
+        assert analyser.update_with_result(epochs(numbers, 500.0 + number), "net")
+    fitted = analyser.performance("net")
+    assert fitted.settings == 1 and fitted.median_error < 0.05
+    kept = api.OfflineDataAnalyzer()
+    assert kept.update_with_result(epochs((1, 2, 1, 2), 500.0).assign(sample=[0, 0, 1, 1]), "net")
+    assert kept.performance("net").rows == 2, "of each sample of a baseline the first epoch warms up"

@@ -28,6 +28,7 @@ ALIKE = 0.7  # a log is used where its similarity is above this
 NEEDED = ("time_so_far", "cost_so_far", "throughput", "gpu_count", "cpu_count")  # of a log, by predictions and means
 QUERY = ("model_params", "model_layers", "data_size_mb")  # of a job, by which it is compared with logs
 UNKNOWN = "unknown"  # data that a log does not name
+Key = tuple[str, str, str]  # of a log: its model, its data, and the kind of device, gpu or cpu
 SHARES = (0.5, 0.3, 0.2)  # of parameters, layers, data size in the similarity
 
 
@@ -98,11 +99,11 @@ class OfflineDataAnalyzer:
     def __init__(self, store: Path | str | None = None) -> None:
         import pandas as pd
 
-        self.models: dict[str, ModelFacts] = {}
+        self.models: dict[Key, ModelFacts] = {}
         self.tables: list[pd.DataFrame] = []
         self.types: list[str] = []  # of each table: gpu or cpu
         self.store = Path(store) if store is not None else None
-        self._logs: dict[tuple[str, str, str], int] = {}  # model, data, type of what `add_log` took: its place among the tables
+        self._logs: dict[Key, int] = {}  # of what `add_log` took: its place among the tables
         self._known: set[str] = set()
         for line in read_store(self.store) if self.store is not None else ():
             self._known.add(line["hash"])
@@ -114,8 +115,7 @@ class OfflineDataAnalyzer:
         table = read_training_log(path).drop(columns="run")
         require_columns(table, NEEDED, path)
         self.add(require_numbers(table, NEEDED, path), path.stem)
-        first = self.tables[-1].iloc[0]
-        place = self._logs.setdefault((str(first["model_name"]), str(first["dataset"]), self.types[-1]), len(self.tables) - 1)
+        place = self._logs.setdefault(self._key(), len(self.tables) - 1)
         if place < len(self.tables) - 1:
             self.tables[place], self.types[place] = self.tables.pop(), self.types.pop()
 
@@ -137,8 +137,7 @@ class OfflineDataAnalyzer:
         self._known.add(digest)
         self.add(pd.DataFrame(rows), name, gpu_type)  # as the store gives them back
         if self.store is not None:
-            model = str(rows[0].get("model_name", name))
-            line = {"hash": digest, "key": [model, str(rows[0].get("dataset", UNKNOWN)), self.types[-1]], "rows": rows}
+            line = {"hash": digest, "key": list(self._key()), "rows": rows}
             kept = self.store.read_text(encoding="utf-8") if self.store.exists() else ""
             write_text(self.store, kept + canonical_json(line) + "\n")
         return True
@@ -146,16 +145,18 @@ class OfflineDataAnalyzer:
     def performance(self, model: str, gpus_per_node: int = 4, dataset: str | None = None, gpu_type: str | None = None) -> CoreFit:
         """Return the performance model fitted to all rows of a model's logs, or those of a dataset and of one type, `gpu` or `cpu`.
 
+        Each log is a run of its own, or several, as its column `sample` tells; epochs that two logs have in common are two measurements.
         Raises UserErrors where there is none of them, and for unfit rows.
         """
         import pandas as pd
 
         of_type = [table for table, kind in zip(self.tables, self.types, strict=True) if gpu_type in (None, kind)]
         alike = [table[(table["model_name"] == model) & ((dataset is None) | (table["dataset"] == dataset))] for table in of_type]
-        rows = pd.concat(alike, ignore_index=True) if alike else pd.DataFrame()
+        numbered = [_of_sample(table, number) for number, table in enumerate(alike) if len(table)]
+        rows = pd.concat(numbered, ignore_index=True) if numbered else pd.DataFrame()
         if not len(rows):
             of = f"'{model}'" + (f" with data '{dataset}'" if dataset else "") + (f" on a {gpu_type}" if gpu_type else "")
-            raise UserError(f"no log is of a model {of}", where="offline logs", remedy=did_you_mean(model, self.models))
+            raise UserError(f"no log is of a model {of}", where="offline logs", remedy=did_you_mean(model, {key[0] for key in self.models}))
         return fit_table(rows, Path(f"logs of {model}"), gpus_per_node)
 
     def history(self, model: str | None = None, dataset: str | None = None, gpu_type: str | None = None) -> list[dict[str, Any]]:
@@ -176,14 +177,19 @@ class OfflineDataAnalyzer:
 
     def add(self, table: pd.DataFrame, name: str, gpu_type: str | None = None) -> None:
         """Take a log; `name` stands for the model where the log does not name it, what it was given for the type (None)."""
-        first = table.iloc[0]
-        model = str(first["model_name"]) if "model_name" in table.columns else name
+        names = table["model_name"].astype(object).fillna(name).astype(str) if "model_name" in table.columns else name
+        data = table["dataset"].astype(object).fillna(UNKNOWN).astype(str) if "dataset" in table.columns else UNKNOWN
+        self.tables.append(table.assign(model_name=names, dataset=data))
+        self.types.append(gpu_type or _type_of(table))
+        first = self.tables[-1].iloc[0]
         if known(first.get("model_params")) and known(first.get("model_layers")):
             extra = {key: first[key] for key in ("data_size_mb", "dataset", "data_count") if known(first.get(key))}
-            self.models[model] = ModelFacts(float(first["model_params"]), float(first["model_layers"]), **extra)
-        data = table["dataset"].fillna(UNKNOWN).astype(str) if "dataset" in table.columns else UNKNOWN
-        self.tables.append(table.assign(model_name=table["model_name"] if "model_name" in table.columns else model, dataset=data))
-        self.types.append(gpu_type or _type_of(table))
+            self.models[self._key()] = ModelFacts(float(first["model_params"]), float(first["model_layers"]), **extra)
+
+    def _key(self) -> Key:
+        """The key of the latest table, by its first row."""
+        first = self.tables[-1].iloc[0]
+        return str(first["model_name"]), str(first["dataset"]), self.types[-1]
 
     def analyze(self) -> dict[str, Any]:
         """Return the mean time (s) and cost ($) of all rows, and per model the rows of best throughput and best throughput per dollar.
@@ -199,19 +205,19 @@ class OfflineDataAnalyzer:
             best[model] = {"throughput": rows.loc[rows["throughput"].idxmax()], "cost_efficiency": rows.loc[cheap.idxmax()]}
         return {"time": float(whole["time_so_far"].mean()), "cost": float(whole["cost_so_far"].mean()), "models": best}
 
-    def predict(self, query: Mapping[str, Any]) -> dict[str, Any]:
+    def predict(self, query: Mapping[str, Any], dataset: str | None = None, gpu_type: str | None = None) -> dict[str, Any]:
         """Return GPUs, cores, memory (GB), batch size, estimated time (s) and cost ($) for a job, and the similarity that they rest on.
 
-        query: model_params, model_layers, data_size_mb; what it lacks, or is None, counts 0, a lacking size as alike. Raises UserError for
-        what is no number of 0 or more.
+        query: model_params, model_layers, data_size_mb; what it lacks, or is None, counts 0, a lacking size as alike. Logs of a model, its
+        data and a kind of device are asked together, and the rows of the most alike answer; of equally alike ones those of `dataset` and
+        `gpu_type` (gpu or cpu) come first, then the earliest. Raises UserError for what is no number of 0 or more.
         """
         query = require_query(query, "job")
-        scores = {model: similarity(query, facts) for model, facts in self.models.items()}
-        best = max(scores, key=lambda model: scores[model], default=None)
+        scores = {key: similarity(query, facts) for key, facts in self.models.items()}
+        best = max(scores, key=lambda key: (scores[key], key[1] == dataset, key[2] == gpu_type), default=None)
         if best is None or not scores[best] > ALIKE:
             return default_prediction(query)
-        whole = self._rows()
-        rows = whole[whole["model_name"] == best]
+        rows = self._rows(best)
         row = rows.loc[(rows["throughput"] / (rows["cost_so_far"] + 0.1)).idxmax()]
         used, batch = row.get("memory_used_gb"), row.get("batch_size")
         return {
@@ -224,10 +230,21 @@ class OfflineDataAnalyzer:
             "similarity_score": float(scores[best]),
         }
 
-    def _rows(self) -> pd.DataFrame:
+    def _rows(self, key: Key | None = None) -> pd.DataFrame:
+        """The rows of all tables, or those of a key."""
         import pandas as pd
 
-        return pd.concat(self.tables, ignore_index=True)
+        if key is None:
+            return pd.concat(self.tables, ignore_index=True)
+        of_type = [table for table, kind in zip(self.tables, self.types, strict=True) if kind == key[2]]
+        of_key = [table[(table["model_name"] == key[0]) & (table["dataset"] == key[1])] for table in of_type]
+        return pd.concat([table for table in of_key if len(table)], ignore_index=True)
+
+
+def _of_sample(table: pd.DataFrame, number: int) -> pd.DataFrame:
+    """The table as one of several logs: its number tells its runs from theirs (logs.check_training_log)."""
+    own = table["sample"].astype(str) if "sample" in table.columns else ""
+    return table.assign(sample=f"{number}." + own)
 
 
 def _type_of(table: pd.DataFrame) -> str:

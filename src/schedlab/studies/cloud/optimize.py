@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from schedlab.config.files import atomic_path
 from schedlab.studies.cloud.allocation import KEEP, Allocation, ResourceConfig
-from schedlab.studies.cloud.analyser import UNKNOWN, OfflineDataAnalyzer
+from schedlab.studies.cloud.analyser import UNKNOWN, Key, OfflineDataAnalyzer
 from schedlab.studies.cloud.baseline import PROBE_EPOCHS, baseline_values, combined, measure, pace
 from schedlab.studies.cloud.env_live import CloudLiveEnv, LiveJob
 from schedlab.studies.cloud.fit_cores import CoreFit, fit_table
@@ -168,23 +168,23 @@ def _prepare(
     there = [run for run in (*samples, *probes) if run.request.allocation == resource.most]
     if there:
         job = anchored(job, fit, resource.most, pace(there), settings.gpus_per_node)
-    prediction = _prediction(table, analyser)
+    model, data = (table[name].iloc[0] for name in ("model_name", "dataset"))
+    key = str(model), str(data) if known(data) else UNKNOWN, "gpu" if resource.gpu_count_max else "cpu"
+    prediction = _prediction(table, analyser, key)
     start = _start(prediction, resource, job)
     interval = min(epochs, settings.interval or -(-epochs // DECISIONS))
     plan = LivePlan(epochs, interval, start, resource, machine_limits(), settings.gpus_per_node, settings.seed)
     baseline = baseline_values(samples, epochs, there[len(samples) :]) if samples else _modelled(fit, job, plan, settings)
-    model, data = (table[name].iloc[0] for name in ("model_name", "dataset"))
-    key = str(model), str(data) if known(data) else UNKNOWN, "gpu" if resource.gpu_count_max else "cpu"
     sla, origins = frozen_limits(settings, analyser.history(*key), baseline if samples else None)
     resumes = all(run.checkpoint is not None for run in (*samples, *probes))
     return _Prepared(request, samples, tables, fit, job, replace(plan, sla=sla), baseline, origins, prediction, resumes)
 
 
-def _prediction(table: pd.DataFrame, analyser: OfflineDataAnalyzer) -> dict[str, Any] | None:
+def _prediction(table: pd.DataFrame, analyser: OfflineDataAnalyzer, key: Key) -> dict[str, Any] | None:
     """What earlier logs say of a job like this one; None where there is none like it."""
     first = table.iloc[0]
     facts = {key: float(first[key]) for key in ("model_params", "model_layers", "data_size_mb") if known(first.get(key))}
-    found = analyser.predict(facts) if analyser.tables and {"model_params", "model_layers"} <= set(facts) else None
+    found = analyser.predict(facts, *key[1:]) if analyser.tables and {"model_params", "model_layers"} <= set(facts) else None
     return found if found and found["similarity_score"] > 0 else None
 
 
