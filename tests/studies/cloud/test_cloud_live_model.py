@@ -323,6 +323,16 @@ def test_a_sweep_measures_a_grid_and_fits_it(tmp_path, capsys):
     assert sorted(each.name for each in tmp_path.iterdir()) == ["plain.py", "sweep-runs", "sweep.csv"]
 
 
+def test_points_of_a_sweep_that_a_script_makes_alike_are_measurements_of_one_setting(tmp_path, capsys):
+    """Its own batch stands in the script, so that runs of one epoch differ in nothing else."""
+    path = script(tmp_path, logging_script("epoch,epoch_time,throughput,batch_size\n1,0.5,100,10\n"))
+    command = ["cloud", "sweep", "--training_file", str(path), "--output", str(tmp_path / "sweep.csv"), "--cores", "1"]
+    assert main([*command, "--epochs", "1", "--batches", "64,128", "--json"]) == 0
+    report = json.loads(capsys.readouterr().out)
+    assert (report["rows"], report["settings"]) == (2, 1)
+    assert pd.read_csv(tmp_path / "sweep.csv")["sample"].tolist() == [0, 1]
+
+
 @pytest.mark.parametrize(
     ("options", "told"),
     [

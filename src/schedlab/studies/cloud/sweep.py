@@ -53,9 +53,10 @@ def require_within(grid: Grid, limits: ResourceConfig) -> None:
 
 
 def sweep(request: LiveRequest, grid: Grid, folder: Path) -> pd.DataFrame:
-    """Return the completed logs of a script on every point of a grid, a row an epoch. Raises ScriptFailed where no point could be run.
+    """Return the completed logs of a script on every point of a grid, a row an epoch, with the number of the point (`sample`).
 
-    A point that breaks a limit is left out, and said so; each run has a folder of its own below `folder`.
+    A point that breaks a limit is left out, and said so; each run has a folder of its own below `folder`. Raises ScriptFailed where no
+    point could be run.
     """
     from dataclasses import replace
 
@@ -69,7 +70,7 @@ def sweep(request: LiveRequest, grid: Grid, folder: Path) -> pd.DataFrame:
             log.warning("%s, batch %s: left out, the limit on %s was broken", held, batch or "as it is", run.how)
             continue
         log.info("%s, batch %d: %.0f samples/s", held, run.summary["batch_size"], run.table["throughput"].iloc[-1])
-        tables.append(run.table)
+        tables.append(run.table.assign(sample=number))  # where the script keeps its own batch, points are alike but for it
     if not tables:
         raise ScriptFailed("no point of the grid could be run", where=str(request.script), expected="a larger limit on time or memory")
     return pd.concat(tables, ignore_index=True)
