@@ -239,6 +239,33 @@ def test_settings_in_blocks_are_set_and_several_names_of_one_statement_are_left(
     assert run(tmp_path, text, values={"batch_size": 128, "epochs": 2, "lr": 3}).output.strip() == "64 64 2 {'lr': 3}"
 
 
+def test_what_is_worked_out_from_turn_to_turn_is_no_setting(tmp_path):
+    """With another value in its place, a loop that waits for it would never end."""
+    text = """
+        batch_size = 64
+        config = {"batch_size": 64}
+        turns = 0
+        while batch_size < 100 and turns < 9:
+            batch_size = batch_size * 2
+            turns += 1
+        while config["batch_size"] < 100 and turns < 9:
+            larger = 2 * config["batch_size"]
+            config["batch_size"] = larger
+            turns += 1
+        print(batch_size, config["batch_size"], turns)
+        for size in (7, 9):
+            epochs = size
+            lr = 5
+        batch_size = batch_size // 2
+        config["batch_size"] = config["batch_size"] + 1
+        print(batch_size, config["batch_size"], epochs, lr)
+    """
+    values = {"batch_size": 32, "epochs": 2, "lr": 3}
+    assert run(tmp_path, text, values=values).output.split() == ["128", "128", "4", "64", "129", "9", "3"]
+    given = {"batch_size": 200, "epochs": 2, "lr": 3}
+    assert run(tmp_path, text, values=given).output.split() == ["200", "200", "0", "100", "201", "9", "3"]
+
+
 @pytest.mark.parametrize(
     ("text", "name"),
     [

@@ -9,8 +9,8 @@ from live_scripts import logging_script, script
 
 from schedlab.config.errors import UserError
 from schedlab.studies.cloud.allocation import Allocation
-from schedlab.studies.cloud.live import UNKNOWN_BATCH, LiveRequest, run_script, script_environment
-from schedlab.studies.cloud.script_facts import script_facts
+from schedlab.studies.cloud.live import LiveRequest, run_script, script_environment
+from schedlab.studies.cloud.script_facts import UNKNOWN_BATCH, script_facts
 
 WRITTEN = {
     "plain": "batch_size = 32\nepochs = 7",
@@ -25,6 +25,13 @@ WRITTEN = {
         "import os\nbatch_size = int(os.environ.get('OPTIMIZER_BATCH_SIZE', 32))\n"
         "def train():\n    epochs = int(os.getenv('OPTIMIZER_EPOCHS', '7'))"
     ),
+    "worked out": "batch_size = 4 * 2 ** 3\nepochs = 9 - 2",
+    "by names": "BASE = 16\ndef train():\n    pass\nbatch_size = BASE * 2\nTURNS: int = 7\nepochs = int(TURNS)",
+    "a default by its name": (
+        "import os\nDEFAULT = '32'\nTURNS = 6\nsize = int(os.environ.get('OPTIMIZER_BATCH_SIZE', default=DEFAULT))\n"
+        "for epoch in range(int(os.getenv('OPTIMIZER_EPOCHS') or str(TURNS + 1))):\n    pass"
+    ),
+    "before a loop": "batch_size = 32\nwhile batch_size < grown():\n    batch_size = 64\nfor _ in runs:\n    epochs = 7",
 }
 
 
@@ -35,7 +42,13 @@ def test_settings_are_read_wherever_they_get_other_values(tmp_path, name):
 
 
 NOT_TOLD = {
-    "computed": "batch_size = 4 * 8\nepochs = count()",
+    "computed": "batch_size = 4 * len(x)\nepochs = count()",
+    "of names with two values": "base = 16\nif small:\n    base = 8\nbatch_size = base\nfor turns in (1, 2):\n    epochs = turns",
+    "of names that others set": "from mine import base\ndef train(turns=1):\n    pass\nbatch_size = base\nepochs = turns",
+    "of names in a circle": "base = start\nstart = base\nbatch_size = base\nepochs = 1 // 0",
+    "too large to hold": "batch_size = 9 ** 9 ** 9\nepochs = 10 ** 18 * 10",
+    "within a while": "while more():\n    batch_size = 32\n    epochs = 7",
+    "a chain without end": "x0 = 1\n" + "\n".join(f"x{i + 1} = x{i}" for i in range(500)) + "\nbatch_size = x500\nepochs = x499",
     "in a function": "def train():\n    batch_size = 32\n    epochs = 7",
     "of a class": "class Job:\n    batch_size = 32\n    epochs = 7",
     "of something else": "import os\nsettings['batch_size'] = 32\nx = os.environ.get('BATCHES', 32)",
@@ -59,16 +72,51 @@ def test_a_script_that_no_parser_can_hold_is_refused(tmp_path, text):
         script_facts(script(tmp_path, text))
 
 
-def told_batch(path: Path, batch: int | None = None) -> str:
-    return script_environment(LiveRequest(path, Allocation(0, 1, 1), 1, batch), path.parent)["OPTIMIZER_BATCH_SIZE"]
+def told_batch(path: Path, batch: int | None = None) -> str | None:
+    return script_environment(LiveRequest(path, Allocation(0, 1, 1), 1, batch), path.parent).get("OPTIMIZER_BATCH_SIZE")
 
 
-def test_the_batch_size_is_always_told(tmp_path):
+def test_the_batch_size_is_told_where_no_script_has_another_default(tmp_path):
     """The one that is given, else the script's own, else that of a script of which nothing is known."""
-    own, computed = script(tmp_path, "batch_size = 32", "own.py"), script(tmp_path, "batch_size = 4 * 8", "computed.py")
+    own, computed = script(tmp_path, "batch_size = 32", "own.py"), script(tmp_path, "batch_size = count()", "computed.py")
     assert (told_batch(own, 8), told_batch(own)) == ("8", "32")
     assert (told_batch(computed, 8), told_batch(computed)) == ("8", str(UNKNOWN_BATCH))
     assert told_batch(script(tmp_path, "train the net", "no_python.py")) == str(UNKNOWN_BATCH), "the run itself says what is wrong"
+
+
+ASKS = "import os\nsize = int(os.environ.get('OPTIMIZER_BATCH_SIZE', {}))\n"
+UNTOLD = {
+    "a name": ("DEFAULT = 256\n" + ASKS.format("DEFAULT"), "256"),
+    "arithmetic": (ASKS.format("4 * 32"), "128"),
+    "another than the setting": ("batch_size = 32\n" + ASKS.format("batch_size * 8"), "256"),
+    "nobody knows": (ASKS.format("count()"), None),
+    "two of them": (ASKS.format(32) + ASKS.format(64), None),
+    "one twice": (ASKS.format(32) * 2, "32"),
+    "one of a condition": (
+        "import os\nsize = int(os.environ['OPTIMIZER_BATCH_SIZE']) if 'OPTIMIZER_BATCH_SIZE' in os.environ else 9",
+        None,
+    ),
+    "one of an exception": ("import os\ntry:\n    size = os.environ['OPTIMIZER_BATCH_SIZE']\nexcept KeyError:\n    size = 9", None),
+    "none, and it has to be there": ("import os\nsize = int(os.environ['OPTIMIZER_BATCH_SIZE'])", "64"),
+}
+
+
+@pytest.mark.parametrize("name", UNTOLD)
+def test_a_script_trains_with_the_default_that_it_has_beside_the_variable(tmp_path, name):
+    text, told = UNTOLD[name]
+    path = script(tmp_path, text)
+    assert (told_batch(path), told_batch(path, 16)) == (told, "16")
+
+
+@pytest.mark.parametrize("default", ["48", "3 * len('x' * 16)"])
+def test_a_run_without_a_batch_has_the_default_of_the_script(tmp_path, default):
+    path = script(
+        tmp_path,
+        ASKS.format(default) + "open(os.environ['SCHEDLAB_LOG'], 'w').write("
+        "f'epoch,batch_size,epoch_time,throughput\\n1,{size},0.001,100\\n')",
+    )
+    run = run_script(LiveRequest(path, Allocation(0, 1, 1), 1, seconds=60.0), tmp_path / "run")
+    assert run.summary["batch_size"] == 48
 
 
 @pytest.mark.parametrize(("given", "used"), [(None, 48), (16, 16)])

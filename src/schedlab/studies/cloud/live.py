@@ -21,7 +21,7 @@ from schedlab.studies.cloud.allocation import Allocation, ResourceConfig
 from schedlab.studies.cloud.live_gpu import gpu_numbers, gpu_readings
 from schedlab.studies.cloud.live_log import completed, require_log_size
 from schedlab.studies.cloud.live_process import How, Limits, ScriptFailed, available_cpus, run_limited
-from schedlab.studies.cloud.script_facts import BATCH_NAMES, BATCH_TOLD, EPOCH_NAMES, EPOCHS_TOLD, script_facts
+from schedlab.studies.cloud.script_facts import BATCH_NAMES, BATCH_TOLD, EPOCH_NAMES, EPOCHS_TOLD, UNKNOWN_BATCH, script_facts
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -43,7 +43,6 @@ PASSED = (
 WAITING = {"OMP_WAIT_POLICY": "PASSIVE"}
 THREADS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMEXPR_NUM_THREADS")
 DATASET_NAMES = ("dataset_path", "data_path", "data_dir", "data_root", "DATASET_PATH", "DATA_PATH", "DATA_DIR")
-UNKNOWN_BATCH = 64  # what is told to a script whose batch size nobody knows; the published program, too, takes 64 then (A3, A8)
 GB = 1 << 30
 GPU_EVERY = 1.0  # s between two looks at the GPUs
 IDLE_GPU = 10.0  # percent: below it more processes load data
@@ -109,7 +108,6 @@ def script_environment(request: LiveRequest, folder: Path) -> dict[str, str]:
         "PYTHONUNBUFFERED": 1,
         "OPTIMIZER_NUM_WORKERS": workers,
         "OPTIMIZER_PIN_MEMORY": "true",
-        BATCH_TOLD: request.batch or _own_batch(request.script),
         EPOCHS_TOLD: request.epochs,
         "OPTIMIZER_FIRST_EPOCH": request.first_epoch,
         "OPTIMIZER_TOTAL_EPOCHS": request.total_epochs or request.first_epoch + request.epochs,
@@ -121,6 +119,8 @@ def script_environment(request: LiveRequest, folder: Path) -> dict[str, str]:
         "SCHEDLAB_LOG": folder / "log.csv",
         "SCHEDLAB_CHECKPOINT_OUT": folder / "checkpoint",
     }
+    if batch := request.batch or _own_batch(request.script):
+        told[BATCH_TOLD] = batch
     if request.checkpoint:
         told["SCHEDLAB_CHECKPOINT_IN"] = request.checkpoint.resolve()
     if request.dataset_path:
@@ -129,10 +129,10 @@ def script_environment(request: LiveRequest, folder: Path) -> dict[str, str]:
     return {**WAITING, **kept, **{name: str(value) for name, value in told.items()}}
 
 
-def _own_batch(script: Path) -> int:
-    """The batch size that a script has of its own, as its text tells; of what cannot be read, its run says what is wrong."""
+def _own_batch(script: Path) -> int | None:
+    """What a script is told of its batch size where none is given (ScriptFacts); of what cannot be read, its run says what is wrong."""
     with suppress(UserError):
-        return script_facts(script).batch_size or UNKNOWN_BATCH
+        return script_facts(script).untold_batch
     return UNKNOWN_BATCH
 
 

@@ -46,28 +46,49 @@ class Setting(NamedTuple):
     """A value that a module sets outside functions and classes.
 
     value: the expression; None where the name is declared alone. put: what puts another one in its place; None where one statement sets
-    several names, which would all get it.
+    several names, which would all get it. in_config: it is a key of `config`.
     """
 
     name: Any
     value: ast.expr | None
     put: Callable[[ast.expr], None] | None
+    in_config: bool = False
 
 
 def module_settings(tree: ast.Module) -> Iterator[Setting]:
-    """Yield what `name = ...` and `config["name"] = ...` set, and each key of a literal `config = {...}`, in the order of the text."""
-    for node in list(_statements(tree.body)):
+    """Yield what `name = ...` and `config["name"] = ...` set, and each key of a literal `config = {...}`, in the order of the text.
+
+    Not what is worked out from the value so far, and of loops only literals in a `for`: what changes from turn to turn is no setting, and a
+    `while` that waits for it would never end.
+    """
+    for setting, looped in _all_settings(tree):
+        if not (looped and not isinstance(setting.value, ast.Constant)) and not _reads_itself(setting):
+            yield setting
+
+
+def _all_settings(tree: ast.Module) -> Iterator[tuple[Setting, bool]]:
+    """Every assignment's settings, and whether each is within a loop."""
+    for node, looped in list(_statements(tree.body)):
         targets = node.targets if isinstance(node, ast.Assign) else [node.target]
         put = partial(setattr, node, "value") if len(targets) == 1 else None
         for target in targets:
             if _is_config(target) and isinstance(node.value, ast.Dict):
                 values = node.value.values
                 for place, key in enumerate(node.value.keys):
-                    yield Setting(_key(key), values[place], partial(values.__setitem__, place))
+                    yield Setting(_key(key), values[place], partial(values.__setitem__, place), True), looped
             elif isinstance(target, ast.Name):
-                yield Setting(target.id, node.value, put)
+                yield Setting(target.id, node.value, put), looped
             elif isinstance(target, ast.Subscript) and _is_config(target.value):
-                yield Setting(_key(target.slice), node.value, put)
+                yield Setting(_key(target.slice), node.value, put, True), looped
+
+
+def _reads_itself(setting: Setting) -> bool:
+    """Whether the value of a setting is worked out from what it was before."""
+    parts = list(ast.walk(setting.value)) if setting.value is not None else []
+    if setting.in_config:
+        of_config = (part for part in parts if isinstance(part, ast.Subscript) and _is_config(part.value))
+        return any(_key(part.slice) == setting.name for part in of_config)
+    return any(isinstance(part, ast.Name) and part.id == setting.name for part in parts)
 
 
 def with_settings(tree: ast.Module, values: Mapping[str, Any]) -> ast.Module:
@@ -78,16 +99,24 @@ def with_settings(tree: ast.Module, values: Mapping[str, Any]) -> ast.Module:
     return ast.fix_missing_locations(tree)
 
 
-def _statements(body: list[ast.stmt]) -> Iterator[ast.Assign | ast.AnnAssign]:
-    """Assignments that run with the module: also those within if, try, with, match and loops."""
+def _statements(body: list[ast.stmt], looped: bool = False) -> Iterator[tuple[ast.Assign | ast.AnnAssign, bool]]:
+    """Assignments that run with the module, each with whether a `for` is around it: also those within if, try, with and match.
+
+    Nothing of the body of a `while`.
+    """
     for node in body:
         if isinstance(node, ast.Assign | ast.AnnAssign):
-            yield node
+            yield node, looped
+        elif isinstance(node, ast.While):
+            yield from _statements(node.orelse, looped)
+        elif isinstance(node, ast.For | ast.AsyncFor):
+            yield from _statements(node.body, True)
+            yield from _statements(node.orelse, looped)
         elif not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
             inner = [node, *getattr(node, "handlers", []), *getattr(node, "cases", [])]
             for part in ("body", "orelse", "finalbody"):
                 for each in inner:
-                    yield from _statements(getattr(each, part, []))
+                    yield from _statements(getattr(each, part, []), looped)
 
 
 def _is_config(node: ast.AST | None) -> bool:
