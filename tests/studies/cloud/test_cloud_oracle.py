@@ -73,6 +73,18 @@ def test_what_plans_promise_is_what_episodes_cost(preference):
         assert env.objective() == pytest.approx(staying[target], abs=1e-12)
 
 
+@pytest.mark.parametrize("batch", [64, 512])
+def test_a_fixed_total_batch_costs_no_progress(batch):
+    """Every sample counts as one of the base batch: the training takes its samples over the throughput, whatever the noise."""
+    job = {"batching": "fixed_global", "batch": batch, "base_batch": 128, "gradient_noise": [1.0, 100.0]}
+    replay = example_replay(job=job)
+    samples = replay.scenario.job.epochs * replay.scenario.job.samples
+    assert replay.seconds.shape == (replay.intervals, len(replay.lattice))
+    assert replay.constant()[0][replay.fits] == pytest.approx((samples / replay.performance.throughput)[replay.fits])
+    growing = example_replay(job={**job, "batching": "per_gpu"})
+    assert (growing.constant()[0] > samples / growing.performance.throughput)[growing.fits & (growing.lattice.allocations[:, 0] > 2)].all()
+
+
 def test_no_way_runs_out_of_memory():
     replay = example_replay(start={"gpu_count": 8, "memory_gb": 16}, resource={"cpu_count_max": 12})
     fits = np.flatnonzero(replay.fits)

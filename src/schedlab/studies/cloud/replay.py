@@ -128,10 +128,7 @@ def make_replay(scenario: CloudScenario, model: StepModel) -> Replay:
     found = performance(model, job.pipeline, at, settings.interference)
     if not found.fits[grid.start]:
         raise UserError("the start allocation lacks the memory that the job needs", where="start.memory_gb", expected="more memory")
-    total = gpus * on_gpu
-    noise = np.interp(np.linspace(0, 1, scenario.intervals), np.linspace(0, 1, len(job.gradient_noise)), job.gradient_noise)
-    efficiency = statistical_efficiency(noise[:, None], total[None, :], job.base_batch)
-    seconds = settings.interval * job.samples / (found.throughput * efficiency)
+    seconds = settings.interval * job.samples / (found.throughput * _efficiency(scenario, gpus * on_gpu))
     price = scenario.resource.hourly_price(gpus, cores, memory)
     allowed = found.fits[grid.following]
     if settings.space == "paper9":
@@ -143,6 +140,18 @@ def make_replay(scenario: CloudScenario, model: StepModel) -> Replay:
     sla = _limits(scenario, grid.start, found, float(time[grid.start]), float(price[grid.start]))
     cuts = np.array([_cut(grid, slots) for slots in settings.slots], dtype=np.int64).reshape(len(settings.slots), len(grid))
     return Replay(scenario, grid, found, seconds, price, busy, found.fits, allowed, time_ref, cost_ref, sla, cuts)
+
+
+def _efficiency(scenario: CloudScenario, total: np.ndarray) -> np.ndarray:
+    """Progress of a sample in each interval, (E, n), on allocations with these total batches, (n,), as a share of that in the base batch.
+
+    It is 1 where the total batch stays (`fixed_global`): all allocations then need the same samples (specification, B1).
+    """
+    job = scenario.job
+    if job.batching == "fixed_global":
+        return np.ones((scenario.intervals, len(total)))
+    noise = np.interp(np.linspace(0, 1, scenario.intervals), np.linspace(0, 1, len(job.gradient_noise)), job.gradient_noise)
+    return statistical_efficiency(noise[:, None], total[None, :], job.base_batch)
 
 
 def _cut(grid: Lattice, slots: int) -> np.ndarray:

@@ -70,7 +70,9 @@ class TrainingJobSettings(Settings):
     samples: int = setting(50_000, doc="samples of an epoch", ge=1)
     base_batch: int = setting(128, doc="total batch at which progress is counted", unit="samples", ge=1)
     batch: int = setting(128, doc="batch: on each GPU (`per_gpu`), or in total (`fixed_global`)", unit="samples", ge=1)
-    batching: Literal["per_gpu", "fixed_global"] = setting("per_gpu", doc="what stays when GPUs are added")
+    batching: Literal["per_gpu", "fixed_global"] = setting(
+        "per_gpu", doc="what stays when GPUs are added; with `fixed_global` all samples count alike, whatever the batch"
+    )
     gradient_noise: tuple[Noise, ...] = setting(
         (1000.0,), doc="variance over squared norm of the gradient at the base batch, at even distances over the training", min_length=1
     )
