@@ -33,7 +33,7 @@ def test_each_place_does_what_a_single_environment_does(case):
     rng = np.random.default_rng(0)
     for _ in range(50):
         actions = rng.integers(many.single_action_space.n, size=places)
-        assert np.array_equal(many.action_masks(), np.stack([env.replay.allowed[env.here][list(env.actions)] for env in single]))
+        assert np.array_equal(many.action_masks(), np.stack([env.action_masks() for env in single]))
         observations, rewards, ended, cut, infos = many.step(actions)
         for place, env in enumerate(single):
             observation, reward, over, truncated, info = env.step(int(actions[place]))
@@ -44,6 +44,46 @@ def test_each_place_does_what_a_single_environment_does(case):
                 assert {name: values[place] for name, values in told.items() if not name.startswith("_")} == info["scores"]
                 observation, _ = env.reset()
             assert np.array_equal(observations[place], observation)
+
+
+LITTLE = {
+    "full27": {"job": {"pipeline": {"sample_bytes": 3e6, "prefetch": 64}}, "start": {"gpu_count": 1, "memory_gb": 64}},
+    "paper9": {"start": {"gpu_count": 1, "memory_gb": 8}},
+}
+
+
+@pytest.mark.parametrize("space", LITTLE)
+def test_where_no_action_leaves_enough_memory_the_one_that_keeps_is_valid(space):
+    replay = example_replay(**LITTLE[space], environment={"space": space})
+    lost = np.flatnonzero(~replay.allowed.any(axis=1))
+    assert len(lost), "the case has such allocations"
+    many, one = CloudReplayVectorEnv(replay, len(lost)), CloudReplayEnv(replay)
+    many.here = lost
+    masks = many.action_masks()
+    for place, here in enumerate(lost):
+        one.here = int(here)
+        assert np.array_equal(masks[place], one.action_masks()) and masks[place].sum() == 1
+    assert np.array_equal(many._following[lost, masks.argmax(axis=1)], lost)
+
+
+@pytest.mark.parametrize("case", ["plain", "adapted weights"])
+def test_a_reset_changes_the_preference(case):
+    replay = example_replay(**CASES[case])
+    many, single = CloudReplayVectorEnv(replay, 2, "time"), [CloudReplayEnv(replay, "time") for _ in range(2)]
+    told = set()
+    for options in ({"preference": "cost"}, None, {}, {"preference": "0.1:0.1:0.8"}):
+        many.reset(seed=3, options=options)
+        for place, env in enumerate(single):
+            env.reset(seed=3 + place, options=options)
+        _, rewards, *_ = many.step(np.array([0, 26]))
+        assert rewards == pytest.approx([env.step(action)[1] for env, action in zip(single, (0, 26), strict=True)], abs=1e-15)
+        assert [many.scores(place)["objective"] for place in (0, 1)] == [env.objective() for env in single]
+        assert many.preference == single[0].preference
+        told.add(tuple(rewards))
+    assert len(told) == 2, "that of a reset stays until another one"
+    with pytest.raises(UserError, match="did you mean 'cost'"):
+        many.reset(options={"preference": "csot"})
+    assert many.preference == "0.1:0.1:0.8"
 
 
 def test_gymnasium_makes_it():

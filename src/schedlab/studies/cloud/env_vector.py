@@ -13,7 +13,7 @@ from gymnasium.vector.utils import batch_space
 
 from schedlab.config.errors import UserError
 from schedlab.learning.vector_seeds import place_generators
-from schedlab.studies.cloud.allocation import ACTIONS, PAPER_ACTIONS
+from schedlab.studies.cloud.allocation import ACTIONS, KEEP, PAPER_ACTIONS
 from schedlab.studies.cloud.env import ENVIRONMENT, MOST_FAILURES, weights_of
 from schedlab.studies.cloud.observe import (
     COST,
@@ -52,7 +52,8 @@ class CloudReplayVectorEnv(VectorEnv):
         if replay.span:
             what = "intervals are stretches of time, in which jobs side by side do not end together"
             raise UserError(what, where=ENVIRONMENT, remedy="step single environments (stock learners do), or take `interval` in epochs")
-        self.num_envs, self.replay, self.settings, self.weights = num_envs, replay, settings, weights_of(preference)
+        self.num_envs, self.replay, self.settings = num_envs, replay, settings
+        self.weights, self.preference = weights_of(preference), preference
         self.metadata = {"render_modes": [], "autoreset_mode": AutoresetMode.SAME_STEP}
         self.actions = np.array(PAPER_ACTIONS if settings.space == "paper9" else range(ACTIONS))
         self._components = component_numbers(settings.space)
@@ -65,6 +66,8 @@ class CloudReplayVectorEnv(VectorEnv):
         self._rows = np.stack([tables.rows[False], tables.rows[True]])
         self._severity, self._met = (np.array([values[False], values[True]]) for values in (tables.severity, tables.met))
         self._following = grid.following[:, self.actions]
+        self._allowed = replay.allowed[:, self.actions]
+        self._allowed[:, self.actions == KEEP] |= ~self._allowed.any(axis=1, keepdims=True)
         self._gpus = grid.allocations[:, 0]
         self._seed = seed
         self._rngs: list[np.random.Generator] = []
@@ -78,8 +81,12 @@ class CloudReplayVectorEnv(VectorEnv):
     def reset(
         self, *, seed: int | Sequence[int | None] | None = None, options: dict[str, Any] | None = None
     ) -> tuple[np.ndarray, dict[str, Any]]:
-        """Submit every job anew; the first reset uses the construction's seed."""
-        del options
+        """Submit every job anew; the first reset uses the construction's seed. `options={"preference": name}` changes the preference.
+
+        Raises UserError for a preference that is none.
+        """
+        if options and "preference" in options:
+            self.weights, self.preference = weights_of(options["preference"]), options["preference"]
         seed = self._seed if seed is None else seed
         self._seed = None
         self._rngs = place_generators(seed, self._rngs, self.num_envs)
@@ -125,8 +132,8 @@ class CloudReplayVectorEnv(VectorEnv):
         return given
 
     def action_masks(self) -> np.ndarray:
-        """Return True for each action that leaves the job the memory it needs, (N, 27 or 9)."""
-        return self.replay.allowed[self.here][:, self.actions]
+        """Return True for each action that leaves the job the memory it needs, (N, 27 or 9); where none does, for the one that keeps."""
+        return self._allowed[self.here]
 
     def scores(self, place: int) -> dict[str, float]:
         """Return what the episode of one place is scored by so far, as CloudReplayEnv.scores does."""
