@@ -108,6 +108,8 @@ def test_shrinking_is_rewarded_even_where_time_counts_most(preference):
 
 def test_percentages_under_a_dollar():
     assert percent(0.10 - 0.20, 0.20) == pytest.approx(-50.0)
+    assert percent(0.00078 - 0.00156, 0.00156) == pytest.approx(-50.0)
+    assert percent(0.02, 0.0) == pytest.approx(200.0), "of a cent, where there is no base"
     assert (0.10 - 0.20) / max(1, 0.20) == pytest.approx(-0.10)  # as published: a fraction of at least a dollar
 
 

@@ -12,12 +12,12 @@ from schedlab.config.schema import validate
 from schedlab.studies.cloud.allocation import ResourceConfig, allocation_from
 from schedlab.studies.cloud.sla import GPU_COLUMN
 
-SMALLEST = 0.01  # $ or s; percentages are of at least this
+OF_NOTHING = 0.01  # $ or s: what percentages of a base of 0 are of, as in the published program
 
 
 def percent(change: float, base: float) -> float:
-    """Return a change in percent of its base (at least 0.01, so that a base of 0 divides)."""
-    return change / max(SMALLEST, base) * 100
+    """Return a change in percent of its base, however small it is; of 0.01 where that is 0."""
+    return change / (base if base > 0 else OF_NOTHING) * 100
 
 
 class ResourceCostCalculator:
