@@ -22,12 +22,12 @@ def test_prices_that_are_not_given_are_the_realistic_ones():
 
 def test_limits_that_are_not_given_are_those_of_the_machine(monkeypatch):
     """In the API alone: what the pipeline computes must not rest on its host."""
-    monkeypatch.setattr("schedlab.studies.cloud.machine.psutil.virtual_memory", lambda: SimpleNamespace(total=(3 << 30) + 5))
+    monkeypatch.setattr("schedlab.studies.cloud.machine.psutil.virtual_memory", lambda: SimpleNamespace(total=7 << 29))
     monkeypatch.setattr("schedlab.studies.cloud.machine.available_cpus", lambda: tuple(range(5)))
     monkeypatch.setattr("schedlab.studies.cloud.machine.gpu_readings", lambda: {"0": (6.0, 1.0), "1": (2.0, 1.0)})
     resource, sla = api.ResourceConfig(), api.SLAConfig()
     assert resource.most == Allocation(2, 5, 3) and resource.least == Allocation(1, 1, 3)
-    assert (sla.memory_max, sla.gpu_util_min) == (1.5, 8.0) and sla == api.machine_limits() and resource == api.machine_resources()
+    assert (sla.memory_max, sla.gpu_util_min) == (1.75, 8.0) and sla == api.machine_limits() and resource == api.machine_resources()
     assert validate(api.SLAConfig, {"memory_max": None, "gpu_util_min": None, "cpu_util_min": None}) == sla
     given = validate(api.SLAConfig, {"memory_max": 7.0, "gpu_util_min": 50.0})
     assert (given.memory_max, given.gpu_util_min) == (7.0, 50.0) and given.updated([]).memory_max == 7.0

@@ -28,6 +28,7 @@ def test_the_tracker_writes_the_tables(tmp_path):
     assert log_of_actions[["episode", "step"]].to_numpy().tolist() == [[0, 0], [0, 1], [1, 0], [1, 1]]
     assert log_of_actions["rl_cumulative_reward"].tolist() == [0.5, 1.0, 0.5, 1.0]
     assert log_of_actions["rl_critic_reset"].tolist() == [False, True, False, True]
+    assert log_of_actions["rl_uncertainty"].isna().all(), "nobody told any"
     assert len(pd.read_csv(tmp_path / "combined_metrics.csv")) == 4 and len(list(tmp_path.glob("*.csv"))) == 6
 
 
@@ -49,6 +50,10 @@ def test_an_item_without_a_verdict_leaves_its_cells_empty(tmp_path):
         (HELD, {}, "the record has no 'epoch'"),
         ({**RECORD, "gpu_count": 1, "cpu_count": 4}, {}, "the record has no 'memory_gb'"),
         ({**RECORD, **HELD}, {"action": 27}, "action 27"),
+        ({**RECORD, **HELD, "memory_gb": 0}, {}, "'memory_gb' is 0; expected more than 0 GB"),
+        ({**RECORD, **HELD, "memory_gb": float("nan")}, {}, "'memory_gb' is nan"),
+        ({**RECORD, **HELD, "memory_gb": None}, {}, "'memory_gb' is None"),
+        ({**RECORD, **HELD, "gpu_count": "1"}, {}, "'gpu_count' is '1'; expected a number"),
     ],
 )
 def test_a_step_that_cannot_be_written_is_refused_and_not_kept(record, given, told):

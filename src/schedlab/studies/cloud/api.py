@@ -37,7 +37,7 @@ from schedlab.studies.cloud.options import Option, options
 from schedlab.studies.cloud.published import step as published_step
 from schedlab.studies.cloud.reward import PREFERENCES
 from schedlab.studies.cloud.script_facts import ScriptFacts, script_facts
-from schedlab.studies.cloud.sla import ITEMS, Verdict, check_learning, check_table, require_record
+from schedlab.studies.cloud.sla import ITEMS, Verdict, check_learning, check_table, known, require_record
 from schedlab.studies.cloud.state import CloudEnvironmentState, significant_change
 
 if TYPE_CHECKING:
@@ -333,6 +333,10 @@ class RLMetricsTracker:
             for name in names:
                 if name not in usual:
                     raise UserError(f"there is no {what} {name!r}", where="track", remedy=did_you_mean(name, usual))
+        for name in Allocation._fields:
+            if isinstance(record[name], str) or not known(record[name]) or (name == "memory_gb" and record[name] <= 0):
+                expected = "more than 0 GB, of which use is a share" if name == "memory_gb" else "a number"
+                raise UserError(f"'{name}' is {record[name]!r}", where="track", expected=expected)
         parts = {f"reward_{name}": float((components or {}).get(name, 0.0)) for name in COMPONENTS}
         values = step_values(record, require_action(action), {"reward": float(reward), **parts}, verdicts)
         key = {"episode": self.episode, "step": self.step, "epoch": record["epoch"]}

@@ -76,7 +76,7 @@ def step_values(record: Mapping[str, Any], action: int, rewards: Mapping[str, fl
         "gpu_util": sum(used) / len(used) if used else float("nan"),
         "cpu_util": float(record.get("cpu_percent", float("nan"))),
         "memory_util": float(record.get("memory_used_gb", float("nan"))) / float(record["memory_gb"]),
-        "uncertainty": 0.0,
+        "uncertainty": float("nan"),  # unless somebody tells it
         "critic_reset": False,
     }
 

@@ -73,7 +73,7 @@ def _least_use() -> float:
 
 MOST = {"gpu_count_max": lambda: len(gpu_readings()), "cpu_count_max": lambda: len(available_cpus()), "memory_max": memory_gb}
 LEAST = {"gpu_count_min": ("gpu_count_max", 1), "memory_min": ("memory_max", LEAST_MEMORY)}
-LIMITS = {"memory_max": lambda: memory_gb() / 2, "gpu_util_min": _least_use}
+LIMITS = {"memory_max": lambda: psutil.virtual_memory().total / (1 << 30) / 2, "gpu_util_min": _least_use}
 
 
 def machine_resources(cost_per_gpu_hour: float = 2.5, cost_per_cpu_hour: float = 0.1, cost_per_gb_hour: float = 0.02) -> ResourceConfig:
