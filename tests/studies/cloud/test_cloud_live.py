@@ -137,10 +137,24 @@ def test_gpus_are_seen_by_their_command_and_given_by_number(tmp_path, monkeypatc
     fake_nvidia_smi(tmp_path, monkeypatch)
     run = run_script(request(plain_script(tmp_path), allocation=Allocation(2, 1, 1)), tmp_path / "run")
     assert run.table["gpu_utilization_0"].tolist() == [40, 40] and run.table["gpu_utilization_1"].tolist() == [60, 60]
+    assert run.table["gpu_memory_used_gb"].tolist() == [3.0, 3.0], "of both, and not of the one that it does not have"
+    assert read_training_log(run.folder / "epochs.csv")["gpu_memory_used_gb"].tolist() == [3.0, 3.0]
     assert script_environment(request(tmp_path / "x.py", allocation=Allocation(2, 1, 1)), tmp_path)["CUDA_VISIBLE_DEVICES"] == "0,1"
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "1,2")
     told = script_environment(request(tmp_path / "x.py", allocation=Allocation(1, 1, 1)), tmp_path)
     assert told["CUDA_VISIBLE_DEVICES"] == "1" and told["CUDA_DEVICE_ORDER"] == "PCI_BUS_ID"  # as the numbers of the command
+
+
+def test_memory_of_gpus_that_a_script_reports_stays_what_it_says(tmp_path, monkeypatch):
+    fake_nvidia_smi(tmp_path, monkeypatch)
+    rows = "batch_size,epoch_time,throughput,{}\n8,0.01,100,7.5\n8,0.01,100,7.5\n"
+    told = {}
+    for name in ("gpu_memory_used_gb", "gpu_utilization_0"):
+        path = script(tmp_path, logging_script(rows.format(name)), f"{name}.py")
+        told[name] = run_script(request(path, allocation=Allocation(1, 1, 1)), tmp_path / name).table
+    assert told["gpu_memory_used_gb"][["gpu_memory_used_gb", "gpu_utilization_0"]].to_numpy().tolist() == [[7.5, 40.0]] * 2
+    assert told["gpu_utilization_0"][["gpu_memory_used_gb", "gpu_utilization_0"]].to_numpy().tolist() == [[1.0, 7.5]] * 2
+    assert "gpu_memory_used_gb" not in run_script(request(path), tmp_path / "cpu").table
 
 
 def test_idle_gpus_that_were_measured_are_no_mistake_in_a_unit(tmp_path, monkeypatch, caplog):
@@ -296,6 +310,12 @@ def test_what_cannot_be_run_is_refused_before_it_runs(tmp_path):
 
 NO_ALLOCATIONS = {
     "no core": ((0, 0, 1), "at least a core"),
+    "one core and a half": ((0, 1.5, 1), "1.5 cores; expected a whole number of cores"),
+    "no number of cores": ((0, float("nan"), 1), "nan cores; expected a whole number of cores"),
+    "cores without end": ((0, float("inf"), 1), "inf cores; expected a whole number of cores"),
+    "half a GPU": ((0.5, 1, 1), "0.5 GPUs; expected a whole number of GPUs"),
+    "memory without end": ((0, 1, float("inf")), "inf GB; expected at most 1e\\+09 GB"),
+    "more memory than bytes can be counted": ((0, 1, 1e300), "1e\\+300 GB; expected at most 1e\\+09 GB"),
     "cores from the end": ((0, -1, 1), "at least a core"),
     "no memory": ((0, 1, 0), "some memory"),
     "not a number": ((0, 1, float("nan")), "some memory"),
@@ -312,6 +332,11 @@ def test_an_allocation_that_would_limit_nothing_or_is_not_there_is_refused(tmp_p
     with pytest.raises(UserError, match=told):
         run_script(request(plain_script(tmp_path), allocation=Allocation(*allocation)), tmp_path / "run")
     assert not (tmp_path / "run").exists()
+
+
+def test_whole_numbers_with_a_point_and_more_memory_than_a_machine_has_are_allocations(tmp_path):
+    run = run_script(request(plain_script(tmp_path), allocation=Allocation(0.0, 1.0, 1e9)), tmp_path / "run")
+    assert run.how == "done" and run.table["cpu_count"].tolist() == [1, 1]
 
 
 def test_the_script_leaves_our_process_as_it_was(tmp_path):

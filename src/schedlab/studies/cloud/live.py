@@ -44,6 +44,7 @@ WAITING = {"OMP_WAIT_POLICY": "PASSIVE"}
 THREADS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMEXPR_NUM_THREADS")
 DATASET_NAMES = ("dataset_path", "data_path", "data_dir", "data_root", "DATASET_PATH", "DATA_PATH", "DATA_DIR")
 GB = 1 << 30
+MOST_MEMORY = 1e9  # GB, of which a limit of the system can say the bytes
 GPU_EVERY = 1.0  # s between two looks at the GPUs
 IDLE_GPU = 10.0  # percent: below it more processes load data
 
@@ -190,7 +191,6 @@ def run_script(request: LiveRequest, folder: Path) -> LiveRun:
     Where a limit ends the run, it is returned with the epochs that were logged until then. FileExistsError: the folder is in use.
     """
     request = _checked(request)
-    _require_there(request.allocation)
     folder = folder.resolve()
     folder.mkdir(parents=True, exist_ok=False)
     limits = Limits(available_cpus()[: request.allocation.cpu_count], max(1, int(request.allocation.memory_gb * GB)), request.seconds)
@@ -232,18 +232,23 @@ def _checked(request: LiveRequest) -> LiveRequest:
         raise UserError(f"{request.epochs} epochs", where="live run", expected="1 or more")
     if request.batch is not None and request.batch < 1:
         raise UserError(f"{request.batch}", where="live run: batch", expected="1 or more samples")
-    return replace(request, script=script)
+    gpus, cores, memory = _there(request.allocation)
+    return replace(request, script=script, allocation=Allocation(int(gpus), int(cores), memory))
 
 
-def _require_there(allocation: Allocation) -> None:
-    """Raise UserError for an allocation that would be no limit (no cores, no memory), and for more than there is here."""
+def _there(allocation: Allocation) -> Allocation:
+    """Return an allocation. Raises UserError for one that would be no limit (no cores, no memory), and for more than there is here."""
     gpus, cores = len(gpu_numbers()) if allocation.gpu_count > 0 else 0, len(available_cpus())
     for wrong, what, expected in (
+        (allocation.cpu_count % 1 != 0, f"{allocation.cpu_count} cores", "a whole number of cores"),
+        (allocation.gpu_count % 1 != 0, f"{allocation.gpu_count} GPUs", "a whole number of GPUs"),
         (allocation.cpu_count < 1, f"{allocation.cpu_count} cores", "at least a core"),
         (allocation.cpu_count > cores, f"{allocation.cpu_count} cores asked for", f"at most {cores}, which this process may use"),
         (not allocation.memory_gb > 0, f"{allocation.memory_gb:g} GB", "some memory"),
+        (allocation.memory_gb > MOST_MEMORY, f"{allocation.memory_gb:g} GB", f"at most {MOST_MEMORY:g} GB"),
         (allocation.gpu_count < 0, f"{allocation.gpu_count} GPUs", "no fewer than 0 GPUs"),
         (allocation.gpu_count > gpus, f"{allocation.gpu_count} GPUs asked for", f"at most {gpus} GPUs, which are seen here"),
     ):
         if wrong:
             raise UserError(what, where="allocation", expected=expected)
+    return allocation

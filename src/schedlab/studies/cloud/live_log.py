@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 log_of_runs = logging.getLogger(__name__)
 LARGEST = 32 << 20  # bytes of a log
 SECONDS = 3600.0  # of an hour
+GPU_MEMORY = "gpu_memory_used_gb"  # the most that all GPUs of a run hold at once while an epoch runs, GB
 LONGER, SLACK = 1.2, 1.0  # epochs may claim this factor of the wall-clock time and this many seconds more before their unit is doubted
 Readings = Sequence[tuple[int, dict[str, tuple[float, float]]]]  # rows of the log so far, what the GPUs said
 
@@ -155,13 +156,17 @@ def _of_epoch(row: int, samples: Sequence[Sample], cpus: int) -> tuple[float, fl
 
 
 def _add_gpus(table: pd.DataFrame, readings: Readings, gpus: int) -> None:
-    """Add the use of each GPU where the script did not report it and somebody else did."""
-    if not gpus or any(str(name).startswith(GPU_COLUMN) for name in table.columns):
+    """Add the use of each GPU, and the memory of all, where the script did not report them and somebody else did."""
+    if not gpus:
         return
-    for row in range(len(table)):
+    use_told, memory_told = any(str(name).startswith(GPU_COLUMN) for name in table.columns), GPU_MEMORY in table.columns
+    for row, index in enumerate(table.index):
         seen = [found for rows, found in readings if rows == row] or [found for _, found in readings]
-        for number in range(gpus):
+        for number in range(0 if use_told else gpus):
             values = [list(found.values())[number] for found in seen if len(found) > number]
             used = [use for use, _ in values if not math.isnan(use)]
             if used:
-                table.loc[table.index[row], f"{GPU_COLUMN}{number}"] = sum(used) / len(used)
+                table.loc[index, f"{GPU_COLUMN}{number}"] = sum(used) / len(used)
+        held = [sum(memory for _, memory in found.values()) for found in seen if found]
+        if not memory_told and (known := [memory for memory in held if not math.isnan(memory)]):
+            table.loc[index, GPU_MEMORY] = max(known)
