@@ -213,6 +213,52 @@ def warnings_of(caplog) -> list[str]:
     return found
 
 
+@pytest.mark.parametrize("factor", [1.15, 4.0, 0.25])
+def test_a_throughput_that_no_unit_explains_passes_and_is_said_to_be_doubtful(tmp_path, caplog, factor):
+    """Validation in the time of an epoch, samples of one GPU of four, another number of samples."""
+    table = epochs_log()
+    table["throughput"] *= factor
+    assert len(read_training_log(written(table, tmp_path))) == 6
+    told = warnings_of(caplog)
+    assert len(told) == 1 and f"throughput {factor * 1000 / 10:g}, but data_count / epoch_time is 100" in told[0]
+    assert all(word in told[0] for word in ("validation", "data_count", "GPU"))
+    read_training_log(written(epochs_log(), tmp_path))
+    assert warnings_of(caplog) == []
+
+
+@pytest.mark.parametrize("factor", [60.0, 1 / 60, 1000.0])
+def test_a_throughput_in_another_unit_is_told_with_what_else_it_can_be(tmp_path, factor):
+    table = epochs_log()
+    table["throughput"] *= factor
+    with pytest.raises(UserError, match="throughput in samples a second, data_count the samples of an epoch"):
+        read_training_log(written(table, tmp_path))
+
+
+def test_memory_in_another_unit_than_what_is_held_is_told(tmp_path, caplog):
+    with pytest.raises(UserError, match="row 2, column memory_used_gb: 8000 is used, but 16 are held; expected both in GB"):
+        read_training_log(written(epochs_log(memory_gb=16, memory_used_gb=8000.0), tmp_path))
+    for used, doubtful in ((8.0, 0), (16.0, 0), (16.5, 0), (50.0, 1)):
+        assert len(read_training_log(written(epochs_log(memory_gb=16, memory_used_gb=used), tmp_path))) == 6
+        assert ["memory_used_gb" in told for told in warnings_of(caplog)] == [True] * doubtful
+    for held in (0, None):
+        assert len(read_training_log(written(epochs_log(memory_gb=held, memory_used_gb=8000.0), tmp_path))) == 6
+    assert warnings_of(caplog) == []
+
+
+def test_a_cost_that_falls_on_the_way_is_told(tmp_path, caplog):
+    table = epochs_log(cost_so_far=[0.6, 0.5, 0.4, 0.3, 0.2, 0.1])
+    with pytest.raises(UserError, match=r"row 3, column cost_so_far: it falls from 0\.6 to 0\.5 on the way; expected"):
+        read_training_log(written(table, tmp_path))
+    anew = [0.1, 0.2, 0.3, 0.1, 0.2, 0.3]
+    assert len(read_training_log(written(epochs_log(cost_so_far=anew), tmp_path))) == 6
+    assert ["cost_so_far" in told for told in warnings_of(caplog)] == [True], "once may be a resumption"
+    seconds = pd.Series(SECONDS)
+    resumed = epochs_log(cost_so_far=anew, time_so_far=pd.concat([seconds[:3].cumsum(), seconds[3:].cumsum()]))
+    for passing in (resumed, epochs_log((0, 1, 2, 0, 1, 2), cost_so_far=anew), epochs_log(cost_so_far=0.5)):
+        assert len(read_training_log(written(passing, tmp_path))) == 6
+    assert warnings_of(caplog) == []
+
+
 def test_idle_gpus_pass_and_are_said_to_be_doubtful(tmp_path, caplog):
     table = epochs_log(gpu_utilization_0=IDLE, gpu_utilization_1=IDLE[::-1])
     assert len(read_training_log(written(table, tmp_path))) == 6
@@ -261,6 +307,35 @@ def test_what_was_measured_here_is_taken_as_it_is(tmp_path, caplog):
     analyser = OfflineDataAnalyzer(tmp_path / "store.jsonl")
     assert analyser.update_with_result(table, "net") and analyser.performance("net").settings == 1
     assert len(check_training_log(table, tmp_path / "log.csv")) == 6 and warnings_of(caplog) == []
+
+
+def slow_starts(**columns) -> pd.DataFrame:
+    """The log of a run of four epochs of a second on ours, with a start of five minutes before three of them."""
+    table = epochs_log((1, 2, 3, 4), model_name="net", epoch_time=1.0, throughput=1000.0, cost_so_far=[1.0, 1.1, 2.0, 2.1])
+    return table.assign(**{"time_so_far": [301.0, 602.0, 603.0, 904.0], **columns})
+
+
+def test_times_of_a_training_that_was_measured_here_are_not_doubted(tmp_path, caplog):
+    """Its starts may be as long as they were; the kept log and the result are taken, and so they are again."""
+    table = slow_starts(memory_private_gb=1.0, memory_gb=0.1, memory_used_gb=2.0)
+    store = tmp_path / "store.jsonl"
+    assert OfflineDataAnalyzer(store).update_with_result(table, "net")
+    again = OfflineDataAnalyzer(store)
+    again.add_log(written(table, tmp_path))
+    assert again.performance("net").settings == 1 and warnings_of(caplog) == []
+    with pytest.raises(UserError, match="time_so_far rises by"):
+        OfflineDataAnalyzer().update_with_result(table.drop(columns=["memory_private_gb", "memory_gb"]), "net")
+
+
+def test_a_training_that_is_over_is_not_lost_by_its_units(tmp_path, caplog):
+    """The rest of what the script logged is doubted aloud, but kept and fitted; in logs of others it is refused."""
+    table = slow_starts(memory_private_gb=1.0).drop(columns="data_count").assign(throughput=[1000.0, 1000.0, 1000.0, 1.0])
+    analyser = OfflineDataAnalyzer(tmp_path / "store.jsonl")
+    assert analyser.update_with_result(table, "net") and len(analyser.tables) == 1
+    assert ["throughput" in told for told in warnings_of(caplog)] == [True]
+    assert analyser.performance("net").settings == 1
+    with pytest.raises(UserError, match="throughput"):
+        analyser.add_log(written(table, tmp_path))
 
 
 # What a fit says of itself

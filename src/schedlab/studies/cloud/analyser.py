@@ -18,7 +18,8 @@ from schedlab.config.files import write_text
 from schedlab.config.hashes import canonical_json, content_hash
 from schedlab.config.json_files import parse_json, read_text
 from schedlab.studies.cloud.fit_cores import CoreFit, fit_table
-from schedlab.studies.cloud.logs import check_training_log, read_training_log, require_columns, require_numbers
+from schedlab.studies.cloud.log_units import judge_result
+from schedlab.studies.cloud.logs import check_rows, read_training_log, require_columns, require_numbers
 from schedlab.studies.cloud.sla import known
 
 if TYPE_CHECKING:
@@ -123,11 +124,13 @@ class OfflineDataAnalyzer:
         """Take the log of a finished run, and keep it in the store; False where its content is there already, which changes nothing.
 
         What `predict` and `performance` say takes it into account from now on. gpu_type: gpu or cpu (None: as its rows have GPUs or not).
-        Raises UserErrors for what is wrong in it, before anything is kept.
+        Raises UserErrors for what is wrong in it, before anything is kept; units of a run that was measured here are only warned of.
         """
         import pandas as pd
 
-        table = check_training_log(table, Path(name)).drop(columns="run")
+        table = check_rows(table, Path(name))
+        judge_result(table, Path(name))
+        table = table.drop(columns="run")
         require_columns(table, NEEDED, Path(name))
         table = require_numbers(table, NEEDED, Path(name))
         rows = json.loads(table.to_json(orient="records", double_precision=15))
@@ -242,7 +245,7 @@ class OfflineDataAnalyzer:
 
 
 def _of_sample(table: pd.DataFrame, number: int) -> pd.DataFrame:
-    """The table as one of several logs: its number tells its runs from theirs (logs.check_training_log)."""
+    """The table as one of several logs: its number tells its runs from theirs (logs.check_rows)."""
     own = table["sample"].astype(str) if "sample" in table.columns else ""
     return table.assign(sample=f"{number}." + own)
 

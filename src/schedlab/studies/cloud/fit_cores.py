@@ -16,7 +16,7 @@ import numpy as np
 from schedlab.config.errors import UserError
 from schedlab.studies.cloud.fit import fit
 from schedlab.studies.cloud.goodput import CORE_EXPONENT, OVERLAP, StepParameters, step_time
-from schedlab.studies.cloud.logs import check_training_log, of_training, require_columns, require_numbers, warmed
+from schedlab.studies.cloud.logs import check_rows, of_training, require_columns, require_numbers, warmed
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -45,7 +45,7 @@ class CoreFit:
 
 
 def core_times(log: pd.DataFrame, gpus_per_node: int = 4) -> pd.DataFrame:
-    """Return a checked training log (logs.check_training_log) that tells its cores as CORE_TIMES, a row a setting.
+    """Return a checked training log (logs.check_rows) that tells its cores as CORE_TIMES, a row a setting.
 
     batch: in total; step_time: s, median; rows: how many of the log's. The first epoch of each run is left out where there are more, since
     it warms up.
@@ -108,7 +108,7 @@ def fit_cores(rows: pd.DataFrame, step: StepParameters | None = None) -> CoreFit
 
 def fit_table(table: pd.DataFrame, path: Path, gpus_per_node: int = 4) -> CoreFit:
     """Return the model of a training log: the step by its GPUs, where it has any, and what goes by cores. `path` names it in UserErrors."""
-    log = check_training_log(table, path)
+    log = check_rows(table, path)  # units are judged where a log is taken: nothing that was measured is lost by them
     require_columns(log, ("cpu_count",), path)
     rows = core_times(require_numbers(log, ("cpu_count",), path), gpus_per_node)
     if not (log["gpu_count"] > 0).any():

@@ -2,7 +2,7 @@
 
 A unit is told by what else the log says: samples, throughput and time of an epoch belong together, as do times of epochs and the time so
 far, and what a step takes longer on other GPUs with the time in synchronisation. Utilisations have no such partner: values up to 1 are
-shares of 1, or the percent of a device that idles.
+shares of 1, or the percent of a device that idles. Time, cost and memory of a run that was measured here are told by us, and not judged.
 """
 
 from __future__ import annotations
@@ -17,9 +17,11 @@ if TYPE_CHECKING:
     import pandas as pd
 
 log = logging.getLogger(__name__)
+OWN = "memory_private_gb"  # column that nobody else's logs have
 GPU_USE = "gpu_utilization_"  # column of a GPU's utilisation, before its number
 AGREE = 0.05  # relative difference of samples / epoch_time from throughput that rounding and a cut last batch explain
 FAR = 10.0  # factor between what belongs together that no validation, and no epoch that was cut, explains
+FALLS = 0.25  # share of rows where a cost may fall: counted anew, after a resumption
 MANY = 0.05  # share of rows above which such a factor is no accident
 PAUSE, START = 30.0, 180.0  # between two rows there may be so many times the epoch and so many seconds more: starts, validation
 PAUSED = 0.25  # share of rows whose pause may be longer
@@ -40,31 +42,115 @@ def require_units(table: pd.DataFrame, path: Path) -> None:
     """Raise UserError where a checked training log (with its column `run`) has values that cannot be in the units of their columns."""
     table = table.reset_index(drop=True)
     _require_throughput(table, path)
-    if "time_so_far" in table.columns:
-        _require_time_so_far(table, path)
+    if OWN not in table.columns:
+        if "time_so_far" in table.columns:
+            _require_time_so_far(table, path)
+        _require_cost(table, path)
+        _require_memory(table, path)
     for name in filter(is_share, table.columns):
         values = table[name].dropna()
         if len(values) and not values.between(0, WHOLE).all():
             raise UserError(f"the largest value is {values.max():g}", where=f"{path}: column {name}", expected="percent, 0 to 100")
 
 
-def _require_throughput(table: pd.DataFrame, path: Path) -> None:
-    """Samples over time is the throughput; without samples, those of the model's other epochs stand for them."""
+def judge_result(table: pd.DataFrame, path: Path) -> None:
+    """Judge the units of a run that is over: as `require_units`, but one that was measured here, and is not repeated, is only warned of."""
+    try:
+        require_units(table, path)
+    except UserError as error:
+        if OWN not in table.columns:
+            raise
+        log.warning("%s", error)
+
+
+def _samples(table: pd.DataFrame) -> tuple[pd.Series, pd.Series]:
+    """Samples of each epoch that the log tells (NaN: none), and those samples over time that its throughput should be.
+
+    Without samples, those of the model's other epochs stand for them.
+    """
     made = table["throughput"] * table["epoch_time"]
     data = [name for name in ("model_name", "dataset") if name in table.columns]
     usual = made.groupby([table[name] for name in data], dropna=False).transform("median") if data else made * 0 + made.median()
     told = table["data_count"] if "data_count" in table.columns else usual * float("nan")
-    expected = told.fillna(usual) / table["epoch_time"]
+    return told, told.fillna(usual) / table["epoch_time"]
+
+
+def _require_throughput(table: pd.DataFrame, path: Path) -> None:
+    told, expected = _samples(table)
     factor = expected / table["throughput"]
     far = (factor > FAR) | (factor * FAR < 1)
-    off = (factor - 1).abs()[told.notna()]
-    if far.mean() <= MANY and not (len(off) and (off > AGREE).all()):
+    if far.mean() <= MANY:
         return
-    row = int(far.to_numpy().argmax()) if far.mean() > MANY else int(off.idxmin())
-    of = "data_count" if told.notna().iloc[row] else "the samples of the other epochs"
+    row = int(far.to_numpy().argmax())
+    of, remedy = "the samples of the other epochs", "epoch_time is in seconds, throughput in samples a second"
+    if told.notna().iloc[row]:
+        of, remedy = "data_count", f"{remedy}, data_count the samples of an epoch"
     what = f"throughput {table['throughput'].iloc[row]:g}, but {of} / epoch_time is {expected.iloc[row]:g}"
-    remedy = "epoch_time is in seconds, throughput in samples a second"
     raise UserError(what, where=f"{path}: row {row + 2}", expected="the same", remedy=remedy)
+
+
+def _warn_of_throughput(table: pd.DataFrame, path: Path) -> None:
+    told, expected = _samples(table)
+    off = (expected / table["throughput"] - 1).abs()[told.notna()]
+    if len(off) and (off > AGREE).all():
+        row = int(off.index[0])
+        what = f"throughput {table['throughput'].iloc[row]:g}, but data_count / epoch_time is {expected.iloc[row]:g}"
+        may = "validation in epoch_time, a data_count of more or less than is trained on, the samples of one GPU of several"
+        log.warning("%s: row %d: %s; it may be %s; a fit goes by throughput", path, row + 2, what, may)
+
+
+def _falls(table: pd.DataFrame) -> pd.Series:
+    """Tell in which rows the cost falls within a run, where the time is not counted anew."""
+    if "cost_so_far" not in table.columns:
+        return table["epoch"] < table["epoch"]
+    falls = (table["cost_so_far"].diff() < 0) & table["run"].diff().eq(0)
+    return falls & ~(table["time_so_far"].diff() < 0) if "time_so_far" in table.columns else falls
+
+
+def _fall(table: pd.DataFrame, row: int) -> str:
+    before, after = table["cost_so_far"].iloc[row - 1 : row + 1]
+    return f"it falls from {before:g} to {after:g} on the way"
+
+
+def _require_cost(table: pd.DataFrame, path: Path) -> None:
+    falls = _falls(table)
+    if falls.mean() > FALLS:
+        row = int(falls.to_numpy().argmax())
+        expected = "what the run has cost so far"
+        raise UserError(_fall(table, row), where=f"{path}: row {row + 2}, column cost_so_far", expected=expected)
+
+
+def _warn_of_cost(table: pd.DataFrame, path: Path) -> None:
+    falls = _falls(table)
+    if falls.any():
+        row = int(falls.to_numpy().argmax())
+        log.warning("%s: row %d, column cost_so_far: %s; it is taken as it is", path, row + 2, _fall(table, row))
+
+
+def _overuse(table: pd.DataFrame) -> pd.Series:
+    """The memory used over the memory held; NaN where either is not told, or nothing is held."""
+    if not {"memory_used_gb", "memory_gb"} <= set(table.columns):
+        return table["epoch"] * float("nan")
+    return table["memory_used_gb"] / table["memory_gb"].where(table["memory_gb"] > 0)
+
+
+def _use(table: pd.DataFrame, row: int) -> str:
+    return f"{table['memory_used_gb'].iloc[row]:g} is used, but {table['memory_gb'].iloc[row]:g} are held"
+
+
+def _require_memory(table: pd.DataFrame, path: Path) -> None:
+    far = _overuse(table) > FAR
+    if far.mean() > MANY:
+        row = int(far.to_numpy().argmax())
+        raise UserError(_use(table, row), where=f"{path}: row {row + 2}, column memory_used_gb", expected="both in GB")
+
+
+def _warn_of_memory(table: pd.DataFrame, path: Path) -> None:
+    more = _overuse(table) > 1 + AGREE
+    if more.any():
+        row = int(more.to_numpy().argmax())
+        told = f"{_use(table, row)}; expected both in GB"
+        log.warning("%s: row %d, column memory_used_gb: %s; it may be percent, or the use of the whole machine", path, row + 2, told)
 
 
 def _require_time_so_far(table: pd.DataFrame, path: Path) -> None:
@@ -90,6 +176,16 @@ def require_step_units(rows: pd.DataFrame, path: Path) -> None:
     if step > SPREAD * rows["step_time"].sum() and 0 < sync < step / LONGER:
         what = f"step_time differs between placements by {step / sync:.0f} times as much as sync_time"
         raise UserError(what, where=f"{path}: column step_time", expected="both in seconds")
+
+
+def warn_of_units(table: pd.DataFrame, path: Path) -> None:
+    """Warn of values of a checked training log that are likely, but not surely, in another unit than that of their columns."""
+    table = table.reset_index(drop=True)
+    _warn_of_throughput(table, path)
+    if OWN not in table.columns:
+        _warn_of_cost(table, path)
+        _warn_of_memory(table, path)
+    warn_of_shares(table, path)
 
 
 def warn_of_shares(table: pd.DataFrame, path: Path) -> None:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from schedlab.config.errors import UserError, nearest, shortened
 from schedlab.config.json_files import read_text
-from schedlab.studies.cloud.log_units import GPU_USE, USED, is_share, require_step_units, require_units, warn_of_shares
+from schedlab.studies.cloud.log_units import GPU_USE, USED, is_share, require_step_units, require_units, warn_of_units
 
 if TYPE_CHECKING:
     import numpy as np
@@ -114,24 +114,28 @@ def read_training_log(path: Path) -> pd.DataFrame:
 
     An epoch that is no later than the run's first one begins another run, and so does one that does not rise where the setting changes.
     Raises UserError for missing columns, cells that are no numbers, an epoch that stands twice in a run, counts that are not whole, and
-    units that cannot be (log_units.require_units). Those that only may be wrong, utilisations that are shares of 1 or those of devices
-    that idle, are warned of.
+    units that cannot be (log_units.require_units). Those that only may be wrong are warned of (log_units.warn_of_units).
     """
     table = check_training_log(read_table(path), path)
-    warn_of_shares(table, path)
+    warn_of_units(table, path)
     return table
 
 
 def check_training_log(table: pd.DataFrame, path: Path) -> pd.DataFrame:
     """Return a training log with its column `run`; raises as `read_training_log`, naming `path`."""
+    table = check_rows(table, path)
+    require_units(table, path)
+    return table
+
+
+def check_rows(table: pd.DataFrame, path: Path) -> pd.DataFrame:
+    """Return a training log with its column `run`; raises as `read_training_log`, naming `path`, but judges no units."""
     require_columns(table, TRAINING, path)
     if table.empty:
         raise UserError("has no rows", where=str(path), expected="a row an epoch")
     table = require_numbers(table, TRAINING, path)
     table = require_numbers(table, [name for name in table.columns if name in OPTIONAL or is_share(name)], path, optional=True)
-    table = table.assign(run=_runs(table, path))
-    require_units(table, path)
-    return table
+    return table.assign(run=_runs(table, path))
 
 
 def _runs(table: pd.DataFrame, path: Path) -> list[int]:
