@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import textwrap
 from pathlib import Path
 
@@ -92,6 +93,17 @@ def training_log(throughput: float = 500.0, name: str = "net", epochs: int = 3) 
             row |= {"batch_size": 32, "gpu_count": 0, "cpu_count": cores, "throughput": rate, "epoch_time": 1000 / rate, "data_count": 1000}
             rows.append({**row, "time_so_far": epoch * 1000 / rate, "cost_so_far": 0.01 * epoch, "memory_used_gb": 2.0})
     return pd.DataFrame(rows)
+
+
+def fake_nvidia_smi(folder: Path, monkeypatch, used: tuple[float, float] = (40, 60)) -> None:
+    """A command that tells of three GPUs, the last of them without utilisation; used: percent of the others."""
+    command = folder / "bin" / "nvidia-smi"
+    command.parent.mkdir()
+    rows = f"0, GPU-aa1, {used[0]}, 1024\\n1, GPU-aa2, {used[1]}, 2048\\n2, GPU-b3, [N/A], 512\\n"
+    command.write_text(f"#!/bin/sh\nprintf '{rows}'\n")
+    command.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{command.parent}{os.pathsep}{os.environ['PATH']}")
+    monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
 
 
 def quick_settings(folder: Path, **changed) -> Path:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
-from live_scripts import COLUMNS, logging_script, plain_script, script
+from live_scripts import COLUMNS, fake_nvidia_smi, logging_script, plain_script, script
 
 from schedlab.config.errors import UserError
 from schedlab.studies.cloud.allocation import Allocation, ResourceConfig
@@ -120,17 +120,6 @@ def test_the_environment_is_private_and_tells_what_was_allocated(tmp_path, monke
     assert script_environment(request(tmp_path / "x.py"), tmp_path)["OMP_WAIT_POLICY"] == "ACTIVE"
     busy = script_environment(request(tmp_path / "x.py", allocation=Allocation(0, 16, 8), gpu_util=5.0), tmp_path)
     assert busy["OPTIMIZER_NUM_WORKERS"] == "8"
-
-
-def fake_nvidia_smi(folder: Path, monkeypatch, used: tuple[float, float] = (40, 60)) -> None:
-    """A command that tells of three GPUs, the last of them without utilisation; used: percent of the others."""
-    command = folder / "bin" / "nvidia-smi"
-    command.parent.mkdir()
-    rows = f"0, GPU-aa1, {used[0]}, 1024\\n1, GPU-aa2, {used[1]}, 2048\\n2, GPU-b3, [N/A], 512\\n"
-    command.write_text(f"#!/bin/sh\nprintf '{rows}'\n")
-    command.chmod(0o755)
-    monkeypatch.setenv("PATH", f"{command.parent}{os.pathsep}{os.environ['PATH']}")
-    monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
 
 
 def test_gpus_are_seen_by_their_command_and_given_by_number(tmp_path, monkeypatch):

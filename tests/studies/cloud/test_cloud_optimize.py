@@ -24,7 +24,7 @@ from schedlab.studies.cloud.fit_cores import fit_table
 from schedlab.studies.cloud.live_learn import uncertainty
 from schedlab.studies.cloud.optimize import percent_change, run_warnings, short_warnings
 from schedlab.studies.cloud.optimize_command import keep_logs, read_logs
-from schedlab.studies.cloud.optimize_report import fit_told, money, report_lines, source_told
+from schedlab.studies.cloud.optimize_report import fit_told, idle_gpus, money, report_lines, source_told
 from schedlab.studies.cloud.report_html import html_report
 from schedlab.studies.cloud.report_plots import DRAWN, Picture
 
@@ -313,6 +313,7 @@ def test_sentences_of_the_report_say_of_what_they_are(finished):
     assert "Batch: 64 samples, as in the baseline." in text and "GPU count change" not in text
     values["batch"] |= {"optimized_gpu_count": 2, "optimized_batch_size": 128}
     assert "Batch: 64 -> 128 samples" in "\n".join(report_lines(values))
+    assert values["batch"]["suggested_batch_size"] is None and values["idle_gpus"] == {"baseline": [], "optimized": []}, "there is no GPU"
     values["uncertainty"] = {"mean": 0.31, "largest": 0.32, "warning": True}
     assert "WARNING: high" in "\n".join(report_lines(values))
 
@@ -451,6 +452,15 @@ def test_an_uncertainty_that_no_learner_tells_is_unknown(finished):
     assert values["uncertainty"]["mean"] > 0
     values["uncertainty"] = {"mean": None, "largest": None, "warning": False}
     assert "Uncertainty of the policy: unknown" in list(report_lines(values)) and "Uncertainty: unknown." in html_report(values, [])
+
+
+def test_gpus_are_diagnosed_where_a_log_tells_their_use():
+    log = pd.DataFrame({"gpu_count": [2, 2], "cpu_percent": [95.0, 99.0], "gpu_memory_used_gb": [0.0, 0.0]})
+    assert idle_gpus(None) == idle_gpus(log) == idle_gpus(log.assign(gpu_utilization_0=np.nan)) == []
+    found = idle_gpus(log.assign(gpu_utilization_0=[0.0, 0.0]))
+    for word in ("values are zero", "GPU memory usage is zero", "CPU usage is very high", "Mismatch between GPU count (2)"):
+        assert sum(word in each for each in found) == 1, word
+    assert idle_gpus(log.assign(gpu_utilization_0=[0.0, 1.0], gpu_utilization_1=0.0)) == []
 
 
 def test_text_of_a_report_cannot_become_markup(finished):

@@ -8,7 +8,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 import yaml
-from live_scripts import logging_script, plain_script, quick_settings, script
+from live_scripts import fake_nvidia_smi, logging_script, plain_script, quick_settings, script
 
 from schedlab.cli.main import main
 from schedlab.config.errors import UserError
@@ -67,6 +67,26 @@ def test_free_resources_and_limits_that_cannot_be_met_are_reported(tmp_path):
     assert values["change_percent"]["cost"] is None and values["optimized"]["cost"] == 0
     assert values["sla"]["time"]["optimized"] == {"value": values["optimized"]["time"], "met": False, "severity": 1.0}
     assert values["sla"]["cost"]["optimized"]["met"] and "no base" in (tmp_path / "out/report.txt").read_text()
+
+
+@pytest.mark.parametrize(("use", "preference", "suggested"), [(0.0, "time", 128), (50.0, "cost", 64)])
+def test_a_report_on_gpus_suggests_a_batch_and_says_where_they_idle(tmp_path, monkeypatch, use, preference, suggested):
+    """The script has a batch of 64 and no use for the GPU that it gets."""
+    fake_nvidia_smi(tmp_path, monkeypatch, used=(use, use))
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "0")
+    settings = quick_settings(tmp_path, baseline_samples=1, preference=preference, resource={"cpu_count_max": 1})
+    command = ["cloud", "optimize", "--training_file", str(plain_script(tmp_path)), "--config", str(settings)]
+    assert main([*command, "--output_dir", str(tmp_path / "out")]) == 0
+    values, told = read_report(tmp_path), (tmp_path / "out/report.txt").read_text()
+    page = (tmp_path / "out/report.html").read_text()
+    assert (values["optimized"]["gpu_count"], values["batch"]["suggested_batch_size"]) == (1, suggested)
+    rule = "The published rule of thumb suggests 128 for 1 GPU."
+    assert (rule in told, rule in page) == (suggested != 64, suggested != 64)
+    idle = [] if use else ["All GPU utilization values are zero despite GPUs being allocated"]
+    for name in ("baseline", "optimized"):
+        assert [each for each in values["idle_gpus"][name] if "CPU usage" not in each] == idle
+    for text in (told, page):
+        assert ("GPUs of the baseline: All GPU utilization values are zero" in text) == ("GPUs of the run: All" in text) == (not use)
 
 
 FAILING = {

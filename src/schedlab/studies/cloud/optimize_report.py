@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from schedlab.studies.cloud.allocation import Allocation
-from schedlab.studies.cloud.cost import check_batch
+from schedlab.studies.cloud.cost import check_batch, diagnose_idle_gpus
 from schedlab.studies.cloud.fit_cores import CoreFit
 from schedlab.studies.cloud.optimize import Optimization, optimized_values, percent_change
+from schedlab.studies.cloud.option_estimates import batch_size
 from schedlab.studies.cloud.recommend import COMPARED, best_constants, by_model, kept_row, recommendations
-from schedlab.studies.cloud.sla import COLUMN_OF, ITEMS, Verdict, judge
+from schedlab.studies.cloud.sla import COLUMN_OF, GPU_COLUMN, ITEMS, Verdict, judge
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 TOLD = {
     "measured": "measured",
@@ -67,7 +71,14 @@ def report_values(found: Optimization) -> dict[str, Any]:
         "sla_newly_violated": [item for item in before if before[item].met and not after[item].met],
         "change_percent": {name: percent_change(new[name], base[name]) for name in COMPARED},
         "resource_change": {name: new[name] - base[name] for name in Allocation._fields},
-        "batch": check_batch(base["gpu_count"], base["batch_size"], new["gpu_count"], new["batch_size"]),
+        "batch": {
+            **check_batch(base["gpu_count"], base["batch_size"], new["gpu_count"], new["batch_size"]),
+            **_suggested(found, base, new),
+        },
+        "idle_gpus": {
+            "baseline": idle_gpus(found.baseline_table),
+            "optimized": idle_gpus(found.live_tables[-1] if found.live_tables else None),
+        },
         "recommendations": recommendations(found, new),
         "what_was_there": kept_row(found),
         "best_constants": best_constants(found),
@@ -91,6 +102,26 @@ def report_values(found: Optimization) -> dict[str, Any]:
         },
         "method": METHOD,
     }
+
+
+def _suggested(found: Optimization, base: Mapping[str, Any], new: Mapping[str, Any]) -> dict[str, int | None]:
+    """The batch that the published rule suggests for the GPUs that the run held at its end (A11, 8); None where it held none."""
+    if new["gpu_count"] < 1:
+        return {"suggested_batch_size": None}
+    rule = found.settings.preference, int(new["gpu_count"]), base["batch_size"], base["gpu_count"], base["gpu_utilization"]
+    return {"suggested_batch_size": batch_size(*rule)}
+
+
+def idle_gpus(table: pd.DataFrame | None) -> list[str]:
+    """Return what may be wrong where a log, of runs on one allocation, tells the use of its GPUs and that there is none (A12)."""
+    columns = [name for name in table.columns if str(name).startswith(GPU_COLUMN)] if table is not None else []
+    told = table[columns].mean().dropna() if columns else {}
+    if not len(told):
+        return []
+    metrics = {**told, "cpu_percent": float(table["cpu_percent"].mean())}
+    if "gpu_memory_used_gb" in table.columns:
+        metrics["gpu_memory_used_gb"] = float(table["gpu_memory_used_gb"].max())
+    return diagnose_idle_gpus(metrics, int(table["gpu_count"].iloc[-1]))
 
 
 def _fit_values(fit: CoreFit) -> dict[str, Any]:
@@ -160,7 +191,23 @@ def _service(item: str, base: Mapping[str, Any], new: Mapping[str, Any], before:
 
 
 def batch_told(batch: Mapping[str, Any]) -> str:
-    """Return the batch of baseline and run, and whether it goes with the GPUs, as a sentence."""
+    """Return the batch of baseline and run, whether it goes with the GPUs, and what else the published rule suggests, in words."""
+    suggested = batch["suggested_batch_size"]
+    if suggested is None or suggested == batch["optimized_batch_size"]:
+        return _batch_kept(batch)
+    return (
+        f"{_batch_kept(batch)} The published rule of thumb suggests {suggested} for {_counted(int(batch['optimized_gpu_count']), 'GPU')}."
+    )
+
+
+def idle_told(values: Mapping[str, Any]) -> Iterator[str]:
+    """Yield what may be wrong with GPUs that nothing uses, a sentence for the baseline and one for the run, where something is."""
+    for name, label in (("baseline", "baseline"), ("optimized", "run")):
+        if issues := values["idle_gpus"][name]:
+            yield f"GPUs of the {label}: {'; '.join(issues)}"
+
+
+def _batch_kept(batch: Mapping[str, Any]) -> str:
     if batch["baseline_batch_size"] == batch["optimized_batch_size"] and batch["baseline_gpu_count"] == batch["optimized_gpu_count"]:
         return f"Batch: {batch['optimized_batch_size']:g} samples, as in the baseline."
     sizes = f"{batch['baseline_batch_size']:g} -> {batch['optimized_batch_size']:g}"
@@ -242,7 +289,7 @@ def report_lines(values: Mapping[str, Any]) -> Iterator[str]:
     model, policy = values["model"], values["policy"]
     yield ""
     yield f"Uncertainty of the policy: {doubt_told(values['uncertainty'])}"
-    for warning in values["warnings"]:
+    for warning in (*values["warnings"], *idle_told(values)):
         yield f"WARNING: {warning}"
     start = f"start-up {model['start_up_seconds']:.1f} s"
     yield f"Model: {model_error(values)}; {start}"

@@ -13,6 +13,7 @@ from schedlab.studies.cloud.optimize_report import (
     batch_told,
     change,
     doubt_told,
+    idle_told,
     model_error,
     money,
     recommended,
@@ -60,7 +61,7 @@ def html_report(values: Mapping[str, Any], pictures: Sequence[Picture]) -> str:
 
 
 def _warnings(values: Mapping[str, Any]) -> list[str]:
-    told = list(values["warnings"])
+    told = [*values["warnings"], *idle_told(values)]
     if values["run"]["cut_off"]:
         told.append("the run broke its limits again and again and was cut off: the training is unfinished")
     if values["uncertainty"]["warning"]:
