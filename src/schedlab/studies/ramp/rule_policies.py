@@ -72,9 +72,9 @@ def degree_mistake(name: str, params: Mapping[str, Any], degrees: Sequence[int],
 
 
 def _number(name: str, params: Mapping[str, Any]) -> tuple[str, int]:
-    """The only value of a parametric rule, with its key."""
-    ((key, number),) = validate(RULE_SETTINGS[name], params).model_dump().items()
-    return key, number
+    """The number of shards that a parametric rule goes by, with its key."""
+    settings = validate(RULE_SETTINGS[name], params)
+    return ("cap", settings.cap) if isinstance(settings, CapSettings) else ("degree", settings.degree)
 
 
 def _bound(params: Mapping[str, Any], problem: Any, seed: int) -> LpBound:
