@@ -174,6 +174,11 @@ def batch_sentences():
     first, second = (" and ".join(below(one(log, against=role)["ratio"]) for log in logs) for role in ("chosen by mean", "evolution"))
     yield f"rollouts are {first} % below the chosen rule, with intervals that end below 1, and {second} % below the evolution strategy"
     assert max(one(log, against="chosen by mean")["ratio_high"] for log in logs) < 1
+    assert min(one(log, against="evolution")["ratio_high"] for log in logs) >= 1  # "may be chance on both logs"
+    assert min(one(log, against="planner")["ratio_high"] for log in logs) >= 1
+    assert [one(log, against="hindsight")["ratio_high"] < 1 for log in logs] == [False, True] and set(unseen["seeds"]) == {5}
+    kept = f"{one(logs[0], against='chosen by log')['baseline_mean']:.4g}"
+    assert one(logs[0], against="planner")["by_seed"].split().count(kept) == 1  # "one of the five seeds keeps `f2` itself"
     by_log = [one(log, against="chosen by log") for log in logs]
     rules = [f"(`{row['rule']}`, {below(row['ratio'])} %" for row in by_log]
     yield f"{rules[0]} behind rollouts) and worse on NASA-iPSC {rules[1]})"
