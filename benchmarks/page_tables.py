@@ -98,7 +98,7 @@ def headlines(results: Path) -> str:
         ],
         [
             "`ramp`",
-            f"blocking rate of learned values, beta A (best fixed degree {share(fixed)})",
+            f"blocking rate of learned values, published setting, beta A, PipeDream's graphs (best fixed degree {share(fixed)})",
             f"{share(learned['blocking_rate'])} (seeds {seeds})",
             share(ledgers["ramp"]["blocking-pac-ml-a"].published),
         ],

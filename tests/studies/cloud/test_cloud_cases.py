@@ -180,7 +180,7 @@ FINITE = "a result is no finite number"
 @pytest.mark.parametrize(
     ("name", "text", "told"),
     [
-        ("rewards.json", "{}", "did you mean 'reward'"),
+        ("rewards.json", "{}", "reward.json"),
         ("sla.json", "[]", "is no object"),
         ("sla.json", '{"resource": {}, "sla": {"time_maks": 1}, "cases": []}', "did you mean 'time_max'"),
         ("sla.json", '{"resource": {}, "sla": {}, "cases": [{}]}', "'metrics' is missing"),

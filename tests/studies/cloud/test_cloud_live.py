@@ -100,7 +100,7 @@ def test_a_missing_column_is_not_told_as_a_wrong_name_of_another_one(tmp_path):
         run_script(request(path), tmp_path / "run")
     assert "did you mean" not in str(caught.value) and "time_so_far" in str(caught.value)
     misspelt = script(tmp_path, logging_script("epoch,batch_size,epoch_tme,throughput\n1,8,1,100\n2,8,1,100\n"))
-    with pytest.raises(ScriptFailed, match="did you mean 'epoch_tme'"):
+    with pytest.raises(ScriptFailed, match="its column 'epoch_tme' is near"):
         run_script(request(misspelt), tmp_path / "misspelt")
 
 

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from schedlab.config.errors import UserError, did_you_mean
+from schedlab.config.errors import UserError
 from schedlab.config.json_files import read_json
 from schedlab.config.schema import Settings, validate
 from schedlab.studies.cloud.allocation import (
@@ -42,7 +42,12 @@ NUMBER = "a number"
 def replay(path: Path, compat: bool) -> dict[str, Any]:
     """Return the document of a case file with our results. compat: as the published program computes them. Raises UserError."""
     if path.stem not in KINDS:
-        raise UserError(f"there is no kind of case '{path.stem}'", where=str(path), remedy=did_you_mean(path.stem, KINDS))
+        raise UserError(
+            f"there is no kind of case '{path.stem}'",
+            where=str(path),
+            expected=f"a file named by the kind of its cases: {', '.join(f'{kind}.json' for kind in KINDS)}",
+            remedy="rename it",
+        )
     document = Case(read_json(path, "cases as a JSON object"), str(path))
     try:
         with np.errstate(over="ignore", invalid="ignore"):

@@ -73,7 +73,7 @@ def meant_column(name: str, columns: Iterable[object]) -> str:
     """Return which column was probably meant by a missing one: none that has a meaning of its own, as `epoch` beside `epoch_time`."""
     names = [str(column) for column in columns]
     if near := nearest(name, [each for each in names if each not in {*COLUMNS, *SPEED}]):
-        return f"did you mean '{near}'?"
+        return f"its column '{near}' is near: call it '{name}'"
     return f"its columns: {shortened(names)}"
 
 
