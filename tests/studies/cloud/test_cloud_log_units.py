@@ -341,7 +341,7 @@ def test_a_training_that_is_over_is_not_lost_by_its_units(tmp_path, caplog):
 # What a fit says of itself
 
 
-def test_a_fit_tells_rows_settings_and_free_parameters(tmp_path, capsys):
+def test_a_fit_tells_rows_settings_and_free_parameters(tmp_path, capsys, caplog):
     blocks = [epochs_log(gpu_count=gpus, batch_size=16 * gpus, cpu_count=8 * gpus) for gpus in (1, 2, 4, 8)]
     path = written(pd.concat(blocks), tmp_path)
     found = fit_report([path])
@@ -351,6 +351,9 @@ def test_a_fit_tells_rows_settings_and_free_parameters(tmp_path, capsys):
     told = capsys.readouterr().out
     assert "20 rows, 4 settings, 4 placements: median relative error" in told
     assert "6 parameters for 4 settings: the error says nothing of others" in told
+    assert main(["cloud", "fit", str(path)]) == 0
+    assert "6 parameters for 4 settings: the error says nothing of others" in caplog.text
+    assert json.loads(capsys.readouterr().out)["settings"] == 4
     assert main(["cloud", "fit", str(written(epochs_log((0,)), tmp_path)), "--text"]) == 0
     told = capsys.readouterr().out
     assert "1 row, 1 setting, 1 placement: median" in told and "3 parameters for 1 setting:" in told

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -66,8 +68,18 @@ def test_what_the_text_does_not_tell_is_not_guessed(tmp_path, name):
     assert (facts.batch_size, facts.epochs) == (None, None)
 
 
-@pytest.mark.parametrize("text", ["x = " + "-" * 100_000 + "1", "x = 1" + " + 1" * 50_000, "if a: pass\n" + "elif b: pass\n" * 3000])
-def test_a_script_that_no_parser_can_hold_is_refused(tmp_path, text):
+TOO_DEEP = {  # beyond the parser's own stack, whatever limit of recursion the process has
+    "signs": "x = " + "-" * 100_000 + "1",
+    "sums": "x = 1" + " + 1" * 50_000,
+    "branches": "if a: pass\n" + "elif b: pass\n" * 20_000,
+}
+
+
+@pytest.mark.parametrize("limit", [1000, 10_000])
+@pytest.mark.parametrize("text", TOO_DEEP.values(), ids=TOO_DEEP)
+def test_a_script_that_no_parser_can_hold_is_refused(tmp_path, request, text, limit):
+    request.addfinalizer(partial(sys.setrecursionlimit, sys.getrecursionlimit()))
+    sys.setrecursionlimit(limit)
     with pytest.raises(UserError, match="nested too deeply"):
         script_facts(script(tmp_path, text))
 

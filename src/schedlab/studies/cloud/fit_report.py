@@ -99,7 +99,7 @@ def print_report(report: Mapping[str, Any], as_json: bool) -> None:
         return
     print(json.dumps(report, indent=1, allow_nan=False))
     for one in report["models"].values() if "models" in report else [report]:
-        for told in fit_warnings(one):
+        for told in (*_not_told(one), *fit_warnings(one)):
             log.warning("%s", told)
 
 
@@ -109,15 +109,11 @@ def report_lines(report: Mapping[str, Any]) -> Iterator[str]:
         if one["model"]:
             yield one["model"]
         yield "  ".join(f"{name} {value:.4g}{UNITS[name]}" for name, value in one["parameters"].items())
-        if lowest := _on_bound(one["parameters"]):
-            yield f"not told by these rows, on the lowest bound: {', '.join(lowest)}"
         errors = f"median relative error {one['median_relative_error']:.2%}, largest {one['largest_relative_error']:.2%}"
         yield f"{', '.join(_counted(one[name], name) for name in ('rows', 'settings', 'placements'))}: {errors}"
         if one.get("step_times_alone"):
             yield "fitted to step times alone: with the part in synchronisation as told they are farther off"
-        if one["settings"] <= one["free_parameters"]:
-            free = _counted(one["free_parameters"], "parameters")
-            yield f"{free} for {_counted(one['settings'], 'settings')}: the error says nothing of others"
+        yield from _not_told(one)
         if cores := one.get("cores"):
             error = f"median relative error {cores['median_relative_error']:.2%} over {_counted(cores['settings'], 'settings')}"
             yield f"core_seconds {cores['core_seconds']:.4g}{UNITS['core_seconds']}: {error}"
@@ -126,6 +122,15 @@ def report_lines(report: Mapping[str, Any]) -> Iterator[str]:
             if value is not None:
                 yield f"left out placements, {name}: median relative error {value:.2%}"
         yield from (f"WARNING: {told}" for told in fit_warnings(one))
+
+
+def _not_told(one: Mapping[str, Any]) -> Iterator[str]:
+    """Yield what a fit's rows do not tell, however small its error."""
+    if lowest := _on_bound(one["parameters"]):
+        yield f"not told by these rows, on the lowest bound: {', '.join(lowest)}"
+    if one["settings"] <= one["free_parameters"]:
+        free = _counted(one["free_parameters"], "parameters")
+        yield f"{free} for {_counted(one['settings'], 'settings')}: the error says nothing of others"
 
 
 def _counted(number: int, names: str) -> str:
