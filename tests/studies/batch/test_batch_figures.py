@@ -45,7 +45,7 @@ def test_what_is_no_record_is_told(record: Path, text: str) -> None:
 
 
 def test_what_decisions_cost_is_a_point_a_policy_from_the_fastest_on(tmp_path: Path) -> None:
-    rows = [{"policy": name, "us_per_decision": [cost, 2 * cost], "median": cost} for name, cost in (("net", 400.0), ("fcfs", 0.5))]
+    rows = [{"policy": name, "us_per_decision": [cost, 2 * cost], "median": cost} for name, cost in (("net", 1400.0), ("fcfs", 0.5))]
     path = tmp_path / "record.json"
     path.write_text(json.dumps({"name": "desk", "measured": rows}))
     spec = FigureSpec("decision_latency", "decision_latency", "Latency", "A window.", params={"records": [str(path)]})
@@ -53,10 +53,10 @@ def test_what_decisions_cost_is_a_point_a_policy_from_the_fastest_on(tmp_path: P
     (axes,) = drawing.figure.axes
     assert [label.get_text() for label in axes.get_yticklabels()] == ["fcfs", "net"]
     medians = [line.get_xdata().tolist() for line in axes.get_lines() if line.get_marker() == "o"]
-    assert medians == [[0.5], [400.0]] and not axes.patches and axes.get_xscale() == "log"
-    assert drawing.caption == "A window. On desk: fcfs 0.5 µs; net 400 µs."
+    assert medians == [[0.5], [1400.0]] and not axes.patches and axes.get_xscale() == "log"
+    assert drawing.caption == "A window. On desk: fcfs 0.500 µs; net 1400 µs."
     path.write_text(json.dumps({"name": "desk", "measured": rows, "backfill": "easy"}))
-    assert draw_decision_latency(None, spec).caption == "A window. On desk: fcfs, easy 0.5 µs; net, easy 400 µs."
+    assert draw_decision_latency(None, spec).caption == "A window. On desk: fcfs, easy 0.500 µs; net, easy 1400 µs."
     other = tmp_path / "other.json"
     other.write_text(json.dumps({"name": "rack", "measured": rows}))
     both = draw_decision_latency(None, replace(spec, params={"records": [str(path), str(other)]}))

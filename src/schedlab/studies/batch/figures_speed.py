@@ -14,6 +14,7 @@ from schedlab.config.schema import validate
 from schedlab.figures import helpers, theme
 from schedlab.figures.theme import MUTED
 from schedlab.studies.batch.figure_settings import DecisionLatencySettings, DeviceSpeedSettings
+from schedlab.studies.batch.figures_windows import short
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -65,7 +66,7 @@ def draw_decision_latency(tables: StudyTables, spec: FigureSpec) -> Drawing:
         look = {"color": theme.colour(number), "marker": theme.LEARNED_MARKERS[number % len(theme.LEARNED_MARKERS)]}
         axes.plot([bar.low, bar.high], [height, height], color=theme.colour(number), linewidth=0.8)
         axes.plot([bar.median], [height], linestyle="none", markersize=4.5, label=f"measured on {bar.machine}", **look)
-        _number(axes, bar, height, "{:.3g}")
+        _number(axes, bar, height, short(bar.median))
     _rows(axes, [bar.label for bar in bars])
     axes.grid(True, axis="x")
     axes.set_xscale("log")
@@ -73,7 +74,7 @@ def draw_decision_latency(tables: StudyTables, spec: FigureSpec) -> Drawing:
     axes.xaxis.set_major_formatter("{x:g}")
     axes.set_xlabel("µs a decision")
     helpers.legend_outside(figure, columns=1)
-    told = [f"{name}: {'; '.join(f'{bar.label} {bar.median:.3g} µs' for bar in bars if bar.machine == name)}" for name in machines]
+    told = [f"{name}: {'; '.join(f'{bar.label} {short(bar.median)} µs' for bar in bars if bar.machine == name)}" for name in machines]
     return Drawing(figure, f"{spec.caption} On {'. On '.join(told)}.", of_scores=False)
 
 
@@ -116,13 +117,13 @@ def _bars(axes: Axes, bars: list[Bar]) -> None:
     for height, bar in enumerate(bars):
         axes.barh(height, bar.median, height=0.62, color=PUBLISHED if bar.published else theme.colour(0))
         axes.plot([bar.low, bar.high], [height, height], color=theme.INK, linewidth=0.8)
-        _number(axes, bar, height, "{:.0f}")
+        _number(axes, bar, height, f"{bar.median:.0f}")
     _rows(axes, [f"{bar.label}{' (published)' if bar.published else ''}" for bar in bars])
     axes.margins(x=0.1)
 
 
-def _number(axes: Axes, bar: Bar, height: int, form: str) -> None:
-    axes.annotate(form.format(bar.median), (bar.high, height), xytext=(5, 0), textcoords="offset points", va="center")
+def _number(axes: Axes, bar: Bar, height: int, text: str) -> None:
+    axes.annotate(text, (bar.high, height), xytext=(5, 0), textcoords="offset points", va="center")
 
 
 def _rows(axes: Axes, labels: list[str]) -> None:
