@@ -16,7 +16,7 @@ PROCESSES ?= 1
 READER ?=
 STAMP := $(VENV)/.installed-$(shell cat requirements.txt Makefile pyproject.toml | sha256sum | cut -c1-16)
 .DEFAULT_GOAL := figures
-.PHONY: setup figures report test lint check fuzz faults verify bench clean
+.PHONY: setup figures report test test-all lint check fuzz faults verify bench clean
 
 setup: $(STAMP)
 
@@ -43,6 +43,10 @@ report: setup
 	@echo "The report: plots/$(SCALE)/report.html"
 
 test: setup
+	source $(BIN)/activate && python -m pytest -n $(WORKERS) --dist loadgroup -m "not slow" $(TESTS)
+
+# And what `make test` leaves out: fuzzing, faults, a real Slurm, a browser, the programs of the pages, whole runs compared.
+test-all: setup
 	source $(BIN)/activate && python -m pytest -n $(WORKERS) --dist loadgroup $(TESTS)
 
 lint: setup
