@@ -10,13 +10,13 @@ import argparse
 import time
 from collections.abc import Callable
 
-from schedlab.studies.batch.backfilling import BACKFILLS
-from schedlab.studies.batch.env import BatchEnv
-from schedlab.studies.batch.env_vector import BatchVectorEnv
-from schedlab.studies.batch.environment_settings import EnvironmentSettings
+from schedlab.studies.batch.env.env import BatchEnv
+from schedlab.studies.batch.env.settings import EnvironmentSettings
+from schedlab.studies.batch.env.vector import BatchVectorEnv
 from schedlab.studies.batch.jobs import Jobs, Machine, jobs_of, machine_of
-from schedlab.studies.batch.simulate import simulate
-from schedlab.studies.batch.stepping import Task
+from schedlab.studies.batch.scenario import BACKFILLS
+from schedlab.studies.batch.simulator.simulate import simulate
+from schedlab.studies.batch.simulator.stepping import Task
 
 STEPS = 25_000  # of each of the five measurements of an environment; four times as many batched
 LENGTH, COPIES, JOBS = 256, 64, 10_000

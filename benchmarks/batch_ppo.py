@@ -34,12 +34,12 @@ from schedlab.config.hashes import content_hash
 from schedlab.config.schema import validate
 from schedlab.config.seeds import generator
 from schedlab.evaluation.statistics import TIE
+from schedlab.studies.batch.figures.comparison import compare_windows
+from schedlab.studies.batch.learners.search_settings import CORRECT_RULES
+from schedlab.studies.batch.learners.search_windows import best_rule
 from schedlab.studies.batch.problem import BatchProblem, RulePolicy
-from schedlab.studies.batch.search_settings import CORRECT_RULES
-from schedlab.studies.batch.search_windows import best_rule
-from schedlab.studies.batch.settings import BatchScenario
+from schedlab.studies.batch.scenario import BatchScenario
 from schedlab.studies.batch.study import STUDY
-from schedlab.studies.batch.window_comparison import compare_windows
 from schedlab.workloads.prepare import make_trace
 
 EPOCH, JOBS, FEWER_JOBS = 25_600, 80_000, 20_000

@@ -18,7 +18,7 @@ from schedlab.config import experiment
 from schedlab.config.schema import validate
 from schedlab.stages.studies import find_study
 from schedlab.studies.batch.problem import RULE_MAKERS, BatchProblem
-from schedlab.studies.batch.settings import BatchScenario
+from schedlab.studies.batch.scenario import BatchScenario
 from schedlab.workloads.prepare import make_trace
 
 REPOSITORY = Path(__file__).resolve().parents[1]

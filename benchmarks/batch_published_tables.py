@@ -7,7 +7,7 @@ from pathlib import Path
 import pandas as pd
 from table_parts import REPOSITORY, page, share
 
-from schedlab.config.claims import ClaimSettings, read_claims
+from schedlab.evaluation.claims import ClaimSettings, read_claims
 
 TRACES = {"lublin-1": "Lublin-1", "sdsc": "SDSC-SP2", "hpc2n": "HPC2N", "lublin-2": "Lublin-2"}
 LEDGER = {"lublin-1": "lublin1", "sdsc": "sdsc-sp2", "hpc2n": "hpc2n", "lublin-2": "lublin2"}  # as the claims call them

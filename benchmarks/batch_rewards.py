@@ -25,12 +25,12 @@ from schedlab.config.seeds import generator
 from schedlab.config.settings import StatisticsSettings
 from schedlab.evaluation import tables
 from schedlab.evaluation.statistics import Sample, estimate, sample
-from schedlab.studies.batch.learner_stock import LearnedPolicy
+from schedlab.studies.batch.figures.comparison import METRIC, comparisons
+from schedlab.studies.batch.learners.stock import LearnedPolicy
 from schedlab.studies.batch.metrics import measures
 from schedlab.studies.batch.problem import BatchProblem, RulePolicy
-from schedlab.studies.batch.stepping import Drawn, Stepper
+from schedlab.studies.batch.simulator.stepping import Drawn, Stepper
 from schedlab.studies.batch.study import STUDY, load_problem
-from schedlab.studies.batch.window_comparison import METRIC, comparisons
 from schedlab.studies.batch.windows import first_job
 
 REWARDS = ("episodic", "direct", "sigmoid-100", "sigmoid-50")

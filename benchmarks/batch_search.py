@@ -34,15 +34,14 @@ from schedlab.config.seeds import generator
 from schedlab.evaluation.statistics import Sample
 from schedlab.learning.checkpoints import read_checkpoint
 from schedlab.stages.studies import find_study
-from schedlab.studies.batch.backfilling import BACKFILLS
-from schedlab.studies.batch.learned import load_priority
+from schedlab.studies.batch.figures.comparison import compare_windows
+from schedlab.studies.batch.learners.learned import load_priority
+from schedlab.studies.batch.learners.search_settings import CORRECT_RULES
+from schedlab.studies.batch.learners.search_windows import Windows, best_rule, spread_windows
 from schedlab.studies.batch.problem import BatchProblem, RulePolicy
-from schedlab.studies.batch.rollouts import RolloutPolicy
-from schedlab.studies.batch.search_settings import CORRECT_RULES
-from schedlab.studies.batch.search_windows import Windows, best_rule, spread_windows
-from schedlab.studies.batch.settings import BatchScenario
+from schedlab.studies.batch.scenario import BACKFILLS, BatchScenario
+from schedlab.studies.batch.simulator.rollouts import RolloutPolicy
 from schedlab.studies.batch.study import STUDY
-from schedlab.studies.batch.window_comparison import compare_windows
 from schedlab.studies.batch.windows import SPLITS
 from schedlab.workloads.prepare import make_trace
 

@@ -8,8 +8,8 @@ import batch_published_tables
 import pandas as pd
 from table_parts import REPOSITORY, between, one, page, percent, seeds_of
 
-from schedlab.config.claims import read_claims
-from schedlab.studies.batch.search_settings import CORRECT_RULES
+from schedlab.evaluation.claims import read_claims
+from schedlab.studies.batch.learners.search_settings import CORRECT_RULES
 
 TRACES = {"sdsc": "SDSC-SP2", "hpc2n": "HPC2N", "lublin-1": "like Lublin-1", "lublin-2": "like Lublin-2", "kth": "KTH-SP2"}
 

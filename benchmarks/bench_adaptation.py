@@ -9,12 +9,12 @@ import torch
 from schedlab.config import experiment
 from schedlab.config.schema import validate
 from schedlab.stages.studies import find_study
-from schedlab.studies.adaptation import data as datasets
-from schedlab.studies.adaptation.learner_exact import ExactLearner
-from schedlab.studies.adaptation.learner_reinforce import ReinforceLearner
-from schedlab.studies.adaptation.settings import AdaptationScenario
-from schedlab.studies.adaptation.simulate import simulate_replicate, train_trunk
-from schedlab.studies.adaptation.table import DecisionTree, simulation_table
+from schedlab.studies.adaptation.data import datasets
+from schedlab.studies.adaptation.learners.exact import ExactLearner
+from schedlab.studies.adaptation.learners.reinforce import ReinforceLearner
+from schedlab.studies.adaptation.scenario import AdaptationScenario
+from schedlab.studies.adaptation.simulator.simulate import simulate_replicate, train_trunk
+from schedlab.studies.adaptation.simulator.table import DecisionTree, simulation_table
 
 
 @pytest.fixture(scope="module")

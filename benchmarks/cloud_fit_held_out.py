@@ -24,9 +24,9 @@ from unittest import mock
 import numpy as np
 import pandas as pd
 
-from schedlab.studies.cloud import fit as fitting
-from schedlab.studies.cloud.fit import fit, relative_errors
-from schedlab.studies.cloud.logs import read_step_times
+from schedlab.studies.cloud.model import fit as fitting
+from schedlab.studies.cloud.model.fit import fit, relative_errors
+from schedlab.studies.cloud.model.logs import read_step_times
 
 MODELS = {"cifar10": "cifar10-resnet18", "imagenet": "imagenet-resnet50", "ncf": "movielens1m-neumf", "bert": "squad-bert-base"}
 OVERLAPS, GROWTHS = (0.0, 1e-4, 1e-3, 1e-2, 1e-1), (0.0, 1e-3, 1e-2, 1e-1)

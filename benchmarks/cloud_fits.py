@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from schedlab.studies.cloud.fit_report import fit_report
+from schedlab.studies.cloud.model.fit_report import fit_report
 
 MODELS = ("cifar10", "imagenet", "ncf", "bert")
 

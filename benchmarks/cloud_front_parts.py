@@ -27,10 +27,10 @@ from cloud_initialisation import problem_of
 from schedlab.config import experiment
 from schedlab.config.contract import LearnPaths, Phase, PolicySpec
 from schedlab.stages.studies import find_study
-from schedlab.studies.cloud import learner_reinforce
-from schedlab.studies.cloud.learner_reinforce import ReinforceLearner
-from schedlab.studies.cloud.pareto import front_report, measures
+from schedlab.studies.cloud.learners import reinforce as learner_reinforce
+from schedlab.studies.cloud.learners.reinforce import ReinforceLearner
 from schedlab.studies.cloud.problem import CloudProblem
+from schedlab.studies.cloud.rules.pareto import front_report, measures
 
 VARIANTS = {
     "all": (),

@@ -21,13 +21,13 @@ import numpy as np
 from schedlab.config import experiment, freeze
 from schedlab.config.contract import LearnPaths, Phase, PolicySpec
 from schedlab.stages.studies import find_study
-from schedlab.studies.cloud.env import weights_of
-from schedlab.studies.cloud.initialisation import guides
-from schedlab.studies.cloud.learner_reinforce import ReinforceLearner
-from schedlab.studies.cloud.learning_speed import episodes_until
-from schedlab.studies.cloud.oracle import objective_of_staying
+from schedlab.studies.cloud.figures.ablations import episodes_until
+from schedlab.studies.cloud.learners.initialisation import guides
+from schedlab.studies.cloud.learners.reinforce import ReinforceLearner
 from schedlab.studies.cloud.prepare import objectives_of, scenario_of
 from schedlab.studies.cloud.problem import CloudProblem
+from schedlab.studies.cloud.replay.env import weights_of
+from schedlab.studies.cloud.rules.oracle import objective_of_staying
 
 MODES = ("cold", "similar", "historical", "baseline")
 COLUMNS = ("scenario", "seed", "beginning", "preference", "episodes", "probed_intervals")

@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 from table_parts import page, share
 
-from schedlab.studies.cloud.chebyshev import Distance
+from schedlab.studies.cloud.learners.chebyshev import Distance
 
 JOBS = ("cifar10", "imagenet", "movielens", "squad")
 PREFERENCES = ("balanced", "cost", "time", "resource")
@@ -42,7 +42,7 @@ def less_than_start(results: Path, goal: str) -> pd.Series:
 
 def share_of_front(results: Path, job: str, points: np.ndarray) -> float:
     """Hypervolume of points, (n, 2) time and cost, as a share of that of a job's front."""
-    from schedlab.studies.cloud.pareto import measures
+    from schedlab.studies.cloud.rules.pareto import measures
 
     return measures(points, front(results, job, "front"))["hypervolume"]
 

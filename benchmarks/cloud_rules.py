@@ -20,11 +20,11 @@ from schedlab.config import experiment
 from schedlab.config.contract import PolicySpec
 from schedlab.stages.policies import make_rule
 from schedlab.stages.studies import find_study
-from schedlab.studies.cloud.env import CloudReplayEnv, weights_of
-from schedlab.studies.cloud.oracle import best_plan
-from schedlab.studies.cloud.pareto import front_report
 from schedlab.studies.cloud.problem import CloudProblem, preference_of
-from schedlab.studies.cloud.replay import Replay
+from schedlab.studies.cloud.replay.env import CloudReplayEnv, weights_of
+from schedlab.studies.cloud.replay.replay import Replay
+from schedlab.studies.cloud.rules.oracle import best_plan
+from schedlab.studies.cloud.rules.pareto import front_report
 from schedlab.studies.cloud.study import STUDY
 
 GOALS = ("1:0:0", "0:1:0")  # weights of cost, time and resource

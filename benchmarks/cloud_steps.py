@@ -18,11 +18,12 @@ import numpy as np
 
 from schedlab.config import experiment, freeze
 from schedlab.stages.studies import find_study
-from schedlab.studies.cloud import env, env_vector
-from schedlab.studies.cloud.env import weights_of
-from schedlab.studies.cloud.oracle import best_constant
 from schedlab.studies.cloud.prepare import scenario_of
-from schedlab.studies.cloud.replay import make_replay
+from schedlab.studies.cloud.replay import env
+from schedlab.studies.cloud.replay import vector as env_vector
+from schedlab.studies.cloud.replay.env import weights_of
+from schedlab.studies.cloud.replay.replay import make_replay
+from schedlab.studies.cloud.rules.oracle import best_constant
 
 STEPS, PLACES, SEARCHES = 100_000, 1024, 20
 

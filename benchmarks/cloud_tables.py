@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from schedlab.studies.cloud.figures_ablations import CURVE, speed
+from schedlab.studies.cloud.figures.ablations import CURVE, speed
 
 KEY = ["scenario", "policy", "policy_seed", "preference"]
 SCORES = ["regret", "objective", "time", "cost", "waste", "gpu_hours", "sla_met", "severity", "restarts"]

@@ -20,9 +20,9 @@ from scipy.stats import spearmanr
 
 from schedlab.config import experiment
 from schedlab.stages.studies import find_study
-from schedlab.studies.cloud.env_vector import CloudReplayVectorEnv
-from schedlab.studies.cloud.exploration import committed_actions
+from schedlab.studies.cloud.learners.exploration import committed_actions
 from schedlab.studies.cloud.problem import CloudProblem
+from schedlab.studies.cloud.replay.vector import CloudReplayVectorEnv
 
 WAYS = ("fixed", "adapted", "not divided")
 

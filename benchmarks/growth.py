@@ -82,7 +82,7 @@ def ramp_servers(size: int, _: Path) -> Work:
     """Return the search of all blocks of up to 16 servers in a RAMP of as equal sides as its number of servers allows."""
     import ramp
 
-    from schedlab.studies.ramp.topology import Ramp
+    from schedlab.studies.ramp.network.topology import Ramp
 
     third, rest = divmod(size.bit_length() - 1, 3)
     groups, racks, servers = (2 ** (third + (side < rest)) for side in range(3))
@@ -99,12 +99,12 @@ def ramp_shards(size: int, _: Path) -> Work:
     import numpy as np
     import ramp
 
-    from schedlab.studies.ramp.graph import ForwardGraph, training_graph
+    from schedlab.studies.ramp.graphs.graph import ForwardGraph, training_graph
     from schedlab.studies.ramp.legacy import LegacySettings
-    from schedlab.studies.ramp.placement_rules import RampPlacement
-    from schedlab.studies.ramp.placers import Room, first_fit
-    from schedlab.studies.ramp.timing import JobTimes
-    from schedlab.studies.ramp.topology import Ramp
+    from schedlab.studies.ramp.network.topology import Ramp
+    from schedlab.studies.ramp.placement.placers import Room, first_fit
+    from schedlab.studies.ramp.placement.rules import RampPlacement
+    from schedlab.studies.ramp.simulator.timing import JobTimes
 
     one, topology = ramp.large_graph(), Ramp(4, 4, 2)
     ops, copies = len(one.ids), -(-size // len(one.ids))

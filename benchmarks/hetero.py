@@ -63,7 +63,7 @@ def measure(name: str, times: int) -> dict[str, object]:
 def inputs(platform: str, jobs: int = JOBS) -> tuple[object, object]:
     """Return the cluster and that many jobs drawn for it."""
     from schedlab.platforms.settings import PlatformSettings
-    from schedlab.studies.hetero.episode import make_cluster, make_jobs
+    from schedlab.studies.hetero.simulator.episode import make_cluster, make_jobs
     from schedlab.workloads.estimates import EstimateSettings
     from schedlab.workloads.lublin import LublinSettings
     from schedlab.workloads.prepare import make_batsim
@@ -83,8 +83,8 @@ Run = Callable[[], tuple[float, int, float | None]]
 
 def play_pair(cluster: object, jobs: object, pair: str) -> Run:
     """Return a run of one pair: CPU seconds, decisions, None."""
-    from schedlab.studies.hetero.environment_settings import DecisionSettings
-    from schedlab.studies.hetero.episode import Episode, play
+    from schedlab.studies.hetero.env.settings import DecisionSettings
+    from schedlab.studies.hetero.simulator.episode import Episode, play
 
     def run() -> tuple[float, int, None]:
         begin = time.process_time()
@@ -97,8 +97,8 @@ def play_pair(cluster: object, jobs: object, pair: str) -> Run:
 
 def step_environment(cluster: object, jobs: object, observation: str) -> Run:
     """Return a run of the environment under the first of PAIRS: CPU seconds, decisions, seconds of them spent observing."""
-    from schedlab.studies.hetero.env import HeteroEnv
-    from schedlab.studies.hetero.environment_settings import DecisionSettings
+    from schedlab.studies.hetero.env.env import HeteroEnv
+    from schedlab.studies.hetero.env.settings import DecisionSettings
 
     env = HeteroEnv(cluster, [jobs], DecisionSettings(selection=PAIRS[:1], void=False, observation=observation), seed=0)
 

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from hetero import PAIRS, inputs
 
-from schedlab.studies.hetero.environment_settings import ALL_PAIRS, DecisionSettings
-from schedlab.studies.hetero.episode import Cluster, Episode, Jobs
-from schedlab.studies.hetero.objectives import OBJECTIVES
+from schedlab.studies.hetero.env.objectives import OBJECTIVES
+from schedlab.studies.hetero.env.settings import ALL_PAIRS, DecisionSettings
+from schedlab.studies.hetero.simulator.episode import Cluster, Episode, Jobs
 
 JOBS = 300
 SENSITIVITIES = (0.01, 0.05, 0.2, 1.0, 5.0)

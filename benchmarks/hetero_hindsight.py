@@ -20,18 +20,20 @@ import numpy as np
 from hetero_learning import METRIC, REPOSITORY, problem_of
 
 from schedlab.config import experiment
-from schedlab.config.compiled import compiled
 from schedlab.config.contract import Unit
 from schedlab.config.files import write_text
+from schedlab.config.runtime.compiled import compiled
 from schedlab.stages.studies import find_study
-from schedlab.studies.hetero.compiled_episodes import CompiledEpisodes
-from schedlab.studies.hetero.environment_settings import ALL_PAIRS, PAIR_SEPARATOR
-from schedlab.studies.hetero.episode_kernel import (
+from schedlab.studies.hetero.env.settings import ALL_PAIRS, PAIR_SEPARATOR
+from schedlab.studies.hetero.learners.compiled_episodes import CompiledEpisodes
+from schedlab.studies.hetero.learners.episode_kernel import (
     DONE,
     RUNNING,
     SUBMITTED,
     WAITING,
+    KernelCluster,
     KernelJobs,
+    KernelState,
     end_jobs,
     free_state,
     next_date,
@@ -39,7 +41,6 @@ from schedlab.studies.hetero.episode_kernel import (
     start_jobs,
     submit_jobs,
 )
-from schedlab.studies.hetero.kernel_cores import KernelCluster, KernelState
 from schedlab.studies.hetero.problem import HeteroProblem
 
 OUT = REPOSITORY / "docs/results/hetero_hindsight.csv"

@@ -25,8 +25,8 @@ from schedlab.config.contract import LearnPaths, Phase, PolicySpec
 from schedlab.config.files import write_text
 from schedlab.stages.policies import policy_spec, policy_stream
 from schedlab.stages.studies import find_study
-from schedlab.studies.hetero.environment_settings import ALL_PAIRS
-from schedlab.studies.hetero.learner_policy_gradient import PolicyGradientLearner
+from schedlab.studies.hetero.env.settings import ALL_PAIRS
+from schedlab.studies.hetero.learners.policy_gradient import PolicyGradientLearner
 from schedlab.studies.hetero.prepare import generate_platform, scenario_of, trim_workload
 from schedlab.studies.hetero.problem import HeteroProblem
 from schedlab.studies.hetero.rules import PairRule

@@ -26,7 +26,7 @@ from schedlab.config.files import write_text
 from schedlab.config.seeds import generator
 from schedlab.config.settings import StatisticsSettings
 from schedlab.evaluation.statistics import SMALLEST, TIE, draw_counts, pair, resample, sample, standardised, statistic_of
-from schedlab.studies.hetero.environment_settings import ALL_PAIRS
+from schedlab.studies.hetero.env.settings import ALL_PAIRS
 
 CHOSEN, SHORTEST = "best_fixed_pair", "shortest-"
 DECISIONS = "decisions.parquet"

@@ -25,8 +25,8 @@ import ramp_tables
 from scale_tables import scale_limits, scale_machines, scale_measured, scale_slurm, scale_worked_out
 from table_parts import REPOSITORY, between, one, page, percent, seeds_of, share
 
-from schedlab.config.claims import read_claims
 from schedlab.config.files import write_text
+from schedlab.evaluation.claims import read_claims
 
 BLOCK = re.compile(r"(<!-- from (?P<source>\S+): (?P<name>\w+) -->\n).*?(<!-- end of (?P=name) -->)", flags=re.S)
 

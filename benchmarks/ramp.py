@@ -15,16 +15,16 @@ from pathlib import Path
 
 import numpy as np
 
-from schedlab.studies.ramp.graph import ForwardGraph, training_graph
-from schedlab.studies.ramp.graph_files import read_graphs
+from schedlab.studies.ramp.compat.published import ON_SHIPPED, SHIPPED, published_scenario
+from schedlab.studies.ramp.graphs.files import read_graphs
+from schedlab.studies.ramp.graphs.graph import ForwardGraph, training_graph
 from schedlab.studies.ramp.legacy import LegacySettings
-from schedlab.studies.ramp.placement_rules import RampPlacement
-from schedlab.studies.ramp.placers import Room, first_fit
-from schedlab.studies.ramp.published import ON_SHIPPED, SHIPPED, published_scenario
+from schedlab.studies.ramp.network.topology import Ramp
+from schedlab.studies.ramp.placement.placers import Room, first_fit
+from schedlab.studies.ramp.placement.rules import RampPlacement
 from schedlab.studies.ramp.rules import RULES, Decision
-from schedlab.studies.ramp.simulation import Simulation, run_episode
-from schedlab.studies.ramp.timing import JobTimes
-from schedlab.studies.ramp.topology import Ramp
+from schedlab.studies.ramp.simulator.simulation import Simulation, run_episode
+from schedlab.studies.ramp.simulator.timing import JobTimes
 
 ROOT = Path(__file__).resolve().parent.parent
 LARGE = ROOT / "tests/data/ramp/graph_resnet_like_12_blocks.json"

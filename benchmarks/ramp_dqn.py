@@ -21,18 +21,18 @@ import numpy as np
 import pandas as pd
 
 from schedlab.config.contract import LearnPaths, Phase, Policy, PolicySpec
+from schedlab.config.readers import read_yaml
 from schedlab.config.schema import validate
-from schedlab.config.yaml_files import read_yaml
-from schedlab.learning.prioritised_dqn import NStep, QNetwork, errors, vector_reader
-from schedlab.learning.prioritised_dqn_actors import Actor
-from schedlab.learning.prioritised_replay import PrioritisedReplay
+from schedlab.learning.prioritised_dqn.actors import Actor
+from schedlab.learning.prioritised_dqn.learner import NStep, QNetwork, errors, vector_reader
+from schedlab.learning.prioritised_dqn.replay import PrioritisedReplay
 from schedlab.learning.seeding import use_one_thread
-from schedlab.studies.ramp.graph_files import read_graphs
-from schedlab.studies.ramp.graphs import find_graphs
-from schedlab.studies.ramp.learner_settings import RampDQNSettings
-from schedlab.studies.ramp.learner_stock import SeenProblem
+from schedlab.studies.ramp.compat.published import published_scenario
+from schedlab.studies.ramp.graphs.files import read_graphs
+from schedlab.studies.ramp.graphs.prepare import find_graphs
+from schedlab.studies.ramp.learners.settings import RampDQNSettings
+from schedlab.studies.ramp.learners.stock import SeenProblem
 from schedlab.studies.ramp.problem import RampProblem
-from schedlab.studies.ramp.published import published_scenario
 from schedlab.studies.ramp.rule_policies import RULE_MAKERS
 from schedlab.studies.ramp.study import STUDY
 

@@ -21,10 +21,10 @@ from schedlab.config.contract import LearnPaths, Phase, PolicySpec
 from schedlab.config.errors import UserError
 from schedlab.config.schema import validate
 from schedlab.stages.studies import find_study
-from schedlab.studies.ramp.graphs import make_graphs
+from schedlab.studies.ramp.graphs.prepare import make_graphs
 from schedlab.studies.ramp.problem import RampProblem
 from schedlab.studies.ramp.rule_policies import RULE_MAKERS
-from schedlab.studies.ramp.settings import RampScenario
+from schedlab.studies.ramp.scenario import RampScenario
 from schedlab.studies.ramp.study import STUDY
 
 SCENARIOS = ("graphs_seen", "graphs_unseen", "graphs_profiles", "graphs_traced")

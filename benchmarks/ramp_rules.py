@@ -19,13 +19,13 @@ import pandas as pd
 
 from schedlab.config.data_paths import find_data
 from schedlab.config.schema import merged
-from schedlab.studies.ramp.causes import NO_PLACEMENT, REJECTED, TOO_SLOW
-from schedlab.studies.ramp.graph_files import read_graphs
-from schedlab.studies.ramp.graphs import find_graphs
-from schedlab.studies.ramp.published import BETAS, ON_SHIPPED, SHIPPED, published_scenario
+from schedlab.studies.ramp.compat.published import BETAS, ON_SHIPPED, SHIPPED, published_scenario
+from schedlab.studies.ramp.graphs.files import read_graphs
+from schedlab.studies.ramp.graphs.prepare import find_graphs
 from schedlab.studies.ramp.rules import rule_named
-from schedlab.studies.ramp.settings import RampScenario
-from schedlab.studies.ramp.simulation import Simulation, run_episode
+from schedlab.studies.ramp.scenario import RampScenario
+from schedlab.studies.ramp.simulator.jobs import NO_PLACEMENT, REJECTED, TOO_SLOW
+from schedlab.studies.ramp.simulator.simulation import Simulation, run_episode
 
 SEEDS = 3
 # docs/errata.md describes the others; their effects alone were not measured here.

@@ -9,7 +9,7 @@ import pandas as pd
 from scipy import stats
 from table_parts import REPOSITORY, one, page, seeds_of, share
 
-from schedlab.config.claims import read_claims
+from schedlab.evaluation.claims import read_claims
 
 
 def ramp_learning(results: Path) -> str:

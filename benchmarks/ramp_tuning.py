@@ -26,12 +26,12 @@ import pandas as pd
 
 from schedlab.config.contract import LearnPaths, Phase, PolicySpec, Unit
 from schedlab.config.seeds import derive_seed, generator
-from schedlab.studies.ramp.environment_settings import EnvironmentSettings
-from schedlab.studies.ramp.graph_files import read_graphs
-from schedlab.studies.ramp.graphs import find_graphs
-from schedlab.studies.ramp.learner_stock import SeenProblem
+from schedlab.studies.ramp.compat.published import published_scenario
+from schedlab.studies.ramp.env.settings import EnvironmentSettings
+from schedlab.studies.ramp.graphs.files import read_graphs
+from schedlab.studies.ramp.graphs.prepare import find_graphs
+from schedlab.studies.ramp.learners.stock import SeenProblem
 from schedlab.studies.ramp.problem import RampProblem
-from schedlab.studies.ramp.published import published_scenario
 from schedlab.studies.ramp.rule_policies import RULE_MAKERS
 from schedlab.studies.ramp.study import STUDY
 

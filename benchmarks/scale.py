@@ -150,7 +150,7 @@ def trace_made(size: int, folder: Path) -> Work:
 def trace_simulated(size: int, folder: Path, backfill: str) -> Work:
     """Return first-come first-served over a log as one window, the log being read and cleaned."""
     from schedlab.studies.batch.jobs import jobs_of, machine_of
-    from schedlab.studies.batch.simulate import simulate
+    from schedlab.studies.batch.simulator.simulate import simulate
 
     trace = _read(write_log(folder / "log.swf", size))
     machine = machine_of(trace)
@@ -188,7 +188,7 @@ def ramp_blocks(size: int, _: Path) -> Work:
     """Return the search of all blocks of up to 16 servers."""
     import ramp
 
-    from schedlab.studies.ramp.topology import Ramp
+    from schedlab.studies.ramp.network.topology import Ramp
 
     def build() -> float:
         ramp.find_blocks(Ramp(*_ramp(size)))
@@ -201,10 +201,10 @@ def ramp_episode(size: int, _: Path) -> Work:
     """Return an episode of about 300 arrivals under para_max, as many a second and server as in the published setting; blocks known."""
     import ramp
 
-    from schedlab.studies.ramp.graph_files import read_graphs
-    from schedlab.studies.ramp.published import ON_SHIPPED, SHIPPED, published_scenario
+    from schedlab.studies.ramp.compat.published import ON_SHIPPED, SHIPPED, published_scenario
+    from schedlab.studies.ramp.graphs.files import read_graphs
     from schedlab.studies.ramp.rules import RULES
-    from schedlab.studies.ramp.simulation import Simulation, run_episode
+    from schedlab.studies.ramp.simulator.simulation import Simulation, run_episode
 
     groups, racks, servers = _ramp(size)
     gap = 1_000 * 32 / size

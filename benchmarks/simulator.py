@@ -132,7 +132,7 @@ def part_of(file: str) -> str:
 
 def schedule(simulation: object, hosts: int, scheduler: str | None) -> None:
     """Run a simulation to its end under one of our schedulers, or without PyBatsim (None)."""
-    from schedlab.batsim.pybatsim_bus import run_pybatsim
+    from schedlab.batsim.backends.pybatsim_bus import run_pybatsim
     from schedlab.batsim.scheduler_loading import load_scheduler
 
     if scheduler is None:

@@ -31,7 +31,7 @@ KEPT = ("min", "q1", "median", "q3", "max")
 
 def machine() -> dict[str, Any]:
     """Describe the machine without naming it. Imports here: what this process holds is the least that a child's peak of memory can be."""
-    from schedlab.config.provenance import processor_name
+    from schedlab.config.runtime.provenance import processor_name
 
     memory = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") / 2**30
     versions = {name: metadata.version(name) for name in PACKAGES}

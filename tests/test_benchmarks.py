@@ -284,7 +284,7 @@ def test_a_profile_tells_parts_whose_shares_are_the_whole(repository, load_progr
         "/x/site-packages/batsim/batsim.py": "PyBatsim",
         "/x/src/schedlab/batsim/schedulers/easy.py": "scheduler",
         "/x/src/schedlab/batsim/resource_set.py": "decisions and hosts",
-        "/x/src/schedlab/batsim/energy.py": "simulator",
+        "/x/src/schedlab/batsim/simulator/energy.py": "simulator",
         "/x/lib/python3.11/json/decoder.py": "Python and NumPy",
     }
     assert {file: simulator.part_of(file) for file in parts} == parts

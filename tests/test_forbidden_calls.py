@@ -10,11 +10,11 @@ from forbidden_calls import findings
 
 # (file, what the line holds): why it is no danger.
 REVIEWED = {
-    ("src/schedlab/studies/adaptation/readers.py", "class _Restricted(pickle.Unpickler):"): "CIFAR batches; calls and imports nothing",
-    ("src/schedlab/batsim/json_socket.py", 're.fullmatch(r"tcp://('): "the check that refuses what is not loopback, but for --anywhere",
+    ("src/schedlab/studies/adaptation/data/readers.py", "class _Restricted(pickle.Unpickler):"): "CIFAR batches; calls and imports nothing",
+    ("src/schedlab/batsim/backends/json_socket.py", 're.fullmatch(r"tcp://('): "the check that refuses what is not loopback, but for --anywhere",
     ("src/schedlab/config/plugins.py", "spec.loader.exec_module(module)"): "the user's own classes, which a YAML file or -a names",
-    ("src/schedlab/studies/cloud/live_child.py", 'self.values), self.path, "exec"'): "the user's own script",
-    ("src/schedlab/studies/cloud/live_child.py", ".exec_module(module)"): "the user's own script",
+    ("src/schedlab/studies/cloud/live/child.py", 'self.values), self.path, "exec"'): "the user's own script",
+    ("src/schedlab/studies/cloud/live/child.py", ".exec_module(module)"): "the user's own script",
     ("src/schedlab/stages/studies.py", 'importlib.import_module(module), "STUDY"'): "the package of a study, which conf/study names",
     ("src/schedlab/stages/draw.py", "importlib.import_module(module), name"): "a drawing of a study, which the study itself names",
     ("src/schedlab/batsim/scheduler_loading.py", 'import_module(f"schedlab.batsim.schedulers.{name}")'): "one of our own schedulers",

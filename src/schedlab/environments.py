@@ -8,17 +8,17 @@ import gymnasium
 
 ENVIRONMENTS = {
     "schedlab/Adaptation-v0": "schedlab.studies.adaptation.env:make",
-    "schedlab/Batch-v0": "schedlab.studies.batch.env:make",
-    "schedlab/BatchWeights-v0": "schedlab.studies.batch.env_weights:make",
-    "schedlab/CloudLive-v0": "schedlab.studies.cloud.env_live:make",
-    "schedlab/CloudReplay-v0": "schedlab.studies.cloud.env:make",
-    "schedlab/Hetero-v0": "schedlab.studies.hetero.env:make",
-    "schedlab/MoCloudReplay-v0": "schedlab.studies.cloud.env:make_vector_reward",
-    "schedlab/Ramp-v0": "schedlab.studies.ramp.env:make",
+    "schedlab/Batch-v0": "schedlab.studies.batch.env.env:make",
+    "schedlab/BatchWeights-v0": "schedlab.studies.batch.env.weights:make",
+    "schedlab/CloudLive-v0": "schedlab.studies.cloud.live.env:make",
+    "schedlab/CloudReplay-v0": "schedlab.studies.cloud.replay.env:make",
+    "schedlab/Hetero-v0": "schedlab.studies.hetero.env.env:make",
+    "schedlab/MoCloudReplay-v0": "schedlab.studies.cloud.replay.env:make_vector_reward",
+    "schedlab/Ramp-v0": "schedlab.studies.ramp.env.env:make",
 }
 VECTOR_FORMS = {  # what gymnasium.make_vec makes
-    "schedlab/Batch-v0": "schedlab.studies.batch.env_vector:make",
-    "schedlab/CloudReplay-v0": "schedlab.studies.cloud.env_vector:make",
+    "schedlab/Batch-v0": "schedlab.studies.batch.env.vector:make",
+    "schedlab/CloudReplay-v0": "schedlab.studies.cloud.replay.vector:make",
 }
 
 for _name, _entry_point in ENVIRONMENTS.items():

@@ -11,10 +11,10 @@ from typing import Any
 
 import pandas as pd
 
-from schedlab.batsim.options import Options
-from schedlab.batsim.outputs import Outputs
-from schedlab.batsim.simulation import Simulation
-from schedlab.batsim.workload import read_workload
+from schedlab.batsim.files.outputs import Outputs
+from schedlab.batsim.files.workload import read_workload
+from schedlab.batsim.simulator.options import Options
+from schedlab.batsim.simulator.simulation import Simulation
 from schedlab.platforms.batsim_xml import read_platform
 
 FOLDER = Path(__file__).resolve().parent.parent / "data" / "batsim"

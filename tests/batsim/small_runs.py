@@ -6,10 +6,10 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from schedlab.batsim.live_job import LiveJob
-from schedlab.batsim.options import Options
-from schedlab.batsim.simulation import Simulation
-from schedlab.batsim.workload import Workload, parse_workload
+from schedlab.batsim.files.workload import Workload, parse_workload
+from schedlab.batsim.simulator.live_job import LiveJob
+from schedlab.batsim.simulator.options import Options
+from schedlab.batsim.simulator.simulation import Simulation
 from schedlab.platforms.batsim_xml import Platform, parse_platform
 
 Message = dict[str, Any]

@@ -12,7 +12,7 @@ import pandas as pd
 import pytest
 from reference_cases import CASES, read_output, replay, simulation_of
 
-from schedlab.batsim.summary import BATSIM_VERSION
+from schedlab.batsim.simulator.records import BATSIM_VERSION
 
 ENDED = [case for case in CASES if (case / "out_jobs.csv").exists()]
 WITH_ENERGY = [case for case in ENDED if (case / "out_consumed_energy.csv").exists()]

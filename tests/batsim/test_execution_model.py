@@ -6,8 +6,8 @@ import pytest
 from small_runs import Run, execute, platform, run, starting, workload
 
 from schedlab.batsim.errors import ProtocolError
-from schedlab.batsim.options import Options
-from schedlab.batsim.simulation import Simulation
+from schedlab.batsim.simulator.options import Options
+from schedlab.batsim.simulator.simulation import Simulation
 from schedlab.platforms.batsim_xml import Platform, parse_platform
 
 CLUSTER = (

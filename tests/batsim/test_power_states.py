@@ -10,9 +10,9 @@ import pytest
 from small_runs import Decide, Message, platform, run, starting, workload
 
 from schedlab.batsim.errors import ProtocolError
-from schedlab.batsim.options import Options
-from schedlab.batsim.outputs import Outputs
-from schedlab.batsim.simulation import Simulation
+from schedlab.batsim.files.outputs import Outputs
+from schedlab.batsim.simulator.options import Options
+from schedlab.batsim.simulator.simulation import Simulation
 from schedlab.config.errors import UserError
 from schedlab.platforms.batsim_xml import Platform
 

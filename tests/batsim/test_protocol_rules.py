@@ -10,8 +10,8 @@ import pytest
 from small_runs import Run, event, execute, platform, run, starting, workload
 
 from schedlab.batsim.errors import ProtocolError, SimulationDeadlock
-from schedlab.batsim.options import Options
-from schedlab.batsim.simulation import Simulation
+from schedlab.batsim.simulator.options import Options
+from schedlab.batsim.simulator.simulation import Simulation
 from schedlab.config.errors import UserError
 
 DELAYS = {

@@ -15,11 +15,11 @@ from recorded import Replay
 from reference_cases import CASES, FOLDER, conversation
 from tiny_simulator import TinySimulator
 
-from schedlab.batsim.backend import recorded
+from schedlab.batsim.backends.backend import recorded
+from schedlab.batsim.backends.pybatsim_bus import PyBatsimRun, SchedulerFailed, run_pybatsim
+from schedlab.batsim.backends.time_limit import TimeIsUp, TimeLimit
 from schedlab.batsim.errors import SimulationDeadlock
-from schedlab.batsim.pybatsim_bus import PyBatsimRun, SchedulerFailed, run_pybatsim
 from schedlab.batsim.scheduler_loading import load_scheduler
-from schedlab.batsim.time_limit import TimeIsUp, TimeLimit
 from schedlab.config.errors import UserError
 
 ONE_JOB = [(1.0, 1, 10.0, 5.0)]

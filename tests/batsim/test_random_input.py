@@ -10,10 +10,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from small_runs import platform, workload
 
-from schedlab.batsim.backend import message_text
-from schedlab.batsim.events_file import read_events
-from schedlab.batsim.options import Options
-from schedlab.batsim.simulation import Simulation
+from schedlab.batsim.backends.backend import message_text
+from schedlab.batsim.files.events import read_events
+from schedlab.batsim.simulator.options import Options
+from schedlab.batsim.simulator.simulation import Simulation
 from schedlab.config.errors import UserError
 
 PROFILES: dict[str, Any] = {

@@ -13,11 +13,11 @@ from pathlib import Path
 import pytest
 from reference_cases import FOLDER
 
+from schedlab.batsim.backends.pybatsim_bus import SchedulerFailed, run_pybatsim
+from schedlab.batsim.backends.real_batsim import BatsimFailed, RealBatsim, command_line_options
 from schedlab.batsim.errors import SimulationDeadlock
-from schedlab.batsim.options import Options
-from schedlab.batsim.pybatsim_bus import SchedulerFailed, run_pybatsim
-from schedlab.batsim.real_batsim import BatsimFailed, RealBatsim, command_line_options
 from schedlab.batsim.scheduler_loading import load_scheduler
+from schedlab.batsim.simulator.options import Options
 from schedlab.config.errors import UserError
 
 
@@ -142,7 +142,7 @@ def test_a_batsim_that_fails_is_told_and_leaves_nothing(stand_in, tmp_path, monk
 
 def test_a_batsim_that_does_not_want_to_end_is_ended_with_its_children(stand_in, tmp_path, monkeypatch):
     monkeypatch.setenv("STAND_IN_MODE", "with_child")
-    monkeypatch.setattr("schedlab.batsim.real_batsim.SECONDS_TO_END", 0.3)
+    monkeypatch.setattr("schedlab.batsim.backends.real_batsim.SECONDS_TO_END", 0.3)
     with pytest.raises(BatsimFailed, match="said nothing"):
         stand_in.run(tmp_path, seconds=1.0)
     call = stand_in.call()

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from schedlab.batsim.results import intervals, read_energy, read_jobs
+from schedlab.batsim.files.results import intervals, read_energy, read_jobs
 from schedlab.config.errors import UserError
 from schedlab.evaluation.job_metrics import job_metrics, load_over_time
 

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from plain_availability import PlainAvailability
 from tiny_simulator import TinySimulator
 
+from schedlab.batsim.backends.pybatsim_bus import PyBatsimRun, run_pybatsim
 from schedlab.batsim.errors import SimulationDeadlock
-from schedlab.batsim.pybatsim_bus import PyBatsimRun, run_pybatsim
 from schedlab.batsim.scheduler_loading import OURS, load_scheduler
 from schedlab.batsim.schedulers import conservative
 from schedlab.batsim.schedulers.host_set import HostSet

@@ -12,12 +12,12 @@ import zmq
 from recorded import Replay
 from tiny_simulator import TinySimulator
 
-from schedlab.batsim.backend import message_text
+from schedlab.batsim.backends.backend import message_text
+from schedlab.batsim.backends.json_socket import JsonSocket, check_endpoint
+from schedlab.batsim.backends.pybatsim_bus import SchedulerFailed
+from schedlab.batsim.backends.serve import serve
 from schedlab.batsim.errors import ProtocolError
-from schedlab.batsim.json_socket import JsonSocket, check_endpoint
-from schedlab.batsim.pybatsim_bus import SchedulerFailed
 from schedlab.batsim.scheduler_loading import load_scheduler
-from schedlab.batsim.serve import serve
 from schedlab.config.errors import UserError
 
 JOBS = [(1.0, 2, 10.0, 5.0), (2.0, 4, 10.0, 3.0), (3.0, 1, 10.0, 4.0)]

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from schedlab.batsim.sharing import fill, fill_reference
+from schedlab.batsim.simulator.sharing import fill, fill_reference
 
 
 def test_a_task_alone_goes_as_fast_as_its_slowest_resource() -> None:

@@ -17,7 +17,7 @@ import pandas as pd
 import pytest
 from reference_cases import CASES, FOLDER, read_output
 
-from schedlab.batsim.json_socket import JsonSocket
+from schedlab.batsim.backends.json_socket import JsonSocket
 from schedlab.cli.main import main
 
 ENDED = [case for case in CASES if (case / "out_jobs.csv").exists()]

@@ -12,8 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from small_runs import Message, Run, event, execute, platform, run, workload
 
-from schedlab.batsim.options import Options
-from schedlab.batsim.simulation import Simulation
+from schedlab.batsim.simulator.options import Options
+from schedlab.batsim.simulator.simulation import Simulation
 from schedlab.platforms.batsim_xml import Platform, parse_platform
 
 HOSTS = 6

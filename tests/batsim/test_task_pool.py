@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from small_runs import run, starting
 
-from schedlab.batsim.network import Network
-from schedlab.batsim.sharing import fill_reference
+from schedlab.batsim.simulator.network import Network
+from schedlab.batsim.simulator.sharing import fill_reference
 from schedlab.platforms.batsim_xml import Platform, parse_platform
 
 HOSTS = 8

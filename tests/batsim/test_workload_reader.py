@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from schedlab.batsim.errors import UnsupportedProfile
+from schedlab.batsim.files.workload import parse_workload, read_workload
 from schedlab.batsim.resource_set import from_mask, parse_resources
-from schedlab.batsim.workload import parse_workload, read_workload
 from schedlab.config.errors import UserError
 
 DELAY = {"type": "delay", "delay": 5}

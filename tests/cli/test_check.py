@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from schedlab.cli.main import main
-from schedlab.config.claims import ClaimsSettings, agree, read_claims
 from schedlab.config.errors import UserErrors
 from schedlab.config.schema import validate
+from schedlab.evaluation.claims import ClaimsSettings, agree, read_claims
 from small_conf import write_conf
 
 

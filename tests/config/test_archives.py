@@ -10,9 +10,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from schedlab.config import archives
-from schedlab.config.archives import read_array, read_members
+from schedlab.config import readers as archives
 from schedlab.config.errors import UserError
+from schedlab.config.readers import read_array, read_members
 
 
 def archive(path: Path, members: list[tuple[str, bytes]], compression: int = zipfile.ZIP_STORED) -> Path:

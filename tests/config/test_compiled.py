@@ -10,13 +10,13 @@ from pathlib import Path
 import pytest
 
 import schedlab
-from schedlab.config.compiled import sources_hash
+from schedlab.config.runtime.compiled import sources_hash
 
 PACKAGE = Path(schedlab.__file__).parent
 
 CONSTANT = "STEP = {step}\n"
 INNER = """
-from schedlab.config.compiled import compiled
+from schedlab.config.runtime.compiled import compiled
 from schedlab.probe.constant import STEP
 
 
@@ -25,7 +25,7 @@ def inner(x):
     return x + STEP
 """
 OUTER = """
-from schedlab.config.compiled import compiled
+from schedlab.config.runtime.compiled import compiled
 from schedlab.probe.inner import inner
 
 

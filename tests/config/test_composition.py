@@ -10,10 +10,10 @@ from hydra import compose, initialize_config_dir
 from hydra.core.global_hydra import GlobalHydra
 from omegaconf import OmegaConf
 
-from schedlab.config.compose import Composed, Composer, Compositions
+from schedlab.config.composition import Composed, Composer, Compositions
 from schedlab.config.errors import UserErrors
+from schedlab.config.readers import option_names, read_yaml
 from schedlab.config.records import checked_scenario
-from schedlab.config.yaml_files import option_names, read_yaml
 from schedlab.stages.studies import find_study
 
 CONF = Path(__file__).resolve().parents[2] / "conf"

@@ -8,7 +8,7 @@ import pytest
 import yaml
 
 from schedlab.config import freeze
-from schedlab.config.compose import Composer
+from schedlab.config.composition import Composer
 from schedlab.config.errors import UserError, UserErrors
 
 

@@ -7,11 +7,10 @@ from pathlib import Path
 import pytest
 
 from schedlab.config.errors import LONGEST_SENTENCE, UserError
-from schedlab.config.json_files import parse_json
-from schedlab.config.yaml_files import MOST_LEVELS, read_yaml
+from schedlab.config.readers import MOST_YAML_LEVELS, parse_json, read_yaml
 
 ALIASES = "a0: &a0 [x]\n" + "".join(f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 10)}]\n" for n in range(1, 9))
-CHAIN = "a0: &a0 [x]\n" + "".join(f"a{n}: &a{n} [*a{n - 1}]\n" for n in range(1, 2 * MOST_LEVELS))
+CHAIN = "a0: &a0 [x]\n" + "".join(f"a{n}: &a{n} [*a{n - 1}]\n" for n in range(1, 2 * MOST_YAML_LEVELS))
 
 
 @pytest.mark.parametrize(
@@ -33,7 +32,7 @@ def test_yaml_that_no_reader_survives_is_refused(tmp_path: Path, text: str, told
 
 
 def test_levels_and_aliases_of_a_real_file_are_read(tmp_path: Path) -> None:
-    (tmp_path / "a.yaml").write_text("a: &a {b: [1, 2]}\nc: [*a, *a]\nd: " + "[" * (MOST_LEVELS - 1) + "]" * (MOST_LEVELS - 1))
+    (tmp_path / "a.yaml").write_text("a: &a {b: [1, 2]}\nc: [*a, *a]\nd: " + "[" * (MOST_YAML_LEVELS - 1) + "]" * (MOST_YAML_LEVELS - 1))
     assert read_yaml(tmp_path / "a.yaml")["c"] == [{"b": [1, 2]}] * 2
 
 

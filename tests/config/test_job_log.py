@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 import schedlab
-from schedlab.config import provenance
 from schedlab.config.errors import UserError
-from schedlab.config.job_log import job_log
+from schedlab.config.runtime import provenance
+from schedlab.config.runtime.job_log import job_log
 
 
 def test_a_log_holds_what_is_printed_and_logged(tmp_path, capsys):

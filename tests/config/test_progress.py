@@ -6,7 +6,7 @@ import logging
 
 import pytest
 
-from schedlab.config.progress import JobLines, duration, job_name
+from schedlab.config.runtime.progress import JobLines, duration, job_name
 
 
 class Run:

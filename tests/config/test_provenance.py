@@ -1,4 +1,4 @@
-"""Tests of schedlab.config.provenance."""
+"""Tests of schedlab.config.runtime.provenance."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ import re
 from pathlib import Path
 from types import SimpleNamespace
 
-from schedlab.config import provenance
 from schedlab.config.hashes import content_hash, file_hash
+from schedlab.config.runtime import provenance
 
 
 def test_what_a_result_came_from(tmp_path: Path) -> None:

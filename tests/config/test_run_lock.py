@@ -11,11 +11,11 @@ from pathlib import Path
 import psutil
 import pytest
 
-from schedlab.config import run_lock
+from schedlab.config.runtime import run_lock
 
 JOB = """
 import os, sys, time
-from schedlab.config.job_log import job_log
+from schedlab.config.runtime.job_log import job_log
 with job_log({log!r}):
     print(os.getpid(), file=sys.__stdout__, flush=True)
     time.sleep(120)

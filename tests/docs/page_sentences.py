@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from schedlab.config.claims import read_claims
+from schedlab.evaluation.claims import read_claims
 
 REPOSITORY = Path(__file__).parents[2]
 RESULTS = REPOSITORY / "docs/results"

@@ -8,11 +8,11 @@ import pandas as pd
 from page_checkouts import Page, checkout_with
 
 from schedlab.platforms.hierarchy import read_hierarchy
-from schedlab.studies.adaptation.architecture import architecture
-from schedlab.studies.adaptation.commands_conf import load_scenario
-from schedlab.studies.adaptation.course import adaptation_course, adaptation_start, all_runs
-from schedlab.studies.adaptation.timing import Timing
-from schedlab.studies.adaptation.tree import Evaluation, build_tree
+from schedlab.studies.adaptation.commands.conf import load_scenario
+from schedlab.studies.adaptation.network.architecture import architecture
+from schedlab.studies.adaptation.simulator.course import adaptation_course, adaptation_start, all_runs
+from schedlab.studies.adaptation.simulator.timing import Timing
+from schedlab.studies.adaptation.simulator.tree import Evaluation, build_tree
 
 
 def test_add_a_study(repository: Path, tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ import re
 import pytest
 from page_sentences import REPOSITORY, below, ledger, missing, table
 
-from schedlab.studies.batch.search_settings import CORRECT_RULES
+from schedlab.studies.batch.learners.search_settings import CORRECT_RULES
 
 import batch_tables  # isort: skip  (page_sentences adds its folder)
 from table_parts import between, one, percent, seeds_of, share  # isort: skip

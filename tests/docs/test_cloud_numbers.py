@@ -7,8 +7,8 @@ import pandas as pd
 import pytest
 from page_sentences import REPOSITORY, RESULTS, missing, table
 
-from schedlab.config.claims import read_claims
-from schedlab.config.yaml_files import read_yaml
+from schedlab.config.readers import read_yaml
+from schedlab.evaluation.claims import read_claims
 
 import cloud_page_tables as tables  # isort: skip  (page_sentences adds its folder)
 from table_parts import share  # isort: skip

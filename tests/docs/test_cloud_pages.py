@@ -10,14 +10,14 @@ import sys
 import yaml
 from page_sentences import blocks, text_of
 
-from schedlab.studies.cloud import api
-from schedlab.studies.cloud.allocation import STEPS, Allocation
-from schedlab.studies.cloud.env import weights_of
-from schedlab.studies.cloud.fit_report import MISSED
-from schedlab.studies.cloud.live import LiveRequest, run_script
-from schedlab.studies.cloud.optimize import DECISIONS, SHORT
-from schedlab.studies.cloud.optimize_settings import OptimizeSettings, read_settings
-from schedlab.studies.cloud.reward import PREFERENCES
+from schedlab.studies.cloud.live.run import LiveRequest, run_script
+from schedlab.studies.cloud.model.allocation import STEPS, Allocation
+from schedlab.studies.cloud.model.fit_report import MISSED
+from schedlab.studies.cloud.optimize.flow import DECISIONS, SHORT
+from schedlab.studies.cloud.optimize.settings import OptimizeSettings, read_settings
+from schedlab.studies.cloud.replay.env import weights_of
+from schedlab.studies.cloud.replay.reward import PREFERENCES
+from schedlab.studies.cloud.slamorl import api
 
 
 def test_the_program_of_the_library_page_runs(repository, capsys):

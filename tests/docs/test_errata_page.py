@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 
 from schedlab.cli import main as cli
-from schedlab.config.claims import read_claims
-from schedlab.config.compose import Composer
+from schedlab.config.composition import Composer
+from schedlab.evaluation.claims import read_claims
 from schedlab.studies.ramp.legacy import LegacySettings
 
 REPOSITORY = Path(__file__).parents[2]

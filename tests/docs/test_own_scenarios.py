@@ -10,7 +10,7 @@ import yaml
 from page_checkouts import Page, checkout_with
 from page_sentences import blocks
 
-from schedlab.studies.ramp.graph_files import read_graph
+from schedlab.studies.ramp.graphs.files import read_graph
 
 
 def scores_of(checkout: Path, study: str, scenario: str, *names: str) -> pd.DataFrame:

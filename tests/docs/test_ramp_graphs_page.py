@@ -6,7 +6,7 @@ from pathlib import Path
 
 from page_sentences import blocks
 
-from schedlab.studies.ramp.graph_files import read_graph
+from schedlab.studies.ramp.graphs.files import read_graph
 
 
 def test_the_example_on_graphs_runs(repository: Path, tmp_path: Path, monkeypatch, capsys) -> None:

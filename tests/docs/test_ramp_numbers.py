@@ -9,15 +9,15 @@ from page_sentences import REPOSITORY, RESULTS, ledger, missing, table
 
 from schedlab.config.schema import validate
 from schedlab.config.seeds import generator
-from schedlab.studies.ramp.distributions import DistributionSettings, alternatives
-from schedlab.studies.ramp.fast import fast_tables
-from schedlab.studies.ramp.graph import training_graph
-from schedlab.studies.ramp.graph_files import read_graphs
-from schedlab.studies.ramp.graph_generator import generated_graphs
-from schedlab.studies.ramp.graph_settings import GeneratorSettings
-from schedlab.studies.ramp.published import BETAS, SHIPPED
-from schedlab.studies.ramp.settings import RampScenario
-from schedlab.studies.ramp.simulation import Simulation
+from schedlab.studies.ramp.compat.published import BETAS, SHIPPED
+from schedlab.studies.ramp.graphs.files import read_graphs
+from schedlab.studies.ramp.graphs.generator import generated_graphs
+from schedlab.studies.ramp.graphs.graph import training_graph
+from schedlab.studies.ramp.graphs.settings import GeneratorSettings
+from schedlab.studies.ramp.scenario import RampScenario
+from schedlab.studies.ramp.simulator.compiled import fast_tables
+from schedlab.studies.ramp.simulator.distributions import DistributionSettings, alternatives
+from schedlab.studies.ramp.simulator.simulation import Simulation
 
 import ramp_tables  # isort: skip  (page_sentences adds its folder)
 from ramp_traced_graphs import line  # isort: skip

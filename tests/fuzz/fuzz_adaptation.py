@@ -26,7 +26,7 @@ def pickled_batches() -> list[bytes]:
 
 def read_pickled_batch(path: Path) -> None:
     """Read a CIFAR-10 batch."""
-    from schedlab.studies.adaptation.readers import read_cifar_pickle
+    from schedlab.studies.adaptation.data.readers import read_cifar_pickle
 
     read_cifar_pickle(path, 10)
 
@@ -38,7 +38,7 @@ def binary_batches() -> list[bytes]:
 
 def read_binary_batch(path: Path) -> None:
     """Read a CIFAR-10 batch."""
-    from schedlab.studies.adaptation.readers import read_cifar_binary
+    from schedlab.studies.adaptation.data.readers import read_cifar_binary
 
     read_cifar_binary(path, 10)
 
@@ -50,7 +50,7 @@ def idx_images() -> list[bytes]:
 
 def read_idx_images(path: Path) -> None:
     """Read images with the labels beside them."""
-    from schedlab.studies.adaptation.readers import read_idx_pair
+    from schedlab.studies.adaptation.data.readers import read_idx_pair
 
     labels = path.with_name("labels")
     labels.write_bytes(IDX_LABELS)
@@ -64,7 +64,7 @@ def idx_labels() -> list[bytes]:
 
 def read_idx_labels(path: Path) -> None:
     """Read labels with the images beside them."""
-    from schedlab.studies.adaptation.readers import read_idx_pair
+    from schedlab.studies.adaptation.data.readers import read_idx_pair
 
     images = path.with_name("images")
     images.write_bytes(IDX_IMAGES)
@@ -79,7 +79,7 @@ def digits() -> list[bytes]:
 
 def read_digits(path: Path) -> None:
     """Read the digits table."""
-    from schedlab.studies.adaptation import readers
+    from schedlab.studies.adaptation.data import readers
 
     readers.read_digits(path)
 
@@ -92,7 +92,7 @@ def vocabularies() -> list[bytes]:
 
 def read_vocabulary(path: Path) -> None:
     """Read a vocabulary and make its embedding."""
-    from schedlab.studies.adaptation import encoders
+    from schedlab.studies.adaptation.learners import encoders
 
     encoders.read_vocabulary(path).embedding(2)
 
@@ -145,7 +145,7 @@ def run_files() -> list[bytes]:
 def read_run_file(path: Path) -> None:
     """Read a run file, strictly and with unknown keys passed over, and say it in our words."""
     from schedlab.config.errors import UserError
-    from schedlab.studies.adaptation import run_file
+    from schedlab.studies.adaptation.compat import run_file
 
     options = run_file.ImportOptions(("convnet2", "tiny8"), ("cifar10", "digits"))
     try:
@@ -178,7 +178,7 @@ def simulations() -> list[bytes]:
 
 def rank_simulations(path: Path) -> None:
     """Do what `schedlab adaptation rank` does with a table."""
-    from schedlab.studies.adaptation.ranking import ranking
-    from schedlab.studies.adaptation.table import read_simulations
+    from schedlab.studies.adaptation.simulator.ranking import ranking
+    from schedlab.studies.adaptation.simulator.table import read_simulations
 
     json.dumps(ranking(read_simulations(path), "test_accuracy", str(path)))

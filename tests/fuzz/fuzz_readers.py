@@ -91,13 +91,13 @@ def _read_platform_xml(path: Path) -> None:
 
 
 def _read_workload(path: Path) -> None:
-    from schedlab.batsim.workload import read_workload
+    from schedlab.batsim.files.workload import read_workload
 
     read_workload(path, "w0")
 
 
 def _read_events(path: Path) -> None:
-    from schedlab.batsim.events_file import read_events
+    from schedlab.batsim.files.events import read_events
 
     read_events(path, 4)
 
@@ -129,7 +129,7 @@ def _options_seeds() -> list[bytes]:
 
 
 def _read_options(path: Path) -> None:
-    from schedlab.studies.hetero.options_file import decision_settings, read_options
+    from schedlab.studies.hetero.hdeeprm.options import decision_settings, read_options
 
     decision_settings(read_options(path), compat=True)
 
@@ -143,8 +143,8 @@ node3 -- ReLU -- forward_compute_time=.5, backward_compute_time=1., activation_s
 
 
 def _read_graph(path: Path) -> None:
-    from schedlab.studies.ramp.graph import training_graph
-    from schedlab.studies.ramp.graph_files import read_graphs
+    from schedlab.studies.ramp.graphs.files import read_graphs
+    from schedlab.studies.ramp.graphs.graph import training_graph
 
     for graph in read_graphs(path):
         training_graph(graph)
@@ -171,7 +171,7 @@ def _workload_archives() -> list[bytes]:
 
 
 def _extract_workload(path: Path) -> None:
-    from schedlab.studies.hetero.archive import extract_workload
+    from schedlab.studies.hetero.prepare import extract_workload
 
     with tempfile.TemporaryDirectory(dir=path.parent) as folder:
         _read_workload(extract_workload(path, "test-0", folder))
@@ -195,7 +195,7 @@ def _training_logs() -> list[bytes]:
 
 
 def _read_log(path: Path) -> None:
-    from schedlab.studies.cloud.fit_report import read_logs
+    from schedlab.studies.cloud.model.fit_report import read_logs
 
     read_logs([path])
 
@@ -221,7 +221,7 @@ def _cloud_cases(kind: str) -> list[bytes]:
 
 
 def _replay_cloud(path: Path) -> None:
-    from schedlab.studies.cloud.case_files import replay
+    from schedlab.studies.cloud.slamorl.case_files import replay
 
     if path.stem == "similarity":
         path.with_name("similarity_logs.csv").write_bytes((DATA / "cloud/similarity_logs.csv").read_bytes())
@@ -241,7 +241,7 @@ def _ramp_cases() -> list[bytes]:
 
 
 def _read_ramp_case(path: Path) -> None:
-    from schedlab.studies.ramp.case_file import read_case
+    from schedlab.studies.ramp.compat.case_file import read_case
     from schedlab.studies.ramp.legacy import LegacySettings
 
     read_case(path, LegacySettings())
@@ -275,7 +275,7 @@ def _compare_checkpoint(path: Path) -> None:
 @cache
 def _agent_models() -> list[bytes]:
     """A model before it has learned, and one with the optimizer's memory."""
-    from schedlab.studies.hetero.agent_models import model_of, write_model
+    from schedlab.studies.hetero.hdeeprm.agent_models import model_of, write_model
 
     network, optimizer = _agent()
     made = []
@@ -299,7 +299,7 @@ def _agent() -> tuple[Any, Any]:
 
 
 def _read_agent_model(path: Path) -> None:
-    from schedlab.studies.hetero.agent_models import put_memory, put_weights, read_model
+    from schedlab.studies.hetero.hdeeprm.agent_models import put_memory, put_weights, read_model
 
     model = read_model(path)
     network, optimizer = _agent()
@@ -314,7 +314,7 @@ def _yaml_seeds() -> list[bytes]:
 
 
 def _read_yaml(path: Path) -> None:
-    from schedlab.config.yaml_files import read_yaml
+    from schedlab.config.readers import read_yaml
 
     read_yaml(path)
 
@@ -330,7 +330,7 @@ class _Configuration:
 
     def __init__(self) -> None:
         sys.path.append(str(ROOT / "tests"))
-        from schedlab.config.compose import Compositions
+        from schedlab.config.composition import Compositions
         from small_conf import write_hetero_conf
 
         self.place = tempfile.TemporaryDirectory(prefix="fuzzed-conf-")

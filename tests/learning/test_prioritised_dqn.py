@@ -13,7 +13,7 @@ from toy_problems import InDict, MaskedBandit, NoMask, Several, Target, learn, m
 from schedlab.config.contract import Phase
 from schedlab.config.errors import UserError
 from schedlab.config.schema import validate
-from schedlab.learning.prioritised_dqn import (
+from schedlab.learning.prioritised_dqn.learner import (
     NStep,
     PrioritisedDQNLearner,
     QNetwork,
@@ -22,7 +22,7 @@ from schedlab.learning.prioritised_dqn import (
     targets,
     vector_reader,
 )
-from schedlab.learning.prioritised_dqn_settings import PrioritisedDQNSettings
+from schedlab.learning.prioritised_dqn.settings import PrioritisedDQNSettings
 
 QUICK = {
     "learning_rate": 3e-3,

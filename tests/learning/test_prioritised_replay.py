@@ -5,7 +5,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from schedlab.learning.prioritised_replay import PrioritisedReplay, SumTree
+from schedlab.learning.prioritised_dqn.replay import PrioritisedReplay, SumTree
 
 PRIORITIES = st.lists(st.integers(0, 20), min_size=1, max_size=40).filter(any)
 

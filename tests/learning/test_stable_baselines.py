@@ -19,8 +19,8 @@ from schedlab.config.errors import UserError
 from schedlab.config.schema import validate
 from schedlab.learning.checkpoints import read_checkpoint
 from schedlab.learning.episode_streams import EpisodeStream
-from schedlab.learning.stable_baselines import StableBaselinesLearner
-from schedlab.learning.stable_baselines_settings import ALGORITHM_SETTINGS, MaskablePPOSettings, PPOSettings
+from schedlab.learning.stock.learner import StableBaselinesLearner
+from schedlab.learning.stock.settings import ALGORITHM_SETTINGS, MaskablePPOSettings, PPOSettings
 
 QUICK = {"learning_rate": 3e-3, "net_arch": [16]}
 LEARNED = {  # algorithm -> environment, steps, values, return that a policy without learning stays far below
@@ -164,7 +164,7 @@ def test_nothing_is_written_beside_the_job_and_nothing_is_printed(tmp_path, monk
 
 def test_heavy_packages_are_not_imported_before_something_is_learned():
     code = (
-        "import sys, schedlab.learning.stable_baselines as s; s.StableBaselinesLearner('ppo'); "
+        "import sys, schedlab.learning.stock.learner as s; s.StableBaselinesLearner('ppo'); "
         "print(sorted({'torch', 'stable_baselines3', 'sb3_contrib'} & set(sys.modules)))"
     )
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.strip() == "[]"
@@ -173,7 +173,7 @@ def test_heavy_packages_are_not_imported_before_something_is_learned():
 def test_loading_a_policy_does_not_import_the_compiler_of_torch(tmp_path):
     learn(StableBaselinesLearner("ddpg"), Several(Target), tmp_path, 8)
     code = (
-        "import sys; from toy_problems import Several, Target; from schedlab.learning.stable_baselines import StableBaselinesLearner; "
+        "import sys; from toy_problems import Several, Target; from schedlab.learning.stock.learner import StableBaselinesLearner; "
         f"StableBaselinesLearner('ddpg').load({str(tmp_path / 'policy.zip')!r}, Several(Target)); print('torch._dynamo' in sys.modules)"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=Path(__file__).parent)
@@ -426,7 +426,7 @@ def test_values_that_cannot_be_are_refused(algorithm, values, message):
 
 def test_every_value_reaches_its_algorithm():
     """No setting without effect: each is a keyword of the algorithm, of the policy, or of the job."""
-    from schedlab.learning.stable_baselines_run import KEYWORDS
+    from schedlab.learning.stock.run import KEYWORDS
 
     job = {"reward_scale", "environments", "validate_every", "validation_units", "stop_after", "record_every", "save_every"}
     job |= {"acting", "device"}

@@ -9,7 +9,7 @@ import torch
 from sb3_contrib.common.maskable.buffers import MaskableRolloutBuffer
 from stable_baselines3.common.buffers import RolloutBuffer
 
-from schedlab.learning.stable_baselines_buffers import ReadOrderBuffer, ReadOrderMaskableBuffer
+from schedlab.learning.stock.buffers import ReadOrderBuffer, ReadOrderMaskableBuffer
 
 STEPS, ENVIRONMENTS = 5, 3
 ACTIONS = gym.spaces.Discrete(6)

@@ -10,8 +10,8 @@ from toy_problems import MaskedBandit, Several, learn, mean_return
 from schedlab.config.contract import Phase
 from schedlab.config.errors import UserError
 from schedlab.config.schema import setting
-from schedlab.learning.stable_baselines import StableBaselinesLearner
-from schedlab.learning.stable_baselines_settings import MaskablePPOSettings
+from schedlab.learning.stock.learner import StableBaselinesLearner
+from schedlab.learning.stock.settings import MaskablePPOSettings
 
 KERNEL = {"n_steps": 128, "learning_rate": 3e-3, "n_epochs": 10}
 

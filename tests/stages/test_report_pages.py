@@ -13,9 +13,9 @@ import pytest
 import yaml
 from test_stages import run_all
 
-from schedlab.config.claims import HeadlineSettings, read_claims
 from schedlab.config.schema import validate
 from schedlab.evaluation import tables
+from schedlab.evaluation.claims import HeadlineSettings, read_claims
 from schedlab.stages import studies
 from schedlab.stages.headlines import Measured, headline_metric, headlines, verdict
 from schedlab.stages.report import benchmarks_page, claims_page, results_page, start_page

@@ -14,7 +14,7 @@ import yaml
 from schedlab.config.errors import UserError
 from schedlab.config.files import read_table
 from schedlab.config.hashes import content_hash
-from schedlab.config.provenance import output_hashes
+from schedlab.config.runtime.provenance import output_hashes
 from schedlab.evaluation import tables
 from schedlab.figures.index import failures, write_index
 from schedlab.stages.draw import draw

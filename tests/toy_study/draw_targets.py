@@ -1,12 +1,12 @@
 """Draw the hidden targets of one scenario of the toy."""
 
-from schedlab.config.job_log import job_log
+from schedlab.config.runtime.job_log import job_log
 
 with job_log(snakemake.log[0]):  # noqa: F821
     from pathlib import Path
 
     from schedlab.config.freeze import read_part
-    from schedlab.config.provenance import write_origin
+    from schedlab.config.runtime.provenance import write_origin
     from schedlab.stages import studies
 
     studies.load("toy")  # puts the folder of the toy on the path

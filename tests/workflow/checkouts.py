@@ -16,7 +16,7 @@ import yaml
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "src"))
 
-from schedlab.config.provenance import NOT_OUTPUTS, output_hashes
+from schedlab.config.runtime.provenance import NOT_OUTPUTS, output_hashes
 from schedlab.evaluation.manifest import NAME as MANIFEST
 
 COPIED = ("Snakefile", "workflow", "profiles", "src", "resources", "tests/toy_study")

@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 from checkouts import Checkout, copy_repository
 
-from schedlab.studies.cloud.rules import RULES
+from schedlab.studies.cloud.rules.rules import RULES
 from small_conf import write_scales
 
 LEARNED = "reinforce-cifar10"

@@ -13,8 +13,8 @@ import pytest
 from checkouts import Checkout
 
 from schedlab.cli.main import main
-from schedlab.config import provenance
 from schedlab.config.files import write_table
+from schedlab.config.runtime import provenance
 from schedlab.evaluation.manifest import build, write_manifest
 
 MANIFEST = "results/small/manifest.json"

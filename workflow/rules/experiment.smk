@@ -14,11 +14,12 @@ SOURCE = str(CHECKOUT / "src")
 sys.path.insert(0, SOURCE)
 os.environ.update(PYTHONPATH=os.pathsep.join(filter(None, [SOURCE, os.getenv("PYTHONPATH")])))
 
-from schedlab.config import experiment, freeze, run_lock
+from schedlab.config import experiment, freeze
+from schedlab.config.runtime import run_lock
 from schedlab.config.data_paths import find_data
 from schedlab.config.errors import UserError, did_you_mean, disk_trouble
 from schedlab.config.files import check_writable, remove_leftovers, write_text_if_changed
-from schedlab.config.yaml_files import option_names
+from schedlab.config.readers import option_names
 from schedlab.evaluation.manifest import NAME as MANIFEST, write_manifest
 from schedlab.figures.index import failures, write_index
 from schedlab.stages.studies import find_study

@@ -1,8 +1,8 @@
-# The console of a run: a line for each job that ends (schedlab.config.progress). Dry runs and --verbose keep Snakemake's own words, and so
+# The console of a run: a line for each job that ends (schedlab.config.runtime.progress). Dry runs and --verbose keep Snakemake's own words, and so
 # does a console that another logger plugin writes.
 from snakemake.logging import logger
 
-from schedlab.config.progress import JobLines
+from schedlab.config.runtime.progress import JobLines
 
 
 def show_job_lines():

@@ -1,12 +1,12 @@
 """Read a data set, check it, and store its split as arrays."""
 
-from schedlab.config.job_log import job_log, one_thread
+from schedlab.config.runtime.job_log import job_log, one_thread
 
 one_thread()
 with job_log(snakemake.log[0]):  # noqa: F821
     from pathlib import Path
 
-    from schedlab.config.provenance import write_origin
+    from schedlab.config.runtime.provenance import write_origin
     from schedlab.studies.adaptation.prepare import check_data
 
     job = snakemake  # noqa: F821

@@ -1,12 +1,12 @@
 """Draw every figure of a study."""
 
-from schedlab.config.job_log import inputs_by_scenario, job_log, one_thread
+from schedlab.config.runtime.job_log import inputs_by_scenario, job_log, one_thread
 
 one_thread()
 with job_log(snakemake.log[0]):  # noqa: F821
     from pathlib import Path
 
-    from schedlab.config.provenance import write_origin
+    from schedlab.config.runtime.provenance import write_origin
     from schedlab.stages.draw import draw
 
     job = snakemake  # noqa: F821

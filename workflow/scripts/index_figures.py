@@ -1,6 +1,6 @@
 """List the figures of every study in plots/<scale>/INDEX.md, and what they rest on in results/<scale>/manifest.json."""
 
-from schedlab.config.job_log import job_log
+from schedlab.config.runtime.job_log import job_log
 
 with job_log(snakemake.log[0]):  # noqa: F821
     from pathlib import Path

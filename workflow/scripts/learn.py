@@ -1,6 +1,6 @@
 """Learn one policy with one seed."""
 
-from schedlab.config.job_log import inputs_by_scenario, job_log, one_thread
+from schedlab.config.runtime.job_log import inputs_by_scenario, job_log, one_thread
 
 one_thread()
 with job_log(snakemake.log[0]):  # noqa: F821

@@ -1,12 +1,12 @@
 """Train every sequence of growth decisions of some replicates, shared beginnings once."""
 
-from schedlab.config.job_log import job_log, one_thread
+from schedlab.config.runtime.job_log import job_log, one_thread
 
 one_thread()
 with job_log(snakemake.log[0]):  # noqa: F821
     from pathlib import Path
 
-    from schedlab.config.provenance import write_origin
+    from schedlab.config.runtime.provenance import write_origin
     from schedlab.studies.adaptation.prepare import simulate_adaptation
 
     job = snakemake  # noqa: F821

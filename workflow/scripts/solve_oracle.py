@@ -1,12 +1,12 @@
 """Find what the best plan and random actions reach in a scenario."""
 
-from schedlab.config.job_log import job_log, one_thread
+from schedlab.config.runtime.job_log import job_log, one_thread
 
 one_thread()
 with job_log(snakemake.log[0]):  # noqa: F821
     from pathlib import Path
 
-    from schedlab.config.provenance import write_origin
+    from schedlab.config.runtime.provenance import write_origin
     from schedlab.studies.cloud.prepare import solve_oracle
 
     job = snakemake  # noqa: F821

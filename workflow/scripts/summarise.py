@@ -1,12 +1,12 @@
 """Join the scores and curves of a study and sum them up with their uncertainty."""
 
-from schedlab.config.job_log import job_log, one_thread
+from schedlab.config.runtime.job_log import job_log, one_thread
 
 one_thread()
 with job_log(snakemake.log[0]):  # noqa: F821
     from pathlib import Path
 
-    from schedlab.config.provenance import write_origin
+    from schedlab.config.runtime.provenance import write_origin
     from schedlab.stages.summarise import summarise
 
     job = snakemake  # noqa: F821

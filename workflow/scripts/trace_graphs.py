@@ -1,13 +1,13 @@
 """Trace, draw or read the graphs of a scenario's jobs."""
 
-from schedlab.config.job_log import job_log, one_thread
+from schedlab.config.runtime.job_log import job_log, one_thread
 
 one_thread()
 with job_log(snakemake.log[0]):  # noqa: F821
     from pathlib import Path
 
-    from schedlab.config.provenance import write_origin
-    from schedlab.studies.ramp.graphs import trace_graphs
+    from schedlab.config.runtime.provenance import write_origin
+    from schedlab.studies.ramp.graphs.prepare import trace_graphs
 
     job = snakemake  # noqa: F821
     trace_graphs(Path(job.input.config), Path(job.output.graphs), Path(job.output.report))

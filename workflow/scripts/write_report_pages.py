@@ -1,6 +1,6 @@
 """Write the pages that the report has beside the figures."""
 
-from schedlab.config.job_log import job_log, one_thread
+from schedlab.config.runtime.job_log import job_log, one_thread
 
 one_thread()
 with job_log(snakemake.log[0]):  # noqa: F821

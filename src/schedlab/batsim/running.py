@@ -10,11 +10,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
-from schedlab.batsim.backend import Backend, recorded
-from schedlab.batsim.options import Options
-from schedlab.batsim.pybatsim_bus import SchedulerFailed, run_pybatsim
+from schedlab.batsim.backends.backend import Backend, recorded
+from schedlab.batsim.backends.pybatsim_bus import SchedulerFailed, run_pybatsim
+from schedlab.batsim.backends.time_limit import TimeIsUp, TimeLimit
 from schedlab.batsim.scheduler_loading import OURS, load_scheduler, own_events
-from schedlab.batsim.time_limit import TimeIsUp, TimeLimit
+from schedlab.batsim.simulator.options import Options
 from schedlab.config.errors import UserError
 
 FULL_SPEED = "write the platform for schedulers that set no pstates: schedlab platform generate ... --set pstates.managed=false"
@@ -54,14 +54,14 @@ def open_backend(kind: BackendKind, inputs: Inputs, *, binary: str = "batsim", s
     Raises UserError for inputs that cannot be read and for a binary that is missing or speaks another protocol.
     """
     if kind == "batsim":
-        from schedlab.batsim.real_batsim import RealBatsim
+        from schedlab.batsim.backends.real_batsim import RealBatsim
 
         with RealBatsim(binary, inputs.platform, inputs.workloads, inputs.options, inputs.prefix, seconds) as backend:
             yield backend
     else:
-        from schedlab.batsim.outputs import Outputs
-        from schedlab.batsim.simulation import Simulation
-        from schedlab.batsim.workload import read_workload
+        from schedlab.batsim.files.outputs import Outputs
+        from schedlab.batsim.files.workload import read_workload
+        from schedlab.batsim.simulator.simulation import Simulation
         from schedlab.platforms.batsim_xml import read_platform
 
         workloads = [read_workload(path, f"w{number}") for number, path in enumerate(inputs.workloads)]

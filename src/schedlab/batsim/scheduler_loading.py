@@ -13,7 +13,7 @@ from pathlib import Path
 from types import FunctionType, ModuleType
 from typing import Any
 
-from schedlab.batsim.pybatsim_bus import import_pybatsim
+from schedlab.batsim.backends.pybatsim_bus import import_pybatsim
 from schedlab.config.errors import UserError, did_you_mean
 from schedlab.config.plugins import load_module
 

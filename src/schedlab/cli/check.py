@@ -7,10 +7,10 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from schedlab.config import experiment
-from schedlab.config.claims import read_claims
-from schedlab.config.compose import Compositions
+from schedlab.config.composition import Compositions
 from schedlab.config.errors import UserError, UserErrors, counted, did_you_mean, shortened
-from schedlab.config.yaml_files import option_names
+from schedlab.config.readers import option_names
+from schedlab.evaluation.claims import read_claims
 from schedlab.stages.studies import find_study
 
 

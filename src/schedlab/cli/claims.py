@@ -9,8 +9,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from schedlab.config.claims import STATUSES, Value, read_claims, rows
 from schedlab.config.errors import UserError
+from schedlab.evaluation.claims import STATUSES, Value, read_claims, rows
 
 WIDTH = 140  # columns of a terminal that the table fits in
 COLUMNS = {  # of the table -> of the ledger; what else a claim says stands in the file and in the JSON

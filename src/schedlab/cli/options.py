@@ -55,7 +55,7 @@ def whole_numbers(text: str) -> list[int]:
 
 def key_values(settings: list[str], option: str) -> dict[str, object]:
     """Return nested values of 'key=value' and 'key.key=value', each value as YAML reads it. Raises UserError."""
-    from schedlab.config.yaml_files import read_value
+    from schedlab.config.readers import read_value
 
     found: dict[str, Any] = {}
     for text in settings:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
+from schedlab.config.readers import option_names
 from schedlab.config.schema import Settings, parameter_rows, sections_within
 from schedlab.config.settings import (
     FigureSettings,
@@ -15,9 +16,8 @@ from schedlab.config.settings import (
     StudySettings,
     ThemeSettings,
 )
-from schedlab.config.yaml_files import option_names
-from schedlab.learning.prioritised_dqn_settings import PrioritisedDQNSettings
-from schedlab.learning.stable_baselines_settings import ALGORITHM_SETTINGS
+from schedlab.learning.prioritised_dqn.settings import PrioritisedDQNSettings
+from schedlab.learning.stock.settings import ALGORITHM_SETTINGS
 from schedlab.stages import studies
 
 INTRODUCTION = """# Parameters

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from schedlab.config.errors import UserError
-from schedlab.config.termination import STATUS, Terminated, unwinding
+from schedlab.config.runtime.termination import STATUS, Terminated, unwinding
 
 if TYPE_CHECKING:
     from schedlab.batsim.running import Inputs
@@ -116,10 +116,10 @@ def _scheduler_output(quiet: bool) -> Iterator[None]:
 
 
 def _serve(arguments: argparse.Namespace) -> int:
-    from schedlab.batsim.backend import recorded
-    from schedlab.batsim.json_socket import JsonSocket
+    from schedlab.batsim.backends.backend import recorded
+    from schedlab.batsim.backends.json_socket import JsonSocket
+    from schedlab.batsim.backends.serve import serve
     from schedlab.batsim.running import open_backend, read_summary, warn_of
-    from schedlab.batsim.serve import serve
 
     def work() -> dict[str, float]:
         with (
@@ -138,9 +138,9 @@ def _serve(arguments: argparse.Namespace) -> int:
 
 def _summarised(work: Callable[[], dict[str, float]], arguments: argparse.Namespace) -> int:
     """Do the work and print its summary; 1 where it fails, 143 where SIGTERM ends it (what it started is ended, too)."""
+    from schedlab.batsim.backends.pybatsim_bus import SchedulerFailed
+    from schedlab.batsim.backends.real_batsim import BatsimFailed
     from schedlab.batsim.errors import ProtocolError, SimulationDeadlock
-    from schedlab.batsim.pybatsim_bus import SchedulerFailed
-    from schedlab.batsim.real_batsim import BatsimFailed
 
     try:
         with unwinding():
@@ -161,8 +161,8 @@ def _summarised(work: Callable[[], dict[str, float]], arguments: argparse.Namesp
 
 
 def _inputs(arguments: argparse.Namespace) -> Inputs:
-    from schedlab.batsim.options import Options
     from schedlab.batsim.running import Inputs
+    from schedlab.batsim.simulator.options import Options
 
     options = Options(
         energy=arguments.energy,
@@ -183,7 +183,7 @@ def _inputs(arguments: argparse.Namespace) -> Inputs:
 
 
 def _scheduler_options(text: str) -> dict[str, Any]:
-    from schedlab.config.json_files import parse_json
+    from schedlab.config.readers import parse_json
 
     expected = 'an object such as \'{"priority": "sjf"}\''
     options = parse_json(text, "--options", expected)

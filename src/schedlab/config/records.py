@@ -18,15 +18,15 @@ from pathlib import Path
 from typing import Any
 
 import schedlab
-from schedlab.config.compose import Composed, Composer, Compositions
+from schedlab.config.composition import Composed, Composer, Compositions, Layout
 from schedlab.config.contract import Study
 from schedlab.config.data_paths import find_resource
 from schedlab.config.errors import UserError, UserErrors, did_you_mean, nearest
 from schedlab.config.files import write_text
 from schedlab.config.hashes import content_hash, file_hash
-from schedlab.config.layout import Layout
 from schedlab.config.plugins import class_mistakes, is_file_target
-from schedlab.config.provenance import source_hash
+from schedlab.config.readers import option_names, read_yaml
+from schedlab.config.runtime.provenance import source_hash
 from schedlab.config.schema import NoSettings, Settings, names_within, validate
 from schedlab.config.settings import (
     FigureSettings,
@@ -37,7 +37,6 @@ from schedlab.config.settings import (
     StudySettings,
     ThemeSettings,
 )
-from schedlab.config.yaml_files import option_names, read_yaml
 
 FindStudy = Callable[[Mapping[str, Any]], Study]  # typed study settings as plain values -> the study's door
 

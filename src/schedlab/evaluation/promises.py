@@ -15,10 +15,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from schedlab.config.archives import read_array, read_members
 from schedlab.config.errors import UserError
 from schedlab.config.files import read_table
-from schedlab.config.json_files import parse_json, read_json
+from schedlab.config.readers import parse_json, read_array, read_json, read_members
 
 if TYPE_CHECKING:
     import numpy as np

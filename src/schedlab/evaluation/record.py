@@ -12,7 +12,7 @@ from pathlib import Path
 
 from schedlab.config.errors import UserError
 from schedlab.config.files import read_table
-from schedlab.config.json_files import read_json
+from schedlab.config.readers import read_json
 from schedlab.config.schema import Settings, setting, validate
 from schedlab.evaluation.manifest import Manifest
 from schedlab.evaluation.manifest_differences import DRAWN

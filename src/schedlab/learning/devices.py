@@ -7,7 +7,7 @@ import platform
 from typing import TYPE_CHECKING
 
 from schedlab.config.errors import UserError
-from schedlab.config.provenance import processor_name
+from schedlab.config.runtime.provenance import processor_name
 
 if TYPE_CHECKING:
     import torch

@@ -13,7 +13,7 @@ from pydantic import field_validator
 
 import schedlab
 from schedlab.config.errors import UserError, did_you_mean
-from schedlab.config.json_files import read_json
+from schedlab.config.readers import read_json
 from schedlab.config.schema import Settings, setting, validate
 
 BANDWIDTH = r"^\d+(\.\d+)?([eE][+-]?\d+)?([kMGT]i?)?(bps|Bps)$"

@@ -7,7 +7,7 @@ from pathlib import Path
 from xml.sax.saxutils import quoteattr
 
 from schedlab.config.files import write_text
-from schedlab.config.json_files import read_json
+from schedlab.config.readers import read_json
 from schedlab.platforms.description import find_platform, read_description, read_libraries
 from schedlab.platforms.hierarchy import Cluster, Hierarchy, PowerState, Processor, build, read_hierarchy, write_hierarchy
 from schedlab.platforms.settings import PlatformSettings

@@ -15,7 +15,7 @@ from schedlab.config.files import write_table
 from schedlab.config.freeze import read_part
 from schedlab.config.hashes import content_hash
 from schedlab.config.plugins import told_with_place
-from schedlab.config.provenance import write_provenance
+from schedlab.config.runtime.provenance import write_provenance
 from schedlab.evaluation import tables
 from schedlab.stages import studies
 from schedlab.stages.policies import make_learner, make_rule, missing_input, policy_spec, policy_stream

@@ -7,8 +7,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
-from schedlab.config.claims import HeadlineSettings, ResultSettings
 from schedlab.config.contract import Metric
+from schedlab.evaluation.claims import HeadlineSettings, ResultSettings
 from schedlab.stages.summarise import BEST_RULE, NAMED
 
 if TYPE_CHECKING:

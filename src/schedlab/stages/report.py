@@ -10,13 +10,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from schedlab.config.claims import STATUSES, ClaimSettings, ClaimsSettings, Value, read_ledger
 from schedlab.config.contract import Metric, Study
 from schedlab.config.files import write_text
 from schedlab.config.freeze import read_part
 from schedlab.config.schema import validate
 from schedlab.config.settings import StatisticsSettings
 from schedlab.evaluation import tables
+from schedlab.evaluation.claims import STATUSES, ClaimSettings, ClaimsSettings, Value, read_ledger
 from schedlab.figures.html import escaped, page, table
 from schedlab.figures.index import SIZES
 from schedlab.stages import studies

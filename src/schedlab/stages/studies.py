@@ -14,7 +14,7 @@ from typing import Any
 import schedlab
 from schedlab.config.contract import Study
 from schedlab.config.errors import UserError, did_you_mean
-from schedlab.config.yaml_files import read_yaml
+from schedlab.config.readers import read_yaml
 
 GROUP = "schedlab.studies"  # entry points of installed packages: name = "module:STUDY"
 

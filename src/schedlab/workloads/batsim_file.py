@@ -11,7 +11,7 @@ import numpy as np
 from schedlab.config.errors import UserError
 from schedlab.config.files import write_text
 from schedlab.config.hashes import canonical_json
-from schedlab.config.json_files import read_json
+from schedlab.config.readers import read_json
 from schedlab.workloads.trace import LARGEST
 
 LEVEL = 99  # percentile of the job limits

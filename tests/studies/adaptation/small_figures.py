@@ -16,13 +16,13 @@ from small_scenarios import part, scenario
 
 from schedlab.config.contract import Drawing, FigureSpec, StudyTables
 from schedlab.config.files import write_table
-from schedlab.studies.adaptation import figures_data
 from schedlab.studies.adaptation.example import example_table
+from schedlab.studies.adaptation.figures import data as figures_data
 from schedlab.studies.adaptation.prepare import problem_values, scenario_of
 from schedlab.studies.adaptation.problem import AdaptationProblem, setup_of
 from schedlab.studies.adaptation.rules import OraclePolicy, RandomPolicy, SequencePolicy
+from schedlab.studies.adaptation.simulator.table import DecisionTree
 from schedlab.studies.adaptation.study import STUDY
-from schedlab.studies.adaptation.table import DecisionTree
 
 KINDS = {"never": "rule", "random": "rule", "exhaustive": "oracle", "constant": "learned", "clever": "learned", "poor": "learned"}
 CHOICES = {"never": ["333"], "constant": ["033"], "clever": ["033", "303", "330"], "poor": ["111"]}

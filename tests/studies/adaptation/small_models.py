@@ -8,8 +8,8 @@ import torch
 import yaml
 
 from schedlab.config.schema import validate
-from schedlab.studies.adaptation.architecture import ModelSettings, architecture
-from schedlab.studies.adaptation.models import Network, build
+from schedlab.studies.adaptation.network.architecture import ModelSettings, architecture
+from schedlab.studies.adaptation.network.models import Network, build
 
 torch.set_num_threads(1)
 

@@ -10,11 +10,11 @@ import numpy as np
 import yaml
 
 from schedlab.config.schema import validate
-from schedlab.studies.adaptation.architecture import Architecture, architecture
-from schedlab.studies.adaptation.course import Course, Position, adaptation_course, adaptation_start
-from schedlab.studies.adaptation.data import DataSet
-from schedlab.studies.adaptation.settings import AdaptationScenario
-from schedlab.studies.adaptation.timing import Timing
+from schedlab.studies.adaptation.data.datasets import DataSet
+from schedlab.studies.adaptation.network.architecture import Architecture, architecture
+from schedlab.studies.adaptation.scenario import AdaptationScenario
+from schedlab.studies.adaptation.simulator.course import Course, Position, adaptation_course, adaptation_start
+from schedlab.studies.adaptation.simulator.timing import Timing
 
 CONF = Path(__file__).resolve().parents[3] / "conf"
 PUBLISHED_GROWTH = {"bn_init": "default", "optimizer": "fresh_every_decision", "lr_on_growth": "restart", "noop": "reset"}

@@ -10,9 +10,9 @@ import yaml
 
 from schedlab.config.contract import LearnPaths, Phase, PolicySpec
 from schedlab.config.schema import validate
-from schedlab.studies.adaptation.architecture import Architecture, ModelSettings, architecture
+from schedlab.studies.adaptation.network.architecture import Architecture, ModelSettings, architecture
 from schedlab.studies.adaptation.problem import AdaptationProblem, ProblemSetup, deepening_actions
-from schedlab.studies.adaptation.table import import_published
+from schedlab.studies.adaptation.simulator.table import import_published
 
 SCENARIOS = ("early", "early_middle", "middle", "middle_late", "late")
 SUFFIX = {"convnet2": "2", "convnet3": "3_v2"}

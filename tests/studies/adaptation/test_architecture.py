@@ -10,7 +10,7 @@ from small_models import settings as model
 
 from schedlab.config.errors import UserError
 from schedlab.config.schema import validate
-from schedlab.studies.adaptation.architecture import ModelSettings, architecture
+from schedlab.studies.adaptation.network.architecture import ModelSettings, architecture
 
 IMAGE = {"channels": 1, "height": 8, "width": 8}
 CONV, POOL, HEAD = {"kind": "conv", "out": 4, "kernel": 3}, {"kind": "global_average_pool"}, {"kind": "linear", "out": 3}

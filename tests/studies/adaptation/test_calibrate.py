@@ -8,8 +8,9 @@ import yaml
 
 from schedlab.config.errors import UserError
 from schedlab.config.schema import validate
-from schedlab.studies.adaptation.architecture import Architecture, ModelSettings, architecture
-from schedlab.studies.adaptation.calibrate import (
+from schedlab.studies.adaptation.data.datasets import DataSet
+from schedlab.studies.adaptation.network.architecture import Architecture, ModelSettings, architecture
+from schedlab.studies.adaptation.simulator.calibrate import (
     CalibrateSettings,
     architectures_to_measure,
     calibrate,
@@ -17,8 +18,7 @@ from schedlab.studies.adaptation.calibrate import (
     fit,
     write_timing,
 )
-from schedlab.studies.adaptation.data import DataSet
-from schedlab.studies.adaptation.timing import Timing, TimingSettings
+from schedlab.studies.adaptation.simulator.timing import Timing, TimingSettings
 
 
 @pytest.fixture

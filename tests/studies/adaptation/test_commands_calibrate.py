@@ -10,8 +10,8 @@ import yaml
 
 from schedlab.cli.main import main
 from schedlab.config.schema import validate
-from schedlab.studies.adaptation import calibrate
-from schedlab.studies.adaptation.timing import TimingSettings
+from schedlab.studies.adaptation.simulator import calibrate
+from schedlab.studies.adaptation.simulator.timing import TimingSettings
 from small_conf import write_conf
 
 CALIBRATE = ("adaptation", "calibrate", "--model", "tiny8", "--data", "digits", "--epochs", "1", "--warm-up", "0", "--name", "here")

@@ -15,8 +15,8 @@ from schedlab.cli.main import main
 from schedlab.config import experiment
 from schedlab.config.errors import UserError
 from schedlab.stages.studies import find_study
-from schedlab.studies.adaptation.commands_conf import load_policy, load_scenario
-from schedlab.studies.adaptation.run_file import REFERENCE, read_run_file
+from schedlab.studies.adaptation.commands.conf import load_policy, load_scenario
+from schedlab.studies.adaptation.compat.run_file import REFERENCE, read_run_file
 from small_conf import SHIPPED, write_conf
 
 JOB = {"model": "ConvNet2", "dataset": "cifar10"}

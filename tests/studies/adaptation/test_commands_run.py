@@ -19,9 +19,10 @@ from schedlab.config.contract import Unit
 from schedlab.config.errors import UserError
 from schedlab.config.files import read_table, write_table
 from schedlab.stages.studies import find_study
-from schedlab.studies.adaptation import commands_run, prepare
-from schedlab.studies.adaptation.acting import RunProblem
-from schedlab.studies.adaptation.architecture import architecture
+from schedlab.studies.adaptation import prepare
+from schedlab.studies.adaptation.commands import run as commands_run
+from schedlab.studies.adaptation.commands.acting import RunProblem
+from schedlab.studies.adaptation.network.architecture import architecture
 from schedlab.studies.adaptation.problem import setup_of
 from small_conf import write_conf
 

@@ -8,9 +8,9 @@ from hypothesis import strategies as st
 from small_scenarios import PUBLISHED_GROWTH, part, plan, scenario, short
 
 from schedlab.config.errors import UserError
-from schedlab.studies.adaptation.architecture import architecture
-from schedlab.studies.adaptation.course import Node, all_runs, one_run, trunk_run
-from schedlab.studies.adaptation.timing import Timing
+from schedlab.studies.adaptation.network.architecture import architecture
+from schedlab.studies.adaptation.simulator.course import Node, all_runs, one_run, trunk_run
+from schedlab.studies.adaptation.simulator.timing import Timing
 
 
 def runs_of(settings_):

@@ -17,8 +17,8 @@ from schedlab.config.data_paths import DATA_VARIABLE
 from schedlab.config.errors import UserError, UserErrors
 from schedlab.config.hashes import file_hash
 from schedlab.config.schema import validate
-from schedlab.studies.adaptation import data as module
-from schedlab.studies.adaptation.data import DataSettings, check, load, missing_files, read, root_folder, save
+from schedlab.studies.adaptation.data import datasets as module
+from schedlab.studies.adaptation.data.datasets import DataSettings, check, load, missing_files, read, root_folder, save
 
 FIRST_TRAIN_LABELS = [2, 1, 0, 8, 9, 6, 1, 8, 4, 5]  # of the pinned split
 
@@ -111,7 +111,7 @@ def test_loading_digits_imports_neither_scikit_learn_nor_torch(repository):
     code = """
 import sys, yaml
 from schedlab.config.schema import validate
-from schedlab.studies.adaptation.data import DataSettings, load
+from schedlab.studies.adaptation.data.datasets import DataSettings, load
 load(validate(DataSettings, yaml.safe_load(open("conf/data/digits.yaml"))))
 print([name for name in ("sklearn", "torch", "pandas") if name in sys.modules])
 """

@@ -14,13 +14,13 @@ from small_tables import learn, published
 from schedlab.config.contract import Phase
 from schedlab.config.schema import validate
 from schedlab.learning.reinforce import cooled
-from schedlab.studies.adaptation import data
-from schedlab.studies.adaptation.data import DataSet, DataSettings
-from schedlab.studies.adaptation.growth import deepen
-from schedlab.studies.adaptation.learner_exact import ExactLearner
-from schedlab.studies.adaptation.models import Network
-from schedlab.studies.adaptation.settings import GrowthSettings
-from schedlab.studies.adaptation.simulate import Job, TorchTrainer
+from schedlab.studies.adaptation.data import datasets as data
+from schedlab.studies.adaptation.data.datasets import DataSet, DataSettings
+from schedlab.studies.adaptation.learners.exact import ExactLearner
+from schedlab.studies.adaptation.network.growth import deepen
+from schedlab.studies.adaptation.network.models import Network
+from schedlab.studies.adaptation.scenario import GrowthSettings
+from schedlab.studies.adaptation.simulator.simulate import Job, TorchTrainer
 
 
 @pytest.fixture(scope="module")

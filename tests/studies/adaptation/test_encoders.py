@@ -10,9 +10,9 @@ from small_tables import MODELS, model
 from schedlab.cli.main import main
 from schedlab.config import data_paths
 from schedlab.config.errors import UserError
-from schedlab.studies.adaptation.commands_vocab import of_models
+from schedlab.studies.adaptation.commands.vocab import of_models
 from schedlab.studies.adaptation.decisions import Decision, GrowthAction, architectures
-from schedlab.studies.adaptation.encoders import (
+from schedlab.studies.adaptation.learners.encoders import (
     LAYER_FEATURES,
     SHIPPED_VOCABULARY,
     Encoding,
@@ -24,7 +24,7 @@ from schedlab.studies.adaptation.encoders import (
     time_columns,
 )
 from schedlab.studies.adaptation.problem import deepening_actions
-from schedlab.studies.adaptation.table import DecisionTree
+from schedlab.studies.adaptation.simulator.table import DecisionTree
 
 ALL_MODELS = sorted(path.stem for path in MODELS.glob("*.yaml"))
 

@@ -20,7 +20,7 @@ from schedlab.config.errors import UserError
 from schedlab.config.settings import ThemeSettings
 from schedlab.figures import theme
 from schedlab.figures.save import save
-from schedlab.studies.adaptation import figures_data
+from schedlab.studies.adaptation.figures import data as figures_data
 from schedlab.studies.adaptation.study import STUDY
 
 pytestmark = pytest.mark.usefixtures("themed")

@@ -14,7 +14,7 @@ from schedlab.config.contract import StudyTables
 from schedlab.config.errors import UserError
 from schedlab.config.files import write_table
 from schedlab.figures.helpers import running_mean
-from schedlab.studies.adaptation.figures_learning import settled
+from schedlab.studies.adaptation.figures.learning import settled
 
 pytestmark = pytest.mark.usefixtures("themed")
 

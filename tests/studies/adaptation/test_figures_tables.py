@@ -9,8 +9,8 @@ import pytest
 from small_figures import CHOICES, SPECS, draw, legend_labels, shown
 
 from schedlab.config.contract import Metric, StudyTables
-from schedlab.studies.adaptation import figures_tables
-from schedlab.studies.adaptation.reliability import reliability
+from schedlab.studies.adaptation.figures import tables as figures_tables
+from schedlab.studies.adaptation.simulator.ranking import reliability
 
 pytestmark = pytest.mark.usefixtures("themed")
 

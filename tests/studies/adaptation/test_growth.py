@@ -9,10 +9,10 @@ from small_models import NAMES, difference, images, small, used
 from small_models import settings as model
 
 from schedlab.config.errors import UserError
-from schedlab.studies.adaptation.architecture import architecture
-from schedlab.studies.adaptation.growth import deepen, shrink, soft_target_loss, widen
-from schedlab.studies.adaptation.models import Network, build
-from schedlab.studies.adaptation.settings import GrowthSettings
+from schedlab.studies.adaptation.network.architecture import architecture
+from schedlab.studies.adaptation.network.growth import deepen, shrink, soft_target_loss, widen
+from schedlab.studies.adaptation.network.models import Network, build
+from schedlab.studies.adaptation.scenario import GrowthSettings
 
 DEPTH = 3
 RELATIVE = {"calibrated": 1e-6, "default": 1e-5}  # what one insertion may change

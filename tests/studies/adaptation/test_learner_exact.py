@@ -11,7 +11,7 @@ from schedlab.config.contract import Phase
 from schedlab.config.errors import UserError
 from schedlab.learning.checkpoints import read_checkpoint, write_checkpoint
 from schedlab.studies.adaptation.example import example_problem
-from schedlab.studies.adaptation.learner_exact import ExactLearner, _loss
+from schedlab.studies.adaptation.learners.exact import ExactLearner, _loss
 
 STARTS = (60.0, 120.0, 190.0)
 

@@ -12,11 +12,11 @@ from schedlab.config.contract import Phase
 from schedlab.config.errors import UserError
 from schedlab.config.schema import validate
 from schedlab.config.seeds import generator
-from schedlab.studies.adaptation import learner_reinforce
 from schedlab.studies.adaptation.example import example_problem
-from schedlab.studies.adaptation.learner_reinforce import ReinforceLearner
-from schedlab.studies.adaptation.learner_settings import LEARNER_SETTINGS, ReinforceSettings
-from schedlab.studies.adaptation.policy_network import Inputs, build_network, encoding_of
+from schedlab.studies.adaptation.learners import reinforce as learner_reinforce
+from schedlab.studies.adaptation.learners.policy_network import Inputs, build_network, encoding_of
+from schedlab.studies.adaptation.learners.reinforce import ReinforceLearner
+from schedlab.studies.adaptation.learners.settings import LEARNER_SETTINGS, ReinforceSettings
 
 CONF = Path(__file__).parents[3] / "conf/learner/adaptation"
 SMALL = {"episodes_per_update": 8, "save_every": 16, "record_every": 1}

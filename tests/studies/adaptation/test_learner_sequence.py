@@ -10,7 +10,7 @@ from schedlab.config.contract import Phase
 from schedlab.config.errors import UserError
 from schedlab.learning.checkpoints import read_checkpoint, write_checkpoint
 from schedlab.studies.adaptation.example import example_problem
-from schedlab.studies.adaptation.learner_sequence import BanditLearner, ConstantLearner, NearestLearner
+from schedlab.studies.adaptation.learners.sequence import BanditLearner, ConstantLearner, NearestLearner
 
 
 @pytest.fixture(scope="module")

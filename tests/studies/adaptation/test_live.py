@@ -10,8 +10,8 @@ import pytest
 from small_scenarios import PUBLISHED_GROWTH, part, pictures, short
 
 from schedlab.config.errors import UserError
-from schedlab.studies.adaptation.live import run_live
-from schedlab.studies.adaptation.simulate import run_sequence
+from schedlab.studies.adaptation.simulator.live import run_live
+from schedlab.studies.adaptation.simulator.simulate import run_sequence
 
 CASES = {
     "default": {},

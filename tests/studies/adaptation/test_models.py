@@ -10,10 +10,10 @@ from small_models import NAMES, difference, images, small, used
 from torch import nn
 
 from schedlab.config.schema import validate
-from schedlab.studies.adaptation.architecture import Architecture, Layer, ModelSettings, architecture
-from schedlab.studies.adaptation.growth import deepen
-from schedlab.studies.adaptation.models import Network, build, initial_tensors
-from schedlab.studies.adaptation.settings import GrowthSettings
+from schedlab.studies.adaptation.network.architecture import Architecture, Layer, ModelSettings, architecture
+from schedlab.studies.adaptation.network.growth import deepen
+from schedlab.studies.adaptation.network.models import Network, build, initial_tensors
+from schedlab.studies.adaptation.scenario import GrowthSettings
 
 MODULES = {
     "conv": lambda layer: nn.Conv2d(layer.inputs, layer.outputs, layer.kernel, layer.stride, layer.padding, bias=layer.bias),

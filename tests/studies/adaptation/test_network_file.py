@@ -9,10 +9,10 @@ import pytest
 from small_models import NAMES, small
 
 from schedlab.config.errors import UserError
-from schedlab.studies.adaptation import weights
-from schedlab.studies.adaptation.architecture import architecture
-from schedlab.studies.adaptation.models import build
-from schedlab.studies.adaptation.network_file import LAYOUTS, SavedNetwork, deepened, read_network, write_network
+from schedlab.studies.adaptation.network import files as weights
+from schedlab.studies.adaptation.network.architecture import architecture
+from schedlab.studies.adaptation.network.files import LAYOUTS, SavedNetwork, deepened, read_network, write_network
+from schedlab.studies.adaptation.network.models import build
 
 
 def network(name: str, layout: str = "torch") -> SavedNetwork:

@@ -5,12 +5,12 @@ import torch
 from small_tables import model
 
 from schedlab.studies.adaptation.decisions import Decision, architectures
-from schedlab.studies.adaptation.encoders import read_vocabulary
-from schedlab.studies.adaptation.learner_settings import NetworkSettings
-from schedlab.studies.adaptation.network_policy import greedy_sequences
-from schedlab.studies.adaptation.policy_network import Inputs, RecurrentEncoder, build_network, encoding_of
+from schedlab.studies.adaptation.learners.encoders import read_vocabulary
+from schedlab.studies.adaptation.learners.network_policy import greedy_sequences
+from schedlab.studies.adaptation.learners.policy_network import Inputs, RecurrentEncoder, build_network, encoding_of
+from schedlab.studies.adaptation.learners.settings import NetworkSettings
 from schedlab.studies.adaptation.problem import deepening_actions
-from schedlab.studies.adaptation.table import DecisionTree
+from schedlab.studies.adaptation.simulator.table import DecisionTree
 
 PUBLISHED = NetworkSettings(encoder="vocab", head="fixed", time_code="sine", frequencies=8, code=16, linear=128)
 

@@ -9,10 +9,10 @@ import pytest
 
 from schedlab.config.errors import UserError
 from schedlab.config.files import write_table
-from schedlab.studies.adaptation.commands_rank import add_rank_command
+from schedlab.studies.adaptation.commands.rank import add_rank_command
 from schedlab.studies.adaptation.example import example_table
-from schedlab.studies.adaptation.ranking import ranking
-from schedlab.studies.adaptation.table import read_simulations, view
+from schedlab.studies.adaptation.simulator.ranking import ranking
+from schedlab.studies.adaptation.simulator.table import read_simulations, view
 
 # Best, its sequence, mean, worst, no adaptation and its rank, as the published system's authors have them (to four digits).
 PUBLISHED = {

@@ -17,7 +17,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from schedlab.config.errors import UserError
-from schedlab.studies.adaptation import readers
+from schedlab.studies.adaptation.data import readers
 
 FUZZ = settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 GLOBALS = {b"array": b"cnumpy.core.multiarray\n_reconstruct\n", b"ndarray": b"cnumpy\nndarray\n", b"dtype": b"cnumpy\ndtype\n"}

@@ -14,22 +14,22 @@ from small_scenarios import PUBLISHED_GROWTH, plan
 from small_scenarios import scenario as small_scenario
 
 from schedlab.cli.main import main
-from schedlab.config.claims import agree, read_claims
-from schedlab.config.compose import Composer, apply_mode
+from schedlab.config.composition import Composer, apply_mode
 from schedlab.config.data_paths import DATA_VARIABLE
+from schedlab.config.readers import option_names
 from schedlab.config.schema import validate
 from schedlab.config.settings import PolicySettings
-from schedlab.config.yaml_files import option_names
-from schedlab.studies.adaptation.architecture import architecture
-from schedlab.studies.adaptation.course import adaptation_start, all_runs
-from schedlab.studies.adaptation.learner_settings import LEARNER_SETTINGS
+from schedlab.evaluation.claims import agree, read_claims
+from schedlab.studies.adaptation.learners.settings import LEARNER_SETTINGS
+from schedlab.studies.adaptation.network.architecture import architecture
 from schedlab.studies.adaptation.problem import OVERLAPPING, AdaptationProblem, setup_of
-from schedlab.studies.adaptation.ranking import ranking
 from schedlab.studies.adaptation.rules import RULES
-from schedlab.studies.adaptation.settings import AdaptationScenario
+from schedlab.studies.adaptation.scenario import AdaptationScenario
+from schedlab.studies.adaptation.simulator.course import adaptation_start, all_runs
+from schedlab.studies.adaptation.simulator.ranking import ranking
+from schedlab.studies.adaptation.simulator.table import import_published, read_simulations
+from schedlab.studies.adaptation.simulator.timing import Timing
 from schedlab.studies.adaptation.study import parts, requires
-from schedlab.studies.adaptation.table import import_published, read_simulations
-from schedlab.studies.adaptation.timing import Timing
 
 CONF = Path(__file__).resolve().parents[3] / "conf"
 MODES = ("reference", "default")

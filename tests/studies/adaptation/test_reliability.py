@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from schedlab.config.errors import UserError
-from schedlab.studies.adaptation.reliability import noise_from_tail, reliability, top_probability
+from schedlab.studies.adaptation.simulator.ranking import noise_from_tail, reliability, top_probability
 
 
 def simulated(stream: np.random.Generator, replicates: int, spread: float, noise: float) -> tuple[np.ndarray, np.ndarray]:

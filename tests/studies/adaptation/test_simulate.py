@@ -16,10 +16,10 @@ from small_scenarios import BATCH_NORM_MODEL, PUBLISHED_GROWTH, part, pictures, 
 
 from schedlab.config.errors import UserError
 from schedlab.config.files import write_table
-from schedlab.studies.adaptation.data import DataSettings, load
-from schedlab.studies.adaptation.simulate import run_sequence, simulate_replicate, train_trunk
-from schedlab.studies.adaptation.store import NodeStore
-from schedlab.studies.adaptation.table import DecisionTree, simulation_table, view
+from schedlab.studies.adaptation.data.datasets import DataSettings, load
+from schedlab.studies.adaptation.simulator.simulate import run_sequence, simulate_replicate, train_trunk
+from schedlab.studies.adaptation.simulator.store import NodeStore
+from schedlab.studies.adaptation.simulator.table import DecisionTree, simulation_table, view
 
 NO_LABELS = np.zeros(0, np.int64)
 COLUMNS = [

@@ -13,13 +13,13 @@ from small_tables import learn
 
 from schedlab.config.contract import Phase
 from schedlab.config.errors import UserError
-from schedlab.studies.adaptation.architecture import architecture
-from schedlab.studies.adaptation.learner_exact import ExactLearner
-from schedlab.studies.adaptation.learner_reinforce import ReinforceLearner
-from schedlab.studies.adaptation.network_policy import groups_of
+from schedlab.studies.adaptation.learners.exact import ExactLearner
+from schedlab.studies.adaptation.learners.network_policy import groups_of
+from schedlab.studies.adaptation.learners.reinforce import ReinforceLearner
+from schedlab.studies.adaptation.network.architecture import architecture
 from schedlab.studies.adaptation.problem import AdaptationProblem, setup_of
-from schedlab.studies.adaptation.simulate import run_sequence, simulate_replicate, train_trunk
-from schedlab.studies.adaptation.table import DecisionTree, simulation_table, view
+from schedlab.studies.adaptation.simulator.simulate import run_sequence, simulate_replicate, train_trunk
+from schedlab.studies.adaptation.simulator.table import DecisionTree, simulation_table, view
 
 CURVED = short(curves=True, replicates=3, training={"batch_size": 8})
 

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from schedlab.config.errors import UserError
-from schedlab.studies.adaptation.store import NodeStore
+from schedlab.studies.adaptation.simulator.store import NodeStore
 
 
 @pytest.fixture

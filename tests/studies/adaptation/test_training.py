@@ -12,11 +12,10 @@ from small_models import NAMES, small
 from small_scenarios import BATCH_NORM_MODEL, pictures
 
 from schedlab.config.schema import validate
-from schedlab.studies.adaptation.architecture import ModelSettings, architecture
-from schedlab.studies.adaptation.growth import soft_target_loss
-from schedlab.studies.adaptation.models import build
-from schedlab.studies.adaptation.settings import GrowthSettings, TrainingSettings
-from schedlab.studies.adaptation.training import (
+from schedlab.studies.adaptation.network.architecture import ModelSettings, architecture
+from schedlab.studies.adaptation.network.growth import soft_target_loss
+from schedlab.studies.adaptation.network.models import build
+from schedlab.studies.adaptation.network.training import (
     Samples,
     SoftTargets,
     TrainState,
@@ -30,6 +29,7 @@ from schedlab.studies.adaptation.training import (
     train_epoch,
     unpack,
 )
+from schedlab.studies.adaptation.scenario import GrowthSettings, TrainingSettings
 
 SETTINGS = TrainingSettings(batch_size=32)
 

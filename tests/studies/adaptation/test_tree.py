@@ -14,11 +14,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from small_scenarios import PUBLISHED_GROWTH, ChainTrainer, part, plan, scenario
 
-from schedlab.studies.adaptation.architecture import architecture
-from schedlab.studies.adaptation.course import all_runs, trunk_run
-from schedlab.studies.adaptation.store import NodeStore
-from schedlab.studies.adaptation.timing import Timing
-from schedlab.studies.adaptation.tree import Evaluation, Progress, build_tree, complete, kept_nodes
+from schedlab.studies.adaptation.network.architecture import architecture
+from schedlab.studies.adaptation.simulator.course import all_runs, trunk_run
+from schedlab.studies.adaptation.simulator.store import NodeStore
+from schedlab.studies.adaptation.simulator.timing import Timing
+from schedlab.studies.adaptation.simulator.tree import Evaluation, Progress, build_tree, complete, kept_nodes
 
 TWO_CHANGES = [{"time": 120.0, "change": "down"}, {"time": 170.0, "change": "up"}, {"time": 210.0, "change": "down"}]
 EQUAL_EPOCHS = {

@@ -12,11 +12,11 @@ from hypothesis.extra.numpy import array_shapes, arrays
 from small_models import NAMES, images, small, used
 
 from schedlab.config.errors import UserError
-from schedlab.studies.adaptation import weights
-from schedlab.studies.adaptation.architecture import Architecture, ModelSettings, architecture
-from schedlab.studies.adaptation.growth import deepen
-from schedlab.studies.adaptation.models import Network, build
-from schedlab.studies.adaptation.settings import GrowthSettings
+from schedlab.studies.adaptation.network import files as weights
+from schedlab.studies.adaptation.network.architecture import Architecture, ModelSettings, architecture
+from schedlab.studies.adaptation.network.growth import deepen
+from schedlab.studies.adaptation.network.models import Network, build
+from schedlab.studies.adaptation.scenario import GrowthSettings
 
 FILES = hypothesis_settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 

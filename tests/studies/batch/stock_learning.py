@@ -5,7 +5,7 @@ from __future__ import annotations
 from schedlab.config.contract import LearnPaths, Phase, PolicySpec
 from schedlab.config.schema import validate
 from schedlab.studies.batch.problem import BatchProblem
-from schedlab.studies.batch.settings import BatchScenario
+from schedlab.studies.batch.scenario import BatchScenario
 from schedlab.studies.batch.study import STUDY
 from schedlab.workloads.prepare import make_trace
 

@@ -12,14 +12,14 @@ import pytest
 import yaml
 from reference import load
 
-from schedlab.config.claims import agree, read_claims
 from schedlab.config.schema import validate
+from schedlab.evaluation.claims import agree, read_claims
 from schedlab.studies.batch.jobs import window
+from schedlab.studies.batch.learners.search_settings import CORRECT_RULES
 from schedlab.studies.batch.metrics import measures
 from schedlab.studies.batch.problem import RULE_MAKERS, BatchProblem
-from schedlab.studies.batch.search_settings import CORRECT_RULES
-from schedlab.studies.batch.settings import BatchScenario, WindowSettings
-from schedlab.studies.batch.simulate import simulate
+from schedlab.studies.batch.scenario import BatchScenario, WindowSettings
+from schedlab.studies.batch.simulator.simulate import simulate
 from schedlab.studies.batch.windows import first_job, window_units
 from schedlab.workloads.prepare import make_trace
 

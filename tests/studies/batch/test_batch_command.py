@@ -14,10 +14,10 @@ from reference import DATA, MEASURES, TRACES, packed, rows
 
 from schedlab.cli.main import main
 from schedlab.learning.checkpoints import write_checkpoint
-from schedlab.studies.batch.learned import save_priority
-from schedlab.studies.batch.linear import PLANNER
+from schedlab.studies.batch.commands.trace_window import add_window_arguments, read_window
+from schedlab.studies.batch.learners.learned import save_priority
 from schedlab.studies.batch.problem import RulePolicy
-from schedlab.studies.batch.trace_window import add_window_arguments, read_window
+from schedlab.studies.batch.rules import PLANNER
 
 LINE = "{id} {submit} -1 {run} {procs} -1 -1 {procs} {requested} -1 1 {user} -1 -1 -1 -1 -1 -1\n"
 HEADER = "; MaxNodes: 8\n; MaxProcs: 8\n"

@@ -14,14 +14,16 @@ from stable_baselines3.common.env_checker import check_env as check_for_stable_b
 
 import schedlab.environments
 from schedlab.config.errors import UserError
-from schedlab.studies.batch import env, env_vector, env_weights
-from schedlab.studies.batch.backfilling import BACKFILLS
-from schedlab.studies.batch.environment_settings import EnvironmentSettings
+from schedlab.studies.batch.env import env
+from schedlab.studies.batch.env import vector as env_vector
+from schedlab.studies.batch.env import weights as env_weights
+from schedlab.studies.batch.env.observe import EMPTY
+from schedlab.studies.batch.env.settings import EnvironmentSettings
 from schedlab.studies.batch.example import example_task
-from schedlab.studies.batch.kernel_observe import EMPTY
 from schedlab.studies.batch.metrics import job_table, measures
-from schedlab.studies.batch.simulate import simulate
-from schedlab.studies.batch.stepping import score_of
+from schedlab.studies.batch.scenario import BACKFILLS
+from schedlab.studies.batch.simulator.simulate import simulate
+from schedlab.studies.batch.simulator.stepping import score_of
 
 LAYOUTS = {
     "features": {},

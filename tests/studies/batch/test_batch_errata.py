@@ -13,15 +13,15 @@ from reference import load
 from torch import nn
 
 from schedlab.config.schema import validate
+from schedlab.studies.batch.env.layouts import Scales
 from schedlab.studies.batch.jobs import Jobs, Machine, window
-from schedlab.studies.batch.layouts import Scales
+from schedlab.studies.batch.learners.networks import ATTENTION_HEADS, ATTENTION_WIDTH
+from schedlab.studies.batch.learners.stock_settings import BatchMaskablePPOSettings
+from schedlab.studies.batch.learners.training_windows import TrainingProblem
 from schedlab.studies.batch.metrics import measures
-from schedlab.studies.batch.networks import ATTENTION_HEADS, ATTENTION_WIDTH
 from schedlab.studies.batch.problem import BatchProblem
-from schedlab.studies.batch.settings import BatchScenario
-from schedlab.studies.batch.simulate import simulate
-from schedlab.studies.batch.stock_settings import BatchMaskablePPOSettings
-from schedlab.studies.batch.training_windows import TrainingProblem
+from schedlab.studies.batch.scenario import BatchScenario
+from schedlab.studies.batch.simulator.simulate import simulate
 from schedlab.workloads.prepare import make_trace
 
 BATCH = (Path(__file__).parents[3] / "docs/errata.md").read_text().partition("\n## Batch\n")[2]

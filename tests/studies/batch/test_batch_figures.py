@@ -10,7 +10,7 @@ import pytest
 
 from schedlab.config.contract import FigureSpec
 from schedlab.config.errors import UserError
-from schedlab.studies.batch.figures_speed import draw_decision_latency, draw_device_speed
+from schedlab.studies.batch.figures.speed import draw_decision_latency, draw_device_speed
 
 
 def speeds(**params) -> FigureSpec:

@@ -15,8 +15,8 @@ from schedlab.config.errors import UserError
 from schedlab.config.schema import validate
 from schedlab.config.settings import ThemeSettings
 from schedlab.figures import theme
-from schedlab.studies.batch.figures_learning import fresh_starts
-from schedlab.studies.batch.figures_trace import Waited, arrivals_a_day, recorded
+from schedlab.studies.batch.figures.learning import fresh_starts
+from schedlab.studies.batch.figures.trace import Waited, arrivals_a_day, recorded
 from schedlab.workloads.prepare import write_trace
 from schedlab.workloads.settings import WorkloadSettings
 from schedlab.workloads.swf import read_swf, write_swf

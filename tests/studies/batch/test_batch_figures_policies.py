@@ -11,9 +11,9 @@ import pytest
 import yaml
 from small_batch_tables import BSLD, comparison_rows, draw, made, rows_of, score_rows
 
-from schedlab.config.claims import read_claims
 from schedlab.config.errors import UserError
 from schedlab.config.settings import ThemeSettings
+from schedlab.evaluation.claims import read_claims
 from schedlab.figures import theme
 
 CONF = Path(__file__).parents[3] / "conf"

@@ -10,12 +10,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from small_jobs import jobs_from, windows
 
-from schedlab.studies.batch.backfilling import BACKFILLS
 from schedlab.studies.batch.jobs import Jobs, Machine, Prefill, prefill
 from schedlab.studies.batch.metrics import usage
-from schedlab.studies.batch.plain import BlockingSimulation, run_rule, run_scores, textbook_starts
 from schedlab.studies.batch.rules import RULES, priority
-from schedlab.studies.batch.simulate import Schedule, simulate
+from schedlab.studies.batch.scenario import BACKFILLS
+from schedlab.studies.batch.simulator.plain import BlockingSimulation, run_rule, run_scores, textbook_starts
+from schedlab.studies.batch.simulator.simulate import Schedule, simulate
 
 rules = st.sampled_from(sorted(RULES))
 

@@ -10,14 +10,13 @@ from small_jobs import jobs_from, windows
 
 from schedlab.config.errors import UserError
 from schedlab.learning.checkpoints import write_checkpoint
-from schedlab.studies.batch.backfilling import BACKFILL_ORDERS, BACKFILLS
 from schedlab.studies.batch.jobs import Jobs, Machine, Prefill, prefill
-from schedlab.studies.batch.learned import load_priority, save_priority
-from schedlab.studies.batch.linear import NAMES, PLAN, PLANNER, LinearPriority, linear_priority
+from schedlab.studies.batch.learners.learned import load_priority, save_priority
 from schedlab.studies.batch.linear_plain import LinearScore, plain_excess
-from schedlab.studies.batch.plain import BlockingSimulation, Cluster, run_rule, textbook_starts
-from schedlab.studies.batch.rules import RULES, area, priority
-from schedlab.studies.batch.simulate import simulate
+from schedlab.studies.batch.rules import NAMES, PLAN, PLANNER, RULES, LinearPriority, area, linear_priority, priority
+from schedlab.studies.batch.scenario import BACKFILL_ORDERS, BACKFILLS
+from schedlab.studies.batch.simulator.plain import BlockingSimulation, Cluster, run_rule, textbook_starts
+from schedlab.studies.batch.simulator.simulate import simulate
 
 seeds = st.integers(0, 2**32 - 1)
 

@@ -7,7 +7,7 @@ from small_jobs import jobs_from
 
 from schedlab.studies.batch.jobs import Machine
 from schedlab.studies.batch.metrics import jain, measures, usage
-from schedlab.studies.batch.simulate import simulate
+from schedlab.studies.batch.simulator.simulate import simulate
 
 MACHINE = Machine(8, 8)
 

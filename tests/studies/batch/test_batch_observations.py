@@ -12,13 +12,13 @@ from small_jobs import jobs_from, windows
 from test_batch_steps import stepper_on
 
 from schedlab.config.errors import UserError
-from schedlab.studies.batch.backfilling import BACKFILLS
-from schedlab.studies.batch.environment_settings import EnvironmentSettings
+from schedlab.studies.batch.env.layouts import Layout, Scales, fixed_columns, layout_of
+from schedlab.studies.batch.env.settings import EnvironmentSettings
 from schedlab.studies.batch.jobs import Machine
-from schedlab.studies.batch.layouts import Layout, Scales, fixed_columns, layout_of
 from schedlab.studies.batch.rules import priority
-from schedlab.studies.batch.simulate import simulate
-from schedlab.studies.batch.stepping import Stepper
+from schedlab.studies.batch.scenario import BACKFILLS
+from schedlab.studies.batch.simulator.simulate import simulate
+from schedlab.studies.batch.simulator.stepping import Stepper
 
 
 def rlscheduler_row(stepper: Stepper, job: int) -> list[float]:

@@ -7,9 +7,9 @@ import pytest
 
 from schedlab.config.errors import UserError
 from schedlab.config.schema import validate
-from schedlab.studies.batch.environment_settings import EnvironmentSettings
+from schedlab.studies.batch.env.settings import EnvironmentSettings
 from schedlab.studies.batch.problem import METRICS, BatchProblem
-from schedlab.studies.batch.settings import BatchScenario
+from schedlab.studies.batch.scenario import BatchScenario
 from schedlab.studies.batch.study import STUDY, load_problem, problem_values
 from schedlab.workloads.prepare import make_trace, write_trace
 

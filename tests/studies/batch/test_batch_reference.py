@@ -11,7 +11,7 @@ from reference import DATA, MEASURES, TRACES, load, own, packed, rows
 
 from schedlab.studies.batch.jobs import window
 from schedlab.studies.batch.metrics import measures
-from schedlab.studies.batch.simulate import simulate
+from schedlab.studies.batch.simulator.simulate import simulate
 
 BACKFILL = {"0": "none", "1": "legacy"}
 TRACE_FILES = {

@@ -14,14 +14,14 @@ from schedlab.config.errors import UserError
 from schedlab.config.schema import validate
 from schedlab.learning.checkpoints import write_checkpoint
 from schedlab.studies.batch.jobs import SHORT, Jobs, Machine
-from schedlab.studies.batch.learned import KIND, load_priority, named_policy, save_priority
-from schedlab.studies.batch.predictions import CLASSES, KEEP, History, Past, Prior, predict, predictor_of
+from schedlab.studies.batch.learners.learned import KIND, load_priority, named_policy, save_priority
 from schedlab.studies.batch.problem import PREDICTED, BatchProblem
-from schedlab.studies.batch.rollout_kernel import NOBODY, Future, Running, blocking_cost, easy_cost
-from schedlab.studies.batch.rollouts import BASE_FEATURES, BASES, Arrivals, RolloutPolicy, base
 from schedlab.studies.batch.rules import positive_request
-from schedlab.studies.batch.settings import BatchScenario
-from schedlab.studies.batch.simulate import simulate
+from schedlab.studies.batch.scenario import BatchScenario
+from schedlab.studies.batch.simulator.predictions import CLASSES, KEEP, History, Past, Prior, predict, predictor_of
+from schedlab.studies.batch.simulator.rollout_kernel import NOBODY, Future, Running, blocking_cost, easy_cost
+from schedlab.studies.batch.simulator.rollouts import BASE_FEATURES, BASES, Arrivals, RolloutPolicy, base
+from schedlab.studies.batch.simulator.simulate import simulate
 from schedlab.studies.batch.study import STUDY
 from schedlab.studies.batch.windows import first_job
 from schedlab.workloads.prepare import make_trace

@@ -13,7 +13,7 @@ from small_jobs import jobs_from
 from schedlab.config.errors import UserError
 from schedlab.studies.batch.jobs import Machine
 from schedlab.studies.batch.rules import RULES, priority
-from schedlab.studies.batch.simulate import simulate
+from schedlab.studies.batch.simulator.simulate import simulate
 
 FORMULAS = {
     "fcfs": lambda s, r, n, t: s,

@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from schedlab.config.schema import validate
-from schedlab.studies.batch.learned import save_priority
+from schedlab.studies.batch.learners.learned import save_priority
+from schedlab.studies.batch.learners.search_settings import CORRECT_RULES
 from schedlab.studies.batch.problem import BatchProblem
-from schedlab.studies.batch.search_settings import CORRECT_RULES
-from schedlab.studies.batch.settings import BatchScenario
+from schedlab.studies.batch.scenario import BatchScenario
 from schedlab.workloads.prepare import make_trace
 
 REPOSITORY = Path(__file__).parents[3]

@@ -14,8 +14,9 @@ import pytest
 torch = pytest.importorskip("torch")
 
 from schedlab.cli.main import main  # noqa: E402
-from schedlab.studies.batch import commands_speed, device_speed  # noqa: E402
-from schedlab.studies.batch.device_speed import Ddpg, SpeedSettings, _learning, _take, learn, rates  # noqa: E402
+from schedlab.studies.batch.commands import device_speed
+from schedlab.studies.batch.commands import speed as commands_speed  # noqa: E402
+from schedlab.studies.batch.commands.device_speed import Ddpg, SpeedSettings, _learning, _take, learn, rates  # noqa: E402
 
 CPU = torch.device("cpu")
 SHORT = ["--steps", "3", "--warm-up", "1", "--repeats", "2", "--batch-sizes", "4,8", "--threads", "1"]

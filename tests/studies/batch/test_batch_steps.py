@@ -10,13 +10,13 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from small_jobs import jobs_from, windows
 
-from schedlab.studies.batch.backfilling import BACKFILLS
-from schedlab.studies.batch.environment_settings import EnvironmentSettings
+from schedlab.studies.batch.env.settings import EnvironmentSettings
 from schedlab.studies.batch.jobs import Jobs, Machine, prefill
-from schedlab.studies.batch.plain import BlockingSimulation
 from schedlab.studies.batch.rules import RULES, Priority, priority
-from schedlab.studies.batch.simulate import simulate
-from schedlab.studies.batch.stepping import Drawn, Stepper, Task, most_nodes
+from schedlab.studies.batch.scenario import BACKFILLS
+from schedlab.studies.batch.simulator.plain import BlockingSimulation
+from schedlab.studies.batch.simulator.simulate import simulate
+from schedlab.studies.batch.simulator.stepping import Drawn, Stepper, Task, most_nodes
 
 rules = st.sampled_from(sorted(RULES))
 

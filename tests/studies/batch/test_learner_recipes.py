@@ -9,8 +9,8 @@ import yaml
 from stock_learning import learn, problem_of
 
 from schedlab.config.schema import validate
+from schedlab.studies.batch.learners.stock_settings import STOCK_SETTINGS
 from schedlab.studies.batch.problem import BatchProblem
-from schedlab.studies.batch.stock_settings import STOCK_SETTINGS
 
 CONF = Path(__file__).resolve().parents[3] / "conf"
 RECIPES = {  # of RLScheduler, and of the dissertation on HPC2N, as published

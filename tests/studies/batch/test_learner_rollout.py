@@ -8,14 +8,14 @@ import pytest
 from schedlab.config.contract import LearnPaths, Phase, PolicySpec
 from schedlab.config.schema import validate
 from schedlab.stages.learn import CurveRecorder
-from schedlab.studies.batch import learner_rollout
-from schedlab.studies.batch.learned import load_priority
-from schedlab.studies.batch.learner_rollout import RolloutLearner
-from schedlab.studies.batch.learner_search import Judge, merit
+from schedlab.studies.batch.learners import rollout as learner_rollout
+from schedlab.studies.batch.learners.learned import load_priority
+from schedlab.studies.batch.learners.rollout import RolloutLearner
+from schedlab.studies.batch.learners.search import Judge, merit
+from schedlab.studies.batch.learners.search_settings import CORRECT_RULES, RolloutSettings
 from schedlab.studies.batch.problem import BatchProblem
-from schedlab.studies.batch.rollouts import RolloutPolicy
-from schedlab.studies.batch.search_settings import CORRECT_RULES, RolloutSettings
-from schedlab.studies.batch.settings import BatchScenario
+from schedlab.studies.batch.scenario import BatchScenario
+from schedlab.studies.batch.simulator.rollouts import RolloutPolicy
 from schedlab.workloads.prepare import make_trace
 
 WORKLOAD = {"name": "drawn", "source": "lublin", "lublin": {"jobs": 500, "processors": 32, "load": 1.2, "users": 5}}

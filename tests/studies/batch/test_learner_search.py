@@ -10,14 +10,14 @@ from schedlab.config.errors import UserError
 from schedlab.config.schema import validate
 from schedlab.config.settings import PolicySettings
 from schedlab.stages.learn import CurveRecorder
-from schedlab.studies.batch import learner_search
-from schedlab.studies.batch.learned import load_priority
-from schedlab.studies.batch.learner_search import ChosenRuleLearner, EvolutionLearner, Judge, merit
-from schedlab.studies.batch.linear import PLAN, PLANNER, LinearPriority
+from schedlab.studies.batch.learners import search as learner_search
+from schedlab.studies.batch.learners.learned import load_priority
+from schedlab.studies.batch.learners.search import ChosenRuleLearner, EvolutionLearner, Judge, merit
+from schedlab.studies.batch.learners.search_settings import CORRECT_RULES, CandidateSettings, ChosenRuleSettings, RolloutSettings
+from schedlab.studies.batch.learners.search_windows import best_rule, drawn_windows, spread_windows
 from schedlab.studies.batch.problem import BatchProblem
-from schedlab.studies.batch.search_settings import CORRECT_RULES, CandidateSettings, ChosenRuleSettings, RolloutSettings
-from schedlab.studies.batch.search_windows import best_rule, drawn_windows, spread_windows
-from schedlab.studies.batch.settings import BatchScenario
+from schedlab.studies.batch.rules import PLAN, PLANNER, LinearPriority
+from schedlab.studies.batch.scenario import BatchScenario
 from schedlab.studies.batch.study import STUDY, check_policy
 from schedlab.workloads.prepare import make_trace
 

@@ -15,18 +15,18 @@ from schedlab.config.errors import UserError, UserErrors
 from schedlab.config.schema import validate
 from schedlab.config.seeds import generator
 from schedlab.config.settings import PolicySettings
-from schedlab.learning.stable_baselines_buffers import BUFFERS
-from schedlab.studies.batch.adversary import describe
-from schedlab.studies.batch.cloning import _first_row, choices
-from schedlab.studies.batch.env import BatchEnv
+from schedlab.learning.stock.buffers import BUFFERS
+from schedlab.studies.batch.env.env import BatchEnv
+from schedlab.studies.batch.learners.adversary import describe
+from schedlab.studies.batch.learners.cloning import _first_row, choices
+from schedlab.studies.batch.learners.stock_policy import QueueNetworks, TwoRates, queue_policy
+from schedlab.studies.batch.learners.stock_settings import STOCK_SETTINGS, BatchMaskablePPOSettings
+from schedlab.studies.batch.learners.training_windows import TrainingProblem, rule_values
 from schedlab.studies.batch.metrics import measures
 from schedlab.studies.batch.problem import BatchProblem
 from schedlab.studies.batch.rules import priority
-from schedlab.studies.batch.simulate import simulate
-from schedlab.studies.batch.stock_policy import QueueNetworks, TwoRates, queue_policy
-from schedlab.studies.batch.stock_settings import STOCK_SETTINGS, BatchMaskablePPOSettings
+from schedlab.studies.batch.simulator.simulate import simulate
 from schedlab.studies.batch.study import STUDY, check_policy
-from schedlab.studies.batch.training_windows import TrainingProblem, rule_values
 from schedlab.studies.batch.windows import first_job
 from schedlab.workloads.prepare import make_trace
 from schedlab.workloads.swf import write_swf
@@ -311,7 +311,7 @@ def test_learning_with_a_discriminator_gives_the_same_bytes_interrupted_or_not(p
     phases = Phase(("drawn",), 256), Phase(("drawn",), 256)
     whole = learn("maskable_ppo", problem, tmp_path / "whole", *phases, **values)[1].read_bytes()
     alone = learn("maskable_ppo", problem, tmp_path / "alone", *phases, **PPO)[1].read_bytes()
-    from schedlab.learning import stable_baselines_run
+    from schedlab.learning.stock import run as stable_baselines_run
 
     record, calls = stable_baselines_run.Watch._record, []
 
@@ -337,12 +337,12 @@ def test_learning_with_a_discriminator_gives_the_same_bytes_interrupted_or_not(p
     ],
 )
 def test_an_interrupted_job_goes_on_to_the_same_bytes(values, problem, tmp_path, monkeypatch):
-    from schedlab.studies.batch import adversary
+    from schedlab.studies.batch.learners import adversary
 
     monkeypatch.setattr(adversary, "EVERY", 50)  # so that the discriminator has learned, and holds decisions to learn from, at each save
     values = PPO | {"save_every": 128} | values
     whole = learn("maskable_ppo", problem, tmp_path / "whole", Phase(("drawn",), 384), **values)[1].read_bytes()
-    from schedlab.learning import stable_baselines_run
+    from schedlab.learning.stock import run as stable_baselines_run
 
     save, saved = stable_baselines_run.Watch._save, []
 

@@ -3,8 +3,8 @@
 import itertools
 from collections.abc import Iterator
 
-from schedlab.studies.cloud.allocation import ACTIONS
-from schedlab.studies.cloud.env import CloudReplayEnv
+from schedlab.studies.cloud.model.allocation import ACTIONS
+from schedlab.studies.cloud.replay.env import CloudReplayEnv
 
 
 def all_courses(env: CloudReplayEnv) -> Iterator[tuple[int, ...]]:

@@ -7,7 +7,7 @@ from pathlib import Path
 import yaml
 
 from schedlab.studies.cloud import prepare
-from schedlab.studies.cloud.settings import CloudScenario
+from schedlab.studies.cloud.scenario import CloudScenario
 
 
 def model_of(scenario: CloudScenario, folder: Path) -> Path:

@@ -8,7 +8,7 @@ import pytest
 from live_scripts import training_log
 
 from schedlab.config.errors import UserError
-from schedlab.studies.cloud import api
+from schedlab.studies.cloud.slamorl import api
 
 
 def test_a_result_is_taken_once_kept_and_changes_what_is_known(tmp_path):

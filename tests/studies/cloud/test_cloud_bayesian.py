@@ -14,7 +14,7 @@ from test_cloud_reinforce import problem
 from schedlab.config.contract import PolicySpec
 from schedlab.config.errors import UserError
 from schedlab.stages.policies import make_rule
-from schedlab.studies.cloud.rule_bayesian import expected_improvement, predict
+from schedlab.studies.cloud.rules.bayesian import expected_improvement, predict
 from schedlab.studies.cloud.study import STUDY
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from schedlab.config.errors import UserError
-from schedlab.studies.cloud.case_files import KINDS, replay
+from schedlab.studies.cloud.slamorl.case_files import KINDS, replay
 
 CASES = Path(__file__).resolve().parents[2] / "data" / "cloud"
 RECORDED = sorted(path.stem for path in CASES.glob("*.json"))

@@ -14,12 +14,12 @@ from test_cloud_reinforce import learn, problem
 
 from schedlab.config.contract import LearnPaths, Phase, PolicySpec
 from schedlab.config.errors import UserError
-from schedlab.studies.cloud import learner_reinforce
-from schedlab.studies.cloud.chebyshev import AUGMENTATION, Distance, ends_of
-from schedlab.studies.cloud.exploration import BestEpisodes, Branches
-from schedlab.studies.cloud.learner_reinforce import ReinforceLearner
-from schedlab.studies.cloud.pareto import front
+from schedlab.studies.cloud.learners import reinforce as learner_reinforce
+from schedlab.studies.cloud.learners.chebyshev import AUGMENTATION, Distance, ends_of
+from schedlab.studies.cloud.learners.exploration import BestEpisodes, Branches
+from schedlab.studies.cloud.learners.reinforce import ReinforceLearner
 from schedlab.studies.cloud.problem import preference_of
+from schedlab.studies.cloud.rules.pareto import front
 
 WEIGHTS = ["0:1:0", "0.3:0.7:0", "0.5:0.5:0", "0.7:0.3:0", "1:0:0"]
 CHEBYSHEV = {"scalarisation": "chebyshev", "distilled": 100, "hidden": 32}

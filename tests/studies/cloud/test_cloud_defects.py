@@ -7,22 +7,22 @@ import pandas as pd
 import pytest
 
 from schedlab.config import experiment, freeze
-from schedlab.config.claims import read_claims
 from schedlab.config.contract import PolicySpec
+from schedlab.evaluation.claims import read_claims
 from schedlab.stages.policies import make_rule
 from schedlab.stages.studies import find_study
-from schedlab.studies.cloud.allocation import KEEP, PUBLISHED_PRICES, Allocation, ResourceConfig, moved
-from schedlab.studies.cloud.cost import percent
-from schedlab.studies.cloud.env import CloudReplayEnv
 from schedlab.studies.cloud.example import example_replay
+from schedlab.studies.cloud.model.allocation import KEEP, PUBLISHED_PRICES, Allocation, ResourceConfig, moved
+from schedlab.studies.cloud.model.cost import percent
 from schedlab.studies.cloud.prepare import objectives_of, scenario_of
 from schedlab.studies.cloud.problem import CloudProblem
-from schedlab.studies.cloud.published import step, trimmed
-from schedlab.studies.cloud.reward import Transition, reference_reward
-from schedlab.studies.cloud.sla import SLAConfig
-from schedlab.studies.cloud.state import COMPONENTS, CloudEnvironmentState, StateSwitches
+from schedlab.studies.cloud.replay.env import CloudReplayEnv
+from schedlab.studies.cloud.replay.moves import towards
+from schedlab.studies.cloud.replay.reward import Transition, reference_reward
+from schedlab.studies.cloud.replay.sla import SLAConfig
+from schedlab.studies.cloud.replay.state import COMPONENTS, CloudEnvironmentState, StateSwitches
+from schedlab.studies.cloud.slamorl.published import step, trimmed
 from schedlab.studies.cloud.study import STUDY
-from schedlab.studies.cloud.ways import towards
 
 LIMITS = ResourceConfig(**PUBLISHED_PRICES), SLAConfig()
 BAD = {"epoch": 1, "time_so_far": 1800.0, "cost_so_far": 0.9, "throughput": 100.0, "memory_used_gb": 100.0, "cpu_percent": 0.0}

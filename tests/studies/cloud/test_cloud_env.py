@@ -11,8 +11,9 @@ import pytest
 from gymnasium.utils.env_checker import check_env
 
 from schedlab.config.errors import UserError
-from schedlab.studies.cloud.allocation import KEEP, PAPER_ACTIONS, Allocation, moved
-from schedlab.studies.cloud.env import (
+from schedlab.studies.cloud.example import example_replay
+from schedlab.studies.cloud.model.allocation import KEEP, PAPER_ACTIONS, Allocation, moved
+from schedlab.studies.cloud.replay.env import (
     ENVIRONMENT,
     OBJECTIVES,
     VECTOR_ENVIRONMENT,
@@ -22,11 +23,10 @@ from schedlab.studies.cloud.env import (
     make_vector_reward,
     weights_of,
 )
-from schedlab.studies.cloud.env_vector import CloudReplayVectorEnv
-from schedlab.studies.cloud.example import example_replay
-from schedlab.studies.cloud.observe import component_numbers, first_state
-from schedlab.studies.cloud.oracle import best_constant
-from schedlab.studies.cloud.reward import PREFERENCES
+from schedlab.studies.cloud.replay.observe import component_numbers, first_state
+from schedlab.studies.cloud.replay.reward import PREFERENCES
+from schedlab.studies.cloud.replay.vector import CloudReplayVectorEnv
+from schedlab.studies.cloud.rules.oracle import best_constant
 
 NOISY = {"environment": {"time_noise": 0.05, "price_walk": 0.1}}
 

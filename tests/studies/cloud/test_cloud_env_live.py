@@ -11,13 +11,13 @@ from live_scripts import plain_script, script
 
 import schedlab.environments  # noqa: F401
 from schedlab.config.errors import UserError
-from schedlab.studies.cloud.allocation import KEEP, Allocation, ResourceConfig, action_of
-from schedlab.studies.cloud.env import make as make_replay_env
-from schedlab.studies.cloud.env_live import CloudLiveEnv, LiveJob
-from schedlab.studies.cloud.live_process import ScriptFailed, available_cpus
-from schedlab.studies.cloud.machine import machine_limits, machine_resources
-from schedlab.studies.cloud.sla import SLAConfig
-from schedlab.studies.cloud.state import COMPONENTS
+from schedlab.studies.cloud.live.env import CloudLiveEnv, LiveJob
+from schedlab.studies.cloud.live.process import ScriptFailed, available_cpus
+from schedlab.studies.cloud.model.allocation import KEEP, Allocation, ResourceConfig, action_of
+from schedlab.studies.cloud.model.machine import machine_limits, machine_resources
+from schedlab.studies.cloud.replay.env import make as make_replay_env
+from schedlab.studies.cloud.replay.sla import SLAConfig
+from schedlab.studies.cloud.replay.state import COMPONENTS
 
 LIMITS = ResourceConfig(
     gpu_count_max=0, gpu_count_min=0, cpu_count_max=len(available_cpus()), memory_min=1, memory_max=9,

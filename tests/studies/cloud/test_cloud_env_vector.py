@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 
 from schedlab.config.errors import UserError
-from schedlab.studies.cloud.env import ENVIRONMENT, CloudReplayEnv
-from schedlab.studies.cloud.env_vector import CloudReplayVectorEnv, make
 from schedlab.studies.cloud.example import example_replay
+from schedlab.studies.cloud.replay.env import ENVIRONMENT, CloudReplayEnv
+from schedlab.studies.cloud.replay.vector import CloudReplayVectorEnv, make
 
 CASES = {
     "plain": {},

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from schedlab.studies.cloud.allocation import KEEP
 from schedlab.studies.cloud.example import example_replay
-from schedlab.studies.cloud.exploration import BestEpisodes, Episodes, committed_actions
+from schedlab.studies.cloud.learners.exploration import BestEpisodes, Episodes, committed_actions
+from schedlab.studies.cloud.model.allocation import KEEP
 
 
 def test_committed_episodes_reach_every_allocation_that_fits_and_stay():

@@ -12,9 +12,9 @@ from prepared_jobs import model_of
 from schedlab.config.errors import UserError
 from schedlab.studies.cloud import prepare
 from schedlab.studies.cloud.example import EXAMPLE, example_scenario
-from schedlab.studies.cloud.fallback import MeasuredSteps, Scaling
-from schedlab.studies.cloud.goodput import PipelineSettings, Placement, performance
-from schedlab.studies.cloud.replay import make_replay
+from schedlab.studies.cloud.model.fallback import MeasuredSteps, Scaling
+from schedlab.studies.cloud.model.goodput import PipelineSettings, Placement, performance
+from schedlab.studies.cloud.replay.replay import make_replay
 
 QUICK = PipelineSettings(core_seconds=1e-9, sample_bytes=1e-3, dataset_gb=1e-3, workers=0, prefetch=0)  # the pipeline takes no time
 

@@ -21,12 +21,12 @@ from schedlab.config.settings import ThemeSettings
 from schedlab.figures import theme
 from schedlab.stages.draw import drawing_function
 from schedlab.stages.policies import make_rule
-from schedlab.studies.cloud.env import weights_of
-from schedlab.studies.cloud.figures_episodes import objective_parts
-from schedlab.studies.cloud.figures_pareto import points_by_seed
-from schedlab.studies.cloud.pareto import front_report
+from schedlab.studies.cloud.figures.episodes import objective_parts
+from schedlab.studies.cloud.figures.pareto import points_by_seed
 from schedlab.studies.cloud.problem import CloudProblem
-from schedlab.studies.cloud.reward import PREFERENCES
+from schedlab.studies.cloud.replay.env import weights_of
+from schedlab.studies.cloud.replay.reward import PREFERENCES
+from schedlab.studies.cloud.rules.pareto import front_report
 from schedlab.studies.cloud.study import STUDY
 
 PUBLISHED = {"time": 67.2, "cost": 68.8, "sla": 73.4}

@@ -12,11 +12,11 @@ from threadpoolctl import threadpool_limits
 
 from schedlab.cli.main import main
 from schedlab.config.errors import UserError
-from schedlab.config.yaml_files import read_yaml
+from schedlab.config.readers import read_yaml
 from schedlab.studies.cloud.example import STEP, synthetic_step_times
-from schedlab.studies.cloud.fit import _Data, fit, leave_one_placement_out, relative_errors
-from schedlab.studies.cloud.fit_report import fit_report, print_report, report_lines
-from schedlab.studies.cloud.goodput import (
+from schedlab.studies.cloud.model.fit import _Data, fit, leave_one_placement_out, relative_errors
+from schedlab.studies.cloud.model.fit_report import fit_report, print_report, report_lines
+from schedlab.studies.cloud.model.goodput import (
     PipelineSettings,
     Placement,
     StepParameters,
@@ -25,7 +25,7 @@ from schedlab.studies.cloud.goodput import (
     statistical_efficiency,
     step_time,
 )
-from schedlab.studies.cloud.logs import read_step_times, read_training_log
+from schedlab.studies.cloud.model.logs import read_step_times, read_training_log
 
 
 @pytest.fixture(autouse=True, scope="module")

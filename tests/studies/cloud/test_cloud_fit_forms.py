@@ -11,10 +11,10 @@ import pytest
 from threadpoolctl import threadpool_limits
 
 from schedlab.config.errors import UserError
-from schedlab.studies.cloud.fit import _Data, fit, relative_errors
-from schedlab.studies.cloud.fit_report import fit_report, report_lines
-from schedlab.studies.cloud.goodput import StepParameters, step_time
-from schedlab.studies.cloud.logs import read_step_times
+from schedlab.studies.cloud.model.fit import _Data, fit, relative_errors
+from schedlab.studies.cloud.model.fit_report import fit_report, report_lines
+from schedlab.studies.cloud.model.goodput import StepParameters, step_time
+from schedlab.studies.cloud.model.logs import read_step_times
 
 JOBS = {
     "small batches": StepParameters(0.17, 5.8e-2, 1.38, 9.4e-3, 0.28, 9.6e-3, 1.9),

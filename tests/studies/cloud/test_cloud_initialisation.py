@@ -9,10 +9,10 @@ pytest.importorskip("torch")
 
 from test_cloud_reinforce import BERT, learn, problem
 
-from schedlab.studies.cloud.env import weights_of
-from schedlab.studies.cloud.initialisation import guides
-from schedlab.studies.cloud.learner_reinforce import ReinforceLearner
-from schedlab.studies.cloud.oracle import objective_of_staying
+from schedlab.studies.cloud.learners.initialisation import guides
+from schedlab.studies.cloud.learners.reinforce import ReinforceLearner
+from schedlab.studies.cloud.replay.env import weights_of
+from schedlab.studies.cloud.rules.oracle import objective_of_staying
 
 
 def test_cold_knows_nothing():

@@ -17,23 +17,23 @@ from schedlab.config.contract import Phase
 from schedlab.config.errors import UserError
 from schedlab.config.schema import validate
 from schedlab.studies.cloud import prepare
-from schedlab.studies.cloud.allocation import Allocation, ResourceConfig
-from schedlab.studies.cloud.baseline import baseline_values, combined, measure, pace, probe_allocations
-from schedlab.studies.cloud.env import CloudReplayEnv, weights_of
 from schedlab.studies.cloud.example import EXAMPLE
-from schedlab.studies.cloud.fit_cores import CoreFit, core_times, fit_cores, fit_table, iteration_time, on_cpu
-from schedlab.studies.cloud.fit_report import fit_report
-from schedlab.studies.cloud.goodput import StepParameters, gradient_time
-from schedlab.studies.cloud.learner_reinforce import ReinforceLearner
-from schedlab.studies.cloud.live import LiveRequest, LiveRun
-from schedlab.studies.cloud.live_learn import learn
-from schedlab.studies.cloud.live_model import JobFacts, LivePlan, anchored, constant_totals, job_facts, live_replay
-from schedlab.studies.cloud.live_process import available_cpus
-from schedlab.studies.cloud.optimize_tables import pareto_table
-from schedlab.studies.cloud.oracle import best_plan, objective_of_staying
-from schedlab.studies.cloud.settings import CloudScenario
-from schedlab.studies.cloud.sla import SLAConfig
-from schedlab.studies.cloud.state import COMPONENTS
+from schedlab.studies.cloud.learners.reinforce import ReinforceLearner
+from schedlab.studies.cloud.live.baseline import baseline_values, combined, measure, pace, probe_allocations
+from schedlab.studies.cloud.live.learn import learn
+from schedlab.studies.cloud.live.model import JobFacts, LivePlan, anchored, constant_totals, job_facts, live_replay
+from schedlab.studies.cloud.live.process import available_cpus
+from schedlab.studies.cloud.live.run import LiveRequest, LiveRun
+from schedlab.studies.cloud.model.allocation import Allocation, ResourceConfig
+from schedlab.studies.cloud.model.fit_cores import CoreFit, core_times, fit_cores, fit_table, iteration_time, on_cpu
+from schedlab.studies.cloud.model.fit_report import fit_report
+from schedlab.studies.cloud.model.goodput import StepParameters, gradient_time
+from schedlab.studies.cloud.optimize.tables import pareto_table
+from schedlab.studies.cloud.replay.env import CloudReplayEnv, weights_of
+from schedlab.studies.cloud.replay.sla import SLAConfig
+from schedlab.studies.cloud.replay.state import COMPONENTS
+from schedlab.studies.cloud.rules.oracle import best_plan, objective_of_staying
+from schedlab.studies.cloud.scenario import CloudScenario
 from schedlab.studies.cloud.study import STUDY
 
 CPU, GPU = on_cpu(0.004, 2e-5), StepParameters(0.02, 7e-4, 0.12, 2.6e-3, 0.03, 9e-4, 2.0)
@@ -249,7 +249,7 @@ def test_probes_have_the_baselines_batch_on_each_gpu(tmp_path, monkeypatch, samp
         rows = [{"epoch": number + 1, "batch_size": request.batch or 256, **request.allocation._asdict(), **use} for number in range(2)]
         return LiveRun(request, "done", pd.DataFrame(rows), 2.0, 0.0, None, "", folder)
 
-    monkeypatch.setattr("schedlab.studies.cloud.baseline.run_script", measured)
+    monkeypatch.setattr("schedlab.studies.cloud.live.baseline.run_script", measured)
     request = LiveRequest(tmp_path / "train.py", machine.most, epochs=10, prices=machine)
     found = [run for kind in measure(request, samples, epochs, True, tmp_path / "runs") for run in kind]
     assert len(found) == len(asked) == runs

@@ -15,9 +15,9 @@ from pathlib import Path
 import psutil
 import pytest
 
-from schedlab.studies.cloud import live_child
-from schedlab.studies.cloud.live_child import entry_function, with_settings
-from schedlab.studies.cloud.live_process import TAIL, Ended, Limits, available_cpus, run_limited
+from schedlab.studies.cloud.live import child as live_child
+from schedlab.studies.cloud.live.child import entry_function, with_settings
+from schedlab.studies.cloud.live.process import TAIL, Ended, Limits, available_cpus, run_limited
 
 MB = 1 << 20
 

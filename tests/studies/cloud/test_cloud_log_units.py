@@ -12,10 +12,10 @@ import pytest
 
 from schedlab.cli.main import main
 from schedlab.config.errors import UserError
-from schedlab.studies.cloud.analyser import OfflineDataAnalyzer
 from schedlab.studies.cloud.example import synthetic_step_times
-from schedlab.studies.cloud.fit_report import fit_report
-from schedlab.studies.cloud.logs import check_training_log, read_step_times, read_training_log
+from schedlab.studies.cloud.model.analyser import OfflineDataAnalyzer
+from schedlab.studies.cloud.model.fit_report import fit_report
+from schedlab.studies.cloud.model.logs import check_training_log, read_step_times, read_training_log
 
 SECONDS = (10.0, 9.0, 9.3, 9.1, 9.2, 8.9)
 

@@ -8,9 +8,9 @@ import pytest
 
 from schedlab.config.errors import UserError
 from schedlab.config.schema import validate
-from schedlab.studies.cloud import api
-from schedlab.studies.cloud.allocation import Allocation
-from schedlab.studies.cloud.settings import CloudScenario
+from schedlab.studies.cloud.model.allocation import Allocation
+from schedlab.studies.cloud.scenario import CloudScenario
+from schedlab.studies.cloud.slamorl import api
 
 
 def test_prices_that_are_not_given_are_the_realistic_ones():
@@ -22,9 +22,9 @@ def test_prices_that_are_not_given_are_the_realistic_ones():
 
 def test_limits_that_are_not_given_are_those_of_the_machine(monkeypatch):
     """In the API alone: what the pipeline computes must not rest on its host."""
-    monkeypatch.setattr("schedlab.studies.cloud.machine.psutil.virtual_memory", lambda: SimpleNamespace(total=7 << 29))
-    monkeypatch.setattr("schedlab.studies.cloud.machine.available_cpus", lambda: tuple(range(5)))
-    monkeypatch.setattr("schedlab.studies.cloud.machine.gpu_readings", lambda: {"0": (6.0, 1.0), "1": (2.0, 1.0)})
+    monkeypatch.setattr("schedlab.studies.cloud.model.machine.psutil.virtual_memory", lambda: SimpleNamespace(total=7 << 29))
+    monkeypatch.setattr("schedlab.studies.cloud.model.machine.available_cpus", lambda: tuple(range(5)))
+    monkeypatch.setattr("schedlab.studies.cloud.model.machine.gpu_readings", lambda: {"0": (6.0, 1.0), "1": (2.0, 1.0)})
     resource, sla = api.ResourceConfig(), api.SLAConfig()
     assert resource.most == Allocation(2, 5, 3) and resource.least == Allocation(1, 1, 3)
     assert (sla.memory_max, sla.gpu_util_min) == (1.75, 8.0) and sla == api.machine_limits() and resource == api.machine_resources()
@@ -40,5 +40,5 @@ def test_limits_that_are_not_given_are_those_of_the_machine(monkeypatch):
 
 @pytest.mark.parametrize(("uses", "wanted"), [((), 80.0), ((9.0, 4.0), 13.0), ((9.5, 9.9), 19.4), ((10.0,), 80.0), ((float("nan"),), 80.0)])
 def test_gpus_that_idle_are_asked_for_little(monkeypatch, uses, wanted):
-    monkeypatch.setattr("schedlab.studies.cloud.machine.gpu_readings", lambda: {str(n): (use, 1.0) for n, use in enumerate(uses)})
+    monkeypatch.setattr("schedlab.studies.cloud.model.machine.gpu_readings", lambda: {str(n): (use, 1.0) for n, use in enumerate(uses)})
     assert api.SLAConfig().gpu_util_min == pytest.approx(wanted)

@@ -13,12 +13,12 @@ from test_cloud_reinforce import problem
 from schedlab.config.contract import LearnPaths, Phase, PolicySpec
 from schedlab.config.errors import UserError
 from schedlab.learning.checkpoints import read_checkpoint
-from schedlab.studies.cloud import learner_multi_policy
-from schedlab.studies.cloud.actor_critic import ActorCritic, Memory, action_values, build_network, probabilities, uncertainty
-from schedlab.studies.cloud.learner_multi_policy import MultiPolicyLearner, chosen_preference
-from schedlab.studies.cloud.learner_settings import MultiPolicySettings
+from schedlab.studies.cloud.learners import multi_policy as learner_multi_policy
+from schedlab.studies.cloud.learners.actor_critic import ActorCritic, Memory, action_values, build_network, probabilities, uncertainty
+from schedlab.studies.cloud.learners.multi_policy import MultiPolicyLearner, chosen_preference
+from schedlab.studies.cloud.learners.settings import MultiPolicySettings
 from schedlab.studies.cloud.problem import preference_of
-from schedlab.studies.cloud.sla import ITEMS
+from schedlab.studies.cloud.replay.sla import ITEMS
 
 LITTLE = {"hidden": 16, "episodes_per_round": 4, "gradient_steps": 4, "batch": 16, "buffer": 200, "save_every": 2, "reset_interval": 4}
 LITTLE |= {"settle": 0}  # so few steps

@@ -18,15 +18,15 @@ from live_scripts import plain_script, quick_settings
 
 from schedlab.cli.main import main
 from schedlab.config.errors import UserError
-from schedlab.studies.cloud import log_units
-from schedlab.studies.cloud.allocation import Allocation
-from schedlab.studies.cloud.fit_cores import fit_table
-from schedlab.studies.cloud.live_learn import uncertainty
-from schedlab.studies.cloud.optimize import percent_change, run_warnings, short_warnings
-from schedlab.studies.cloud.optimize_command import keep_logs, read_logs
-from schedlab.studies.cloud.optimize_report import fit_told, idle_gpus, money, report_lines, source_told
-from schedlab.studies.cloud.report_html import html_report
-from schedlab.studies.cloud.report_plots import DRAWN, Picture
+from schedlab.studies.cloud.live.learn import uncertainty
+from schedlab.studies.cloud.model import log_units
+from schedlab.studies.cloud.model.allocation import Allocation
+from schedlab.studies.cloud.model.fit_cores import fit_table
+from schedlab.studies.cloud.optimize.command import keep_logs, read_logs
+from schedlab.studies.cloud.optimize.flow import percent_change, run_warnings, short_warnings
+from schedlab.studies.cloud.optimize.html import html_report
+from schedlab.studies.cloud.optimize.plots import DRAWN, Picture
+from schedlab.studies.cloud.optimize.report import fit_told, idle_gpus, money, report_lines, source_told
 
 TABLES = {
     "allocation_history": ["gpu_count", "cpu_count", "memory_gb", "action", "action_description", "reward"],

@@ -12,9 +12,9 @@ from live_scripts import fake_nvidia_smi, logging_script, plain_script, quick_se
 
 from schedlab.cli.main import main
 from schedlab.config.errors import UserError
-from schedlab.studies.cloud.allocation import ResourceConfig
-from schedlab.studies.cloud.live_process import available_cpus
-from schedlab.studies.cloud.optimize_settings import MachineSettings, read_settings
+from schedlab.studies.cloud.live.process import available_cpus
+from schedlab.studies.cloud.model.allocation import ResourceConfig
+from schedlab.studies.cloud.optimize.settings import MachineSettings, read_settings
 
 
 def read_report(folder: Path) -> dict:
@@ -206,7 +206,7 @@ def test_more_than_the_machine_has_cannot_be_asked_for(tmp_path, capsys):
 )
 def test_a_least_amount_that_was_not_given_is_not_above_the_most(monkeypatch, given, expected):
     machine = ResourceConfig(gpu_count_max=4, gpu_count_min=1, cpu_count_max=8, memory_max=64, memory_min=4)
-    monkeypatch.setattr("schedlab.studies.cloud.optimize_settings.machine_resources", lambda *prices: machine)
+    monkeypatch.setattr("schedlab.studies.cloud.optimize.settings.machine_resources", lambda *prices: machine)
     assert MachineSettings(**given).limits().least == expected
     with pytest.raises(UserError, match="above the most"):
         MachineSettings(memory_max=2, memory_min=4).limits()

@@ -8,14 +8,14 @@ from cloud_courses import all_courses
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from schedlab.studies.cloud.allocation import ACTIONS, Allocation, ResourceConfig, action_of, changes, moved
-from schedlab.studies.cloud.env import CloudReplayEnv, weights_of
 from schedlab.studies.cloud.example import example_replay
-from schedlab.studies.cloud.goodput import StepParameters, statistical_efficiency, step_time
-from schedlab.studies.cloud.lattice import lattice
-from schedlab.studies.cloud.oracle import best_constant, best_plan, objective_of_staying
-from schedlab.studies.cloud.reward import PREFERENCES
-from schedlab.studies.cloud.ways import towards
+from schedlab.studies.cloud.model.allocation import ACTIONS, Allocation, ResourceConfig, action_of, changes, moved
+from schedlab.studies.cloud.model.goodput import StepParameters, statistical_efficiency, step_time
+from schedlab.studies.cloud.model.lattice import lattice
+from schedlab.studies.cloud.replay.env import CloudReplayEnv, weights_of
+from schedlab.studies.cloud.replay.moves import towards
+from schedlab.studies.cloud.replay.reward import PREFERENCES
+from schedlab.studies.cloud.rules.oracle import best_constant, best_plan, objective_of_staying
 
 CIFAR10 = StepParameters(0.0174, 7.01e-4, 0.1221, 0.00264, 0.0329, 8.75e-4, 2.07)
 TINY = {

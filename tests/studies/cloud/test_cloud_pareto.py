@@ -12,11 +12,11 @@ pytest.importorskip("moocore")
 from cloud_courses import all_courses
 from test_cloud_oracle import TINY
 
-from schedlab.config.yaml_files import read_yaml
-from schedlab.studies.cloud.env import CloudReplayEnv
+from schedlab.config.readers import read_yaml
 from schedlab.studies.cloud.example import example_replay
-from schedlab.studies.cloud.oracle import objective_of_staying
-from schedlab.studies.cloud.pareto import attainment_surface, best_course, front, measures, non_dominated, staying_points
+from schedlab.studies.cloud.replay.env import CloudReplayEnv
+from schedlab.studies.cloud.rules.oracle import objective_of_staying
+from schedlab.studies.cloud.rules.pareto import attainment_surface, best_course, front, measures, non_dominated, staying_points
 
 REPOSITORY = Path(__file__).parents[3]
 

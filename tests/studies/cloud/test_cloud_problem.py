@@ -11,19 +11,19 @@ import pytest
 from prepared_jobs import model_of
 from threadpoolctl import threadpool_limits
 
-from schedlab.config.compose import Composer
+from schedlab.config.composition import Composer
 from schedlab.config.contract import PolicySpec
 from schedlab.config.errors import UserError
 from schedlab.config.files import read_table
+from schedlab.config.readers import option_names
 from schedlab.config.schema import validate
-from schedlab.config.yaml_files import option_names
 from schedlab.stages.policies import make_rule
 from schedlab.studies.cloud import prepare
-from schedlab.studies.cloud.env import weights_of
 from schedlab.studies.cloud.example import EXAMPLE, STEP, example_scenario
 from schedlab.studies.cloud.problem import CloudProblem, preference_of
-from schedlab.studies.cloud.rules import RULES
-from schedlab.studies.cloud.settings import CloudScenario, check
+from schedlab.studies.cloud.replay.env import weights_of
+from schedlab.studies.cloud.rules.rules import RULES
+from schedlab.studies.cloud.scenario import CloudScenario, check
 from schedlab.studies.cloud.study import STUDY
 
 

@@ -7,9 +7,9 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from schedlab.studies.cloud import recommend
-from schedlab.studies.cloud.allocation import Allocation, ResourceConfig
-from schedlab.studies.cloud.lattice import lattice
+from schedlab.studies.cloud.model.allocation import Allocation, ResourceConfig
+from schedlab.studies.cloud.model.lattice import lattice
+from schedlab.studies.cloud.optimize import recommend
 
 LIMITS = ResourceConfig(gpu_count_max=0, gpu_count_min=0, cpu_count_max=8, memory_max=16)
 HELD = Allocation(0, 8, 16)

@@ -13,13 +13,13 @@ from schedlab.config.contract import LearnPaths, Phase, PolicySpec
 from schedlab.config.errors import UserError
 from schedlab.learning.checkpoints import read_checkpoint
 from schedlab.stages.policies import make_rule
-from schedlab.studies.cloud import learner_reinforce
-from schedlab.studies.cloud.env import weights_of
 from schedlab.studies.cloud.example import STEP, example_scenario
-from schedlab.studies.cloud.goodput import StepParameters
-from schedlab.studies.cloud.learner_reinforce import ReinforceLearner, build_network, discounted
-from schedlab.studies.cloud.oracle import best_plan, objective_of_staying
+from schedlab.studies.cloud.learners import reinforce as learner_reinforce
+from schedlab.studies.cloud.learners.reinforce import ReinforceLearner, build_network, discounted
+from schedlab.studies.cloud.model.goodput import StepParameters
 from schedlab.studies.cloud.problem import CloudProblem, preference_of
+from schedlab.studies.cloud.replay.env import weights_of
+from schedlab.studies.cloud.rules.oracle import best_plan, objective_of_staying
 from schedlab.studies.cloud.study import STUDY
 
 BERT = {  # conf/training_job/squad.yaml: the second and third GPU bring less than they cost, the fourth pays for all

@@ -10,9 +10,9 @@ import pytest
 from live_scripts import logging_script, script
 
 from schedlab.config.errors import UserError
-from schedlab.studies.cloud.allocation import Allocation
-from schedlab.studies.cloud.live import LiveRequest, run_script, script_environment
-from schedlab.studies.cloud.script_facts import UNKNOWN_BATCH, script_facts
+from schedlab.studies.cloud.live.run import LiveRequest, run_script, script_environment
+from schedlab.studies.cloud.live.script import UNKNOWN_BATCH, script_facts
+from schedlab.studies.cloud.model.allocation import Allocation
 
 WRITTEN = {
     "plain": "batch_size = 32\nepochs = 7",

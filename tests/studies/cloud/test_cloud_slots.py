@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 from cloud_courses import all_courses
 
-from schedlab.studies.cloud.allocation import KEEP
-from schedlab.studies.cloud.env import CloudReplayEnv
 from schedlab.studies.cloud.example import example_replay, example_scenario
-from schedlab.studies.cloud.oracle import best_constant, best_plan, objective_of_staying
-from schedlab.studies.cloud.settings import check
-from schedlab.studies.cloud.ways import towards
+from schedlab.studies.cloud.model.allocation import KEEP
+from schedlab.studies.cloud.replay.env import CloudReplayEnv
+from schedlab.studies.cloud.replay.moves import towards
+from schedlab.studies.cloud.rules.oracle import best_constant, best_plan, objective_of_staying
+from schedlab.studies.cloud.scenario import check
 
 TINY = {  # test_cloud_oracle.py
     "resource": {"gpu_count_max": 3, "cpu_count_min": 4, "cpu_count_max": 8, "memory_min": 8, "memory_max": 16},

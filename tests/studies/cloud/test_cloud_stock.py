@@ -9,7 +9,7 @@ pytest.importorskip("stable_baselines3")
 from test_cloud_reinforce import problem
 
 from schedlab.config.contract import LearnPaths, Phase, PolicySpec
-from schedlab.studies.cloud.learner_settings import STOCK
+from schedlab.studies.cloud.learners.settings import STOCK
 from schedlab.studies.cloud.study import STUDY
 
 FEW = {"net_arch": [8], "environments": 2}

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 
-from schedlab.studies.cloud.allocation import Allocation
-from schedlab.studies.cloud.optimize_tables import changes_told, undominated
+from schedlab.studies.cloud.model.allocation import Allocation
+from schedlab.studies.cloud.optimize.tables import changes_told, undominated
 
 
 def test_weights_are_a_preference_as_names_are(repository, tmp_path, monkeypatch):

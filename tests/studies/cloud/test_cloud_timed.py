@@ -11,16 +11,16 @@ import pytest
 from schedlab.config.contract import PolicySpec
 from schedlab.config.errors import UserError
 from schedlab.stages.policies import make_rule
-from schedlab.studies.cloud.allocation import KEEP
-from schedlab.studies.cloud.env import CloudReplayEnv, weights_of
-from schedlab.studies.cloud.env_vector import CloudReplayVectorEnv
 from schedlab.studies.cloud.example import example_replay, example_scenario
-from schedlab.studies.cloud.oracle import best_plan, objective_of_staying
+from schedlab.studies.cloud.model.allocation import KEEP
 from schedlab.studies.cloud.prepare import objectives_of
 from schedlab.studies.cloud.problem import CloudProblem
-from schedlab.studies.cloud.reward import PREFERENCES
-from schedlab.studies.cloud.rules import RULES, go_to
-from schedlab.studies.cloud.settings import check
+from schedlab.studies.cloud.replay.env import CloudReplayEnv, weights_of
+from schedlab.studies.cloud.replay.reward import PREFERENCES
+from schedlab.studies.cloud.replay.vector import CloudReplayVectorEnv
+from schedlab.studies.cloud.rules.oracle import best_plan, objective_of_staying
+from schedlab.studies.cloud.rules.rules import RULES, go_to
+from schedlab.studies.cloud.scenario import check
 from schedlab.studies.cloud.study import STUDY
 
 MINUTE = {"environment": {"interval_seconds": 60.0}}

@@ -6,8 +6,8 @@ import pandas as pd
 import pytest
 
 from schedlab.config.errors import UserError
-from schedlab.studies.cloud import api
-from schedlab.studies.cloud.sla import ITEMS, Verdict
+from schedlab.studies.cloud.replay.sla import ITEMS, Verdict
+from schedlab.studies.cloud.slamorl import api
 
 RECORD = {"epoch": 1, "throughput": 900.0, "time_so_far": 60.0, "cost_so_far": 0.1, "cpu_percent": 60.0, "memory_used_gb": 4.0}
 HELD = {"gpu_count": 1, "cpu_count": 4, "memory_gb": 8}

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from schedlab.platforms.settings import PlatformSettings
-from schedlab.studies.hetero.environment_settings import DecisionSettings
-from schedlab.studies.hetero.episode import Cluster, Episode, make_cluster, make_jobs
+from schedlab.studies.hetero.env.settings import DecisionSettings
+from schedlab.studies.hetero.simulator.episode import Cluster, Episode, make_cluster, make_jobs
 from schedlab.workloads.batsim_file import BatsimWorkload
 
 

@@ -11,7 +11,7 @@ from schedlab.config.contract import Unit
 from schedlab.config.schema import validate
 from schedlab.studies.hetero import prepare
 from schedlab.studies.hetero.problem import HeteroProblem
-from schedlab.studies.hetero.settings import HeteroScenario
+from schedlab.studies.hetero.scenario import HeteroScenario
 from small_conf import SHIPPED
 
 

@@ -13,7 +13,7 @@ from schedlab.evaluation import tables
 from schedlab.platforms.description import find_platform, read_description, read_libraries
 from schedlab.platforms.hierarchy import build, write_hierarchy
 from schedlab.platforms.settings import PstateSettings
-from schedlab.studies.hetero.figures_data import BY_NAME
+from schedlab.studies.hetero.figures.data import BY_NAME
 
 
 def scored(means: Mapping[str, Sequence[Mapping[str, float]]], learned: Sequence[str] = (), scenario: str = "case") -> StudyTables:

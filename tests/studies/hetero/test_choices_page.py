@@ -7,12 +7,12 @@ import re
 import pytest
 from small_clusters import cluster
 
-from schedlab.studies.hetero.agent_networks import build_network
+from schedlab.studies.hetero.env.objectives import OBJECTIVES
+from schedlab.studies.hetero.env.observation import Observer
 from schedlab.studies.hetero.example import SELECTION
-from schedlab.studies.hetero.job_queue import JobQueue
-from schedlab.studies.hetero.objectives import OBJECTIVES
-from schedlab.studies.hetero.observation import Observer
-from schedlab.studies.hetero.resources import JobRequest, ResourceModel
+from schedlab.studies.hetero.learners.networks import build_network
+from schedlab.studies.hetero.simulator.job_queue import JobQueue
+from schedlab.studies.hetero.simulator.resources import JobRequest, ResourceModel
 
 LIMITS = {"max_time": 1.0, "max_core": 1.0, "max_mem": 1.0, "max_mem_bw": 1.0}
 PROMISED = {

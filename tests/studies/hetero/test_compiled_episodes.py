@@ -9,13 +9,13 @@ from small_clusters import cluster, workload
 from small_hetero import managed_scenario, prepared
 
 from schedlab.config.errors import UserError
-from schedlab.studies.hetero.agent_episodes import sample_episode
-from schedlab.studies.hetero.agent_networks import build_network
-from schedlab.studies.hetero.compiled_episodes import CompiledEpisodes
-from schedlab.studies.hetero.env import HeteroEnv
-from schedlab.studies.hetero.environment_settings import ALL_PAIRS, DecisionSettings
-from schedlab.studies.hetero.episode import make_jobs
-from schedlab.studies.hetero.observation_heads import HeadsObserver
+from schedlab.studies.hetero.env.env import HeteroEnv
+from schedlab.studies.hetero.env.observation import HeadsObserver
+from schedlab.studies.hetero.env.settings import ALL_PAIRS, DecisionSettings
+from schedlab.studies.hetero.learners.compiled_episodes import CompiledEpisodes
+from schedlab.studies.hetero.learners.episodes import sample_episode
+from schedlab.studies.hetero.learners.networks import build_network
+from schedlab.studies.hetero.simulator.episode import make_jobs
 
 HEADS = {"observation": "heads", "objective": "avg_job_slowdown", "time_weighted": True, "void": False}
 DRAWN_NOWHERE = tuple(pair for pair in ALL_PAIRS if "random" not in pair)

@@ -9,9 +9,9 @@ from small_clusters import cluster, episode
 from schedlab.batsim.errors import SimulationDeadlock
 from schedlab.config.errors import UserError, UserErrors
 from schedlab.config.schema import validate
-from schedlab.studies.hetero.decision_system import intervals
-from schedlab.studies.hetero.environment_settings import ALL_PAIRS, REFERENCE, DecisionSettings, LegacySettings
-from schedlab.studies.hetero.episode import play
+from schedlab.studies.hetero.env.settings import ALL_PAIRS, REFERENCE, DecisionSettings, LegacySettings
+from schedlab.studies.hetero.simulator.decisions import intervals
+from schedlab.studies.hetero.simulator.episode import play
 
 ONE = {"selection": ("first-high_gflops",)}
 QUIET = {"bw": 4, "mem": 100}

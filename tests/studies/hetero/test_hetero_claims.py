@@ -6,15 +6,15 @@ from pathlib import Path
 
 import pytest
 
-from schedlab.config.claims import agree, read_claims
+from schedlab.evaluation.claims import agree, read_claims
 from schedlab.platforms.generate import hierarchy_of
 from schedlab.platforms.settings import REFERENCE as PLATFORM_REFERENCE
 from schedlab.platforms.settings import PlatformSettings, PstateSettings
-from schedlab.studies.hetero.environment_settings import REFERENCE, DecisionSettings, LegacySettings
-from schedlab.studies.hetero.episode import Episode, play
+from schedlab.studies.hetero.env.observation import Observer
+from schedlab.studies.hetero.env.settings import REFERENCE, DecisionSettings, LegacySettings
 from schedlab.studies.hetero.example import learning_case
-from schedlab.studies.hetero.observation import Observer
-from schedlab.studies.hetero.resources import ResourceModel
+from schedlab.studies.hetero.simulator.episode import Episode, play
+from schedlab.studies.hetero.simulator.resources import ResourceModel
 
 LEDGER = {claim.id: claim for claim in read_claims(Path(__file__).parents[3] / "conf", "hetero")["hetero"].claims}
 TOTALS = {"cores": "cores", "speed": "reference_speed_gflops", "power": "power_w"}

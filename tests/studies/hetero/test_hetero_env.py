@@ -10,10 +10,10 @@ from small_clusters import cluster, workload
 
 from schedlab.config.errors import UserError
 from schedlab.learning.seeding import use_one_thread
-from schedlab.studies.hetero.env import ENVIRONMENT, HeteroEnv, make
-from schedlab.studies.hetero.environment_settings import DecisionSettings
-from schedlab.studies.hetero.episode import make_jobs
+from schedlab.studies.hetero.env.env import ENVIRONMENT, HeteroEnv, make
+from schedlab.studies.hetero.env.settings import DecisionSettings
 from schedlab.studies.hetero.example import SELECTION
+from schedlab.studies.hetero.simulator.episode import make_jobs
 
 JOBS = [{"res": 1 + number % 4, "subtime": number // 3, "bw": 4 * (number % 6), "mem": 1000 * (number % 4)} for number in range(30)]
 

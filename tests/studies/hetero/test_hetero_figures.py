@@ -21,8 +21,8 @@ from schedlab.figures import helpers, theme, units
 from schedlab.stages.draw import drawing_function, read_tables
 from schedlab.stages.evaluate import evaluate
 from schedlab.stages.summarise import summarise
-from schedlab.studies.hetero import figures_data as data
 from schedlab.studies.hetero import prepare
+from schedlab.studies.hetero.figures import data
 from schedlab.studies.hetero.study import STUDY
 
 RULES = ("fcfs", "filler", "easy")
@@ -249,6 +249,6 @@ def test_the_shipped_figures_are_of_known_kinds(repository):
 def test_the_scores_named_for_figures_are_the_studys():
     from typing import get_args
 
-    from schedlab.studies.hetero.figure_settings import Score
+    from schedlab.studies.hetero.figures.settings import Score
 
     assert set(get_args(Score)) == {metric.name for metric in STUDY.metrics}

@@ -16,9 +16,9 @@ from schedlab.config.errors import UserError
 from schedlab.config.settings import ThemeSettings
 from schedlab.figures import theme
 from schedlab.stages.draw import drawing_function
-from schedlab.studies.hetero.figures_learning import NAMED, preference_lines, preferred
-from schedlab.studies.hetero.figures_overuse import part_of_time, touched
-from schedlab.studies.hetero.figures_pairs import place_among, same_scores
+from schedlab.studies.hetero.figures.learning import NAMED, preference_lines, preferred
+from schedlab.studies.hetero.figures.overuse import part_of_time, touched
+from schedlab.studies.hetero.figures.pairs import place_among, same_scores
 from schedlab.studies.hetero.outcomes import METRICS
 from schedlab.studies.hetero.study import STUDY
 

@@ -21,13 +21,13 @@ from schedlab.stages import evaluate as evaluate_stage
 from schedlab.stages import learn as learn_stage
 from schedlab.stages.policies import make_rule
 from schedlab.studies.hetero import prepare
-from schedlab.studies.hetero.core_policies import MORE_CORE_POLICIES
-from schedlab.studies.hetero.environment_settings import ALL_PAIRS, REFERENCE
+from schedlab.studies.hetero.env.settings import ALL_PAIRS, REFERENCE
 from schedlab.studies.hetero.example import SELECTION, learning_workload
-from schedlab.studies.hetero.learner_settings import LEARNER_SETTINGS, PUBLISHED
+from schedlab.studies.hetero.learners.settings import LEARNER_SETTINGS, PUBLISHED
 from schedlab.studies.hetero.problem import HeteroProblem
 from schedlab.studies.hetero.rules import PAIRS, PairRule
-from schedlab.studies.hetero.settings import HeteroScenario
+from schedlab.studies.hetero.scenario import HeteroScenario
+from schedlab.studies.hetero.simulator.core_policies import MORE_CORE_POLICIES
 from schedlab.studies.hetero.study import STUDY
 from schedlab.workloads.batsim_file import batsim_text
 from schedlab.workloads.to_batsim import REFERENCE as WORKLOAD_REFERENCE

@@ -13,7 +13,7 @@ from small_hetero import part, prepared, scenario
 from schedlab.config.errors import UserError
 from schedlab.platforms.hierarchy import read_hierarchy
 from schedlab.studies.hetero import prepare
-from schedlab.studies.hetero.archive import extract_workload
+from schedlab.studies.hetero.prepare import extract_workload
 
 TRACE = Path(__file__).parents[2] / "data/batch/lab-128.swf.gz"  # 1,500 jobs
 

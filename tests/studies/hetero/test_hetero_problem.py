@@ -9,10 +9,10 @@ import pandas as pd
 import pytest
 from small_hetero import first, managed_scenario, part, prepared, scenario
 
-from schedlab.batsim.pybatsim_bus import SchedulerFailed
+from schedlab.batsim.backends.pybatsim_bus import SchedulerFailed
 from schedlab.config.contract import PolicySpec
 from schedlab.config.errors import UserError
-from schedlab.config.job_log import job_log
+from schedlab.config.runtime.job_log import job_log
 from schedlab.stages.policies import make_rule
 from schedlab.studies.hetero.problem import HeteroProblem
 from schedlab.studies.hetero.study import STUDY

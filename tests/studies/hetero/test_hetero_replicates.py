@@ -6,8 +6,7 @@ import pytest
 from small_hetero import part
 
 from schedlab.config.schema import validate
-from schedlab.studies.hetero.replicates import check_replicates, settings_of, units
-from schedlab.studies.hetero.settings import ReplicateSettings
+from schedlab.studies.hetero.scenario import ReplicateSettings, check_replicates, settings_of, units
 from schedlab.workloads.settings import WorkloadSettings
 
 SPLIT = ReplicateSettings(train=2, validation=1, test=2)

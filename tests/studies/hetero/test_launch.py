@@ -11,13 +11,13 @@ from pathlib import Path
 import pytest
 from small_launch import contents, numbers, options, pair, run_launch, schedule, write_case
 
-from schedlab.batsim.outputs import Outputs
+from schedlab.batsim.files.outputs import Outputs
 from schedlab.cli.hdeeprm_launch import main as hdeeprm_launch
 from schedlab.cli.main import main
-from schedlab.studies.hetero.environment_settings import DecisionSettings
-from schedlab.studies.hetero.episode import Episode, play
+from schedlab.studies.hetero.env.settings import DecisionSettings
 from schedlab.studies.hetero.example import learning_case
-from schedlab.studies.hetero.launch_outputs import append_lines, append_row
+from schedlab.studies.hetero.hdeeprm.launch_outputs import append_lines, append_row
+from schedlab.studies.hetero.simulator.episode import Episode, play
 
 BATSIM_FILES = {"out_jobs.csv", "out_schedule.csv", "out_machine_states.csv", "out_consumed_energy.csv", "out_pstate_changes.csv"}
 INPUTS = {"platform.xml", "resources.json", "workload.json", "job_limits.json", "inputs.json"}
@@ -257,7 +257,7 @@ def test_a_second_launch_in_one_directory_is_refused(here, capsys):
     hold = "\n".join(
         (
             "import pathlib, sys",
-            "from schedlab.config.run_lock import hold",
+            "from schedlab.config.runtime.run_lock import hold",
             "hold(pathlib.Path('.hetero-launch.lock'))",
             "print('held', flush=True)",
             "sys.stdin.read()",

@@ -11,11 +11,11 @@ import pytest
 from small_launch import contents, numbers
 
 from schedlab.cli.main import main
-from schedlab.studies.hetero import agent as base
-from schedlab.studies.hetero import launch_outputs
-from schedlab.studies.hetero.figures_run import KINDS
-from schedlab.studies.hetero.launch_inputs import GENERATED, STAMP
-from schedlab.studies.hetero.run_files import FIELDS, STATISTICS
+from schedlab.studies.hetero.hdeeprm import agent as base
+from schedlab.studies.hetero.hdeeprm import launch_outputs
+from schedlab.studies.hetero.hdeeprm.figures import KINDS
+from schedlab.studies.hetero.hdeeprm.launch_inputs import GENERATED, STAMP
+from schedlab.studies.hetero.hdeeprm.run_files import FIELDS, STATISTICS
 
 BEST = (1, 4)
 

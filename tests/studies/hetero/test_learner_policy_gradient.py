@@ -11,12 +11,12 @@ from small_clusters import cluster, workload
 
 from schedlab.config.contract import LearnPaths, Phase, PolicySpec, Unit
 from schedlab.config.errors import UserError
-from schedlab.studies.hetero import learner_policy_gradient as learner
-from schedlab.studies.hetero.agent_networks import build_network, log_probabilities
-from schedlab.studies.hetero.env import HeteroEnv
-from schedlab.studies.hetero.environment_settings import DecisionSettings
-from schedlab.studies.hetero.episode import make_jobs
+from schedlab.studies.hetero.env.env import HeteroEnv
+from schedlab.studies.hetero.env.settings import DecisionSettings
 from schedlab.studies.hetero.example import SELECTION, learning_case
+from schedlab.studies.hetero.learners import policy_gradient as learner
+from schedlab.studies.hetero.learners.networks import build_network, log_probabilities
+from schedlab.studies.hetero.simulator.episode import make_jobs
 
 THESIS = DecisionSettings(selection=SELECTION, void=False, objective="makespan", observation="minimal")
 JOBS = [{"res": 1 + number % 3, "subtime": number // 2, "bw": 4 * (number % 6), "mem": 1000} for number in range(10)]

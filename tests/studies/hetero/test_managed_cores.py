@@ -11,7 +11,7 @@ from schedlab.batsim.errors import ProtocolError
 from schedlab.config.contract import PolicySpec
 from schedlab.config.errors import UserError
 from schedlab.stages.policies import make_rule
-from schedlab.studies.hetero.environment_settings import KNOWN_CORE_POLICIES
+from schedlab.studies.hetero.env.settings import KNOWN_CORE_POLICIES
 from schedlab.studies.hetero.problem import HeteroProblem
 from schedlab.studies.hetero.study import STUDY
 from schedlab.workloads.batsim_file import write_batsim

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from small_clusters import cluster, episode
 
-from schedlab.studies.hetero.environment_settings import ALL_PAIRS
+from schedlab.studies.hetero.env.settings import ALL_PAIRS
 
 PLATFORMS = {"learning": 4, "gaia": 200}
 

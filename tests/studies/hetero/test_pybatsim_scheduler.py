@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from small_clusters import cluster, episode, workload
 
-from schedlab.studies.hetero.environment_settings import DecisionSettings
-from schedlab.studies.hetero.episode import Episode, make_jobs
+from schedlab.studies.hetero.env.settings import DecisionSettings
+from schedlab.studies.hetero.simulator.episode import Episode, make_jobs
 
 pytest.importorskip("batsim")
 
@@ -23,8 +23,8 @@ def actions(seed: int):
 @pytest.mark.parametrize("name", ["learning", "das2"])
 @pytest.mark.parametrize("settings", [{"time_weighted": True, "objective": "edp"}, {"selection": ("random-random", "first-high_mem")}])
 def test_both_doors_give_the_same_run(name, settings):
-    from schedlab.batsim.pybatsim_bus import run_pybatsim
-    from schedlab.studies.hetero.pybatsim_scheduler import DecisionScheduler
+    from schedlab.batsim.backends.pybatsim_bus import run_pybatsim
+    from schedlab.studies.hetero.hdeeprm.pybatsim_scheduler import DecisionScheduler
 
     where = cluster(name)
     alone = episode([job | {"mem": min(job["mem"], 900)} for job in JOBS], where, seed=7, **settings)

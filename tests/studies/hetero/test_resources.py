@@ -12,11 +12,11 @@ from hypothesis import strategies as st
 from schedlab.platforms.generate import hierarchy_of
 from schedlab.platforms.hierarchy import Hierarchy
 from schedlab.platforms.settings import PlatformSettings, SyntheticSettings
-from schedlab.studies.hetero import resources
-from schedlab.studies.hetero.core_policies import CORE_POLICIES, MORE_CORE_POLICIES, statement
-from schedlab.studies.hetero.job_queue import COLUMNS, ORDERS, JobQueue
-from schedlab.studies.hetero.observation import Observer
-from schedlab.studies.hetero.resources import JobRequest, ResourceModel
+from schedlab.studies.hetero.env.observation import Observer
+from schedlab.studies.hetero.simulator import resources
+from schedlab.studies.hetero.simulator.core_policies import CORE_POLICIES, MORE_CORE_POLICIES, statement
+from schedlab.studies.hetero.simulator.job_queue import COLUMNS, ORDERS, JobQueue
+from schedlab.studies.hetero.simulator.resources import JobRequest, ResourceModel
 
 LIMITS = {"max_time": 100.0, "max_core": 8.0, "max_mem": 4000.0, "max_mem_bw": 24.0}
 

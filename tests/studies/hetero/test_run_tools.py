@@ -12,9 +12,9 @@ from small_launch import contents, options, pair, run_launch, write_case
 from schedlab.cli.main import main
 from schedlab.config.settings import ThemeSettings
 from schedlab.figures import theme
-from schedlab.studies.hetero import figures_run, run_files
-from schedlab.studies.hetero.figures_run import KINDS
-from schedlab.studies.hetero.figures_run_metrics import COLUMNS, draw_comparison
+from schedlab.studies.hetero.hdeeprm import figures as figures_run
+from schedlab.studies.hetero.hdeeprm import run_files
+from schedlab.studies.hetero.hdeeprm.figures import COLUMNS, KINDS, draw_comparison
 
 LEARNING = {"losses", "rewards", "action_preferences"}
 

@@ -11,8 +11,8 @@ from small_hetero import first, managed_scenario, part, prepared
 from schedlab.config.contract import LearnPaths, Phase, PolicySpec, Unit
 from schedlab.config.schema import validate
 from schedlab.config.settings import PolicySettings
-from schedlab.studies.hetero.env import HeteroEnv
-from schedlab.studies.hetero.environment_settings import DecisionSettings
+from schedlab.studies.hetero.env.env import HeteroEnv
+from schedlab.studies.hetero.env.settings import DecisionSettings
 from schedlab.studies.hetero.example import SELECTION, learning_case
 from schedlab.studies.hetero.study import STUDY
 

@@ -15,7 +15,7 @@ BEST = (1, 4)  # the *-high_mem_bw pairs of the learning case
 TEST = {"type": "LEARNING", "run": "test", "hidden": 16, "gamma": 0.99}
 SECOND = """
     import torch
-    from schedlab.studies.hetero.agent import Agent
+    from schedlab.studies.hetero.hdeeprm.agent import Agent
 
     class Mine(Agent):
         def __init__(self, gamma, hidden, action_size, observation_size):
@@ -77,7 +77,7 @@ def test_the_first_agent_of_a_file_with_the_published_constructor_and_its_neighb
     agent = write_agent("""
         import logging
         from beside import FACTOR
-        from schedlab.studies.hetero.agent import Agent
+        from schedlab.studies.hetero.hdeeprm.agent import Agent
 
         class Helper:
             pass
@@ -133,7 +133,7 @@ def test_an_untrained_network_is_told_once_and_a_rule_never(here, caplog):
     assert run_launch("-a", "reinforce", "-nr", "3") == 0
     assert caplog.text.count(told) == 1
     caplog.clear()
-    rule = "from schedlab.studies.hetero.agent import Agent\n\nclass Rule(Agent):\n    def decide(self, observation):\n        return 0\n"
+    rule = "from schedlab.studies.hetero.hdeeprm.agent import Agent\n\nclass Rule(Agent):\n    def decide(self, observation):\n        return 0\n"
     assert run_launch("-a", write_agent(rule)) == 0
     assert "weights" not in caplog.text
 
@@ -248,7 +248,7 @@ def test_an_invalid_action_is_told_with_the_agents_file(capsys, action):
 
 def test_an_agent_that_raises_keeps_what_was_finished(here, capsys):
     agent = write_agent("""
-        from schedlab.studies.hetero.agent import Agent
+        from schedlab.studies.hetero.hdeeprm.agent import Agent
 
         class Mine(Agent):
             def decide(self, observation):
@@ -258,7 +258,7 @@ def test_an_agent_that_raises_keeps_what_was_finished(here, capsys):
     """)
     write_case(here, options(TEST), profile={"req_time": 5})
     good = write_agent(
-        "from schedlab.studies.hetero.agent import Agent\n\nclass Good(Agent):\n    def decide(self, observation):\n        return 0\n",
+        "from schedlab.studies.hetero.hdeeprm.agent import Agent\n\nclass Good(Agent):\n    def decide(self, observation):\n        return 0\n",
         "good.py",
     )
     assert run_launch("-a", good) == 0
@@ -341,7 +341,7 @@ def test_void_is_masked_where_nothing_else_can_happen_except_as_published(here):
 def test_probabilities_that_are_none_are_told(capsys):
     agent = write_agent("""
         import torch
-        from schedlab.studies.hetero.agent import PolicyLearningAgent
+        from schedlab.studies.hetero.hdeeprm.agent import PolicyLearningAgent
 
         class Mine(PolicyLearningAgent):
             def __init__(self, gamma, hidden, action_size, observation_size):
@@ -357,7 +357,7 @@ def test_probabilities_that_are_none_are_told(capsys):
 STOPPED = """
     import os, signal
     from pathlib import Path
-    from schedlab.studies.hetero.agents.reinforce import Reinforce
+    from schedlab.studies.hetero.hdeeprm.agents.reinforce import Reinforce
 
     class Mine(Reinforce):
         def decide(self, observation):

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from schedlab.studies.ramp.graph import ForwardGraph
+from schedlab.studies.ramp.graphs.graph import ForwardGraph
 
 
 def graph(edges, forward, backward=None, activation=None, parameter=None, name="small", ids=None):

@@ -12,9 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from schedlab.config.errors import UserError
-from schedlab.studies.ramp.cost_graph import parse_cost_graph
-from schedlab.studies.ramp.graph import ForwardGraph, training_graph
-from schedlab.studies.ramp.graph_files import parse_pipedream, pipedream_text, read_graph, read_graphs, write_graphs
+from schedlab.studies.ramp.graphs.cost import parse_cost_graph
+from schedlab.studies.ramp.graphs.files import parse_pipedream, pipedream_text, read_graph, read_graphs, write_graphs
+from schedlab.studies.ramp.graphs.graph import ForwardGraph, training_graph
 
 COST_GRAPH = (Path(__file__).parents[2] / "data/graphs/cost_graph.pbtxt").read_text()
 COSTS = "forward_compute_time={}, backward_compute_time={}, activation_size={}, parameter_size={}"

@@ -11,12 +11,12 @@ import pytest
 
 from schedlab.config.errors import UserErrors
 from schedlab.config.schema import validate
-from schedlab.studies.ramp.graph import ForwardGraph, TrainingGraph, training_graph
-from schedlab.studies.ramp.graph_files import pipedream_text
-from schedlab.studies.ramp.graph_generator import generated_graph, generated_graphs
-from schedlab.studies.ramp.graph_settings import GeneratorSettings, GraphSettings
-from schedlab.studies.ramp.graph_statistics import statistics, statistics_table
-from schedlab.studies.ramp.quantum import degrees, round_down
+from schedlab.studies.ramp.graphs.files import pipedream_text
+from schedlab.studies.ramp.graphs.generator import generated_graph, generated_graphs
+from schedlab.studies.ramp.graphs.graph import ForwardGraph, TrainingGraph, training_graph
+from schedlab.studies.ramp.graphs.settings import GeneratorSettings, GraphSettings
+from schedlab.studies.ramp.graphs.statistics import statistics, statistics_table
+from schedlab.studies.ramp.placement.partitioning import forward_degrees, round_down
 
 LEGAL = (1, 2, 4, 6, 8, 16)  # of 4 x 4 x 2 servers up to 16 (specification, section 12)
 
@@ -104,12 +104,12 @@ def test_settings_that_cannot_be_are_told(values: dict, told: str) -> None:
 
 def test_degrees_follow_the_rule_of_the_quantum() -> None:
     """Section 6: k = max(1, min(2 ceil(ceil(f/q)/2), a))."""
-    assert degrees(np.array([0.0, 0.01, 0.011, 0.02, 0.021, 0.09, 5.0]), 0.01, 16).tolist() == [1, 2, 2, 2, 4, 10, 16]
-    assert degrees(np.array([0.0, 5.0]), 0.01, 1).tolist() == [1, 1]
+    assert forward_degrees(np.array([0.0, 0.01, 0.011, 0.02, 0.021, 0.09, 5.0]), 0.01, 16).tolist() == [1, 2, 2, 2, 4, 10, 16]
+    assert forward_degrees(np.array([0.0, 5.0]), 0.01, 1).tolist() == [1, 1]
 
 
 def illegal(graph: TrainingGraph, quantum: float) -> bool:
-    return not set(degrees(graph.cost[: graph.num_forward], quantum, 16).tolist()) <= set(LEGAL)
+    return not set(forward_degrees(graph.cost[: graph.num_forward], quantum, 16).tolist()) <= set(LEGAL)
 
 
 def test_degrees_can_be_rounded_down_instead() -> None:

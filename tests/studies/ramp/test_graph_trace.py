@@ -7,17 +7,17 @@ from pathlib import Path
 
 import pytest
 
-from schedlab.studies.ramp.graph import ForwardGraph, training_graph
-from schedlab.studies.ramp.graph_files import read_graphs
-from schedlab.studies.ramp.graph_settings import DeviceSettings
+from schedlab.studies.ramp.graphs.files import read_graphs
+from schedlab.studies.ramp.graphs.graph import ForwardGraph, training_graph
+from schedlab.studies.ramp.graphs.settings import DeviceSettings
 
 pytest.importorskip("torch")
 
 import torch
 from torch import nn
 
-from schedlab.studies.ramp.graph_models import MODELS
-from schedlab.studies.ramp.graph_trace import graph_of, trace, traced_ops
+from schedlab.studies.ramp.graphs.models import MODELS
+from schedlab.studies.ramp.graphs.trace import graph_of, trace, traced_ops
 
 DEVICE = DeviceSettings(name="simple", gpu="of this test", peak_flops=1e12, memory_bandwidth=1e11)
 MILLIONS = {

@@ -6,15 +6,15 @@ from statistics import mean
 import pandas as pd
 import pytest
 
-from schedlab.config.claims import read_claims
 from schedlab.config.schema import validate
-from schedlab.studies.ramp.distributions import DistributionSettings, of_scenario
-from schedlab.studies.ramp.graph import training_graph
-from schedlab.studies.ramp.graph_files import read_graph, read_graphs
-from schedlab.studies.ramp.jobs import Job
-from schedlab.studies.ramp.published import BETAS, published_scenario
+from schedlab.evaluation.claims import read_claims
+from schedlab.studies.ramp.compat.published import BETAS, published_scenario
+from schedlab.studies.ramp.graphs.files import read_graph, read_graphs
+from schedlab.studies.ramp.graphs.graph import training_graph
 from schedlab.studies.ramp.rules import RULES
-from schedlab.studies.ramp.simulation import Simulation, run_episode
+from schedlab.studies.ramp.simulator.distributions import DistributionSettings, of_scenario
+from schedlab.studies.ramp.simulator.jobs import Job
+from schedlab.studies.ramp.simulator.simulation import Simulation, run_episode
 
 LEDGER = {claim.id: claim for claim in read_claims(Path(__file__).parents[3] / "conf", "ramp")["ramp"].claims}
 GRAPHS = ("alexnet", "gnmt", "resnet18", "squeezenet1_0", "vgg16")

@@ -8,16 +8,15 @@ import pytest
 from small_graphs import chain, graph
 
 from schedlab.config.errors import UserError
-from schedlab.studies.ramp.causes import QUEUE_FULL, REJECTED, TOO_SLOW
-from schedlab.studies.ramp.cluster import Cluster, ClusterLimits
-from schedlab.studies.ramp.graph import training_graph
-from schedlab.studies.ramp.jobs import Job, ListedJobs
+from schedlab.studies.ramp.graphs.graph import training_graph
 from schedlab.studies.ramp.legacy import PUBLISHED, LegacySettings
-from schedlab.studies.ramp.managers import Manager, random_degrees, run_to_end
-from schedlab.studies.ramp.partitioning import partition
-from schedlab.studies.ramp.placement_rules import RampPlacement
-from schedlab.studies.ramp.timing import JobTimes
-from schedlab.studies.ramp.topology import Ramp
+from schedlab.studies.ramp.network.topology import Ramp
+from schedlab.studies.ramp.placement.managers import Manager, random_degrees, run_to_end
+from schedlab.studies.ramp.placement.partitioning import partition
+from schedlab.studies.ramp.placement.rules import RampPlacement
+from schedlab.studies.ramp.simulator.cluster import Cluster, ClusterLimits
+from schedlab.studies.ramp.simulator.jobs import QUEUE_FULL, REJECTED, TOO_SLOW, Job, ListedJobs
+from schedlab.studies.ramp.simulator.timing import JobTimes
 
 TOPOLOGY = Ramp(2, 2, 2)
 HEAVY = training_graph(chain(2.0, 3.0, activation=[50e9, 50e9]))

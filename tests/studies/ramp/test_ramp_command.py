@@ -347,13 +347,13 @@ def test_more_shards_than_letters_have_names_of_their_own(capsys, tmp_path, comp
 
 DRAWING_EPISODE = """
 import json
-from schedlab.studies.ramp.graph_files import read_graphs
-from schedlab.studies.ramp.graphs import find_graphs
-from schedlab.studies.ramp.job_tables import job_table
-from schedlab.studies.ramp.published import published_scenario
-from schedlab.studies.ramp.json_values import plain
+from schedlab.studies.ramp.graphs.files import read_graphs
+from schedlab.studies.ramp.graphs.prepare import find_graphs
+from schedlab.studies.ramp.simulator.job_tables import job_table
+from schedlab.studies.ramp.compat.published import published_scenario
+from schedlab.studies.ramp.commands import plain
 from schedlab.studies.ramp.rules import RULES
-from schedlab.studies.ramp.simulation import Simulation, run_episode
+from schedlab.studies.ramp.simulator.simulation import Simulation, run_episode
 
 for management in ({"placer": "random"}, {"shaper": "random"}, {"partitioner": "random"}):
     scenario = published_scenario("A", True, management={"illegal_degrees": "round_down", **management}, episodes={"end": 8e3})

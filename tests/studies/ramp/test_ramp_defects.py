@@ -9,24 +9,24 @@ import pytest
 from small_graphs import chain, graph, random_graph
 
 from schedlab.config.schema import validate
-from schedlab.studies.ramp.causes import REJECTED
-from schedlab.studies.ramp.communication import CommunicationModel
-from schedlab.studies.ramp.env import RampEnv
-from schedlab.studies.ramp.environment_settings import EnvironmentSettings
-from schedlab.studies.ramp.graph import training_graph
+from schedlab.studies.ramp.compat.published import published_scenario
+from schedlab.studies.ramp.env.env import RampEnv
+from schedlab.studies.ramp.env.observation import graph_features
+from schedlab.studies.ramp.env.settings import EnvironmentSettings
+from schedlab.studies.ramp.graphs.graph import training_graph
 from schedlab.studies.ramp.legacy import LegacySettings
-from schedlab.studies.ramp.lookahead import FlowRules, look_ahead
-from schedlab.studies.ramp.observation import graph_features
-from schedlab.studies.ramp.partitioning import partition, quantum_degrees
-from schedlab.studies.ramp.placement_rules import RampPlacement
-from schedlab.studies.ramp.placers import Room, first_fit, placement_order
-from schedlab.studies.ramp.published import published_scenario
+from schedlab.studies.ramp.network.communication import CommunicationModel
+from schedlab.studies.ramp.network.topology import Ramp
+from schedlab.studies.ramp.placement.partitioning import partition, quantum_degrees
+from schedlab.studies.ramp.placement.placers import Room, first_fit, placement_order
+from schedlab.studies.ramp.placement.rules import RampPlacement
+from schedlab.studies.ramp.placement.schedulers import srpt_ranks
 from schedlab.studies.ramp.rules import RULES
-from schedlab.studies.ramp.schedulers import srpt_ranks
-from schedlab.studies.ramp.settings import RampScenario
-from schedlab.studies.ramp.simulation import Simulation, run_episode
-from schedlab.studies.ramp.timing import JobTimes
-from schedlab.studies.ramp.topology import Ramp
+from schedlab.studies.ramp.scenario import RampScenario
+from schedlab.studies.ramp.simulator.jobs import REJECTED
+from schedlab.studies.ramp.simulator.lookahead import FlowRules, look_ahead
+from schedlab.studies.ramp.simulator.simulation import Simulation, run_episode
+from schedlab.studies.ramp.simulator.timing import JobTimes
 
 SLOW = Ramp(2, 2, 2, node_bandwidth=4e9)
 

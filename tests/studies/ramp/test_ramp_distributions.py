@@ -9,7 +9,8 @@ from scipy import stats
 from schedlab.config.errors import UserError, UserErrors
 from schedlab.config.schema import validate
 from schedlab.config.seeds import generator
-from schedlab.studies.ramp.distributions import (
+from schedlab.studies.ramp.compat.published import BETAS
+from schedlab.studies.ramp.simulator.distributions import (
     DistributionSettings,
     alternatives,
     choose,
@@ -17,7 +18,6 @@ from schedlab.studies.ramp.distributions import (
     scaled_skew_normal,
     skew_normal_cdf,
 )
-from schedlab.studies.ramp.published import BETAS
 
 
 def settings(kind: str, **values) -> DistributionSettings:

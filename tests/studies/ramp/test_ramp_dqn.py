@@ -8,15 +8,15 @@ import pytest
 from checkpoint_changes import changes
 from schedlab.config.contract import LearnPaths, Phase, PolicySpec
 from schedlab.config.errors import UserError
+from schedlab.config.readers import read_yaml
 from schedlab.config.schema import validate
-from schedlab.config.yaml_files import read_yaml
-from schedlab.studies.ramp.graph_files import read_graphs
-from schedlab.studies.ramp.graphs import find_graphs
-from schedlab.studies.ramp.learner_dqn import RejectingPolicy
-from schedlab.studies.ramp.learner_settings import RampDQNSettings
+from schedlab.studies.ramp.graphs.files import read_graphs
+from schedlab.studies.ramp.graphs.prepare import find_graphs
+from schedlab.studies.ramp.learners.dqn import RejectingPolicy
+from schedlab.studies.ramp.learners.settings import RampDQNSettings
 from schedlab.studies.ramp.problem import RampProblem
 from schedlab.studies.ramp.rule_policies import RULE_MAKERS
-from schedlab.studies.ramp.settings import RampScenario
+from schedlab.studies.ramp.scenario import RampScenario
 from schedlab.studies.ramp.study import STUDY
 
 QUICK = {

@@ -11,15 +11,15 @@ from stable_baselines3.common.env_checker import check_env as check_for_stable_b
 
 import schedlab.environments  # noqa: F401
 from schedlab.config.errors import UserError
-from schedlab.studies.ramp.causes import REJECTED, TOO_SLOW
-from schedlab.studies.ramp.env import ENVIRONMENT, RampEnv, make
-from schedlab.studies.ramp.environment_settings import EnvironmentSettings
-from schedlab.studies.ramp.graph import training_graph
-from schedlab.studies.ramp.graph_files import read_graphs
-from schedlab.studies.ramp.graphs import find_graphs
-from schedlab.studies.ramp.observation import graph_features
-from schedlab.studies.ramp.published import published_scenario
-from schedlab.studies.ramp.simulation import Simulation
+from schedlab.studies.ramp.compat.published import published_scenario
+from schedlab.studies.ramp.env.env import ENVIRONMENT, RampEnv, make
+from schedlab.studies.ramp.env.observation import graph_features
+from schedlab.studies.ramp.env.settings import EnvironmentSettings
+from schedlab.studies.ramp.graphs.files import read_graphs
+from schedlab.studies.ramp.graphs.graph import training_graph
+from schedlab.studies.ramp.graphs.prepare import find_graphs
+from schedlab.studies.ramp.simulator.jobs import REJECTED, TOO_SLOW
+from schedlab.studies.ramp.simulator.simulation import Simulation
 
 GRAPHS = read_graphs(find_graphs("resources/graphs/a100"))
 

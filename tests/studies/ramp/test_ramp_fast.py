@@ -9,20 +9,20 @@ import pytest
 from schedlab.config.errors import UserError
 from schedlab.config.schema import validate
 from schedlab.config.seeds import generator
-from schedlab.studies.ramp.afterstate import make_outlook
-from schedlab.studies.ramp.afterstate_kernel import Network, summary_size
-from schedlab.studies.ramp.afterstate_policy import AfterstatePolicy, Kept, play
-from schedlab.studies.ramp.cluster import RunningJob
-from schedlab.studies.ramp.fast import draw_futures, episode_arrivals, fast_tables, fixed_table
-from schedlab.studies.ramp.fast_kernel import REJECT, Rollouts, Situation, mount, play_actions, play_table, table_action
-from schedlab.studies.ramp.fast_measures import linear_actions, measures
-from schedlab.studies.ramp.graph_files import read_graphs
-from schedlab.studies.ramp.graphs import find_graphs
+from schedlab.studies.ramp.compat.published import BETAS, published_scenario
+from schedlab.studies.ramp.graphs.files import read_graphs
+from schedlab.studies.ramp.graphs.prepare import find_graphs
+from schedlab.studies.ramp.learners.afterstate.kernel import Network, summary_size
+from schedlab.studies.ramp.learners.afterstate.measures import linear_actions, measures
+from schedlab.studies.ramp.learners.afterstate.policy import AfterstatePolicy, Kept, play
+from schedlab.studies.ramp.learners.afterstate.rollout_kernel import rollout_returns
+from schedlab.studies.ramp.learners.afterstate.values import make_outlook
 from schedlab.studies.ramp.problem import RampProblem
-from schedlab.studies.ramp.published import BETAS, published_scenario
-from schedlab.studies.ramp.rollout_kernel import rollout_returns
-from schedlab.studies.ramp.settings import RampScenario
-from schedlab.studies.ramp.simulation import Simulation
+from schedlab.studies.ramp.scenario import RampScenario
+from schedlab.studies.ramp.simulator.cluster import RunningJob
+from schedlab.studies.ramp.simulator.compiled import draw_futures, episode_arrivals, fast_tables, fixed_table
+from schedlab.studies.ramp.simulator.compiled_kernel import REJECT, Rollouts, Situation, mount, play_actions, play_table, table_action
+from schedlab.studies.ramp.simulator.simulation import Simulation
 
 END = 4e5
 

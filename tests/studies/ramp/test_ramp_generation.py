@@ -8,11 +8,11 @@ from small_graphs import chain, graph
 
 from schedlab.config.errors import UserError
 from schedlab.config.schema import validate
-from schedlab.studies.ramp.generation import JobPool
-from schedlab.studies.ramp.published import published_scenario
+from schedlab.studies.ramp.compat.published import published_scenario
 from schedlab.studies.ramp.rules import RULES, Decision, rule_named
-from schedlab.studies.ramp.settings import JobSettings, RampScenario
-from schedlab.studies.ramp.simulation import Simulation, run_episode
+from schedlab.studies.ramp.scenario import JobSettings, RampScenario
+from schedlab.studies.ramp.simulator.arrivals import JobPool
+from schedlab.studies.ramp.simulator.simulation import Simulation, run_episode
 
 GRAPHS = (chain(2000.0, 3000.0, name="long"), chain(1.0, 30.0, 20.0, name="short"))
 

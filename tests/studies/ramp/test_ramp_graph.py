@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from schedlab.config.errors import UserError
-from schedlab.studies.ramp.graph import ForwardGraph, training_graph
+from schedlab.studies.ramp.graphs.graph import ForwardGraph, training_graph
 
 
 def forward(ids=(1, 2, 3), edges=((1, 2), (2, 3)), cost=None, **changed):

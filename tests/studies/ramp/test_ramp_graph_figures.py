@@ -16,12 +16,12 @@ from schedlab.config.errors import UserError
 from schedlab.config.schema import validate
 from schedlab.config.settings import ThemeSettings
 from schedlab.figures import theme
-from schedlab.studies.ramp import figures_graphs as figures
-from schedlab.studies.ramp.figure_settings import FIGURE_SETTINGS, FIGURES
-from schedlab.studies.ramp.graph import ForwardGraph, training_graph
-from schedlab.studies.ramp.graph_files import write_graphs
-from schedlab.studies.ramp.graph_generator import generated_graphs
-from schedlab.studies.ramp.graph_settings import GeneratorSettings
+from schedlab.studies.ramp.figures import graphs as figures
+from schedlab.studies.ramp.figures.settings import FIGURE_SETTINGS, FIGURES
+from schedlab.studies.ramp.graphs.files import write_graphs
+from schedlab.studies.ramp.graphs.generator import generated_graphs
+from schedlab.studies.ramp.graphs.graph import ForwardGraph, training_graph
+from schedlab.studies.ramp.graphs.settings import GeneratorSettings
 
 BETAS = {
     "a": {"kind": "uniform", "low": 0.1, "high": 1.0},

@@ -8,16 +8,16 @@ from checkpoint_changes import changes
 from schedlab.config.contract import LearnPaths, Phase, PolicySpec
 from schedlab.config.errors import UserError
 from schedlab.config.schema import validate
-from schedlab.learning.stable_baselines_policy import build_policy, policy_parts
-from schedlab.studies.ramp.environment_settings import EnvironmentSettings
-from schedlab.studies.ramp.graph_generator import generated_graphs
-from schedlab.studies.ramp.graph_network import GraphEmbedding, GraphReader, Round, data
-from schedlab.studies.ramp.graph_settings import GeneratorSettings
-from schedlab.studies.ramp.learner_settings import GraphNetworkSettings, RampA2CSettings, RampMaskablePPOSettings
-from schedlab.studies.ramp.learner_stock import RampStockLearner, SeenProblem
+from schedlab.learning.stock.policy import build_policy, policy_parts
+from schedlab.studies.ramp.env.settings import EnvironmentSettings
+from schedlab.studies.ramp.graphs.generator import generated_graphs
+from schedlab.studies.ramp.graphs.settings import GeneratorSettings
+from schedlab.studies.ramp.learners.graph_network import GraphEmbedding, GraphReader, Round, data
+from schedlab.studies.ramp.learners.settings import GraphNetworkSettings, RampA2CSettings, RampMaskablePPOSettings
+from schedlab.studies.ramp.learners.stock import RampStockLearner, SeenProblem
 from schedlab.studies.ramp.problem import RampProblem
 from schedlab.studies.ramp.rule_policies import RULE_MAKERS
-from schedlab.studies.ramp.settings import RampScenario
+from schedlab.studies.ramp.scenario import RampScenario
 
 OPS = np.array([[0.5, 1.0, 0.2, 0.0, 0.3], [1.0, 0.0, 0.4, 1.0, 0.6], [0.1, 0.0, 0.9, 0.0, 1.0]])
 DEPS = [(0, 1), (0, 2), (1, 2)]

@@ -6,11 +6,11 @@ import pytest
 from schedlab.config import experiment, freeze
 from schedlab.config.schema import validate
 from schedlab.stages.studies import find_study
-from schedlab.studies.ramp.cluster import JobPlan
-from schedlab.studies.ramp.fast import fast_tables
-from schedlab.studies.ramp.graphs import make_graphs
-from schedlab.studies.ramp.settings import RampScenario
-from schedlab.studies.ramp.simulation import Simulation
+from schedlab.studies.ramp.graphs.prepare import make_graphs
+from schedlab.studies.ramp.scenario import RampScenario
+from schedlab.studies.ramp.simulator.cluster import JobPlan
+from schedlab.studies.ramp.simulator.compiled import fast_tables
+from schedlab.studies.ramp.simulator.simulation import Simulation
 
 LEGAL = (1, 2, 4, 6, 8, 16)
 

@@ -12,9 +12,9 @@ import yaml
 
 from schedlab.config.errors import UserError
 from schedlab.config.schema import merged, validate
-from schedlab.studies.ramp.graph_files import pipedream_text, read_graph, read_graphs
-from schedlab.studies.ramp.graph_settings import DeviceSettings, GraphSettings
-from schedlab.studies.ramp.graphs import graph_part, graph_requirements, make_graphs, trace_graphs
+from schedlab.studies.ramp.graphs.files import pipedream_text, read_graph, read_graphs
+from schedlab.studies.ramp.graphs.prepare import graph_part, graph_requirements, make_graphs, trace_graphs
+from schedlab.studies.ramp.graphs.settings import DeviceSettings, GraphSettings
 
 GENERATED = {"source": "generated", "generator": {"count": 3}, "seed": 5}
 
@@ -74,7 +74,7 @@ def test_reading_a_batch_takes_the_time_of_the_input_alone(a100: dict) -> None:
 
 
 def test_a_missing_torch_is_told_with_another_way(monkeypatch: pytest.MonkeyPatch, a100: dict) -> None:
-    monkeypatch.setitem(sys.modules, "schedlab.studies.ramp.graph_models", None)
+    monkeypatch.setitem(sys.modules, "schedlab.studies.ramp.graphs.models", None)
     with pytest.raises(UserError, match=r"with torch, which cannot be imported.*path: resources/graphs/a100"):
         make_graphs(validate(GraphSettings, {"models": [{"model": "alexnet"}], "device": a100}))
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from schedlab.cli.main import main
-from schedlab.studies.ramp.graph_files import read_graphs
+from schedlab.studies.ramp.graphs.files import read_graphs
 
 
 @pytest.fixture(autouse=True)

@@ -10,9 +10,9 @@ from schedlab.config.contract import FigureSpec, StudyTables
 from schedlab.config.errors import UserError
 from schedlab.config.settings import ThemeSettings
 from schedlab.figures import theme
-from schedlab.studies.ramp.figures_jobs import draw_attributes, draw_causes, draw_characteristics
-from schedlab.studies.ramp.figures_sweeps import draw_overheads, draw_sweep, place
-from schedlab.studies.ramp.job_tables import JOB_COLUMNS
+from schedlab.studies.ramp.figures.jobs import draw_attributes, draw_causes, draw_characteristics
+from schedlab.studies.ramp.figures.sweeps import draw_overheads, draw_sweep, place
+from schedlab.studies.ramp.simulator.job_tables import JOB_COLUMNS
 
 POLICIES = ["para_max", "para_min"]
 

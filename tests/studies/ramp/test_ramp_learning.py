@@ -11,19 +11,26 @@ from schedlab.config.errors import UserError
 from schedlab.config.schema import validate
 from schedlab.config.seeds import derive_seed
 from schedlab.learning.checkpoints import read_checkpoint, write_checkpoint
-from schedlab.studies.ramp.afterstate import Fit, Returns, collect, fit_network, make_outlook
-from schedlab.studies.ramp.afterstate_kernel import afterstates, best_by_network, best_linear, count_bits, play_linear, summary_size
-from schedlab.studies.ramp.afterstate_policy import AfterstatePolicy, Kept
-from schedlab.studies.ramp.fast import draw_futures, episode_arrivals, fixed_table
-from schedlab.studies.ramp.fast_kernel import REJECT, Rollouts, Situation, occupy
-from schedlab.studies.ramp.graph_files import read_graphs
-from schedlab.studies.ramp.graphs import find_graphs
-from schedlab.studies.ramp.learner_afterstate import AfterstateLearner, Training
-from schedlab.studies.ramp.learner_settings import AfterstateSettings
+from schedlab.studies.ramp.graphs.files import read_graphs
+from schedlab.studies.ramp.graphs.prepare import find_graphs
+from schedlab.studies.ramp.learners.afterstate.kernel import (
+    afterstates,
+    best_by_network,
+    best_linear,
+    count_bits,
+    play_linear,
+    summary_size,
+)
+from schedlab.studies.ramp.learners.afterstate.learner import AfterstateLearner, Training
+from schedlab.studies.ramp.learners.afterstate.policy import AfterstatePolicy, Kept
+from schedlab.studies.ramp.learners.afterstate.rollout_kernel import rollout_returns
+from schedlab.studies.ramp.learners.afterstate.values import Fit, Returns, collect, fit_network, make_outlook
+from schedlab.studies.ramp.learners.settings import AfterstateSettings
 from schedlab.studies.ramp.problem import RampProblem
-from schedlab.studies.ramp.rollout_kernel import rollout_returns
 from schedlab.studies.ramp.rule_policies import RULE_MAKERS
-from schedlab.studies.ramp.settings import RampScenario
+from schedlab.studies.ramp.scenario import RampScenario
+from schedlab.studies.ramp.simulator.compiled import draw_futures, episode_arrivals, fixed_table
+from schedlab.studies.ramp.simulator.compiled_kernel import REJECT, Rollouts, Situation, occupy
 from schedlab.studies.ramp.study import STUDY
 
 END = 1.5e5

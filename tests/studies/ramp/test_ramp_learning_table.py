@@ -7,15 +7,15 @@ from schedlab.config import experiment, freeze
 from schedlab.config.schema import validate
 from schedlab.config.seeds import derive_seed
 from schedlab.stages.studies import find_study
-from schedlab.studies.ramp.afterstate_policy import AfterstatePolicy, Kept, learned_for, save
-from schedlab.studies.ramp.fast import fixed_table
-from schedlab.studies.ramp.graph_files import read_graphs
-from schedlab.studies.ramp.learner_afterstate import Training
-from schedlab.studies.ramp.learner_settings import AfterstateSettings
+from schedlab.studies.ramp.compat.published import published_scenario
+from schedlab.studies.ramp.graphs.files import read_graphs
+from schedlab.studies.ramp.learners.afterstate.learner import Training
+from schedlab.studies.ramp.learners.afterstate.policy import AfterstatePolicy, Kept, learned_for, save
+from schedlab.studies.ramp.learners.settings import AfterstateSettings
 from schedlab.studies.ramp.problem import RampProblem
-from schedlab.studies.ramp.published import published_scenario
 from schedlab.studies.ramp.rule_policies import RULE_MAKERS
-from schedlab.studies.ramp.settings import RampScenario
+from schedlab.studies.ramp.scenario import RampScenario
+from schedlab.studies.ramp.simulator.compiled import fixed_table
 
 
 @pytest.fixture(scope="module")

@@ -4,18 +4,18 @@ import numpy as np
 import pytest
 from small_graphs import chain, graph, random_graph
 
-from schedlab.studies.ramp import lookahead
-from schedlab.studies.ramp.communication import CommunicationModel
-from schedlab.studies.ramp.graph import training_graph
+from schedlab.studies.ramp.graphs.graph import training_graph
 from schedlab.studies.ramp.legacy import PUBLISHED, LegacySettings
-from schedlab.studies.ramp.lookahead import FlowRules, look_ahead
 from schedlab.studies.ramp.lookahead_plain import plain_step
-from schedlab.studies.ramp.partitioning import partition, quantum_degrees
-from schedlab.studies.ramp.placement_rules import RampPlacement, make_block
-from schedlab.studies.ramp.placers import Room, first_fit, place_at_random, placement_of, placement_order
-from schedlab.studies.ramp.schedulers import srpt_dep_classes, srpt_dep_ranks, srpt_ranks
-from schedlab.studies.ramp.timing import JobTimes
-from schedlab.studies.ramp.topology import Ramp
+from schedlab.studies.ramp.network.communication import CommunicationModel
+from schedlab.studies.ramp.network.topology import Ramp
+from schedlab.studies.ramp.placement.partitioning import partition, quantum_degrees
+from schedlab.studies.ramp.placement.placers import Room, first_fit, place_at_random, placement_of, placement_order
+from schedlab.studies.ramp.placement.rules import RampPlacement, make_block
+from schedlab.studies.ramp.placement.schedulers import srpt_dep_classes, srpt_dep_ranks, srpt_ranks
+from schedlab.studies.ramp.simulator import lookahead
+from schedlab.studies.ramp.simulator.lookahead import FlowRules, look_ahead
+from schedlab.studies.ramp.simulator.timing import JobTimes
 
 RULES = [FlowRules(mutual, ticks, contention) for mutual in (False, True) for ticks, contention in ((0, 0), (1, 0), (0, 1))]
 SLOW = Ramp(2, 2, 2, node_bandwidth=4e9)

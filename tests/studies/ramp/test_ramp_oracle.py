@@ -6,8 +6,8 @@ import random
 import pytest
 from oracle import play, shapes
 
-from schedlab.studies.ramp.json_values import plain
-from schedlab.studies.ramp.replay import replay
+from schedlab.studies.ramp.commands import plain
+from schedlab.studies.ramp.compat.replay import replay
 
 CLUSTERS = ((2, 2, 2), (2, 2, 4), (4, 4, 2), (4, 2, 3), (3, 3, 3), (4, 1, 8), (1, 1, 4), (5, 3, 2))
 

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 from small_graphs import chain, random_graph
 
-from schedlab.studies.ramp.graph import training_graph
-from schedlab.studies.ramp.partitioning import partition
-from schedlab.studies.ramp.placement_rules import RampPlacement, make_block
-from schedlab.studies.ramp.placers import (
+from schedlab.studies.ramp.graphs.graph import training_graph
+from schedlab.studies.ramp.network.topology import Ramp
+from schedlab.studies.ramp.placement.partitioning import partition
+from schedlab.studies.ramp.placement.placers import (
     Room,
     _first_fit_by_degree,
     _first_fit_with_memory,
@@ -19,7 +19,7 @@ from schedlab.studies.ramp.placers import (
     placement_of,
     visit_order,
 )
-from schedlab.studies.ramp.topology import Ramp
+from schedlab.studies.ramp.placement.rules import RampPlacement, make_block
 
 RULES = RampPlacement(Ramp(4, 4, 2))
 PLENTY = np.full(32, 1e15)

@@ -6,12 +6,12 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from schedlab.config.compose import Composer
+from schedlab.config.composition import Composer
 from schedlab.config.contract import FigureSpec, StudyTables
 from schedlab.config.settings import ThemeSettings
 from schedlab.figures import theme
-from schedlab.studies.ramp.figure_parts import family
-from schedlab.studies.ramp.figures_policies import bar_colours, draw_pairs, draw_scores, draw_validation
+from schedlab.studies.ramp.figures.parts import family
+from schedlab.studies.ramp.figures.policies import bar_colours, draw_pairs, draw_scores, draw_validation
 
 CONF = Path(__file__).parents[3] / "conf"
 SCENARIOS = ("uniform", "published_a")

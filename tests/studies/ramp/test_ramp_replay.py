@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from schedlab.config.errors import UserError
-from schedlab.studies.ramp.json_values import plain
-from schedlab.studies.ramp.replay import replay
+from schedlab.studies.ramp.commands import plain
+from schedlab.studies.ramp.compat.replay import replay
 
 CASES = Path(__file__).parents[2] / "data" / "ramp"
 NAMES = sorted(path.stem for path in CASES.glob("c[0-9]*.json"))

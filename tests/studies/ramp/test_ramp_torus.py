@@ -6,19 +6,19 @@ from small_graphs import chain, random_graph
 
 from schedlab.config.errors import UserError
 from schedlab.config.schema import validate
-from schedlab.studies.ramp import placement_rules
-from schedlab.studies.ramp.cluster import Cluster
-from schedlab.studies.ramp.graph import training_graph
-from schedlab.studies.ramp.jobs import Job, ListedJobs
+from schedlab.studies.ramp.graphs.graph import training_graph
 from schedlab.studies.ramp.legacy import LegacySettings
-from schedlab.studies.ramp.managers import Manager
-from schedlab.studies.ramp.placement_rules import RampPlacement
+from schedlab.studies.ramp.network.topology import Ramp
+from schedlab.studies.ramp.network.torus import Torus, TorusPlacement
+from schedlab.studies.ramp.placement import rules as placement_rules
+from schedlab.studies.ramp.placement.managers import Manager
+from schedlab.studies.ramp.placement.rules import RampPlacement
 from schedlab.studies.ramp.problem import RampProblem
 from schedlab.studies.ramp.rule_policies import RULE_MAKERS
-from schedlab.studies.ramp.settings import RampScenario
-from schedlab.studies.ramp.timing import JobTimes
-from schedlab.studies.ramp.topology import Ramp
-from schedlab.studies.ramp.torus import Torus, TorusPlacement
+from schedlab.studies.ramp.scenario import RampScenario
+from schedlab.studies.ramp.simulator.cluster import Cluster
+from schedlab.studies.ramp.simulator.jobs import Job, ListedJobs
+from schedlab.studies.ramp.simulator.timing import JobTimes
 
 TORUS = Torus((4, 4, 2), node_bandwidth=6e9, propagation_latency=1e-6, io_latency=1e-7)
 

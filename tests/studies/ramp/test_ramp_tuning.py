@@ -8,7 +8,7 @@ from schedlab.config.contract import FigureSpec
 from schedlab.config.errors import UserError
 from schedlab.config.settings import ThemeSettings
 from schedlab.figures import theme
-from schedlab.studies.ramp.figures_tuning import COLUMNS, draw_tuning
+from schedlab.studies.ramp.figures.tuning import COLUMNS, draw_tuning
 
 RUNS = [("00", 0, 10, 0.4), ("00", 0, 20, 0.3), ("01", 0, 10, 0.5), ("01", 0, 20, 0.45), ("00", 1, 20, 0.35), ("00", 1, 40, 0.25)]
 

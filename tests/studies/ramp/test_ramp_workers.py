@@ -7,21 +7,21 @@ import pytest
 from small_graphs import chain, random_graph
 
 from schedlab.config.errors import UserError
-from schedlab.studies.ramp.actions import action_of
-from schedlab.studies.ramp.cluster import Cluster, JobPlan
-from schedlab.studies.ramp.graph import training_graph
-from schedlab.studies.ramp.graph_files import read_graphs
-from schedlab.studies.ramp.graphs import find_graphs
-from schedlab.studies.ramp.jobs import Job, ListedJobs
+from schedlab.studies.ramp.compat.actions import action_of
+from schedlab.studies.ramp.compat.published import ON_SHIPPED, SHIPPED, published_scenario
+from schedlab.studies.ramp.graphs.files import read_graphs
+from schedlab.studies.ramp.graphs.graph import training_graph
+from schedlab.studies.ramp.graphs.prepare import find_graphs
 from schedlab.studies.ramp.legacy import LegacySettings
-from schedlab.studies.ramp.managers import Manager, run_to_end
-from schedlab.studies.ramp.placement_rules import RampPlacement, make_block
-from schedlab.studies.ramp.placers import Room, _first_fit_with_memory, first_fit, placement_of
-from schedlab.studies.ramp.published import ON_SHIPPED, SHIPPED, published_scenario
+from schedlab.studies.ramp.network.topology import Ramp
+from schedlab.studies.ramp.placement.managers import Manager, run_to_end
+from schedlab.studies.ramp.placement.placers import Room, _first_fit_with_memory, first_fit, placement_of
+from schedlab.studies.ramp.placement.rules import RampPlacement, make_block
 from schedlab.studies.ramp.rules import RULES
-from schedlab.studies.ramp.simulation import Simulation, run_episode
-from schedlab.studies.ramp.timing import JobTimes
-from schedlab.studies.ramp.topology import Ramp
+from schedlab.studies.ramp.simulator.cluster import Cluster, JobPlan
+from schedlab.studies.ramp.simulator.jobs import Job, ListedJobs
+from schedlab.studies.ramp.simulator.simulation import Simulation, run_episode
+from schedlab.studies.ramp.simulator.timing import JobTimes
 
 
 def cluster_of(topology, arrivals, forward):

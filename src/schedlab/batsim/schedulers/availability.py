@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from schedlab.config.compiled import compiled
+from schedlab.config.runtime.compiled import compiled
 
 SPARE = 8  # steps for which there is room at first; it doubles where that is not enough
 

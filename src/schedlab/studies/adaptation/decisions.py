@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from schedlab.studies.adaptation.architecture import Architecture
-from schedlab.studies.adaptation.table import DIGITS, DecisionTree
+from schedlab.studies.adaptation.network.architecture import Architecture
+from schedlab.studies.adaptation.simulator.table import DIGITS, DecisionTree
 
 if TYPE_CHECKING:
     from schedlab.config.contract import Unit

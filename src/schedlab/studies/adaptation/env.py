@@ -8,9 +8,9 @@ from typing import Any
 import gymnasium as gym
 import numpy as np
 
-from schedlab.studies.adaptation.encoders import LAYER_FEATURES, layer_features, time_code, time_columns
+from schedlab.studies.adaptation.learners.encoders import LAYER_FEATURES, layer_features, time_code, time_columns
 from schedlab.studies.adaptation.problem import AdaptationProblem
-from schedlab.studies.adaptation.table import DIGITS
+from schedlab.studies.adaptation.simulator.table import DIGITS
 
 ENVIRONMENT = "schedlab/Adaptation-v0"
 _CODE, _FREQUENCIES = "sine_cosine", 4

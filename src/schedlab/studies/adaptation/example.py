@@ -9,9 +9,9 @@ import numpy as np
 
 from schedlab.config.schema import validate
 from schedlab.config.seeds import generator
-from schedlab.studies.adaptation.architecture import Architecture, ModelSettings, architecture
+from schedlab.studies.adaptation.network.architecture import Architecture, ModelSettings, architecture
 from schedlab.studies.adaptation.problem import AdaptationProblem, ProblemSetup, deepening_actions
-from schedlab.studies.adaptation.table import DecisionTree
+from schedlab.studies.adaptation.simulator.table import DecisionTree
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -10,9 +10,9 @@ from typing import Any
 from schedlab.config.files import read_table, write_json, write_table
 from schedlab.config.freeze import read_part
 from schedlab.config.schema import validate
-from schedlab.studies.adaptation import data as datasets
-from schedlab.studies.adaptation.data import DataSettings
-from schedlab.studies.adaptation.settings import AdaptationScenario, RewardSettings
+from schedlab.studies.adaptation.data import datasets
+from schedlab.studies.adaptation.data.datasets import DataSettings
+from schedlab.studies.adaptation.scenario import AdaptationScenario, RewardSettings
 
 log = logging.getLogger(__name__)
 ANY_NAME = "shared"  # a trunk belongs to every scenario that agrees on it
@@ -32,7 +32,7 @@ def train_trunk(part: Path, data: Path, store: Path, trunk: Path) -> dict[str, A
     """
     import pandas as pd
 
-    from schedlab.studies.adaptation import simulate
+    from schedlab.studies.adaptation.simulator import simulate
 
     values = _values(part)
     scenario = validate(AdaptationScenario, {"name": ANY_NAME, "adapt_at": 0.0, **values})
@@ -47,7 +47,7 @@ def simulate_adaptation(part: Path, job: int, data: Path, store: Path, runs: Map
 
     Returns what the origin of the tables has to tell of the device.
     """
-    from schedlab.studies.adaptation.simulate import simulate_replicate
+    from schedlab.studies.adaptation.simulator.simulate import simulate_replicate
 
     scenario, device = _placed(validate(AdaptationScenario, _values(part)))
     dataset = datasets.read(data)
@@ -60,7 +60,7 @@ def tabulate(part: Path, runs: Sequence[Path], table: Path) -> None:
     """Write the simulation table of a scenario: a row a job, replicate and sequence; from its runs or from the published record."""
     import pandas as pd
 
-    from schedlab.studies.adaptation.table import DecisionTree, import_published, simulation_table
+    from schedlab.studies.adaptation.simulator.table import DecisionTree, import_published, simulation_table
 
     values = read_part(part)
     if values["source"] == "published":
@@ -77,7 +77,7 @@ def _placed(scenario: AdaptationScenario) -> tuple[AdaptationScenario, dict[str,
     """The scenario with `device: auto` as what this machine has; and, where it asks for another device than the processor, whose numbers
     differ in rounding, which one was taken."""
     from schedlab.learning.devices import described, find_device
-    from schedlab.studies.adaptation.training import on_device
+    from schedlab.studies.adaptation.network.training import on_device
 
     asked = scenario.training.device
     if asked == "cpu":

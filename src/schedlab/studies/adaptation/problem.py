@@ -12,17 +12,17 @@ import numpy as np
 from schedlab.config.contract import Metric, Outcome, Split, Unit
 from schedlab.config.errors import UserError
 from schedlab.config.seeds import derive_seed
-from schedlab.studies.adaptation.architecture import Architecture
-from schedlab.studies.adaptation.course import growth_actions, parse_action
 from schedlab.studies.adaptation.decisions import Decision, GrowthAction, architectures, certain, sequence_probabilities
-from schedlab.studies.adaptation.reliability import noise_from_tail, reliability, top_probability
-from schedlab.studies.adaptation.table import DIGITS, DecisionTree, view
+from schedlab.studies.adaptation.network.architecture import Architecture
+from schedlab.studies.adaptation.simulator.course import growth_actions, parse_action
+from schedlab.studies.adaptation.simulator.ranking import noise_from_tail, reliability, top_probability
+from schedlab.studies.adaptation.simulator.table import DIGITS, DecisionTree, view
 
 if TYPE_CHECKING:
     import pandas as pd
 
     from schedlab.studies.adaptation.env import AdaptationEnv
-    from schedlab.studies.adaptation.settings import AdaptationScenario
+    from schedlab.studies.adaptation.scenario import AdaptationScenario
 
 OVERLAPPING = "published, overlapping"  # kind of a replicate that is learned on and tested on, as in the published system
 

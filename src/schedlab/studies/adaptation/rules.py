@@ -12,7 +12,7 @@ from schedlab.config.errors import UserError
 from schedlab.config.schema import NoSettings, Settings, setting, validate
 from schedlab.studies.adaptation.decisions import ActByDeciding, Decision, certain
 from schedlab.studies.adaptation.problem import AdaptationProblem
-from schedlab.studies.adaptation.table import DIGITS
+from schedlab.studies.adaptation.simulator.table import DIGITS
 
 
 class AlwaysSettings(Settings):

@@ -14,18 +14,17 @@ from schedlab.config.files import read_table
 from schedlab.config.schema import Settings, setting
 from schedlab.config.settings import LONGEST, MOST, PolicySettings, Seeds
 from schedlab.studies.adaptation import prepare
-from schedlab.studies.adaptation.architecture import Architecture, architecture, require_fit
-from schedlab.studies.adaptation.course import adaptation_course, adaptation_start, all_runs
-from schedlab.studies.adaptation.data import FORMS, SOURCES, file_sets, mistakes, split_sizes
-from schedlab.studies.adaptation.encoders import read_vocabulary
-from schedlab.studies.adaptation.figure_settings import FIGURE_SETTINGS
-from schedlab.studies.adaptation.learner_settings import LEARNER_SETTINGS, NetworkSettings
+from schedlab.studies.adaptation.data.datasets import FORMS, SOURCES, file_sets, mistakes, split_sizes
+from schedlab.studies.adaptation.figures.settings import FIGURE_SETTINGS
+from schedlab.studies.adaptation.learners.encoders import read_vocabulary
+from schedlab.studies.adaptation.learners.settings import LEARNER_SETTINGS, NetworkSettings
+from schedlab.studies.adaptation.network.architecture import Architecture, architecture, require_fit
 from schedlab.studies.adaptation.problem import SCORES, AdaptationProblem, setup_of
 from schedlab.studies.adaptation.rules import RULE_SETTINGS, RULES
-from schedlab.studies.adaptation.settings import LONGEST_JOB, MOST_DECISIONS, RESULTS_VERSION, AdaptationScenario
-from schedlab.studies.adaptation.table import DIGITS
-from schedlab.studies.adaptation.terms import TERMS
-from schedlab.studies.adaptation.timing import Timing, require_one_epoch
+from schedlab.studies.adaptation.scenario import LONGEST_JOB, MOST_DECISIONS, RESULTS_VERSION, TERMS, AdaptationScenario
+from schedlab.studies.adaptation.simulator.course import adaptation_course, adaptation_start, all_runs
+from schedlab.studies.adaptation.simulator.table import DIGITS
+from schedlab.studies.adaptation.simulator.timing import Timing, require_one_epoch
 
 PUBLISHED_SOURCE = "the published system's simulations, as one CSV; set SCHEDLAB_DATA to the folder that holds it"
 
@@ -182,37 +181,37 @@ def load_problem(values: Mapping[str, Any], inputs: Mapping[str, Path]) -> Probl
 
 
 def _exact() -> Learner:
-    from schedlab.studies.adaptation.learner_exact import ExactLearner
+    from schedlab.studies.adaptation.learners.exact import ExactLearner
 
     return ExactLearner()
 
 
 def _reinforce() -> Learner:
-    from schedlab.studies.adaptation.learner_reinforce import ReinforceLearner
+    from schedlab.studies.adaptation.learners.reinforce import ReinforceLearner
 
     return ReinforceLearner()
 
 
 def _bandit() -> Learner:
-    from schedlab.studies.adaptation.learner_sequence import BanditLearner
+    from schedlab.studies.adaptation.learners.sequence import BanditLearner
 
     return BanditLearner()
 
 
 def _constant() -> Learner:
-    from schedlab.studies.adaptation.learner_sequence import ConstantLearner
+    from schedlab.studies.adaptation.learners.sequence import ConstantLearner
 
     return ConstantLearner()
 
 
 def _nearest() -> Learner:
-    from schedlab.studies.adaptation.learner_sequence import NearestLearner
+    from schedlab.studies.adaptation.learners.sequence import NearestLearner
 
     return NearestLearner()
 
 
 def _commands(commands: Any) -> None:
-    from schedlab.studies.adaptation.commands import add_commands
+    from schedlab.studies.adaptation.commands.parser import add_commands
 
     add_commands(commands)
 
@@ -234,17 +233,17 @@ STUDY = Study(
     },
     learner_settings=LEARNER_SETTINGS,
     figures={
-        "versus": "schedlab.studies.adaptation.figures_outcomes:draw_versus",
-        "regret": "schedlab.studies.adaptation.figures_outcomes:draw_regret",
-        "final": "schedlab.studies.adaptation.figures_outcomes:draw_final",
-        "sequences": "schedlab.studies.adaptation.figures_tables:draw_sequences",
-        "ranking": "schedlab.studies.adaptation.figures_tables:draw_ranking",
-        "reliability": "schedlab.studies.adaptation.figures_tables:draw_reliability",
-        "learning": "schedlab.studies.adaptation.figures_learning:draw_learning",
-        "transfer": "schedlab.studies.adaptation.figures_learning:draw_transfer",
-        "decisions": "schedlab.studies.adaptation.figures_course:draw_decisions",
-        "trunk": "schedlab.studies.adaptation.figures_course:draw_trunk",
-        "moves": "schedlab.studies.adaptation.figures_course:draw_moves",
+        "versus": "schedlab.studies.adaptation.figures.outcomes:draw_versus",
+        "regret": "schedlab.studies.adaptation.figures.outcomes:draw_regret",
+        "final": "schedlab.studies.adaptation.figures.outcomes:draw_final",
+        "sequences": "schedlab.studies.adaptation.figures.tables:draw_sequences",
+        "ranking": "schedlab.studies.adaptation.figures.tables:draw_ranking",
+        "reliability": "schedlab.studies.adaptation.figures.tables:draw_reliability",
+        "learning": "schedlab.studies.adaptation.figures.learning:draw_learning",
+        "transfer": "schedlab.studies.adaptation.figures.learning:draw_transfer",
+        "decisions": "schedlab.studies.adaptation.figures.course:draw_decisions",
+        "trunk": "schedlab.studies.adaptation.figures.course:draw_trunk",
+        "moves": "schedlab.studies.adaptation.figures.course:draw_moves",
     },
     parts=parts,
     problem_part=prepare.problem_values,

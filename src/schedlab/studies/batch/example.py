@@ -7,10 +7,10 @@ from functools import cache
 from typing import Any
 
 from schedlab.config.schema import settings_given
-from schedlab.studies.batch.backfilling import Backfill
-from schedlab.studies.batch.environment_settings import EnvironmentSettings
+from schedlab.studies.batch.env.settings import EnvironmentSettings
 from schedlab.studies.batch.jobs import Jobs, Machine, jobs_of, machine_of
-from schedlab.studies.batch.stepping import Task
+from schedlab.studies.batch.scenario import Backfill
+from schedlab.studies.batch.simulator.stepping import Task
 
 LENGTH = 256  # jobs of a window, as published
 

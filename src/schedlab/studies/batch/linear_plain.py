@@ -5,10 +5,9 @@ from __future__ import annotations
 from math import log, log10, sqrt
 
 from schedlab.studies.batch.jobs import Jobs, Machine
-from schedlab.studies.batch.linear import MOST_DAYS, LinearPriority
-from schedlab.studies.batch.plain import Cluster
-from schedlab.studies.batch.plan_features import CANDIDATES, planning_orders
-from schedlab.studies.batch.rules import positive_request
+from schedlab.studies.batch.rules import MOST_DAYS, LinearPriority, positive_request
+from schedlab.studies.batch.simulator.plain import Cluster
+from schedlab.studies.batch.simulator.scores import CANDIDATES, planning_orders
 
 
 class LinearScore:

@@ -8,7 +8,7 @@ import numpy as np
 
 from schedlab.evaluation.job_metrics import bounded_slowdown
 from schedlab.studies.batch.jobs import SHORT, Machine
-from schedlab.studies.batch.simulate import Schedule
+from schedlab.studies.batch.simulator.simulate import Schedule
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -13,22 +13,22 @@ import numpy as np
 from schedlab.config.contract import Metric, Outcome, Policy, RuleMaker, Split, Unit
 from schedlab.config.errors import UserError
 from schedlab.config.schema import NoSettings, validate
-from schedlab.studies.batch.environment_settings import ROWS, EnvironmentSettings
+from schedlab.studies.batch.env.layouts import Layout, Scales, layout_of
+from schedlab.studies.batch.env.settings import ROWS, EnvironmentSettings
 from schedlab.studies.batch.jobs import jobs_of, machine_of, prefill, recorded_ends, window
-from schedlab.studies.batch.layouts import Layout, Scales, layout_of
 from schedlab.studies.batch.metrics import job_table, measures
-from schedlab.studies.batch.predictions import Past
-from schedlab.studies.batch.rollouts import RolloutPolicy, untrained
 from schedlab.studies.batch.rules import RULES
-from schedlab.studies.batch.settings import BatchScenario
-from schedlab.studies.batch.simulate import Priorities, Schedule, simulate
-from schedlab.studies.batch.stepping import Drawn, Stepper, Task
+from schedlab.studies.batch.scenario import BatchScenario
+from schedlab.studies.batch.simulator.predictions import Past
+from schedlab.studies.batch.simulator.rollouts import RolloutPolicy, untrained
+from schedlab.studies.batch.simulator.simulate import Priorities, Schedule, simulate
+from schedlab.studies.batch.simulator.stepping import Drawn, Stepper, Task
 from schedlab.studies.batch.waiting_rules import WAITING_RULES, WaitingRule
 from schedlab.studies.batch.windows import first_job, part_of, require_test_windows, window_units
 from schedlab.workloads.trace import Trace
 
 if TYPE_CHECKING:
-    from schedlab.studies.batch.env import BatchEnv
+    from schedlab.studies.batch.env.env import BatchEnv
 
 log = logging.getLogger("schedlab.batch")
 
@@ -122,7 +122,7 @@ class BatchProblem:
 
     def env(self, unit: Unit, seed: int) -> BatchEnv:
         """Return the environment of one window, in the scenario's settings."""
-        from schedlab.studies.batch.env import BatchEnv  # Gymnasium takes a while to import, and rules do without
+        from schedlab.studies.batch.env.env import BatchEnv  # Gymnasium takes a while to import, and rules do without
 
         start = first_job(unit)
         return BatchEnv(self.task(range(start, start + 1), window_seed=unit.seed), seed)

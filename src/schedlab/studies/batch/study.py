@@ -10,19 +10,18 @@ from typing import Any
 from schedlab.config.contract import Learner, Part, Problem, Requirement, Study
 from schedlab.config.errors import UserError, did_you_mean
 from schedlab.config.freeze import read_part
-from schedlab.config.json_files import read_json
+from schedlab.config.readers import read_json
 from schedlab.config.schema import Settings, validate
 from schedlab.config.settings import PolicySettings
-from schedlab.learning.stable_baselines_settings import phase_mistakes
-from schedlab.studies.batch.environment_settings import EnvironmentSettings
-from schedlab.studies.batch.figure_settings import FIGURE_SETTINGS, figure_files
+from schedlab.learning.stock.settings import phase_mistakes
+from schedlab.studies.batch.env.settings import EnvironmentSettings
+from schedlab.studies.batch.figures.settings import FIGURE_SETTINGS, figure_files
+from schedlab.studies.batch.learners.search_settings import ChosenRuleSettings, EvolutionSettings, RolloutSettings
+from schedlab.studies.batch.learners.stock_settings import STOCK_SETTINGS, BatchDDPGSettings, BatchMaskablePPOSettings, TrainingWindows
 from schedlab.studies.batch.problem import METRICS, RULE_MAKERS, BatchProblem
 from schedlab.studies.batch.rules import RULES
-from schedlab.studies.batch.search_settings import ChosenRuleSettings, EvolutionSettings, RolloutSettings
-from schedlab.studies.batch.settings import RESULTS_VERSION, BatchScale, BatchScenario
-from schedlab.studies.batch.simulate import require_order
-from schedlab.studies.batch.stock_settings import STOCK_SETTINGS, BatchDDPGSettings, BatchMaskablePPOSettings, TrainingWindows
-from schedlab.studies.batch.terms import TERMS
+from schedlab.studies.batch.scenario import RESULTS_VERSION, TERMS, BatchScale, BatchScenario
+from schedlab.studies.batch.simulator.simulate import require_order
 from schedlab.workloads.settings import WorkloadSettings
 from schedlab.workloads.swf import read_swf
 
@@ -93,25 +92,25 @@ def load_problem(values: Mapping[str, Any], inputs: Mapping[str, Path]) -> Probl
 
 
 def _evolution() -> Learner:
-    from schedlab.studies.batch.learner_search import EvolutionLearner
+    from schedlab.studies.batch.learners.search import EvolutionLearner
 
     return EvolutionLearner()
 
 
 def _chosen_rule() -> Learner:
-    from schedlab.studies.batch.learner_search import ChosenRuleLearner
+    from schedlab.studies.batch.learners.search import ChosenRuleLearner
 
     return ChosenRuleLearner()
 
 
 def _rollout() -> Learner:
-    from schedlab.studies.batch.learner_rollout import RolloutLearner
+    from schedlab.studies.batch.learners.rollout import RolloutLearner
 
     return RolloutLearner()
 
 
 def _commands(commands: Any) -> None:
-    from schedlab.studies.batch.commands import add_commands
+    from schedlab.studies.batch.commands.parser import add_commands
 
     add_commands(commands)
 
@@ -139,7 +138,7 @@ def check_policy(policy: PolicySettings, learner: Settings) -> Iterable[UserErro
 
 
 def _stock_learner(name: str) -> Learner:
-    from schedlab.studies.batch.learner_stock import BatchStockLearner
+    from schedlab.studies.batch.learners.stock import BatchStockLearner
 
     return BatchStockLearner(name)
 
@@ -160,15 +159,15 @@ STUDY = Study(
     },
     learner_settings={"evolution": EvolutionSettings, "chosen_rule": ChosenRuleSettings, "rollout": RolloutSettings, **STOCK_SETTINGS},
     figures={
-        "device_speed": "schedlab.studies.batch.figures_speed:draw_device_speed",
-        "decision_latency": "schedlab.studies.batch.figures_speed:draw_decision_latency",
-        "windows": "schedlab.studies.batch.figures_windows:draw_windows",
-        "ratios": "schedlab.studies.batch.figures_ratios:draw_ratios",
-        "trace": "schedlab.studies.batch.figures_trace:draw_trace_study",
-        "learning": "schedlab.studies.batch.figures_learning:draw_learning",
-        "published": "schedlab.studies.batch.figures_published:draw_published",
-        "sweep": "schedlab.studies.batch.figures_across:draw_sweep",
-        "matrix": "schedlab.studies.batch.figures_across:draw_matrix",
+        "device_speed": "schedlab.studies.batch.figures.speed:draw_device_speed",
+        "decision_latency": "schedlab.studies.batch.figures.speed:draw_decision_latency",
+        "windows": "schedlab.studies.batch.figures.windows:draw_windows",
+        "ratios": "schedlab.studies.batch.figures.ratios:draw_ratios",
+        "trace": "schedlab.studies.batch.figures.trace:draw_trace_study",
+        "learning": "schedlab.studies.batch.figures.learning:draw_learning",
+        "published": "schedlab.studies.batch.figures.published:draw_published",
+        "sweep": "schedlab.studies.batch.figures.across:draw_sweep",
+        "matrix": "schedlab.studies.batch.figures.across:draw_matrix",
     },
     parts=parts,
     problem_part=problem_values,

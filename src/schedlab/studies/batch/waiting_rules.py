@@ -15,13 +15,13 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 
 from schedlab.config.errors import UserError
-from schedlab.studies.batch.environment_settings import ROWS, EnvironmentSettings
+from schedlab.studies.batch.env.settings import ROWS, EnvironmentSettings
 from schedlab.studies.batch.rules import UNKNOWN_REQUEST
 
 if TYPE_CHECKING:
     from schedlab.config.contract import Unit
-    from schedlab.studies.batch.simulate import Schedule
-    from schedlab.studies.batch.stepping import Stepper
+    from schedlab.studies.batch.simulator.simulate import Schedule
+    from schedlab.studies.batch.simulator.stepping import Stepper
 
 Rows = dict[str, np.ndarray]  # by name of the layout's columns, (128,) each
 

@@ -7,7 +7,7 @@ import numpy as np
 from schedlab.config.contract import Split, Unit
 from schedlab.config.errors import UserError
 from schedlab.config.seeds import derive_seed
-from schedlab.studies.batch.settings import WindowSettings
+from schedlab.studies.batch.scenario import WindowSettings
 
 SPLITS: tuple[Split, ...] = ("train", "validation", "test")
 OVERLAPPING = "published, overlapping"  # its windows share jobs with each other or with what policies were learned from and chosen by

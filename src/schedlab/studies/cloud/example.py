@@ -8,10 +8,10 @@ import numpy as np
 
 from schedlab.config.schema import merged, validate
 from schedlab.config.seeds import generator
-from schedlab.studies.cloud.allocation import PRICES
-from schedlab.studies.cloud.goodput import StepParameters, gradient_time, step_time
-from schedlab.studies.cloud.replay import Replay, make_replay
-from schedlab.studies.cloud.settings import CloudScenario
+from schedlab.studies.cloud.model.allocation import PRICES
+from schedlab.studies.cloud.model.goodput import StepParameters, gradient_time, step_time
+from schedlab.studies.cloud.replay.replay import Replay, make_replay
+from schedlab.studies.cloud.scenario import CloudScenario
 
 if TYPE_CHECKING:
     import pandas as pd

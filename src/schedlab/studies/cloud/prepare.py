@@ -14,19 +14,19 @@ from schedlab.config.errors import UserError
 from schedlab.config.files import read_table, write_json, write_table
 from schedlab.config.freeze import read_part
 from schedlab.config.hashes import file_hash
-from schedlab.config.json_files import read_json
+from schedlab.config.readers import read_json
 from schedlab.config.schema import validate
 from schedlab.config.seeds import derive_seed
-from schedlab.studies.cloud.env import CloudReplayEnv, weights_of
-from schedlab.studies.cloud.fallback import MeasuredSteps, Scaling
-from schedlab.studies.cloud.fit_cores import CORE_TIMES
-from schedlab.studies.cloud.fit_report import read_logs, report_of
-from schedlab.studies.cloud.goodput import StepModel, StepParameters
-from schedlab.studies.cloud.logs import read_table as read_log
-from schedlab.studies.cloud.oracle import best_plan, objective_of_staying
+from schedlab.studies.cloud.model.fallback import MeasuredSteps, Scaling
+from schedlab.studies.cloud.model.fit_cores import CORE_TIMES
+from schedlab.studies.cloud.model.fit_report import read_logs, report_of
+from schedlab.studies.cloud.model.goodput import StepModel, StepParameters
+from schedlab.studies.cloud.model.logs import read_table as read_log
 from schedlab.studies.cloud.problem import UNIT_KIND, CloudProblem
-from schedlab.studies.cloud.rules import make_random
-from schedlab.studies.cloud.settings import CloudScenario
+from schedlab.studies.cloud.replay.env import CloudReplayEnv, weights_of
+from schedlab.studies.cloud.rules.oracle import best_plan, objective_of_staying
+from schedlab.studies.cloud.rules.rules import make_random
+from schedlab.studies.cloud.scenario import CloudScenario
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -80,7 +80,7 @@ def solve_oracle(part: Path, model: Path, oracle: Path) -> None:
 
     All are those of the job without noise. No fronts where decisions come by time.
     """
-    from schedlab.studies.cloud.pareto import front_report
+    from schedlab.studies.cloud.rules.pareto import front_report
 
     scenario = with_fitted_cores(scenario_of(read_part(part)), model)
     calm = scenario.environment.model_copy(update={"time_noise": 0.0, "price_walk": 0.0})

@@ -9,13 +9,13 @@ import numpy as np
 
 from schedlab.config.contract import Metric, Outcome, Policy, Split, Unit
 from schedlab.config.seeds import derive_seed
-from schedlab.studies.cloud.env import CloudReplayEnv, weights_of
-from schedlab.studies.cloud.episode_tables import seen_values, step_tables
-from schedlab.studies.cloud.goodput import StepModel
-from schedlab.studies.cloud.observe import component_numbers
-from schedlab.studies.cloud.replay import Replay, make_replay
-from schedlab.studies.cloud.settings import CloudScenario
-from schedlab.studies.cloud.state import COMPONENTS
+from schedlab.studies.cloud.model.goodput import StepModel
+from schedlab.studies.cloud.replay.env import CloudReplayEnv, weights_of
+from schedlab.studies.cloud.replay.episode_tables import seen_values, step_tables
+from schedlab.studies.cloud.replay.observe import component_numbers
+from schedlab.studies.cloud.replay.replay import Replay, make_replay
+from schedlab.studies.cloud.replay.state import COMPONENTS
+from schedlab.studies.cloud.scenario import CloudScenario
 
 METRICS = (
     Metric("regret", "-", "lower", headline=True, label="regret: 0 the best plan, 1 random actions"),

@@ -6,15 +6,14 @@ from functools import partial
 from typing import Any
 
 from schedlab.config.contract import Learner, Study
-from schedlab.learning.stable_baselines import StableBaselinesLearner
+from schedlab.learning.stock.learner import StableBaselinesLearner
 from schedlab.studies.cloud import prepare
-from schedlab.studies.cloud.episode_tables import STEP_TABLES
-from schedlab.studies.cloud.figure_settings import FIGURE_SETTINGS, FIGURES
-from schedlab.studies.cloud.learner_settings import LEARNER_SETTINGS, STOCK
+from schedlab.studies.cloud.figures.settings import FIGURE_SETTINGS, FIGURES
+from schedlab.studies.cloud.learners.settings import LEARNER_SETTINGS, STOCK
 from schedlab.studies.cloud.problem import METRICS
-from schedlab.studies.cloud.rules import RULE_SETTINGS, RULES
-from schedlab.studies.cloud.settings import RESULTS_VERSION, CloudScale, CloudScenario, check
-from schedlab.studies.cloud.terms import TERMS
+from schedlab.studies.cloud.replay.episode_tables import STEP_TABLES
+from schedlab.studies.cloud.rules.rules import RULE_SETTINGS, RULES
+from schedlab.studies.cloud.scenario import RESULTS_VERSION, TERMS, CloudScale, CloudScenario, check
 
 
 def _commands(commands: Any) -> None:
@@ -24,13 +23,13 @@ def _commands(commands: Any) -> None:
 
 
 def _reinforce() -> Learner:
-    from schedlab.studies.cloud.learner_reinforce import ReinforceLearner
+    from schedlab.studies.cloud.learners.reinforce import ReinforceLearner
 
     return ReinforceLearner()
 
 
 def _multi_policy() -> Learner:
-    from schedlab.studies.cloud.learner_multi_policy import MultiPolicyLearner
+    from schedlab.studies.cloud.learners.multi_policy import MultiPolicyLearner
 
     return MultiPolicyLearner()
 

@@ -10,9 +10,8 @@ from schedlab.batsim.scheduler_loading import OURS, load_scheduler, own_events
 from schedlab.config.errors import UserError, UserErrors
 from schedlab.platforms.generate import hierarchy_of
 from schedlab.platforms.hierarchy import Hierarchy
-from schedlab.studies.hetero.replicates import check_replicates
 from schedlab.studies.hetero.rules import BEST_FIXED_PAIR, NEED_WALLTIMES, PAIRS
-from schedlab.studies.hetero.settings import HeteroScenario
+from schedlab.studies.hetero.scenario import HeteroScenario, check_replicates
 
 
 def check(scenario: HeteroScenario) -> Iterable[UserError]:

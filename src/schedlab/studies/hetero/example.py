@@ -7,7 +7,7 @@ one of lower power at 7 s, one on each at 5.25 s.
 from __future__ import annotations
 
 from schedlab.platforms.settings import PlatformSettings
-from schedlab.studies.hetero.episode import Cluster, Jobs, make_cluster, make_jobs
+from schedlab.studies.hetero.simulator.episode import Cluster, Jobs, make_cluster, make_jobs
 from schedlab.workloads.batsim_file import BatsimWorkload, set_work
 
 PLATFORM = "learning"

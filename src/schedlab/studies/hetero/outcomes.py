@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from schedlab.batsim.results import read_energy, read_jobs
+from schedlab.batsim.files.results import read_energy, read_jobs
 from schedlab.batsim.running import read_summary
 from schedlab.config.contract import Metric, Outcome
 from schedlab.evaluation.job_metrics import JOB_METRICS, job_metrics, load_over_time
-from schedlab.studies.hetero.decision_system import DecisionSystem
-from schedlab.studies.hetero.settings import ENERGY_METRICS
+from schedlab.studies.hetero.scenario import ENERGY_METRICS
+from schedlab.studies.hetero.simulator.decisions import DecisionSystem
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -3,24 +3,48 @@
 from __future__ import annotations
 
 import logging
+import zipfile
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from schedlab.config.contract import Part
 from schedlab.config.errors import UserError
-from schedlab.config.files import write_json
+from schedlab.config.files import atomic_path, write_json
 from schedlab.config.freeze import read_part
+from schedlab.config.readers import read_members
 from schedlab.config.schema import validate
 from schedlab.platforms import generate
 from schedlab.platforms.hierarchy import read_hierarchy
 from schedlab.platforms.settings import PlatformSettings
-from schedlab.studies.hetero.archive import write_workloads
-from schedlab.studies.hetero.replicates import settings_of, units
-from schedlab.studies.hetero.settings import HeteroScenario, ReplicateSettings
+from schedlab.studies.hetero.scenario import HeteroScenario, ReplicateSettings, settings_of, units
 from schedlab.workloads.batsim_file import batsim_text
 from schedlab.workloads.prepare import make_batsim
 from schedlab.workloads.settings import WorkloadSettings
+
+_EPOCH = (1980, 1, 1, 0, 0, 0)  # the earliest time that a zip can hold
+
+
+def write_workloads(path: Path | str, texts: Mapping[str, str]) -> None:
+    """Write the texts of workload files by the replicates' names, atomically."""
+    with atomic_path(path) as temporary, zipfile.ZipFile(temporary, "w", zipfile.ZIP_STORED) as archive:
+        for name in sorted(texts):
+            member = zipfile.ZipInfo(f"{name}.json", _EPOCH)
+            member.external_attr = 0o644 << 16
+            archive.writestr(member, texts[name])
+
+
+def extract_workload(path: Path | str, name: str, folder: Path | str) -> Path:
+    """Write the workload file of a replicate into a folder and return its path. Raises UserError for a file that holds none such."""
+    member = f"{name}.json"
+    remedy = "delete the file and run the job that makes it again"
+    found = read_members(path, "an archive of workloads", remedy, lambda held: held == member)
+    if member not in found:
+        raise UserError(f"holds no workload '{name}'", where=str(path), remedy=remedy)
+    path = Path(folder, member)
+    path.write_bytes(found[member])
+    return path
+
 
 log = logging.getLogger(__name__)
 TYPE_LIBRARIES = tuple(f"resources/platforms/types/{name}.json" for name in ("networks", "nodes", "processors"))

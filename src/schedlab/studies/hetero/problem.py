@@ -11,25 +11,24 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from schedlab.batsim.backend import Backend
-from schedlab.batsim.options import Options
-from schedlab.batsim.outputs import Outputs
+from schedlab.batsim.backends.backend import Backend
+from schedlab.batsim.files.outputs import Outputs
+from schedlab.batsim.files.workload import parse_workload
 from schedlab.batsim.running import Inputs, Limits, open_backend, simulate
-from schedlab.batsim.workload import parse_workload
+from schedlab.batsim.simulator.options import Options
 from schedlab.config.contract import Outcome, Split, Unit
 from schedlab.config.seeds import derive_seed
 from schedlab.platforms.batsim_xml import read_platform
 from schedlab.platforms.hierarchy import read_hierarchy
-from schedlab.studies.hetero.archive import extract_workload
-from schedlab.studies.hetero.decision_system import DecisionSystem
-from schedlab.studies.hetero.env import HeteroEnv
-from schedlab.studies.hetero.environment_settings import DecisionSettings
-from schedlab.studies.hetero.episode import Cluster, Episode, Jobs
-from schedlab.studies.hetero.managed_cores import ManagedCores
+from schedlab.studies.hetero.env.env import HeteroEnv
+from schedlab.studies.hetero.env.settings import DecisionSettings
 from schedlab.studies.hetero.outcomes import METRICS, decisions_table, outcome
-from schedlab.studies.hetero.replicates import units
+from schedlab.studies.hetero.prepare import extract_workload
 from schedlab.studies.hetero.rules import PairRule, SchedulerRule
-from schedlab.studies.hetero.settings import HeteroScenario
+from schedlab.studies.hetero.scenario import HeteroScenario, units
+from schedlab.studies.hetero.simulator.decisions import DecisionSystem
+from schedlab.studies.hetero.simulator.episode import Cluster, Episode, Jobs
+from schedlab.studies.hetero.simulator.managed_cores import ManagedCores
 from schedlab.workloads.batsim_file import BatsimWorkload, batsim_text, job_limits, read_batsim
 
 NO_LIMITS = {"max_time": 1.0, "max_core": 1.0, "max_mem": 1.0, "max_mem_bw": 1.0}  # of observations, where nobody looks
@@ -130,8 +129,8 @@ class HeteroProblem:
         return made
 
     def _on_batsim(self, policy: Any, system: DecisionSystem, inputs: Inputs) -> None:
-        from schedlab.batsim.pybatsim_bus import run_pybatsim
-        from schedlab.studies.hetero.pybatsim_scheduler import DecisionScheduler
+        from schedlab.batsim.backends.pybatsim_bus import run_pybatsim
+        from schedlab.studies.hetero.hdeeprm.pybatsim_scheduler import DecisionScheduler
 
         with open_backend("batsim", inputs, binary=self.scenario.batsim) as backend:
             run_pybatsim(backend, DecisionScheduler(system, lambda state: _action(policy, state)))

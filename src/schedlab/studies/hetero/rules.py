@@ -10,10 +10,10 @@ from schedlab.batsim.scheduler_loading import OURS, find_scheduler
 from schedlab.config.contract import RuleMaker, Unit
 from schedlab.config.errors import UserError
 from schedlab.config.schema import NoSettings, Settings, validate
-from schedlab.studies.hetero.environment_settings import KNOWN_CORE_POLICIES, PAIR_SEPARATOR, DecisionSettings
-from schedlab.studies.hetero.job_queue import JOB_POLICIES
-from schedlab.studies.hetero.managed_cores import OWN_CHOICE
-from schedlab.studies.hetero.settings import BestFixedPairSettings, EasySettings, PyBatsimSettings, SchedulerSettings
+from schedlab.studies.hetero.env.settings import KNOWN_CORE_POLICIES, PAIR_SEPARATOR, DecisionSettings
+from schedlab.studies.hetero.scenario import BestFixedPairSettings, EasySettings, PyBatsimSettings, SchedulerSettings
+from schedlab.studies.hetero.simulator.job_queue import JOB_POLICIES
+from schedlab.studies.hetero.simulator.managed_cores import OWN_CHOICE
 
 if TYPE_CHECKING:
     from schedlab.studies.hetero.problem import HeteroProblem

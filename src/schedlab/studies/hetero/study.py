@@ -11,18 +11,17 @@ from schedlab.config.contract import Learner, Problem, Requirement, Study
 from schedlab.config.errors import UserError
 from schedlab.config.schema import Settings
 from schedlab.config.settings import PolicySettings
-from schedlab.learning.stable_baselines import StableBaselinesLearner
-from schedlab.learning.stable_baselines_settings import phase_mistakes
+from schedlab.learning.stock.learner import StableBaselinesLearner
+from schedlab.learning.stock.settings import phase_mistakes
 from schedlab.studies.hetero import prepare
 from schedlab.studies.hetero.checks import check
-from schedlab.studies.hetero.commands import add_commands
-from schedlab.studies.hetero.figure_settings import FIGURE_SETTINGS
-from schedlab.studies.hetero.learner_settings import LEARNER_SETTINGS, STOCK, ActorCriticSettings, PolicyGradientSettings
+from schedlab.studies.hetero.figures.settings import FIGURE_SETTINGS
+from schedlab.studies.hetero.hdeeprm.commands import add_commands
+from schedlab.studies.hetero.learners.settings import LEARNER_SETTINGS, STOCK, ActorCriticSettings, PolicyGradientSettings
 from schedlab.studies.hetero.outcomes import DETAILS, METRICS
 from schedlab.studies.hetero.problem import HeteroProblem
 from schedlab.studies.hetero.rules import RULE_SETTINGS, RULES, own_rule
-from schedlab.studies.hetero.settings import RESULTS_VERSION, HeteroScale, HeteroScenario
-from schedlab.studies.hetero.terms import TERMS
+from schedlab.studies.hetero.scenario import RESULTS_VERSION, TERMS, HeteroScale, HeteroScenario
 
 ARCHIVE = "the Parallel Workloads Archive, https://www.cs.huji.ac.il/labs/parallel/workload/"
 
@@ -59,13 +58,13 @@ def load_problem(values: Mapping[str, Any], inputs: Mapping[str, Path]) -> Probl
 
 
 def _reinforce() -> Learner:
-    from schedlab.studies.hetero.learner_policy_gradient import PolicyGradientLearner
+    from schedlab.studies.hetero.learners.policy_gradient import PolicyGradientLearner
 
     return PolicyGradientLearner(PolicyGradientSettings)
 
 
 def _actor_critic() -> Learner:
-    from schedlab.studies.hetero.learner_policy_gradient import PolicyGradientLearner
+    from schedlab.studies.hetero.learners.policy_gradient import PolicyGradientLearner
 
     return PolicyGradientLearner(ActorCriticSettings)
 
@@ -81,14 +80,14 @@ STUDY = Study(
     learners={"reinforce": _reinforce, "actor_critic": _actor_critic, **{name: partial(StableBaselinesLearner, name) for name in STOCK}},
     learner_settings=LEARNER_SETTINGS,
     figures={
-        "metrics": "schedlab.studies.hetero.figures_metrics:draw_metrics",
-        "gantt": "schedlab.studies.hetero.figures_schedule:draw_gantt",
-        "course": "schedlab.studies.hetero.figures_schedule:draw_course",
-        "overuse": "schedlab.studies.hetero.figures_overuse:draw_overuse",
-        "bubbles": "schedlab.studies.hetero.figures_bubbles:draw_bubbles",
-        "pairs": "schedlab.studies.hetero.figures_pairs:draw_pairs",
-        "learning": "schedlab.studies.hetero.figures_learning:draw_learning",
-        "preferences": "schedlab.studies.hetero.figures_learning:draw_preferences",
+        "metrics": "schedlab.studies.hetero.figures.metrics:draw_metrics",
+        "gantt": "schedlab.studies.hetero.figures.schedule:draw_gantt",
+        "course": "schedlab.studies.hetero.figures.schedule:draw_course",
+        "overuse": "schedlab.studies.hetero.figures.overuse:draw_overuse",
+        "bubbles": "schedlab.studies.hetero.figures.bubbles:draw_bubbles",
+        "pairs": "schedlab.studies.hetero.figures.pairs:draw_pairs",
+        "learning": "schedlab.studies.hetero.figures.learning:draw_learning",
+        "preferences": "schedlab.studies.hetero.figures.learning:draw_preferences",
     },
     parts=prepare.parts,
     problem_part=prepare.problem_values,

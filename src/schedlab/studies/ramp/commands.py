@@ -5,16 +5,103 @@ from __future__ import annotations
 import argparse
 import json
 import logging
+import math
 import os
 import sys
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from schedlab.config.errors import UserError
-from schedlab.studies.ramp.commands_graphs import add_graphs_command
-from schedlab.studies.ramp.published import BETAS, SHIPPED
+import numpy as np
+
+from schedlab.config.errors import UserError, UserErrors, did_you_mean
+from schedlab.studies.ramp.compat.published import BETAS, SHIPPED
+
+if TYPE_CHECKING:
+    from schedlab.studies.ramp.graphs.graph import ForwardGraph
+    from schedlab.studies.ramp.graphs.settings import GraphSettings
 
 log = logging.getLogger("schedlab.ramp")
+GROUP = "graph"
+_DESCRIPTION = """Read, trace or draw a set of graphs and print their numbers as one JSON document: times in the unit of the files
+(ms where we make them), sizes in bytes. Files that are no graphs are told with their line and field."""
+
+
+def add_graphs_command(commands: argparse._SubParsersAction) -> None:
+    """Add `graphs SET [--steps K] [--out FOLDER] [--pictures PREFIX]` to a parser's sub-commands."""
+    parser = commands.add_parser("graphs", help="graphs of training jobs in numbers, as files, as a picture", description=_DESCRIPTION)
+    parser.add_argument("set", metavar="SET", help="a file of conf/graph/, or a folder, archive or file of graphs")
+    parser.add_argument("--steps", type=int, default=1, metavar="K", help="training steps of the sequential time (default: 1)")
+    parser.add_argument("--out", type=Path, metavar="FOLDER", help="write the graphs there as PipeDream's text")
+    parser.add_argument("--pictures", metavar="PREFIX", help="write PREFIX.svg, .pdf, .png and the caption as PREFIX.txt")
+    parser.add_argument("--conf", default="conf", metavar="DIR", help="configuration folder (default: ./conf)")
+    parser.set_defaults(run=run)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Print the numbers of a set of graphs, and write what is asked for. Raises UserError."""
+    from schedlab.studies.ramp.graphs.graph import training_graph
+    from schedlab.studies.ramp.graphs.statistics import statistics_table
+
+    if not 1 <= arguments.steps < 2**31:
+        raise UserError(f"{arguments.steps} training steps", where="--steps", expected="a number from 1 on")
+    graphs = _graphs(arguments.set, arguments.conf)
+    steps = [training_graph(graph) for graph in graphs]
+    if arguments.out:
+        _write(graphs, arguments.out)
+    if arguments.pictures:
+        from schedlab.config.settings import ThemeSettings
+        from schedlab.figures import save, theme
+        from schedlab.studies.ramp.figures.graphs import drawing_of
+
+        with theme.applied(ThemeSettings()):
+            for path in save.save(drawing_of(steps, f"The graphs of {arguments.set}."), arguments.pictures):
+                log.info("wrote %s", path)
+    rows = json.loads(statistics_table(steps, arguments.steps).to_json(orient="records", double_precision=15))
+    print(json.dumps({row.pop("name"): row for row in rows}, indent=2))
+    return 0
+
+
+def graph_settings(name: str, folder: str) -> GraphSettings:
+    """Return conf/graph/<name>.yaml with all it builds on, typed. Raises UserErrors."""
+    from schedlab.config.readers import option_names
+    from schedlab.config.records import ConfigurationFolder, RecordCache
+    from schedlab.config.schema import validate
+    from schedlab.studies.ramp.graphs.settings import GraphSettings
+
+    known = option_names(Path(folder) / GROUP)
+    if name not in known:
+        remedy = did_you_mean(name, known)
+        raise UserError(
+            f"there is no set of graphs '{name}'", where="SET", expected=f"a file of {folder}/{GROUP}, or a path", remedy=remedy
+        )
+    conf = ConfigurationFolder(Path(folder), "small", RecordCache(None))
+    if f"{GROUP}/{name}.yaml" in conf.layout.broken:
+        raise UserErrors(conf.errors)
+    composed = conf.composer.compose(GROUP, name)
+    return validate(GraphSettings, composed.values, composed.locate)
+
+
+def _graphs(name: str, folder: str) -> tuple[ForwardGraph, ...]:
+    from schedlab.config.readers import option_names
+    from schedlab.studies.ramp.graphs.files import read_graphs
+    from schedlab.studies.ramp.graphs.prepare import find_graphs, make_graphs
+
+    place = find_graphs(name)
+    a_path = "/" in name or place.suffix or name not in option_names(Path(folder) / GROUP)
+    return read_graphs(place) if a_path and place.exists() else make_graphs(graph_settings(name, folder))
+
+
+def _write(graphs: tuple[ForwardGraph, ...], folder: Path) -> None:
+    from schedlab.config.files import write_text
+    from schedlab.studies.ramp.graphs.files import pipedream_text
+
+    for graph in graphs:
+        try:
+            write_text(folder / f"{graph.name}.txt", pipedream_text(graph))
+        except OSError as error:
+            raise UserError(f"cannot be written: {error.strerror}", where=f"--out {folder}", expected="a folder") from None
+        log.info("wrote %s", folder / f"{graph.name}.txt")
 
 
 def add_commands(commands: argparse._SubParsersAction) -> None:
@@ -46,8 +133,7 @@ def add_commands(commands: argparse._SubParsersAction) -> None:
 
 
 def _replay(arguments: argparse.Namespace) -> int:
-    from schedlab.studies.ramp.json_values import plain
-    from schedlab.studies.ramp.replay import replay
+    from schedlab.studies.ramp.compat.replay import replay
 
     document = plain(replay(arguments.case, arguments.compat))
     print(json.dumps(document, allow_nan=False))
@@ -58,7 +144,6 @@ def _replay(arguments: argparse.Namespace) -> int:
 
 
 def _episode(arguments: argparse.Namespace) -> int:
-    from schedlab.studies.ramp.json_values import plain
 
     document = plain(episode(arguments))
     if arguments.summary:
@@ -71,12 +156,12 @@ def _episode(arguments: argparse.Namespace) -> int:
 def episode(arguments: argparse.Namespace) -> dict[str, Any]:
     """Return the document of `ramp episode`. Raises UserError."""
     from schedlab.config.files import write_table
-    from schedlab.studies.ramp.graph_files import read_graphs
-    from schedlab.studies.ramp.graphs import find_graphs
-    from schedlab.studies.ramp.job_tables import job_table, step_table
-    from schedlab.studies.ramp.published import ON_SHIPPED, published_scenario
+    from schedlab.studies.ramp.compat.published import ON_SHIPPED, published_scenario
+    from schedlab.studies.ramp.graphs.files import read_graphs
+    from schedlab.studies.ramp.graphs.prepare import find_graphs
     from schedlab.studies.ramp.rules import rule_named
-    from schedlab.studies.ramp.simulation import Simulation, run_episode
+    from schedlab.studies.ramp.simulator.job_tables import job_table, step_table
+    from schedlab.studies.ramp.simulator.simulation import Simulation, run_episode
 
     rule = rule_named(arguments.policy, "--policy")
     for option, value in (("--seed", arguments.seed), ("--interarrival", arguments.interarrival), ("--end", arguments.end)):
@@ -121,3 +206,16 @@ def _graphs_of_data() -> Path | None:
         return folder
     log.warning("SCHEDLAB_DATA has no folder %s; the shipped graphs are taken", folder)
     return None
+
+
+def plain(value: Any) -> Any:
+    """Return a value as JSON can hold it: infinities as the string "inf", numpy's numbers as Python's."""
+    if isinstance(value, Mapping):
+        return {str(key): plain(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [plain(item) for item in value]
+    if isinstance(value, np.generic):
+        return plain(value.item())
+    if isinstance(value, float) and math.isinf(value):
+        return "inf" if value > 0 else "-inf"
+    return value

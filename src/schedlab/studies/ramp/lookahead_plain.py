@@ -9,10 +9,10 @@ import math
 
 import numpy as np
 
-from schedlab.studies.ramp.communication import Traffic
-from schedlab.studies.ramp.lookahead import FlowRules
-from schedlab.studies.ramp.partitioning import Partition
-from schedlab.studies.ramp.schedulers import srpt_dep_classes, srpt_dep_ranks
+from schedlab.studies.ramp.network.communication import Traffic
+from schedlab.studies.ramp.placement.partitioning import Partition
+from schedlab.studies.ramp.placement.schedulers import srpt_dep_classes, srpt_dep_ranks
+from schedlab.studies.ramp.simulator.lookahead import FlowRules
 
 
 def plain_step(partition: Partition, traffic: Traffic, ranks: np.ndarray, rules: FlowRules) -> tuple[list[float], list[tuple[int, float]]]:

@@ -13,13 +13,13 @@ from schedlab.config.contract import RuleMaker, Unit
 from schedlab.config.errors import UserError
 from schedlab.config.schema import NoSettings, Settings, setting, validate
 from schedlab.config.seeds import generator
-from schedlab.studies.ramp.lp_bound import LpBound
 from schedlab.studies.ramp.rules import CAPS, PARAMETRIC, PLAIN_RULES, Decision, Rule, is_possible
-from schedlab.studies.ramp.settings import LARGEST_DEGREE
+from schedlab.studies.ramp.scenario import LARGEST_DEGREE
+from schedlab.studies.ramp.simulator.lp_bound import LpBound
 
 if TYPE_CHECKING:
     from schedlab.studies.ramp.problem import RampProblem
-    from schedlab.studies.ramp.simulation import Simulation
+    from schedlab.studies.ramp.simulator.simulation import Simulation
 
 
 class CapSettings(Settings):

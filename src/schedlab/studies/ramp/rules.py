@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from schedlab.config.errors import UserError, did_you_mean, nearest
-from schedlab.studies.ramp.jobs import Job
+from schedlab.studies.ramp.simulator.jobs import Job
 
 
 @dataclass(frozen=True, eq=False)

@@ -11,20 +11,19 @@ from schedlab.config.contract import Learner, Part, Problem, Requirement, Study
 from schedlab.config.errors import UserError
 from schedlab.config.schema import Settings, validate
 from schedlab.config.settings import PolicySettings
-from schedlab.learning import prioritised_dqn_settings
-from schedlab.learning.stable_baselines_settings import phase_mistakes
-from schedlab.studies.ramp.distributions import DistributionSettings
-from schedlab.studies.ramp.figure_settings import FIGURE_SETTINGS, FIGURES, figure_files
-from schedlab.studies.ramp.graph_files import read_graphs
-from schedlab.studies.ramp.graphs import ARCHIVE, PART, graph_part, graph_requirements
-from schedlab.studies.ramp.learner_settings import LEARNER_SETTINGS, STOCK_SETTINGS, RampStockSettings
+from schedlab.learning.prioritised_dqn import settings as prioritised_dqn_settings
+from schedlab.learning.stock.settings import phase_mistakes
+from schedlab.studies.ramp.figures.settings import FIGURE_SETTINGS, FIGURES, figure_files
+from schedlab.studies.ramp.graphs.files import read_graphs
+from schedlab.studies.ramp.graphs.prepare import ARCHIVE, PART, graph_part, graph_requirements
+from schedlab.studies.ramp.learners.settings import LEARNER_SETTINGS, STOCK_SETTINGS, RampStockSettings
 from schedlab.studies.ramp.legacy import REFERENCE
 from schedlab.studies.ramp.problem import METRICS, RampProblem
 from schedlab.studies.ramp.rule_policies import RULE_MAKERS, RULE_SETTINGS, degree_mistake
 from schedlab.studies.ramp.rules import PARAMETRIC
-from schedlab.studies.ramp.settings import RESULTS_VERSION, RampScale, RampScenario
-from schedlab.studies.ramp.simulation import legal_degrees, memory_of, network, speeds_of
-from schedlab.studies.ramp.terms import TERMS
+from schedlab.studies.ramp.scenario import RESULTS_VERSION, TERMS, RampScale, RampScenario
+from schedlab.studies.ramp.simulator.distributions import DistributionSettings
+from schedlab.studies.ramp.simulator.simulation import legal_degrees, memory_of, network, speeds_of
 
 PROBLEM = ("cluster", "jobs", "management", "episodes", "legacy")
 
@@ -114,19 +113,19 @@ def _commands(commands: Any) -> None:
 
 
 def _afterstate() -> Learner:
-    from schedlab.studies.ramp.learner_afterstate import AfterstateLearner
+    from schedlab.studies.ramp.learners.afterstate.learner import AfterstateLearner
 
     return AfterstateLearner()
 
 
 def _dqn() -> Learner:
-    from schedlab.studies.ramp.learner_dqn import RampDQNLearner
+    from schedlab.studies.ramp.learners.dqn import RampDQNLearner
 
     return RampDQNLearner()
 
 
 def _stock_learner(name: str) -> Learner:
-    from schedlab.studies.ramp.learner_stock import RampStockLearner
+    from schedlab.studies.ramp.learners.stock import RampStockLearner
 
     return RampStockLearner(name)
 

@@ -1,0 +1,123 @@
+"""Batsim's messages over ZeroMQ, with time-outs: one UTF-8 JSON object a message, on this machine unless told otherwise."""
+
+from __future__ import annotations
+
+import ipaddress
+import json
+import re
+import time
+from collections.abc import Callable
+from typing import Any
+
+from schedlab.batsim.backends.backend import message_text
+from schedlab.batsim.errors import ProtocolError
+from schedlab.config.errors import UserError
+
+SLICE = 0.1
+"""Seconds between two looks at whether the other side is still there."""
+
+
+class NoAnswer(Exception):
+    """The other side said nothing in the given time."""
+
+
+class JsonSocket:
+    """One end of a conversation. `kind` is 'REQ' (speaks first) or 'REP' (answers).
+
+    endpoint    tcp://HOST:PORT, or ipc://PATH; a bound tcp endpoint may have '*' as its port: `endpoint` then tells which it got
+    bind        whether this end binds the endpoint (else it connects to it, also before the other side is there)
+    anywhere    allow an endpoint that other machines can reach
+
+    Raises UserError for an endpoint that is malformed, taken, or not of this machine without `anywhere`.
+    """
+
+    def __init__(self, kind: str, endpoint: str, *, bind: bool, anywhere: bool = False) -> None:
+        zmq = _import_zmq()
+        check_endpoint(endpoint, anywhere)
+        self._context = zmq.Context()
+        self._socket = self._context.socket(getattr(zmq, kind))
+        self._socket.linger = 0
+        self._zmq = zmq
+        try:
+            (self._socket.bind if bind else self._socket.connect)(endpoint)
+        except zmq.ZMQError as error:
+            self.close()
+            raise UserError(f"cannot {'bind' if bind else 'connect to'} {endpoint}: {error}", remedy="choose another endpoint") from error
+        self.endpoint = self._socket.getsockopt_string(zmq.LAST_ENDPOINT).rstrip("\0") if bind else endpoint
+
+    def __enter__(self) -> JsonSocket:
+        return self
+
+    def __exit__(self, *_exception: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close at once; unsent messages are dropped."""
+        self._socket.close()
+        self._context.term()
+
+    def send(self, message: dict[str, Any], seconds: float | None) -> None:
+        """Send a message. A connected end queues it where the other side is not there yet; a bound one waits for the other side.
+
+        Raises NoAnswer where it waits for longer than `seconds` (None: for ever), ProtocolError for what JSON cannot hold.
+        """
+        if not self._socket.poll(None if seconds is None else int(seconds * 1000), self._zmq.POLLOUT):
+            raise NoAnswer
+        self._socket.send(message_text(message).encode())
+
+    def receive(self, seconds: float | None, look: Callable[[], None] = lambda: None) -> dict[str, Any]:
+        """Wait for a message.
+
+        seconds    how long; None: for ever
+        look       called between slices of waiting; may raise where the other side is gone
+
+        Raises NoAnswer after the time, ProtocolError for anything but a message of the protocol.
+        """
+        end = None if seconds is None else time.monotonic() + seconds
+        while not self._socket.poll(int(SLICE * 1000)):
+            look()
+            if end is not None and time.monotonic() >= end:
+                raise NoAnswer
+        return parse_message(self._socket.recv())
+
+
+def parse_message(data: bytes) -> dict[str, Any]:
+    """Return the message that bytes hold; ProtocolError where they hold something else."""
+    try:
+        message = json.loads(data.decode(), parse_constant=_refuse_constant)
+    except (ValueError, RecursionError) as error:
+        raise ProtocolError(f"not a JSON message: {data[:80]!r} ({error})") from error
+    if not isinstance(message, dict) or not isinstance(message.get("now"), int | float) or not isinstance(message.get("events"), list):
+        raise ProtocolError(f"not a message with 'now' and 'events': {data[:80]!r}")
+    return message
+
+
+def check_endpoint(endpoint: str, anywhere: bool) -> None:
+    """Refuse an endpoint that is none, or that other machines can reach without leave."""
+    form = "tcp://127.0.0.1:PORT, tcp://localhost:PORT or ipc://PATH"
+    if endpoint.startswith("ipc://"):
+        return
+    match = re.fullmatch(r"tcp://(\[[^\]]+\]|[^:/\s]+):(\d+|\*)", endpoint)
+    if match is None or (match[2] != "*" and not 0 < int(match[2]) < 65536):
+        raise UserError(f"'{endpoint}' is no endpoint", expected=form)
+    if not anywhere and not _is_loopback(match[1].strip("[]")):
+        raise UserError(f"'{endpoint}' can be reached by other machines", expected=form, remedy="say --anywhere if that is wanted")
+
+
+def _is_loopback(host: str) -> bool:
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
+
+
+def _refuse_constant(name: str) -> float:
+    raise ValueError(f"{name} is no JSON number")
+
+
+def _import_zmq() -> Any:
+    try:
+        import zmq
+    except ImportError as error:
+        raise UserError("pyzmq is not installed", remedy="run: pip install pyzmq") from error
+    return zmq

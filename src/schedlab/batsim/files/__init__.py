@@ -1,0 +1,1 @@
+"""Batsim's files: workloads, job profiles, external events, outputs and their tables."""

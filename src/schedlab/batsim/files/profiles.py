@@ -1,0 +1,286 @@
+"""Job profiles: what a job does once it runs. Types and fields of Batsim's workload files; leaves are delays, parallel tasks, messages."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from schedlab.batsim.errors import UnsupportedProfile
+from schedlab.batsim.files.json_values import number, text_value, whole_number
+from schedlab.config.errors import UserError, did_you_mean
+
+_LEAST, _MOST = 1e-20, 1e30  # flop or bytes; beyond these, ratios of quantities leave the range of floats
+_NOT_SIMULATED = ("smpi", "usage_trace")
+
+
+@dataclass(slots=True, eq=False)
+class Profile:
+    """One job profile; `json` is the profile as the file gives it, `return_code` not zero means that the job fails."""
+
+    name: str
+    json: dict[str, Any]
+    return_code: int
+
+    @property
+    def references(self) -> tuple[str, ...]:
+        """Names of the profiles that this one may run."""
+        return ()
+
+    @property
+    def width(self) -> int | None:
+        """The number of executors that the profile fixes, if it does."""
+        return None
+
+
+@dataclass(slots=True, eq=False)
+class Delay(Profile):
+    """Takes `seconds`, uses no capacity."""
+
+    seconds: float
+
+
+@dataclass(slots=True, eq=False)
+class Parallel(Profile):
+    """Executor i computes `cpu[i]` flop and sends `com[i * n + j]` bytes to executor j."""
+
+    cpu: tuple[float, ...]
+    com: tuple[float, ...]
+
+    @property
+    def width(self) -> int | None:
+        """One executor for each amount of flop."""
+        return len(self.cpu)
+
+
+@dataclass(slots=True, eq=False)
+class Homogeneous(Profile):
+    """Each executor computes `cpu` flop and sends `com` bytes to every other; `total`: both are divided by the number of executors."""
+
+    cpu: float
+    com: float
+    total: bool
+
+
+@dataclass(slots=True, eq=False)
+class SharedStorage(Profile):
+    """Each executor reads `read` bytes from and writes `write` bytes to the storage host that `storage` labels."""
+
+    read: float
+    write: float
+    storage: str
+
+
+@dataclass(slots=True, eq=False)
+class Staging(Profile):
+    """`size` bytes go from one storage host to another."""
+
+    size: float
+    source: str
+    target: str
+
+
+@dataclass(slots=True, eq=False)
+class Send(Profile):
+    """Sends `message` to the scheduler, then takes `seconds`."""
+
+    message: Any
+    seconds: float
+
+
+@dataclass(slots=True, eq=False)
+class Receive(Profile):
+    """Takes the oldest message of the scheduler and runs profile `success` where `pattern` matches all of it, else `failure`.
+
+    Without a message it runs `timeout` or, where that is empty, looks again every `poll` s.
+    """
+
+    pattern: re.Pattern[str]
+    success: str
+    failure: str
+    timeout: str
+    poll: float
+
+    @property
+    def references(self) -> tuple[str, ...]:
+        """The profiles of the three outcomes."""
+        return tuple(name for name in (self.success, self.failure, self.timeout) if name)
+
+
+@dataclass(slots=True, eq=False)
+class Composed(Profile):
+    """The profiles of `sequence` one after the other, `repeat` times; stops at the first return code that is not zero."""
+
+    sequence: tuple[str, ...]
+    repeat: int
+    parts: tuple[Profile, ...] = field(default=())  # filled in once all profiles are known
+
+    @property
+    def references(self) -> tuple[str, ...]:
+        """The profiles of the sequence."""
+        return self.sequence
+
+
+def parse_profile(name: str, data: Any, where: str) -> Profile:
+    """Return the profile that a JSON object describes; UserError naming the field, UnsupportedProfile for types not simulated."""
+    if not isinstance(data, dict):
+        raise UserError("is no object", where=where, expected='an object such as {"type": "delay", "delay": 5}')
+    kind = data.get("type")
+    if kind in _NOT_SIMULATED:
+        raise UnsupportedProfile(
+            f"profiles of type '{kind}' are not simulated",
+            where=where,
+            expected="one of " + ", ".join(_PARSERS),
+            remedy="use a real Batsim",
+        )
+    parser = _PARSERS.get(kind) if isinstance(kind, str) else None
+    if parser is None:
+        raise UserError(f"type is {kind!r:.60}", where=where, expected="a type of profile", remedy=did_you_mean(str(kind), _PARSERS))
+    ret = whole_number(data.get("ret", 0), f"{where}, ret", "a whole number", least=-(2**31))
+    return parser(name, data, ret, where)
+
+
+def link_profiles(profiles: Mapping[str, Profile], where: Callable[[str], str]) -> None:
+    """Check that every referred profile exists and give sequences their parts; UserError for a cycle of sequences."""
+    for profile in profiles.values():
+        for name in profile.references:
+            if name not in profiles:
+                raise UserError(f"runs the unknown profile '{name}'", where=where(profile.name), remedy=did_you_mean(name, profiles))
+        if isinstance(profile, Composed) and not profile.parts:
+            profile.parts = tuple(profiles[name] for name in profile.sequence)
+    _refuse_cycles(profiles, where)
+
+
+def computes(profiles: Mapping[str, Profile]) -> bool:
+    """Tell whether some profile computes, so that the hosts' speeds matter."""
+    amounts = (getattr(profile, "cpu", 0.0) for profile in profiles.values())
+    return any(any(amount) if isinstance(amount, tuple) else amount for amount in amounts)
+
+
+def used_profiles(profiles: Mapping[str, Profile], first: str) -> set[str]:
+    """Names of a profile and of all that it may run, known or not."""
+    found, waiting = {first}, [first]
+    while waiting:
+        profile = profiles.get(waiting.pop())
+        for name in () if profile is None else profile.references:
+            if name not in found:
+                found.add(name)
+                waiting.append(name)
+    return found
+
+
+def _refuse_cycles(profiles: Mapping[str, Profile], where: Callable[[str], str]) -> None:
+    finished: set[str] = set()
+    for first in profiles:
+        path: list[tuple[str, list[str]]] = [(first, _parts_left(profiles[first]))] if first not in finished else []
+        entered = {first}
+        while path:
+            name, left = path[-1]
+            if not left:
+                path.pop()
+                entered.discard(name)
+                finished.add(name)
+                continue
+            child = left.pop()
+            if child in entered:
+                raise UserError(f"the sequence comes back to profile '{child}'", where=where(name), expected="sequences that end")
+            if child not in finished:
+                entered.add(child)
+                path.append((child, _parts_left(profiles[child])))
+
+
+def _parts_left(profile: Profile) -> list[str]:
+    """Parts of a sequence; a recv profile may lead back to itself, as time passes in it."""
+    return list(dict.fromkeys(profile.references)) if isinstance(profile, Composed) else []
+
+
+def _amount(data: dict[str, Any], key: str, where: str) -> float:
+    return _flop_or_bytes(data.get(key), f"{where}, {key}")
+
+
+def _flop_or_bytes(value: Any, where: str) -> float:
+    expected = f"a number from 0 to {_MOST:g}"
+    amount = number(value, where, expected)
+    if amount > _MOST:
+        raise UserError(f"is {amount:g}", where=where, expected=expected)
+    return amount if amount >= _LEAST else 0.0
+
+
+def _amounts(data: dict[str, Any], key: str, where: str) -> tuple[float, ...]:
+    values = data.get(key)
+    if not isinstance(values, list) or not values:
+        raise UserError(f"is {values!r:.60}", where=f"{where}, {key}", expected="a list of numbers")
+    return tuple(_flop_or_bytes(value, f"{where}, {key}[{index}]") for index, value in enumerate(values))
+
+
+def _delay(name: str, data: dict[str, Any], ret: int, where: str) -> Profile:
+    seconds = number(data.get("delay"), f"{where}, delay", "a finite number above 0, in s", strictly=True)
+    return Delay(name, data, ret, seconds)
+
+
+def _parallel(name: str, data: dict[str, Any], ret: int, where: str) -> Profile:
+    cpu, com = _amounts(data, "cpu", where), _amounts(data, "com", where)
+    if len(com) != len(cpu) ** 2:
+        raise UserError(
+            f"has {len(com)} values", where=f"{where}, com", expected=f"{len(cpu) ** 2}, one for each pair of the {len(cpu)} executors"
+        )
+    return Parallel(name, data, ret, cpu, com)
+
+
+def _homogeneous(name: str, data: dict[str, Any], ret: int, where: str) -> Profile:
+    return Homogeneous(
+        name, data, ret, _amount(data, "cpu", where), _amount(data, "com", where), data["type"] == "parallel_homogeneous_total"
+    )
+
+
+def _composed(name: str, data: dict[str, Any], ret: int, where: str) -> Profile:
+    sequence = data.get("seq")
+    if not isinstance(sequence, list) or not sequence or not all(isinstance(part, str) for part in sequence):
+        raise UserError(f"is {sequence!r:.60}", where=f"{where}, seq", expected="a list of names of profiles")
+    return Composed(
+        name, data, ret, tuple(sequence), whole_number(data.get("repeat", 1), f"{where}, repeat", "a whole number above 0", least=1)
+    )
+
+
+def _shared_storage(name: str, data: dict[str, Any], ret: int, where: str) -> Profile:
+    storage = text_value(data.get("storage", "pfs"), f"{where}, storage", "the label of a storage host")
+    return SharedStorage(name, data, ret, _amount(data, "bytes_to_read", where), _amount(data, "bytes_to_write", where), storage)
+
+
+def _staging(name: str, data: dict[str, Any], ret: int, where: str) -> Profile:
+    ends = (text_value(data.get(key), f"{where}, {key}", "the label of a storage host") for key in ("from", "to"))
+    return Staging(name, data, ret, _amount(data, "nb_bytes", where), *ends)
+
+
+def _send(name: str, data: dict[str, Any], ret: int, where: str) -> Profile:
+    if "msg" not in data:
+        raise UserError("is missing", where=f"{where}, msg", expected="the message, an object")
+    return Send(name, data, ret, data["msg"], number(data.get("sleeptime", 1e-7), f"{where}, sleeptime", "a number of at least 0, in s"))
+
+
+def _receive(name: str, data: dict[str, Any], ret: int, where: str) -> Profile:
+    text = data.get("regex", ".*")
+    try:
+        pattern = re.compile(text)
+    except (re.error, TypeError, RecursionError, OverflowError) as error:
+        raise UserError(f"{error}", where=f"{where}, regex", expected="a regular expression") from None
+    outcomes = [data.get(key, "") for key in ("success", "failure", "timeout")]
+    for key, value in zip(("success", "failure", "timeout"), outcomes, strict=True):
+        if not isinstance(value, str):
+            raise UserError(f"is {value!r:.60}", where=f"{where}, {key}", expected="the name of a profile")
+    poll = number(data.get("polltime", 0.005), f"{where}, polltime", "a number above 0, in s", strictly=True)
+    return Receive(name, data, ret, pattern, *outcomes, poll)
+
+
+_PARSERS: dict[str, Callable[[str, dict[str, Any], int, str], Profile]] = {
+    "delay": _delay,
+    "parallel": _parallel,
+    "parallel_homogeneous": _homogeneous,
+    "parallel_homogeneous_total": _homogeneous,
+    "composed": _composed,
+    "parallel_homogeneous_pfs": _shared_storage,
+    "data_staging": _staging,
+    "send": _send,
+    "recv": _receive,
+}

@@ -1,0 +1,136 @@
+"""Batsim's workload files: jobs with submission dates and the profiles that they run."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from schedlab.batsim.files.json_values import number, text_value, whole_number
+from schedlab.batsim.files.profiles import Composed, Homogeneous, Profile, link_profiles, parse_profile, used_profiles
+from schedlab.config.errors import UserError, did_you_mean
+from schedlab.config.readers import parse_json, read_text
+
+SEPARATOR = "!"
+DEEPEST = 1000  # levels within each other of a job's extra values, which schedulers get as they are, as from Batsim
+
+
+@dataclass(slots=True, eq=False)
+class Job:
+    """A job as it is asked for. `id` is the full identifier `workload!number`; times in s, `walltime` -1 where none is set.
+
+    `json` is the job's object with `id` rewritten to the full identifier, as the scheduler gets it.
+    """
+
+    id: str
+    submission: float
+    resources: int
+    walltime: float
+    profile: Profile
+    json: dict[str, Any]
+
+
+@dataclass(slots=True, eq=False)
+class Workload:
+    """A workload: `jobs` by submission date, then by identifier as text; `profiles` by name; `nb_res` hosts that it was made for."""
+
+    name: str
+    path: str
+    nb_res: int
+    jobs: list[Job]
+    profiles: dict[str, Profile]
+
+
+def read_workload(path: Path | str, name: str) -> Workload:
+    """Read a workload file; jobs get identifiers `name!id`.
+
+    Raises UserError naming file and key for text that is no JSON or not UTF-8, missing or impossible values, duplicate
+    identifiers, unknown profiles and sequences of profiles that come back to themselves; UnsupportedProfile.
+    """
+    path = Path(path)
+    return parse_workload(read_text(path, "a workload file in JSON"), name, str(path))
+
+
+def parse_workload(text: str, name: str, where: str) -> Workload:
+    """Read the text of a workload file; `where` names it in errors. Raises as `read_workload`."""
+    if not name or SEPARATOR in name:
+        raise UserError(f"'{name}' cannot name a workload", where=where, expected=f"a name without '{SEPARATOR}'")
+    data = parse_json(text, where, "a workload file in JSON", most_levels=DEEPEST)
+    if not isinstance(data, dict):
+        raise UserError("is no object", where=where, expected='an object with "nb_res", "jobs" and "profiles"')
+    for key, kind, described in (("jobs", list, "a list of jobs"), ("profiles", dict, "an object of profiles")):
+        if not isinstance(data.get(key), kind):
+            raise UserError("is missing or of another kind", where=f"{where}: {key}", expected=described)
+    nb_res = whole_number(data.get("nb_res"), f"{where}: nb_res", "the number of hosts, above 0", least=1)
+    profiles = {key: parse_profile(key, value, _profile_place(where, key)) for key, value in data["profiles"].items()}
+    link_profiles(profiles, lambda key: _profile_place(where, key))
+    jobs: dict[str, Job] = {}
+    widths: dict[str, dict[str, int]] = {}
+    for index, entry in enumerate(data["jobs"]):
+        job = parse_job(entry, name, profiles, f"{where}: jobs[{index}]", widths)
+        if job.id in jobs:
+            raise UserError(f"a second job '{job.id}'", where=f"{where}: jobs[{index}], id", expected="each identifier once")
+        jobs[job.id] = job
+    ordered = sorted(jobs.values(), key=lambda job: (job.submission, job.id))
+    return Workload(name, str(Path(where).resolve()), nb_res, ordered, profiles)
+
+
+def parse_job(
+    entry: Any, workload: str, profiles: Mapping[str, Profile], where: str, widths: dict[str, dict[str, int]] | None = None
+) -> Job:
+    """Return one job; `widths` remembers what `fixed_widths` said of each profile. Raises UserError."""
+    if not isinstance(entry, dict):
+        raise UserError("is no object", where=where, expected='an object with "id", "subtime", "res" and "profile"')
+    identifier = _identifier(entry.get("id"), workload, where)
+    submission = number(entry.get("subtime"), f"{where}, subtime", "a date in s, not negative")
+    resources = whole_number(entry.get("res"), f"{where}, res", "a number of hosts, not negative")
+    walltime = entry.get("walltime", -1)
+    if walltime != -1 or isinstance(walltime, bool):
+        walltime = number(walltime, f"{where}, walltime", "a time above 0 in s, or -1 for none", strictly=True)
+    profile_name = text_value(entry.get("profile"), f"{where}, profile", "the name of a profile")
+    if profile_name not in profiles:
+        raise UserError(f"unknown profile '{profile_name}'", where=f"{where}, profile", remedy=did_you_mean(profile_name, profiles))
+    _check_widths(profile_name, resources, profiles, where, {} if widths is None else widths)
+    return Job(identifier, submission, resources, float(walltime), profiles[profile_name], {**entry, "id": identifier})
+
+
+def accepts_any_size(profile: Profile) -> bool:
+    """True for profiles that run on any number of hosts: parallel_homogeneous_total and sequences of those."""
+    waiting, seen = [profile], {profile}
+    while waiting:
+        part = waiting.pop()
+        if isinstance(part, Composed):
+            waiting.extend(set(part.parts) - seen)
+            seen.update(part.parts)
+        elif not (isinstance(part, Homogeneous) and part.total):
+            return False
+    return True
+
+
+def _check_widths(name: str, resources: int, profiles: Mapping[str, Profile], where: str, widths: dict[str, dict[str, int]]) -> None:
+    fixed = widths.get(name)
+    if fixed is None:
+        found = {part: profiles[part].width for part in sorted(used_profiles(profiles, name))}
+        fixed = widths[name] = {part: width for part, width in found.items() if width is not None}
+    for part, width in fixed.items():
+        if width != resources:
+            raise UserError(
+                f"is {resources}, but profile '{part}' has {width} executors", where=f"{where}, res", expected="the same number"
+            )
+
+
+def _identifier(value: Any, workload: str, where: str) -> str:
+    if isinstance(value, bool) or not isinstance(value, int | str) or value == "":
+        raise UserError(f"is {value!r:.60}", where=f"{where}, id", expected="a whole number or a text")
+    text = str(value)
+    prefix, separator, rest = text.partition(SEPARATOR)
+    if not separator:
+        return f"{workload}{SEPARATOR}{text}"
+    if prefix != workload or not rest or SEPARATOR in rest:
+        raise UserError(f"'{text}' belongs to no job of workload '{workload}'", where=f"{where}, id", expected=f"{workload}{SEPARATOR}<id>")
+    return text
+
+
+def _profile_place(where: str, name: str) -> str:
+    return f"{where}: profiles['{name[:60]}']"

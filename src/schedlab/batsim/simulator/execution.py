@@ -1,0 +1,243 @@
+"""Running jobs: walking through their profiles, working on tasks, ending in time or not."""
+
+from __future__ import annotations
+
+import math
+from collections import deque
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from schedlab.batsim.files.profiles import Composed, Delay, Profile, Receive, Send
+from schedlab.batsim.resource_set import ResourceSet
+from schedlab.batsim.simulator.agenda import Agenda, Turn, tolerance
+from schedlab.batsim.simulator.energy import EnergyMeter
+from schedlab.batsim.simulator.live_job import FAILED, KILLED, RUNNING, SUCCESS, WALLTIME_REACHED, LiveJob
+from schedlab.batsim.simulator.machines import Machines
+from schedlab.batsim.simulator.records import Records
+from schedlab.batsim.simulator.task_building import TaskBuilder, is_void
+from schedlab.batsim.simulator.tasks import Task, TaskPool
+
+_KILLED_TASK, _STOPPED = -2, -1  # Batsim's return codes
+
+
+class Execution:
+    """The jobs that run. `finished(job)` is called at the end of each, `said(job, message)` for what a job says to the scheduler."""
+
+    def __init__(
+        self, agenda: Agenda, machines: Machines, meter: EnergyMeter | None, pool: TaskPool, builder: TaskBuilder, records: Records
+    ) -> None:
+        self._agenda, self._machines, self._meter = agenda, machines, meter
+        self._pool, self._builder, self._records = pool, builder, records
+        self.finished: Callable[[LiveJob], None] = lambda job: None
+        self.said: Callable[[LiveJob, Any], None] = lambda job, message: None
+        self.profile_named: Callable[[LiveJob, str], Profile] = lambda job, name: job.job.profile
+
+    def start(self, job: LiveJob, alloc: ResourceSet) -> None:
+        """Start a submitted job on hosts that may take it."""
+        self.occupy(job, alloc)
+        self._run(job, job.job.profile)
+
+    def occupy(self, job: LiveJob, alloc: ResourceSet) -> None:
+        """Let a job be running, and its hosts be taken, without executing anything."""
+        now = self._agenda.now
+        job.state, job.alloc, job.start = RUNNING, alloc, now
+        if job.job.walltime > 0:
+            job.deadline = now + job.job.walltime
+        self._machines.start_job(alloc, now)
+        self._records.job_started(job)
+
+    def kill(self, job: LiveJob) -> dict[str, Any]:
+        """End a running job; return its progress tree."""
+        if job.leaf is None:  # the scheduler itself declared it running
+            progress: dict[str, Any] = {"profile_name": job.job.profile.name, "progress": 0.0}
+        else:
+            progress = job.progress(self._agenda.now)
+        self.end(job, KILLED, _STOPPED if job.task is None else _KILLED_TASK)
+        return progress
+
+    def end(self, job: LiveJob, state: str, return_code: int) -> None:
+        """End a running job in a final state and say so."""
+        self.end_quietly(job, state, return_code)
+        self.finished(job)
+
+    def end_quietly(self, job: LiveJob, state: str, return_code: int) -> None:
+        """End a running job in a final state."""
+        now = self._agenda.now
+        job.token += 1
+        self._drop_task(job)
+        job.state, job.return_code, job.finish = state, return_code, now
+        job.frames = []
+        self._machines.end_job(job.alloc, job.start, now)
+        self._records.job_ended(job)
+
+    def deliver(self, job: LiveJob, message: str) -> None:
+        """Queue a message of the scheduler for a job; a recv profile that waits takes it at its next look."""
+        if job.messages is None:
+            job.messages = deque()
+        job.messages.append(message)
+        leaf = job.leaf
+        if job.state == RUNNING and isinstance(leaf, Receive) and len(job.messages) == 1:
+            waited = self._agenda.now - job.leaf_since
+            looks = math.floor(waited / leaf.poll + 1e-9) + 1  # a look of this very date came before the message
+            self._plan(job, job.leaf_since + looks * leaf.poll, Turn.DELAY, self._look)
+
+    def settle(self) -> None:
+        """Work out the rates that changed and plan the ends of those tasks."""
+        self._plan_tasks(self._pool.settle(self._agenda.now))
+
+    def change_speeds(self, hosts: Sequence[int] | np.ndarray, speeds: Sequence[float] | np.ndarray) -> None:
+        """Let hosts go at other speeds from now on."""
+        self._plan_tasks(self._pool.change_speeds(hosts, speeds, self._agenda.now))
+
+    def _run(self, job: LiveJob, profile: Profile) -> None:
+        """Begin a profile, and those after it that take no time, until one takes time or the job ends."""
+        current: Profile | None = profile
+        while current is not None:
+            if isinstance(current, Composed):
+                first = len(current.parts) * current.repeat - 1 if is_void(current) else 0  # of parts that do nothing the last is enough
+                job.frames.append([current, first])
+                current = current.parts[first % len(current.parts)]
+                continue
+            outcome = self._begin(job, current)
+            current = self._next(job, outcome) if isinstance(outcome, int) else outcome
+
+    def _begin(self, job: LiveJob, profile: Profile) -> int | Profile | None:
+        """Begin a leaf; where it takes no time return its return code, or the profile that a message asks for."""
+        now = self._agenda.now
+        job.leaf, job.leaf_since = profile, now
+        if isinstance(profile, Delay):
+            self._wait(job, profile.seconds)
+            return None
+        if isinstance(profile, Send):
+            self.said(job, profile.message)
+            if profile.seconds > 0:
+                self._wait(job, profile.seconds)
+                return None
+            return profile.return_code
+        if isinstance(profile, Receive):
+            return self._receive(job, profile)
+        task = self._builder.build(job, profile)
+        if task.is_empty:
+            return profile.return_code
+        task.owner = job
+        job.task = task
+        if task.latency > 0:
+            self._plan(job, now + task.latency, Turn.TASK, self._work)
+        else:
+            self._work(job)
+        return None
+
+    def _next(self, job: LiveJob, code: int) -> Profile | None:
+        """Return what comes after a leaf that ended with `code`; the job ends where nothing does, or no time is left for it."""
+        frames = job.frames
+        while frames:
+            frame = frames[-1]
+            profile = frame[0]
+            if code == 0:
+                frame[1] += 1
+                if isinstance(profile, Composed) and frame[1] < len(profile.parts) * profile.repeat:
+                    if self._agenda.now >= job.deadline - tolerance(job.deadline):
+                        self.end(job, WALLTIME_REACHED, _STOPPED)
+                        return None
+                    return profile.parts[frame[1] % len(profile.parts)]
+                code = profile.return_code
+            frames.pop()
+        self.end(job, SUCCESS if code == 0 else FAILED, code)
+        return None
+
+    def _wait(self, job: LiveJob, seconds: float) -> None:
+        """A job that is one delay of just its walltime runs out of it; a sequence that ends at it does not."""
+        finish = job.leaf_since + seconds
+        if job.frames:
+            job.out_of_time = finish > job.deadline + tolerance(finish)
+        else:
+            job.out_of_time = 0 < job.job.walltime <= seconds
+        self._plan(job, finish, Turn.DELAY, self._waited)
+
+    def _waited(self, job: LiveJob) -> None:
+        if job.out_of_time:
+            self.end(job, WALLTIME_REACHED, _STOPPED)
+        else:
+            self._continue(job)
+
+    def _continue(self, job: LiveJob) -> None:
+        self._go_on(job, job.leaf.return_code)
+
+    def _go_on(self, job: LiveJob, outcome: int | Profile | None) -> None:
+        following = self._next(job, outcome) if isinstance(outcome, int) else outcome
+        if following is not None:
+            self._run(job, following)
+
+    def _receive(self, job: LiveJob, profile: Receive) -> int | Profile | None:
+        if job.messages:
+            message = job.messages.popleft()
+            outcome = profile.success if profile.pattern.fullmatch(message) else profile.failure
+        elif profile.timeout:
+            outcome = profile.timeout
+        else:
+            if job.deadline < math.inf:
+                self._plan(job, job.deadline, Turn.DELAY, self._look)
+            return None
+        if not outcome:
+            return profile.return_code
+        job.frames.append([profile, 0])
+        return self.profile_named(job, outcome)
+
+    def _look(self, job: LiveJob) -> None:
+        if self._expired(job) or not job.messages:
+            self.end(job, WALLTIME_REACHED, _STOPPED)
+            return
+        self._go_on(job, self._receive(job, job.leaf))
+
+    def _work(self, job: LiveJob) -> None:
+        """The latency of a job's task is over."""
+        now = self._agenda.now
+        task = job.task
+        if task.latency > 0 and self._expired(job):
+            self.end(job, WALLTIME_REACHED, _STOPPED)
+            return
+        self._pool.start(task, now)
+        if task.component is None:
+            self._plan_tasks([task])
+        else:
+            job.token += 1
+
+    def _plan_tasks(self, tasks: list[Task]) -> None:
+        for task in tasks:
+            if self._meter is not None and len(task.hosts):
+                self._use(task)
+            self._plan(task.owner, task.finish, Turn.TASK, self._worked)
+
+    def _worked(self, job: LiveJob) -> None:
+        now = self._agenda.now
+        if job.task.finish > now + tolerance(now):
+            self.end(job, WALLTIME_REACHED, _STOPPED)
+            return
+        self._drop_task(job)
+        self._continue(job)
+
+    def _drop_task(self, job: LiveJob) -> None:
+        task = job.task
+        if task is None:
+            return
+        job.task = None
+        if self._pool.stop(task, self._agenda.now) and self._meter is not None and len(task.hosts):
+            self._use(task)
+
+    def _use(self, task: Task) -> None:
+        """Tell the meter what the hosts of a task compute now."""
+        now = self._agenda.now
+        compute_hosts, flops = self._pool.load_of(task, len(self._machines.hosts))
+        self._meter.use(compute_hosts, flops, now)
+
+    def _plan(self, job: LiveJob, date: float, turn: Turn, action: Callable[[LiveJob], None]) -> None:
+        """Plan what happens to a job next, or at its walltime if that comes first; what was planned before is void."""
+        job.token += 1
+        date = min(date, job.deadline)
+        if date < math.inf:
+            self._agenda.at(date, turn, action, job, job.token)
+
+    def _expired(self, job: LiveJob) -> bool:
+        return self._agenda.now >= job.deadline - tolerance(job.deadline)

@@ -1,0 +1,101 @@
+"""A job from its submission to its end."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections import deque
+from typing import Any
+
+from schedlab.batsim.files.profiles import Composed, Delay, Profile, Receive, Send
+from schedlab.batsim.files.workload import SEPARATOR, Job
+from schedlab.batsim.resource_set import EMPTY, ResourceSet
+from schedlab.batsim.simulator.tasks import Task
+
+SUBMITTED = "SUBMITTED"
+RUNNING = "RUNNING"
+REJECTED = "REJECTED"
+SUCCESS = "COMPLETED_SUCCESSFULLY"
+FAILED = "COMPLETED_FAILED"
+WALLTIME_REACHED = "COMPLETED_WALLTIME_REACHED"
+KILLED = "COMPLETED_KILLED"
+FINAL_STATES = (SUCCESS, FAILED, WALLTIME_REACHED, KILLED)
+
+_NO_TIME = 1e-5  # s: what Batsim records as the run time of a job that took none
+
+
+class LiveJob:
+    """A submitted job: what was asked (`job`), its `state`, and once it runs where it is in the tree of its profile.
+
+    Dates and times in s. `frames` holds the sequences entered, each with the index of its current part (repetitions counted);
+    `leaf` is the profile being executed since `leaf_since`; `token` changes whenever its end is planned anew.
+    """
+
+    __slots__ = (
+        "alloc", "deadline", "energy", "executors", "extra_profile", "finish", "frames", "job", "kill_requested", "leaf", "leaf_since",
+        "messages", "metadata", "out_of_time", "return_code", "start", "state", "storage", "submission", "task", "token",
+    )  # fmt: skip
+
+    def __init__(self, job: Job, submission: float) -> None:
+        self.job, self.submission, self.state = job, submission, SUBMITTED
+        self.alloc: ResourceSet = EMPTY
+        self.executors: list[int] | None = None  # hosts of a mapping; without one they are those of `alloc`
+        self.extra_profile: tuple[Profile, list[int]] | None = None
+        self.storage: dict[str, int] = {}
+        self.frames: list[list[Any]] = []
+        self.leaf: Profile | None = None
+        self.task: Task | None = None
+        self.messages: deque[str] | None = None
+        self.metadata = ""
+        self.start = self.finish = math.nan
+        self.deadline = math.inf
+        self.energy = -1.0
+        self.return_code = 0
+        self.leaf_since = 0.0
+        self.token = 0
+        self.out_of_time = self.kill_requested = False
+
+    @property
+    def runtime(self) -> float:
+        """Seconds from start to finish, never 0."""
+        return self.finish - self.start or _NO_TIME
+
+    def progress(self, now: float) -> dict[str, Any]:
+        """Return how far the job is: a leaf's share of work done, within the index of each sequence."""
+        leaf = self.leaf
+        assert leaf is not None
+        if self.task is not None:
+            done = self.task.progress(now)
+        elif isinstance(leaf, Delay | Send) and leaf.seconds > 0:
+            done = min(1.0, (now - self.leaf_since) / leaf.seconds)
+        else:
+            done = 0.0
+        tree: dict[str, Any] = {"profile_name": leaf.name, "progress": done}
+        for profile, index in reversed(self.frames):
+            if isinstance(profile, Composed | Receive):
+                tree = {"profile_name": profile.name, "current_task_index": index, "current_task": tree}
+        return tree
+
+    def row(self) -> str:
+        """Return the job's line of `_jobs.csv`."""
+        job = self.job
+        workload, _, number = job.id.partition(SEPARATOR)
+        metadata = self.metadata.replace('"', '""')
+        head = f"{_cell(number)},{_cell(workload)},{_cell(job.profile.name)},{self.submission:.6f},{job.resources},{job.walltime:.6f}"
+        if self.state == REJECTED:
+            return f'{head},0,REJECTED,,,,,,,,,"{metadata}"\n'
+        start, state = self.start, self.state
+        runtime, waiting = self.runtime, start - self.submission
+        turnaround = waiting + runtime
+        return (
+            f"{head},{1 if state == SUCCESS else 0},{state},{start:.6f},{runtime:.6f},{start + runtime:.6f},{waiting:.6f},"
+            f'{turnaround:.6f},{turnaround / runtime:.6f},{self.alloc},{self.energy:.6f},"{metadata}"\n'
+        )
+
+
+def _cell(text: str) -> str:
+    """A text as a cell of CSV."""
+    return text if _PLAIN(text) else '"' + text.replace('"', '""') + '"'
+
+
+_PLAIN = re.compile(r'[^,"\r\n]*').fullmatch

@@ -1,0 +1,81 @@
+"""What a parallel task asks of the platform: flop per host, bytes per channel of a link, and the latency before it can work."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from schedlab.batsim.simulator.tasks import NO_HOSTS, Task
+from schedlab.platforms.batsim_xml import Host, Platform
+
+
+class Network:
+    """Builds tasks on numbered hosts; `ignore`: bytes cost nothing."""
+
+    def __init__(self, platform: Platform, hosts: Sequence[Host], ignore: bool) -> None:
+        self._platform, self._hosts, self._ignore = platform, hosts, ignore
+
+    def latency(self, source: Host, target: Host) -> float:
+        """Return the latency in s from one host to another."""
+        return 0.0 if self._ignore else self._platform.route(source, target).latency
+
+    def homogeneous(self, executors: Sequence[int], cpu: float, com: float) -> Task:
+        """Every executor computes `cpu` flop and sends `com` bytes to each other one; executor k runs on host `executors[k]`."""
+        distinct = len(set(executors)) == len(executors)
+        exchanges = com > 0 and len(executors) > 1 and not self._ignore
+        if exchanges or not distinct:
+            volumes, latency = self._exchange(executors, com, distinct) if exchanges else ({}, 0.0)
+            return self._task(executors, [cpu] * len(executors), volumes, latency)
+        return Task(np.array(executors, np.int64), cpu) if cpu > 0 and executors else Task(NO_HOSTS, 0.0)
+
+    def matrix(self, executors: Sequence[int], cpu: Sequence[float], com: Sequence[float]) -> Task:
+        """Executor i computes `cpu[i]` flop and sends `com[i * n + j]` bytes to executor j."""
+        volumes: dict[int, float] = {}
+        latency = 0.0
+        if not self._ignore:
+            n = len(executors)
+            for index, size in enumerate(com):
+                if size > 0:
+                    latency = max(latency, self._send(executors[index // n], executors[index % n], size, volumes))
+        return self._task(executors, cpu, volumes, latency)
+
+    def _send(self, source: int, target: int, size: float, volumes: dict[int, float]) -> float:
+        route = self._platform.route(self._hosts[source], self._hosts[target])
+        for channel in route.channels:
+            volumes[channel] = volumes.get(channel, 0.0) + size
+        return route.latency
+
+    def _exchange(self, executors: Sequence[int], com: float, distinct: bool) -> tuple[dict[int, float], float]:
+        """Return bytes per channel and the largest latency of an all-to-all exchange; in one cluster without looking at each pair."""
+        points = [self._hosts[host].point for host in executors]
+        zone = points[0].zone
+        volumes: dict[int, float] = {}
+        if distinct and zone.routing == "Cluster" and all(point.zone is zone and point.up is not None for point in points):
+            others = len(points) - 1
+            for point in points:
+                for channel in (point.up.up, point.up.down):
+                    volumes[channel] = volumes.get(channel, 0.0) + com * others
+            if zone.backbone is not None:
+                volumes[zone.backbone.up] = com * others * len(points)
+            return volumes, self._platform.route(self._hosts[executors[0]], self._hosts[executors[1]]).latency
+        latency = 0.0
+        for i, source in enumerate(executors):
+            for j, target in enumerate(executors):
+                if i != j:
+                    latency = max(latency, self._send(source, target, com, volumes))
+        return volumes, latency
+
+    def _task(self, executors: Sequence[int], cpu: Sequence[float], volumes: dict[int, float], latency: float) -> Task:
+        flops: dict[int, float] = {}
+        for host, amount in zip(executors, cpu, strict=True):
+            if amount > 0:
+                flops[host] = flops.get(host, 0.0) + amount
+        channels = sorted(volumes)
+        return Task(
+            np.array(list(flops), np.int64),
+            np.array(list(flops.values())),
+            np.array(channels, np.int64),
+            np.array([volumes[channel] for channel in channels]),
+            latency,
+        )

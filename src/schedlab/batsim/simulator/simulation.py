@@ -1,0 +1,326 @@
+"""The embedded simulator: an event-driven Batsim that speaks Batsim's protocol in plain dictionaries.
+
+Inside, actors (submitters, timers, running jobs, the scheduler's reply) post to one mailbox, as in Batsim; the server takes one
+message after the other and writes to the scheduler whenever that is ready and the mailbox is empty. An actor posts its next message
+only after its last one was received: this decides what shares a message with what (section 1.1 of the protocol notes).
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Sequence
+from typing import Any
+
+from schedlab.batsim.errors import ProtocolError, SimulationDeadlock
+from schedlab.batsim.files.events import MACHINE_EVENTS, ExternalEvent, read_events
+from schedlab.batsim.files.outputs import Outputs
+from schedlab.batsim.files.profiles import computes
+from schedlab.batsim.files.workload import Job, Workload
+from schedlab.batsim.protocol.begin import begin_data
+from schedlab.batsim.protocol.decisions import Decisions
+from schedlab.batsim.protocol.reply import checked_events
+from schedlab.batsim.resource_set import ResourceSet
+from schedlab.batsim.simulator.agenda import Agenda, Mailbox, Source, Turn
+from schedlab.batsim.simulator.energy import EnergyMeter
+from schedlab.batsim.simulator.execution import Execution
+from schedlab.batsim.simulator.live_job import RUNNING, SUBMITTED, LiveJob
+from schedlab.batsim.simulator.machines import Machines
+from schedlab.batsim.simulator.network import Network
+from schedlab.batsim.simulator.options import Options
+from schedlab.batsim.simulator.power import PowerStates
+from schedlab.batsim.simulator.records import Records
+from schedlab.batsim.simulator.registry import Registry
+from schedlab.batsim.simulator.task_building import TaskBuilder
+from schedlab.batsim.simulator.tasks import TaskPool
+from schedlab.config.errors import UserError
+from schedlab.platforms.batsim_xml import Host, Platform
+
+
+class Simulation:
+    """One run: `next_message` and `answer` in turn, until `next_message` returns None.
+
+    `records.job_listener`, where set, is called with each job that ends. `still_hosts` is the number of hosts that jobs want to compute
+    on and that begin in a pstate which computes next to nothing, until the scheduler sets another. Raises UserError for a platform,
+    workloads and options that do not go together.
+    """
+
+    def __init__(self, platform: Platform, workloads: Sequence[Workload], options: Options, outputs: Outputs | None = None) -> None:
+        names = [workload.name for workload in workloads]
+        if len(set(names)) != len(names):
+            raise UserError(f"two workloads have the same name: {', '.join(names)}", where="workloads", expected="each name once")
+        compute_hosts = _first_hosts(platform.compute_hosts(options.master_host), workloads, options)
+        storage_hosts = platform.storage_hosts(options.master_host)
+        self.options = options
+        self._hosts, self._master = [*compute_hosts, *storage_hosts], platform.host(options.master_host)
+        self.nb_resources = len(self._hosts)
+        events = None if options.events_file is None else read_events(options.events_file, len(compute_hosts))
+
+        self.agenda = Agenda()
+        self._mailbox = Mailbox(self.agenda)
+        self.machines = Machines(compute_hosts, options.compute_sharing, options.energy, platform.where)
+        self.still_hosts = self.machines.still() if any(computes(workload.profiles) for workload in workloads) else 0
+        self.meter = EnergyMeter(compute_hosts, platform.where) if options.energy else None
+        self.registry = Registry(workloads, options.dynamic_jobs and not options.profile_reuse)
+        self._network = Network(platform, self._hosts, options.network == "ignore")
+        storage = {host.name: number for number, host in enumerate(self._hosts) if number >= len(compute_hosts)}
+        pool = TaskPool(self._hosts, platform.channels, options.compute_sharing or bool(storage), changing_speeds=options.energy)
+        self.records = Records(self.agenda, self.machines, self.meter, outputs)
+        self.execution = Execution(self.agenda, self.machines, self.meter, pool, TaskBuilder(self._network, storage), self.records)
+        self.execution.finished = self._job_finished
+        self.execution.said = self._job_said
+        self.execution.profile_named = self.registry.profile_named
+        self.power: PowerStates | None = None
+        if self.meter is not None:
+            self.power = PowerStates(self.agenda, self.machines, self.meter, self.execution, self.records)
+            self.power.done = self._pstate_reached
+        self._decisions = Decisions(self)
+
+        self.pending_timers = 0
+        self.registration_finished = not options.dynamic_jobs
+        self._sources = self._static_sources(workloads, events)
+        self._submitting = len(workloads)
+        self._events_pending = events is not None
+        self._scheduler_ready, self._awaiting_answer = True, False
+        self._ended = self._over = False
+        self._stamp = (-1.0, 0.0)
+        self._outgoing: list[dict[str, Any]] = []
+        self._reply: tuple[float, list[dict[str, Any]]] = (0.0, [])
+        self._reply_index = 0
+        self.tell("SIMULATION_BEGINS", self._fresh(begin_data(options, workloads, compute_hosts, storage_hosts, self.machines.asleep)))
+
+    def next_message(self) -> dict[str, Any] | None:
+        """Go on to the next message for the scheduler, `{"now": s, "events": [...]}`; None once SIMULATION_ENDS was answered.
+
+        Raises SimulationDeadlock where jobs wait and nothing can happen any more, ProtocolError where a decision breaks a rule.
+        """
+        if self._awaiting_answer:
+            raise ProtocolError("the last message was not answered", expected="one answer for each message")
+        if self._over:
+            return None
+        message = self._message_if_due()
+        while message is None:
+            received = self._mailbox.receive()
+            if received is not None:
+                message = self._message_if_due()
+                if received[0] is not None:
+                    received[0]()
+            else:
+                self.execution.settle()
+                if self.agenda.next_date() == math.inf:
+                    raise self._deadlock()
+                self.agenda.run_date()
+        return message
+
+    def answer(self, message: dict[str, Any]) -> None:
+        """Take the scheduler's reply `{"now": s, "events": [...]}`; its decisions are carried out at their own dates.
+
+        Raises ProtocolError for a reply of the wrong form.
+        """
+        if not self._awaiting_answer:
+            raise ProtocolError("no message waits for an answer", message, expected="one answer for each message")
+        self._reply, self._reply_index = checked_events(message), 0
+        self._awaiting_answer = False
+        if self._ended:
+            self._over = True
+            self.records.commit()
+            return
+        if not self._reply[1] and self._reply[0] <= self.agenda.now and not self._mailbox.posts:
+            self._scheduler_ready = True  # the short way of the commonest answer: nothing now
+        else:
+            self._go_on_with_reply()
+        for source in self._sources:
+            source.go_on()
+        self._sources = []
+
+    def schedule(self) -> dict[str, float]:
+        """Return the numbers of `_schedule.csv` so far, by column."""
+        return self.records.totals()
+
+    def tell(self, kind: str, data: dict[str, Any]) -> None:
+        """Add an event to the next message."""
+        now = self.agenda.now
+        if self._stamp[0] != now:
+            self._stamp = (now, self.rounded(now))
+        self._outgoing.append({"timestamp": self._stamp[1], "type": kind, "data": data})
+
+    def _fresh(self, value: Any) -> Any:
+        """A copy that the scheduler may keep and change, its numbers as they stand in messages."""
+        try:
+            return _copy(value, self.options.round_to_microseconds)
+        except RecursionError:  # the compiled reader and writer go deeper
+            return json.loads(json.dumps(value), parse_float=lambda digits: self.rounded(float(digits)))
+
+    def rounded(self, value: float) -> float:
+        """Return a number as it stands in messages."""
+        return round(value, 6) if self.options.round_to_microseconds else value
+
+    def timer_over(self, _: Any) -> None:
+        """A CALL_ME_LATER is due."""
+        self._mailbox.post(self._call)
+
+    def announce_kill(self, progress: dict[str, dict[str, Any]]) -> None:
+        """Tell of killed jobs, after their completions."""
+        self._mailbox.post(self._tell_killed, progress)
+
+    def acknowledge(self, job: LiveJob) -> None:
+        """Tell of a dynamic job."""
+        self._mailbox.post(self._tell_submitted, job)
+
+    def _message_if_due(self) -> dict[str, Any] | None:
+        """Write to the scheduler where it is ready and nothing of this date is left to collect."""
+        if not self._scheduler_ready or self._mailbox.posts:
+            return None
+        if not self._outgoing:
+            if not self._nothing_left():
+                return None
+            self._ended = True
+            self.tell("SIMULATION_ENDS", {})
+        message = {"now": self.rounded(self.agenda.now), "events": self._outgoing}
+        self._outgoing = []
+        self._scheduler_ready, self._awaiting_answer = False, True
+        return message
+
+    def _nothing_left(self) -> bool:
+        return (
+            not self._submitting
+            and not self._events_pending
+            and not self.registry.unfinished
+            and not self.pending_timers
+            and (self.power is None or not self.power.pending)
+            and self.registration_finished
+        )
+
+    def _go_on_with_reply(self) -> None:
+        """Post the next decision of the reply at its date, or at the reply's date that the scheduler is ready again."""
+        end, events = self._reply
+        if self._reply_index < len(events):
+            event = events[self._reply_index]
+            self._reply_index += 1
+            date, post = float(event["timestamp"]), (self._decisions.carry_out, event, self._go_on_with_reply)
+        else:
+            date, post = end, (self._ready, None, None)
+        if date > self.agenda.now:
+            self.agenda.at(date, Turn.SCHEDULER, lambda post: self._mailbox.post(*post), post)
+        else:
+            self._mailbox.post(*post)
+
+    def _ready(self, _: Any) -> None:
+        self._scheduler_ready = True
+
+    def _static_sources(self, workloads: Sequence[Workload], events: list[ExternalEvent] | None) -> list[Source]:
+        agenda, mailbox = self.agenda, self._mailbox
+        sources = [
+            Source(workload.jobs, lambda job: job.submission, agenda, Turn.SUBMISSION, mailbox, self._submit, self._submitter_done)
+            for workload in workloads
+        ]
+        if events is not None:
+            sources.append(
+                Source(events, lambda event: event.timestamp, agenda, Turn.EXTERNAL_EVENT, mailbox, self._occur, self._events_done)
+            )
+        return sources
+
+    def _submit(self, jobs: list[Job]) -> None:
+        for job in jobs:
+            live = self.registry.submit(job, job.submission)
+            self.records.job_submitted()
+            self._tell_submitted(live)
+
+    def _submitter_done(self, _: Any) -> None:
+        self._submitting -= 1
+        if not self._submitting:
+            self.tell("NOTIFY", {"type": "no_more_static_job_to_submit"})
+
+    def _occur(self, events: list[ExternalEvent]) -> None:
+        for event in events:
+            if event.kind in MACHINE_EVENTS:
+                change = self.machines.make_unavailable if event.kind == "machine_unavailable" else self.machines.make_available
+                change(event.resources, self.agenda.now)
+                self.tell("NOTIFY", {"type": f"event_{event.kind}", "resources": str(event.resources)})
+            elif self.options.forward_unknown_events:
+                self.tell("NOTIFY", self._fresh(event.json))
+
+    def _events_done(self, _: Any) -> None:
+        self._events_pending = False
+        self.tell("NOTIFY", {"type": "no_more_external_event_to_occur"})
+
+    def _call(self, _: Any) -> None:
+        self.pending_timers -= 1
+        self.tell("REQUESTED_CALL", {})
+
+    def _tell_submitted(self, job: LiveJob) -> None:
+        data = {"job_id": job.job.id, "job": self._fresh(job.job.json)}
+        if self.options.forward_profiles:
+            data["profile"] = self._fresh(job.job.profile.json)
+        self.tell("JOB_SUBMITTED", data)
+
+    def _job_finished(self, job: LiveJob) -> None:
+        self.registry.forget(job)
+        self._mailbox.post(self._tell_completed, job, latency=self._latency(job))
+
+    def _tell_completed(self, job: LiveJob) -> None:
+        self.registry.unfinished -= 1
+        data = {"job_id": job.job.id, "job_state": job.state, "return_code": job.return_code, "alloc": str(job.alloc)}
+        self.tell("JOB_COMPLETED", data)
+
+    def _tell_killed(self, progress: dict[str, dict[str, Any]]) -> None:
+        self.tell("JOB_KILLED", {"job_ids": list(progress), "job_progress": self._fresh(progress)})
+
+    def _job_said(self, job: LiveJob, message: Any) -> None:
+        self._mailbox.post(self._tell_said, (job.job.id, message), latency=self._latency(job))
+
+    def _tell_said(self, said: tuple[str, Any]) -> None:
+        self.tell("FROM_JOB_MSG", {"job_id": said[0], "msg": self._fresh(said[1])})
+
+    def _pstate_reached(self, hosts: ResourceSet, pstate: int) -> None:
+        self._mailbox.post(self._tell_pstate, (str(hosts), str(pstate)))
+
+    def _tell_pstate(self, reached: tuple[str, str]) -> None:
+        self.tell("RESOURCE_STATE_CHANGED", {"resources": reached[0], "state": reached[1]})
+
+    def _latency(self, job: LiveJob) -> float:
+        """Seconds that a message takes from a job's first host to the master."""
+        if not self.options.control_latency or not job.alloc.size:
+            return 0.0
+        return self._network.latency(self._hosts[job.alloc.intervals[0][0]], self._master)
+
+    def _deadlock(self) -> SimulationDeadlock:
+        waiting = tuple(job.job.id for job in self.registry.with_state(SUBMITTED))
+        running = tuple(job.job.id for job in self.registry.with_state(RUNNING))
+        parts = []
+        if waiting:
+            parts.append(f"{len(waiting)} jobs wait ({_some(waiting)})")
+        if running:
+            parts.append(f"{len(running)} jobs wait for a message or a change of state by the scheduler ({_some(running)})")
+        if not self.registration_finished:
+            parts.append("the scheduler has not sent registration_finished")
+        return SimulationDeadlock(
+            f"at {self.agenda.now:g} s nothing can happen any more: " + " and ".join(parts), waiting + running, remedy="mend the scheduler"
+        )
+
+
+def _first_hosts(hosts: list[Host], workloads: Sequence[Workload], options: Options) -> list[Host]:
+    """The compute hosts that the options leave in use."""
+    limits = [options.mmax] if options.mmax > 0 else []
+    if options.mmax_workload and workloads:
+        limits.append(max(workload.nb_res for workload in workloads))
+    return hosts[: min(limits)] if limits else hosts
+
+
+def _copy(value: Any, rounding: bool) -> Any:
+    """A copy that the scheduler may keep and change, with six decimals where asked for."""
+    kind = type(value)
+    if kind is dict:
+        return {key: part if type(part) in _ATOMS else _copy(part, rounding) for key, part in value.items()}
+    if kind is list:
+        return [part if type(part) in _ATOMS else _copy(part, rounding) for part in value]
+    if kind is float and rounding:
+        return round(value, 6)
+    return value
+
+
+_ATOMS = frozenset((str, int, bool, type(None)))
+
+
+def _some(names: tuple[str, ...]) -> str:
+    return ", ".join(names[:10]) + (", ..." if len(names) > 10 else "")

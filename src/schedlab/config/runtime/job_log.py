@@ -1,0 +1,102 @@
+"""The log of one workflow job: everything it prints, its progress, and the traceback of what went wrong."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import os
+import sys
+import traceback
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import TextIO
+
+from schedlab.config.errors import UserError, disk_trouble
+from schedlab.config.runtime import run_lock
+from schedlab.config.runtime.provenance import edited_source, keep_code, source_hash
+
+
+@contextlib.contextmanager
+def job_log(path: Path | str) -> Iterator[None]:
+    """Send standard output, standard error and logging of this process to a file; end the process with status 1 on an error.
+
+    Within a run of the workflow, the process ends with the run. Code that was edited while the job ran is a warning in the log.
+    A UserError becomes one paragraph on the console, and so does a disk that is full or cannot be written; any other error its last line.
+    The log holds the traceback, also of what a UserError was made of.
+    """
+    console = sys.stderr
+    run_lock.enter_job()
+    keep_code()  # scripts import what they need only now
+    try:
+        Path(path).parent.mkdir(parents=True, exist_ok=True)
+        file = Path(path).open("w", encoding="utf-8", buffering=1)  # noqa: SIM115 - closed below, where that may fail
+    except OSError as error:
+        print(f"error: {disk_trouble(error, str(path)) or error}", file=console)
+        raise SystemExit(1) from None
+    handler = logging.StreamHandler(file)
+    handler.setFormatter(logging.Formatter("%(message)s"))
+    try:
+        with _only_handler(handler), contextlib.redirect_stdout(file), contextlib.redirect_stderr(file):
+            try:
+                yield
+            finally:
+                _warn_of_edits()
+    except Exception as error:
+        user_error = error if isinstance(error, UserError) else disk_trouble(error, f"the disk of {path}")
+        with contextlib.suppress(OSError):  # the log may lie on the disk that is full
+            _log_error(error, user_error, file)
+        print(f"error: {user_error or f'{type(error).__name__}: {error} (traceback in {path})'}", file=console)
+        raise SystemExit(1) from None
+    finally:
+        with contextlib.suppress(OSError):
+            file.close()
+
+
+def _warn_of_edits() -> None:
+    """Say in the log where the code is no longer that with which the job began: what it imported late may be either's."""
+    if now := edited_source():
+        told = f"source {source_hash()} when it began, {now} now"
+        remedy = "delete its outputs and run it again, and edit another checkout while a run goes on"
+        print(f"warning: the code of schedlab was edited while this job ran ({told}), and its results may be of either; {remedy}")
+
+
+def _log_error(error: Exception, user_error: UserError | None, file: TextIO) -> None:
+    """Write what a job ends in: one paragraph for what the user can mend, with the traceback of what that was made of."""
+    if user_error is None:
+        traceback.print_exception(error, file=file)
+        return
+    cause = error.__cause__
+    while isinstance(cause, UserError):
+        cause = cause.__cause__
+    if cause is not None:
+        traceback.print_exception(cause, file=file)
+    print(f"error: {user_error}", file=file)
+
+
+def inputs_by_scenario(named: Iterable[tuple[str, str]]) -> dict[str, dict[str, Path]]:
+    """Return scenario -> input name -> file from a job's inputs, of which those named '<scenario>/<input>' are meant."""
+    found: dict[str, dict[str, Path]] = {}
+    for scenario, slash, name, path in ((*key.partition("/"), path) for key, path in named):
+        if slash:
+            found.setdefault(scenario, {})[name] = Path(path)
+    return found
+
+
+def one_thread() -> None:
+    """Keep numerical libraries that are not loaded yet on one thread: jobs run side by side, and sums keep their order."""
+    for name in ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMEXPR_NUM_THREADS"):
+        os.environ[name] = "1"
+
+
+@contextlib.contextmanager
+def _only_handler(handler: logging.Handler) -> Iterator[None]:
+    """Log through one handler, from INFO up; afterwards as before, as its file is closed then."""
+    root = logging.getLogger()
+    former, level = list(root.handlers), root.level
+    root.handlers[:] = [handler]
+    root.setLevel(logging.INFO)
+    try:
+        yield
+    finally:
+        root.handlers[:] = former
+        root.setLevel(level)

@@ -1,0 +1,253 @@
+"""Actors of a Q-network: each plays episodes of its own stream; in rounds, in one process or in several, with the same bytes.
+
+What an actor does hangs from its number, the parameters at the begin of a round, and its share of random actions. It asks the network for
+one observation at a time, because sums depend on a batch's size, and that would hang from how actors are spread over processes.
+Source: Horgan et al. 2018, "Distributed prioritized experience replay", arXiv:1803.00933, but in step with the learner.
+"""
+
+from __future__ import annotations
+
+import multiprocessing
+import zlib
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from multiprocessing.connection import Connection
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from schedlab.config.contract import Problem
+from schedlab.config.errors import UserError
+from schedlab.config.seeds import derive_seed, generator
+from schedlab.learning.episode_streams import EpisodeStream, Finished
+from schedlab.learning.prioritised_dqn.settings import PrioritisedDQNSettings
+from schedlab.learning.seeding import use_one_thread
+
+if TYPE_CHECKING:
+    from schedlab.learning.prioritised_dqn.learner import NStep
+
+WHOLE = "whole"  # what an observation without parts is called
+Values = Callable[[Mapping[str, np.ndarray]], np.ndarray]  # observations by name, one row -> values of the actions (A,)
+Rows = list[dict[str, Any]]  # decisions: observation/..., action, reward, discount, following/..., mask
+
+
+def parts(observation: Any) -> dict[str, np.ndarray]:
+    """Return the parts of an observation by name; one that has none is its only part."""
+    if isinstance(observation, Mapping):
+        return {key: np.asarray(value) for key, value in observation.items()}
+    return {WHOLE: np.asarray(observation)}
+
+
+@dataclass
+class Round:
+    """What an actor did in a round."""
+
+    actor: int
+    rows: Rows
+    finished: list[Finished] = field(default_factory=list)
+
+
+class Actor:
+    """Plays the episodes of its stream. State: the number of its episode, the actions taken in it, its random stream.
+
+    window  makes what sums the rewards of an episode's decisions (prioritised_dqn.NStep)
+    """
+
+    def __init__(
+        self,
+        number: int,
+        settings: PrioritisedDQNSettings,
+        window: Callable[[], NStep],
+        problems: Mapping[str, Problem],
+        scenarios: Sequence[str],
+        seed: int,
+    ) -> None:
+        self.number, self.settings, self._new_window = number, settings, window
+        own = derive_seed(seed, "actor", number)
+        self.stream, self.random = EpisodeStream(problems, scenarios, own), generator(own, "exploration")
+        self._begin(self.stream.next_number())
+
+    def play(self, values: Values, epsilon: float) -> Round:
+        """Take the decisions of a round."""
+        rows: Rows = []
+        for _ in range(self.settings.train_freq):
+            if self._over:
+                self._begin(self.stream.next_number())
+            rows += self._step(self._choose(values, epsilon))
+        finished, self.stream.finished = self.stream.finished, []
+        return Round(self.number, rows, finished)
+
+    def state(self) -> dict[str, Any]:
+        """Return what `restore` takes, as plain values."""
+        return {
+            "following": self.stream.following,
+            "episode": self._episode,
+            "actions": self._actions,
+            "random": self.random.bit_generator.state,
+            "seen": self._seen(),
+        }
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        """Go on from a state: its episode is taken up by taking the same actions again. Raises RuntimeError where it does not repeat."""
+        self.stream.following = state["following"]
+        self._begin(state["episode"])
+        for action in state["actions"]:
+            self._step(action)
+        self.stream.finished = []
+        self.random.bit_generator.state = state["random"]
+        if self._seen() != state["seen"]:
+            scenario, unit = self.stream.unit_of(self._episode)
+            raise RuntimeError(f"scenario {scenario}, unit {unit.id}: the environment does not repeat an episode from its seed and actions")
+
+    def _begin(self, episode: int) -> None:
+        if getattr(self, "env", None) is not None:
+            self.stream.give_back(*self._place, self.env)
+        self._episode, self._actions, self._total, self._over = episode, [], 0.0, False
+        self._place = self.stream.unit_of(episode)
+        self.env = self.stream.borrow(*self._place)
+        self._window = self._new_window()
+        self._observation, _ = self.env.reset(seed=derive_seed(self.stream.seed, "episode", episode))
+        self._mask = self._valid()
+
+    def _choose(self, values: Values, epsilon: float) -> int:
+        if self.random.random() < epsilon:
+            return int(self.random.choice(np.flatnonzero(self._mask)))
+        found = values({name: array[None] for name, array in parts(self._observation).items()})
+        return int(np.argmax(np.where(self._mask, found, -np.inf)))
+
+    def _step(self, action: int) -> Rows:
+        before = self._observation
+        self._actions.append(action)
+        self._observation, reward, terminated, truncated, _ = self.env.step(action)
+        self._mask, self._over = self._valid(), terminated or truncated
+        self._total += float(reward)
+        if self._over:
+            self.stream.finished.append(Finished(self._place[0], self._total, len(self._actions)))
+        scaled = float(reward) * self.settings.reward_scale
+        return self._window.add(before, action, scaled, self._observation, self._mask, terminated, self._over)
+
+    def _valid(self) -> np.ndarray:
+        if self.settings.keep_to_masks and self.env.has_wrapper_attr("action_masks"):
+            return np.array(self.env.get_wrapper_attr("action_masks")(), dtype=bool)
+        return np.ones(int(self.env.action_space.n), dtype=bool)
+
+    def _seen(self) -> list[float]:
+        sums = [zlib.crc32(np.ascontiguousarray(array).tobytes()) for array in parts(self._observation).values()]
+        return [*sums, self._total]
+
+
+class Actors:
+    """Actors in this process. `begin` plays a round, `finish` gives what it brought, in the order of actors."""
+
+    def __init__(self, make: Callable[[int], Actor], numbers: Sequence[int], values: Values) -> None:
+        self._actors, self._values = [make(number) for number in numbers], values
+
+    def begin(self, parameters: Mapping[str, np.ndarray], epsilons: Sequence[float]) -> None:
+        """Play a round with the network as it stands."""
+        del parameters
+        self._rounds = [actor.play(self._values, epsilons[actor.number]) for actor in self._actors]
+
+    def finish(self) -> list[Round]:
+        """Return the round that was begun."""
+        return self._rounds
+
+    def states(self) -> list[dict[str, Any]]:
+        """Return the states of the actors."""
+        return [actor.state() for actor in self._actors]
+
+    def restore(self, states: Sequence[Mapping[str, Any]]) -> None:
+        """Put states of all actors back, by their numbers."""
+        for actor in self._actors:
+            actor.restore(states[actor.number])
+
+    def close(self) -> None:
+        """Nothing is left behind."""
+
+
+class ActorProcesses:
+    """The same spread over forked processes, each with a network of its own; they play while the learner learns."""
+
+    def __init__(self, make: Callable[[int], Actor], count: int, processes: int, network: Callable[[], Any]) -> None:
+        if "fork" not in multiprocessing.get_all_start_methods():
+            raise UserError("this system cannot fork processes", where="learner.processes", expected="1")
+        context, self._pipes, self._processes = multiprocessing.get_context("fork"), [], []
+        for numbers in np.array_split(np.arange(count), min(processes, count)):
+            here, there = context.Pipe()
+            arguments = (there, here, make, numbers.tolist(), network)
+            process = context.Process(target=_serve, args=arguments, daemon=True)
+            process.start()
+            there.close()
+            self._pipes.append(here)
+            self._processes.append(process)
+
+    def begin(self, parameters: Mapping[str, np.ndarray], epsilons: Sequence[float]) -> None:
+        """Let every process play a round with these parameters."""
+        self._send("begin", parameters, epsilons)
+
+    def finish(self) -> list[Round]:
+        """Wait for the round and return it."""
+        return self._gather()
+
+    def states(self) -> list[dict[str, Any]]:
+        """Return the states of the actors."""
+        self._send("states")
+        return self._gather()
+
+    def restore(self, states: Sequence[Mapping[str, Any]]) -> None:
+        """Put states of all actors back, by their numbers."""
+        self._send("restore", states)
+        self._gather()
+
+    def close(self) -> None:
+        """End the processes."""
+        for pipe in self._pipes:
+            pipe.close()
+        for process in self._processes:
+            process.join(timeout=5)
+            if process.is_alive():
+                process.terminate()
+                process.join()
+
+    def _send(self, *message: Any) -> None:
+        for pipe in self._pipes:
+            with suppress(BrokenPipeError):  # a process that has ended; its missing answer is told below
+                pipe.send(message)
+
+    def _gather(self) -> list[Any]:
+        found: list[Any] = []
+        for pipe in self._pipes:
+            try:
+                answer = pipe.recv()
+            except (EOFError, ConnectionResetError):
+                raise RuntimeError("a process of actors ended without an answer") from None
+            if isinstance(answer, BaseException):
+                raise answer
+            found += answer
+        return found
+
+
+def _serve(
+    pipe: Connection, other_end: Connection, make: Callable[[int], Actor], numbers: Sequence[int], network: Callable[[], Any]
+) -> None:
+    """Do what the learner asks until it closes the pipe; a mistake is sent instead of an answer."""
+    other_end.close()
+    use_one_thread()
+    acting = network()
+    try:
+        actors = Actors(make, numbers, acting.values)
+        while True:
+            what, *arguments = pipe.recv()
+            if what == "begin":
+                acting.load(arguments[0])
+                actors.begin(*arguments)
+                pipe.send(actors.finish())
+            elif what == "states":
+                pipe.send(actors.states())
+            else:
+                actors.restore(*arguments)
+                pipe.send([])
+    except (EOFError, BrokenPipeError, KeyboardInterrupt):
+        return
+    except Exception as error:
+        pipe.send(error if isinstance(error, UserError) else RuntimeError(f"{type(error).__name__}: {error}"))

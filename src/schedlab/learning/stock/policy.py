@@ -1,0 +1,155 @@
+"""Policies of Stable-Baselines3 made without their algorithms, and how they act once learned."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+import torch
+from sb3_contrib import MaskablePPO
+from stable_baselines3 import A2C, DDPG, DQN, PPO
+from stable_baselines3.common.base_class import BaseAlgorithm
+from stable_baselines3.common.policies import BasePolicy
+
+from schedlab.config.contract import Unit
+from schedlab.config.errors import UserError
+from schedlab.config.schema import Settings
+from schedlab.config.seeds import generator
+from schedlab.learning.activations import ACTIVATIONS
+from schedlab.learning.adam import TorchAdam
+from schedlab.learning.seeding import torch_stream
+from schedlab.learning.spaces import told
+from schedlab.learning.stock.settings import OnPolicySettings
+
+ALGORITHMS: dict[str, type[BaseAlgorithm]] = {"ppo": PPO, "maskable_ppo": MaskablePPO, "a2c": A2C, "dqn": DQN, "ddpg": DDPG}
+PolicyParts = tuple[str | type[BasePolicy], dict[str, Any]]  # a policy class, or their name of one, and the keywords it is made with
+MakePolicy = Callable[[Any, gym.Space, gym.Space], PolicyParts]  # (settings, observation space, action space) -> parts
+
+
+def layered_policy(settings: Settings, observation_space: gym.Space, action_space: gym.Space) -> PolicyParts:
+    """Return Stable-Baselines3's policy of fully connected layers for any of the algorithms' settings."""
+    del action_space
+    name = "MultiInputPolicy" if isinstance(observation_space, gym.spaces.Dict) else "MlpPolicy"
+    layers: Any = list(settings.net_arch)
+    keywords: dict[str, Any] = {"activation_fn": ACTIVATIONS[settings.activation]}
+    if isinstance(settings, OnPolicySettings):
+        critic = settings.net_arch if settings.critic_net_arch is None else settings.critic_net_arch
+        layers = {"pi": layers, "vf": list(critic)}
+        keywords["ortho_init"] = settings.ortho_init
+    return name, {"net_arch": layers, **keywords}
+
+
+def policy_parts(algorithm: str, make: MakePolicy, settings: Settings, spaces: tuple[gym.Space, gym.Space]) -> PolicyParts:
+    """Return the policy's class and keywords, names resolved; DDPG has one critic, which only its algorithm would add.
+
+    The optimiser is Adam, if the study names none; A2C with RMSprop makes its own.
+    """
+    found, keywords = make(settings, *spaces)
+    policy_class = ALGORITHMS[algorithm].policy_aliases[found] if isinstance(found, str) else found
+    given: dict[str, Any] = {"n_critics": 1} if algorithm == "ddpg" else {}
+    if not getattr(settings, "use_rms_prop", False):
+        given["optimizer_class"] = TorchAdam
+    return policy_class, given | keywords
+
+
+def build_policy(parts: PolicyParts, spaces: tuple[gym.Space, gym.Space]) -> BasePolicy:
+    """Return a policy that only acts, with arbitrary parameters, outside of any random stream."""
+    with torch_stream(0, "stable-baselines", "build"):
+        return fresh_policy(parts, spaces)
+
+
+def fresh_policy(parts: PolicyParts, spaces: tuple[gym.Space, gym.Space]) -> BasePolicy:
+    """Return a policy without an optimiser, whose first parameters are drawn from torch's generator as it stands."""
+    policy_class, keywords = parts
+    return policy_class(*spaces, lambda _: 0.0, **{**keywords, "optimizer_class": _NoOptimizer, "optimizer_kwargs": {}})
+
+
+class _NoOptimizer:
+    """Stands where a policy wants an optimiser: making one of torch's imports its compiler, 1.2 CPU seconds in every process."""
+
+    def __init__(self, *arguments: Any, **keywords: Any) -> None:
+        del arguments, keywords
+
+
+class StockPolicy:
+    """A learned policy that keeps to masks. `stochastic`: it draws, from a generator that begins anew with each unit."""
+
+    def __init__(self, algorithm: str, policy: BasePolicy, acting: str = "greedy") -> None:
+        self.algorithm, self.policy, self.stochastic = algorithm, policy, acting == "sample"
+        self._discrete = isinstance(policy.action_space, gym.spaces.Discrete)
+        self._rng = generator(0, "policy-act")
+        policy.set_training_mode(False)
+
+    def reset(self, unit: Unit) -> None:
+        """Begin a unit."""
+        self._rng = generator(unit.seed, "policy-act")
+
+    @torch.no_grad()
+    def act(self, observation: Any, mask: Any = None) -> Any:
+        """Return an action: a number that the mask (actions,) allows, or a vector within its bounds."""
+        if not self._discrete:
+            return self._vector(self._tensor(observation))
+        if not self.stochastic:
+            return int(np.argmax(self._scores(observation, mask)))
+        chances = self.probabilities(observation, mask)
+        return int(np.flatnonzero(self._rng.random() * chances.sum() < chances.cumsum())[0])
+
+    @torch.no_grad()
+    def probabilities(self, observation: Any, mask: Any = None) -> np.ndarray:
+        """Return the probability of each action when sampled, (actions,) float64; DQN: 1 for the action with the highest value."""
+        scores = self._scores(observation, mask)
+        if self.algorithm == "dqn":
+            return (np.arange(len(scores)) == np.argmax(scores)).astype(float)
+        chances = np.exp(scores - scores.max())
+        return chances / chances.sum()
+
+    def _tensor(self, observation: Any) -> Any:
+        return self.policy.obs_to_tensor(observation)[0]
+
+    def _scores(self, observation: Any, mask: Any) -> np.ndarray:
+        """Log-probabilities (DQN: values) of the actions, (actions,) float64; -inf where the mask forbids."""
+        tensor = self._tensor(observation)
+        if self.algorithm == "dqn":
+            found = self.policy.q_net(tensor)
+        elif self.algorithm == "maskable_ppo":
+            found = self.policy.get_distribution(tensor, action_masks=mask).distribution.logits
+        else:
+            found = self.policy.get_distribution(tensor).distribution.logits
+        scores = found[0].cpu().double().numpy()
+        return scores if mask is None else np.where(np.asarray(mask, bool), scores, -np.inf)
+
+    def _vector(self, tensor: Any) -> np.ndarray:
+        space, policy = self.policy.action_space, self.policy
+        if self.algorithm == "ddpg":
+            return policy.unscale_action(policy.actor(tensor)[0].cpu().numpy())
+        normal = policy.get_distribution(tensor).distribution
+        drawn = normal.mean[0].cpu().numpy()
+        if self.stochastic:
+            drawn = (drawn + normal.stddev[0].cpu().numpy() * self._rng.standard_normal(drawn.shape)).astype(drawn.dtype)
+        return np.clip(drawn.reshape(space.shape), space.low, space.high)
+
+
+def check_actions(algorithm: str, action: gym.Space, masked: bool, where: str, scenario: str) -> None:
+    """Raise UserError where an algorithm cannot choose these actions; `masked`: the environment tells masks."""
+    discrete = isinstance(action, gym.spaces.Discrete)
+    if algorithm == "maskable_ppo" and not masked:
+        what, remedy = f"scenario '{scenario}' tells no action masks", "use ppo"
+        raise UserError(what, where=where, expected="an environment with action_masks()", remedy=remedy)
+    if algorithm in ("dqn", "maskable_ppo") and not discrete:
+        remedy = "use ppo, a2c or ddpg"
+        raise UserError(
+            f"{algorithm} cannot choose {told(action)} of scenario '{scenario}'", where=where, expected="numbered actions", remedy=remedy
+        )
+    if algorithm == "ddpg" and not isinstance(action, gym.spaces.Box):
+        remedy = "use ppo, maskable_ppo, a2c or dqn"
+        raise UserError(
+            f"ddpg cannot choose {told(action)} of scenario '{scenario}'", where=where, expected="actions that are vectors", remedy=remedy
+        )
+    if not (discrete and action.start == 0) and not isinstance(action, gym.spaces.Box):
+        raise UserError(
+            f"no stock learner chooses {told(action)} of scenario '{scenario}'", where=where, expected="actions numbered from 0, or vectors"
+        )
+    if isinstance(action, gym.spaces.Box) and not (np.isfinite(action.low).all() and np.isfinite(action.high).all()):
+        raise UserError(f"the actions of scenario '{scenario}' have no bounds", where=where, expected="vectors within finite bounds")

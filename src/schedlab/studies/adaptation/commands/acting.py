@@ -1,0 +1,233 @@
+"""A policy that decides in a real run: found by name or file, asked at each decision, its answers recorded.
+
+Most policies need of their scenario only its actions and decisions. One that reads the simulation table (the oracle, a policy
+that steps the environment) gets it where the workflow has made it.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from schedlab.config.contract import Outcome, Split, Unit
+from schedlab.config.errors import UserError, did_you_mean
+from schedlab.config.plugins import is_file_target, load_class
+from schedlab.config.seeds import derive_seed, generator
+from schedlab.learning.checkpoints import read_checkpoint
+from schedlab.studies.adaptation.commands.conf import STUDY_NAME, load_policy, policy_names
+from schedlab.studies.adaptation.decisions import Decision, certain
+from schedlab.studies.adaptation.network.architecture import Architecture, architecture
+from schedlab.studies.adaptation.problem import AdaptationProblem, ProblemSetup, setup_of
+from schedlab.studies.adaptation.rules import RULES
+from schedlab.studies.adaptation.scenario import AdaptationScenario
+from schedlab.studies.adaptation.simulator.table import DecisionTree, TableView, read_simulations
+
+if TYPE_CHECKING:
+    from schedlab.studies.adaptation.env import AdaptationEnv
+
+_LEARNER_OF_KIND = {"adaptation-network": "exact", "adaptation-sequence": "constant", "adaptation-nearest": "nearest"}
+Rates = Callable[[Decision, tuple[int, ...]], np.ndarray]  # a decision and the actions so far -> probability of each action
+
+
+@dataclass(frozen=True)
+class RunProblem:
+    """A scenario as a policy sees it: name, setup and tree of decisions at once; all else is read of its table when asked for.
+
+    Those raise UserError where the table is missing, damaged, or another scenario's.
+    """
+
+    name: str
+    setup: ProblemSetup
+    start: Architecture
+    table: Path
+
+    @property
+    def tree(self) -> DecisionTree:
+        """All sequences of decisions."""
+        return self.setup.tree
+
+    @cached_property
+    def over_table(self) -> AdaptationProblem:
+        """The problem over the scenario's simulation table."""
+        if not self.table.is_file():
+            raise UserError(
+                f"the policy reads the simulation table of scenario {self.name}, which is not there",
+                where=str(self.table),
+                expected="the table that the workflow makes",
+                remedy="run snakemake for this scenario, or name the folder of its results with --results",
+            )
+        return AdaptationProblem(self.name, read_simulations(self.table), self.start, self.setup)
+
+    @property
+    def view(self) -> TableView:
+        """The table as arrays."""
+        return self.over_table.view
+
+    @property
+    def states(self) -> tuple[Architecture, ...]:
+        """The architecture in which each prefix of the tree finds the network."""
+        return self.over_table.states
+
+    def units(self, split: Split) -> Sequence[Unit]:
+        """Return the replicates of a split."""
+        return self.over_table.units(split)
+
+    def rows(self, split: Split) -> tuple[int, ...]:
+        """Return the positions in the view of the units of a split."""
+        return self.over_table.rows(split)
+
+    def row(self, unit: Unit) -> int:
+        """Return a unit's position in the view."""
+        return self.over_table.row(unit)
+
+    def decisions(self, row: int) -> tuple[Decision, ...]:
+        """Return the decision that each prefix of the tree poses in one unit."""
+        return self.over_table.decisions(row)
+
+    def env(self, unit: Unit, seed: int) -> AdaptationEnv:
+        """Return the Gymnasium environment of one unit."""
+        return self.over_table.env(unit, seed)
+
+    def rollout(self, policy: Any, unit: Unit) -> Outcome:
+        """Return a policy's scores on one unit."""
+        return self.over_table.rollout(policy, unit)
+
+
+@dataclass
+class Chooser:
+    """Asks for each decision of a run; `choose` is what a simulation wants, `decisions` what was asked and answered.
+
+    reads_slope: the policy looks at what the last epoch brought, so it can only be asked while the run is trained.
+    """
+
+    setup: ProblemSetup
+    rates: Rates
+    stream: np.random.Generator | None = None
+    reads_slope: bool = False
+    decisions: list[dict[str, Any]] = field(default_factory=list)
+
+    def choose(self, grown: Architecture, number: int, seconds_left: float, taken: tuple[int, ...], slope: float | None = None) -> int:
+        """Return the action: the most probable one, or one drawn from the policy's probabilities where it is a random one."""
+        decision = Decision(grown, seconds_left, self.setup.total_time, self.setup.actions, slope)
+        rates = np.asarray(self.rates(decision, taken), dtype=float)
+        if rates.shape != (len(self.setup.actions) + 1,):
+            raise UserError(
+                f"the policy chooses among {rates.size} actions",
+                expected=f"{len(self.setup.actions) + 1} actions",
+                remedy="use a policy that was learned for this number, or one with head: blocks",
+            )
+        action = int(np.argmax(rates)) if self.stream is None else int(self.stream.choice(len(rates), p=rates))
+        names = [f"{action.operation}-{action.block}" for action in self.setup.actions]
+        self.decisions.append(
+            {
+                "decision": number + 1,
+                "time_left": seconds_left,
+                "insertions": list(grown.insertions),
+                "parameters": grown.parameters,
+                "action": action,
+                "name": [*names, "nothing"][action],
+                "probabilities": rates.tolist(),
+            }
+        )
+        return action
+
+
+def make_chooser(scenario: AdaptationScenario, arguments: argparse.Namespace, place: tuple[int, int], table: Path) -> Chooser:
+    """Return what decides in a run of `schedlab adaptation run`.
+
+    arguments  policy or sequence, seed, checkpoint, conf, scale, results
+    place      job and replicate; table: the scenario's simulation table, which need not be there
+    Raises UserError for an unknown or unfit policy.
+    """
+    start = architecture(scenario.model)
+    setup = setup_of(scenario, start)
+    if arguments.sequence is not None:
+        setup.tree.index(arguments.sequence)
+        chosen = setup.tree.choices[setup.tree.index(arguments.sequence)]
+        return Chooser(setup, lambda _, taken: certain(int(chosen[len(taken)]), setup.tree.actions))
+    problem = RunProblem(scenario.name, setup, start, table)
+    policy = _policy(scenario, arguments, problem)
+    job, replicate = place
+    seed = derive_seed(scenario.seed, "unit", job, replicate)
+    unit = Unit(f"job-{job}/replicate-{replicate}", "replicate", "test", f"job-{job}", seed)
+    policy.reset(unit)
+    if not hasattr(policy, "decide"):
+        return Chooser(setup, _stepped(policy, problem, unit))
+    draws = generator(scenario.seed, "baseline-draw", arguments.seed, job, replicate) if getattr(policy, "stochastic", False) else None
+    return Chooser(setup, lambda decision, _: policy.decide(decision), draws, getattr(policy, "reads_slope", False))
+
+
+def _policy(scenario: AdaptationScenario, arguments: argparse.Namespace, problem: RunProblem) -> Any:
+    """A rule that the scenario compares, a rule of the study, a learned policy, or the policy of a bare checkpoint."""
+    name, learned = arguments.policy, policy_names(arguments.conf)
+    rules = {rule.name: rule for rule in scenario.rule_settings()}
+    if name in rules and not arguments.checkpoint:
+        return _rule(rules[name].target or name, rules[name].params, problem, scenario, arguments.seed)
+    if not arguments.checkpoint and (found := _named_rule(name)):
+        return _rule(*found, problem, scenario, arguments.seed)
+    if name in learned:
+        record = load_policy(arguments.conf, arguments.scale, name)
+        if not arguments.checkpoint and arguments.seed not in record["seeds"]:
+            known = ", ".join(map(str, record["seeds"]))
+            raise UserError(f"policy '{name}' has no seed {arguments.seed}", where="--seed", expected=f"one of {known}")
+        return _learner(record["target"]).load(_checkpoint(arguments), problem)
+    if arguments.checkpoint:
+        kind = str(read_checkpoint(arguments.checkpoint).meta.get("kind"))
+        if kind not in _LEARNER_OF_KIND:
+            what = f"the checkpoint holds a policy of kind '{kind}'"
+            raise UserError(what, where=str(arguments.checkpoint), remedy=f"name its file of {arguments.conf}/policy/{STUDY_NAME}")
+        return _learner(_LEARNER_OF_KIND[kind]).load(arguments.checkpoint, problem)
+    raise UserError(f"unknown policy '{name}'", where="--policy", remedy=did_you_mean(name, [*rules, *learned, "never", "random"]))
+
+
+def _named_rule(name: str) -> tuple[str, Mapping[str, Any]] | None:
+    """A rule of the study that the scenario does not list: its bare name, or `always-1`."""
+    if name in RULES:
+        return name, {}
+    target, _, number = name.rpartition("-")
+    return ("always", {"action": int(number)}) if target == "always" and number.isdigit() else None
+
+
+def _rule(target: str, params: Mapping[str, Any], problem: RunProblem, scenario: AdaptationScenario, seed: int) -> Any:
+    make = load_class(target, "rule") if is_file_target(target) else RULES[target]
+    return make(params, problem, derive_seed(scenario.seed, "rule", STUDY_NAME, seed))
+
+
+def _learner(target: str) -> Any:
+    from schedlab.studies.adaptation.study import STUDY
+
+    return (load_class(target, "learner") if is_file_target(target) else STUDY.learners[target])()
+
+
+def _checkpoint(arguments: argparse.Namespace) -> Path:
+    """The file that was named, or the one of the workflow."""
+    if arguments.checkpoint:
+        return arguments.checkpoint
+    file = arguments.results / arguments.scale / STUDY_NAME / "policies" / arguments.policy / f"seed-{arguments.seed}" / "policy.zip"
+    if not file.is_file():
+        raise UserError(
+            f"policy '{arguments.policy}' is not learned yet",
+            where=str(file),
+            expected="the file that the workflow makes",
+            remedy=f"run `snakemake --cores all {file}`, or name a file with --checkpoint",
+        )
+    return file
+
+
+def _stepped(policy: Any, problem: RunProblem, unit: Unit) -> Rates:
+    """The answers of a policy that sees the environment's observations: the environment steps beside the run."""
+    env = problem.env(unit, unit.seed)
+    seen = [env.reset(seed=unit.seed)[0]]
+
+    def rates(_decision: Decision, taken: tuple[int, ...]) -> np.ndarray:
+        if taken:
+            seen[0] = env.step(taken[-1])[0]
+        return certain(int(policy.act(seen[0], env.action_masks())), problem.tree.actions)
+
+    return rates

@@ -1,0 +1,68 @@
+"""What the commands read of a configuration folder: one scenario, or one model, data set or timing, typed and checked."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, TypeVar
+
+from schedlab.config.composition import Composed
+from schedlab.config.errors import UserError, UserErrors, did_you_mean
+from schedlab.config.readers import option_names, read_yaml
+from schedlab.config.records import ConfigurationFolder, RecordCache, checked_scenario, policy_record
+from schedlab.config.schema import Settings, validate
+from schedlab.studies.adaptation.scenario import AdaptationScenario
+
+STUDY_NAME = "adaptation"
+SCENARIOS, POLICIES = f"scenario/{STUDY_NAME}", f"policy/{STUDY_NAME}"
+S = TypeVar("S", bound=Settings)
+
+
+def add_conf(parser: argparse.ArgumentParser) -> None:
+    """Add `--conf DIR` to a command."""
+    parser.add_argument("--conf", default="conf", metavar="DIR", help="configuration folder (default: ./conf)")
+
+
+def load_scenario(folder: str, scale: str, name: str, compat: bool = False) -> AdaptationScenario:
+    """Return a scenario at a scale, in its own mode or in mode reference (compat); UserError(s) where it is not there or not right."""
+    from schedlab.studies.adaptation.study import STUDY
+
+    composed = compose_file(folder, scale, SCENARIOS, name)
+    if compat:
+        composed = replace(composed, values={**composed.values, "mode": "reference"})
+    return checked_scenario(composed, name, STUDY)
+
+
+def load_policy(folder: str, scale: str, name: str) -> dict[str, Any]:
+    """Return the record of a learned policy (target, params, seeds, ...); UserError(s) where it is not there or not right."""
+    from schedlab.studies.adaptation.study import STUDY
+
+    return policy_record(compose_file(folder, scale, POLICIES, name), name, STUDY)
+
+
+def policy_names(folder: str) -> list[str]:
+    """Return the names of the learned policies of a configuration folder."""
+    return option_names(Path(folder) / POLICIES)
+
+
+def load_option(folder: str, group: str, name: str, kind: type[S], changes: Mapping[str, Any] | None = None) -> S:
+    """Return conf/<group>/<name>.yaml as it stands (with some keys changed), typed. Raises UserError for an unknown name."""
+    place = Path(folder).resolve() / group
+    file = place / f"{name}.yaml"
+    if not file.is_file():
+        raise UserError(f"there is no {group} '{name}'", where=str(Path(folder) / group), remedy=did_you_mean(name, option_names(place)))
+    values = read_yaml(file)
+    return validate(kind, {**values, **(changes or {})}, Composed(values, ((file, ()),)).locate)
+
+
+def compose_file(folder: str | Path, scale: str, group: str, name: str) -> Composed:
+    """Return conf/<group>/<name>.yaml with everything it builds on. Raises UserError(s) where it is not there or cannot be composed."""
+    conf = ConfigurationFolder(Path(folder), scale, RecordCache(None))
+    names = option_names(conf.folder / group)
+    if name not in names:
+        raise UserError(f"there is no {group.split('/')[0]} '{name}'", where=f"{Path(folder) / group}", remedy=did_you_mean(name, names))
+    if f"{group}/{name}.yaml" in conf.layout.broken:
+        raise UserErrors(conf.errors)
+    return conf.composer.compose(group, name)

@@ -1,0 +1,1 @@
+"""Run files of the original (TOML) and their import."""

@@ -1,0 +1,367 @@
+"""Run files of the published system (TOML) and what they say in our words.
+
+A run file tells one of three things by its agent: an initial training, the simulation of every sequence, or the learning of a policy.
+
+| published key | ours |
+|---|---|
+| runner.folder | name of the scenario or policy |
+| runner.seed | `seed` of the scenario; `seeds` of the policy |
+| runner.agent | SimulationAgent, RandomAgent: a scenario (without `gpu_changes` an initial training: our trunk); Agent: a policy |
+| runner.total_episodes | `train_on.steps` of the policy; of a simulation the number of sequences, which a table always holds all of |
+| scheduler.running_time | `budget` |
+| scheduler.gpu_changes | the first `up` is `adapt_at`, the rest are `changes` |
+| scheduler.start_time | none: the trunk runs from 0 to `adapt_at` |
+| job.model, job.dataset | the option of conf/model/ and conf/data/ with this name, capitals and underscores aside |
+| job.batchsize | `training.batch_size` |
+| agent.num_actions | `decisions` |
+| agent.action_set_size, agent.max_actions | none: one for each block and one for nothing, which is checked |
+| simulation.datafile | `train_on.scenarios`: the scenario of the folder's name, or the one that reads this experiment of the record |
+| agent.policyfile | `parent`: the policy of the folder's name; it is started from where it ended |
+| agent.temperature | `train_on.params.temperature` |
+| agent.alpha, agent.learning_rate_decay, agent.decay_freq | `learning_rate`, `learning_rate_factor`, `learning_rate_every` of the learner |
+| agent.hidden_size, agent.embedding_size, agent.time_encoding_size | `recurrent`, `embedding`, `frequencies` |
+| agent.decider_lstm_size, agent.decider_linear_size | `code`, `linear` |
+| agent.vocab | none: layers are known by a description of ours |
+| agent.device, agent.save_file, runner.save, trainer.weights, trainer.runtimes | none: places and devices are the workflow's |
+
+Values that no file sets (Adam at 0.01, the optimizer's restarts, the ReLU behind the logits, ...) are those of mode reference.
+"""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+from typing import Any, get_args
+
+from schedlab.config.errors import UserError, did_you_mean
+from schedlab.config.readers import MOST_LEVELS, levels_exceed, read_text
+from schedlab.config.schema import Settings, section, setting, validate
+from schedlab.config.settings import RESERVED_NAMES
+from schedlab.studies.adaptation.scenario import MOST_DECISIONS, ChangeSettings
+
+AGENTS = ("SimulationAgent", "RandomAgent", "Agent")
+DECISIONS = 3  # of a published run that does not say
+REFERENCE: dict[str, Any] = {
+    "model": {"head_relu": True},
+    "data": {"validation_size": 0},
+    "training": {"decay": 0.9},
+    "growth": {
+        "bn_init": "default",
+        "optimizer": "fresh_every_decision",
+        "lr_on_growth": "restart",
+        "noop": "reset",
+        "soft_target_weight": 0.0,
+    },
+    "reward": {"split": "test", "metric": "accuracy", "window": 1},
+}
+_LEARNER = {
+    "embedding_size": "embedding",
+    "hidden_size": "recurrent",
+    "decider_lstm_size": "code",
+    "decider_linear_size": "linear",
+    "time_encoding_size": "frequencies",
+    "alpha": "learning_rate",
+    "learning_rate_decay": "learning_rate_factor",
+    "decay_freq": "learning_rate_every",
+}
+_LEFT_OUT = {
+    ("runner", "save"): "states lie in the node store",
+    ("scheduler", "start_time"): "the trunk runs from 0 to adapt_at",
+    ("trainer", "weights"): "the trunk is trained by the workflow",
+    ("trainer", "runtimes"): "epochs are charged with pinned seconds",
+    ("agent", "device"): "where to train is training.device of the scenario",
+    ("agent", "save_file"): "the table lies where the workflow puts it",
+    ("agent", "vocab"): "layers are known by a description of ours, in resources/vocabularies/",
+}
+
+
+class RunnerSection(Settings):
+    """What is run, and where its results went."""
+
+    seed: int = setting(42, doc="seed of the process", ge=0)
+    total_episodes: int | None = setting(None, doc="episodes of learning, or sequences of a simulation", gt=0)
+    folder: str | None = setting(None, doc="folder of the results")
+    agent: str | None = setting(None, doc="SimulationAgent, RandomAgent or Agent")
+    save: bool | None = setting(None, doc="keep the trained models")
+
+
+class SchedulerSection(Settings):
+    """The budget and when resources change."""
+
+    running_time: float = setting(doc="budget", unit="s", gt=0)
+    gpu_changes: tuple[ChangeSettings, ...] = setting((), doc="times of more (up) and fewer (down) resources, in order")
+    start_time: float | None = setting(None, doc="seconds spent before", unit="s", ge=0)
+
+
+class TrainerSection(Settings):
+    """What was trained before."""
+
+    weights: str | None = setting(None, doc="file of the initial training's weights")
+    runtimes: str | None = setting(None, doc="file of the initial training's times")
+
+
+class JobSection(Settings):
+    """The training job."""
+
+    model: str = setting(doc="class of the network")
+    dataset: str = setting(doc="data set")
+    batchsize: int | None = setting(None, doc="images of a mini-batch; 64 where it is not set", gt=0)
+
+
+class AgentSection(Settings):
+    """What decides, and how it learns."""
+
+    device: int | str | None = setting(None, doc="number of the GPU")
+    action_set_size: int | None = setting(None, doc="actions of a simulation", gt=0)
+    num_actions: int | None = setting(None, doc="decisions of a run", gt=0, le=MOST_DECISIONS)
+    save_file: str | None = setting(None, doc="file of the simulated table")
+    max_actions: int | None = setting(None, doc="actions of the policy", gt=0)
+    vocab: str | None = setting(None, doc="vocabulary of layers")
+    alpha: float | None = setting(None, doc="learning rate", gt=0)
+    learning_rate_decay: float | None = setting(None, doc="factor on the learning rate", gt=0, le=1)
+    decay_freq: int | None = setting(None, doc="episodes between two factors", gt=0)
+    hidden_size: int | None = setting(None, doc="cells of the layer reader in each direction", gt=0)
+    embedding_size: int | None = setting(None, doc="numbers of an embedded layer", gt=0)
+    decider_lstm_size: int | None = setting(None, doc="numbers of the code of a model", gt=0)
+    decider_linear_size: int | None = setting(None, doc="units of the linear layers", gt=0)
+    time_encoding_size: int | None = setting(None, doc="angles of the time code", gt=0)
+    policyfile: str | None = setting(None, doc="file of the policy that learning starts from")
+    temperature: float | None = setting(None, doc="temperature at the start", ge=1)
+
+
+class SimulationSection(Settings):
+    """What is learned on."""
+
+    datafile: str = setting(doc="file of the simulated table")
+
+
+class RunFile(Settings):
+    """One run file of the published system."""
+
+    runner: RunnerSection = section(RunnerSection, doc="what is run")
+    scheduler: SchedulerSection | None = setting(None, doc="budget and resources")
+    trainer: TrainerSection = section(TrainerSection, doc="what was trained before")
+    job: JobSection = setting(doc="the training job")
+    agent: AgentSection = section(AgentSection, doc="what decides")
+    simulation: SimulationSection | None = setting(None, doc="what is learned on")
+
+
+@dataclass(frozen=True)
+class Imported:
+    """What one run file says: YAML values of a scenario, of a policy, of both or (an initial training) of neither.
+
+    remarks: what was not carried over, and why
+    """
+
+    file: str
+    name: str
+    scenario: dict[str, Any] | None
+    policy: dict[str, Any] | None
+    remarks: tuple[str, ...]
+
+
+def read_run_file(path: Path | str, keep_unknown: bool = False) -> tuple[RunFile, list[str]]:
+    """Return the typed content of a run file, and remarks on unknown keys where those are passed over (keep_unknown).
+
+    Raises UserErrors: unknown keys with the nearest known one, wrong types, values out of range; UserError for a file that is no TOML.
+    """
+    values, remarks = _toml(Path(path)), []
+    if keep_unknown:
+        values, unknown = _known(RunFile, values)
+        remarks = [f"{path}: {key}: unknown, left out" for key in unknown]
+    try:
+        return validate(RunFile, values, lambda keys: f"{path}: {'.'.join(map(str, keys))}"), remarks
+    except TypeError as error:  # a date or a time, which JSON does not have
+        raise UserError(f"a value is no number, text, list or table ({error})", where=str(path)) from None
+
+
+def translate(path: Path | str, run: RunFile, options: ImportOptions, remarks: Sequence[str] = ()) -> Imported:
+    """Return what a run file says in our words. Raises UserError for what has no counterpart: model, data set, agent, changes."""
+    where = str(path)
+    name = options.name or _name(run.runner.folder or Path(path).stem)
+    if name in RESERVED_NAMES:
+        raise UserError(f"'{name}' is a reserved name", where=where, remedy="give another with --name")
+    agent = run.runner.agent
+    if agent is not None and agent not in AGENTS:
+        raise UserError(f"unknown agent '{agent}'", where=f"{where}: runner.agent", remedy=did_you_mean(agent, AGENTS))
+    learns = agent == "Agent" or (agent is None and (run.simulation is not None or run.agent.alpha is not None))
+    changes = run.scheduler.gpu_changes if run.scheduler else ()
+    scenario = _scenario(where, name, run, options) if changes else None
+    policy = _policy(where, name, run, own_scenario=scenario is not None) if learns else None
+    told = [*remarks, *_left_out(where, run)]
+    if agent == "SimulationAgent" and scenario is None:
+        raise UserError("a simulation without a change of resources", where=f"{where}: scheduler.gpu_changes", expected="at least one `up`")
+    if scenario is None and policy is None:
+        told.append(f"{where}: an initial training; it is the trunk, which the workflow trains for every scenario: no file is written")
+    return Imported(where, name, scenario, policy, tuple(told))
+
+
+@dataclass(frozen=True)
+class ImportOptions:
+    """What the command line adds: models and data sets that there are (names), the timing, another name, the published record."""
+
+    models: Sequence[str]
+    datasets: Sequence[str]
+    timing: str = "gv100gl"
+    name: str | None = None
+    record: str | None = None
+
+
+def _scenario(where: str, name: str, run: RunFile, options: ImportOptions) -> dict[str, Any]:
+    scheduler = run.scheduler
+    assert scheduler is not None
+    first, *later = scheduler.gpu_changes
+    if first.change != "up":
+        raise UserError("the first change is down", where=f"{where}: scheduler.gpu_changes.0", expected="up: there is nothing to give back")
+    if scheduler.start_time not in (None, 0, first.time):
+        expected = f"{first.time:g}, when the first change comes: our trunk runs from 0 to there"
+        raise UserError(f"{scheduler.start_time:g}", where=f"{where}: scheduler.start_time", expected=expected)
+    reference = dict(REFERENCE)
+    if options.record:
+        reference["table"] = {"source": "published", "file": options.record, "experiment": run.runner.folder or name}
+    values: dict[str, Any] = {
+        "defaults": [
+            {"/model": model_option(where, run, options)},
+            {"/data": _option(where, "dataset", run.job.dataset, options.datasets)},
+            {"/gpu@timing": options.timing},
+            "_self_",
+        ],
+        "name": name,
+        "mode": "reference",
+        "seed": run.runner.seed,
+        "scales": ["paper"],
+        "budget": scheduler.running_time,
+        "adapt_at": first.time,
+        "decisions": run.agent.num_actions or DECISIONS,
+        "replicates": 1,
+        "test_replicates": 0,
+        "rules": ["never", "random", {"name": "exhaustive", "kind": "oracle"}],
+        "policies": [],
+        "reference": reference,
+    }
+    if later:
+        values["changes"] = [{"time": change.time, "change": change.change} for change in later]
+    if run.job.batchsize:
+        values["training"] = {"batch_size": run.job.batchsize}
+    return values
+
+
+def _policy(where: str, name: str, run: RunFile, own_scenario: bool) -> dict[str, Any]:
+    if run.runner.total_episodes is None:
+        raise UserError("key 'total_episodes' is missing", where=f"{where}: runner", expected="episodes of learning")
+    if run.simulation is None and not own_scenario:
+        raise UserError(
+            "key 'datafile' is missing", where=f"{where}: simulation", expected="the table to learn on, as results/NAME/data.pkl"
+        )
+    trained_on = name if run.simulation is None else _folder(where, "simulation.datafile", run.simulation.datafile)
+    phase: dict[str, Any] = {"scenarios": [trained_on], "steps": run.runner.total_episodes}
+    if run.agent.temperature is not None:
+        phase["params"] = {"temperature": run.agent.temperature}
+    learner = {ours: getattr(run.agent, theirs) for theirs, ours in _LEARNER.items()}
+    values: dict[str, Any] = {
+        "defaults": [{"/learner/adaptation@learner": "reinforce_published"}, "_self_"],
+        "name": name,
+        "mode": "reference",
+        "learner": {key: value for key, value in learner.items() if value is not None},
+        "train_on": [phase],
+        "seeds": [run.runner.seed],
+        "scales": ["paper"],
+    }
+    if run.agent.policyfile:
+        values["parent"] = _folder(where, "agent.policyfile", run.agent.policyfile)
+    return values
+
+
+def _left_out(where: str, run: RunFile) -> list[str]:
+    told = []
+    for (part, key), why in _LEFT_OUT.items():
+        if (group := getattr(run, part)) is not None and getattr(group, key) is not None:
+            told.append(f"{where}: {part}.{key}: left out; {why}")
+    if run.scheduler and run.scheduler.start_time and not run.trainer.weights:
+        told.append(f"{where}: scheduler.start_time: the run began with an untrained network; here it is trained up to that time")
+    if run.agent.policyfile and "final" not in PurePosixPath(run.agent.policyfile).name:
+        told.append(f"{where}: agent.policyfile: a policy is started from the final parameters of its parent, not from this file's")
+    return told
+
+
+def model_option(where: str, run: RunFile, options: ImportOptions) -> str:
+    """Return the file of conf/model/ that a run file's model is. Raises UserError where there is none."""
+    return _option(where, "model", run.job.model, options.models)
+
+
+def check_sizes(where: str, run: RunFile, actions: int) -> None:
+    """Raise UserError where a run file counts other actions, or another number of sequences, than the model's blocks give."""
+    for key in ("action_set_size", "max_actions"):
+        if (given := getattr(run.agent, key)) not in (None, actions):
+            raise UserError(
+                f"{given} actions", where=f"{where}: agent.{key}", expected=f"{actions}: one for each block of the model and nothing"
+            )
+    sequences = actions ** (run.agent.num_actions or DECISIONS)
+    if run.runner.agent == "SimulationAgent" and run.runner.total_episodes not in (None, sequences):
+        raise UserError(
+            f"{run.runner.total_episodes} sequences",
+            where=f"{where}: runner.total_episodes",
+            expected=f"all {sequences} of {actions} actions, as a table holds them",
+        )
+
+
+def _option(where: str, key: str, given: str, names: Sequence[str]) -> str:
+    plain = {name.replace("_", ""): name for name in names}
+    wanted = given.lower().replace("_", "").replace("-", "")
+    if wanted not in plain:
+        what = f"unsupported {'data set' if key == 'dataset' else key} '{given}'"
+        raise UserError(what, where=f"{where}: job.{key}", remedy=did_you_mean(given.lower(), names))
+    return plain[wanted]
+
+
+def _folder(where: str, key: str, file: str) -> str:
+    """The name of the run whose results a file belongs to: results/NAME/data.pkl."""
+    folder = PurePosixPath(file.replace("\\", "/")).parent.name
+    if not folder or folder == "..":
+        raise UserError(
+            f"'{file}' names no run", where=f"{where}: {key}", expected="a file in the folder of a run, as results/NAME/data.pkl"
+        )
+    return _name(folder)
+
+
+def _name(text: str) -> str:
+    name = re.sub(r"[^a-z0-9._-]+", "-", text.lower()).strip("-._")
+    if not name:
+        raise UserError(f"'{text}' gives no name", where="runner.folder", remedy="give one with --name")
+    return name
+
+
+def _known(kind: type[Settings], values: Mapping[str, Any], prefix: str = "") -> tuple[dict[str, Any], list[str]]:
+    """The keys that a section and those in it know, and the dotted names of the others."""
+    kept, unknown = {}, []
+    for key, value in values.items():
+        field = kind.model_fields.get(key)
+        if field is None:
+            unknown.append(f"{prefix}{key}")
+            continue
+        inner = next((entry for entry in (field.annotation, *get_args(field.annotation)) if _is_section(entry)), None)
+        if inner is not None and isinstance(value, Mapping):
+            value, deeper = _known(inner, value, f"{prefix}{key}.")
+            unknown += deeper
+        kept[key] = value
+    return kept, unknown
+
+
+def _is_section(entry: Any) -> bool:
+    return isinstance(entry, type) and issubclass(entry, Settings)
+
+
+def _toml(path: Path) -> dict[str, Any]:
+    """Read with the standard library's reader: the package `toml`, with which such files are written, lets broken ones pass."""
+    try:
+        values = tomllib.loads(read_text(path, "a TOML file"))
+    except ValueError as error:  # also Python's own, of numbers that are too long for it
+        raise UserError(f"not valid TOML: {error}", where=str(path)) from None
+    except RecursionError:
+        raise UserError("nested too deeply", where=str(path), expected="a TOML file") from None
+    if levels_exceed(values, MOST_LEVELS):
+        raise UserError(f"nested too deeply, in more than {MOST_LEVELS} levels", where=str(path), expected="a TOML file")
+    return values

@@ -1,0 +1,279 @@
+"""What the figures of this study are drawn from: scenarios with their tables, quantities with units, what policies chose."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import numpy as np
+
+from schedlab.config.contract import FigureSpec, Metric, StudyTables
+from schedlab.config.errors import UserError, did_you_mean
+from schedlab.config.files import read_table
+from schedlab.config.schema import Settings
+from schedlab.figures import helpers, theme
+from schedlab.figures.theme import Style
+from schedlab.studies.adaptation.network.architecture import architecture
+from schedlab.studies.adaptation.prepare import scenario_of
+from schedlab.studies.adaptation.problem import OVERLAPPING, AdaptationProblem, setup_of
+from schedlab.studies.adaptation.simulator.table import DIGITS
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from matplotlib.axes import Axes
+
+S = TypeVar("S", bound=Settings)
+BEST, NEVER = "exhaustive", "never"  # the oracle and the rule that figures lead with
+PUBLISHED = re.compile(r"^published_(\w+)_convnet\d$")
+LOW_IS_GOOD, HIGH_IS_GOOD = "viridis_r", "viridis"  # maps of colours in which the good end is light, in every figure
+QUANTITIES = {  # columns of the simulation tables -> how they are scored and called
+    "train_loss": Metric("train_log_loss", "nat", "lower", label="training log loss"),
+    "train_accuracy": Metric("train_accuracy", "fraction", "higher", label="training accuracy"),
+    "validation_loss": Metric("validation_log_loss", "nat", "lower", label="validation log loss"),
+    "validation_accuracy": Metric("validation_accuracy", "fraction", "higher", label="validation accuracy"),
+    "test_loss": Metric("test_log_loss", "nat", "lower", label="test log loss"),
+    "test_accuracy": Metric("test_accuracy", "fraction", "higher", label="test accuracy"),
+}
+
+
+@dataclass(frozen=True)
+class Shown:
+    """A scenario as a figure shows it; `table` holds a row a job, replicate and sequence, `problem` its dense view.
+
+    start, budget  pinned seconds from which growth is possible, and in all; window: epochs at the end that a result is the mean of
+    """
+
+    name: str
+    start: float
+    budget: float
+    window: int
+    problem: AdaptationProblem
+    table: pd.DataFrame
+
+    @property
+    def label(self) -> str:
+        """Its name in words, without the part that tells published tables apart."""
+        return in_words(self.name)
+
+    @property
+    def tick(self) -> str:
+        """Its name and the time from which growth is possible, on two lines."""
+        return f"{self.label}\n{self.start:g} s"
+
+    @property
+    def column(self) -> str:
+        """Column of the table that is learned on and ranked by."""
+        return self.problem.setup.metric
+
+    @property
+    def quantity(self) -> Metric:
+        """What the rewards of this scenario are, with the sign that a reader expects: a loss is positive."""
+        return QUANTITIES[self.column]
+
+    @property
+    def sequences(self) -> tuple[str, ...]:
+        """All sequences, in lexicographic order."""
+        return self.problem.tree.sequences
+
+    @property
+    def replicates(self) -> int:
+        """Results of each sequence, over jobs and replicates."""
+        return len(self.problem.view.units)
+
+    def values(self, column: str = "") -> np.ndarray:
+        """Return a metric of the table, by default the one that is ranked by: (units, sequences)."""
+        return self.problem.view.metrics[column or self.column]
+
+    def mean(self, column: str = "") -> np.ndarray:
+        """Return a metric's mean over jobs and replicates: (sequences,)."""
+        return self.values(column).mean(0)
+
+    def ranks(self) -> np.ndarray:
+        """Return each sequence's rank by its mean over jobs and replicates: (sequences,), 1 is best."""
+        return self.problem.view.ranks(self.problem.view.reward.mean(0))
+
+    def regret(self) -> np.ndarray:
+        """Return what each sequence's mean loses to the best mean, over all jobs and replicates: (sequences,)."""
+        reward = self.problem.view.reward.mean(0)
+        return reward.max() - reward
+
+    @property
+    def best(self) -> int:
+        """Position of the sequence with the best mean over jobs and replicates."""
+        return int(self.problem.view.reward.mean(0).argmax())
+
+    @property
+    def nothing(self) -> int:
+        """Position of the sequence without growth."""
+        return self.problem.tree.index(self.problem.tree.nothing)
+
+    @property
+    def action_names(self) -> list[str]:
+        """What each action does, in words; the last does nothing."""
+        return [f"{action.operation} {action.block}" for action in self.problem.setup.actions] + ["nothing"]
+
+    def moves(self, sequence: str) -> list[str]:
+        """Return what a sequence does, in words."""
+        return [self.action_names[DIGITS.index(digit)] for digit in sequence]
+
+
+def in_words(name: str) -> str:
+    """Return a scenario's name in words; of a published one without the model, which the figure's heading names."""
+    return PUBLISHED.sub(r"\1", name).replace("_", " ")
+
+
+def shown(tables: StudyTables, spec: FigureSpec, names: Iterable[str] = ()) -> list[Shown]:
+    """Return the scenarios of a figure by the time from which growth is possible, or those of `names` in their order."""
+    wanted = tuple(names) or spec.scenarios or tuple(tables.scenarios)
+    found = []
+    for name in wanted:
+        if name not in tables.scenarios:
+            where = f"figure {spec.name}"
+            raise UserError(f"there is no scenario '{name}' here", where=where, remedy=did_you_mean(name, tables.scenarios))
+        scenario = scenario_of(tables.scenarios[name])
+        start = architecture(scenario.model)
+        table = read_table(tables.inputs[name]["table"])
+        problem = AdaptationProblem(name, table, start, setup_of(scenario, start))
+        found.append(Shown(name, scenario.adapt_at, scenario.budget, scenario.reward.window, problem, table))
+    return found if names else sorted(found, key=lambda scenario: (scenario.start, scenario.name))
+
+
+def alike(scenarios: Sequence[Shown], trait: Callable[[Shown], Any], reason: str) -> tuple[list[Shown], dict[str, str]]:
+    """Return the scenarios with the most frequent trait (the first among equals), and those left out -> that `reason` (see Drawing).
+
+    A figure that shows all scenarios has to stand when one is added that cannot be compared with the others.
+    """
+    traits = [trait(scenario) for scenario in scenarios]
+    usual = max(traits, key=traits.count)
+    kept = [scenario for scenario, own in zip(scenarios, traits, strict=True) if own == usual]
+    return kept, {scenario.name: reason for scenario, own in zip(scenarios, traits, strict=True) if own != usual}
+
+
+def alike_rewarded(scenarios: Sequence[Shown]) -> tuple[list[Shown], dict[str, str]]:
+    """Return the scenarios that are rewarded by the same quantity, as `alike` does."""
+    return alike(scenarios, lambda scenario: scenario.column, "rewarded by another quantity")
+
+
+def start_ticks(axes: Axes, scenarios: Sequence[Shown]) -> None:
+    """Write below each cell of a column of scenarios when growth becomes possible, or the name where two scenarios begin at one time."""
+    starts = [f"{scenario.start:g}" for scenario in scenarios]
+    names = [f"{start} {scenario.label}" for start, scenario in zip(starts, scenarios, strict=True)]
+    apart = len(set(starts)) == len(starts)
+    axes.set_xticks(np.arange(len(starts)) + 0.5, starts if apart else names, rotation=0 if apart and len(starts) < 7 else 90)
+
+
+def narrow(scenario: Shown) -> str:
+    """Return a scenario's name, a line a word, and its start below."""
+    return "\n".join([*scenario.label.split(), f"{scenario.start:g} s"])
+
+
+def scenario_colour(number: int, count: int) -> str:
+    """Return a colour for one of some scenarios in the order of time, from dark (first) to light; none too light for a line on white."""
+    import matplotlib as mpl
+    from matplotlib.colors import to_hex
+
+    return to_hex(mpl.colormaps["viridis"](0.78 * number / max(count - 1, 1)))
+
+
+def one_quantity(scenarios: Sequence[Shown], spec: FigureSpec) -> Metric:
+    """Return the quantity that all scenarios of a figure are rewarded by; UserError where they differ."""
+    kinds = {scenario.quantity for scenario in scenarios}
+    if len(kinds) > 1:
+        raise UserError(
+            "its scenarios are rewarded by different quantities",
+            where=f"figure {spec.name}: scenarios",
+            expected=f"one of {', '.join(sorted(kind.name for kind in kinds))}",
+            remedy="draw a figure for each",
+        )
+    return next(iter(kinds))
+
+
+def regret_metric(quantity: Metric) -> Metric:
+    """Return the regret in the unit of what is rewarded."""
+    return Metric("regret", quantity.unit, "lower", label=f"regret in {quantity.label}")
+
+
+def policies(tables: StudyTables, spec: FigureSpec, among: Iterable[str] = ()) -> list[str]:
+    """Return the policies that a figure names (all where it names none) and that were scored in its scenarios, in its order."""
+    scores = tables.scores
+    scores = scores[scores["scenario"].isin(spec.scenarios)] if spec.scenarios else scores
+    there = set(scores["policy"])
+    return [name for name in (tuple(among) or spec.policies or sorted(there)) if name in there]
+
+
+def kinds(tables: StudyTables) -> dict[str, str]:
+    """Return the kind of each policy: rule, learned or oracle."""
+    return dict(zip(tables.scores["policy"], tables.scores["kind"], strict=True))
+
+
+def styles(tables: StudyTables, names: Sequence[str]) -> dict[str, Style]:
+    """Return the look of some policies: the one they have in every figure, but learned ones other colours where two would look alike."""
+    everywhere = theme.styles_of(tables.scores)
+    known = kinds(tables)
+    lines = [(everywhere[name].colour, everywhere[name].dashes) for name in names if known[name] == "learned"]
+    if len(set(lines)) == len(lines):
+        return {name: everywhere[name] for name in names}
+    apart = theme.policy_styles({name: known[name] for name in names if known[name] == "learned"})
+    return {name: apart.get(name, everywhere[name]) for name in names}
+
+
+def per_seed(tables: StudyTables, metric: str, names: Sequence[str], scenarios: Sequence[Shown]) -> pd.DataFrame:
+    """Return the weighted mean over test units: a row a policy and seed, a column a scenario."""
+    rows = tables.scores
+    of_scenarios = rows["scenario"].isin([scenario.name for scenario in scenarios])
+    rows = rows[(rows["metric"] == metric) & (rows["split"] == "test") & rows["policy"].isin(names) & of_scenarios]
+    rows = rows.assign(total=rows["value"] * rows["weight"])
+    sums = rows.groupby(["policy", "policy_seed", "scenario"])[["total", "weight"]].sum()
+    means = (sums["total"] / sums["weight"]).unstack("scenario")
+    return means.reindex(columns=[scenario.name for scenario in scenarios])
+
+
+def summary_rows(table: pd.DataFrame, metric: str, scenario: str, names: Sequence[str]) -> pd.DataFrame:
+    """Return the rows of the summary or of the comparisons of one metric and scenario on the test units."""
+    chosen = (table["metric"] == metric) & (table["split"] == "test") & (table["scenario"] == scenario) & table["policy"].isin(names)
+    return table[chosen]
+
+
+def noise_of(tables: StudyTables, scenario: str) -> float:
+    """Return the standard deviation of one result in a scenario, in units of the reward; NaN where it is not known."""
+    rows = tables.scores[(tables.scores["scenario"] == scenario) & (tables.scores["metric"] == "noise")]
+    return float(rows["value"].mean()) if len(rows) else float("nan")
+
+
+def chosen_sequences(tables: StudyTables, scenario: str, policy: str) -> dict[str, float]:
+    """Return what a policy came to on the test units of a scenario: sequence -> share of seeds and units, most frequent first."""
+    rows = tables.details["sequences"]
+    rows = rows[(rows["scenario"] == scenario) & (rows["policy"] == policy) & (rows["split"] == "test")]
+    shares = rows.groupby("sequence")["probability"].sum()
+    shares = (shares / shares.sum()).sort_values(ascending=False, kind="stable")
+    return {str(name): float(share) for name, share in shares.items()}
+
+
+def amount(value: float, unit: str, *, signed: bool = False) -> str:
+    """Return a number with its unit for a caption: 0.012 nat."""
+    text = helpers.number_text(value, "{:+.3f}" if signed else "{:.3f}")
+    return f"{text} {unit}" if unit not in ("", "fraction") else text
+
+
+def listed(texts: Sequence[str]) -> str:
+    """Return 'a, b and c'."""
+    return texts[0] if len(texts) == 1 else f"{', '.join(texts[:-1])} and {texts[-1]}"
+
+
+def repetitions(tables: StudyTables, names: Sequence[str], scenarios: Sequence[Shown]) -> str:
+    """Return how many seeds and test replicates stand behind a comparison, and why there is no interval where there is none."""
+    rows = tables.summary
+    rows = rows[rows["scenario"].isin([scenario.name for scenario in scenarios]) & rows["policy"].isin(names) & (rows["split"] == "test")]
+    if rows.empty:
+        return ""
+    seeds, units, blocks = (int(rows[name].max()) for name in ("seeds", "units", "blocks"))
+    text = f"{_count(seeds, 'seed')} a learned policy, {_count(units, 'test replicate')} of {_count(blocks, 'job')}"
+    if all(scenario.problem.units("test")[0].kind == OVERLAPPING for scenario in scenarios):
+        text += ", which is learned on as well"
+    return f"{text}; below five no interval is given." if not np.isfinite(rows["ci_low"]).any() else f"{text}."
+
+
+def _count(number: int, what: str) -> str:
+    return f"{number} {what}" if number == 1 else f"{number} {what}s"

@@ -1,0 +1,1 @@
+"""Learned growth policies: encoders, policy networks, REINFORCE, exact gradients, sequence search."""

@@ -1,0 +1,209 @@
+"""What learners of a policy network share: the states of several scenarios as one batch, and the policy's file."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeVar
+
+import numpy as np
+import torch
+
+from schedlab.config.contract import LearnPaths, Phase, PolicySpec
+from schedlab.config.errors import UserError, did_you_mean
+from schedlab.config.schema import validate
+from schedlab.learning.checkpoints import Checkpoint, load_module, module_arrays, read_checkpoint, write_checkpoint
+from schedlab.studies.adaptation.decisions import ActByDeciding, Decision
+from schedlab.studies.adaptation.learners.encoders import Encoding, vocabulary_of
+from schedlab.studies.adaptation.learners.policy_network import Inputs, PolicyNetwork, build_network, encoding_of
+from schedlab.studies.adaptation.learners.settings import NetworkSettings
+from schedlab.studies.adaptation.problem import AdaptationProblem
+from schedlab.studies.adaptation.simulator.table import DecisionTree
+
+POLICY_KIND = "adaptation-network"
+_PARENT = "parent/"  # in front of the names of the parameters that learning started from
+
+
+@dataclass(frozen=True)
+class Group:
+    """Units of one scenario that the policy cannot tell apart (same times left), and the mean of their results.
+
+    decisions: one for each prefix; reward and accuracy: (sequences,), accuracy NaN where the table has none.
+    """
+
+    scenario: str
+    tree: DecisionTree
+    decisions: tuple[Decision, ...]
+    reward: np.ndarray
+    accuracy: np.ndarray
+
+
+def groups_of(problems: Mapping[str, AdaptationProblem], scenarios: Sequence[str], slope: bool = False) -> list[Group]:
+    """Return the groups of training units of the named scenarios, told apart by their slopes too where the policy reads these.
+
+    Raises UserError for a scenario that is not among the problems.
+    """
+    found = []
+    for name in scenarios:
+        if name not in problems:
+            raise UserError(f"scenario '{name}' has no prepared problem", where="train_on", remedy=did_you_mean(name, problems))
+        found += _groups(name, problems[name], slope)
+    return found
+
+
+def _groups(name: str, problem: AdaptationProblem, slope: bool) -> list[Group]:
+    rows = np.array(problem.rows("train"))
+    seen = problem.view.subset(rows)
+    looks = np.hstack([seen.time_left, seen.slope]) if slope and seen.slope is not None else seen.time_left
+    accuracy = seen.metrics.get("test_accuracy" if problem.setup.metric.startswith("test") else "validation_accuracy")
+    groups = []
+    for first in sorted(np.unique(looks, axis=0, return_index=True)[1]):
+        same = np.flatnonzero((looks == looks[first]).all(1))
+        reward = seen.reward[same].mean(0)
+        known = np.full(len(reward), np.nan) if accuracy is None else accuracy[same].mean(0)
+        groups.append(Group(name, problem.tree, problem.decisions(int(rows[first])), reward, known))
+    return groups
+
+
+@dataclass(frozen=True)
+class Batch:
+    """Groups with the same tree, as tensors: the network gives (groups, prefixes, actions) for `inputs` in one pass."""
+
+    groups: tuple[Group, ...]
+    inputs: Inputs
+
+    @property
+    def tree(self) -> DecisionTree:
+        """The tree that all groups share."""
+        return self.groups[0].tree
+
+    def log_probabilities(self, network: PolicyNetwork) -> torch.Tensor:
+        """Return the log-probability of each action in each state: (groups, prefixes, actions)."""
+        return self.logits(network).log_softmax(-1)
+
+    def logits(self, network: PolicyNetwork) -> torch.Tensor:
+        """Return the network's scores: (groups, prefixes, actions)."""
+        return network(self.inputs).reshape(len(self.groups), len(self.tree.prefixes), self.tree.actions)
+
+
+def batches_of(groups: Iterable[Group], encoding: Encoding) -> list[Batch]:
+    """Return the groups in batches of equal trees."""
+    by_tree: dict[DecisionTree, list[Group]] = {}
+    for group in groups:
+        by_tree.setdefault(group.tree, []).append(group)
+    return [Batch(tuple(same), Inputs(encoding([decision for group in same for decision in group.decisions]))) for same in by_tree.values()]
+
+
+def greedy_sequences(tree: DecisionTree, scores: np.ndarray) -> np.ndarray:
+    """Return the index of the sequence that takes the highest score in each state: scores (groups, prefixes, actions) -> (groups,)."""
+    best = scores.argmax(-1)
+    chosen = np.zeros(len(best), dtype=int)
+    first = 0
+    for step in range(tree.decisions):
+        chosen = chosen * tree.actions + best[np.arange(len(best)), first + chosen]
+        first += tree.actions**step
+    return chosen
+
+
+class NetworkPolicy(ActByDeciding):
+    """The most probable action of a policy network in each decision; `parent` is the policy that its learning started from, if any."""
+
+    def __init__(self, network: PolicyNetwork, encoding: Encoding, parent: NetworkPolicy | None = None) -> None:
+        self.network, self.encoding, self.parent = network, encoding, parent
+        self.reads_slope = encoding.slope
+
+    def decide(self, decision: Decision) -> np.ndarray:
+        """Return the network's probability of each action."""
+        with torch.no_grad():
+            logits = self.network(Inputs(self.encoding([decision])))[0]
+        return logits.double().softmax(-1).numpy()
+
+
+S = TypeVar("S", bound=NetworkSettings)
+
+
+def phase_settings(kind: type[S], spec: PolicySpec, phase: Phase) -> S:
+    """Return the learner's settings in a phase; UserError where the phase would change the network itself."""
+    if fixed := sorted(phase.params.keys() & NetworkSettings.model_fields.keys()):
+        remedy = "set it for the whole policy, under learner"
+        raise UserError(f"'{fixed[0]}' cannot change between phases", where=f"policy {spec.name}: train_on", remedy=remedy)
+    return validate(kind, {**spec.params, **phase.params})
+
+
+def start_network(
+    settings: NetworkSettings, problems: Mapping[str, AdaptationProblem], seed: int, paths: LearnPaths
+) -> tuple[PolicyNetwork, Encoding]:
+    """Return the network that learning starts from: fresh ones of the seed, or the parent's final parameters.
+
+    Raises UserError where a head with a fixed number of actions meets scenarios that differ in it, or a parent of other sizes.
+    """
+    counts = {problem.tree.actions for problem in problems.values()}
+    if settings.head == "fixed" and len(counts) > 1:
+        what = f"the scenarios have {sorted(counts)} actions"
+        raise UserError(what, where="learner.head", expected="one number of actions for head: fixed", remedy="set head: blocks")
+    encoding = encoding_of(settings)
+    network = build_network(settings, max(counts), encoding, seed)
+    if paths.start is not None:
+        parent = read_checkpoint(paths.start, POLICY_KIND)
+        _check_words(parent, encoding)
+        load_module(network, _own(parent), paths.start)
+    return network, encoding
+
+
+def _check_words(parent: Checkpoint, encoding: Encoding) -> None:
+    """The embedding is seeded by ids, so a parent's words must keep their ids."""
+    if encoding.vocabulary is None or not parent.meta.get("vocabulary"):
+        return
+    words = vocabulary_of(parent.meta["vocabulary"], str(parent.path))
+    known = encoding.vocabulary
+    if known.layers[: len(words.layers)] != words.layers or known.seed != words.seed:
+        expected = "a vocabulary that only appends to the parent's"
+        raise UserError("the parent was learned with other layer ids", where=str(parent.path), expected=expected)
+
+
+def save_network(
+    paths: LearnPaths, settings: NetworkSettings, network: PolicyNetwork, encoding: Encoding, problems: Mapping[str, AdaptationProblem]
+) -> None:
+    """Write a policy: its parameters, those of the parent beside them, and in meta.json all that builds the network again."""
+    words = encoding.vocabulary
+    meta = {
+        "kind": POLICY_KIND,
+        "network": {name: getattr(settings, name) for name in NetworkSettings.model_fields},
+        "actions": max(problem.tree.actions for problem in problems.values()),
+        "vocabulary": None if words is None else {"version": words.version, "seed": words.seed, "layers": list(words.layers)},
+    }
+    begun = {} if paths.start is None else _own(read_checkpoint(paths.start, POLICY_KIND))
+    write_checkpoint(paths.checkpoint, meta, module_arrays(network) | {f"{_PARENT}{name}": array for name, array in begun.items()})
+
+
+def _own(checkpoint: Checkpoint) -> dict[str, np.ndarray]:
+    """The policy's final parameters, without those of its parent."""
+    return {name: array for name, array in checkpoint.arrays.items() if not name.startswith(_PARENT)}
+
+
+def load_policy(path: Path, problem: AdaptationProblem) -> NetworkPolicy:
+    """Return the policy of a file; UserError where it is damaged or chooses among another number of actions than the problem has."""
+    checkpoint = read_checkpoint(path, POLICY_KIND)
+    meta: Mapping[str, Any] = checkpoint.meta
+    try:
+        settings, actions = NetworkSettings(**meta["network"]), int(meta["actions"])
+    except (KeyError, TypeError, ValueError) as error:
+        raise UserError(f"the policy's description is damaged: {error}", where=str(path), remedy="learn the policy again") from None
+    if settings.head == "fixed" and actions != problem.tree.actions:
+        raise UserError(
+            f"the policy chooses among {actions} actions",
+            where=str(path),
+            expected=f"{problem.tree.actions} actions, as scenario {problem.name} has",
+            remedy="learn it on such scenarios, or with head: blocks, which takes any number",
+        )
+    words = vocabulary_of(meta["vocabulary"], str(path)) if settings.encoder == "vocab" else None
+    encoding = encoding_of(settings, words)
+
+    def policy(arrays: Mapping[str, np.ndarray], parent: NetworkPolicy | None = None) -> NetworkPolicy:
+        network = build_network(settings, actions, encoding, 0)
+        load_module(network, arrays, path)
+        return NetworkPolicy(network, encoding, parent)
+
+    begun = checkpoint.group(_PARENT.removesuffix("/"))
+    return policy(_own(checkpoint), policy(begun) if begun else None)

@@ -1,0 +1,168 @@
+"""Learners without a network: the best constant sequence, a bandit over sequences, and the nearest scenario."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+import numpy as np
+
+from schedlab.config.contract import Curve, LearnPaths, PolicySpec
+from schedlab.config.errors import UserError
+from schedlab.config.schema import validate
+from schedlab.config.seeds import generator
+from schedlab.learning.checkpoints import read_checkpoint, write_checkpoint
+from schedlab.studies.adaptation.decisions import Decision
+from schedlab.studies.adaptation.learners.settings import BanditSettings, NoSettings
+from schedlab.studies.adaptation.problem import AdaptationProblem
+from schedlab.studies.adaptation.rules import SequencePolicy
+from schedlab.studies.adaptation.simulator.table import DecisionTree
+
+_SEQUENCE = "adaptation-sequence"
+_NEAREST = "adaptation-nearest"
+
+
+def _trained_on(problems: Mapping[str, AdaptationProblem], spec: PolicySpec) -> dict[str, np.ndarray]:
+    """Scenario -> rewards of its training units (units, sequences); UserError where their sequences differ in kind."""
+    names = dict.fromkeys(name for phase in spec.train_on for name in phase.scenarios)
+    _one_tree([problems[name] for name in names])
+    return {name: problems[name].view.subset(problems[name].rows("train")).reward for name in names}
+
+
+def _one_tree(problems: list[AdaptationProblem]) -> DecisionTree:
+    trees = {problem.tree for problem in problems}
+    if len(trees) != 1:
+        kinds = sorted(f"{tree.actions} actions in {tree.decisions} decisions" for tree in trees)
+        raise UserError(f"one sequence cannot serve all training scenarios: {kinds}", where="train_on", expected="one kind of sequence")
+    return trees.pop()
+
+
+class ConstantLearner:
+    """The sequence with the best mean reward over the training scenarios: what a policy that sees nothing can learn."""
+
+    def learn(self, problems: Mapping[str, AdaptationProblem], spec: PolicySpec, seed: int, paths: LearnPaths, curve: Curve) -> None:
+        """Write the best constant sequence; nothing is random."""
+        del seed
+        validate(NoSettings, spec.params)
+        rewards = _trained_on(problems, spec)
+        mean = np.mean([reward.mean(0) for reward in rewards.values()], axis=0)
+        best = int(mean.argmax())
+        for name, reward in rewards.items():
+            curve("reward", float(reward.mean(0)[best]), step=0, scenario=name)
+        _write_sequence(paths.checkpoint, problems[next(iter(rewards))].tree, best)
+
+    def load(self, checkpoint: Path, problem: AdaptationProblem) -> SequencePolicy:
+        """Return the policy that takes the learned sequence."""
+        return _load_sequence(checkpoint, problem)
+
+
+class BanditLearner:
+    """UCB1 over sequences: as blind as the best constant one, but it pays for each look at the tables."""
+
+    def learn(self, problems: Mapping[str, AdaptationProblem], spec: PolicySpec, seed: int, paths: LearnPaths, curve: Curve) -> None:
+        """Pull arms phase after phase, each pull on a training unit drawn at random; write the arm with the best mean."""
+        validate(BanditSettings, spec.params)
+        rewards = _trained_on(problems, spec)
+        arms = _Arms(next(iter(rewards.values())).shape[1], generator(seed, "bandit"))
+        for number, phase in enumerate(spec.train_on):
+            settings = validate(BanditSettings, {**spec.params, **phase.params})
+            units = [row for name in phase.scenarios for row in rewards[name]]
+            seen = np.array([arms.pull(units, settings.exploration) for _ in range(phase.steps)])
+            for first in range(0, len(seen), settings.record_every):
+                some = seen[first : first + settings.record_every]
+                last = first + len(some)
+                curve("reward", float(some.mean()), step=last, episode=last, update=last, phase=number, scenario="+".join(phase.scenarios))
+        _write_sequence(paths.checkpoint, problems[spec.train_on[0].scenarios[0]].tree, arms.best())
+
+    def load(self, checkpoint: Path, problem: AdaptationProblem) -> SequencePolicy:
+        """Return the policy that takes the learned sequence."""
+        return _load_sequence(checkpoint, problem)
+
+
+class _Arms:
+    """What UCB1 remembers of its arms; rewards are brought to 0..1 by the range seen so far."""
+
+    def __init__(self, arms: int, stream: np.random.Generator) -> None:
+        self.count, self.total, self.stream = np.zeros(arms), np.zeros(arms), stream
+        self.order = stream.permutation(arms)
+        self.low, self.high = np.inf, -np.inf
+
+    def pull(self, units: list[np.ndarray], exploration: float) -> float:
+        """Choose an arm, look its reward up on a unit drawn at random, remember and return it."""
+        pulls = int(self.count.sum())
+        if pulls < len(self.count):
+            arm = int(self.order[pulls])
+        else:
+            width = np.sqrt(2 * np.log(pulls) / self.count)
+            arm = int((self.total / self.count + exploration * max(self.high - self.low, 0.0) * width).argmax())
+        reward = float(units[self.stream.integers(len(units))][arm])
+        self.count[arm] += 1
+        self.total[arm] += reward
+        self.low, self.high = min(self.low, reward), max(self.high, reward)
+        return reward
+
+    def best(self) -> int:
+        """Return the arm with the best mean among those pulled."""
+        with np.errstate(invalid="ignore"):
+            return int(np.nan_to_num(self.total / self.count, nan=-np.inf).argmax())
+
+
+class NearestLearner:
+    """Remembers the best sequence of each training scenario; acts as in the one whose first decision comes at the nearest time."""
+
+    def learn(self, problems: Mapping[str, AdaptationProblem], spec: PolicySpec, seed: int, paths: LearnPaths, curve: Curve) -> None:
+        """Write the times and best sequences; nothing is random."""
+        del seed
+        validate(NoSettings, spec.params)
+        known = []
+        for name, reward in _trained_on(problems, spec).items():
+            problem, mean = problems[name], reward.mean(0)
+            best = int(mean.argmax())
+            start = float(problem.view.time_left[list(problem.rows("train")), 0].mean())
+            known.append({"part_left": start / problem.setup.total_time, "sequence": problem.tree.sequences[best], "scenario": name})
+            curve("reward", float(mean[best]), step=0, scenario=name)
+        tree = _one_tree([problems[entry["scenario"]] for entry in known])
+        write_checkpoint(paths.checkpoint, {"kind": _NEAREST, "actions": tree.actions, "decisions": tree.decisions, "known": known})
+
+    def load(self, checkpoint: Path, problem: AdaptationProblem) -> NearestPolicy:
+        """Return the policy that looks its scenario up by time."""
+        meta = read_checkpoint(checkpoint, _NEAREST).meta
+        _check_tree(meta, problem, checkpoint)
+        return NearestPolicy([(float(entry["part_left"]), str(entry["sequence"])) for entry in meta["known"]])
+
+
+class NearestPolicy(SequencePolicy):
+    """Takes the sequence of the known scenario whose part of the budget left at the first decision is nearest."""
+
+    def __init__(self, known: list[tuple[float, str]]) -> None:
+        super().__init__(known[0][1])
+        self._known = known
+
+    def decide(self, decision: Decision) -> np.ndarray:
+        """Return probability one for the next action; the first decision of a unit chooses the sequence."""
+        if self._next == 0:
+            part = decision.time_left / decision.total_time
+            self.sequence = min(self._known, key=lambda entry: abs(entry[0] - part))[1]
+        return super().decide(decision)
+
+
+def _write_sequence(path: Path, tree: DecisionTree, chosen: int) -> None:
+    meta = {"kind": _SEQUENCE, "actions": tree.actions, "decisions": tree.decisions, "sequence": tree.sequences[chosen]}
+    write_checkpoint(path, meta)
+
+
+def _load_sequence(path: Path, problem: AdaptationProblem) -> SequencePolicy:
+    meta = read_checkpoint(path, _SEQUENCE).meta
+    _check_tree(meta, problem, path)
+    return SequencePolicy(str(meta["sequence"]))
+
+
+def _check_tree(meta: Mapping, problem: AdaptationProblem, path: Path) -> None:
+    found = (meta.get("actions"), meta.get("decisions"))
+    if found != (problem.tree.actions, problem.tree.decisions):
+        raise UserError(
+            f"the policy takes {found[1]} decisions among {found[0]} actions",
+            where=str(path),
+            expected=f"{problem.tree.decisions} among {problem.tree.actions}, as scenario {problem.name} has",
+            remedy="learn it on scenarios like this one",
+        )

@@ -1,0 +1,1 @@
+"""The networks that grow: architectures, PyTorch models, Net2Net growth, training, weight files."""

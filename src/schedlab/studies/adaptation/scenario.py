@@ -1,0 +1,176 @@
+"""The typed scenario of the adaptation study: the job, its budget, what may change, and how the outcome is rewarded."""
+
+from __future__ import annotations
+
+import re
+from itertools import pairwise
+from typing import Literal
+
+from pydantic import ValidationInfo, field_validator, model_validator
+
+from schedlab.config.schema import Settings, section, setting
+from schedlab.config.settings import LONGEST, MOST, ScenarioSettings
+from schedlab.studies.adaptation.data.datasets import DataSettings
+from schedlab.studies.adaptation.network.architecture import ModelSettings
+from schedlab.studies.adaptation.simulator.timing import TimingSettings
+
+RESULTS_VERSION = 1  # raise it when the code of this study changes its results
+GROWTH_ACTION = re.compile(r"(deepen|widen)-(\d+)")
+LONGEST_JOB = 10_000_000.0  # s, four months
+MOST_DECISIONS = 6
+MAX_ACTIONS = 36  # a sequence is written with one character an action: 0-9, a-z
+
+
+class TrainingSettings(Settings):
+    """How a network is trained: Adam on the cross-entropy of mini-batches, the learning rate falling after each epoch."""
+
+    learning_rate: float = setting(0.01, doc="Adam's learning rate in the first epoch", gt=0, le=10)
+    decay: float = setting(0.95, doc="factor on the learning rate after each epoch (0.9 in the published system)", gt=0, le=1)
+    minimum_learning_rate: float = setting(1e-8, doc="the learning rate falls while it is above this", ge=0)
+    batch_size: int = setting(
+        64, doc="images of a mini-batch; the last may be smaller, or larger by one left over", unit="images", gt=0, le=1_000_000
+    )
+    device: Literal["auto", "cpu", "cuda"] = setting(
+        "cpu", doc="where to train; auto: on CUDA where the machine has it; results of the two differ in rounding"
+    )
+
+
+class GrowthSettings(Settings):
+    """How a network grows, and what growing does to its optimizer. The published system's choices stand in brackets."""
+
+    bn_init: Literal["calibrated", "default", "none"] = setting(
+        "calibrated", doc="inserted batch norm: set to the statistics of training images, torch's default [published], or left out"
+    )
+    symmetry_noise: float = setting(0.0, doc="relative Gaussian noise on the weights that growth writes; widening needs some", ge=0)
+    optimizer: Literal["keep", "fresh", "fresh_every_decision"] = setting(
+        "keep", doc="Adam's moments: kept for surviving tensors, or empty at each growth, or in each epoch of plenty [published]"
+    )
+    lr_on_growth: Literal["continue", "restart"] = setting("continue", doc="learning rate: goes on, or starts again [published]")
+    noop: Literal["continue", "reset"] = setting("continue", doc="doing nothing has no side effect, or resets as growth does [published]")
+    widen_factor: float = setting(2.0, doc="channels after widening over channels before it", gt=1, le=64)
+    soft_target_weight: float = setting(
+        0.75, doc="weight of the larger network's soft targets after the way back; 0: they are not used [published]", ge=0, le=1
+    )
+    soft_target_decay: float = setting(0.25, doc="factor on that weight after each epoch", ge=0, le=1)
+    soft_target_temperature: float = setting(2.0, doc="temperature of the soft targets", gt=0)
+
+    @model_validator(mode="after")
+    def _check(self) -> GrowthSettings:
+        if self.optimizer == "fresh_every_decision" and self.noop == "continue":
+            raise ValueError("optimizer fresh_every_decision needs noop reset: a do-nothing that continues has no side effect")
+        return self
+
+
+class ChangeSettings(Settings):
+    """A change of the job's resources after the first one, which is always up."""
+
+    time: float = setting(doc="when, from the start of training", unit="s", gt=0)
+    change: Literal["up", "down"] = setting(doc="down: back to the network before the last up; up: growth is possible again")
+
+
+class RewardSettings(Settings):
+    """What a sequence of decisions is judged by."""
+
+    split: Literal["validation", "test"] = setting("validation", doc="images that the metric is taken on")
+    metric: Literal["log_loss", "accuracy"] = setting("log_loss", doc="log loss (nats, lower is better) or accuracy")
+    window: int = setting(2, doc="mean over the last epochs of a run", unit="epochs", ge=1, le=LONGEST)
+
+
+class TableSettings(Settings):
+    """Where the table of all sequences comes from."""
+
+    source: Literal["simulate", "published"] = setting("simulate", doc="trained here, or read from the published record")
+    file: str | None = setting(None, doc="the published record (published only)")
+    experiment: str | None = setting(None, doc="experiment of the record (published only)")
+
+    @model_validator(mode="after")
+    def _check(self) -> TableSettings:
+        if self.source == "published" and not (self.file and self.experiment):
+            raise ValueError("a published table needs file and experiment")
+        return self
+
+
+class AdaptationScenario(ScenarioSettings):
+    """One training job under a budget: from `adapt_at` on, its network may grow at each of the next decisions."""
+
+    model: ModelSettings = setting(doc="the network at the start")
+    data: DataSettings = setting(doc="what it learns")
+    timing: TimingSettings = setting(doc="pinned seconds of an epoch, which are charged to the budget")
+    budget: float = setting(240.0, doc="length of the training job", unit="s", gt=0, le=LONGEST_JOB)
+    adapt_at: float = setting(doc="when more resources come and growth becomes possible", unit="s", ge=0)
+    changes: tuple[ChangeSettings, ...] = setting((), doc="later changes of the resources, down and up in turn")
+    decisions: int = setting(3, doc="decisions of a run", ge=1, le=MOST_DECISIONS)
+    decision_every: int = setting(1, doc="epochs from one decision to the next", unit="epochs", ge=1, le=LONGEST)
+    actions: tuple[str, ...] = setting(
+        (), doc="growth actions (deepen-BLOCK, widen-BLOCK); empty: deepen each block; doing nothing is always the last action"
+    )
+    jobs: tuple[int, ...] = setting(
+        (0,), doc="initialisations, each with a trunk of its own: they measure generality", min_length=1, max_length=MOST
+    )
+    replicates: int = setting(3, doc="shuffle streams of each job after the adaptation point: they measure noise", ge=1, le=MOST)
+    test_replicates: int = setting(
+        1, doc="how many of them, the last ones, are kept for testing and never learned or chosen on", ge=0, le=MOST
+    )
+    replicates_per_job: int = setting(1, doc="replicates that one process simulates, one after the other; changes no result", ge=1, le=MOST)
+    training: TrainingSettings = section(TrainingSettings, doc="how the network is trained")
+    growth: GrowthSettings = section(GrowthSettings, doc="how it grows")
+    reward: RewardSettings = section(RewardSettings, doc="what a run is judged by")
+    table: TableSettings = section(TableSettings, doc="where the table of all sequences comes from")
+    keep: Literal["frontier", "leaves", "all"] = setting(
+        "frontier", doc="stored states: those of the end and those that one more decision starts from, those of the end, or all"
+    )
+    curves: bool = setting(False, doc="evaluate each epoch, not only those of the reward's window")
+
+    @field_validator("adapt_at")
+    @classmethod
+    def _within_budget(cls, value: float, info: ValidationInfo) -> float:
+        if (budget := info.data.get("budget")) is not None and value >= budget:
+            raise ValueError(f"a time before the budget of {budget:g} s ends")
+        return value
+
+    @field_validator("changes")
+    @classmethod
+    def _in_turn(cls, value: tuple[ChangeSettings, ...], info: ValidationInfo) -> tuple[ChangeSettings, ...]:
+        times = [info.data.get("adapt_at", 0.0), *(change.time for change in value), info.data.get("budget", float("inf"))]
+        if any(later <= earlier for earlier, later in pairwise(times)):
+            raise ValueError("times that rise from adapt_at to the budget")
+        if any(change.change != ("down", "up")[position % 2] for position, change in enumerate(value)):
+            raise ValueError("down and up in turn, down first (adapt_at is the first up)")
+        return value
+
+    @field_validator("actions")
+    @classmethod
+    def _known_actions(cls, value: tuple[str, ...]) -> tuple[str, ...]:
+        for name in value:
+            if not GROWTH_ACTION.fullmatch(name):
+                raise ValueError(f"deepen-BLOCK or widen-BLOCK with a block's number, not '{name}'")
+        if len(set(value)) < len(value):
+            raise ValueError("each action once")
+        if len(value) >= MAX_ACTIONS:
+            raise ValueError(f"at most {MAX_ACTIONS - 1} growth actions")
+        return value
+
+    @field_validator("jobs")
+    @classmethod
+    def _distinct_jobs(cls, value: tuple[int, ...]) -> tuple[int, ...]:
+        if len(set(value)) < len(value) or min(value) < 0:
+            raise ValueError("distinct numbers from 0 on")
+        return value
+
+
+TERMS = {
+    "sequence": "the decisions of a run, a digit each: `003` takes action 0 twice and then does nothing (the highest digit)",
+    "replicate": "another order of the training images after the moment of growth, of the same job; measures noise",
+    "job": "an initialisation of the network with its training up to the moment of growth",
+    "trunk": "the training of a job without growth, which all scenarios share",
+    "regret": "what a result loses to that of the best sequence on the same replicate; 0 is best",
+    "rank": "place of a sequence among all of a scenario, 1 is best; without meaning where results differ by less than the noise",
+    "ceiling": "what `exhaustive` reaches: no policy can do better on the same replicate, and no policy can know it beforehand",
+    "noise": "standard deviation of one result around its sequence's mean, from the differences among replicates",
+    "objective": "minus log-probability of the actions taken times their advantage; falls and rises with both, so it shows no progress",
+    "never": "rule: no growth",
+    "always-0": "rule: grows behind block 0 at every decision; `always-1`, `always-2` behind the others",
+    "constant-011": "rule: this sequence, whatever the scenario; also `constant-100`",
+    "random": "rule: every action equally probable, as the exact expectation over all sequences",
+    "exhaustive": "oracle: reads the table that it is scored on and takes the best sequence; the ceiling",
+}

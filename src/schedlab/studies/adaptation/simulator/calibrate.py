@@ -1,0 +1,166 @@
+"""Measure the epoch seconds of a model on the present machine and write them down as a timing.
+
+Measuring is the one thing here that reads a clock; it is a callable, so that everything else can be tested without.
+"""
+
+from __future__ import annotations
+
+import statistics
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from schedlab.config.errors import UserError
+from schedlab.config.files import write_text
+from schedlab.config.schema import Settings, setting, validate
+from schedlab.config.seeds import generator
+from schedlab.learning.devices import find_device, wait_for
+from schedlab.studies.adaptation.simulator.timing import EpochSeconds, TimingSettings, own_macs
+
+if TYPE_CHECKING:
+    import torch
+
+    from schedlab.studies.adaptation.data.datasets import DataSet
+    from schedlab.studies.adaptation.network.architecture import Architecture
+
+Measure = Callable[["Architecture"], tuple[float, float]]  # seconds of one epoch: training, evaluation
+
+
+class CalibrateSettings(Settings):
+    """How a machine is measured."""
+
+    epochs: int = setting(5, doc="measured epochs of each architecture; their median counts", unit="epochs", ge=1)
+    warm_up: int = setting(1, doc="epochs of each architecture before, not counted", unit="epochs", ge=0)
+    batch_size: int = setting(64, doc="pictures of a training step", unit="pictures", ge=1)
+
+
+def calibrate(
+    base: Architecture, measure: Measure, name: str, gpu: str, data: str = "", settings: CalibrateSettings | None = None
+) -> TimingSettings:
+    """Return the linear timing of a model under deepening, fitted by least squares to medians of measured epochs.
+
+    base     the model as it is; measured with it are each single insertion and two insertions behind block 0
+    measure  gives the seconds of one epoch of an architecture, training and evaluation
+    name     name of the timing; gpu: the device in words; data: the data set's name
+    The architectures take turns, so that a slow minute of the machine falls on all of them. No insertion gets a
+    negative price. The medians are kept as exact entries, the largest residuals of the formula as `residual`.
+    Raises UserError where the measured seconds are no basis for a timing.
+    """
+    settings = settings or CalibrateSettings()
+    architectures = architectures_to_measure(base)
+    medians = _medians(architectures, measure, settings)
+    counts = np.array([architecture.insertions for architecture in architectures], dtype=float).reshape(len(architectures), -1)
+    train, train_residual = fit(counts, np.array([seconds.train for seconds in medians]))
+    evaluation, evaluation_residual = fit(counts, np.array([seconds.evaluation for seconds in medians]))
+    exact = [
+        {"insertions": list(architecture.insertions), "train_s": seconds.train, "eval_s": seconds.evaluation}
+        for architecture, seconds in zip(architectures, medians, strict=True)
+    ]
+    model = {
+        "train": train,
+        "evaluation": evaluation,
+        "own_macs": own_macs(base),
+        "residual": {"train_s": train_residual, "eval_s": evaluation_residual},
+        "exact": exact,
+    }
+    source = f"medians of {settings.epochs} epochs of each of {len(architectures)} architectures" + (f" on {data}" if data else "")
+    values = {
+        "name": name,
+        "gpu": gpu,
+        "source": f"{source}, measured by `schedlab adaptation calibrate`",
+        "batch_size": settings.batch_size,
+        "kind": "linear",
+        "models": {base.model: model},
+    }
+    return validate(TimingSettings, values, lambda path: f"timing {name}: {'.'.join(str(key) for key in path)}")
+
+
+def architectures_to_measure(base: Architecture) -> list[Architecture]:
+    """Return the model as it is, each single insertion, and two insertions behind block 0 (which tests the formula)."""
+    singles = [base.deepened(block) for block in range(len(base.insertions))]
+    return [base, *singles, *(single.deepened(0) for single in singles[:1])]
+
+
+def fit(counts: np.ndarray, seconds: np.ndarray) -> tuple[dict, float]:
+    """Fit base + counts @ prices to seconds by least squares with prices of at least zero.
+
+    counts   insertions of each architecture, shape (architectures, blocks)
+    seconds  shape (architectures,)
+    Returns base and per_insertion as a LinearCost takes them, in whole microseconds, and the largest residual. The
+    most negative price is set to zero and the rest fitted again until none is negative: noise, more layers cost time.
+    Raises UserError where not even the base is positive.
+    """
+    prices = np.zeros(counts.shape[1])
+    free = list(range(counts.shape[1]))
+    while True:
+        columns = np.column_stack([np.ones(len(seconds)), counts[:, free]])
+        solution = np.linalg.lstsq(columns, seconds, rcond=None)[0]
+        if not free or solution[1:].min() >= 0:
+            break
+        del free[int(solution[1:].argmin())]
+    base, prices[free] = round(float(solution[0]), 6), solution[1:].round(6)
+    if not base > 0:
+        raise UserError(
+            f"the measured seconds give a base of {base} s", expected="more than 0", remedy="measure more epochs on an idle machine"
+        )
+    residual = float(np.abs(seconds - base - counts @ prices).max())
+    return {"base": base, "per_insertion": prices.tolist()}, round(residual, 6)
+
+
+def write_timing(path: Path | str, settings: TimingSettings) -> None:
+    """Write a timing as a configuration file (conf/gpu/<name>.yaml), atomically."""
+    import yaml
+
+    values = settings.model_dump(mode="json", exclude_none=True)
+    write_text(path, yaml.safe_dump(values, sort_keys=False, default_flow_style=None, width=120, allow_unicode=True))
+
+
+def epoch_measure(data: DataSet, device: str, settings: CalibrateSettings | None = None) -> Measure:
+    """Return what measures one epoch of an architecture on a device (`cpu`, one thread; `cuda`).
+
+    Measured is what a simulation runs: one shuffled pass over the training pictures, then one evaluation on validation
+    and test pictures. Networks are kept between calls, so that a first call warms up. Raises UserError where the
+    device is not there, and, when called, where the architecture does not take the pictures.
+    """
+    from schedlab.studies.adaptation.network import models, training
+    from schedlab.studies.adaptation.network.architecture import require_fit
+    from schedlab.studies.adaptation.scenario import TrainingSettings
+
+    place = find_device(device)
+    options = TrainingSettings(batch_size=(settings or CalibrateSettings()).batch_size)
+    training.prepare_torch(place.type)
+    splits = training.samples(data, str(place))
+    order = generator(0, "calibrate").permutation(len(data.train_labels))
+    states: dict[str, training.TrainState] = {}
+
+    def measure(architecture: Architecture) -> tuple[float, float]:
+        require_fit(architecture, data.name, data.input_shape, data.classes)
+        if architecture.key not in states:
+            states[architecture.key] = training.TrainState(models.build(architecture, 0).to(place), options.learning_rate)
+        state = states[architecture.key]
+        train_s = _seconds(place, lambda: training.train_epoch(state, splits["train"], order, options))
+        return train_s, _seconds(place, lambda: training.evaluate(state.network, splits))
+
+    return measure
+
+
+def _medians(architectures: list[Architecture], measure: Measure, settings: CalibrateSettings) -> list[EpochSeconds]:
+    measured: list[list[tuple[float, float]]] = [[] for _ in architectures]
+    for epoch in range(settings.warm_up + settings.epochs):
+        for runs, architecture in zip(measured, architectures, strict=True):
+            seconds = measure(architecture)
+            if epoch >= settings.warm_up:
+                runs.append(seconds)
+    return [EpochSeconds(*(round(statistics.median(run[i] for run in runs), 6) for i in (0, 1))) for runs in measured]
+
+
+def _seconds(place: torch.device, work: Callable[[], object]) -> float:
+    """Return the wall seconds of some work, that of the GPU included."""
+    wait_for(place)
+    begin = time.perf_counter()
+    work()
+    wait_for(place)
+    return time.perf_counter() - begin

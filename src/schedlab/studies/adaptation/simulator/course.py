@@ -1,0 +1,307 @@
+"""The course of a run without its weights: when epochs fit, decisions are due and resources change, and what that does.
+
+Everything here follows from architectures and pinned epoch seconds alone, so that all runs of a scenario are known before one is trained.
+Times are whole microseconds: charges add up without rounding.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from itertools import product
+
+from schedlab.config.errors import UserError
+from schedlab.studies.adaptation.network.architecture import Architecture
+from schedlab.studies.adaptation.scenario import GROWTH_ACTION, AdaptationScenario, GrowthSettings
+from schedlab.studies.adaptation.simulator.table import DIGITS
+from schedlab.studies.adaptation.simulator.timing import MICROSECONDS, EpochSeconds, Timing, microseconds
+
+Choose = Callable[[Architecture, int, float, tuple[int, ...]], int]  # architecture, decision, seconds left, actions so far -> action
+
+
+@dataclass(frozen=True)
+class Node:
+    """A state of training: the epochs trained, and all that happened on the way: (epoch in front of which, growth action or change).
+
+    Together with a shuffle stream this determines the weights. A do-nothing leaves no trace: it has no effect of its own.
+    """
+
+    epoch: int
+    history: tuple[tuple[int, str], ...] = ()
+
+    @property
+    def key(self) -> str:
+        """The node's name in a store, such as `0008 6:deepen-0`."""
+        return " ".join([f"{self.epoch:04d}", *(f"{epoch}:{event}" for epoch, event in self.history)])
+
+
+@dataclass(frozen=True)
+class Step:
+    """One epoch of a run: how `node` is made from `parent`.
+
+    architecture what is trained       events  growth action, `down`, `up` in front of the epoch, in order
+    action       decision taken there  restart the optimizer starts anew, as the growth settings say
+    plenty       resources are up      kept    node whose network a `down` in `events` returns to
+    teacher      node whose network gives soft targets after a `down`; epochs_down: epochs trained since then
+    """
+
+    node: Node
+    parent: Node
+    architecture: Architecture
+    seconds: EpochSeconds
+    time_left_us: int
+    events: tuple[str, ...] = ()
+    action: int | None = None
+    restart: bool = False
+    plenty: bool = True
+    kept: Node | None = None
+    teacher: Node | None = None
+    epochs_down: int = 0
+
+    @property
+    def time_left(self) -> float:
+        """Seconds of the budget left before the epoch."""
+        return self.time_left_us / MICROSECONDS
+
+
+@dataclass(frozen=True)
+class Run:
+    """One sequence of decisions, a character each, and the epochs that it leads to."""
+
+    sequence: str
+    steps: tuple[Step, ...]
+
+
+@dataclass(frozen=True)
+class Stretch:
+    """A time of equal resources: plenty (growth is possible) or not, and its end since the start of training."""
+
+    plenty: bool
+    end_us: int
+
+
+@dataclass(frozen=True)
+class Position:
+    """Where a run stands between two epochs: its last node and architecture, the time, and what is decided for the next epoch.
+
+    plenty tells of the last epoch's resources; kept is what the last `up` found (node, architecture); grown counts the epochs of
+    plenty that were begun.
+    """
+
+    node: Node
+    architecture: Architecture
+    clock_us: int
+    kept: tuple[Node, Architecture]
+    stretch: int = 0
+    plenty: bool = True
+    grown: int = 0
+    actions: tuple[int, ...] = ()
+    pending: int | None = None
+    teacher: Node | None = None
+    epochs_down: int = 0
+
+
+@dataclass(frozen=True)
+class Course:
+    """The rules of all runs of a scenario.
+
+    An epoch is run iff its full charge fits into its stretch; else the clock jumps to the stretch's end, as a change interrupts an
+    epoch and the interrupted one counts for nothing. A change takes effect with the first epoch after it. Decisions are due at the start of
+    every `every`-th epoch of plenty until there are `decisions` of them; one whose epoch no longer fits has no effect.
+    """
+
+    stretches: tuple[Stretch, ...]
+    actions: tuple[str, ...]
+    decisions: int
+    every: int
+    growth: GrowthSettings
+    timing: Timing
+
+    def finished(self, position: Position) -> bool:
+        """Whether the budget is over."""
+        return position.stretch == len(self.stretches)
+
+    def time_left_us(self, position: Position) -> int:
+        """Microseconds of the budget left."""
+        return self.stretches[-1].end_us - position.clock_us
+
+    def due(self, position: Position) -> bool:
+        """Whether a decision must be taken before `advance`."""
+        taken = len(position.actions)
+        plenty = not self.finished(position) and self.stretches[position.stretch].plenty
+        return plenty and taken < self.decisions and position.grown == taken * self.every
+
+    def decide(self, position: Position, action: int) -> Position:
+        """Return the position with an action taken: the number of a growth action, or one more: do nothing."""
+        if not 0 <= action <= len(self.actions):
+            raise UserError(f"action {action} is none of this scenario's", expected=f"a number from 0 to {len(self.actions)}")
+        return replace(position, actions=(*position.actions, action), pending=action)
+
+    def upcoming(self, position: Position) -> Step:
+        """Return the next epoch, whether it fits or not."""
+        return self._next(position)[0]
+
+    def advance(self, position: Position, measured: EpochSeconds | None = None) -> tuple[Step | None, Position]:
+        """Run the next epoch, or where it does not fit (None) pass to the next stretch; measured: its charge in place of the pinned one."""
+        stretch = self.stretches[position.stretch]
+        step, kept = self._next(position)
+        if measured is not None:
+            step = replace(step, seconds=measured)
+        clock = position.clock_us + microseconds(step.seconds.total)
+        if clock > stretch.end_us:
+            begun = position.grown + stretch.plenty
+            return None, replace(position, clock_us=stretch.end_us, stretch=position.stretch + 1, grown=begun, pending=None)
+        return step, replace(
+            position,
+            node=step.node,
+            architecture=step.architecture,
+            clock_us=clock,
+            kept=kept,
+            stretch=position.stretch + (clock == stretch.end_us),
+            plenty=stretch.plenty,
+            grown=position.grown + stretch.plenty,
+            pending=None,
+            teacher=step.teacher,
+            epochs_down=step.epochs_down + 1 if step.teacher else 0,
+        )
+
+    def _next(self, position: Position) -> tuple[Step, tuple[Node, Architecture]]:
+        """The next epoch, whether it fits or not, and what the last `up` before it found."""
+        plenty = self.stretches[position.stretch].plenty
+        architecture, kept, teacher = position.architecture, position.kept, position.teacher
+        events: list[str] = []
+        if position.plenty and not plenty:
+            events.append("down")
+            architecture, teacher = kept[1], (position.node if self.growth.soft_target_weight else None)
+        if plenty and not position.plenty:
+            events.append("up")
+            kept, teacher = (position.node, architecture), None
+        if position.pending is not None and position.pending < len(self.actions):
+            events.append(self.actions[position.pending])
+            architecture = grown(architecture, events[-1], self.growth)
+        epoch, history = position.node.epoch, position.node.history
+        step = Step(
+            node=Node(epoch + 1, (*history, *((epoch, event) for event in events))),
+            parent=position.node,
+            architecture=architecture,
+            seconds=self.timing.epoch_seconds(architecture),
+            time_left_us=self.time_left_us(position),
+            events=tuple(events),
+            action=position.pending,
+            restart=self._restarts(events, position.pending, plenty),
+            plenty=plenty,
+            kept=kept[0] if "down" in events else None,
+            teacher=teacher,
+            epochs_down=position.epochs_down,
+        )
+        return step, kept
+
+    def _restarts(self, events: list[str], action: int | None, plenty: bool) -> bool:
+        """Growth and the way back restart; in the published system each epoch of plenty does, whatever is decided."""
+        if any(event != "up" for event in events):
+            return True
+        asked = action is not None or self.growth.optimizer == "fresh_every_decision"
+        return self.growth.noop == "reset" and plenty and asked
+
+
+def grown(architecture: Architecture, action: str, growth: GrowthSettings) -> Architecture:
+    """Return the architecture after a growth action (`deepen-1`, `widen-0`); UserError where the block is not there."""
+    kind, block = parse_action(action)
+    if kind == "widen":
+        return architecture.widened(block, growth.widen_factor)
+    return architecture.deepened(block, False if growth.bn_init == "none" else None)
+
+
+def parse_action(action: str) -> tuple[str, int]:
+    """Return kind (deepen or widen) and block of a growth action's name."""
+    kind, block = GROWTH_ACTION.fullmatch(action).groups()
+    return kind, int(block)
+
+
+def growth_actions(scenario: AdaptationScenario, start: Architecture) -> tuple[str, ...]:
+    """Return the names of the growth actions, in the order of their numbers; doing nothing follows them. UserError for a bad block."""
+    names = scenario.actions or tuple(f"deepen-{block}" for block in range(start.deepenable_blocks))
+    for name in names:
+        grown(start, name, scenario.growth)
+    if not names:
+        raise UserError(f"model {scenario.model.name} has no block that may grow", where=f"scenario {scenario.name}: model")
+    return names
+
+
+def adaptation_course(scenario: AdaptationScenario, start: Architecture, timing: Timing) -> Course:
+    """Return the course of a scenario's runs from its adaptation point on. Raises UserError for actions that it cannot have."""
+    names = growth_actions(scenario, start)
+    if any(name.startswith("widen") for name in names) and not timing.prices_widening:
+        raise UserError(
+            f"the timing {timing.name} has no price for wider blocks",
+            where=f"scenario {scenario.name}: timing",
+            expected="one that computes the price from the arithmetic",
+            remedy="choose gpu: flops, or remove the widen actions",
+        )
+    if any(name.startswith("widen") for name in names) and scenario.changes:
+        raise UserError(
+            "a widened network has no way back to narrower layers",
+            where=f"scenario {scenario.name}: changes",
+            expected="no change of resources where an action widens",
+            remedy="remove the changes or the widen actions",
+        )
+    changes = [(True, scenario.adapt_at), *((change.change == "up", change.time) for change in scenario.changes)]
+    ends = [*(time for _, time in changes[1:]), scenario.budget]
+    stretches = tuple(Stretch(plenty, microseconds(end)) for (plenty, _), end in zip(changes, ends, strict=True))
+    return Course(stretches, names, scenario.decisions, scenario.decision_every, scenario.growth, timing)
+
+
+def trunk_run(scenario: AdaptationScenario, start: Architecture, timing: Timing) -> Run:
+    """Return the run without adaptation, from the first epoch to the end of the budget."""
+    course = Course((Stretch(False, microseconds(scenario.budget)),), (), 0, 1, scenario.growth, timing)
+    origin = Node(0)
+    position = Position(origin, start, 0, kept=(origin, start), plenty=False)
+    return next(_extend(course, position, "", ()))
+
+
+def adaptation_start(scenario: AdaptationScenario, start: Architecture, timing: Timing) -> Position:
+    """Return the position at the adaptation point: as many trunk epochs as fit in front of it; the time of an interrupted one is lost."""
+    charge = microseconds(timing.epoch_seconds(start).total)
+    clock = microseconds(scenario.adapt_at)
+    node = Node(clock // charge)
+    return Position(node, start, clock, kept=(node, start))
+
+
+def all_runs(course: Course, start: Position) -> list[Run]:
+    """Return the runs of all sequences, in lexicographic order. UserError where one has no epoch at all."""
+    found = list(_extend(course, start, "", ()))
+    for run in found:
+        if not run.steps:
+            raise UserError(
+                f"sequence {run.sequence} has no time for one epoch after the adaptation point",
+                where="adapt_at",
+                expected=f"{course.time_left_us(start) / MICROSECONDS:g} s to be enough for the slowest epoch",
+                remedy="adapt earlier, raise the budget, or choose a faster timing",
+            )
+    return found
+
+
+def one_run(course: Course, start: Position, choose: Choose) -> Run:
+    """Return the run in which `choose` takes the decisions; those never due are written as doing nothing."""
+    position, steps = start, []
+    while not course.finished(position):
+        if course.due(position):
+            seconds = course.time_left_us(position) / MICROSECONDS
+            position = course.decide(position, choose(position.architecture, len(position.actions), seconds, position.actions))
+        step, position = course.advance(position)
+        steps += [step] if step else []
+    taken = "".join(DIGITS[action] for action in position.actions)
+    return Run(taken.ljust(course.decisions, DIGITS[len(course.actions)]), tuple(steps))
+
+
+def _extend(course: Course, position: Position, prefix: str, steps: tuple[Step, ...]) -> Iterator[Run]:
+    choices = DIGITS[: len(course.actions) + 1]
+    while not course.finished(position):
+        if course.due(position):
+            for action, digit in enumerate(choices):
+                yield from _extend(course, course.decide(position, action), prefix + digit, steps)
+            return
+        step, position = course.advance(position)
+        steps = (*steps, step) if step else steps
+    for rest in product(choices, repeat=course.decisions - len(prefix)):
+        yield Run(prefix + "".join(rest), steps)

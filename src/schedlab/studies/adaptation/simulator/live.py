@@ -1,0 +1,123 @@
+"""A run that is trained while it is decided: for policies that look at what training has brought, and for the wall clock.
+
+The published system charges a job's budget with the seconds that the process takes. Simulations never do, for their results would
+depend on the machine; a single run may.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
+
+from schedlab.config.errors import UserError
+from schedlab.studies.adaptation.data.datasets import DataSet
+from schedlab.studies.adaptation.network.architecture import Architecture
+from schedlab.studies.adaptation.network.training import TrainState
+from schedlab.studies.adaptation.scenario import AdaptationScenario
+from schedlab.studies.adaptation.simulator.course import Course, Node, Position, Run, Step, Stretch
+from schedlab.studies.adaptation.simulator.simulate import Job, TorchTrainer, Watch, rows_of
+from schedlab.studies.adaptation.simulator.table import DIGITS
+from schedlab.studies.adaptation.simulator.timing import MICROSECONDS, EpochSeconds, microseconds
+from schedlab.studies.adaptation.simulator.tree import Metrics
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+# architecture, number of the decision, seconds left, actions so far, what the last epoch added to the validation accuracy -> action
+ChooseLive = Callable[[Architecture, int, float, tuple[int, ...], float], int]
+
+
+def run_live(
+    scenario: AdaptationScenario,
+    job: int,
+    replicate: int,
+    choose: ChooseLive,
+    dataset: DataSet,
+    watch: Watch | None = None,
+    clock: Callable[[], float] | None = None,
+) -> pd.DataFrame:
+    """Train one run from the first epoch on, asking for each decision when it is due; return rows as `simulate.run_sequence` does.
+
+    clock: gives seconds; each epoch is charged with what it took, and one that took longer than there was time is undone. Without a
+    clock the pinned seconds are charged, and the rows are those of the same sequence in the simulation table, bit for bit.
+    Raises UserError for values that do not fit together.
+    """
+    whole = Job(scenario, job, dataset)
+    lead = (Stretch(False, microseconds(scenario.adapt_at)),) if scenario.adapt_at else ()
+    course = replace(whole.course, stretches=(*lead, *whole.course.stretches))
+    origin = Node(0)
+    position = Position(origin, whole.start, 0, kept=(origin, whole.start), plenty=not lead)
+    training = _Training(TorchTrainer(whole, replicate, switch=sys.maxsize if lead else 0), clock)
+    trunk: list[Step] = []
+    while not course.finished(position):
+        if course.due(position):
+            left = course.time_left_us(position) / MICROSECONDS
+            action = choose(position.architecture, len(position.actions), left, position.actions, training.slope)
+            position = course.decide(position, action)
+        step, after = training.advance(course, position)
+        if step and watch:
+            watch(step, training.metrics[step.node], training.state)
+        if lead and position.stretch == 0 and after.stretch == 1:
+            trunk, training.trainer.switch = list(training.steps), after.node.epoch
+        position = after
+    sequence = "".join(DIGITS[action] for action in position.actions).ljust(course.decisions, DIGITS[len(course.actions)])
+    run = Run(sequence, tuple(training.steps[len(trunk) :]))
+    if not run.steps:
+        raise UserError("not one epoch fitted behind the adaptation point", where="adapt_at", remedy="adapt earlier, or raise the budget")
+    return rows_of(whole, replicate, [run], training.metrics, lead=trunk)
+
+
+@dataclass
+class _Training:
+    """The network of a run as it goes, the epochs so far and what they brought."""
+
+    trainer: TorchTrainer
+    clock: Callable[[], float] | None
+    steps: list[Step] = field(default_factory=list)
+    metrics: dict[Node, Metrics] = field(default_factory=dict)
+    _packed: dict[Node, tuple[bytes, Architecture]] = field(default_factory=dict)  # states that a way back refers to
+
+    def __post_init__(self) -> None:
+        self.state: TrainState = self.trainer.initial()
+
+    @property
+    def slope(self) -> float:
+        """What the last epoch added to the validation accuracy; 0 before two epochs are run, or without validation images."""
+        last = [self.metrics[step.node].get("validation_accuracy", 0.0) for step in self.steps[-2:]]
+        return last[1] - last[0] if len(last) == 2 else 0.0
+
+    def advance(self, course: Course, position: Position) -> tuple[Step | None, Position]:
+        """Run the next epoch if it fits (else None), and return the position behind it."""
+        if self.clock is None:
+            step, after = course.advance(position)
+            found = self._train(step) if step else {}
+        else:
+            step, after, found = self._timed(course, position)
+        if step:
+            self.steps.append(step)
+            self.metrics[step.node] = found
+        if after.stretch != position.stretch:
+            self._packed[after.node] = self.trainer.pack(self.state), after.architecture
+        return step, after
+
+    def _timed(self, course: Course, position: Position) -> tuple[Step | None, Position, Metrics]:
+        """The same with the seconds that it took; whether it fits is only known afterwards."""
+        before = self.trainer.pack(self.state)
+        begin = self.clock()
+        self.state, found = self.trainer.train(self.state, course.upcoming(position), self._recall)
+        trained = self.clock()
+        found |= self.trainer.evaluate(self.state)
+        seconds = EpochSeconds(round(trained - begin, 6), round(self.clock() - trained, 6))
+        step, after = course.advance(position, seconds)
+        if step is None:
+            self.state = self.trainer.unpack(before, position.architecture)
+        return step, after, found
+
+    def _train(self, step: Step) -> Metrics:
+        self.state, found = self.trainer.train(self.state, step, self._recall)
+        return found | self.trainer.evaluate(self.state)
+
+    def _recall(self, node: Node) -> TrainState:
+        return self.trainer.unpack(*self._packed[node]) if node.epoch else self.trainer.initial()

@@ -1,0 +1,145 @@
+"""Rankings of the sequences of a simulation table, by experiment."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from schedlab.config.errors import UserError, did_you_mean
+from schedlab.config.seeds import generator
+from schedlab.studies.adaptation.simulator.table import METRICS, TableView, view
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+@dataclass(frozen=True)
+class Reliability:
+    """Parts of the variance of results with equal replicates of every sequence.
+
+    sd_sequence  spread of the sequences' true means, the noise removed
+    sd_residual  noise of one result, in the unit of the result
+    share        sd_sequence^2 / (sd_sequence^2 + sd_residual^2): the variance due to the sequence
+    correlation  mean correlation of the results between two replicates
+    """
+
+    sd_sequence: float
+    sd_residual: float
+    share: float
+    correlation: float
+
+
+def reliability(results: np.ndarray) -> Reliability:
+    """Return the parts of the variance of results (replicates, sequences) of one job, by a two-way analysis of variance.
+
+    What a replicate adds to all sequences alike is no noise, since replicates use common random numbers. Needs two replicates (UserError).
+    """
+    results = np.asarray(results, dtype=float)
+    replicates, sequences = results.shape
+    if replicates < 2 or sequences < 2:
+        raise UserError(
+            f"{replicates} replicate(s) of {sequences} sequence(s)", expected="at least two of each", remedy="simulate more replicates"
+        )
+    by_sequence = results.mean(0)
+    rest = results - by_sequence - results.mean(1, keepdims=True) + results.mean()
+    residual = (rest**2).sum() / ((replicates - 1) * (sequences - 1))
+    between = max(float(by_sequence.var(ddof=1) - residual / replicates), 0.0)
+    total = between + residual
+    off = ~np.eye(replicates, dtype=bool)
+    moved = results - results.mean(1, keepdims=True)
+    scale = np.sqrt((moved**2).sum(1))
+    correlation = float(((moved @ moved.T) / np.outer(scale, scale))[off].mean()) if (scale > 0).all() else float("nan")
+    return Reliability(float(np.sqrt(between)), float(np.sqrt(residual)), float(between / total) if total else 0.0, correlation)
+
+
+def top_probability(results: np.ndarray, k: int, seed: int, noise: float | None = None, draws: int = 4000) -> np.ndarray:
+    """Return for each sequence the probability that its true mean is among the k largest: (sequences,) numbers that sum to k.
+
+    results  (replicates, sequences), larger is better
+    noise    standard deviation of one result; needed where there is one replicate, else estimated
+
+    True means are normal around a common mean with the spread that `reliability` finds (empirical Bayes), so that each observed
+    mean is drawn towards the common one by as much as it is noise; the probability is that of `draws` draws of all of them.
+    """
+    results = np.asarray(results, dtype=float)
+    replicates, sequences = results.shape
+    mean = results.mean(0)
+    if noise is None:
+        parts = reliability(results)
+        noise, spread = parts.sd_residual, parts.sd_sequence**2
+    else:
+        spread = max(float(mean.var(ddof=1)) - noise**2 / replicates, 0.0)
+    of_mean = noise**2 / replicates
+    keep = spread / (spread + of_mean) if spread + of_mean else 0.0
+    centre = mean.mean() + keep * (mean - mean.mean())
+    if not k < sequences:
+        return np.ones(sequences)
+    sampled = generator(seed, "top-probability").normal(centre, np.sqrt(keep * of_mean), (draws, sequences))
+    sampled += generator(seed, "top-ties").normal(0, 1e-12, sampled.shape) * (np.ptp(mean) + noise + 1e-300)  # equal values share places
+    top = np.argpartition(-sampled, k - 1, axis=1)[:, :k]
+    return np.bincount(top.ravel(), minlength=sequences) / draws
+
+
+def noise_from_tail(last: np.ndarray, mean_of_three: np.ndarray) -> float:
+    """Return the noise of one final result from the last value and the mean of the last three of each run.
+
+    Where a run no longer rises, last - mean has 2/3 of the variance of one value; for records with a single replicate.
+    """
+    return float(np.sqrt(1.5 * np.var(np.asarray(last) - np.asarray(mean_of_three), ddof=1)))
+
+
+def ranking(table: pd.DataFrame, metric: str = "test_accuracy", where: str = "table") -> dict[str, dict[str, Any]]:
+    """Return experiment -> its ranking by a metric's mean over units (jobs and replicates).
+
+    Keys: best, best_sequence, mean, worst, worst_sequence, none_sequence, none and none_rank (no adaptation: the highest digit
+    throughout), sequences, units, noise (standard deviation of one result), reliability (variance due to the sequence) and metric.
+    An experiment is what the column `experiment` names, else a scenario.
+    Equal results share the better rank. Raises UserError for tables that are not complete.
+    """
+    if metric not in METRICS:
+        raise UserError(f"unknown metric '{metric}'", where="--metric", remedy=did_you_mean(metric, METRICS))
+    by = next((name for name in ("experiment", "scenario") if name in table), None)
+    groups = [("table", table)] if by is None else table.groupby(by, sort=False)
+    return {str(name): _ranking(rows, metric, f"{where}, {name}") for name, rows in groups}
+
+
+def _ranking(rows: pd.DataFrame, metric: str, where: str) -> dict[str, Any]:
+    seen = view(rows, metric, where, timed=False)
+    reward = seen.reward.mean(0)
+    value = seen.metrics[metric].mean(0)
+    none = seen.tree.index(seen.tree.nothing)
+    best, worst = int(reward.argmax()), int(reward.argmin())
+    noise, share = _noise(rows, seen, metric)
+    return {
+        "metric": metric,
+        "best": float(value[best]),
+        "best_sequence": seen.tree.sequences[best],
+        "mean": float(value.mean()),
+        "worst": float(value[worst]),
+        "worst_sequence": seen.tree.sequences[worst],
+        "none_sequence": seen.tree.nothing,
+        "none": float(value[none]),
+        "none_rank": int(seen.ranks(reward)[none]),
+        "sequences": len(value),
+        "units": len(seen.units),
+        "noise": noise,
+        "reliability": share,
+    }
+
+
+def _noise(rows: pd.DataFrame, seen: TableView, metric: str) -> tuple[float | None, float | None]:
+    """Noise of one result and share of the variance due to the sequence; None where a single replicate leaves them open."""
+    jobs = sorted({job for job, _ in seen.units})
+    parts = []
+    for job in jobs:
+        own = seen.reward[[row for row, unit in enumerate(seen.units) if unit[0] == job]]
+        if len(own) > 1:
+            parts.append(reliability(own))
+    if parts:
+        residual = sum(part.sd_residual**2 for part in parts) / len(parts)
+        between = sum(part.sd_sequence**2 for part in parts) / len(parts)
+        return residual**0.5, between / (between + residual) if between + residual else 0.0
+    if metric == "test_accuracy" and "test_accuracy_last3" in rows:
+        return noise_from_tail(rows["test_accuracy"].to_numpy(), rows["test_accuracy_last3"].to_numpy()), None
+    return None, None

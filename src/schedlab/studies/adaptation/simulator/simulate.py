@@ -1,0 +1,340 @@
+"""Simulations: the trunk of a job, all sequences of a replicate through the tree, or one sequence alone.
+
+Every random stream hangs from the scenario's root seed by name: `init` by job and tensor; `shuffle` and `growth` by job, stream and
+epoch, where the trunk and replicate 0 draw from stream 0 and replicate r from stream r after the adaptation point. So the order of the
+images in an epoch is the same for all sequences of a replicate (common random numbers), and any run can be repeated alone.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, fields
+from functools import cached_property
+from itertools import pairwise
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import torch
+
+from schedlab.config.errors import UserError
+from schedlab.config.hashes import content_hash
+from schedlab.config.seeds import derive_seed, generator
+from schedlab.studies.adaptation.data.datasets import DataSet
+from schedlab.studies.adaptation.network.architecture import Architecture, architecture, require_fit
+from schedlab.studies.adaptation.network.models import build
+from schedlab.studies.adaptation.network.training import (
+    SoftTargets,
+    TrainState,
+    evaluate,
+    grow,
+    pack,
+    prepare_torch,
+    restart,
+    samples,
+    shrink_back,
+    train_epoch,
+    unpack,
+)
+from schedlab.studies.adaptation.scenario import RESULTS_VERSION, AdaptationScenario
+from schedlab.studies.adaptation.simulator.course import (
+    Choose,
+    Course,
+    Node,
+    Position,
+    Run,
+    Step,
+    adaptation_course,
+    adaptation_start,
+    all_runs,
+    one_run,
+    parse_action,
+    trunk_run,
+)
+from schedlab.studies.adaptation.simulator.store import NodeStore
+from schedlab.studies.adaptation.simulator.table import DIGITS, METRICS
+from schedlab.studies.adaptation.simulator.timing import Timing, require_one_epoch
+from schedlab.studies.adaptation.simulator.tree import Evaluation, Metrics, Progress, build_tree, complete, kept_nodes
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+Write = Callable[[str], None]
+Watch = Callable[[Step, Metrics, TrainState], None]  # an epoch that was run, its metrics, the state behind it
+TRUNK = "trunk"  # what stands for a sequence in the rows of a trunk
+
+
+@dataclass(frozen=True)
+class Job:
+    """One job of a scenario with its data: what trunk, simulations and single runs have in common."""
+
+    scenario: AdaptationScenario
+    number: int
+    dataset: DataSet
+
+    @cached_property
+    def start(self) -> Architecture:
+        """The network at the start. Raises UserError where it does not fit the data, or the data have nothing to judge it by."""
+        start, dataset, where = architecture(self.scenario.model), self.dataset, f"scenario {self.scenario.name}"
+        require_fit(start, dataset.name, dataset.input_shape, dataset.classes, f"{where}: model")
+        if not len(dataset.validation_labels) + len(dataset.test_labels):
+            remedy = "give it a validation_size or test_size"
+            raise UserError(f"data set {dataset.name} has nothing to evaluate on", where=f"{where}: data", remedy=remedy)
+        return start
+
+    @cached_property
+    def timing(self) -> Timing:
+        """The timing, told how many images an epoch has."""
+        held_out = len(self.dataset.validation_labels) + len(self.dataset.test_labels)
+        timing = Timing(self.scenario.timing, len(self.dataset.train_labels), held_out)
+        timing.check_batch_size(self.scenario.training.batch_size)
+        return timing
+
+    @cached_property
+    def trunk(self) -> Run:
+        """The run without adaptation to the end of the budget. Raises UserError where not one epoch fits."""
+        charge = self.timing.epoch_seconds(self.start)
+        require_one_epoch(self.scenario.budget, 0.0, charge, f"scenario {self.scenario.name}: budget")
+        return trunk_run(self.scenario, self.start, self.timing)
+
+    @cached_property
+    def course(self) -> Course:
+        """The rules of its runs from the adaptation point on."""
+        return adaptation_course(self.scenario, self.start, self.timing)
+
+    @cached_property
+    def adaptation_point(self) -> Position:
+        """Where its runs part from the trunk."""
+        return adaptation_start(self.scenario, self.start, self.timing)
+
+    @cached_property
+    def lead(self) -> tuple[Step, ...]:
+        """The trunk's epochs up to the adaptation point."""
+        return self.trunk.steps[: self.adaptation_point.node.epoch]
+
+    @cached_property
+    def family(self) -> dict[str, Any]:
+        """All that determines the trunk's states."""
+        return {
+            "results_version": RESULTS_VERSION,
+            "torch": torch.__version__,
+            "model": self.start.key,
+            "data": dataset_hash(self.dataset),
+            "training": self.scenario.training.model_dump(mode="json"),
+            "seed": self.scenario.seed,
+            "job": self.number,
+        }
+
+    def replicate_family(self, replicate: int) -> dict[str, Any]:
+        """All that determines a replicate's states behind the adaptation point, but for the node's own history."""
+        growth = self.scenario.growth
+        scheduled = growth.noop == "reset" and growth.optimizer != "fresh_every_decision"  # a do-nothing resets, and only where asked
+        return {
+            **self.family,
+            "replicate": replicate,
+            "adaptation_epoch": self.adaptation_point.node.epoch,
+            "growth": growth.model_dump(mode="json"),
+            "resets": [self.scenario.decisions, self.scenario.decision_every] if scheduled else None,
+        }
+
+
+class TorchTrainer:
+    """Trains the steps of a course; a `tree.Trainer`. stream: of the shuffles behind epoch `switch` (stream 0 up to there)."""
+
+    def __init__(self, job: Job, stream: int = 0, switch: int = 0) -> None:
+        self._job, self._stream, self.switch = job, stream, switch
+        self._settings = job.scenario.training
+        prepare_torch(self._settings.device)
+        self._splits = samples(job.dataset, self._settings.device)
+
+    def initial(self) -> TrainState:
+        """Return the state before the first epoch."""
+        seed = derive_seed(self._job.scenario.seed, "init", self._job.number)
+        return TrainState(build(self._job.start, seed).to(self._settings.device), self._settings.learning_rate)
+
+    def train(self, state: TrainState, step: Step, recall: Callable[[Node], TrainState]) -> tuple[TrainState, Metrics]:
+        """Apply the step's events and run its epoch."""
+        growth, data, epoch = self._job.scenario.growth, self._splits["train"], step.parent.epoch
+        stream = self._stream if epoch >= self.switch else 0
+        root, place = self._job.scenario.seed, (self._job.number, stream, epoch)
+        for event in step.events:
+            if event == "down":
+                state = shrink_back(state, recall(step.kept).network)
+            elif event != "up":
+                state = grow(state, *parse_action(event), growth, data.images, derive_seed(root, "growth", *place))
+        if step.restart:
+            restart(state, growth, self._settings)
+        soft = None
+        if step.teacher:
+            weight = growth.soft_target_weight * growth.soft_target_decay**step.epochs_down
+            soft = SoftTargets(recall(step.teacher).network, weight, growth.soft_target_temperature)
+        order = generator(root, "shuffle", *place).permutation(len(data.labels))
+        return state, train_epoch(state, data, order, self._settings, soft)
+
+    def evaluate(self, state: TrainState) -> Metrics:
+        """Return the held-out metrics."""
+        return evaluate(state.network, self._splits)
+
+    def pack(self, state: TrainState) -> bytes:
+        """Return the state as bytes."""
+        return pack(state)
+
+    def unpack(self, data: bytes, architecture: Architecture) -> TrainState:
+        """Return the state that was packed."""
+        return unpack(data, architecture, self._settings.device)
+
+
+def train_trunk(scenario: AdaptationScenario, job: int, dataset: DataSet, store: Path | str, progress: Write | None = None) -> pd.DataFrame:
+    """Train a job without adaptation to the end of its budget; every state is stored, every epoch evaluated.
+
+    store: folder of the node stores, made where it is missing; what it holds is not trained again. progress: receives lines of text.
+    Returns rows as `simulate_replicate` does, with `trunk` for the sequence. Raises UserError for values that do not fit together.
+    """
+    whole = Job(scenario, job, dataset)
+    metrics = _complete_trunk(whole, Path(store), progress)
+    return rows_of(whole, 0, [Run(TRUNK, whole.trunk.steps)], metrics, lead=(), curves=True)
+
+
+def simulate_replicate(
+    scenario: AdaptationScenario, job: int, replicate: int, dataset: DataSet, store: Path | str, progress: Write | None = None
+) -> pd.DataFrame:
+    """Train all sequences of one replicate through the tree and return one row an epoch from the adaptation point on.
+
+    Columns: scenario, job, replicate, sequence, epoch (counted from the trunk's first, 0), action (missing where none was due),
+    parameters, time_left (s, before the epoch), train_seconds, eval_seconds (s, charged) and the metrics, the held-out ones missing where
+    the epoch is not evaluated; with `curves` also slope and slope_after, what the last epoch before this one, and this one, added to the
+    validation accuracy. Trains the trunk where the store lacks it. Raises UserError for values that do not fit together.
+    """
+    whole = Job(scenario, job, dataset)
+    runs = all_runs(whole.course, whole.adaptation_point)
+    frontier = scenario.decisions * scenario.decision_every
+    trunk_metrics = _complete_trunk(whole, Path(store), progress)
+    continues = replicate == 0 and scenario.growth.noop == "continue"
+    shared = set(trunk_metrics) if continues else {step.node for step in whole.lead}
+    kept = kept_nodes(runs, scenario.keep, frontier) | shared
+    evaluation = Evaluation(scenario.reward.window, scenario.curves, frontier)
+    tree = build_tree(runs, whole.trunk.steps if continues else whole.lead, evaluation, kept)
+    name = f"job{job}-replicate{replicate}-from{whole.adaptation_point.node.epoch}"
+    trunk = _trunk_store(whole, Path(store), progress)
+    own = _open(Path(store), name, whole.replicate_family(replicate), progress)
+    trainer = TorchTrainer(whole, replicate, whole.adaptation_point.node.epoch)
+    with own.lock():
+        bar = Progress(f"{scenario.name}, job {job}, replicate {replicate}", tree.size, progress)
+        metrics = complete(tree, trainer, lambda node: trunk if node in shared else own, bar)
+    own.close()
+    trunk.close()
+    return rows_of(whole, replicate, runs, {**trunk_metrics, **metrics})
+
+
+def run_sequence(
+    scenario: AdaptationScenario, job: int, replicate: int, choose: str | Choose, dataset: DataSet, watch: Watch | None = None
+) -> pd.DataFrame:
+    """Train one sequence from the first epoch on, without tree and store, and return its rows as `simulate_replicate` does.
+
+    choose: a sequence (`003`), or a function (architecture, number of the decision, seconds left, actions so far) -> action.
+    watch is called after each epoch; the state is the run's own and changes with the next one.
+    """
+    whole = Job(scenario, job, dataset)
+    run = one_run(whole.course, whole.adaptation_point, _chooser(choose, whole.course))
+    evaluated = {step.node for step in Evaluation(scenario.reward.window, scenario.curves).shown(run)}
+    if scenario.curves:
+        evaluated |= {step.node for step in whole.lead[-2:]}  # for the slope at the first decision
+    wanted = {node for step in run.steps for node in (step.kept, step.teacher) if node}
+    trainer = TorchTrainer(whole, replicate, whole.adaptation_point.node.epoch)
+    state, metrics, packed = trainer.initial(), {}, {}
+    steps = {step.node: step for step in (*whole.lead, *run.steps)}
+
+    def recall(node: Node) -> TrainState:
+        return trainer.unpack(packed[node], steps[node].architecture) if node.epoch else trainer.initial()
+
+    for node, step in steps.items():
+        state, metrics[node] = trainer.train(state, step, recall)
+        if node in evaluated:
+            metrics[node] |= trainer.evaluate(state)
+        if node in wanted:
+            packed[node] = trainer.pack(state)
+        if watch:
+            watch(step, metrics[node], state)
+    return rows_of(whole, replicate, [run], metrics)
+
+
+def dataset_hash(dataset: DataSet) -> str:
+    """Return a hash of all images and labels of a data set, with their shapes."""
+    digest = hashlib.sha256()
+    for field in fields(dataset):
+        if hasattr(array := getattr(dataset, field.name), "dtype"):
+            digest.update(f"{field.name} {array.dtype} {array.shape}".encode())
+            digest.update(array.tobytes())
+    return digest.hexdigest()[:16]
+
+
+def _complete_trunk(job: Job, folder: Path, progress: Write | None) -> dict[Node, Metrics]:
+    store = _trunk_store(job, folder, progress)
+    nodes = [step.node for step in job.trunk.steps]
+    with store.lock():
+        bar = Progress(f"{job.scenario.model.name}, job {job.number}, trunk", len(nodes), progress)
+        metrics = complete(build_tree([job.trunk], (), Evaluation(1, curves=True), nodes), TorchTrainer(job), lambda _node: store, bar)
+    store.close()
+    return metrics
+
+
+def _trunk_store(job: Job, folder: Path, log: Write | None) -> NodeStore:
+    return _open(folder, f"job{job.number}-trunk", job.family, log)
+
+
+def _open(folder: Path, name: str, family: Mapping[str, Any], log: Write | None) -> NodeStore:
+    return NodeStore(folder / f"{name}-{content_hash(family)}.sqlite", family, log)
+
+
+def _chooser(choose: str | Choose, course: Course) -> Choose:
+    if callable(choose):
+        return choose
+    valid = DIGITS[: len(course.actions) + 1]
+    if len(choose) != course.decisions or set(choose) - set(valid):
+        raise UserError(f"'{choose}' is no sequence here", expected=f"{course.decisions} digits from 0 to {valid[-1]}")
+    return lambda _architecture, decision, _seconds, _actions: valid.index(choose[decision])
+
+
+def rows_of(
+    job: Job,
+    replicate: int,
+    runs: Sequence[Run],
+    metrics: Mapping[Node, Metrics],
+    lead: Sequence[Step] | None = None,
+    curves: bool = False,
+) -> pd.DataFrame:
+    """Return the rows that `simulate_replicate` describes; lead: the epochs before the runs (those of the trunk), curves: show all."""
+    import pandas as pd
+
+    lead = job.lead if lead is None else lead
+    has_slope = job.scenario.curves and len(job.dataset.validation_labels) > 0
+    rows, evaluation = [], Evaluation(job.scenario.reward.window, curves or job.scenario.curves)
+    for run in runs:
+        shown = {step.node for step in evaluation.shown(run)}
+        slopes = _slopes(lead, run, metrics) if has_slope else []
+        for position, step in enumerate(run.steps):
+            found = {name: value for name, value in metrics[step.node].items() if name.startswith("train_") or step.node in shown}
+            rows.append(
+                {
+                    "scenario": job.scenario.name,
+                    "job": job.number,
+                    "replicate": replicate,
+                    "sequence": run.sequence,
+                    "epoch": step.parent.epoch,
+                    "action": step.action,
+                    "parameters": step.architecture.parameters,
+                    "time_left": step.time_left,
+                    "train_seconds": step.seconds.train,
+                    "eval_seconds": step.seconds.evaluation,
+                    **{name: found.get(name) for name in METRICS},
+                    **({"slope": slopes[position], "slope_after": slopes[position + 1]} if slopes else {}),
+                }
+            )
+    return pd.DataFrame(rows).astype({"action": "Int64", **dict.fromkeys(METRICS, "float64")})
+
+
+def _slopes(lead: Sequence[Step], run: Run, metrics: Mapping[Node, Metrics]) -> list[float]:
+    """What the last epoch before each of a run's, and its last one, added to the validation accuracy; 0 before two epochs are run."""
+    accuracies = [metrics.get(step.node, {}).get("validation_accuracy") for step in (*lead, *run.steps)]
+    added = [0.0 if earlier is None else later - earlier for earlier, later in pairwise([None, None, *accuracies])]
+    return added[len(lead) :]

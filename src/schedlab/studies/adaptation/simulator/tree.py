@@ -1,0 +1,240 @@
+"""The tree of all runs of a scenario: shared beginnings are trained once, and what a store holds is not trained again."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, Protocol
+
+from schedlab.studies.adaptation.network.architecture import Architecture
+from schedlab.studies.adaptation.simulator.course import Node, Run, Step
+from schedlab.studies.adaptation.simulator.store import NodeStore, NodeSummary
+
+Metrics = dict[str, float]
+State = Any  # what a trainer trains; changed in place
+
+
+class Trainer(Protocol):
+    """What the tree needs of training. Equal node, equal state: a trainer draws nothing from process or clock."""
+
+    def initial(self) -> State:
+        """Return the state before the first epoch."""
+
+    def train(self, state: State, step: Step, recall: Callable[[Node], State]) -> tuple[State, Metrics]:
+        """Run one epoch; `state` may be changed in place. recall(node) gives a state of its own of `step.kept` or `step.teacher`."""
+
+    def evaluate(self, state: State) -> Metrics:
+        """Return the held-out metrics; the state stays as it is."""
+
+    def pack(self, state: State) -> bytes:
+        """Return the state as bytes."""
+
+    def unpack(self, data: bytes, architecture: Architecture) -> State:
+        """Return the state that was packed."""
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """Which epochs of a run show held-out metrics: the last `window`, or all for curves.
+
+    frontier: epochs of plenty behind which one more decision would be taken.
+    """
+
+    window: int
+    curves: bool = False
+    frontier: int = 0
+
+    def shown(self, run: Run) -> tuple[Step, ...]:
+        """Return the steps of a run that show held-out metrics."""
+        return run.steps if self.curves else run.steps[-self.window :]
+
+
+@dataclass(frozen=True)
+class Tree:
+    """The nodes of several runs.
+
+    steps      how each node is made, those of the trunk in front of the root included
+    children   the nodes behind each node, in the order of the sequences
+    evaluated  nodes whose held-out metrics are wanted
+    foreseen   nodes that are evaluated if they are trained: one more decision may want that, when their states are gone
+    kept       nodes whose states stay in the store when everything behind them is done
+    """
+
+    root: Node
+    steps: Mapping[Node, Step]
+    children: Mapping[Node, tuple[Node, ...]]
+    evaluated: frozenset[Node]
+    foreseen: frozenset[Node]
+    kept: frozenset[Node]
+
+    @property
+    def size(self) -> int:
+        """Number of nodes behind the root: the epochs that are trained where a store holds none."""
+        return sum(len(nodes) for nodes in self.children.values())
+
+
+def build_tree(runs: Sequence[Run], trunk: Sequence[Step], plan: Evaluation, kept: Iterable[Node]) -> Tree:
+    """Return the tree of runs that start at the same node; trunk: the steps that lead there."""
+    children: dict[Node, dict[Node, None]] = {}
+    steps = {step.node: step for step in trunk}
+    for run in runs:
+        for step in run.steps:
+            steps.setdefault(step.node, step)
+            children.setdefault(step.parent, {})[step.node] = None
+    return Tree(
+        root=runs[0].steps[0].parent,
+        steps=steps,
+        children={node: tuple(found) for node, found in children.items()},
+        evaluated=frozenset(step.node for run in runs for step in plan.shown(run)),
+        foreseen=frozenset(node for run in runs for node in _epochs_of_plenty(run)[max(plan.frontier - plan.window, 0) : plan.frontier]),
+        kept=frozenset(kept),
+    )
+
+
+def kept_nodes(runs: Sequence[Run], keep: Literal["frontier", "leaves", "all"], frontier: int) -> set[Node]:
+    """Return the nodes whose states are kept.
+
+    leaves: the last of each run, and those that a way back refers to; frontier: also those behind `frontier` epochs of plenty, where
+    one more decision would be taken; all: all.
+    """
+    if keep == "all":
+        return {step.node for run in runs for step in run.steps}
+    nodes = {run.steps[-1].node for run in runs}
+    nodes |= {node for run in runs for step in run.steps for node in (step.kept, step.teacher) if node}
+    if keep == "frontier":
+        nodes |= {node for run in runs for node in _epochs_of_plenty(run)[frontier - 1 : frontier]}
+    return nodes
+
+
+def _epochs_of_plenty(run: Run) -> list[Node]:
+    return [step.node for step in run.steps if step.plenty]
+
+
+class Progress:
+    """Writes a line every few seconds: epochs done of all, and about how long the rest takes. Its clock touches no result."""
+
+    def __init__(self, title: str, total: int, write: Callable[[str], None] | None, every: float = 3.0) -> None:
+        self._title, self._total, self._write, self._every = title, total, write, every
+        self._done = self._trained = 0
+        self._start = self._last = time.monotonic()
+
+    def count(self, trained: bool) -> None:
+        """Count one more node, trained now or found in the store."""
+        self._done += 1
+        self._trained += trained
+        now = time.monotonic()
+        if self._write and trained and now - self._last >= self._every:
+            self._last = now
+            left = (now - self._start) / self._trained * (self._total - self._done)
+            self._write(f"{self._title}: {self._done} of {self._total} epochs, about {left:.0f} s left")
+
+    def close(self) -> None:
+        """Write the last line."""
+        if self._write:
+            stored, spent = self._done - self._trained, time.monotonic() - self._start
+            self._write(f"{self._title}: all {self._total} epochs, {self._trained} trained in {spent:.1f} s, {stored} from the store")
+
+
+class _Walk:
+    """One pass over a tree with what is known of its nodes; `place` tells in which store a node lies."""
+
+    def __init__(self, tree: Tree, trainer: Trainer, place: Callable[[Node], NodeStore]) -> None:
+        self.tree, self.trainer, self.place = tree, trainer, place
+        stores = {place(node) for node in tree.steps}
+        summaries = {store: store.summaries() for store in stores}
+        self.known: dict[Node, NodeSummary] = {}
+        for node in tree.steps:
+            if summary := summaries[place(node)].get(node.key):
+                self.known[node] = summary
+        self._live: tuple[Node, State] | None = None  # the state trained last, which saves unpacking it for its first child
+
+    def visit(self, node: Node) -> bool:
+        """See to it that a node is trained, stored and where wanted evaluated; True if it was trained for that."""
+        known = self.known.get(node)
+        wanted = node in self.tree.evaluated
+        if known is None:
+            self._live = (node, self._train(node))
+            return True
+        if not wanted or _is_evaluated(known.metrics):
+            return False
+        state = self._state(node)
+        trained = self.known[node] is not known  # its state was lost
+        if not trained:
+            metrics = {**known.metrics, **self.trainer.evaluate(state)}
+            self.place(node).update_metrics(node.key, metrics)
+            self.known[node] = NodeSummary(metrics, known.has_state, known.trained)
+        self._live = (node, state)
+        return trained
+
+    def forget(self, nodes: list[Node]) -> None:
+        """Drop the states of nodes that nothing needs any more."""
+        nodes = [node for node in nodes if node not in self.tree.kept and self.known[node].has_state]
+        for store in dict.fromkeys(map(self.place, nodes)):
+            store.drop_states(node.key for node in nodes if self.place(node) is store)
+        for node in nodes:
+            self.known[node] = NodeSummary(self.known[node].metrics, False, self.known[node].trained)
+
+    def _train(self, node: Node) -> State:
+        """Train a node from its parent, which is trained first where its state is nowhere to be had."""
+        step = self.tree.steps[node]
+        state, metrics = self.trainer.train(self._state(step.parent), step, self._recall)
+        if node in self.tree.evaluated or node in self.tree.foreseen:
+            metrics = {**metrics, **self.trainer.evaluate(state)}
+        self.place(node).save(node.key, metrics, self.trainer.pack(state))
+        self.known[node] = NodeSummary(metrics, True, 1)
+        return state
+
+    def _state(self, node: Node) -> State:
+        """A state that the caller may change: the live one (given away), the stored one, or a newly trained one."""
+        if self._live and self._live[0] == node:
+            state, self._live = self._live[1], None
+            return state
+        if node.epoch == 0:
+            return self.trainer.initial()
+        stored = self._stored(node)
+        return self._train(node) if stored is None else stored
+
+    def _recall(self, node: Node) -> State:
+        """A copy of a node's state beside the live one."""
+        if node.epoch == 0:
+            return self.trainer.initial()
+        if (state := self._stored(node)) is None:
+            self._train(node)
+            state = self._stored(node)
+        return state
+
+    def _stored(self, node: Node) -> State | None:
+        known = self.known.get(node)
+        data = self.place(node).state(node.key) if known and known.has_state else None
+        return None if data is None else self.trainer.unpack(data, self.tree.steps[node].architecture)
+
+
+def complete(tree: Tree, trainer: Trainer, place: Callable[[Node], NodeStore], progress: Progress) -> dict[Node, Metrics]:
+    """Train every node behind the root that the stores do not hold, and return the metrics of all of them.
+
+    Depth first in the order of the sequences; a node's state is dropped when everything behind it is done and it is not to be kept.
+    A process that is killed anywhere goes on at the node it was at.
+    """
+    walk = _Walk(tree, trainer, place)
+    metrics: dict[Node, Metrics] = {}
+    finished: list[Node] = []  # their states can go; gathered, to write once a branch
+    stack: list[tuple[Node, bool]] = [(child, False) for child in reversed(tree.children[tree.root])]
+    while stack:
+        node, done = stack.pop()
+        if done:
+            finished.append(node)
+            continue
+        walk.forget(finished)
+        finished = []
+        progress.count(walk.visit(node))
+        metrics[node] = walk.known[node].metrics
+        stack.append((node, True))
+        stack += [(child, False) for child in reversed(tree.children.get(node, ()))]
+    walk.forget(finished)
+    progress.close()
+    return metrics
+
+
+def _is_evaluated(metrics: Mapping[str, float]) -> bool:
+    return any(not name.startswith("train_") for name in metrics)

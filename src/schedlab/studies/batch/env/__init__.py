@@ -1,0 +1,1 @@
+"""The environments: observation layouts, rewards, single, vectorised and weight-choosing variants."""

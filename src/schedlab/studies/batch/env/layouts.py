@@ -1,0 +1,163 @@
+"""The layouts of an observation: 128 rows of jobs, then what is told of the machine, as one float32 vector.
+
+Sources: RLScheduler (Zhang et al., SC20) for `rlscheduler`; W. Zhang's dissertation (Edinburgh, 2023) for `dissertation`. The columns of
+`features` are those of the linear priority, and whether the row holds a job; real run times and what a plan says follow where asked for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from schedlab.config.errors import UserError, did_you_mean
+from schedlab.studies.batch.env.settings import ROWS, EnvironmentSettings
+from schedlab.studies.batch.jobs import Jobs, Machine
+from schedlab.studies.batch.rules import NAMES, PLAN, UNKNOWN_REQUEST, positive_request
+
+FEATURES, RLSCHEDULER, DISSERTATION = 0, 1, 2
+BOUND = 64.0  # no number of the layout features is larger
+COLUMNS = {
+    "features": (*NAMES[:PLAN], "job"),
+    "rlscheduler": ("wait", "request", "procs", "memory", "user", "group", "executable", "fits"),
+    "dissertation": ("submit", "wait", "request", "run", "procs", "memory", "user", "group", "fits", "job"),
+}
+PADDING = {"features": 0.0, "rlscheduler": (0.0, *[1.0] * 6, 0.0), "dissertation": (*[-1.0] * 8, 0.0, 0.0)}  # a row that holds nothing
+CEILING = {"features": BOUND, "rlscheduler": 1.0 - 1e-5, "dissertation": 1.0 - 1e-6}
+
+
+@dataclass(frozen=True)
+class Scales:
+    """What the published layouts divide by: the largest value of some jobs, 0 where none is above; times in s."""
+
+    run: float = 0.0
+    submit: float = 0.0
+    procs: float = 0.0
+    memory: float = 0.0
+    user: float = 0.0
+    group: float = 0.0
+    executable: float = 0.0
+    job_id: float = 0.0
+
+    @staticmethod
+    def of(jobs: Jobs) -> Scales:
+        """Return the largest values of jobs."""
+        names = ("run", "submit", "procs", "memory", "user", "group", "executable", "job_id")
+        return Scales(**{name: max(float(getattr(jobs, name).max(initial=0)), 0.0) for name in names})
+
+    @staticmethod
+    def published(maxima: Mapping[str, float]) -> Scales:
+        """Return what the originals divide by: the maxima of a cleaning's report, over all jobs as read."""
+        keys = {"submit": "last_submit", "memory": "memory_requested"}
+        names = ("run", "submit", "procs", "memory", "user", "group", "executable", "job_id")
+        return Scales(**{name: float(maxima[keys.get(name, name)]) for name in names})
+
+
+@dataclass(frozen=True)
+class Layout:
+    """Which numbers an observation holds, in which order.
+
+    columns  names of the numbers of a row        cluster  numbers of the machine behind the rows
+    """
+
+    name: str
+    columns: tuple[str, ...]
+    cluster: int
+    rows: int = ROWS
+
+    @property
+    def size(self) -> int:
+        """Length of an observation."""
+        return self.rows * len(self.columns) + self.cluster
+
+    @property
+    def code(self) -> int:
+        """Number of the layout in compiled code."""
+        return tuple(COLUMNS).index(self.name)
+
+    @property
+    def high(self) -> float:
+        """Largest number of an observation; the least is -1."""
+        return BOUND if self.name == "features" else 1.0
+
+    @property
+    def padding(self) -> np.ndarray:
+        """An observation (size,) float32 without a job or a row for waiting; of the machine zeros."""
+        empty = np.zeros(self.size, dtype=np.float32)
+        self.split(empty)[0][:] = PADDING[self.name]
+        return empty
+
+    def split(self, observation: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return views on (rows, machine) of observations (..., size): (..., 128, columns) and (..., cluster)."""
+        border = self.rows * len(self.columns)
+        rows = observation[..., :border].reshape(*observation.shape[:-1], self.rows, len(self.columns))
+        return rows, observation[..., border:]
+
+    def column(self, observation: np.ndarray, name: str) -> np.ndarray:
+        """Return one number of each row (..., 128). Raises UserError for a name that is none of `columns`."""
+        if name not in self.columns:
+            raise UserError(f"there is no column '{name}'", where=f"layout {self.name}", remedy=did_you_mean(name, self.columns))
+        return self.split(observation)[0][..., self.columns.index(name)]
+
+
+def layout_of(settings: EnvironmentSettings, machine: Machine) -> Layout:
+    """Return the layout of an environment. Raises UserError where real run times or plans are to be shown and have no place."""
+    name = settings.layout
+    if settings.oracle_runtime and name == "rlscheduler":
+        raise UserError("real run times have no column", where="environment.oracle_runtime", expected="false in the layout rlscheduler")
+    if settings.plan and name != "features":
+        raise UserError("plans have no columns", where="environment.plan", expected=f"false in the layout {name}")
+    cluster = {"features": 1 + 2 * settings.quantiles, "rlscheduler": 0, "dissertation": machine.nodes}[name]
+    return Layout(name, _columns(settings), cluster)
+
+
+def layout_seen(settings: EnvironmentSettings, size: int) -> Layout:
+    """Return the layout of an environment whose observations have `size` numbers; a policy's file tells both, and not the machine.
+
+    Raises ValueError where these settings make no observation of that size.
+    """
+    name, columns = settings.layout, _columns(settings)
+    cluster = size - ROWS * len(columns)
+    if cluster != {"features": 1 + 2 * settings.quantiles, "rlscheduler": 0, "dissertation": max(cluster, 1)}[name]:
+        raise ValueError(f"the layout {name} of these settings has no {size} numbers")
+    return Layout(name, columns, cluster)
+
+
+def _columns(settings: EnvironmentSettings) -> tuple[str, ...]:
+    more = (("log_run",) if settings.oracle_runtime else ()) + (NAMES[PLAN:] if settings.plan else ())
+    return COLUMNS[settings.layout] + (more if settings.layout == "features" else ())
+
+
+def fixed_columns(layout: Layout, jobs: Jobs, machine: Machine, scales: Scales, *, oracle: bool) -> np.ndarray:
+    """Return the numbers of jobs that do not change while they wait, (n, k) float64, in the order in which kernel_observe reads them."""
+    if layout.name == "features":
+        request = positive_request(jobs)
+        share, log_request = jobs.procs / machine.processors, np.log(request)
+        found = [
+            log_request / 10.0,
+            np.log(np.maximum(jobs.procs, 1)) / 5.0,  # fewer only where no window reads it
+            share,
+            share * log_request / 10.0,
+            share * np.sqrt(request) / 100.0,
+            *([np.log(np.maximum(jobs.run, UNKNOWN_REQUEST)) / 10.0] if oracle else []),
+        ]
+        return np.clip(np.stack(found, axis=1), -1.0, BOUND)
+    top = CEILING[layout.name]
+    request, procs = _part(jobs.requested, scales.run, top), _part(jobs.procs, scales.procs, top)
+    names = ("memory", "user", "group") + (("executable",) if layout.name == "rlscheduler" else ())
+    numbers = [_named(getattr(jobs, name), getattr(scales, name), top) for name in names]
+    if layout.name == "rlscheduler":
+        return np.stack([request, procs, *numbers], axis=1)
+    run = _part(jobs.run, scales.run, top) if oracle else request
+    return np.stack([_part(jobs.submit, scales.submit, top), request, run, procs, *numbers], axis=1)
+
+
+def _part(values: np.ndarray, largest: float, top: float) -> np.ndarray:
+    """Values over the largest, at most `top` (and at least -1: the space is bounded)."""
+    return np.clip(values / largest if largest > 0 else np.zeros(len(values)), -1.0, top)
+
+
+def _named(values: np.ndarray, largest: float, top: float) -> np.ndarray:
+    """The same, but 1 where the trace does not say."""
+    return np.where(values == -1, 1.0, _part(values, largest, top))

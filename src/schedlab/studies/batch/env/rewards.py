@@ -1,0 +1,102 @@
+"""Rewards of a window, from the running average B of a measure over the jobs that have started so far.
+
+Sources: RLScheduler (Zhang et al., SC20) for `episodic`, the scores by user and the combined one; W. Zhang's dissertation (Edinburgh,
+2023) for `direct` and `sigmoid`; `difference` and `improvement` are ours. Measures, rewards and averages over users are numbers here, their
+places in MEASURES, REWARDS and USERS, because compiled code reads them.
+"""
+
+from __future__ import annotations
+
+from math import exp, log
+from typing import Literal
+
+from schedlab.config.runtime.compiled import compiled
+from schedlab.studies.batch.jobs import SHORT
+
+Reward = Literal["episodic", "direct", "sigmoid", "difference", "improvement"]
+REWARDS = ("episodic", "direct", "sigmoid", "difference", "improvement")
+EPISODIC, DIRECT, SIGMOID, DIFFERENCE, IMPROVEMENT = range(len(REWARDS))
+Measure = Literal["bsld", "log_bsld", "slowdown", "wait", "turnaround", "utilisation", "bsld_and_utilisation"]
+MEASURES = ("bsld", "log_bsld", "slowdown", "wait", "turnaround", "utilisation", "bsld_and_utilisation")
+BSLD, LOG_BSLD, SLOWDOWN, WAIT, TURNAROUND, UTILISATION, BSLD_AND_UTILISATION = range(len(MEASURES))
+Users = Literal["none", "mean", "max", "min"]
+USERS = ("none", "mean", "max", "min")
+SIGMOID_MISS = -1e-6  # `sigmoid` at the last step, and for a row without a job
+LARGEST_EXPONENT = 700.0  # exp overflows soon after
+
+
+@compiled(error_model="numpy")
+def job_score(measure, wait, run):
+    """Return what a started job adds to the sum of a measure; lower is better, 0 for utilisation alone. Times in s.
+
+    bsld, log_bsld (its natural logarithm), slowdown, wait and turnaround
+    """
+    if measure == UTILISATION:
+        return 0.0
+    if measure == WAIT:
+        return wait
+    if measure == TURNAROUND:
+        return wait + run
+    if measure == SLOWDOWN:
+        return (wait + run) / run
+    bounded = max(1.0, (wait + run) / max(run, SHORT))
+    return log(bounded) if measure == LOG_BSLD else bounded
+
+
+@compiled(error_model="numpy")
+def average(measure, mean, work, offered):
+    """Return B, lower is better: the mean score of the jobs so far, less the utilisation where the measure has it.
+
+    mean     of job_score over the started jobs, or over users (0: none has started)
+    work     processor seconds of the started jobs
+    offered  processor seconds of the machine between the first submission and now
+    """
+    if measure in (UTILISATION, BSLD_AND_UTILISATION) and offered > 0:
+        return mean - work / offered
+    return mean
+
+
+@compiled(error_model="numpy")
+def user_average(users, total, started):
+    """Return the mean score of each user's started jobs, averaged over the users that have some: their mean, max or min (USERS).
+
+    total, started  (users,): sums of scores, and numbers of jobs
+    """
+    found, value = 0, 0.0
+    for user in range(len(total)):
+        if started[user]:
+            mean = total[user] / started[user]
+            if users == 1:
+                value += mean
+            elif found == 0 or (mean > value if users == 2 else mean < value):
+                value = mean
+            found += 1
+    return value / found if users == 1 and found else value
+
+
+@compiled(error_model="numpy")
+def reward(kind, now, change, last, real, scale, baseline):
+    """Return the reward of a step, after its jobs were taken in.
+
+    now       B
+    change    what the step added to B at the end of the window (difference)
+    last      the window ends with this step
+    real      the row that was chosen holds a job, or is the one for waiting (sigmoid)
+    scale     k of the sigmoid
+    baseline  B of this window under the rule to improve on, such as SJF (improvement)
+
+    episodic      0, at the last step -B
+    direct        -B, at the last step 0 (as published)
+    sigmoid       1 / (1 + exp(B / scale)) for a real row, but -1e-6 otherwise and at the last step (as published)
+    difference    -change; over a window it sums to the episodic one
+    improvement   0, at the last step baseline - B
+    """
+    if kind == SIGMOID:
+        return 1.0 / (1.0 + exp(min(now / scale, LARGEST_EXPONENT))) if real and not last else SIGMOID_MISS
+    if kind == DIFFERENCE:
+        return -change
+    if kind == DIRECT:
+        return 0.0 if last else -now
+    if not last:
+        return 0.0
+    return (baseline if kind == IMPROVEMENT else 0.0) - now

@@ -1,0 +1,104 @@
+"""The figure of the published tables: what each rule comes to on the published windows, beside what was published, trace by trace."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from schedlab.config.contract import Drawing, FigureSpec, Metric, StudyTables
+from schedlab.config.errors import UserError
+from schedlab.figures import helpers, theme
+from schedlab.figures.theme import INK, MUTED
+from schedlab.studies.batch.figures.settings import PublishedPanel, PublishedSettings
+from schedlab.studies.batch.problem import METRICS
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+ROW_MM, COLUMNS = 4.4, 4
+BY_NAME = {metric.name: metric for metric in METRICS}
+
+
+def draw_published(tables: StudyTables, spec: FigureSpec) -> Drawing:
+    """A panel a trace, a row a rule: a dot ours, a ring published, a line the learned policy. Settings: PublishedSettings."""
+    settings = helpers.settings_of(spec, PublishedSettings)
+    metric = BY_NAME[settings.metric]
+    panels = [(panel, _ours(tables, panel.scenario, metric.name)) for panel in settings.panels]
+    if missing := [panel.scenario for panel, ours in panels if not ours or set(panel.published) - set(ours)]:
+        where = f"figure {spec.name}: params.panels"
+        raise UserError(f"no scores of rules with a published value in {', '.join(missing)}", where=where, expected="rules scored there")
+    order = [rule for rule in settings.order if any(rule in ours for _, ours in panels)]
+    order += sorted({rule for _, ours in panels for rule in ours} - set(order))
+    figure, lines = theme.new_grid(len(panels), COLUMNS, row_mm=15 + ROW_MM * len(order), around_mm=12, sharey=True)
+    for axes, (panel, ours) in zip([axes for line in lines for axes in line], panels, strict=True):
+        _panel(axes, panel, ours, order, metric)
+    for line in lines:
+        helpers.shared_xlabel(line, metric.label)
+    helpers.legend_outside(figure, _keys(metric), columns=4)
+    missing = dict.fromkeys(sorted(set(spec.scenarios) - {panel.scenario for panel, _ in panels}), "has no panel in params.panels")
+    return Drawing(figure, f"{spec.caption} {_told(panels, metric, settings.decimals)}", left_out=missing)
+
+
+def _beats(ours: float, learned: float, metric: Metric) -> bool:
+    return ours < learned if metric.better == "lower" else ours > learned
+
+
+def _ours(tables: StudyTables, scenario: str, metric: str) -> dict[str, float]:
+    rows = tables.summary
+    rows = rows[(rows["scenario"] == scenario) & (rows["metric"] == metric) & (rows["split"] == "test")]
+    return dict(zip(rows["policy"], rows["value"], strict=True))
+
+
+def _panel(axes: Axes, panel: PublishedPanel, ours: dict[str, float], order: list[str], metric: Metric) -> None:
+    for height, rule in enumerate(order):
+        if rule in ours:
+            better = panel.learned is not None and _beats(ours[rule], panel.learned, metric)
+            axes.plot([ours[rule]], [height], "o", color=theme.colour(0) if better else MUTED, markersize=4, markeredgewidth=0, zorder=4)
+        if rule in panel.published:
+            ring = {"color": "none", "markeredgecolor": INK, "markeredgewidth": 0.8, "markersize": 7}
+            axes.plot([panel.published[rule]], [height], "o", zorder=3, **ring)
+    if panel.learned is not None:
+        axes.axvline(panel.learned, color=theme.colour(1), linewidth=1.1, zorder=2)
+    if metric.better == "lower":  # slowdowns and waits; shares lie between 0 and 1
+        axes.set_xscale("log")
+        shown = [*ours.values(), *panel.published.values(), *([] if panel.learned is None else [panel.learned])]
+        helpers.log_ticks(axes.xaxis, min(shown), max(shown))
+    axes.set_title(panel.title)
+    axes.set_yticks(range(len(order)), order)
+    axes.set_ylim(len(order) - 0.4, -0.6)
+    axes.tick_params(axis="y", length=0)
+    axes.grid(True, axis="y", alpha=0.6)
+    axes.margins(x=0.1)
+
+
+def _keys(metric: Metric) -> list[object]:
+    from matplotlib.lines import Line2D
+
+    ring = {"markeredgecolor": INK, "markeredgewidth": 0.8, "markersize": 7}
+    return [
+        Line2D([], [], linestyle="none", marker="o", color="white", label="published", **ring),
+        Line2D([], [], linestyle="none", marker="o", color=MUTED, markersize=4, label="here"),
+        Line2D(
+            [], [], linestyle="none", marker="o", color=theme.colour(0), markersize=4, label=f"here, {_side(metric)} the learned policy"
+        ),
+        Line2D([], [], color=theme.colour(1), linewidth=1.1, label="published, learned policy"),
+    ]
+
+
+def _side(metric: Metric) -> str:
+    return "below" if metric.better == "lower" else "above"
+
+
+def _told(panels: list[tuple[PublishedPanel, dict[str, float]]], metric: Metric, decimals: int) -> str:
+    """How many published numbers of rules come out, and which rules do better than the published learned policy where."""
+    agrees = 0.501 * 10**-decimals
+    pairs = [(value, ours[rule]) for panel, ours in panels for rule, value in panel.published.items() if rule in ours]
+    equal = sum(abs(published - own) <= agrees for published, own in pairs)
+    told = []
+    for panel, ours in panels:
+        if panel.learned is None:
+            continue
+        better = sorted((value, rule) for rule, value in ours.items() if _beats(value, panel.learned, metric))
+        words = ", ".join(f"{rule} {value:.{decimals}f}" for value, rule in better)
+        told.append(f"{panel.title} ({panel.learned:.{decimals}f}) {words or 'none'}")
+    text = f"{equal} of {len(pairs)} published values of rules come out to {decimals} decimals."
+    return f"{text} Rules {_side(metric)} the published learned policy: {'; '.join(told)}." if told else text

@@ -1,0 +1,1 @@
+"""Stock learners with their networks, imitation, search over weights, and rollouts."""

@@ -1,0 +1,149 @@
+"""Learning with an adversary: a discriminator tells an expert's decisions from the policy's, and pays for the former.
+
+After generative adversarial imitation (Ho and Ermon, NeurIPS 2016) and GARLSched, the scheduler that the dissertation planned to build and
+did not. The expert of a window is the best of some rules on it. The reward of a decision is
+
+    (1 - a) * reward of the environment + a * -ln(1 - D) / jobs
+
+where D is what the discriminator gives for its being the expert's, jobs are those of a window, and a falls from `expert_share` to 0. The
+rewards that learn well here are of the order of 1 in the sum over a window; without the division the discriminator's, which is due at each
+decision, would be about a hundred times theirs, and `expert_share` would mean nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import gymnasium as gym
+import numpy as np
+import torch
+from torch import nn
+
+from schedlab.config.seeds import derive_seed, generator
+from schedlab.learning.checkpoints import load_module, module_arrays
+from schedlab.learning.seeding import torch_stream
+from schedlab.learning.stock.state import load_optimizer, optimizer_arrays
+from schedlab.studies.batch.learners.cloning import choices
+from schedlab.studies.batch.learners.networks import layers
+
+if TYPE_CHECKING:
+    from schedlab.studies.batch.env.env import BatchEnv
+    from schedlab.studies.batch.learners.stock_settings import AdversarySettings
+    from schedlab.studies.batch.learners.training_windows import TrainingProblem
+
+HIDDEN = (64, 32)
+EVERY = 512  # decisions of the policy between two lessons of the discriminator
+MINIBATCH = 128  # decisions of the policy in a gradient step, and as many of the expert
+
+
+class Adversary:
+    """The discriminator of one phase of learning. It is made, with the expert's decisions, when the first decision is paid for."""
+
+    def __init__(self, problem: TrainingProblem, settings: AdversarySettings, seed: int) -> None:
+        self.problem, self.settings, self.seed = problem, settings, seed
+        self.decisions = 0
+        self.jobs = problem.problem.scenario.windows.length
+        self._own: list[np.ndarray] = []
+        self._rng = generator(seed, "batch", "adversary")
+        self._expert = torch.empty(0)
+        self.network: nn.Sequential | None = None
+
+    @property
+    def share(self) -> float:
+        """The part of the reward that the discriminator gives now."""
+        return self.settings.expert_share * max(0.0, 1.0 - self.decisions / self.settings.expert_steps)
+
+    def pay(self, decision: np.ndarray | None, reward: float) -> float:
+        """Return what a decision (features,) of `describe` earns, given the environment's reward, and learn from it.
+
+        None stands for a decision without a choice, of which the expert shows none: nothing can be told by it.
+        """
+        share = self.share
+        self.decisions += 1
+        if share == 0.0 or decision is None:
+            return (1.0 - share) * reward
+        if self.network is None:
+            self._begin()
+        with torch.no_grad():
+            expert_like = nn.functional.softplus(self.network(torch.from_numpy(decision)))  # -ln(1 - D)
+        self._own.append(decision)
+        if len(self._own) == EVERY:
+            self._learn(torch.from_numpy(np.stack(self._own)))
+            self._own = []
+        return (1.0 - share) * reward + share * float(expert_like) / self.jobs
+
+    def take_state(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+        """Return (values, arrays) of what was learned so far; the expert's decisions hang from the seed and are found again."""
+        values = {"seed": self.seed, "decisions": self.decisions, "random": self._rng.bit_generator.state}
+        arrays = {f"own/{number}": decision for number, decision in enumerate(self._own)}
+        if self.network is not None:
+            arrays |= {f"network/{name}": array for name, array in module_arrays(self.network).items()}
+            arrays |= {f"optimizer/{name}": array for name, array in optimizer_arrays(self._optimizer).items()}
+        return values, arrays
+
+    def put_state(self, values: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> None:
+        """Be as `take_state` told."""
+        self.seed, self.decisions = values["seed"], values["decisions"]
+        self._rng.bit_generator.state = values["random"]
+        parts: dict[str, dict[str, np.ndarray]] = {"own": {}, "network": {}, "optimizer": {}}
+        for key, array in arrays.items():
+            part, _, name = key.partition("/")
+            parts[part][name] = array
+        self._own = [parts["own"][str(number)] for number in range(len(parts["own"]))]
+        self.network = None
+        if parts["network"]:
+            self._begin()
+            load_module(self.network, parts["network"], "the adversary")
+            load_optimizer(self._optimizer, parts["optimizer"])
+
+    def _begin(self) -> None:
+        settings = self.settings
+        shown = choices([self.problem], settings.expert_rules, settings.expert_windows, derive_seed(self.seed, "expert"))
+        layout = self.problem.env(self.problem.units("train")[0], 0).unwrapped.layout
+        self._expert = torch.from_numpy(np.stack([describe(layout, *each) for each in zip(*shown, strict=True)]))
+        with torch_stream(self.seed, "batch", "adversary"):
+            self.network = layers(self._expert.shape[1], HIDDEN, 1)
+        self._optimizer = torch.optim.Adam(self.network.parameters(), lr=settings.expert_rate)
+
+    def _learn(self, own: torch.Tensor) -> None:
+        for part in torch.from_numpy(self._rng.permutation(len(own))).split(MINIBATCH):
+            shown = self._expert[torch.from_numpy(self._rng.integers(len(self._expert), size=len(part)))]
+            logits = self.network(torch.cat([own[part], shown])).squeeze(1)
+            truth = torch.cat([torch.zeros(len(part)), torch.ones(len(part))])
+            loss = nn.functional.binary_cross_entropy_with_logits(logits, truth)
+            self._optimizer.zero_grad()
+            loss.backward()
+            self._optimizer.step()
+
+
+class AdversaryEnv(gym.Wrapper):
+    """A window whose decisions an adversary pays for."""
+
+    def __init__(self, env: BatchEnv, adversary: Adversary) -> None:
+        super().__init__(env)
+        self.adversary = adversary
+        self._seen: tuple[np.ndarray, np.ndarray] | None = None
+
+    def reset(self, **keywords: Any) -> tuple[np.ndarray, dict[str, Any]]:
+        """Begin a window."""
+        observation, info = self.env.reset(**keywords)
+        self._seen = observation, self.env.action_masks()
+        return observation, info
+
+    def step(self, action: int) -> tuple[np.ndarray, float, bool, bool, dict[str, Any]]:
+        """Choose a row; the reward is the adversary's in part."""
+        decision = describe(self.env.layout, *self._seen, int(action)) if self._seen[1].sum() > 1 else None
+        observation, reward, terminated, truncated, info = self.env.step(action)
+        self._seen = observation, self.env.action_masks()
+        return observation, self.adversary.pay(decision, reward), terminated, truncated, info
+
+    def action_masks(self) -> np.ndarray:
+        """Return True for each row that may be chosen now (128,)."""
+        return self.env.action_masks()
+
+
+def describe(layout: Any, observation: np.ndarray, mask: np.ndarray, row: int) -> np.ndarray:
+    """Return a decision as the discriminator sees it (2 * columns,) float32: the chosen row, and the mean of those that might be chosen."""
+    rows, _ = layout.split(observation)
+    return np.concatenate([rows[row], rows[mask].mean(axis=0)])

@@ -1,0 +1,93 @@
+"""First parameters that choose as a rule does (behaviour cloning): its choices on training windows are shown to the policy network."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import torch
+
+from schedlab.config.errors import UserError
+from schedlab.config.seeds import generator
+from schedlab.learning.checkpoints import module_arrays
+from schedlab.learning.seeding import torch_stream
+from schedlab.learning.stock.policy import fresh_policy
+from schedlab.studies.batch.env.settings import EnvironmentSettings
+from schedlab.studies.batch.learners.stock_policy import queue_policy
+from schedlab.studies.batch.rules import Priority, priority, require_rule
+from schedlab.studies.batch.simulator.stepping import score_of
+
+if TYPE_CHECKING:
+    import gymnasium as gym
+
+    from schedlab.studies.batch.env.env import BatchEnv
+    from schedlab.studies.batch.learners.stock_settings import BatchMaskablePPOSettings
+    from schedlab.studies.batch.learners.training_windows import TrainingProblem
+
+MINIBATCH = 512  # choices of a gradient step
+
+
+def cloned_parameters(
+    problems: Sequence[TrainingProblem], spaces: tuple[gym.Space, gym.Space], settings: BatchMaskablePPOSettings, seed: int
+) -> dict[str, np.ndarray]:
+    """Return the parameters of a policy that was shown a rule's choices, by name; the value network's are those that the seed gives."""
+    require_rule(settings.clone_rule, "learner.clone_rule")
+    shown = choices(problems, (settings.clone_rule,), settings.clone_windows, seed)
+    observations, masks, chosen = (torch.from_numpy(each) for each in shown)
+    with torch_stream(seed, "batch", "clone"):
+        policy = fresh_policy(queue_policy(settings, *spaces), spaces)
+        optimizer = torch.optim.Adam(policy.action_net.parameters(), lr=settings.clone_rate)
+        for _ in range(settings.clone_passes):
+            for part in torch.randperm(len(chosen)).split(MINIBATCH):
+                scores = policy.action_net(policy.mlp_extractor.forward_actor(observations[part]))
+                loss = torch.nn.functional.cross_entropy(scores.masked_fill(~masks[part], -1e8), chosen[part])
+                optimizer.zero_grad()
+                loss.backward()
+                optimizer.step()
+    return module_arrays(policy)
+
+
+def choices(
+    problems: Sequence[TrainingProblem], rules: Sequence[str], windows: int, seed: int
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return what a rule saw (n, size), was allowed (n, 128) and chose (n,) in training windows, decisions without a choice left out.
+
+    Of several rules the one of the lowest mean bounded slowdown on the window.
+    """
+    rng = generator(seed, "batch", "clone-windows")
+    found: list[tuple[Any, Any, int]] = []
+    for number in range(windows):
+        problem = problems[number % len(problems)]
+        units = problem.units("train")
+        unit = units[int(rng.integers(len(units)))]
+        env = problem.env(unit, 0).unwrapped
+        observation, info = env.reset(seed=int(rng.integers(2**31)))
+        jobs = problem.problem.jobs.take(slice(info["start"], info["start"] + info["jobs"]))
+        scores = priority(_best(rules, env), jobs)
+        over = False
+        while not over:
+            mask = env.action_masks()
+            row = _first_row(env, scores, mask)
+            if mask.sum() > 1:
+                found.append((observation, mask, row))
+            observation, _, over, _, _ = env.step(row)
+    if not found:
+        raise UserError(f"{', '.join(rules)} never had a choice", where="the training windows", expected="windows whose jobs wait")
+    observations, masks, rows = zip(*found, strict=True)
+    return np.stack(observations), np.stack(masks), np.array(rows, dtype=np.int64)
+
+
+def _best(rules: Sequence[str], env: BatchEnv) -> str:
+    """The rule of the lowest mean bounded slowdown on the window that an environment has begun, the first of several."""
+    if len(rules) == 1:
+        return rules[0]
+    stepper, plain = env.stepper, EnvironmentSettings()
+    return min(rules, key=lambda rule: score_of(stepper.schedule_under(0, rule), stepper.task.machine, plain))
+
+
+def _first_row(env: BatchEnv, scores: Priority, mask: np.ndarray) -> int:
+    """The row of the job that comes first under a rule, now."""
+    clock, jobs = float(env.stepper.windows.clock[0, 0]), env.stepper.episodes.rows[0].tolist()
+    allowed = np.flatnonzero(mask[: env.stepper.episodes.found[0]]).tolist()
+    return min(allowed, key=lambda row: (scores.at(jobs[row], clock), jobs[row]))

@@ -1,0 +1,81 @@
+"""Learned policies of the batch study as files: what `--policy learned:PATH` and the learners load.
+
+A file of kind `batch-priority` holds a linear priority (its features and weights), a policy that rolls out, or the name of the
+rule that was chosen; those of stock learners hold a network.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from schedlab.config.errors import UserError, did_you_mean
+from schedlab.learning.checkpoints import read_checkpoint, write_checkpoint
+from schedlab.studies.batch.rules import NAMES, RULES, LinearPriority
+from schedlab.studies.batch.simulator.rollouts import RolloutPolicy
+from schedlab.studies.batch.simulator.simulate import Priorities
+
+if TYPE_CHECKING:
+    from schedlab.config.contract import Policy
+    from schedlab.studies.batch.problem import BatchProblem
+
+KIND = "batch-priority"
+PREFIX = "learned:"
+
+
+def save_priority(path: Path, policy: Priorities, **about: Any) -> None:
+    """Write a linear priority, a policy that rolls out, or a rule by name, with plain values that say how it was found."""
+    if isinstance(policy, str):
+        write_checkpoint(path, {"kind": KIND, "rule": policy, "about": about})
+    elif isinstance(policy, RolloutPolicy):
+        write_checkpoint(path, {"kind": KIND, "samples": policy.samples, "about": about}, policy.arrays())
+    else:
+        write_checkpoint(path, {"kind": KIND, "features": list(NAMES), "about": about}, {"weights": policy.weights})
+
+
+def named_policy(name: str, problem: BatchProblem) -> Policy:
+    """Return the policy of a name of the command line on a problem: a rule, planner, or learned:FILE. Raises UserError."""
+    from schedlab.learning.stock.learner import KIND as NETWORK
+    from schedlab.studies.batch.problem import RulePolicy
+
+    if not name.startswith(PREFIX):
+        _require_name(name)
+        return RulePolicy(name)
+    path = Path(name.removeprefix(PREFIX))
+    checkpoint = read_checkpoint(path)
+    kind = checkpoint.meta.get("kind")
+    if kind not in (KIND, NETWORK):
+        expected = f"'{KIND}' or '{NETWORK}', a policy of the batch study"
+        raise UserError(f"the checkpoint is of kind '{kind}'", where=str(path), expected=expected)
+    if kind == KIND:
+        return RulePolicy(load_priority(path))
+    from schedlab.studies.batch.learners.stock import BatchStockLearner
+
+    return BatchStockLearner(checkpoint.meta["algorithm"]).load(path, problem)
+
+
+def _require_name(name: str) -> None:
+    """Raise UserError for a name that a command cannot run."""
+    if ".py:" in name or name.endswith(("_waiting", "_predicted")):
+        raise UserError(f"'{name}' runs in scenarios only", where="--policy", remedy="see Scenarios in docs/batch.md")
+    names = [*RULES, "planner"]
+    if name not in names:
+        expected = f"a rule, planner or {PREFIX}FILE"
+        raise UserError(f"there is no rule '{name}'", where="--policy", expected=expected, remedy=did_you_mean(name, names))
+
+
+def load_priority(path: Path | str) -> Priorities:
+    """Return the policy of a file. Raises UserError where it is missing, damaged, or made for other features."""
+    checkpoint = read_checkpoint(path, KIND)
+    rule = checkpoint.meta.get("rule")
+    if isinstance(rule, str) and (rule in RULES or rule == "planner"):
+        return rule
+    if "samples" in checkpoint.meta:
+        return RolloutPolicy.from_arrays(checkpoint.arrays, checkpoint.meta["samples"], str(path))
+    features, weights = checkpoint.meta.get("features"), checkpoint.arrays.get("weights")
+    if features != list(NAMES) or weights is None or weights.shape != (len(NAMES),) or not np.isfinite(weights).all():
+        expected = f"a weight for each of {', '.join(NAMES)}"
+        raise UserError("the policy reads other features", where=str(path), expected=expected, remedy="learn it anew")
+    return LinearPriority(weights)

@@ -1,0 +1,231 @@
+"""Learning without a network: an evolution strategy over the weights of the linear priority, and the rule that validation chooses.
+
+A search overfits to a few congested training windows easily, and a validation part may hold hardly any. So its candidates, the points that
+it passed through, are judged on windows of the validation part and as many of the training part together, by the mean and by the mean
+logarithm, and stand against the rules and the untrained planner: what is kept may be one of those.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from schedlab.config.contract import Curve, LearnPaths, PolicySpec
+from schedlab.config.hashes import content_hash, file_hash
+from schedlab.config.schema import validate
+from schedlab.config.seeds import generator
+from schedlab.learning.checkpoints import read_progress, write_checkpoint
+from schedlab.learning.cma_es import CmaEs
+from schedlab.studies.batch.learners.learned import load_priority, save_priority
+from schedlab.studies.batch.learners.search_settings import CORRECT_RULES, CandidateSettings, ChosenRuleSettings, EvolutionSettings
+from schedlab.studies.batch.learners.search_windows import Candidate, Windows, best_rule, drawn_windows, relative, spread_windows
+from schedlab.studies.batch.problem import BatchProblem, RulePolicy
+from schedlab.studies.batch.rules import NAMES, PLAN, PLANNER, LinearPriority
+
+_PROGRESS = "batch-search-progress"
+
+
+class EvolutionLearner:
+    """Searches from each start in turn; goes on after an interruption from the last generation that was finished."""
+
+    def learn(self, problems: Mapping[str, BatchProblem], spec: PolicySpec, seed: int, paths: LearnPaths, curve: Curve) -> None:
+        """Search phase after phase, each beginning where the one before ended, and write the candidate that is kept."""
+        kept: Candidate | None = load_priority(paths.start) if paths.start else None
+        settings = [validate(EvolutionSettings, {**spec.params, **phase.params}) for phase in spec.train_on]
+        digest = progress_digest(spec, settings, seed, paths.start)
+        for number, phase in enumerate(spec.train_on):
+            own = [problems[name] for name in phase.scenarios]
+            search = _Search(own, settings[number], seed, number, curve, paths.progress / f"search-{number}.zip", digest)
+            kept = search.run(phase.steps, kept)
+        save_priority(paths.checkpoint, kept, **search.about(kept))
+
+    def load(self, checkpoint: Path, problem: BatchProblem) -> RulePolicy:
+        """Return the learned policy; it is the same for every problem."""
+        del problem
+        return RulePolicy(load_priority(checkpoint))
+
+
+def progress_digest(spec: PolicySpec, settings: Sequence[CandidateSettings], seed: int, start: Path | None) -> str:
+    """Return the hash of all that determines a search, so that progress of another one is not taken up; inputs are the stage's care.
+
+    settings: values of each phase      start: the parent's file
+    """
+    phases = [[list(phase.scenarios), phase.steps, own.model_dump(mode="json")] for phase, own in zip(spec.train_on, settings, strict=True)]
+    return content_hash([phases, seed, file_hash(start) if start else ""])
+
+
+class ChosenRuleLearner:
+    """The rule that is best on validation: what a learned policy has to beat."""
+
+    def learn(self, problems: Mapping[str, BatchProblem], spec: PolicySpec, seed: int, paths: LearnPaths, curve: Curve) -> None:
+        """Choose on the scenarios of the phase. Nothing is drawn."""
+        del seed
+        (phase,) = spec.train_on
+        settings = validate(ChosenRuleSettings, {**spec.params, **phase.params})
+        judge = Judge([problems[name] for name in phase.scenarios], settings)
+        rule = best_rule(CORRECT_RULES, judge.rules, settings.criterion)
+        for number, name in enumerate(CORRECT_RULES):
+            curve("avg_bsld", float(judge.rules[name].mean()), step=number, split="validation")
+            curve("log_avg_bsld", float(np.log(judge.rules[name]).mean()), step=number, split="validation")
+        save_priority(paths.checkpoint, rule, criterion=settings.criterion)
+
+    def load(self, checkpoint: Path, problem: BatchProblem) -> RulePolicy:
+        """Return the chosen rule."""
+        del problem
+        return RulePolicy(load_priority(checkpoint))
+
+
+class Judge:
+    """Says how good a candidate is on validation and training windows, against the rule whose mean logarithm is best on validation.
+
+    rules: rule -> mean bounded slowdown of each validation window
+    """
+
+    def __init__(self, problems: Sequence[BatchProblem], settings: CandidateSettings) -> None:
+        self.validation = spread_windows(problems, "validation", settings.stride, settings.most_windows)
+        self.training = spread_windows(problems, "train", settings.stride, settings.most_windows)
+        self.rules = {rule: self.validation.bsld(rule) for rule in CORRECT_RULES}
+        self.rule = best_rule(CORRECT_RULES, self.rules, "log")
+        self._reference = self.rules[self.rule], self.training.bsld(self.rule)
+
+    def figures(self, candidate: Candidate) -> np.ndarray:
+        """Return (mean, log) on validation windows, on training windows and on both together (6,): relative to the rule, as logarithms."""
+        own = [windows.bsld(candidate) for windows in (self.validation, self.training)]
+        pairs = [*zip(own, self._reference, strict=True), (np.concatenate(own), np.concatenate(self._reference))]
+        return np.array([number for values, reference in pairs for number in relative(values, reference)])
+
+
+def merit(figures: np.ndarray) -> float:
+    """Return what a candidate is kept for, lowest first: the mean and the logarithm on validation and training windows together."""
+    return float(figures[4:].sum())
+
+
+@dataclass
+class _Tried:
+    """The candidates so far: weights (k, 12) of searches, and the figures (k, 6) of each."""
+
+    weights: np.ndarray
+    figures: np.ndarray
+
+    def add(self, weights: np.ndarray, figures: np.ndarray) -> None:
+        self.weights, self.figures = np.vstack([self.weights, weights]), np.vstack([self.figures, figures])
+
+
+class _Search:
+    """One phase: searches from several starts, each a number of generations."""
+
+    def __init__(
+        self,
+        problems: Sequence[BatchProblem],
+        settings: EvolutionSettings,
+        seed: int,
+        phase: int,
+        curve: Curve,
+        progress: Path,
+        digest: str,
+    ) -> None:
+        self.problems, self.settings, self.seed, self.phase, self.curve = problems, settings, seed, phase, curve
+        self.progress, self.digest = progress, digest
+        self.judge = Judge(problems, settings)
+
+    def run(self, generations: int, kept: Candidate | None) -> Candidate:
+        """Return the best of what was found, of `kept`, and of what needs no search."""
+        starts = [(start, again) for start in self._starts(kept) for again in range(self.settings.restarts)]
+        tried = _Tried(np.empty((0, len(NAMES))), np.empty((0, 6)))
+        done, state = self._resume(tried)
+        for number, (start, again) in enumerate(starts):
+            if number < done:
+                continue
+            strategy, used, origin = self._strategy(start, kept)
+            if state:
+                strategy.restore(state)
+                state = {}
+            longer = self.settings.longer_without_plans
+            count = generations if used.size == len(NAMES) else generations * longer
+            for generation in range(strategy.generation, count):
+                step, last = number * generations * longer + generation + 1, generation + 1 == count
+                self._advance(strategy, used, origin, (start, again), step)
+                if (generation + 1) % self.settings.check_every == 0 or last:
+                    self._check(tried, _spread(strategy.mean, used, origin), step)
+                self._save(tried, number + last, {} if last else strategy.state())
+        return self._keep(tried, kept)
+
+    def about(self, kept: Candidate) -> dict[str, Any]:
+        """Return what the policy's file says of how it was found."""
+        names = ("validation_mean", "validation_log", "training_mean", "training_log", "both_mean", "both_log")
+        figures = self.judge.figures(kept)
+        return {"against": self.judge.rule, "log_ratios": dict(zip(names, figures.tolist(), strict=True))}
+
+    def _starts(self, kept: Candidate | None) -> tuple[str, ...]:
+        return ("kept",) if isinstance(kept, LinearPriority) else self.settings.starts
+
+    def _strategy(self, start: str, kept: Candidate | None) -> tuple[CmaEs, np.ndarray, np.ndarray]:
+        """(search, the features that it weighs, the weights that it begins at)."""
+        settings, plans = self.settings, start in ("zero", "planner")
+        origin = np.zeros(len(NAMES))
+        if start == "planner":
+            origin = PLANNER.weights
+        elif start == "kept":
+            origin, plans = kept.weights, kept.plans
+        used = np.arange(len(NAMES) if plans else PLAN)
+        step = settings.step_zero if start in ("linear", "zero") else settings.step_planner * max(1.0, float(np.abs(origin).max()))
+        return CmaEs(origin[used], step, settings.population), used, origin
+
+    def _advance(self, strategy: CmaEs, used: np.ndarray, origin: np.ndarray, search: tuple[str, int], step: int) -> None:
+        """One generation: all points on the same windows, drawn anew."""
+        names = ("batch", "evolution", self.phase, *search, strategy.generation)
+        windows = drawn_windows(self.problems, self.settings.windows, generator(self.seed, *names, "windows"))
+        points = strategy.ask(generator(self.seed, *names, "points"))
+        reference = windows.bsld(self.judge.rule)
+        values = np.array([self._fitness(windows, _spread(point, used, origin), reference) for point in points])
+        strategy.tell(points, values)
+        self.curve("fitness", float(values.mean()), step=step, update=strategy.generation, phase=self.phase)
+        self.curve("best_fitness", float(values.min()), step=step, update=strategy.generation, phase=self.phase)
+
+    def _fitness(self, windows: Windows, weights: np.ndarray, reference: np.ndarray) -> float:
+        values = windows.bsld(LinearPriority(weights))
+        mean, logarithm = relative(values, reference)
+        kinds = {"mean": mean, "log": logarithm, "both": mean + logarithm, "ratio": float((values / reference).mean())}
+        return kinds[self.settings.fitness]
+
+    def _check(self, tried: _Tried, weights: np.ndarray, step: int) -> None:
+        figures = self.judge.figures(LinearPriority(weights))
+        tried.add(weights, figures)
+        for split, (mean, logarithm) in (("validation", figures[:2]), ("train", figures[2:4])):
+            self.curve("ratio_to_rule", float(np.exp(mean)), step=step, phase=self.phase, split=split)
+            self.curve("geometric_ratio_to_rule", float(np.exp(logarithm)), step=step, phase=self.phase, split=split)
+
+    def _keep(self, tried: _Tried, kept: Candidate | None) -> Candidate:
+        best = [(merit(figures), LinearPriority(weights)) for weights, figures in zip(tried.weights, tried.figures, strict=True)]
+        best += [(merit(self.judge.figures(candidate)), candidate) for candidate in self._untrained(kept)]
+        return min(best, key=lambda entry: entry[0])[1]
+
+    def _untrained(self, kept: Candidate | None) -> Iterator[Candidate]:
+        if kept is not None:
+            yield kept
+        if "rules" in self.settings.candidates:
+            yield from CORRECT_RULES
+        if "planner" in self.settings.candidates:
+            yield PLANNER
+
+    def _resume(self, tried: _Tried) -> tuple[int, dict[str, np.ndarray]]:
+        """(searches that are finished, state of the one that was interrupted), where there is something to go on from."""
+        saved = read_progress(self.progress, _PROGRESS, self.digest)
+        if saved is None:
+            return 0, {}
+        tried.weights, tried.figures = saved.arrays["weights"], saved.arrays["figures"]
+        return saved.meta["finished"], saved.group("search")
+
+    def _save(self, tried: _Tried, finished: int, state: Mapping[str, np.ndarray]) -> None:
+        arrays = {"weights": tried.weights, "figures": tried.figures, **{f"search/{name}": value for name, value in state.items()}}
+        write_checkpoint(self.progress, {"kind": _PROGRESS, "digest": self.digest, "finished": finished}, arrays)
+
+
+def _spread(point: np.ndarray, used: np.ndarray, origin: np.ndarray) -> np.ndarray:
+    weights = np.array(origin)
+    weights[used] = point
+    return weights

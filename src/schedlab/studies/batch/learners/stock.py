@@ -1,0 +1,86 @@
+"""The stock learners of the batch study: own networks and observations, windows that are left out, a start that repeats a rule."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from schedlab.config.contract import Unit
+from schedlab.config.schema import validate
+from schedlab.learning.checkpoints import read_checkpoint
+from schedlab.learning.stock.learner import StableBaselinesLearner
+from schedlab.studies.batch.env.layouts import layout_seen
+from schedlab.studies.batch.env.settings import EnvironmentSettings
+from schedlab.studies.batch.learners.stock_settings import STOCK_SETTINGS, NetworkSettings, TrainingWindows
+from schedlab.studies.batch.problem import BatchProblem
+
+if TYPE_CHECKING:
+    import gymnasium as gym
+
+    from schedlab.learning.stock.policy import StockPolicy
+    from schedlab.studies.batch.learners.training_windows import TrainingProblem
+
+
+class BatchStockLearner(StableBaselinesLearner):
+    """An algorithm of Stable-Baselines3 on the batch study's scenarios; DDPG gives the weights of a linear priority."""
+
+    def __init__(self, algorithm: str) -> None:
+        kind = STOCK_SETTINGS[algorithm]
+        super().__init__(algorithm, kind, _network if issubclass(kind, NetworkSettings) else None)
+
+    def seen(self, problem: BatchProblem, settings: TrainingWindows) -> TrainingProblem:
+        """Return the problem as these settings have it."""
+        from schedlab.studies.batch.learners.training_windows import TrainingProblem
+
+        return TrainingProblem(problem, settings, weights=self.algorithm == "ddpg")
+
+    def first_parameters(
+        self, problems: Mapping[str, TrainingProblem], spaces: tuple[gym.Space, gym.Space], settings: TrainingWindows, seed: int
+    ) -> Mapping[str, np.ndarray]:
+        """Return parameters that repeat a rule's choices, where the settings name one."""
+        if getattr(settings, "clone_rule", None) is None:
+            return {}
+        from schedlab.studies.batch.learners.cloning import cloned_parameters
+
+        return cloned_parameters(list(problems.values()), spaces, settings, seed)
+
+    def load(self, checkpoint: Path, problem: BatchProblem) -> LearnedPolicy:
+        """Return the learned policy, with what it wants to see."""
+        policy = super().load(checkpoint, problem)
+        settings = validate(self.settings, read_checkpoint(checkpoint).meta["settings"])
+        return (LearnedWeights if self.algorithm == "ddpg" else LearnedPolicy)(policy, settings.environment)
+
+
+class LearnedPolicy:
+    """A learned policy that chooses rows. `environment`: what it sees."""
+
+    def __init__(self, policy: StockPolicy, environment: EnvironmentSettings) -> None:
+        self.policy, self.environment = policy, environment
+
+    def reset(self, unit: Unit) -> None:
+        """Begin a window."""
+        self.policy.reset(unit)
+
+    def act(self, observation: np.ndarray, mask: np.ndarray) -> int:
+        """Return the row to choose."""
+        return int(self.policy.act(observation, mask))
+
+
+class LearnedWeights(LearnedPolicy):
+    """A learned policy that gives the weights of a linear priority."""
+
+    def act(self, observation: np.ndarray, mask: np.ndarray) -> int:
+        """Return the row of the highest weighted sum."""
+        from schedlab.studies.batch.env.weights import best_row
+
+        layout = layout_seen(self.environment, len(observation))
+        return best_row(layout, observation, mask, np.asarray(self.policy.act(observation), dtype=np.float32))
+
+
+def _network(settings: Any, observation_space: gym.Space, action_space: gym.Space) -> Any:
+    from schedlab.studies.batch.learners.stock_policy import queue_policy
+
+    return queue_policy(settings, observation_space, action_space)

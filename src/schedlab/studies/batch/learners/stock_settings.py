@@ -1,0 +1,133 @@
+"""Typed settings of the stock learners in the batch study; no torch, so that a configuration is checked without it."""
+
+from __future__ import annotations
+
+from typing import Annotated, ClassVar, Literal
+
+from pydantic import Field, model_validator
+
+from schedlab.config.schema import Settings, section, setting
+from schedlab.learning.stock.settings import A2CSettings, DDPGSettings, DQNSettings, MaskablePPOSettings, PPOSettings, StockSettings
+from schedlab.studies.batch.env.settings import EnvironmentSettings
+
+Network = Literal["kernel", "actor_kernel", "attention", "mlp_v1", "mlp_v2", "mlp_v3", "layers"]
+Value = Literal["rows", "pooled", "small", "large", "deep"]
+Slowdown = Annotated[float, Field(ge=0)]
+
+
+class TrainingWindows(Settings):
+    """What a stock learner sees, and which windows of the training part it learns on."""
+
+    PHASE_KEYS: ClassVar[frozenset[str]] = frozenset({"training_starts", "longest_window", "keep_windows", "keep_range", "keep_rule"})
+
+    environment: EnvironmentSettings = section(
+        EnvironmentSettings, doc="what the policy sees and is rewarded with, whatever the scenarios it learns and runs on say"
+    )
+    training_starts: Literal["any", "apart"] = setting(
+        "any", doc="an episode begins at any job of the training part, or at one of the windows that share no job"
+    )
+    longest_window: int | None = setting(
+        None,
+        doc="most jobs of a window to learn on: their number is drawn evenly, from the scenario's `windows.length` up to this; null: "
+        "always the scenario's",
+        unit="jobs",
+        ge=1,
+        exclude_if=lambda longest: longest is None,  # so that the policies that there are keep the hash of their configuration
+    )
+    keep_windows: Literal["all", "range", "median"] = setting(
+        "all",
+        doc="windows to learn on, by their mean bounded slowdown under keep_rule: within keep_range, as RLScheduler's code has it, or, as "
+        "its paper has it, above the median of all and at most twice their mean",
+    )
+    keep_range: tuple[Slowdown, Slowdown] = setting((10.0, 150.0), doc="bounds of keep_windows: range, both excluded")
+    validate_by: Literal["reward", "bsld", "log_bsld"] = setting(
+        "bsld",
+        doc="what validation windows are scored by: their rewards, or, whatever is rewarded in training, the mean bounded slowdown or its "
+        "mean logarithm, negated",
+    )
+    keep_rule: str = setting("sjf", doc="rule of keep_windows")
+
+    @model_validator(mode="after")
+    def _windows_apart_have_one_length(self) -> TrainingWindows:
+        if self.training_starts == "apart" and self.longest_window is not None:
+            raise ValueError("longest_window: longer windows share jobs; use training_starts: any")
+        return self
+
+
+class NetworkSettings(TrainingWindows):
+    """Which networks score the rows of the queue and say what is to be expected (studies/batch/learners/networks.py)."""
+
+    network: Network = setting(
+        "kernel",
+        doc="policy: RLScheduler's kernel or its layered variants, the dissertation's kernel that sees the machine, attention over the "
+        "queue; layers: net_arch and critic_net_arch on the whole observation",
+    )
+    value: Value = setting(
+        "pooled", doc="value network: rows is RLScheduler's; small, large, deep the dissertation's; not for network: layers"
+    )
+
+    @model_validator(mode="after")
+    def _layers_count(self) -> NetworkSettings:
+        fields, own = type(self).model_fields, ("net_arch", "critic_net_arch", "activation")
+        stray = [key for key in own if key in fields and getattr(self, key) != fields[key].default]
+        if self.network != "layers" and stray:
+            raise ValueError(f"{stray[0]}: the network {self.network} has its own; use network: layers")
+        return self
+
+
+class CloneSettings(Settings):
+    """A start that chooses as a rule does."""
+
+    clone_rule: str | None = setting(None, doc="rule whose choices the first parameters repeat; null: those that the seed gives")
+    clone_windows: int = setting(20, doc="training windows whose choices are shown", unit="windows", ge=1, le=100_000)
+    clone_passes: int = setting(10, doc="passes over these choices", ge=1, le=10_000)
+    clone_rate: float = setting(3e-3, doc="learning rate of these passes", gt=0, le=10)
+
+
+class AdversarySettings(Settings):
+    """Part of the reward from a discriminator of an expert's decisions (studies/batch/learners/adversary.py)."""
+
+    expert_share: float = setting(0.0, doc="part of the reward that a discriminator of an expert's decisions gives at first", ge=0, le=1)
+    expert_steps: int = setting(24_576, doc="decisions after which that part has fallen to 0, evenly", unit="steps", ge=1)
+    expert_rules: tuple[str, ...] = setting(("sjf", "f1"), doc="the expert of a window is the best of these rules on it", min_length=1)
+    expert_windows: int = setting(20, doc="training windows whose expert decisions are shown", unit="windows", ge=1, le=100_000)
+    expert_rate: float = setting(1e-3, doc="learning rate of the discriminator", gt=0, le=10)
+
+
+class BatchPPOSettings(NetworkSettings, PPOSettings):
+    """Proximal policy optimisation that keeps to rows with a job."""
+
+
+class BatchMaskablePPOSettings(NetworkSettings, CloneSettings, AdversarySettings, MaskablePPOSettings):
+    """Proximal policy optimisation that keeps to the rows that the environment allows."""
+
+    value_learning_rate: float | None = setting(
+        None, doc="of the value network, at the start of a phase; null: as learning_rate; not for network: layers", gt=0, le=10
+    )
+
+    @model_validator(mode="after")
+    def _kernel_alone(self) -> BatchMaskablePPOSettings:
+        if self.network == "layers" and (self.value_learning_rate is not None or self.clone_rule is not None):
+            raise ValueError("network: layers has no value_learning_rate and no clone_rule")
+        return self
+
+
+class BatchA2CSettings(NetworkSettings, A2CSettings):
+    """Advantage actor-critic that keeps to rows with a job."""
+
+
+class BatchDQNSettings(TrainingWindows, DQNSettings):
+    """Deep Q-network on the whole observation. A row without a job is replaced while it learns."""
+
+
+class BatchDDPGSettings(TrainingWindows, DDPGSettings):
+    """Deep deterministic policy gradient; an action is the weights of a linear priority, chosen anew at each decision."""
+
+
+STOCK_SETTINGS: dict[str, type[StockSettings]] = {
+    "ppo": BatchPPOSettings,
+    "maskable_ppo": BatchMaskablePPOSettings,
+    "a2c": BatchA2CSettings,
+    "dqn": BatchDQNSettings,
+    "ddpg": BatchDDPGSettings,
+}

@@ -1,0 +1,105 @@
+"""The typed scenario of the batch study: a workload, the windows cut from it, and the rules of the simulation."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal, get_args
+
+from pydantic import Field, model_validator
+
+from schedlab.config.schema import Settings, section, setting
+from schedlab.config.settings import MOST, ScenarioSettings, Seeds
+from schedlab.studies.batch.env.settings import EnvironmentSettings
+from schedlab.workloads.settings import WorkloadSettings
+
+Backfill = Literal["none", "legacy", "easy", "conservative"]
+BackfillOrder = Literal["default", "fcfs", "area", "rule"]
+BACKFILLS: tuple[Backfill, ...] = get_args(Backfill)  # in the order of their numbers in compiled code
+BACKFILL_ORDERS: tuple[BackfillOrder, ...] = get_args(BackfillOrder)
+
+
+Start = Annotated[int, Field(ge=0)]
+RESULTS_VERSION = 5  # raise it when the code of this study changes its results
+
+
+class WindowSettings(Settings):
+    """Windows of consecutive jobs, simulated apart. The workload is cut by position into training, validation and test part; windows
+    of a part follow each other, so that no two windows share a job and none passes the border of its part. Given starts are those of a
+    published protocol: all of them are test windows, they may overlap each other and what a policy learned from.
+    """
+
+    length: int = setting(256, doc="jobs of a window", unit="jobs", ge=1)
+    train_share: float = setting(0.5, doc="share of the jobs that policies learn on, from the first job on", unit="fraction", ge=0, lt=1)
+    validation_share: float = setting(0.1, doc="share after that, on which the best rule is chosen", unit="fraction", ge=0, lt=1)
+    most: int = setting(MOST, doc="most windows of each part, the first ones", unit="windows", ge=1)
+    starts: tuple[Start, ...] = setting((), doc="first jobs of a published protocol's windows, counted from 0; empty: cut by position")
+
+    @model_validator(mode="after")
+    def _starts_differ(self) -> WindowSettings:
+        if len(set(self.starts)) < len(self.starts):
+            raise ValueError("starts that differ; a window that is counted twice weighs twice")
+        return self
+
+
+class BatchScenario(ScenarioSettings):
+    """A cluster and its batch queue."""
+
+    workload: WorkloadSettings = setting(doc="the jobs and the machine")
+    windows: WindowSettings = section(WindowSettings, doc="what is simulated apart")
+    backfill: Backfill = setting(
+        "none", doc="none: the chosen job blocks everything; legacy: the published simulator's; easy, conservative: the textbook's"
+    )
+    backfill_order: BackfillOrder = setting(
+        "default",
+        doc="which jobs are looked at first when they are backfilled (legacy, easy): by submission, by requested time times nodes, or "
+        "by the policy; default: by submission (legacy), by the policy (easy)",
+    )
+    kill: bool = setting(False, doc="jobs end at their requested time")
+    warm_start: bool = setting(False, doc="a window begins on a machine that runs the jobs before it")
+    environment: EnvironmentSettings = section(EnvironmentSettings, doc="what policies that decide job by job see and are rewarded with")
+
+
+class BatchScale(Settings):
+    """Sizes that the scenarios of this study take from conf/scale/."""
+
+    jobs: int = setting(10000, doc="jobs of a drawn workload", unit="jobs", ge=1)
+    length: int = setting(256, doc="jobs of a window", unit="jobs", ge=1)
+    windows: int = setting(MOST, doc="most windows of each part", unit="windows", ge=1)
+    seeds: Seeds = setting((0, 1, 2), doc="repetitions of learned policies", min_length=1)
+    population: int = setting(14, doc="points of a generation of the evolution strategy", ge=4, le=MOST)
+    training_windows: int = setting(32, doc="training windows of a generation", unit="windows", ge=1)
+    generations: int = setting(25, doc="generations of each search of the evolution strategy", ge=1)
+    decisions: int = setting(24_576, doc="decisions that stock learners learn from", unit="steps", ge=1)
+
+
+TERMS = {
+    "bounded slowdown": "time from submission to end over run time, where a job shorter than 10 s counts as one of 10 s; at least 1",
+    "window": "consecutive jobs, simulated apart",
+    "fcfs": "first come, first served",
+    "sjf": "the job of the shortest requested time first",
+    "ljf": "the job of the longest requested time first",
+    "smallest": "the job of the fewest processors first",
+    "largest": "the job of the most processors first",
+    "smallest_area": "the job of the smallest requested time times processors first",
+    "f1": "log10(requested time) * processors + 870 * log10(submit time), lowest first; found by simulation and regression",
+    "f2": "sqrt(requested time) * processors + 25600 * log10(submit time), lowest first",
+    "f3": "requested time * processors + 6860000 * log10(submit time), lowest first",
+    "f4": "requested time * sqrt(processors) + 530000 * log10(submit time), lowest first",
+    "wfp3": "(wait / requested time)^3 * processors, highest first",
+    "unicep": "wait / (log2(processors) * requested time), highest first",
+    "planner": "simulates the queue as requested with each candidate first and takes the best; nothing is learned",
+    **{
+        f"{rule}_waiting": f"{rule} as the dissertation tested it: it waits until 128 jobs do, and the last 127 of a window never start"
+        for rule in ("fcfs", "sjf", "smallest", "f1")
+    },
+    **{
+        f"{base}_predicted": f"{what}, of what users' ended jobs let expect instead of requests; no search, no rollouts"
+        for base, what in (
+            ("f1", "f1's order"),
+            ("shortest", "the shortest job first"),
+            ("smallest_area", "the job of the least run time times processors first"),
+            ("costly_per_area", "the job whose wait costs most slowdown for its run time and processors first"),
+        )
+    },
+    "wfp3_legacy": "wfp3 as published, with a wait of -1 - submit time: upside down",
+    "unicep_legacy": "unicep as published, with a wait of -1 - submit time: upside down",
+}

@@ -1,0 +1,253 @@
+"""Compiled form of plain.BlockingSimulation under a rule: the chosen job blocks everything, with or without the published backfilling."""
+
+from __future__ import annotations
+
+from math import frexp
+from typing import NamedTuple
+
+import numpy as np
+
+from schedlab.studies.batch.simulator.cluster import COUNT, FREE, Columns, occupy, release, score, uncounted
+
+
+class Queue(NamedTuple):
+    """Waiting jobs and the clock.
+
+    ranks    a bit for each rank of a waiting job, started ones among them (left alone where something else than a rule chooses)
+    listed   jobs in order of submission, started ones among them
+    waits    (n,) whether a job waits
+    counts   (5,): arrived, waiting, length of listed, arrivals whose ranks are marked, the first word of ranks that may hold a bit
+    clock    (1,) s
+    """
+
+    ranks: np.ndarray
+    listed: np.ndarray
+    waits: np.ndarray
+    counts: np.ndarray
+    clock: np.ndarray
+
+
+ARRIVED, WAITING, LISTED, TAKEN, WORD = 0, 1, 2, 3, 4
+
+
+NO_KEYS = np.empty(0)  # keys of `choose`: backfill in order of submission
+
+
+def queue_of(columns: Columns) -> Queue:
+    """Return the empty queue of a window."""
+    count = len(columns.submit)
+    return Queue(
+        np.zeros(count // 64 + 1, dtype=np.uint64),
+        np.empty(count, dtype=np.int64),
+        np.zeros(count, dtype=np.bool_),
+        np.zeros(5, dtype=np.int64),
+        columns.submit[:1].copy(),
+    )
+
+
+@uncounted
+def blocking_starts(queue, columns, order, running, backfill, keys):
+    """Fill running.start with the start time of each job when the waiting job of the lowest score is always chosen."""
+    least = least_request(columns)
+    arrive(queue, columns)
+    while queue.counts[WAITING]:
+        choose(queue, columns, order, running, preferred(queue, columns, order), least, backfill, keys)
+
+
+@uncounted
+def least_request(columns):
+    """The smallest requested time, at most 0: it may be unknown, which the published rule counts as -1 s."""
+    least = 0.0
+    for job in range(len(columns.requested)):
+        least = min(least, columns.requested[job])
+    return least
+
+
+@uncounted
+def choose(queue, columns, order, running, job, least, backfill, keys):
+    """Start a waiting job as soon as it fits and go on to the next decision, as plain.BlockingSimulation.choose.
+
+    keys  (n,) whose smallest is backfilled first; empty: in order of submission
+    """
+    if columns.nodes[job] > running.size[FREE]:
+        if backfill:
+            _drain(queue, columns, order, running, job, least, keys)
+        else:
+            while columns.nodes[job] > running.size[FREE]:
+                event(queue, columns, running)
+    begin(queue, columns, running, job)
+    while not queue.counts[WAITING] and queue.counts[ARRIVED] < len(columns.submit):
+        event(queue, columns, running)
+
+
+@uncounted
+def begin(queue, columns, running, job):
+    """Start a waiting job that fits."""
+    queue.waits[job] = False
+    queue.counts[WAITING] -= 1
+    occupy(running, columns, job, queue.clock[0])
+
+
+@uncounted
+def _drain(queue, columns, order, running, job, least, keys):
+    shadow = shadow_time(columns, running, job)
+    order_ties(queue, columns, order)
+    while columns.nodes[job] > running.size[FREE]:
+        if queue.clock[0] + least < shadow:  # else nobody can end before it
+            if len(keys):
+                backfill_by_key(queue, columns, running, shadow, keys)
+            else:
+                backfill_by_submission(queue, columns, running, shadow)
+        event(queue, columns, running)
+
+
+@uncounted
+def order_ties(queue, columns, order):
+    """Put listed jobs of one submit time in the order of their scores: the published rule sorts the queue that is then gone through."""
+    kept = 0
+    for place in range(queue.counts[LISTED]):
+        job = queue.listed[place]
+        if not queue.waits[job]:
+            continue
+        to = kept
+        kept += 1
+        while to > 0 and columns.submit[queue.listed[to - 1]] == columns.submit[job] and _before(queue, columns, order, job, to - 1):
+            queue.listed[to] = queue.listed[to - 1]
+            to -= 1
+        queue.listed[to] = job
+    queue.counts[LISTED] = kept
+
+
+@uncounted
+def _before(queue, columns, order, job, place):
+    """Tell whether the rule prefers a job to the one at a place of the list."""
+    other = queue.listed[place]
+    if order.power == 0:
+        return order.rank[job] < order.rank[other]
+    ours, theirs = score(columns, order, job, queue.clock[0]), score(columns, order, other, queue.clock[0])
+    return ours < theirs or (ours == theirs and job < other)
+
+
+@uncounted
+def backfill_by_submission(queue, columns, running, shadow):
+    """Start what fits and ends before the shadow time as requested, in order of submission; close the gaps of the list."""
+    kept, clock = 0, queue.clock[0]
+    for place in range(queue.counts[LISTED]):
+        job = queue.listed[place]
+        if not queue.waits[job]:
+            continue
+        if columns.nodes[job] <= running.size[FREE] and clock + columns.requested[job] < shadow:
+            begin(queue, columns, running, job)
+        else:
+            queue.listed[kept] = job
+            kept += 1
+    queue.counts[LISTED] = kept
+
+
+@uncounted
+def backfill_by_key(queue, columns, running, shadow, keys):
+    """The same in order of keys (n,), ties in order of submission. What does not start now does not start beside more jobs either."""
+    clock = queue.clock[0]
+    while True:
+        best = -1
+        for place in range(queue.counts[LISTED]):
+            job = queue.listed[place]
+            if not queue.waits[job] or columns.nodes[job] > running.size[FREE] or clock + columns.requested[job] >= shadow:
+                continue
+            if best < 0 or keys[job] < keys[best] or (keys[job] == keys[best] and job < best):
+                best = job
+        if best < 0:
+            return
+        begin(queue, columns, running, best)
+
+
+@uncounted
+def shadow_time(columns, running, job):
+    """When the job would fit if all ended as requested. Jobs of equal ends take the order of their requests, as in the published one."""
+    by_end, expected, count = running.by_end, running.expected, running.size[COUNT]
+    for place in range(1, count):
+        other, to = by_end[place], place
+        while to > 0 and running.end[by_end[to - 1]] == running.end[other] and expected[by_end[to - 1]] > expected[other]:
+            by_end[to] = by_end[to - 1]
+            to -= 1
+        by_end[to] = other
+    free, place = running.size[FREE], -1
+    while free < columns.nodes[job]:
+        place += 1
+        free += columns.nodes[running.by_request[place]]
+    return expected[running.by_request[place]]
+
+
+@uncounted
+def event(queue, columns, running):
+    """Draw one arrival or one release; an arrival comes first where both happen at one time."""
+    arrived = queue.counts[ARRIVED]
+    arrival = columns.submit[arrived] if arrived < len(columns.submit) else np.inf
+    earliest = running.end[running.by_end[0]] if running.size[COUNT] else np.inf
+    if arrived < len(columns.submit) and arrival <= earliest:
+        arrive(queue, columns)
+    else:
+        queue.clock[0] = max(queue.clock[0], earliest)
+        release(running, columns)
+
+
+@uncounted
+def arrive(queue, columns):
+    """Let the next job arrive, no earlier than those before it; it is listed by its own submit time."""
+    job, place = queue.counts[ARRIVED], queue.counts[LISTED]
+    queue.clock[0] = max(queue.clock[0], columns.submit[job])
+    queue.waits[job] = True
+    while place > 0 and columns.submit[queue.listed[place - 1]] > columns.submit[job]:
+        queue.listed[place] = queue.listed[place - 1]
+        place -= 1
+    queue.listed[place] = job
+    for place in (ARRIVED, WAITING, LISTED):
+        queue.counts[place] += 1
+
+
+@uncounted
+def preferred(queue, columns, order):
+    """The waiting job of the lowest score, the first of several."""
+    if order.power == 0:
+        while queue.counts[TAKEN] < queue.counts[ARRIVED]:
+            _push(queue, order.rank[queue.counts[TAKEN]])
+            queue.counts[TAKEN] += 1
+        while True:
+            job = order.job_at[_pop(queue)]
+            if queue.waits[job]:
+                return job
+    best, lowest, kept = -1, np.inf, 0
+    for place in range(queue.counts[LISTED]):
+        job = queue.listed[place]
+        if not queue.waits[job]:
+            continue
+        queue.listed[kept] = job
+        kept += 1
+        found = score(columns, order, job, queue.clock[0])
+        if best < 0 or found < lowest or (found == lowest and _earlier(columns, job, best)):
+            best, lowest = job, found
+    queue.counts[LISTED] = kept
+    return best
+
+
+@uncounted
+def _earlier(columns, job, other):
+    submit = columns.submit
+    return submit[job] < submit[other] or (submit[job] == submit[other] and job < other)
+
+
+@uncounted
+def _push(queue, rank):
+    queue.ranks[rank // 64] |= np.uint64(1) << np.uint64(rank % 64)
+    queue.counts[WORD] = min(queue.counts[WORD], rank // 64)
+
+
+@uncounted
+def _pop(queue):
+    word = queue.counts[WORD]
+    while queue.ranks[word] == 0:
+        word += 1
+    queue.counts[WORD] = word
+    bits = queue.ranks[word]
+    queue.ranks[word] = bits & (bits - np.uint64(1))
+    return 64 * word + frexp(float(bits & (~bits + np.uint64(1))))[1] - 1  # the lowest bit is a power of two

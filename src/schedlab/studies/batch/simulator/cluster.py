@@ -1,0 +1,186 @@
+"""What the compiled kernels share: running jobs in order of their ends, nodes, and the columns of a window as arrays."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from schedlab.config.runtime.compiled import compiled
+from schedlab.studies.batch.jobs import Jobs, Machine, Prefill
+from schedlab.studies.batch.rules import Priority
+
+
+class Columns(NamedTuple):
+    """The n jobs of a window followed by the k of a prefill; times in s. submit (n,), the rest (n + k,)."""
+
+    submit: np.ndarray
+    run: np.ndarray
+    requested: np.ndarray
+    nodes: np.ndarray
+
+
+class Order(NamedTuple):
+    """The order of the queue: power 0: by `rank` (n,), whose inverse is `job_at` (n,); else by the score that depends on the clock."""
+
+    rank: np.ndarray
+    job_at: np.ndarray
+    scale: np.ndarray
+    weight: np.ndarray
+    power: int
+
+
+class Scan(NamedTuple):
+    """In which order jobs are looked at when they are backfilled: FCFS, BY_AREA, or BY_RULE; area (n,): requested time times nodes.
+
+    linear: what writes the scores where the power of the order is WRITTEN (linear_kernel.Linear)
+    """
+
+    by: int
+    area: np.ndarray
+    linear: Any
+
+
+WRITTEN = -1  # the power of an order whose scores stand in `weight`, written anew at each decision
+FCFS, BY_AREA, BY_RULE = 0, 1, 2
+
+
+class Running(NamedTuple):
+    """Running jobs and free nodes.
+
+    by_end, by_request   running jobs by end and by start + requested time, ties in order of their start
+    start, end, expected (n + k,) s; expected is start + requested
+    begun (n + k,)       jobs in the order in which they started, those of a prefill first
+    size                 (3,): running jobs, free nodes, jobs begun
+    owner (nodes,)       the job on each node, -1: none; empty where nodes are not told apart
+    held, first          the nodes of job j: held[first[j] : first[j] + nodes[j]]
+    """
+
+    by_end: np.ndarray
+    by_request: np.ndarray
+    start: np.ndarray
+    end: np.ndarray
+    expected: np.ndarray
+    begun: np.ndarray
+    size: np.ndarray
+    owner: np.ndarray
+    held: np.ndarray
+    first: np.ndarray
+
+
+COUNT, FREE, BEGUN = 0, 1, 2
+
+
+def columns_of(jobs: Jobs, prefill: Prefill) -> Columns:
+    """Return the arrays that the kernels read."""
+    parts = (jobs, prefill.jobs)
+    run, requested, nodes = (np.concatenate([getattr(part, name) for part in parts]) for name in ("run", "requested", "nodes"))
+    return Columns(np.array(jobs.submit), run, requested, nodes)  # copies: kernels are compiled anew for arrays that are read-only
+
+
+def order_of(priority: Priority) -> Order:
+    """Return the arrays of a priority."""
+    rank = priority.ranks() if priority.power == 0 else np.empty(0, dtype=np.int64)
+    job_at = np.argsort(rank)
+    return Order(rank, job_at, np.asarray(priority.scale), np.asarray(priority.weight), priority.power)
+
+
+def running_of(columns: Columns, prefill: Prefill, machine: Machine, *, track: bool) -> Running:
+    """Return the machine with the jobs of the prefill on it."""
+    size = len(columns.nodes)
+    running = Running(
+        *(np.empty(size, dtype=np.int64) for _ in range(2)),
+        *(np.full(size, np.nan) for _ in range(3)),
+        np.empty(size, dtype=np.int64),
+        np.array([0, machine.nodes, 0], dtype=np.int64),
+        np.full(machine.nodes if track else 0, -1, dtype=np.int64),
+        np.empty(int(columns.nodes.sum()) if track else 0, dtype=np.int64),
+        np.cumsum(columns.nodes) - columns.nodes,
+    )
+    for place, began in enumerate(prefill.start):
+        occupy(running, columns, len(columns.submit) + place, began)
+    return running
+
+
+def uncounted(function):
+    """Compile a function that allocates no array, without counting references to arrays.
+
+    Their owners live as long as the call. Counting at each use of a named tuple of arrays takes most of the time otherwise: eight times as
+    long for a rule over 10,000 jobs. A function that does allocate is refused when it is compiled.
+    """
+    return compiled(function, error_model="numpy", _nrt=False)
+
+
+def counted(function):
+    """Compile a function that allocates arrays and is called by an uncounted one, whose way would be taken over."""
+    return compiled(function, error_model="numpy", _nrt=True)
+
+
+@uncounted
+def insert(order, size, key, job):
+    """Put a job into order[:size], which is sorted by key; after those of the same key."""
+    low, high = 0, size
+    while low < high:
+        middle = (low + high) // 2
+        if key[order[middle]] <= key[job]:
+            low = middle + 1
+        else:
+            high = middle
+    for place in range(size, low, -1):
+        order[place] = order[place - 1]
+    order[low] = job
+
+
+@uncounted
+def _remove(order, size, job):
+    place = 0
+    while order[place] != job:
+        place += 1
+    for later in range(place, size - 1):
+        order[later] = order[later + 1]
+
+
+@uncounted
+def occupy(running, columns, job, start):
+    """Start a job that fits."""
+    running.start[job] = start
+    running.end[job] = start + columns.run[job]
+    running.expected[job] = start + columns.requested[job]
+    insert(running.by_end, running.size[COUNT], running.end, job)
+    insert(running.by_request, running.size[COUNT], running.expected, job)
+    running.begun[running.size[BEGUN]] = job
+    running.size[BEGUN] += 1
+    running.size[COUNT] += 1
+    running.size[FREE] -= columns.nodes[job]
+    if len(running.owner):
+        node, place, last = 0, running.first[job], running.first[job] + columns.nodes[job]
+        while place < last:
+            if running.owner[node] < 0:
+                running.owner[node] = job
+                running.held[place] = node
+                place += 1
+            node += 1
+
+
+@uncounted
+def release(running, columns):
+    """End the running job of the earliest end, the first of several."""
+    job = running.by_end[0]
+    _remove(running.by_end, running.size[COUNT], job)
+    _remove(running.by_request, running.size[COUNT], job)
+    running.size[COUNT] -= 1
+    running.size[FREE] += columns.nodes[job]
+    if len(running.owner):
+        for place in range(running.first[job], running.first[job] + columns.nodes[job]):
+            running.owner[running.held[place]] = -1
+
+
+@uncounted
+def score(columns, order, job, clock):
+    """The score of a waiting job: its rank, where it depends on the clock as rules.Priority.at, or what was written at the decision."""
+    if order.power == 0:
+        return float(order.rank[job])
+    if order.power == WRITTEN:
+        return order.weight[job]
+    ratio = (clock - columns.submit[job]) / order.scale[job]
+    return -(ratio * ratio * ratio if order.power == 3 else ratio) * order.weight[job]

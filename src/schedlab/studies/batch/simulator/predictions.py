@@ -1,0 +1,201 @@
+"""How long a job will run, and what a second of its wait will cost: predicted from what its user's jobs did before.
+
+Requested times say little of either: most jobs end long before, and the bounded slowdown of a job that fails at once grows with every
+ten seconds of its wait, whatever it asked for. A user's next job resembles the last ones (Tsafrir, Etsion, Feitelson, "Backfilling
+using system-generated predictions rather than user runtime estimates", IEEE TPDS 18(6), 2007). Two numbers are predicted for each job:
+the logarithm of run time over requested time, and the slowdown that a second of wait adds, 1 / max(run, 10 s). Each is the average of a
+prior, which depends on the requested time alone and is learned on the training part, and of the user's ended jobs, each counting KEEP
+times as much as the one after it. Only jobs that have ended are known: those of the window as simulated and in the order in which
+they started, those before it as the log has it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import NamedTuple
+
+import numpy as np
+
+from schedlab.config.runtime.compiled import compiled
+from schedlab.studies.batch.jobs import SHORT, Jobs
+from schedlab.studies.batch.rules import positive_request
+
+KEEP = 0.8
+CLASSES = 21  # of requested times, by powers of two: class c from 2^c s on, the last one without end
+_FEW = 20.0  # a class of few jobs leans on the mean of all: as if it had so many jobs more, all like the mean
+
+
+@dataclass(frozen=True)
+class Prior:
+    """What is expected of a job by its requested time alone.
+
+    log_ratio (CLASSES,)  logarithm of the mean of run time over requested time, at most 1
+    factor (CLASSES,)     mean of requested time over run time, both at least 10 s
+    """
+
+    log_ratio: np.ndarray
+    factor: np.ndarray
+
+    @classmethod
+    def of(cls, jobs: Jobs) -> Prior:
+        """Return the prior of jobs whose run times are known."""
+        request = positive_request(jobs)
+        found, count = request_class(request), np.bincount(request_class(request), minlength=CLASSES)
+        means = []
+        for values in (np.minimum(jobs.run / request, 1.0), np.maximum(request, SHORT) / np.maximum(jobs.run, SHORT)):
+            means.append((np.bincount(found, values, CLASSES) + _FEW * values.mean()) / (count + _FEW))
+        return cls(np.log(means[0]), means[1])
+
+    def log_ratios(self, request: np.ndarray) -> np.ndarray:
+        """Return the first number for requested times (n,) s."""
+        return self.log_ratio[request_class(request)]
+
+    def weights(self, request: np.ndarray) -> np.ndarray:
+        """Return the slowdown that a second of wait is expected to add, 1/s, for requested times (n,) s."""
+        return self.factor[request_class(request)] / np.maximum(request, SHORT)
+
+
+class Sums(NamedTuple):
+    """Of users: their ended jobs, each counting less than the next, and the sums of the two numbers over them, (users,) each."""
+
+    count: np.ndarray
+    log_ratio: np.ndarray
+    weight: np.ndarray
+
+
+@dataclass(frozen=True)
+class History:
+    """What is known of the users of a window when it begins. user (n,): place in `sums` of each job's user, -1: the log names none."""
+
+    user: np.ndarray
+    sums: Sums
+
+    @classmethod
+    def empty(cls, jobs: Jobs) -> History:
+        """Return the history of a window before which nothing is known."""
+        names, user = np.unique(jobs.user, return_inverse=True)
+        return cls(np.where(jobs.user >= 0, user, -1).astype(np.int64), Sums(*(np.zeros(len(names)) for _ in Sums._fields)))
+
+
+class Past:
+    """The jobs of a log as they ended there. ended (n,) s: when, NaN where the log does not say; such jobs teach nothing."""
+
+    def __init__(self, jobs: Jobs, ended: np.ndarray) -> None:
+        self.jobs, self.ended = jobs, ended
+
+    @cached_property
+    def _by_user(self) -> dict[int, tuple[np.ndarray, np.ndarray]]:
+        """user -> (ends in order (k,), sums after each and before the first (k + 1, 3))."""
+        known = np.flatnonzero(np.isfinite(self.ended) & (self.jobs.user >= 0))
+        known = known[np.lexsort((self.ended[known], self.jobs.user[known]))]
+        request = positive_request(self.jobs)[known]
+        numbers = np.column_stack(
+            [np.ones(len(known)), np.log(self.jobs.run[known] / request), 1.0 / np.maximum(self.jobs.run[known], SHORT)]
+        )
+        users, first = np.unique(self.jobs.user[known], return_index=True)
+        borders = [*first.tolist(), len(known)]
+        found = {}
+        for user, begin, end in zip(users.tolist(), borders, borders[1:], strict=False):
+            found[user] = self.ended[known[begin:end]], _running_sums(numbers[begin:end])
+        return found
+
+    def sums(self, users: np.ndarray, times: np.ndarray) -> Sums:
+        """Return what is known of users (k,) at times (k,) s."""
+        nothing = np.empty(0), np.zeros((1, len(Sums._fields)))
+        rows = []
+        for user, time in zip(users.tolist(), times.tolist(), strict=True):
+            ends, sums = self._by_user.get(user, nothing)
+            rows.append(sums[np.searchsorted(ends, time, side="right")])
+        return Sums(*np.array(rows).reshape(len(rows), len(Sums._fields)).T.copy())
+
+    def history(self, start: int, count: int) -> History:
+        """Return what is known when the window of `count` jobs from `start` on begins."""
+        jobs = self.jobs.take(slice(start, start + count))
+        empty, users = History.empty(jobs), np.unique(jobs.user)
+        return History(empty.user, self.sums(users, np.full(len(users), jobs.submit[0])))
+
+    def predictions(self, prior: Prior, end: int) -> tuple[np.ndarray, np.ndarray]:
+        """(run times s, weights 1/s) of jobs 0 .. end - 1, each as predicted when it was submitted, (end,) each."""
+        jobs = self.jobs.take(slice(0, end))
+        sums, request = self.sums(jobs.user, jobs.submit), positive_request(jobs)
+        log_ratio = (prior.log_ratios(request) + sums.log_ratio) / (1.0 + sums.count)
+        return request * np.exp(log_ratio), (prior.weights(request) + sums.weight) / (1.0 + sums.count)
+
+
+class Predictor(NamedTuple):
+    """Predictions while a window is simulated.
+
+    user (n,) and sums   as in History; sums change as jobs end
+    request (n,) s, log_ratio (n,), weight_before (n,)   requested times, and what the prior says
+    told (n,)            whether a job's end has been taken in
+    run (n,) s, weight (n,) 1/s   room for what is predicted of the jobs that wait or run
+    """
+
+    user: np.ndarray
+    sums: Sums
+    request: np.ndarray
+    log_ratio: np.ndarray
+    weight_before: np.ndarray
+    told: np.ndarray
+    run: np.ndarray
+    weight: np.ndarray
+
+
+def predictor_of(prior: Prior, jobs: Jobs, history: History | None) -> Predictor:
+    """Return the arrays for a window."""
+    history = history or History.empty(jobs)
+    request = positive_request(jobs)
+    sums = Sums(*(column.copy() for column in history.sums))
+    told, room = np.zeros(len(jobs), dtype=np.bool_), (np.empty(len(jobs)), np.empty(len(jobs)))
+    return Predictor(history.user, sums, request, prior.log_ratios(request), prior.weights(request), told, *room)
+
+
+def request_class(request: np.ndarray) -> np.ndarray:
+    """Return the class of requested times (n,) s."""
+    return np.clip(np.log2(np.maximum(request, 1.0)).astype(np.int64), 0, CLASSES - 1)
+
+
+@compiled(error_model="numpy")
+def take_in(columns, predictor, running, clock):
+    """Take in the jobs of the window that have ended by now, in the order in which they started."""
+    sums = predictor.sums
+    for place in range(running.size[2]):
+        job = running.begun[place]
+        if job < len(predictor.told) and not predictor.told[job] and running.end[job] <= clock:
+            predictor.told[job] = True
+            user = predictor.user[job]
+            if user >= 0:
+                sums.count[user] = KEEP * sums.count[user] + 1.0
+                sums.log_ratio[user] = KEEP * sums.log_ratio[user] + np.log(columns.run[job] / predictor.request[job])
+                sums.weight[user] = KEEP * sums.weight[user] + 1.0 / max(columns.run[job], SHORT)
+
+
+@compiled(error_model="numpy")
+def predict(predictor, job):
+    """Write what is now predicted of a job of the window."""
+    user, log_ratio, weight = predictor.user[job], predictor.log_ratio[job], predictor.weight_before[job]
+    if user >= 0:
+        count = 1.0 + predictor.sums.count[user]
+        log_ratio = (log_ratio + predictor.sums.log_ratio[user]) / count
+        weight = (weight + predictor.sums.weight[user]) / count
+    predictor.run[job] = predictor.request[job] * np.exp(log_ratio)
+    predictor.weight[job] = weight
+
+
+@compiled(error_model="numpy")
+def predicted_end(predictor, running, job, clock):
+    """When a running job will end: as predicted or, once it runs long, half as long again, but as requested at the latest."""
+    end = running.expected[job]
+    if job < len(predictor.told):
+        start = running.start[job]
+        end = min(max(start + predictor.run[job], clock + 0.5 * (clock - start)), end)
+    return max(end, clock + 1.0)
+
+
+@compiled(error_model="numpy")
+def _running_sums(numbers):
+    sums = np.zeros((len(numbers) + 1, numbers.shape[1]))
+    for place in range(len(numbers)):
+        sums[place + 1] = KEEP * sums[place] + numbers[place]
+    return sums

@@ -1,0 +1,256 @@
+"""Compiled form of plain.textbook_starts: EASY and conservative backfilling, one pass at each time at which jobs end or arrive."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from schedlab.config.runtime.compiled import compiled
+from schedlab.studies.batch.simulator.cluster import (
+    BY_AREA,
+    BY_RULE,
+    COUNT,
+    FREE,
+    WRITTEN,
+    counted,
+    insert,
+    occupy,
+    release,
+    score,
+    uncounted,
+)
+from schedlab.studies.batch.simulator.scores import write_scores
+
+
+@compiled(error_model="numpy")
+def textbook_starts(columns, order, scan, running, conservative):
+    """Fill running.start with the start time of each job."""
+    scored = order.power != 0 or scan.by != BY_RULE
+    count = len(columns.submit)
+    queue = np.empty(count, dtype=np.int64)  # by rank, or, where scores depend on the clock, in order of submission
+    scores = np.empty(count if scored else 0)
+    room = plan_room(count, len(columns.nodes)) if conservative else 0
+    times, free, least = np.empty(room), np.empty(room, dtype=np.int64), np.empty(count + 1, dtype=np.int64)
+    _follow(columns, order, scan, running, conservative, queue, scores, (times, free, least))
+
+
+@uncounted
+def _follow(columns, order, scan, running, conservative, queue, scores, plan):
+    """Make a pass at each time at which jobs end or arrive; plan: room for conservative backfilling."""
+    times, free, least = plan
+    scored = order.power != 0 or scan.by != BY_RULE
+    count, waiting, arrived, clock = len(columns.submit), 0, 0, columns.submit[0]
+    while waiting or arrived < count:
+        if arrived:
+            earliest = running.end[running.by_end[0]] if running.size[COUNT] else np.inf
+            clock = max(clock, min(earliest, columns.submit[arrived] if arrived < count else np.inf))
+        while running.size[COUNT] and running.end[running.by_end[0]] <= clock:
+            release(running, columns)
+        while arrived < count and columns.submit[arrived] <= clock:
+            if scored:
+                queue[waiting] = arrived
+            else:
+                insert(queue, waiting, order.rank, arrived)
+            waiting += 1
+            arrived += 1
+        if _smallest(queue, waiting, columns) > running.size[FREE]:
+            continue  # no job can start, and nothing else of a pass is kept
+        if order.power == WRITTEN and waiting > 1:
+            write_scores(columns, scan.linear, running, queue[:waiting], clock)
+        if conservative:
+            if scored:
+                _sort(queue, waiting, columns, order, clock, scores)
+            waiting = _conservative_pass(queue, waiting, columns, running, clock, times, free, least)
+            if scored:
+                _resort(queue, waiting)
+        elif scored:
+            waiting = _scored_easy_pass(queue, waiting, columns, order, scan, running, clock, scores)
+        else:
+            waiting = _easy_pass(queue, waiting, columns, running, clock)
+
+
+@uncounted
+def _smallest(queue, size, columns):
+    """Nodes of the smallest waiting job."""
+    least = np.iinfo(np.int64).max
+    for place in range(size):
+        least = min(least, columns.nodes[queue[place]])
+    return least
+
+
+@counted
+def _sort(queue, size, columns, order, clock, scores):
+    """Order a queue in order of submission by the scores of this time."""
+    for place in range(size):
+        scores[place] = score(columns, order, queue[place], clock)
+    queue[:size] = queue[:size][np.argsort(scores[:size], kind="mergesort")]
+
+
+@counted
+def _resort(queue, size):
+    """Put a queue in order of submission again."""
+    queue[:size].sort()
+
+
+@uncounted
+def may_backfill(nodes, requested, clock, free, shadow, extra):
+    """Tell whether EASY may start a job beside the head: it fits, and ends by the shadow time or leaves the head its nodes."""
+    return nodes <= free and (clock + requested <= shadow or nodes <= extra)
+
+
+@uncounted
+def backfill(columns, running, job, clock, shadow, extra):
+    """Start a job beside the head; return the nodes that the head still leaves."""
+    occupy(running, columns, job, clock)
+    return extra if clock + columns.requested[job] <= shadow else extra - columns.nodes[job]
+
+
+@uncounted
+def _easy_pass(queue, size, columns, running, clock):
+    """Start what EASY starts now, from a queue in its order; return how many jobs still wait."""
+    begun = 0
+    while begun < size and columns.nodes[queue[begun]] <= running.size[FREE]:
+        occupy(running, columns, queue[begun], clock)
+        begun += 1
+    if begun == size:
+        return 0
+    kept = 0
+    if running.size[FREE] == 0 or size - begun == 1:
+        for place in range(begun, size):
+            queue[kept] = queue[place]
+            kept += 1
+        return kept
+    shadow, extra = reservation(columns, running, queue[begun], clock)
+    for place in range(begun, size):
+        job = queue[place]
+        if place > begun and may_backfill(columns.nodes[job], columns.requested[job], clock, running.size[FREE], shadow, extra):
+            extra = backfill(columns, running, job, clock, shadow, extra)
+        else:
+            queue[kept] = job
+            kept += 1
+    return kept
+
+
+@counted
+def _scored_easy_pass(queue, size, columns, order, scan, running, clock, scores):
+    """The same from a queue in order of submission and scores of this time; a full sort of a deep queue would take most of the time."""
+    for place in range(size):
+        scores[place] = score(columns, order, queue[place], clock)
+    head = -1
+    while True:
+        best = -1
+        for place in range(size):
+            if queue[place] >= 0 and (best < 0 or scores[place] < scores[best]):
+                best = place
+        if best < 0:
+            return 0
+        if columns.nodes[queue[best]] > running.size[FREE]:
+            head = best
+            break
+        occupy(running, columns, queue[best], clock)
+        queue[best] = -1
+    shadow, extra = reservation(columns, running, queue[head], clock)
+    places = np.empty(size, dtype=np.int64)
+    found = 0
+    for place in range(size):
+        if queue[place] < 0 or place == head:
+            continue
+        job = queue[place]
+        if may_backfill(columns.nodes[job], columns.requested[job], clock, running.size[FREE], shadow, extra):
+            places[found] = place
+            found += 1
+    if scan.by == BY_RULE:
+        keys = scores[places[:found]]
+    else:
+        keys = scan.area[queue[places[:found]]] if scan.by == BY_AREA else places[:found].astype(np.float64)
+    for index in np.argsort(keys, kind="mergesort"):
+        place = places[index]
+        job = queue[place]
+        if may_backfill(columns.nodes[job], columns.requested[job], clock, running.size[FREE], shadow, extra):
+            extra = backfill(columns, running, job, clock, shadow, extra)
+            queue[place] = -1
+    kept = 0
+    for place in range(size):
+        if queue[place] >= 0:
+            queue[kept] = queue[place]
+            kept += 1
+    return kept
+
+
+@uncounted
+def reservation(columns, running, head, clock):
+    """(shadow time, nodes that the head leaves free then); a job that has used up its request counts as ending in one second."""
+    free, place, shadow = running.size[FREE], 0, clock
+    while place < running.size[COUNT]:
+        job = running.by_request[place]
+        expected = max(running.expected[job], clock + 1.0)
+        if free >= columns.nodes[head] and expected > shadow:
+            break
+        shadow = expected
+        free += columns.nodes[job]
+        place += 1
+    return shadow, free - columns.nodes[head]
+
+
+@uncounted
+def _conservative_pass(queue, size, columns, running, clock, times, free, least):
+    """Plan every job in order of the queue, start those whose place is now; return how many jobs still wait.
+
+    least  (n + 1,): room for the smallest job from each place of the queue on
+    """
+    least[size] = np.iinfo(np.int64).max
+    for place in range(size - 1, -1, -1):
+        least[place] = min(least[place + 1], columns.nodes[queue[place]])
+    steps = profile(columns, running, clock, times, free)
+    kept = 0
+    for place in range(size):
+        job = queue[place]
+        if free[0] >= least[place]:  # else no further job can start now, and nothing else of the plan is kept
+            begin, steps = reserve(times, free, steps, columns.nodes[job], max(columns.requested[job], 1.0))
+            if begin == clock:
+                occupy(running, columns, job, clock)
+                continue
+        queue[kept] = job
+        kept += 1
+    return kept
+
+
+@uncounted
+def plan_room(waiting, running):
+    """Steps that a plan of so many waiting jobs needs at most; each reservation may add two."""
+    return running + 1 + 2 * waiting
+
+
+@uncounted
+def profile(columns, running, clock, times, free):
+    """Write the free nodes from each time on, if all running jobs end as expected; return the number of steps."""
+    times[0], free[0], steps = clock, running.size[FREE], 1
+    for place in range(running.size[COUNT]):
+        job = running.by_request[place]
+        expected = max(running.expected[job], clock + 1.0)
+        if expected > times[steps - 1]:
+            times[steps], free[steps] = expected, free[steps - 1]
+            steps += 1
+        free[steps - 1] += columns.nodes[job]
+    return steps
+
+
+@uncounted
+def reserve(times, free, steps, nodes, length):
+    """Reserve nodes at the earliest time at which they are free for a length; return (that time, number of steps)."""
+    first = 0
+    while True:
+        last = first
+        while last < steps and times[last] < times[first] + length and free[last] >= nodes:
+            last += 1
+        if last == steps or times[last] >= times[first] + length:
+            break
+        first = last + 1
+    begin, end = times[first], times[first] + length
+    if last == steps or times[last] > end:
+        for place in range(steps, last, -1):
+            times[place], free[place] = times[place - 1], free[place - 1]
+        times[last], free[last] = end, free[last - 1]
+        steps += 1
+    for place in range(first, last):
+        free[place] -= nodes
+    return begin, steps

@@ -1,0 +1,1 @@
+"""REINFORCE, the multi-policy learner, exploration, initialisation and their settings."""

@@ -1,0 +1,203 @@
+"""Networks, memory and gradient steps of one preference's actor-critic, and its uncertainty by Monte-Carlo dropout.
+
+Source: SLA-MORL's published program; specification of the study cloud, A9. Critics value an action vector, so that an actor's probabilities
+can be fed as the action (`mixed`). The default instead takes the mean of the actions' values under the actor's probabilities, which is
+what that stands for: a critic has seen single actions alone, and what it says of mixtures is not learned.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+import torch
+from torch import nn
+
+from schedlab.learning.adam import Adam
+from schedlab.learning.checkpoints import load_module, module_arrays
+from schedlab.learning.reinforce import entropy
+from schedlab.learning.seeding import torch_stream
+from schedlab.studies.cloud.learners.settings import DROPOUT, PASSES, MultiPolicySettings
+
+LEAST = 1e-12  # probability whose logarithm is taken for those of invalid actions, which are 0
+NETWORKS = ("actor", "critic", "actor_target", "critic_target")
+
+
+def build_network(sizes: tuple[int, int], hidden: int, seed: int, *names: str | int) -> nn.Sequential:
+    """Return two hidden layers with dropout after each; (inputs, outputs), first parameters from seed and names."""
+    with torch_stream(seed, *names):
+        layers = (nn.Linear(sizes[0], hidden), nn.Linear(hidden, hidden), nn.Linear(hidden, sizes[1]))
+    return nn.Sequential(layers[0], nn.ReLU(), nn.Dropout(DROPOUT), layers[1], nn.ReLU(), nn.Dropout(DROPOUT), layers[2])
+
+
+def probabilities(actor: nn.Sequential, seen: torch.Tensor, masks: torch.Tensor) -> torch.Tensor:
+    """Return the probabilities of the actions, (N, A); those of invalid ones (mask False) are 0."""
+    logits = actor(seen)
+    return torch.softmax(torch.where(masks, logits, torch.full_like(logits, -1e9)), dim=-1)
+
+
+def action_values(critic: nn.Sequential, seen: torch.Tensor, actions: int) -> torch.Tensor:
+    """Return what a critic says of every single action, (N, A)."""
+    width = seen.shape[1]
+    weights, bias = critic[0].weight, critic[0].bias
+    first = (seen @ weights[:, :width].T + bias)[:, None] + weights[:, width:].T[None]  # [state, one-hot] through the first layer
+    return critic[1:](first)[..., 0].reshape(len(seen), actions)
+
+
+@torch.no_grad()
+def uncertainty(actor: nn.Sequential, seen: np.ndarray, mask: np.ndarray, seed: int = 0) -> float:
+    """Return the mean over actions of the standard deviation of their probabilities in PASSES passes with dropout."""
+    rows = torch.from_numpy(np.repeat(seen[None], PASSES, axis=0))
+    masks = torch.from_numpy(np.repeat(mask[None], PASSES, axis=0))
+    was = actor.training
+    actor.train()
+    with torch_stream(seed, "Monte-Carlo dropout"):
+        drawn = probabilities(actor, rows, masks)
+    actor.train(was)
+    return float(drawn.std(dim=0, correction=0).mean())
+
+
+class Memory:
+    """A ring of decisions: what was seen, its mask and action, the reward, what was seen next with its mask, whether the job was done."""
+
+    NAMES = ("seen", "masks", "actions", "rewards", "seen_next", "masks_next", "done")
+
+    def __init__(self, size: int) -> None:
+        self.size, self.count = size, 0
+        self.rings: dict[str, np.ndarray] = {}
+
+    def add(self, **new: np.ndarray) -> None:
+        """Take in decisions, (N, ...) each, over the oldest ones."""
+        number = len(new["rewards"])
+        places = (self.count + np.arange(number)) % self.size
+        for name in self.NAMES:
+            if name not in self.rings:
+                self.rings[name] = np.zeros((self.size, *new[name].shape[1:]), new[name].dtype)
+            self.rings[name][places] = new[name]
+        self.count += number
+
+    def draw(self, number: int, rng: np.random.Generator) -> dict[str, torch.Tensor]:
+        """Return decisions drawn with replacement."""
+        places = rng.integers(min(self.count, self.size), size=number)
+        return {name: torch.from_numpy(ring[places]) for name, ring in self.rings.items()}
+
+    def arrays(self) -> dict[str, np.ndarray]:
+        """Return what it holds, to be stored."""
+        filled = min(self.count, self.size)
+        return {"count": np.array(self.count)} | {name: ring[:filled] for name, ring in self.rings.items()}
+
+    def load(self, arrays: Mapping[str, np.ndarray]) -> None:
+        """Put stored decisions back."""
+        self.rings = {name: np.zeros((self.size, *arrays[name].shape[1:]), arrays[name].dtype) for name in self.NAMES}
+        for name, ring in self.rings.items():
+            ring[: len(arrays[name])] = arrays[name]
+        self.count = int(arrays["count"])
+
+
+class ActorCritic:
+    """The agent of one preference: actor, critic, their targets, an Adam each, its memory, and how often its critic was drawn anew."""
+
+    def __init__(self, sizes: tuple[int, int], settings: MultiPolicySettings, seed: int, preference: str) -> None:
+        self.sizes, self.settings, self.seed, self.preference = sizes, settings, seed, preference
+        self.actor = build_network(sizes, settings.hidden, seed, "actor", preference)
+        self.actor_target = build_network(sizes, settings.hidden, seed, "actor", preference).train(False)
+        self.memory = Memory(settings.buffer)
+        self.resets = 0
+        self._draw_critic()
+        self.of_actor = Adam(self.actor.parameters(), settings.lr_actor)
+
+    def _draw_critic(self) -> None:
+        """Draw the critic, its target and its optimiser; the same number of resets, the same ones."""
+        shape = (sum(self.sizes), 1)
+        self.critic = build_network(shape, self.settings.hidden, self.seed, "critic", self.preference, self.resets)
+        self.critic_target = build_network(shape, self.settings.hidden, self.seed, "critic", self.preference, self.resets).train(False)
+        self.of_critic = Adam(self.critic.parameters(), self.settings.lr_critic)
+
+    def maybe_reset(self, violated: float, rng: np.random.Generator) -> bool:
+        """Draw the critic anew with probability p (1 + 0.2 k) for k severely violated items; returns whether it was."""
+        if not rng.random() < self.settings.reset_probability * (1.0 + 0.2 * violated):
+            return False
+        self.resets += 1
+        self._draw_critic()
+        return True
+
+    def act(self, seen: np.ndarray, masks: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+        """Return exploring actions, (N,): the largest of the probabilities with noise on them, among the valid ones."""
+        with torch.no_grad():
+            chances = probabilities(self.actor.train(False), torch.from_numpy(seen), torch.from_numpy(masks)).numpy()
+        noisy = chances + rng.normal(0.0, self.settings.exploration_noise, chances.shape)
+        return np.where(masks, noisy, -np.inf).argmax(axis=1)
+
+    def learn(self, rng: np.random.Generator, stream: int, left: float = 1.0) -> float:
+        """Take a gradient step of the critic and, where it has learned long enough, of the actor, and move the targets.
+
+        Returns the critic's loss. left: share of the actor's learning rate and of the weight of its entropy that is left.
+        """
+        batch = self.memory.draw(self.settings.batch, rng)
+        self.of_actor.learning_rate = self.settings.lr_actor * left
+        with torch_stream(self.seed, "dropout", self.preference, stream):
+            loss = self._learn_critic(batch)
+            if int(self.of_critic.updates[0]) > self.settings.settle:  # counted from the critic's last reset on
+                self._learn_actor(batch, left)
+        for target, source in ((self.actor_target, self.actor), (self.critic_target, self.critic)):
+            with torch.no_grad():
+                for old, new in zip(target.parameters(), source.parameters(), strict=True):
+                    old.lerp_(new, self.settings.tau)
+        return loss
+
+    def _learn_critic(self, batch: Mapping[str, torch.Tensor]) -> float:
+        """Move the critic towards reward and what the targets say of the next state; returns its loss."""
+        self.actor.train()
+        self.critic.train()
+        with torch.no_grad():
+            following = probabilities(self.actor_target, batch["seen_next"], batch["masks_next"])
+            onward = self._value(self.critic_target, following, batch["seen_next"])
+            goal = batch["rewards"] + (1.0 - batch["done"]) * self.settings.gamma * onward
+        taken = torch.nn.functional.one_hot(batch["actions"], self.sizes[1]).float()
+        said = self.critic(torch.cat([batch["seen"], taken], dim=1))[:, 0]
+        loss = torch.mean((said - goal) ** 2)
+        _descend(self.of_critic, loss)
+        return float(loss.detach())
+
+    def _learn_actor(self, batch: Mapping[str, torch.Tensor], left: float) -> None:
+        """Move the actor towards actions that the critic values, and, as long as it explores, away from certainty."""
+        self.critic.train(False)  # dropout is drawn for what learns alone; it is most of the cost where all actions are valued
+        self.critic.requires_grad_(False)
+        chances = probabilities(self.actor, batch["seen"], batch["masks"])
+        loss = -self._value(self.critic, chances, batch["seen"]).mean()
+        if self.settings.entropy:
+            loss = loss - self.settings.entropy * left * entropy(torch.log(chances.clamp(min=LEAST))).mean()
+        _descend(self.of_actor, loss)
+        self.critic.requires_grad_(True)
+
+    def _value(self, critic: nn.Sequential, chances: torch.Tensor, seen: torch.Tensor) -> torch.Tensor:
+        """What a critic says of an actor's choice, whose probabilities are `chances`, (N,)."""
+        if self.settings.policy_value == "mixed":
+            return critic(torch.cat([seen, chances], dim=1))[:, 0]
+        return (chances * action_values(critic, seen, self.sizes[1])).sum(dim=1)
+
+    def arrays(self) -> dict[str, np.ndarray]:
+        """Return all that learning goes on from, by name."""
+        found = {f"{part}/{name}": array for part in NETWORKS for name, array in module_arrays(getattr(self, part)).items()}
+        for part in ("of_actor", "of_critic", "memory"):
+            found |= {f"{part}/{name}": array for name, array in getattr(self, part).arrays().items()}
+        return found | {"resets": np.array(self.resets)}
+
+    def load(self, arrays: Mapping[str, np.ndarray], where: str) -> None:
+        """Put stored values back."""
+        self.resets = int(arrays["resets"])
+        self._draw_critic()
+        parts: dict[str, dict[str, np.ndarray]] = {}
+        for name, array in arrays.items():
+            part, _, rest = name.partition("/")
+            parts.setdefault(part, {})[rest] = array
+        for part in NETWORKS:
+            load_module(getattr(self, part), parts[part], where)
+        for part in ("of_actor", "of_critic", "memory"):
+            getattr(self, part).load(parts[part])
+
+
+def _descend(optimizer: Adam, loss: torch.Tensor) -> None:
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()

@@ -1,0 +1,101 @@
+"""Exploration that gets past a restart: episodes that commit to an allocation, and imitation of the best episodes seen.
+
+A change costs a restart before it brings anything, so that single odd actions are punished wherever the policy has settled. A committed
+episode goes straight to an allocation drawn from those that the limits allow, and stays; it needs actions and masks, no model. What such an
+episode, or any other, reached is imitated while the policy's own episodes reach less (self-imitation learning, Oh et al., ICML 2018).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from schedlab.studies.cloud.model.allocation import KEEP
+from schedlab.studies.cloud.model.lattice import Lattice
+from schedlab.studies.cloud.replay.moves import step_numbers
+
+
+def committed_actions(lattice: Lattice, here: np.ndarray, targets: np.ndarray, allowed: np.ndarray) -> np.ndarray:
+    """Return the actions (of 27) of committed episodes: straight on towards the targets, int64 (N,).
+
+    Where the mask forbids that, memory is taken and GPUs are given back first; where it forbids that too, and at the target, the episode
+    stays. allowed: (N, 27), True for actions that leave the memory which the job needs.
+    """
+    places = np.arange(len(here))
+    steps = lattice.steps_to(here, targets)
+    careful = np.stack([np.minimum(steps[:, 0], 0), steps[:, 1], np.maximum(steps[:, 2], 0)], axis=-1)
+    found = np.full(len(here), KEEP)
+    for tried in (step_numbers(careful), step_numbers(steps)):
+        found = np.where(allowed[places, tried], tried, found)
+    return np.where(here == targets, KEEP, found)
+
+
+@dataclass(frozen=True)
+class Branches:
+    """Courses to follow before a committed episode goes to its own target: actions (E, B), and in which interval it leaves them, (B,)."""
+
+    actions: np.ndarray
+    until: np.ndarray
+
+    @staticmethod
+    def drawn(best: Episodes, number: int, rng: np.random.Generator) -> Branches:
+        """Return a number of courses drawn from the best episodes, each left in a drawn interval."""
+        intervals, kept = best.actions.shape
+        return Branches(best.actions[:, rng.integers(kept, size=number)], rng.integers(intervals, size=number))
+
+    def followed(self, interval: int, actions: np.ndarray) -> np.ndarray:
+        """Return the actions of committed episodes (C,) in an interval: the last B of them follow their courses as long as they do."""
+        begin = len(actions) - len(self.until)
+        own = np.where(interval < self.until, self.actions[interval], actions[begin:])
+        return np.concatenate([actions[:begin], own])
+
+
+@dataclass
+class Episodes:
+    """Episodes side by side: observations (E, N, size), masks (E, N, actions), actions (E, N), returns from each interval on (E, N)."""
+
+    observations: np.ndarray
+    masks: np.ndarray
+    actions: np.ndarray
+    returns: np.ndarray
+
+    def take(self, places: np.ndarray | list[int]) -> Episodes:
+        """Return the episodes of some places."""
+        return Episodes(*(values[:, places] for values in self.arrays().values()))
+
+    def arrays(self) -> dict[str, np.ndarray]:
+        """Return its arrays by name, to be stored."""
+        return {"observations": self.observations, "masks": self.masks, "actions": self.actions, "returns": self.returns}
+
+
+@dataclass
+class BestEpisodes:
+    """The best episodes seen so far that differ in their actions, best first, at most `most`."""
+
+    most: int
+    kept: Episodes | None = field(default=None)
+
+    def add(self, new: Episodes) -> None:
+        """Take in episodes; of equal returns the older ones stay in front."""
+        joined = new if self.kept is None else Episodes(*(np.concatenate(pair, axis=1) for pair in self._pairs(new)))
+        once: dict[bytes, int] = {}
+        for place in np.argsort(-joined.returns[0], kind="stable").tolist():
+            once.setdefault(joined.actions[:, place].tobytes(), place)
+            if len(once) == self.most:
+                break
+        self.kept = joined.take(list(once.values()))
+
+    def add_shared(self, new: Episodes, values: np.ndarray) -> None:
+        """Take in the best of episodes that were run for another preference, by what they are worth for this one, (N,)."""
+        chosen = np.argsort(-values, kind="stable")[: self.most]
+        own = new.take(chosen.tolist())
+        self.add(Episodes(own.observations, own.masks, own.actions, np.tile(values[chosen], (len(own.returns), 1))))
+
+    def load(self, arrays: Mapping[str, np.ndarray]) -> None:
+        """Put stored episodes back."""
+        self.kept = Episodes(**arrays) if arrays else None
+
+    def _pairs(self, new: Episodes) -> zip:
+        return zip(self.kept.arrays().values(), new.arrays().values(), strict=True)

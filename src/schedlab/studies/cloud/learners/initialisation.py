@@ -1,0 +1,123 @@
+"""Where learning begins: from nothing, from logs of earlier runs, or from short probes.
+
+Logs and probes give a performance model (goodput fit and work of a core on a sample), and the model an allocation for each preference, to
+which half of the committed episodes then go; what they reach is imitated like any other episode. The learner still sees rewards alone, so a
+wrong model is corrected. Source: SLA-MORL's abstract; specification of the study cloud, B3.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+
+from schedlab.studies.cloud.model.allocation import Allocation
+from schedlab.studies.cloud.model.analyser import OfflineDataAnalyzer
+from schedlab.studies.cloud.model.fit import fit
+from schedlab.studies.cloud.model.goodput import CORE_EXPONENT, StepParameters
+from schedlab.studies.cloud.problem import CloudProblem
+from schedlab.studies.cloud.replay.env import weights_of
+from schedlab.studies.cloud.replay.replay import SECONDS, Replay, make_replay
+from schedlab.studies.cloud.rules.oracle import best_constant
+from schedlab.studies.cloud.rules.rules import affordable
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+Mode = Literal["cold", "similar", "historical", "baseline"]
+PROBES = (
+    (1, 1),
+    (1, 2),
+    (1, 4),
+    (2, 8),
+)  # (nodes, GPUs) as far as the limits hold them; B3, where one job has one batch for each placement
+
+
+@dataclass(frozen=True)
+class Guides:
+    """For each preference the number of the allocation to begin with, and how many intervals of training it took to know them."""
+
+    targets: dict[str, int]
+    intervals: int
+
+
+def guides(problem: CloudProblem, mode: Mode) -> Guides:
+    """Return what a mode begins with; nothing when cold.
+
+    historical: from logs of earlier runs of this job, on its start allocation and on the largest and the smallest that hold it; these cost
+    this run nothing. similar: from the same logs, what the published predictor says of a job that is like one of them, whatever the
+    preference. baseline: from an interval on each of PROBES, whose gradient noise is that of the training's begin.
+    """
+    if mode == "cold":
+        return Guides({}, 0)
+    replay = problem.replay
+    if mode == "similar":
+        return Guides(dict.fromkeys(problem.scenario.preferences, _similar(problem)), 0)
+    numbers = _logged(replay) if mode == "historical" else _probed(replay)
+    scenario = problem.scenario
+    known = scenario.job.gradient_noise if mode == "historical" else scenario.job.gradient_noise[:1]
+    parameters, core_seconds = _measured(replay, numbers)
+    pipeline = scenario.job.pipeline.model_copy(update={"core_seconds": core_seconds})
+    job = scenario.job.model_copy(update={"pipeline": pipeline, "gradient_noise": known})
+    model = make_replay(scenario.model_copy(update={"job": job}), parameters)
+    targets = {name: best_constant(model, weights_of(name)) for name in scenario.preferences}
+    return Guides(targets, 0 if mode == "historical" else len(numbers))
+
+
+def _logged(replay: Replay) -> list[int]:
+    fits = np.flatnonzero(replay.fits)
+    return sorted({replay.lattice.start, int(fits[0]), int(fits[-1])})
+
+
+def _similar(problem: CloudProblem) -> int:
+    """What the analyser predicts from logs of earlier runs, as near as the lattice has it (specification of the study cloud, A3)."""
+    job, replay = problem.scenario.job, problem.replay
+    facts = {"model_params": job.parameters, "model_layers": 1, "data_size_mb": job.pipeline.dataset_gb * 1000.0}
+    analyser = OfflineDataAnalyzer()
+    for number in _logged(replay):
+        analyser.add(_log(replay, number, {"model_name": job.name, "batch_size": job.batch, **facts}), job.name)
+    found = analyser.predict(facts)
+    return affordable(problem, Allocation(found["gpu_count"], found["cpu_count"], found["memory_gb"]))
+
+
+def _log(replay: Replay, number: int, facts: Mapping[str, Any]) -> pd.DataFrame:
+    """The training log of a run on one allocation, a row an interval."""
+    import pandas as pd
+
+    seconds = replay.seconds[:, number].cumsum()
+    money = {"time_so_far": seconds, "cost_so_far": seconds * replay.price[number] / SECONDS}
+    return pd.DataFrame({**facts, **replay.tables.measured(number, True), **money})
+
+
+def _probed(replay: Replay) -> list[int]:
+    """The allocations of the probes, each with many cores so that GPUs are measured, and one GPU with few, so that cores are."""
+    allocations, found = replay.lattice.allocations, []
+    for nodes, gpus in PROBES:
+        same = np.flatnonzero((allocations[:, 0] == gpus) & replay.fits)
+        if len(same) and -(-gpus // replay.scenario.job.gpus_per_node) == nodes:
+            found.append(int(same[-1]))
+            if gpus == 1:
+                found.append(int(same[0]))
+    return found
+
+
+def _measured(replay: Replay, numbers: list[int]) -> tuple[StepParameters, float]:
+    """The step-time model and the core seconds of a sample, from throughput and utilisation on allocations, as a log tells them."""
+    import pandas as pd
+
+    job, at = replay.scenario.job, replay.performance
+    rows = []
+    for number in numbers:
+        gpus = float(replay.lattice.allocations[number, 0])
+        on_gpu = job.batch if job.batching == "per_gpu" else job.batch / gpus
+        iteration = gpus * on_gpu / at.throughput[number]
+        nodes = int(np.ceil(gpus / job.gpus_per_node))
+        rows.append({"nodes": nodes, "gpus": int(gpus), "batch": float(on_gpu), "step_time": iteration})
+        rows[-1]["sync_time"] = iteration * (1.0 - at.gpu_util[number])
+    cores, used = replay.lattice.allocations[numbers, 1], at.cpu_util[numbers]
+    work = float(np.median(used * cores / at.throughput[numbers]))  # seconds of a core on a sample, as its utilisation tells
+    bound = [n for n, row in enumerate(rows) if row["step_time"] < 1.5 * rows[n]["batch"] * row["gpus"] * work / cores[n] ** CORE_EXPONENT]
+    kept = [row for n, row in enumerate(rows) if n not in bound] or rows  # where the cores were short, the step tells nothing of the GPUs
+    return fit(pd.DataFrame(kept)).parameters, work

@@ -1,0 +1,1 @@
+"""Real training scripts under allocations: processes, logs, live environment, learned models."""

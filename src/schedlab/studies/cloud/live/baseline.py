@@ -1,0 +1,146 @@
+"""Short runs of a script that stand for a whole one: baseline samples on the whole machine, and probes that the model is fitted to.
+
+A short run is not a whole run divided by its share: the first epoch warms up, and the start is paid once. Both numbers are kept.
+Source: specification of the study cloud, A11 (3, 4), A14 (5) and B3.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from schedlab.studies.cloud.live.process import ScriptFailed
+from schedlab.studies.cloud.live.run import LiveRequest, LiveRun, run_script
+from schedlab.studies.cloud.model.allocation import Allocation, ResourceConfig
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+log = logging.getLogger(__name__)
+PROBE_EPOCHS = 2
+
+
+@dataclass(frozen=True)
+class Pace:
+    """What runs on one allocation take: start_up, s of a start with what the first epoch takes longer; epoch, s of each that is warm."""
+
+    start_up: float
+    epoch: float
+
+    def time(self, epochs: int) -> float:
+        """Return the time of a training of so many epochs, s."""
+        return self.start_up + epochs * self.epoch
+
+
+def pace(runs: Sequence[LiveRun]) -> Pace:
+    """Return the pace of runs on one allocation: the median of their starts, the means of their first epochs and of their later ones.
+
+    Where no run has a second epoch, the first ones stand for all.
+    """
+    times = [run.table["epoch_time"].to_numpy(float) for run in runs]
+    first = float(np.mean([each[0] for each in times]))
+    later = [float(each[1:].mean()) for each in times if len(each) > 1]
+    epoch = float(np.mean(later)) if later else first
+    return Pace(float(np.median([run.overhead for run in runs])) + max(0.0, first - epoch), epoch)
+
+
+def sample_baseline(request: LiveRequest, count: int, epochs: int, folder: Path) -> list[LiveRun]:
+    """Run the first `epochs` of a script `count` times on the request's allocation, each time with a seed of its own.
+
+    Their logs tell the length of the whole training, which they are no run of. Raises ScriptFailed for a limit broken.
+    """
+    runs, whole = [], max(request.epochs, epochs)
+    for number in range(count):
+        sample = replace(request, epochs=epochs, total_epochs=whole, seed=request.seed + number)
+        run = run_script(sample, folder / f"baseline-{number + 1}")
+        if run.how != "done":
+            told = f"baseline sample {number + 1} broke its limit on {run.how}"
+            raise ScriptFailed(told, where=str(request.script), remedy="raise time_limit, or resource.memory_max")
+        log.info("baseline sample %d of %d: %.1f s, %.0f samples/s", number + 1, count, run.seconds, run.table["throughput"].iloc[-1])
+        runs.append(run)
+    return runs
+
+
+def probe_allocations(limits: ResourceConfig) -> list[Allocation]:
+    """Return where to measure on one node: 1, 2 and all GPUs with all cores; one core and half of them with the fewest GPUs (B3)."""
+    least, most = limits.least, limits.most
+    gpus = [
+        Allocation(max(least.gpu_count, min(count, most.gpu_count)), most.cpu_count, most.memory_gb) for count in (1, 2, most.gpu_count)
+    ]
+    cores = [Allocation(least.gpu_count, max(least.cpu_count, count), most.memory_gb) for count in (1, most.cpu_count // 2)]
+    return list(dict.fromkeys([most, *gpus, *cores]))
+
+
+def measure(request: LiveRequest, samples: int, epochs: int, per_gpu: bool, folder: Path) -> tuple[list[LiveRun], list[LiveRun]]:
+    """Return baseline samples of so many epochs on the request's allocation, the largest one, and probes of the others.
+
+    Without long enough samples that one is probed, too. per_gpu: on each GPU, the probes have the batch of the largest allocation.
+    Raises ScriptFailed where nothing could be run.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    taken = sample_baseline(request, samples, epochs, folder)
+    others = [allocation for allocation in probe_allocations(request.prices) if allocation != request.allocation]
+    probes = [] if taken and epochs >= PROBE_EPOCHS else probe(request, [request.allocation], folder)
+    largest = (*taken, *probes)[:1]
+    on_gpu = round(float(largest[0].summary["batch_size"]) / max(1, request.allocation.gpu_count)) if per_gpu and largest else None
+    probes += probe(request, others, folder, on_gpu)
+    if not taken and not probes:
+        raise ScriptFailed("no probe could be run", where=str(request.script), expected="a larger limit on time or memory")
+    return taken, probes
+
+
+def probe(request: LiveRequest, allocations: Sequence[Allocation], folder: Path, on_gpu: int | None = None) -> list[LiveRun]:
+    """Run a script shortly on each allocation; one that breaks a limit is left out. on_gpu: batch on each GPU (None: the request's)."""
+    runs = []
+    for allocation in allocations:
+        name = f"probe-{allocation.gpu_count}g-{allocation.cpu_count}c-{allocation.memory_gb:g}m"
+        batch = on_gpu * max(1, allocation.gpu_count) if on_gpu else request.batch
+        run = run_script(replace(request, allocation=allocation, batch=batch, epochs=PROBE_EPOCHS, total_epochs=None), folder / name)
+        if run.how == "done":
+            log.info("probe on %d GPUs, %d cores: %.0f samples/s", *allocation[:2], run.table["throughput"].iloc[-1])
+            runs.append(run)
+        else:
+            log.warning("probe on %d GPUs, %d cores left out: it broke the limit on %s", *allocation[:2], run.how)
+    return runs
+
+
+def baseline_values(samples: Sequence[LiveRun], epochs: int, probes: Sequence[LiveRun] = ()) -> dict[str, Any]:
+    """Return what samples say of the whole training, under the names of the reports; probes: of their allocation, where samples are short.
+
+    time_by_ratio, cost_by_ratio: their epochs divided by their share of the training, as published.
+    """
+    allocation, runs = samples[0].request.allocation, [*samples, *probes]
+    price = samples[0].request.prices.hourly_price(*allocation) / 3600.0
+    found, by_ratio = pace(runs), float(np.mean([run.table["epoch_time"].mean() * epochs for run in samples]))
+    warm = [run.table["throughput"].iloc[1:] for run in runs if len(run.table) > 1]
+    table = combined([run.table for run in samples])
+    columns = [name for name in table.columns if str(name).startswith("gpu_utilization_")]
+    return {
+        **allocation._asdict(),
+        "batch_size": int(samples[0].summary["batch_size"]),
+        "time": found.time(epochs),
+        "cost": found.time(epochs) * price,
+        "throughput": float(np.mean([each.mean() for each in warm or [run.table["throughput"] for run in runs]])),
+        "start_up_seconds": found.start_up,
+        "epoch_seconds": found.epoch,
+        "time_by_ratio": by_ratio,
+        "cost_by_ratio": by_ratio * price,
+        "cpu_percent": float(table["cpu_percent"].mean()),
+        "memory_used_gb": float(table["memory_used_gb"].max()),
+        "gpu_utilization": float(table[columns].mean().mean()) if columns else None,
+        "samples": len(samples),
+        "sample_epochs": len(samples[0].table),
+        "source": "measured",
+    }
+
+
+def combined(tables: Sequence[pd.DataFrame]) -> pd.DataFrame:
+    """Return all samples as one table with their number in `sample`."""
+    import pandas as pd
+
+    return pd.concat([table.assign(sample=number + 1) for number, table in enumerate(tables)], ignore_index=True)

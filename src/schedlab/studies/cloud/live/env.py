@@ -1,0 +1,259 @@
+"""schedlab/CloudLive-v0: the same job as in the replay, trained for real; a step is an action and a subprocess of the user's script.
+
+Timing on a real machine cannot be repeated: record it once (`schedlab cloud sweep`), fit the model, and learn in the replay.
+Source: specification of the study cloud, B2.
+"""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+
+from schedlab.config.data_paths import find_resource
+from schedlab.config.errors import UserError
+from schedlab.config.seeds import derive_seed
+from schedlab.studies.cloud.live.run import LiveRequest, LiveRun, run_script
+from schedlab.studies.cloud.model.allocation import ACTIONS, KEEP, Allocation, ResourceConfig, action_at, moved
+from schedlab.studies.cloud.model.machine import machine_limits, machine_resources
+from schedlab.studies.cloud.replay.env import OBJECTIVES, scores_of, weights_of
+from schedlab.studies.cloud.replay.sla import SLAConfig, gpu_utilisations
+from schedlab.studies.cloud.replay.state import SIZE, CloudEnvironmentState
+
+EXAMPLE = "resources/examples/train_mlp.py"
+MOST_FAILURES = 3  # intervals that broke a limit after which an episode is cut off
+
+
+@dataclass(frozen=True)
+class LiveJob:
+    """A training job to run: `epochs` of a script in intervals, on at most `resource`, from `start` on (None: the largest allocation).
+
+    batch          samples of a batch (None: the script's own); on each GPU where `per_gpu`
+    seconds        limit on the wall-clock time of an interval
+    time_ref, cost_ref  what time (s) and cost ($) count against in the objective; None: their limits
+    memory_needed  GB below which actions are masked
+    """
+
+    script: Path
+    epochs: int = 4
+    interval: int = 1
+    batch: int | None = None
+    per_gpu: bool = False
+    dataset_path: Path | None = None
+    resource: ResourceConfig = field(default_factory=machine_resources)
+    sla: SLAConfig = field(default_factory=machine_limits)
+    start: Allocation | None = None
+    seconds: float = 3600.0
+    time_ref: float | None = None
+    cost_ref: float | None = None
+    memory_needed: float = 0.0
+
+    @property
+    def intervals(self) -> int:
+        """Number of decisions until the job ends."""
+        return -(-self.epochs // self.interval)
+
+    def batch_on(self, gpus: int) -> int | None:
+        """Return the batch on a number of GPUs."""
+        return self.batch * max(1, gpus) if self.batch and self.per_gpu else self.batch
+
+
+class CloudLiveEnv(gym.Env[np.ndarray, int]):
+    """Observations, actions, rewards and `info` as of CloudReplayEnv with its defaults; time and money are those of the runs.
+
+    The paper's space, the published reward and adapted weights are the replay's alone. Without GPUs their service level does not apply.
+
+    Time counts what epochs take, and what a start takes (imports, data) where the allocation changed: an unchanged job would not have
+    been stopped. An interval that breaks a limit (memory, time) is paid for and repeated; after MOST_FAILURES of them the episode is
+    truncated. `info["run"]` is the run. A script that keeps no checkpoint begins each interval anew (`info["resumes"]` is false).
+    """
+
+    metadata = {"render_modes": ["ansi"], "render_fps": 1}  # noqa: RUF012  (as Gymnasium declares it)
+
+    def __init__(
+        self,
+        job: LiveJob,
+        preference: str = "balanced",
+        seed: int | None = None,
+        render_mode: str | None = None,
+        folder: Path | None = None,
+    ) -> None:
+        if job.epochs < 1 or job.interval < 1:
+            raise UserError(f"{job.epochs} epochs in intervals of {job.interval}", where="live job", expected="1 or more of both")
+        self.job, self.preference, self.render_mode = job, preference, render_mode
+        self.weights = weights_of(preference)
+        self.actions = tuple(range(ACTIONS))
+        self.observation_space = gym.spaces.Box(0.0, 1.0, (SIZE,), np.float32)
+        self.action_space = gym.spaces.Discrete(ACTIONS)
+        self._seed, self._episode, self._runs = seed, -1, 0
+        self._temporary = folder is None
+        self.folder = Path(tempfile.mkdtemp(prefix="schedlab-live-")) if folder is None else Path(folder)
+        self._begin()
+
+    def _begin(self) -> None:
+        job = self.job
+        start = job.start or job.resource.most
+        for have, least, most, name in zip(start, job.resource.least, job.resource.most, Allocation._fields, strict=True):
+            if not least <= have <= most:
+                raise UserError(f"'{name}' is {have:g}", where="start allocation", expected=f"{least:g} to {most:g}")
+        self.allocation = Allocation(*start)
+        self.steps = self.epoch = self.failures = self.restarts = 0
+        self.time = self.cost = self.gpu_hours = self.waste = self.severity = 0.0
+        self.checkpoint: Path | None = None
+        self.gpu_util: float | None = None
+        self.state = CloudEnvironmentState(job.resource, job.sla)
+        self.state.gpus_apply = job.resource.gpu_count_max > 0
+        self.state.update({**self.allocation._asdict(), "total_epochs": job.epochs})
+        self.state.status = CloudEnvironmentState(job.resource, job.sla).status  # nothing was measured yet
+
+    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[np.ndarray, dict[str, Any]]:
+        """Submit the job anew; the script's seed follows from ours. `options={"preference": name}` changes the preference."""
+        super().reset(seed=self._seed if seed is None else seed)
+        self._root = seed if seed is not None else self._seed if self._seed is not None else 0
+        self._seed = None
+        if options and "preference" in options:
+            self.weights, self.preference = weights_of(options["preference"]), options["preference"]
+        self._episode, self._runs = self._episode + 1, 0
+        self._begin()
+        return self.vector, {"allocation": self.allocation._asdict()}
+
+    def step(self, action: int) -> tuple[np.ndarray, float, bool, bool, dict[str, Any]]:
+        """Take an action and train for an interval. Raises ScriptFailed where the script fails by itself."""
+        if self.epoch >= self.job.epochs:
+            raise RuntimeError("the training is done: call reset")
+        if self._episode < 0:
+            raise RuntimeError("call reset first")
+        before = self.allocation
+        self.allocation = moved(before, action_at(self.actions, action), self.job.resource)
+        changed = self.allocation != before
+        run = self._run()
+        self.steps, self.restarts = self.steps + 1, self.restarts + changed
+        record, seconds, share = self._account(run, changed)
+        self.state.update(record)
+        verdicts = self.state.status
+        self.severity += sum(verdict.severity for verdict in verdicts.values()) * seconds
+        price = self.job.resource.hourly_price(*self.allocation) / 3600.0
+        waste = (1.0 - self._busy(record)) * share
+        self.waste += waste
+        self.gpu_hours += self.allocation.gpu_count * seconds / 3600.0
+        time_ref, cost_ref = self._references()
+        parts = (-seconds / time_ref, -seconds * price / cost_ref, -waste, self.state.compliance * share)
+        objectives = dict(zip(OBJECTIVES, parts, strict=True))
+        done = self.epoch >= self.job.epochs
+        cut = self.failures >= MOST_FAILURES and not done
+        info: dict[str, Any] = {"record": record, "objectives": objectives, "changed": changed, "run": run}
+        info["resumes"] = self.checkpoint is not None
+        if done or cut:
+            info["scores"] = self.scores()
+        reward = sum(weight * objectives[name] for name, weight in self.weights.items())
+        return self.vector, float(reward), done, cut, info
+
+    def _run(self) -> LiveRun:
+        job = self.job
+        epochs = min(job.interval, job.epochs - self.epoch)
+        request = LiveRequest(
+            script=job.script,
+            allocation=self.allocation,
+            epochs=epochs,
+            batch=job.batch_on(self.allocation.gpu_count),
+            seed=derive_seed(self._root, "live", self._episode) % 2**31,
+            prices=job.resource,
+            dataset_path=job.dataset_path,
+            first_epoch=self.epoch,
+            total_epochs=job.epochs,
+            checkpoint=self.checkpoint,
+            seconds=job.seconds,
+            gpu_util=self.gpu_util,
+        )
+        self._runs += 1  # also where the script fails: the next try has a folder of its own
+        return run_script(request, self.folder / f"{self._episode:03d}-{self._runs - 1:03d}")
+
+    def _account(self, run: LiveRun, changed: bool) -> tuple[dict[str, Any], float, float]:
+        """Charge a run; returns its record, its seconds, and the share of the job that it trained."""
+        trained = run.how == "done"
+        first = self.steps == 1
+        seconds = float(run.table["epoch_time"].sum()) + (run.overhead if changed or first else 0.0) if trained else run.seconds
+        self.time += seconds
+        self.cost += seconds * self.job.resource.hourly_price(*self.allocation) / 3600.0
+        epochs = min(len(run.table), self.job.epochs - self.epoch) if trained else 0
+        self.epoch, self.failures = self.epoch + epochs, self.failures + (not trained)
+        if trained:
+            self.checkpoint = run.checkpoint
+        record = {
+            **(run.summary if trained else {"throughput": 0.0}),
+            **self.allocation._asdict(),
+            "epoch": self.epoch,
+            "total_epochs": self.job.epochs,
+            "time_so_far": self.time,
+            "cost_so_far": self.cost,
+        }
+        if trained:
+            means = run.table.mean(numeric_only=True)
+            record |= {name: float(means[name]) for name in means.index if name in AVERAGED or str(name).startswith("gpu_utilization_")}
+            used = gpu_utilisations(record)
+            self.gpu_util = sum(used) / len(used) if used else None
+        return record, seconds, epochs / self.job.epochs
+
+    def _busy(self, record: Mapping[str, Any]) -> float:
+        """Mean use of what is paid for, fraction: of cores, and of GPUs where there are any."""
+        cores = float(record.get("cpu_percent", 0.0)) / 100.0
+        return (cores + (self.gpu_util or 0.0) / 100.0) / 2.0 if self.allocation.gpu_count else cores
+
+    def _references(self) -> tuple[float, float]:
+        job = self.job
+        return job.time_ref or job.sla.time_max or 1.0, job.cost_ref or job.sla.cost_max or 1.0
+
+    def objective(self) -> float:
+        """Return J so far, with the weights of the preference."""
+        time_ref, cost_ref = self._references()
+        of = {"time": self.time / time_ref, "cost": self.cost / cost_ref, "resource": self.waste}
+        return sum(weight * of[name] for name, weight in self.weights.items())
+
+    def scores(self) -> dict[str, float]:
+        """Return what the episode is scored by so far; the same names as in the replay."""
+        return scores_of(self, sum(self.state.status[item].met for item in self.state.items))
+
+    def action_masks(self) -> np.ndarray:
+        """Return True for each action that leaves `memory_needed`; where none does, for the one that keeps the allocation."""
+        after = [moved(self.allocation, action, self.job.resource) for action in self.actions]
+        mask = np.array([allocation.memory_gb >= self.job.memory_needed for allocation in after])
+        mask[KEEP] |= not mask.any()
+        return mask
+
+    def render(self) -> str:
+        """Return progress, allocation, time and money as a line of text."""
+        gpus, cores, memory = self.allocation
+        held = f"{gpus} GPUs, {cores} cores, {memory:g} GB"
+        return f"epoch {self.epoch} of {self.job.epochs}: {held}; {self.time:.1f} s, ${self.cost:.4f}"
+
+    def close(self) -> None:
+        """Remove the folder of the runs where it is a temporary one."""
+        if self._temporary:
+            shutil.rmtree(self.folder, ignore_errors=True)
+
+    @property
+    def vector(self) -> np.ndarray:
+        """All components of the state, (26,)."""
+        return np.clip(self.state.vector(), 0.0, 1.0)
+
+
+AVERAGED = frozenset({"throughput", "cpu_percent", "epoch_time"})  # of an interval; else its last row counts
+
+
+def make(
+    script: Path | str | None = None,
+    preference: str = "balanced",
+    seed: int | None = None,
+    render_mode: str | None = None,
+    folder: Path | None = None,
+    **job: Any,
+) -> CloudLiveEnv:
+    """Return the environment of a script; without one, of the bundled example. `job`: further fields of LiveJob."""
+    path = Path(script) if script is not None else find_resource(EXAMPLE)
+    return CloudLiveEnv(LiveJob(path, **job), preference, seed, render_mode, folder)

@@ -1,0 +1,136 @@
+"""Learning how to run a real job on its replay, and walking a policy through it: what is learned here is what is run."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from schedlab.config.contract import LearnPaths, Phase, Policy, PolicySpec, Unit
+from schedlab.config.seeds import derive_seed
+from schedlab.studies.cloud.learners.settings import DROPOUT, PASSES, STOCK
+from schedlab.studies.cloud.live.env import CloudLiveEnv
+from schedlab.studies.cloud.model.goodput import StepParameters
+from schedlab.studies.cloud.problem import UNIT_KIND, CloudProblem
+from schedlab.studies.cloud.replay.env import CloudReplayEnv, weights_of
+from schedlab.studies.cloud.replay.replay import Replay
+from schedlab.studies.cloud.rules.oracle import best_plan, objective_of_staying
+
+NAME = "live"
+
+
+@dataclass(frozen=True)
+class Taken:
+    """One step of an episode: what was seen after it and before it, what was done, what it brought.
+
+    objectives   of env.OBJECTIVES, before weights          uncertainty  mean over actions of the deviation of their probabilities
+    state        all 26 components after it                 policy_used  the preference whose policy acted
+    """
+
+    action: int
+    reward: float
+    record: Mapping[str, Any]
+    objectives: Mapping[str, float]
+    observation: np.ndarray
+    uncertainty: float
+    state: np.ndarray
+    policy_used: str
+
+
+@dataclass(frozen=True)
+class Learned:
+    """A learned policy with the course that it takes by the model, and what is best there.
+
+    objective, best, best_constant  objectives of the policy's course, of the best plan and of the best constant allocation
+    """
+
+    policy: Policy
+    preference: str
+    course: list[Taken]
+    objective: float
+    best: float
+    best_constant: float
+
+
+class _LiveProblem(CloudProblem):
+    """A problem whose replay was measured, not configured."""
+
+    def __init__(self, replay: Replay) -> None:
+        super().__init__(replay.scenario, StepParameters(**replay.scenario.job.step.model_dump()), {})
+        self.replay = replay  # instead of one made from the scenario
+
+
+def unit_of(preference: str) -> Unit:
+    """Return the unit that stands for a run of this preference."""
+    return Unit(f"{preference}-test-00", UNIT_KIND, "test", "live", 0)
+
+
+def learn(replay: Replay, preference: str, rl: Mapping[str, Any], folder: Path) -> Learned:
+    """Learn a policy for a preference and walk it through the replay.
+
+    rl      learner (a name of the study), episodes, seed, params of the learner
+    folder  where the policy is kept as policy.zip
+    """
+    from schedlab.studies.cloud.study import STUDY
+
+    problem = _LiveProblem(replay)
+    learner = STUDY.learners[rl["learner"]]()
+    steps = rl["episodes"] * (replay.intervals if rl["learner"] in STOCK else 1)  # stock learners count decisions
+    phase = Phase((NAME,), steps)
+    spec = PolicySpec(NAME, "learned", rl["learner"], dict(rl["params"]), (rl["seed"],), (phase,))
+    paths = LearnPaths(None, folder / "policy.zip", folder / "learning")
+    learner.learn({NAME: problem}, spec, rl["seed"], paths, lambda *point, **place: None)
+    policy = learner.load(paths.checkpoint, problem)
+    env = CloudReplayEnv(replay, preference)
+    course = walk(policy, env, unit_of(preference), rl["seed"])
+    weights = weights_of(preference)
+    constant = float(objective_of_staying(replay, weights).min())
+    best = float(best_plan(replay, weights).values[0, replay.lattice.start])
+    return Learned(policy, preference, course, env.objective(), best, constant)
+
+
+def walk(
+    policy: Policy, env: CloudReplayEnv | CloudLiveEnv, unit: Unit, seed: int, seen: Callable[[Mapping[str, Any]], None] = lambda info: None
+) -> list[Taken]:
+    """Run an episode by a policy's most probable actions; `seen` gets each step's `info`."""
+    policy.reset(unit)
+    observation, _ = env.reset(seed=seed)
+    taken, over = [], False
+    while not over:
+        mask = env.action_masks()
+        action = int(policy.act(observation, mask))
+        doubt = uncertainty(policy, observation, mask, derive_seed(seed, "dropout", len(taken)))
+        observation, reward, done, cut, info = env.step(action)
+        seen(info)
+        used = getattr(policy, "acting", env.preference)
+        after = observation.copy(), doubt, env.vector.copy(), used
+        taken.append(Taken(env.actions[action], float(reward), info["record"], info["objectives"], *after))
+        over = done or cut
+    return taken
+
+
+def uncertainty(policy: Policy, observation: np.ndarray, mask: np.ndarray, seed: int) -> float:
+    """Return the mean over actions of the standard deviation of their probabilities over PASSES with dropout after hidden layers.
+
+    A policy that has an `uncertainty` of its own is asked for it; NaN, which is unknown, for one without a network of layers.
+    """
+    if hasattr(policy, "uncertainty"):
+        return float(policy.uncertainty(observation, mask))
+    import torch
+
+    from schedlab.learning.seeding import torch_stream
+
+    network = getattr(policy, "network", None)
+    if not isinstance(network, torch.nn.Sequential):
+        return float("nan")
+    with torch.no_grad(), torch_stream(seed, "passes"):
+        values = torch.from_numpy(np.asarray(observation, dtype=np.float32))[None].repeat(PASSES, 1)
+        for layer in network:
+            values = layer(values)
+            if isinstance(layer, torch.nn.ReLU):
+                values = torch.nn.functional.dropout(values, DROPOUT, training=True)
+        allowed = torch.where(torch.from_numpy(mask)[None], values, torch.full_like(values, -1e9))
+        return float(torch.softmax(allowed, -1).std(0, correction=0).mean())

@@ -1,0 +1,173 @@
+"""The log of a live run: what the script wrote, completed by what was measured from outside, with the cost of what it was given.
+
+The published example charges all cores of the host; here the price is that of the allocation.
+"""
+
+from __future__ import annotations
+
+import logging
+import math
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from schedlab.studies.cloud.live.process import Ended, Sample, ScriptFailed
+from schedlab.studies.cloud.model.log_units import warn_of_units
+from schedlab.studies.cloud.model.logs import check_training_log, meant_column, read_table, require_numbers
+from schedlab.studies.cloud.replay.sla import GPU_COLUMN
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from schedlab.studies.cloud.live.run import LiveRequest
+
+log_of_runs = logging.getLogger(__name__)
+LARGEST = 32 << 20  # bytes of a log
+OF_SCRIPT = ("epoch", "data_count", "epoch_time", "throughput")  # columns
+SECONDS = 3600.0  # of an hour
+GPU_MEMORY = "gpu_memory_used_gb"  # the most that all GPUs of a run hold at once while an epoch runs, GB
+LONGER, SLACK = 1.2, 1.0  # epochs may claim this factor of the wall-clock time and this many seconds more before their unit is doubted
+Readings = Sequence[tuple[int, dict[str, tuple[float, float]]]]  # rows of the log so far, what the GPUs said
+
+
+def completed(request: LiveRequest, ended: Ended, readings: Readings, log: Path | None) -> pd.DataFrame:
+    """Return the log with every column of logs.COLUMNS that can be told, a row an epoch, epochs counted from `first_epoch` on.
+
+    Raises ScriptFailed where a script that ended by itself wrote none, and for what is wrong in it. A run that a limit ended may have
+    none: the table is then empty. One that ended by itself has as many epochs as were asked for.
+    """
+    import pandas as pd
+
+    if log is not None:
+        require_log_size(log)
+    if log is None or (ended.how != "done" and log.read_bytes().count(b"\n") < 2):
+        if ended.how != "done":
+            return pd.DataFrame()
+        expected = "a row an epoch in the file that the environment variable SCHEDLAB_LOG names, or in log-*.csv in its working directory"
+        raise ScriptFailed("the script wrote no log", where=str(request.script), expected=expected)
+    table = read_table(log)
+    if ended.how != "done":
+        table = table.dropna(how="any") if len(table) > 1 else table  # the last row may be half written
+    table = _with_times(table, log)
+    claimed = float(table["epoch_time"].sum())
+    if claimed > LONGER * ended.seconds + SLACK:
+        what = f"the epochs claim {claimed:g} s, but the script ran for {ended.seconds:.3g} s"
+        raise ScriptFailed(what, where=f"{log}: column epoch_time", expected="seconds")
+    measured = [_of_epoch(row, ended.samples, request.allocation.cpu_count) for row in range(len(table))]
+    table = _completed(table, request, measured, log)
+    table["memory_private_gb"] = max((sample.private_bytes for sample in ended.samples), default=0) / (1 << 30)
+    of_script = [name for name in table.columns if name in OF_SCRIPT or str(name).startswith(GPU_COLUMN)]  # others were measured
+    _add_gpus(table, readings, request.allocation.gpu_count)
+    table = check_training_log(table, log).drop(columns="run")
+    warn_of_units(table[of_script], log)
+    if ended.how == "done":
+        _require_epochs(len(table), request)
+    return table
+
+
+def _require_epochs(logged: int, request: LiveRequest) -> None:
+    """Raise ScriptFailed for fewer epochs than were asked for: the rest of the training would be taken from nowhere. More are told."""
+    told = f"the script logged {logged} epoch{'s' * (logged > 1)} of {request.epochs} that it was asked for"
+    if logged < request.epochs:
+        expected = "a row for each epoch, as many as the module-level name epochs or the environment variable OPTIMIZER_EPOCHS says"
+        raise ScriptFailed(told, where=str(request.script), expected=expected)
+    if logged > request.epochs:
+        log_of_runs.warning("%s: %s; short runs are as long as it makes them", request.script.name, told)
+
+
+def require_log_size(log: Path) -> Path:
+    """Return the log. Raises ScriptFailed where it is larger than a row an epoch can make it."""
+    if (size := log.stat().st_size) > LARGEST:
+        raise ScriptFailed(f"the log has {size >> 20} MB", where=str(log), expected=f"a row an epoch, at most {LARGEST >> 20} MB")
+    return log
+
+
+def _with_times(table: pd.DataFrame, log: Path) -> pd.DataFrame:
+    """The table with `epoch_time` in s, from `time_so_far` where it lacks it, and with throughput or the number of samples."""
+    if "epoch_time" not in table.columns and "time_so_far" in table.columns:
+        require_numbers(table, ["time_so_far"], log)
+        table = table.assign(epoch_time=table["time_so_far"].diff().fillna(table["time_so_far"]))
+    _require_column(table, "epoch_time", log, "s an epoch; or time_so_far, s since the begin")
+    require_numbers(table, ["epoch_time"], log)
+    if "throughput" not in table.columns:
+        _require_column(table, "data_count", log, "the samples of an epoch; or throughput, samples a second")
+        require_numbers(table, ["data_count"], log)
+        table = table.assign(throughput=table["data_count"] / table["epoch_time"])
+    if "epoch" in table.columns:
+        require_numbers(table, ["epoch"], log)
+        if (again := table["epoch"].duplicated()).any():
+            row = int(again.to_numpy().argmax())
+            what = f"epoch {table['epoch'].iloc[row]:g} stands there twice"
+            raise ScriptFailed(what, where=f"{log}: row {row + 2}", expected="one row an epoch")
+    return table
+
+
+def _require_column(table: pd.DataFrame, name: str, log: Path, expected: str) -> None:
+    """Raise ScriptFailed where a column is missing, telling what it holds; one that is likely meant is named."""
+    if name not in table.columns:
+        raise ScriptFailed(f"has no column '{name}'", where=str(log), expected=expected, remedy=meant_column(name, table.columns))
+
+
+def _completed(table: pd.DataFrame, request: LiveRequest, measured: list[tuple[float, float]], log: Path) -> pd.DataFrame:
+    import numpy as np
+
+    gpus, cpus, memory = request.allocation
+    time = table["epoch_time"].cumsum()
+    total = request.total_epochs or request.first_epoch + max(request.epochs, len(table))
+    price = request.prices.hourly_price(*request.allocation)
+    given = {
+        "epoch": request.first_epoch + np.arange(1, len(table) + 1),
+        "total_epochs": total,
+        "gpu_count": gpus,
+        "cpu_count": cpus,
+        "memory_gb": memory,
+        "time_so_far": time,
+        "cost_so_far": time / SECONDS * price,
+        "cpu_percent": [cpu for cpu, _ in measured],
+        "memory_used_gb": [used for _, used in measured],
+    }
+    lacking = {"model_name": request.script.stem, "dataset": "unknown", "device_type": "cuda" if gpus else "cpu"}
+    if "batch_size" not in table.columns:
+        lacking["batch_size"] = request.batch or _module_batch(request.script)
+        if lacking["batch_size"] is None:
+            expected = "one, a module-level batch_size in the script that is a whole number, or batch in the file of --config"
+            raise ScriptFailed(
+                "has no column 'batch_size'", where=str(log), expected=expected, remedy=meant_column("batch_size", table.columns)
+            )
+    missing = {name: value for name, value in lacking.items() if name not in table.columns}
+    return table.assign(**given, **missing)
+
+
+def _module_batch(script: Path) -> int | None:
+    """The module-level batch size of a script, which its log then need not tell."""
+    from schedlab.studies.cloud.live.script import script_facts
+
+    return script_facts(script).batch_size
+
+
+def _of_epoch(row: int, samples: Sequence[Sample], cpus: int) -> tuple[float, float]:
+    """CPU use in percent of the cores, and the largest resident memory, GB, while an epoch ran; of the whole run where none was sampled."""
+    own = [sample for sample in samples if sample.progress == row]
+    seen = own if len(own) >= 2 else list(samples)
+    if len(seen) < 2:
+        return 0.0, max((sample.memory_bytes for sample in seen), default=0) / (1 << 30)
+    span = seen[-1].seconds - seen[0].seconds
+    used = (seen[-1].cpu_seconds - seen[0].cpu_seconds) / span / cpus if span > 0 else 0.0
+    return min(100.0, max(0.0, 100.0 * used)), max(sample.memory_bytes for sample in seen) / (1 << 30)
+
+
+def _add_gpus(table: pd.DataFrame, readings: Readings, gpus: int) -> None:
+    """Add the use of each GPU, and the memory of all, where the script did not report them and somebody else did."""
+    if not gpus:
+        return
+    use_told, memory_told = any(str(name).startswith(GPU_COLUMN) for name in table.columns), GPU_MEMORY in table.columns
+    for row, index in enumerate(table.index):
+        seen = [found for rows, found in readings if rows == row] or [found for _, found in readings]
+        for number in range(0 if use_told else gpus):
+            values = [list(found.values())[number] for found in seen if len(found) > number]
+            used = [use for use, _ in values if not math.isnan(use)]
+            if used:
+                table.loc[index, f"{GPU_COLUMN}{number}"] = sum(used) / len(used)
+        held = [sum(memory for _, memory in found.values()) for found in seen if found]
+        if not memory_told and (known := [memory for memory in held if not math.isnan(memory)]):
+            table.loc[index, GPU_MEMORY] = max(known)

@@ -1,0 +1,254 @@
+"""One run of a user's training script on an allocation: a subprocess with an environment, a folder and limits of its own, and its log.
+
+The script is told what it gets by its environment (`script_environment`) and by its module-level settings (live_child), and writes a row
+an epoch to the file that SCHEDLAB_LOG names, or to `log-*.csv` in its folder. Source: specification of the study cloud, A5 and B2.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import time
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from schedlab.config.errors import UserError
+from schedlab.studies.cloud.live import child as live_child
+from schedlab.studies.cloud.live.gpu import gpu_numbers, gpu_readings
+from schedlab.studies.cloud.live.log import completed, require_log_size
+from schedlab.studies.cloud.live.process import How, Limits, ScriptFailed, available_cpus, run_limited
+from schedlab.studies.cloud.live.script import BATCH_NAMES, BATCH_TOLD, EPOCH_NAMES, EPOCHS_TOLD, UNKNOWN_BATCH, script_facts
+from schedlab.studies.cloud.model.allocation import Allocation, ResourceConfig
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+PASSED = (
+    "PATH",
+    "LANG",
+    "LC_ALL",
+    "LC_CTYPE",
+    "TZ",
+    "LD_LIBRARY_PATH",
+    "PYTHONPATH",
+    "VIRTUAL_ENV",
+    "CUDA_HOME",
+    "TORCH_HOME",
+    "OMP_WAIT_POLICY",
+)
+# Threads that wait for each other give their core away: on cores that other work shares, spinning made the example 10 to 20 times slower.
+WAITING = {"OMP_WAIT_POLICY": "PASSIVE"}
+THREADS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMEXPR_NUM_THREADS")
+DATASET_NAMES = ("dataset_path", "data_path", "data_dir", "data_root", "DATASET_PATH", "DATA_PATH", "DATA_DIR")
+GB = 1 << 30
+MOST_MEMORY = 1e9  # GB, of which a limit of the system can say the bytes
+GPU_EVERY = 1.0  # s between two looks at the GPUs
+IDLE_GPU = 10.0  # percent: below it more processes load data
+
+
+@dataclass(frozen=True)
+class LiveRequest:
+    """What to train: `epochs` of a script on an allocation, from a checkpoint on.
+
+    batch       samples of a batch (None: the script's own)     first_epoch  epochs that are done already
+    seconds     limit on the wall-clock time                    gpu_util     last known mean use, percent (None: unknown)
+    """
+
+    script: Path
+    allocation: Allocation
+    epochs: int
+    batch: int | None = None
+    seed: int = 0
+    prices: ResourceConfig = field(default_factory=ResourceConfig)
+    dataset_path: Path | None = None
+    first_epoch: int = 0
+    total_epochs: int | None = None
+    checkpoint: Path | None = None
+    seconds: float = 3600.0
+    gpu_util: float | None = None
+
+
+@dataclass(frozen=True)
+class LiveRun:
+    """What a run came to. Only `how == "done"` has trained all that was asked for.
+
+    table       the completed log, a row an epoch (live_log.completed)      checkpoint  what the script wrote (None: nothing)
+    seconds     wall-clock time                                             overhead    what of it no epoch accounts for
+    """
+
+    request: LiveRequest
+    how: How
+    table: pd.DataFrame
+    seconds: float
+    overhead: float
+    checkpoint: Path | None
+    output: str
+    folder: Path
+
+    @property
+    def summary(self) -> dict[str, Any]:
+        """The last row: what the run came to."""
+        return self.table.iloc[-1].to_dict()
+
+
+def script_environment(request: LiveRequest, folder: Path) -> dict[str, str]:
+    """Return the environment of a script: what a Python program needs of ours, and what it gets to know. Its home is its folder."""
+    gpus, cpus, memory = request.allocation
+    workers = min(8 if request.gpu_util is not None and request.gpu_util < IDLE_GPU else 4, cpus)
+    prices = request.prices
+    told: dict[str, Any] = {
+        **dict.fromkeys(THREADS, cpus),
+        "CUDA_DEVICE_ORDER": "PCI_BUS_ID",  # as nvidia-smi numbers them
+        "CUDA_VISIBLE_DEVICES": ",".join(gpu_numbers()[:gpus]) if gpus else "",
+        "HOME": folder,
+        "TMPDIR": folder,
+        "PYTHONDONTWRITEBYTECODE": 1,
+        "PYTHONUNBUFFERED": 1,
+        "OPTIMIZER_NUM_WORKERS": workers,
+        "OPTIMIZER_PIN_MEMORY": "true",
+        EPOCHS_TOLD: request.epochs,
+        "OPTIMIZER_FIRST_EPOCH": request.first_epoch,
+        "OPTIMIZER_TOTAL_EPOCHS": request.total_epochs or request.first_epoch + request.epochs,
+        "OPTIMIZER_RANDOM_SEED": request.seed,
+        "OPTIMIZER_MEMORY_USED_GB": memory,
+        "COST_PER_GPU_HOUR": prices.cost_per_gpu_hour,
+        "COST_PER_CPU_HOUR": prices.cost_per_cpu_hour,
+        "COST_PER_GB_HOUR": prices.cost_per_gb_hour,
+        "SCHEDLAB_LOG": folder / "log.csv",
+        "SCHEDLAB_CHECKPOINT_OUT": folder / "checkpoint",
+    }
+    if batch := request.batch or _own_batch(request.script):
+        told[BATCH_TOLD] = batch
+    if request.checkpoint:
+        told["SCHEDLAB_CHECKPOINT_IN"] = request.checkpoint.resolve()
+    if request.dataset_path:
+        told["OPTIMIZER_DATASET_PATH"] = request.dataset_path.resolve()
+    kept = {name: os.environ[name] for name in PASSED if name in os.environ}
+    return {**WAITING, **kept, **{name: str(value) for name, value in told.items()}}
+
+
+def _own_batch(script: Path) -> int | None:
+    """What a script is told of its batch size where none is given (ScriptFacts); of what cannot be read, its run says what is wrong."""
+    with suppress(UserError):
+        return script_facts(script).untold_batch
+    return UNKNOWN_BATCH
+
+
+def module_settings(request: LiveRequest) -> dict[str, Any]:
+    """Return the module-level names of a script that get other values; a batch size that is not given leaves the script its own."""
+    values: dict[str, Any] = dict.fromkeys(EPOCH_NAMES, request.epochs)
+    if request.batch:
+        values |= dict.fromkeys(BATCH_NAMES, request.batch)
+    if request.dataset_path:
+        values |= dict.fromkeys(DATASET_NAMES, str(request.dataset_path.resolve()))
+    return values
+
+
+class Watch:
+    """Counts the rows of a growing log, and looks at the GPUs now and then; called at each sample."""
+
+    def __init__(self, folder: Path, gpus: int) -> None:
+        self.folder, self.gpus, self.looked = folder, gpus, 0.0
+        self.readings: list[tuple[int, dict[str, tuple[float, float]]]] = []
+        self.log: Path | None = None
+        self.read = self.lines = 0
+
+    def __call__(self) -> int:
+        with suppress(OSError):  # the script may just be moving it
+            self._read_on(find_log(self.folder))
+        rows = max(0, self.lines - 1)
+        if self.gpus and time.monotonic() - self.looked > GPU_EVERY:
+            self.looked = time.monotonic()
+            self.readings.append((rows, dict(list(gpu_readings().items())[: self.gpus])))
+        return rows
+
+    def _read_on(self, log: Path | None) -> None:
+        """Count the lines that a log got since the last time; another log, or one that was cut, is read from its begin."""
+        size = require_log_size(log).stat().st_size if log else 0
+        if log != self.log or size < self.read:
+            self.log, self.read, self.lines = log, 0, 0
+        if size > self.read:
+            with log.open("rb") as file:
+                file.seek(self.read)
+                piece = file.read(size - self.read)
+            self.read, self.lines = self.read + len(piece), self.lines + piece.count(b"\n")
+
+
+def find_log(folder: Path) -> Path | None:
+    """Return the log of a run: `log.csv`, else the newest `log-*.csv` in its folder; None where there is none."""
+    exact = folder / "log.csv"
+    if exact.is_file():
+        return exact
+    return max(filter(Path.is_file, folder.glob("log-*.csv")), key=lambda path: (path.stat().st_mtime_ns, path.name), default=None)
+
+
+def run_script(request: LiveRequest, folder: Path) -> LiveRun:
+    """Run a script in a folder that is made for it. Raises ScriptFailed where it fails, writes no log or a wrong one.
+
+    Where a limit ends the run, it is returned with the epochs that were logged until then. FileExistsError: the folder is in use.
+    """
+    request = _checked(request)
+    folder = folder.resolve()
+    folder.mkdir(parents=True, exist_ok=False)
+    limits = Limits(available_cpus()[: request.allocation.cpu_count], max(1, int(request.allocation.memory_gb * GB)), request.seconds)
+    spec = folder / "run.json"
+    bounds = {"cpus": limits.cpus, "memory_bytes": limits.memory_bytes, "parent": os.getpid()}
+    values = {"script": str(request.script), **bounds, "values": module_settings(request)}
+    spec.write_text(json.dumps(values), encoding="utf-8")
+    watch = Watch(folder, request.allocation.gpu_count)
+    ended = run_limited([sys.executable, live_child.__file__, str(spec)], folder, script_environment(request, folder), limits, watch)
+    (folder / "output.txt").write_text(ended.output, encoding="utf-8")
+    if ended.how == "error":
+        last = next((line.strip() for line in reversed(ended.output.splitlines()) if line.strip()), "no output")
+        told = f"the script ended with status {ended.status}: {last[:300]}"
+        raise ScriptFailed(told, where=str(request.script), remedy=f"its last output is in {folder / 'output.txt'}")
+    try:
+        table = completed(request, ended, watch.readings, find_log(folder))
+    except ScriptFailed:
+        raise
+    except UserError as error:  # the log is the script's work, not an input: its mistakes end this script alone
+        raise ScriptFailed(error.what, where=error.where, expected=error.expected, remedy=error.remedy) from None
+    if len(table):
+        table.to_csv(folder / "epochs.csv", index=False)
+    checkpoint = folder / "checkpoint"
+    overhead = max(0.0, ended.seconds - float(table["epoch_time"].sum())) if len(table) else ended.seconds
+    kept = checkpoint if checkpoint.exists() else None
+    return LiveRun(request, ended.how, table, ended.seconds, overhead, kept, ended.output, folder)
+
+
+def _checked(request: LiveRequest) -> LiveRequest:
+    """The request with the script's full path. Raises UserError for what cannot be run."""
+    script = request.script.resolve()
+    if not script.is_file():
+        raise UserError("there is no such file", where=str(request.script), expected="a training script in Python")
+    if request.checkpoint and not request.checkpoint.exists():
+        raise UserError("there is no such checkpoint", where=str(request.checkpoint))
+    if not request.seconds > 0:
+        raise UserError(f"{request.seconds:g} s", where="live run: seconds", expected="a limit above 0")
+    if request.epochs < 1:
+        raise UserError(f"{request.epochs} epochs", where="live run", expected="1 or more")
+    if request.batch is not None and request.batch < 1:
+        raise UserError(f"{request.batch}", where="live run: batch", expected="1 or more samples")
+    gpus, cores, memory = _there(request.allocation)
+    return replace(request, script=script, allocation=Allocation(int(gpus), int(cores), memory))
+
+
+def _there(allocation: Allocation) -> Allocation:
+    """Return an allocation. Raises UserError for one that would be no limit (no cores, no memory), and for more than there is here."""
+    gpus, cores = len(gpu_numbers()) if allocation.gpu_count > 0 else 0, len(available_cpus())
+    for wrong, what, expected in (
+        (allocation.cpu_count % 1 != 0, f"{allocation.cpu_count} cores", "a whole number of cores"),
+        (allocation.gpu_count % 1 != 0, f"{allocation.gpu_count} GPUs", "a whole number of GPUs"),
+        (allocation.cpu_count < 1, f"{allocation.cpu_count} cores", "at least a core"),
+        (allocation.cpu_count > cores, f"{allocation.cpu_count} cores asked for", f"at most {cores}, which this process may use"),
+        (not allocation.memory_gb > 0, f"{allocation.memory_gb:g} GB", "some memory"),
+        (allocation.memory_gb > MOST_MEMORY, f"{allocation.memory_gb:g} GB", f"at most {MOST_MEMORY:g} GB"),
+        (allocation.gpu_count < 0, f"{allocation.gpu_count} GPUs", "no fewer than 0 GPUs"),
+        (allocation.gpu_count > gpus, f"{allocation.gpu_count} GPUs asked for", f"at most {gpus} GPUs, which are seen here"),
+    ):
+        if wrong:
+            raise UserError(what, where="allocation", expected=expected)
+    return allocation

@@ -1,0 +1,1 @@
+"""The performance model: allocations, step times, goodput, fits to logs, prices, machines."""

@@ -1,0 +1,282 @@
+"""The offline analyser: what earlier logs say about a job that is like one of theirs.
+
+Source: specification of the study cloud, A3.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from numbers import Real
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from schedlab.config.errors import UserError, did_you_mean
+from schedlab.config.files import write_text
+from schedlab.config.hashes import canonical_json, content_hash
+from schedlab.config.readers import parse_json, read_text
+from schedlab.studies.cloud.model.fit_cores import CoreFit, fit_table
+from schedlab.studies.cloud.model.log_units import judge_result
+from schedlab.studies.cloud.model.logs import check_rows, read_training_log, require_columns, require_numbers
+from schedlab.studies.cloud.replay.sla import known
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+ALIKE = 0.7  # a log is used where its similarity is above this
+NEEDED = ("time_so_far", "cost_so_far", "throughput", "gpu_count", "cpu_count")  # of a log, by predictions and means
+QUERY = ("model_params", "model_layers", "data_size_mb")  # of a job, by which it is compared with logs
+UNKNOWN = "unknown"  # data that a log does not name
+Key = tuple[str, str, str]  # of a log: its model, its data, and the kind of device, gpu or cpu
+SHARES = (0.5, 0.3, 0.2)  # of parameters, layers, data size in the similarity
+
+
+@dataclass(frozen=True)
+class ModelFacts:
+    """What a log's first row says of its model and data."""
+
+    model_params: float
+    model_layers: float
+    data_size_mb: float = 0.0
+    dataset: str = "unknown"
+    data_count: float = 0.0
+
+
+def read_store(path: Path) -> list[dict[str, Any]]:
+    """Return the lines of a store of results; none where there is no such file. Raises UserError for a line that is damaged."""
+    if not path.exists():
+        return []
+    found = []
+    for number, line in enumerate(read_text(path, "a store of results").splitlines(), 1):
+        where = f"{path}, line {number}"
+        value = parse_json(line, where, "a result")
+        if not isinstance(value, dict) or not {"hash", "key", "rows"} <= set(value) or not value["rows"]:
+            raise UserError("is no result", where=where, expected="an object with hash, key and rows", remedy="remove the line")
+        if not isinstance(value["key"], list) or len(value["key"]) != 3:
+            raise UserError("the key is none", where=where, expected="a list of model, dataset and gpu or cpu", remedy="remove the line")
+        if content_hash(value["rows"]) != value["hash"]:
+            raise UserError("the rows are not those of the hash", where=where, remedy="remove the line")
+        found.append(value)
+    return found
+
+
+def require_query(query: Mapping[str, Any], where: str) -> dict[str, float]:
+    """Return what is known of a job (QUERY). Raises UserError for what is no number of 0 or more."""
+    found = {key: query[key] for key in QUERY if known(query.get(key))}
+    for key, value in found.items():
+        if isinstance(value, bool) or not isinstance(value, Real) or not 0 <= value < math.inf:
+            raise UserError(f"'{key}' is {value!r}", where=where, expected="a number of 0 or more")
+    return found
+
+
+def ratio(one: float, other: float) -> float:
+    """Return how alike two amounts are: the smaller over the larger, where the larger counts at least 1."""
+    return min(one / max(1, other), other / max(1, one))
+
+
+def similarity(query: Mapping[str, Any], facts: ModelFacts) -> float:
+    """Return how alike a job and a logged model are, from 0 to 1; data of size 0 is like none."""
+    query = {key: value for key, value in query.items() if known(value)}
+    size = query.get("data_size_mb")
+    data = 1.0
+    if size is not None and facts.data_size_mb > 0:
+        data = min(size / facts.data_size_mb, facts.data_size_mb / size) if size > 0 else 0.0
+    of_params = ratio(query.get("model_params", 0), facts.model_params)
+    of_layers = ratio(query.get("model_layers", 0), facts.model_layers)
+    return SHARES[0] * of_params + SHARES[1] * of_layers + SHARES[2] * data
+
+
+class OfflineDataAnalyzer:
+    """Collects logs and predicts resources for a job.
+
+    A later log of the same model, data and kind of device (gpu or cpu) takes the place of the earlier one; results of runs are all kept.
+
+    store: a file of results, JSON a line, that `update_with_result` adds to; what it holds already is taken. Raises UserError for a
+    damaged one.
+    """
+
+    def __init__(self, store: Path | str | None = None) -> None:
+        import pandas as pd
+
+        self.models: dict[Key, ModelFacts] = {}
+        self.tables: list[pd.DataFrame] = []
+        self.types: list[str] = []  # of each table: gpu or cpu
+        self.store = Path(store) if store is not None else None
+        self._logs: dict[Key, int] = {}  # of what `add_log` took: its place among the tables
+        self._known: set[str] = set()
+        for line in read_store(self.store) if self.store is not None else ():
+            self._known.add(line["hash"])
+            self.add(pd.DataFrame(line["rows"]), line["key"][0], line["key"][2])
+
+    def add_log(self, path: Path | str) -> None:
+        """Take a training log, checked, in the place of an earlier one of its name. Raises UserErrors for what is wrong in it."""
+        path = Path(path)
+        table = read_training_log(path).drop(columns="run")
+        require_columns(table, NEEDED, path)
+        self.add(require_numbers(table, NEEDED, path), path.stem)
+        place = self._logs.setdefault(self._key(), len(self.tables) - 1)
+        if place < len(self.tables) - 1:
+            self.tables[place], self.types[place] = self.tables.pop(), self.types.pop()
+
+    def update_with_result(self, table: pd.DataFrame, name: str, gpu_type: str | None = None) -> bool:
+        """Take the log of a finished run, and keep it in the store; False where its content is there already, which changes nothing.
+
+        What `predict` and `performance` say takes it into account from now on. gpu_type: gpu or cpu (None: as its rows have GPUs or not).
+        Raises UserErrors for what is wrong in it, before anything is kept; units of a run that was measured here are only warned of.
+        """
+        import pandas as pd
+
+        table = check_rows(table, Path(name))
+        judge_result(table, Path(name))
+        table = table.drop(columns="run")
+        require_columns(table, NEEDED, Path(name))
+        table = require_numbers(table, NEEDED, Path(name))
+        rows = json.loads(table.to_json(orient="records", double_precision=15))
+        digest = content_hash(rows)
+        if digest in self._known:
+            return False
+        self._known.add(digest)
+        self.add(pd.DataFrame(rows), name, gpu_type)  # as the store gives them back
+        if self.store is not None:
+            line = {"hash": digest, "key": list(self._key()), "rows": rows}
+            kept = self.store.read_text(encoding="utf-8") if self.store.exists() else ""
+            write_text(self.store, kept + canonical_json(line) + "\n")
+        return True
+
+    def performance(self, model: str, gpus_per_node: int = 4, dataset: str | None = None, gpu_type: str | None = None) -> CoreFit:
+        """Return the performance model fitted to all rows of a model's logs, or those of a dataset and of one type, `gpu` or `cpu`.
+
+        Each log is a run of its own, or several, as its column `sample` tells; epochs that two logs have in common are two measurements.
+        Raises UserErrors where there is none of them, and for unfit rows.
+        """
+        import pandas as pd
+
+        of_type = [table for table, kind in zip(self.tables, self.types, strict=True) if gpu_type in (None, kind)]
+        alike = [table[(table["model_name"] == model) & ((dataset is None) | (table["dataset"] == dataset))] for table in of_type]
+        numbered = [_of_sample(table, number) for number, table in enumerate(alike) if len(table)]
+        rows = pd.concat(numbered, ignore_index=True) if numbered else pd.DataFrame()
+        if not len(rows):
+            of = f"'{model}'" + (f" with data '{dataset}'" if dataset else "") + (f" on a {gpu_type}" if gpu_type else "")
+            raise UserError(f"no log is of a model {of}", where="offline logs", remedy=did_you_mean(model, {key[0] for key in self.models}))
+        return fit_table(rows, Path(f"logs of {model}"), gpus_per_node)
+
+    def history(self, model: str | None = None, dataset: str | None = None, gpu_type: str | None = None) -> list[dict[str, Any]]:
+        """Return what each whole run (of a model, on a dataset, on `gpu` or `cpu`) came to: its last row.
+
+        One that ends before its `total_epochs` is no whole run.
+        """
+        found = []
+        for table, kind in zip(self.tables, self.types, strict=True):
+            if gpu_type not in (None, kind):
+                continue
+            last = table[_run_numbers(table).diff(-1).ne(0)]
+            for record in last.to_dict(orient="records"):
+                whole = not known(record.get("total_epochs")) or record["epoch"] >= record["total_epochs"]
+                if whole and model in (None, record["model_name"]) and dataset in (None, record["dataset"]):
+                    found.append(record)
+        return found
+
+    def add(self, table: pd.DataFrame, name: str, gpu_type: str | None = None) -> None:
+        """Take a log; `name` stands for the model where the log does not name it, what it was given for the type (None)."""
+        names = table["model_name"].astype(object).fillna(name).astype(str) if "model_name" in table.columns else name
+        data = table["dataset"].astype(object).fillna(UNKNOWN).astype(str) if "dataset" in table.columns else UNKNOWN
+        self.tables.append(table.assign(model_name=names, dataset=data))
+        self.types.append(gpu_type or _type_of(table))
+        first = self.tables[-1].iloc[0]
+        if known(first.get("model_params")) and known(first.get("model_layers")):
+            extra = {key: first[key] for key in ("data_size_mb", "dataset", "data_count") if known(first.get(key))}
+            self.models[self._key()] = ModelFacts(float(first["model_params"]), float(first["model_layers"]), **extra)
+
+    def _key(self) -> Key:
+        """The key of the latest table, by its first row."""
+        first = self.tables[-1].iloc[0]
+        return str(first["model_name"]), str(first["dataset"]), self.types[-1]
+
+    def analyze(self) -> dict[str, Any]:
+        """Return the mean time (s) and cost ($) of all rows, and per model the rows of best throughput and best throughput per dollar.
+
+        Raises UserError without logs.
+        """
+        if not self.tables:
+            raise UserError("there is no log", where="offline logs", expected="one at least")
+        whole = self._rows()
+        best = {}
+        for model, rows in whole.groupby("model_name", sort=True):
+            cheap = rows["throughput"] / (rows["cost_so_far"] + 0.001)
+            best[model] = {"throughput": rows.loc[rows["throughput"].idxmax()], "cost_efficiency": rows.loc[cheap.idxmax()]}
+        return {"time": float(whole["time_so_far"].mean()), "cost": float(whole["cost_so_far"].mean()), "models": best}
+
+    def predict(self, query: Mapping[str, Any], dataset: str | None = None, gpu_type: str | None = None) -> dict[str, Any]:
+        """Return GPUs, cores, memory (GB), batch size, estimated time (s) and cost ($) for a job, and the similarity that they rest on.
+
+        query: model_params, model_layers, data_size_mb; what it lacks, or is None, counts 0, a lacking size as alike. Logs of a model, its
+        data and a kind of device are asked together, and the rows of the most alike answer; of equally alike ones those of `dataset` and
+        `gpu_type` (gpu or cpu) come first, then the earliest. Raises UserError for what is no number of 0 or more.
+        """
+        query = require_query(query, "job")
+        scores = {key: similarity(query, facts) for key, facts in self.models.items()}
+        best = max(scores, key=lambda key: (scores[key], key[1] == dataset, key[2] == gpu_type), default=None)
+        if best is None or not scores[best] > ALIKE:
+            return default_prediction(query)
+        rows = self._rows(best)
+        row = rows.loc[(rows["throughput"] / (rows["cost_so_far"] + 0.1)).idxmax()]
+        used, batch = row.get("memory_used_gb"), row.get("batch_size")
+        return {
+            "gpu_count": int(row["gpu_count"]),
+            "cpu_count": int(row["cpu_count"]),
+            "memory_gb": int((float(used) if known(used) else 16) * 1.2),
+            "batch_size": int(batch) if known(batch) else 64,
+            "estimated_time": float(row["time_so_far"]),
+            "estimated_cost": float(row["cost_so_far"]),
+            "similarity_score": float(scores[best]),
+        }
+
+    def _rows(self, key: Key | None = None) -> pd.DataFrame:
+        """The rows of all tables, or those of a key."""
+        import pandas as pd
+
+        if key is None:
+            return pd.concat(self.tables, ignore_index=True)
+        of_type = [table for table, kind in zip(self.tables, self.types, strict=True) if kind == key[2]]
+        of_key = [table[(table["model_name"] == key[0]) & (table["dataset"] == key[1])] for table in of_type]
+        return pd.concat([table for table in of_key if len(table)], ignore_index=True)
+
+
+def _of_sample(table: pd.DataFrame, number: int) -> pd.DataFrame:
+    """The table as one of several logs: its number tells its runs from theirs (logs.check_rows)."""
+    own = table["sample"].astype(str) if "sample" in table.columns else ""
+    return table.assign(sample=f"{number}." + own)
+
+
+def _type_of(table: pd.DataFrame) -> str:
+    """What a log was made on: gpu or cpu."""
+    return "gpu" if "gpu_count" in table.columns and (table["gpu_count"] > 0).any() else "cpu"
+
+
+def _run_numbers(table: pd.DataFrame) -> pd.Series:
+    """The number of each row's run: an epoch that does not rise begins another one, and so does another baseline sample or model."""
+    begins = table["epoch"].diff().fillna(1) <= 0
+    for name in {"sample", "model_name"} & set(table.columns):
+        begins |= table[name].ne(table[name].shift().fillna(table[name]))
+    return begins.cumsum()
+
+
+def default_prediction(query: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the prediction for a job that no log is like; what its query lacks, or is None, counts 0."""
+    query = {key: value for key, value in query.items() if known(value)}
+    params, size = query.get("model_params", 0), query.get("data_size_mb", 0)
+    gpus, cores, memory = (1, 4, 8) if params < 10_000_000 else (2, 8, 16) if params < 50_000_000 else (4, 16, 32)
+    if size > 1000:
+        gpus, memory = min(gpus + 1, 8), memory + 8
+    time = params / 1_000_000 * (size / 100) * 600
+    return {
+        "gpu_count": gpus,
+        "cpu_count": cores,
+        "memory_gb": memory,
+        "batch_size": 32 * gpus,
+        "estimated_time": time,
+        "estimated_cost": time / 3600 * (gpus * 2.5 + cores * 0.1 + memory * 0.02),
+        "similarity_score": 0.0,
+    }

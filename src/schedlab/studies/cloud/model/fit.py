@@ -1,0 +1,219 @@
+"""Fitting the step-time model to measurements, and how far the fit can be trusted.
+
+Source: Pollux, OSDI 2021 (form, penalties); specification of the study cloud, B1 and B3.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from schedlab.config.errors import UserError
+from schedlab.studies.cloud.model.goodput import StepParameters, step_time
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+NAMES = ("a_c", "b_c", "a_n", "b_n", "a_r", "b_r", "y")
+LEAST, MOST = 1e-8, 1e3  # of a parameter, s
+PINNED = 1e-8  # of a regime that was not observed
+FARTHER = 1.1  # between nodes at least this factor of within a node, where only the latter was measured
+SMOOTH = 1e-3  # relative error below which the loss is quadratic instead of linear
+SMOOTH_ALONE = 0.03  # the same, of the absolute error
+CONTRADICTED = 0.08  # median relative error beyond which the part in synchronisation is not believed: what the fit is meant to reach
+OVERLAP_PENALTY, GROWTH_PENALTY = 1e-3, 1e-2  # on (y - 1)^2 and on (b_n/a_n)^2 + (b_r/a_r)^2, as Pollux has them
+STARTS = ((1.0, 1.0), (0.3, 2.0), (3.0, 4.0))  # factor on the synchronisation of the first guess, and y
+
+
+@dataclass(frozen=True)
+class Fit:
+    """Fitted parameters, the number of rows, and the median and largest relative error of the step time over them.
+
+    alone: step times were fitted without what the rows tell of the part in synchronisation.
+    """
+
+    parameters: StepParameters
+    rows: int
+    median_error: float
+    largest_error: float
+    alone: bool = False
+
+
+@dataclass(frozen=True)
+class LeftOut:
+    """Errors on placements that were left out of the fit, one at a time: the median of those between measured ones and of those beyond.
+
+    None where there is no such placement. placements: how many were left out.
+    """
+
+    placements: int
+    interpolation: float | None
+    extrapolation: float | None
+
+
+def fit(rows: pd.DataFrame) -> Fit:
+    """Fit the model to rows of logs.read_step_times (columns nodes, gpus, batch, step_time, sync_time). Raises UserError without rows.
+
+    Where what is told of synchronisation leaves the step time far off (CONTRADICTED), as the utilisation that a probe reports may,
+    the step time is fitted alone, by its absolute error, if that is nearer.
+    """
+    if not len(rows):
+        raise UserError("no row with a GPU", where="step times", expected="at least one measured step on a GPU")
+    found = _fitted(_Data(rows), rows)
+    if found.median_error > CONTRADICTED:
+        alone = _fitted(_Data(rows.assign(sync_time=np.nan), absolute=True), rows)
+        if alone.median_error < found.median_error:
+            return replace(alone, alone=True)
+    return found
+
+
+def _fitted(data: _Data, rows: pd.DataFrame) -> Fit:
+    """The best of the fits from all starts."""
+    from scipy.optimize import minimize
+
+    bounds, first = data.bounds(), data.first_guess()
+    best = None
+    for factor, overlap in STARTS:
+        start = np.array([*first[:2], *(value * factor for value in first[2:]), overlap])
+        low, high = np.array(bounds).T
+        found = minimize(
+            data.loss,
+            np.log(np.clip(start, low, high)),
+            jac=True,
+            method="L-BFGS-B",
+            bounds=np.log(bounds),
+            options={"maxiter": 500, "maxfun": 20000},
+        )
+        best = found if best is None or found.fun < best.fun else best
+    parameters = data.completed(StepParameters(*(float(value) for value in np.exp(best.x))))
+    errors = relative_errors(parameters, rows)
+    return Fit(parameters, len(rows), float(np.median(errors)), float(errors.max()))
+
+
+def relative_errors(parameters: StepParameters, rows: pd.DataFrame) -> np.ndarray:
+    """Return |predicted - measured| / measured of the step time of each row."""
+    measured = rows["step_time"].to_numpy(float)
+    predicted = step_time(parameters, rows["nodes"].to_numpy(), rows["gpus"].to_numpy(), rows["batch"].to_numpy(float))
+    return np.abs(predicted - measured) / measured
+
+
+class _Data:
+    """Measurements as arrays, with the loss of a set of log parameters: by squared errors, or `absolute`, which few rows rule less."""
+
+    def __init__(self, rows: pd.DataFrame, absolute: bool = False) -> None:
+        self.mean = _mean_absolute if absolute else _rms
+        self.nodes, self.gpus = rows["nodes"].to_numpy(), rows["gpus"].to_numpy()
+        self.batch, self.step = rows["batch"].to_numpy(float), rows["step_time"].to_numpy(float)
+        sync = rows["sync_time"].to_numpy(float)
+        self.gradient = self.step - np.where(np.isfinite(sync), sync, 0.0)
+        self.split = np.isfinite(sync)
+        self.more = np.maximum(self.gpus - 2, 0)
+        self.between, self.within = self.nodes > 1, (self.nodes == 1) & (self.gpus > 1)
+
+    def bounds(self) -> list[tuple[float, float]]:
+        """Limits of the parameters; what nothing was measured of is pinned."""
+        pinned, free = (PINNED, PINNED * 1.001), (LEAST, MOST)
+        of = dict.fromkeys(NAMES, free) | {"y": (1.0, 10.0)}
+        if not self.between.any():
+            of["a_n"] = of["b_n"] = pinned
+        if not self.within.any():
+            of["a_r"] = of["b_r"] = pinned
+        for name, which in (("b_n", self.between), ("b_r", self.within)):
+            if which.any() and self.gpus[which].max() <= 2:
+                of[name] = pinned
+        if len(np.unique(self.batch)) == 1:
+            of["a_c"] = pinned
+        return [of[name] for name in NAMES]
+
+    def first_guess(self) -> list[float]:
+        """Parameters to start from: a line through the gradient times, and the mean time that is left for synchronisation."""
+        slope = float(np.polyfit(self.batch, self.gradient, 1)[0]) if len(np.unique(self.batch)) > 1 else 0.0
+        slope = max(slope, 0.1 * float((self.gradient / self.batch).min()))
+        base = max(float(np.mean(self.gradient) - slope * np.mean(self.batch)), 0.1 * float(self.gradient.min()))
+        left = np.maximum(self.step - self.gradient, 0.05 * self.step)
+        found = [base, slope]
+        for which in (self.between, self.within):
+            mean = float(left[which].mean()) if which.any() else PINNED
+            found += [mean, 0.02 * mean]
+        return found
+
+    def loss(self, logs: np.ndarray) -> tuple[float, np.ndarray]:
+        """Root mean squared errors of the logarithms of gradient and step time, with penalties on overlap and growth; and its slope.
+
+        The slope is that in the logarithms of the parameters; a test holds it against differences.
+        """
+        values = np.exp(logs)
+        a_c, b_c, a_n, b_n, a_r, b_r, y = values
+        gradient = a_c + b_c * self.batch
+        sync = self.between * (a_n + b_n * self.more) + self.within * (a_r + b_r * self.more)
+        powers = gradient**y, sync**y
+        whole = powers[0] + powers[1]
+        of_gradient, of_sync = powers[0] / gradient / whole, np.where(sync > 0, powers[1] / np.where(sync > 0, sync, 1.0), 0.0) / whole
+        mixed = powers[0] * np.log(gradient) + powers[1] * np.log(np.where(sync > 0, sync, 1.0))
+        slopes = np.stack(
+            [
+                *(of_gradient, of_gradient * self.batch),
+                *(of_sync * self.between, of_sync * self.between * self.more, of_sync * self.within, of_sync * self.within * self.more),
+                mixed / whole / y - np.log(whole) / y**2,
+            ]
+        )
+        loss, slope = self.mean(np.log(whole) / y - np.log(self.step), slopes * values[:, None])
+        if self.split.any():
+            split = self.split
+            error = np.log(gradient[split] / self.gradient[split])
+            of_gradient = np.zeros((len(NAMES), int(split.sum())))
+            of_gradient[:2] = np.stack([np.full(split.sum(), a_c), b_c * self.batch[split]]) / gradient[split]
+            more, steeper = self.mean(error, of_gradient)
+            loss, slope = loss + more, slope + steeper
+        loss += OVERLAP_PENALTY * (y - 1.0) ** 2
+        slope[6] += 2 * OVERLAP_PENALTY * (y - 1.0) * y
+        for base, growth, ratio in ((2, 3, b_n / a_n), (4, 5, b_r / a_r)):
+            loss += GROWTH_PENALTY * ratio**2
+            slope[growth] += 2 * GROWTH_PENALTY * ratio**2
+            slope[base] -= 2 * GROWTH_PENALTY * ratio**2
+        return float(loss), slope
+
+    def completed(self, p: StepParameters) -> StepParameters:
+        """The parameters with what was not measured set by what was: between nodes it takes at least a tenth longer than within one."""
+        values = p.values()
+        if not self.between.any():
+            values |= {"a_n": max(p.a_n, FARTHER * p.a_r), "b_n": max(p.b_n, FARTHER * p.b_r)}
+        return StepParameters(**values)
+
+
+def _rms(errors: np.ndarray, slopes: np.ndarray) -> tuple[float, np.ndarray]:
+    """Root mean square of errors (n,), smooth at 0, and its slope from theirs (k, n)."""
+    root = float(np.sqrt(np.mean(errors**2) + SMOOTH**2))
+    return root, slopes @ errors / (len(errors) * root)
+
+
+def _mean_absolute(errors: np.ndarray, slopes: np.ndarray) -> tuple[float, np.ndarray]:
+    """Mean of the absolute values of errors (n,), smooth at 0, and its slope from theirs (k, n)."""
+    absolute = np.sqrt(errors**2 + SMOOTH_ALONE**2)
+    return float(absolute.mean()), slopes @ (errors / absolute) / len(errors)
+
+
+def leave_one_placement_out(rows: pd.DataFrame) -> LeftOut:
+    """Fit without each placement (nodes, GPUs) in turn and predict it.
+
+    A placement is between measured ones where its numbers of nodes and of GPUs are neither the smallest nor the largest.
+    """
+    placements = sorted({(int(n), int(k)) for n, k in zip(rows["nodes"], rows["gpus"], strict=True)})
+    inside: list[float] = []
+    outside: list[float] = []
+    for placement, kept, left in _folds(rows, placements):
+        others = [other for other in placements if other != placement]
+        within = all(min(o[axis] for o in others) <= placement[axis] <= max(o[axis] for o in others) for axis in (0, 1))
+        (inside if within else outside).extend(relative_errors(fit(kept).parameters, left))
+    median = [float(np.median(errors)) if errors else None for errors in (inside, outside)]
+    return LeftOut(len(placements) if len(placements) > 1 else 0, *median)
+
+
+def _folds(rows: pd.DataFrame, placements: list[tuple[int, int]]) -> Iterator[tuple[tuple[int, int], pd.DataFrame, pd.DataFrame]]:
+    if len(placements) > 1:
+        for nodes, gpus in placements:
+            here = (rows["nodes"] == nodes) & (rows["gpus"] == gpus)
+            yield (nodes, gpus), rows[~here], rows[here]

@@ -1,0 +1,162 @@
+"""The part of the performance model that goes by cores, fitted to training logs: the input pipeline, or a whole job on a CPU.
+
+T = (T_gpu^d + T_data^d)^(1/d), T_data = M w / c^.95 (goodput). With GPUs, T_gpu is known from their fit and w alone is free; without, the
+computing of the CPU that more cores do not speed up takes the place of the GPU step, a + b M, and all three are free.
+Source: specification of the study cloud, B1 and B3 ("vary c at (1,1) for w_c").
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from schedlab.config.errors import UserError
+from schedlab.studies.cloud.model.fit import fit
+from schedlab.studies.cloud.model.goodput import CORE_EXPONENT, OVERLAP, StepParameters, step_time
+from schedlab.studies.cloud.model.logs import check_rows, of_training, require_columns, require_numbers, warmed
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+SETTING = ("model", "nodes", "gpus", "cores", "batch")  # columns
+CORE_TIMES = (*SETTING, "step_time", "rows")  # columns
+LEAST, MOST = 1e-9, 1e3  # of a parameter, s
+STARTS = (0.9, 0.5, 0.1)  # share of the shortest time that the first guess gives to the cores
+
+
+@dataclass(frozen=True)
+class CoreFit:
+    """Parameters of the GPU step (without GPUs: what cores do not speed up), work of a core on a sample (s), and errors of the time.
+
+    rows, settings: of the log, how many were fitted, and how many settings they are of, each of which counts by its median.
+    free: how many of the parameters these decided on; with as many settings, the errors say nothing.
+    """
+
+    step: StepParameters
+    core_seconds: float
+    rows: int
+    median_error: float
+    largest_error: float
+    free: int = 0
+    settings: int = 0
+
+
+def core_times(log: pd.DataFrame, gpus_per_node: int = 4) -> pd.DataFrame:
+    """Return a checked training log (logs.check_rows) that tells its cores as CORE_TIMES, a row a setting.
+
+    batch: in total; step_time: s, median; rows: how many of the log's. The first epoch of each run is left out where there are more, since
+    it warms up.
+    """
+    rows = warmed(log)
+    found = rows.assign(
+        model=rows["model_name"].astype(object).fillna("") if "model_name" in rows.columns else "",
+        gpus=rows["gpu_count"].astype(int),
+        nodes=(-(-rows["gpu_count"].astype(int) // gpus_per_node)).clip(lower=1),
+        cores=rows["cpu_count"].astype(int),
+        batch=rows["batch_size"].astype(float),
+        step_time=rows["batch_size"] / rows["throughput"],
+    )
+    settings = found.groupby(list(SETTING), sort=True)["step_time"]
+    return settings.median().to_frame().assign(rows=settings.size()).reset_index()
+
+
+def iteration_time(step: StepParameters, core_seconds: float, rows: pd.DataFrame) -> np.ndarray:
+    """Return the time of an iteration, s, of rows of `core_times`."""
+    gpus = np.maximum(rows["gpus"].to_numpy(), 1)
+    on_gpu = step_time(step, rows["nodes"].to_numpy(), gpus, rows["batch"].to_numpy(float) / gpus)
+    on_cores = rows["batch"].to_numpy(float) * core_seconds / rows["cores"].to_numpy(float) ** CORE_EXPONENT
+    return (on_gpu**OVERLAP + on_cores**OVERLAP) ** (1.0 / OVERLAP)
+
+
+def fit_cores(rows: pd.DataFrame, step: StepParameters | None = None) -> CoreFit:
+    """Fit the work of a core on a sample; without `step`, to rows without GPUs, also the part that cores do not speed up.
+
+    Raises UserError without rows.
+    """
+    from scipy.optimize import minimize
+
+    rows = rows[(rows["gpus"] > 0) if step else (rows["gpus"] == 0)]
+    if not len(rows):
+        raise UserError("no row to fit", where="training log", expected="epochs on a CPU" if step is None else "epochs on a GPU")
+    measured = rows["step_time"].to_numpy(float)
+    one_batch = rows["batch"].nunique() == 1
+
+    def parameters(logs: np.ndarray) -> tuple[StepParameters, float]:
+        values = np.exp(logs)
+        return step or on_cpu(LEAST if one_batch else float(values[1]), float(values[2])), float(values[0])
+
+    def loss(logs: np.ndarray) -> float:
+        errors = np.log(iteration_time(*parameters(logs), rows) / measured)
+        return float(np.sqrt(np.mean(errors**2) + 1e-6))
+
+    each = float((measured / rows["batch"]).min())
+    cores = float(rows["cores"].mean()) ** CORE_EXPONENT
+    best = None
+    for share in STARTS:
+        start = np.log([each * share * cores, max(LEAST, 0.1 * measured.min()), each * (1 - share)][: 1 if step else 3])
+        bounds = np.log([(LEAST, MOST)] * len(start))
+        found = minimize(loss, start, method="L-BFGS-B", bounds=bounds)
+        best = found if best is None or found.fun < best.fun else best
+    fitted, core_seconds = parameters(best.x)
+    errors = np.abs(iteration_time(fitted, core_seconds, rows) - measured) / measured
+    free = 1 if step else 2 if one_batch else 3
+    return CoreFit(fitted, core_seconds, int(rows["rows"].sum()), float(np.median(errors)), float(errors.max()), free, len(rows))
+
+
+def fit_table(table: pd.DataFrame, path: Path, gpus_per_node: int = 4) -> CoreFit:
+    """Return the model of a training log: the step by its GPUs, where it has any, and what goes by cores. `path` names it in UserErrors."""
+    log = check_rows(table, path)  # units are judged where a log is taken: nothing that was measured is lost by them
+    require_columns(log, ("cpu_count",), path)
+    rows = core_times(require_numbers(log, ("cpu_count",), path), gpus_per_node)
+    if not (log["gpu_count"] > 0).any():
+        return fit_cores(rows)
+    steps = of_training(log, gpus_per_node)
+    found = fit_cores(rows, fit(steps).parameters)
+    return replace(found, free=found.free + free_of_step(steps))
+
+
+def free_of_step(steps: pd.DataFrame) -> int:
+    """Return how many parameters of the step rows of `logs.read_step_times` decide on: those of what was measured (fit.bounds)."""
+    within, between = (steps["nodes"] == 1) & (steps["gpus"] > 1), steps["nodes"] > 1
+    found = 1 + (steps["batch"].nunique() > 1) + bool(within.any() or between.any())  # b_c, a_c, y
+    return int(found + sum(1 + (steps["gpus"][which].max() > 2) for which in (within, between) if which.any()))
+
+
+def on_cpu(a: float, b: float) -> StepParameters:
+    """Return the parameters of a step on one device that never synchronises: a + b M seconds."""
+    return StepParameters(a, b, LEAST, LEAST, LEAST, LEAST, 1.0)
+
+
+def core_report(rows: pd.DataFrame) -> dict[str, object]:
+    """Return the fit of core times (`core_times`) of training without GPUs, as `fit_report` tells it."""
+    found = fit_cores(rows)
+    values = found.step.values()
+    return {
+        "model": str(rows["model"].iloc[0]) or None,
+        "parameters": {"a_c": values["a_c"], "b_c": values["b_c"], "core_seconds": found.core_seconds},
+        "rows": found.rows,
+        "settings": found.settings,
+        "free_parameters": found.free,
+        "placements": len(rows[["nodes", "gpus", "cores"]].drop_duplicates()),
+        **_errors(found),
+    }
+
+
+def cores_beside(rows: pd.DataFrame, step: StepParameters) -> dict[str, object] | None:
+    """Return the work of a core on a sample beside a known step of the GPUs, with the errors of the time, from core times.
+
+    None where no two rows differ in their cores alone: the logs then do not tell it.
+    """
+    rows = rows[rows["gpus"] > 0]
+    if not (rows.groupby(["nodes", "gpus", "batch"])["cores"].nunique() > 1).any():
+        return None
+    found = fit_cores(rows, step)
+    counts = {"rows": found.rows, "settings": found.settings, "free_parameters": found.free}
+    return {"core_seconds": found.core_seconds, **counts, **_errors(found)}
+
+
+def _errors(found: CoreFit) -> dict[str, float]:
+    return {"median_relative_error": found.median_error, "largest_relative_error": found.largest_error}

@@ -1,0 +1,280 @@
+"""Logs of training jobs: a row an epoch, or a row for each measured placement. What is wrong in them is told before anything is fitted.
+
+Source: specification of the study cloud, A5 (training logs) and B1 (measured step times).
+"""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from schedlab.config.errors import UserError, nearest, shortened
+from schedlab.config.readers import read_text
+from schedlab.studies.cloud.model.log_units import GPU_USE, USED, is_share, require_step_units, require_units, warn_of_units
+
+if TYPE_CHECKING:
+    import numpy as np
+    import pandas as pd
+
+TRAINING = ("epoch", "batch_size", "gpu_count", "epoch_time", "throughput")
+SPEED = ("local_bsz", "step_time", "sync_time")
+COLUMNS = (
+    *("timestamp", "epoch", "total_epochs", "model_name", "model_params", "model_layers", "dataset", "data_count", "data_size_mb"),
+    *("data_dim", "batch_size", "device_type", "cpu_count", "gpu_count", "cpu_percent", "memory_used_gb", "memory_gb"),
+    "memory_private_gb",
+    *("train_loss", "train_accuracy", "test_loss", "test_accuracy", "epoch_time", "time_so_far", "throughput", "gpu_memory_used_gb"),
+    "cost_so_far",
+)
+OPTIONAL = (
+    *("total_epochs", "model_params", "model_layers", "data_count", "data_size_mb"),
+    *("cpu_count", "memory_used_gb", "memory_private_gb", "memory_gb", "time_so_far", "cost_so_far"),
+)
+TABLE = "a CSV table with a header"
+POSITIVE = ("batch_size", "epoch_time", "throughput", "cpu_count", "local_bsz", "step_time", "num_nodes", "num_replicas")
+COUNTS = ("gpu_count", "cpu_count", "batch_size", "num_nodes", "num_replicas")
+MOST = 1e15  # of any amount; above it, whole numbers are not exact
+STRAY = 0.05  # most of a table's rows that may tell no less in synchronisation than the whole step took
+
+
+def read_table(path: Path) -> pd.DataFrame:
+    """Return a CSV file with a header. Raises UserError for a missing, empty or unreadable file and for a column given twice."""
+    return parse_table(read_text(path, TABLE), path)
+
+
+def parse_table(text: str, path: Path) -> pd.DataFrame:
+    """Return the table of a CSV text; raises as `read_table`, naming `path`."""
+    import pandas as pd
+
+    header = text.partition("\n")[0].strip()
+    names = [name.strip() for name in header.split(",")]
+    if not header or all(not name for name in names):
+        raise UserError("is empty", where=str(path), expected="a header and rows")
+    if twice := [name for name in names if names.count(name) > 1]:
+        raise UserError(f"the column '{twice[0]}' stands there twice", where=str(path), remedy="rename or remove one of them")
+    try:
+        table = pd.read_csv(io.StringIO(text), skipinitialspace=True)
+    except (pd.errors.ParserError, ValueError) as error:
+        raise UserError(f"is no CSV table: {str(error).splitlines()[0]}", where=str(path), expected="a header and rows") from None
+    if not len(table):
+        raise UserError("has no rows", where=str(path), expected="rows below the header")
+    return table
+
+
+def require_columns(table: pd.DataFrame, names: Iterable[str], path: Path) -> None:
+    """Raise UserError where the table lacks a column."""
+    for name in names:
+        if name not in table.columns:
+            raise UserError(f"has no column '{name}'", where=str(path), remedy=meant_column(name, table.columns))
+
+
+def meant_column(name: str, columns: Iterable[object]) -> str:
+    """Return which column was probably meant by a missing one: none that has a meaning of its own, as `epoch` beside `epoch_time`."""
+    names = [str(column) for column in columns]
+    if near := nearest(name, [each for each in names if each not in {*COLUMNS, *SPEED}]):
+        return f"its column '{near}' is near: call it '{name}'"
+    return f"its columns: {shortened(names)}"
+
+
+def require_numbers(table: pd.DataFrame, names: Iterable[str], path: Path, optional: bool = False) -> pd.DataFrame:
+    """Return the table with these columns as numbers.
+
+    Raises UserError where a cell is empty (not if optional), no number, above MOST, below (for POSITIVE: not above) 0, or (for COUNTS) no
+    whole number; its row is named.
+    """
+    import numpy as np
+
+    found = {}
+    for name in names:
+        values = found[name] = _numbers(table[name])
+        bad = ~np.isfinite(values) | (values <= 0 if name in POSITIVE else values < 0) | (values > MOST)
+        if name in COUNTS:
+            bad |= values != np.round(values)
+        bad = np.flatnonzero(bad & table[name].notna().to_numpy() if optional else bad)
+        if len(bad):
+            row = int(bad[0])
+            least = "above 0" if name in POSITIVE else "of 0 or more"
+            kind = "whole number" if name in COUNTS and np.isfinite(values[row]) and values[row] % 1 else "number"
+            expected = f"a {kind} {least}, at most {MOST:g}{', or nothing' if optional else ''}"
+            where = f"{path}: row {row + 2}, column {name}"  # as an editor counts, the header being row 1
+            raise UserError(f"the value is {table[name].iloc[row]}", where=where, expected=expected)
+    return table.assign(**{name: values for name, values in found.items() if table[name].dtype.kind not in "iuf"})
+
+
+def _numbers(column: pd.Series) -> np.ndarray:
+    """The values as floats, NaN for what is no number; a column of text may hold whole numbers that no float can stand for."""
+    import pandas as pd
+
+    return pd.to_numeric(column if column.dtype.kind in "iuf" else column.astype(str), errors="coerce").to_numpy(float)
+
+
+def read_training_log(path: Path) -> pd.DataFrame:
+    """Return a training log, a row an epoch, with the number of its run, from 0 (column `run`).
+
+    An epoch that is no later than the run's first one begins another run, and so does one that does not rise where the setting changes.
+    Raises UserError for missing columns, cells that are no numbers, an epoch that stands twice in a run, counts that are not whole, and
+    units that cannot be (log_units.require_units). Those that only may be wrong are warned of (log_units.warn_of_units).
+    """
+    table = check_training_log(read_table(path), path)
+    warn_of_units(table, path)
+    return table
+
+
+def check_training_log(table: pd.DataFrame, path: Path) -> pd.DataFrame:
+    """Return a training log with its column `run`; raises as `read_training_log`, naming `path`."""
+    table = check_rows(table, path)
+    require_units(table, path)
+    return table
+
+
+def check_rows(table: pd.DataFrame, path: Path) -> pd.DataFrame:
+    """Return a training log with its column `run`; raises as `read_training_log`, naming `path`, but judges no units."""
+    require_columns(table, TRAINING, path)
+    if table.empty:
+        raise UserError("has no rows", where=str(path), expected="a row an epoch")
+    table = require_numbers(table, TRAINING, path)
+    table = require_numbers(table, [name for name in table.columns if name in OPTIONAL or is_share(name)], path, optional=True)
+    return table.assign(run=_runs(table, path))
+
+
+def _runs(table: pd.DataFrame, path: Path) -> list[int]:
+    """The number of each row's run. Raises UserError for an epoch that stands twice in one, or alone after one, as a copy of its row."""
+    settings = [name for name in ("model_name", "sample", "gpu_count", "cpu_count", "memory_gb", "batch_size") if name in table.columns]
+    numbers = table.groupby(settings, dropna=False, sort=False).ngroup().tolist()
+    runs, seen = [], set()
+    first = last = (0.0, -1)
+    for row, here in enumerate(zip(table["epoch"].tolist(), numbers, strict=True)):
+        anew = here[0] <= first[0] and here != last
+        elsewhere = here[0] <= last[0] and here[1] != last[1] and here not in seen
+        if not row or anew or elsewhere:
+            runs.append(runs[-1] + 1 if row else 0)
+            first, seen = here, set()
+        elif here in seen:
+            raise _twice(here[0], row, path)
+        else:
+            runs.append(runs[-1])
+        seen.add(here)
+        last = here
+    counts = table.groupby(runs)["epoch"].transform("size")
+    copied = table.duplicated() & (counts == 1) & (counts.max() > 1)
+    if copied.any():
+        row = int(copied.to_numpy().argmax())
+        raise _twice(table["epoch"].iloc[row], row, path)
+    return runs
+
+
+def _twice(epoch: float, row: int, path: Path) -> UserError:
+    what = f"epoch {epoch:g} stands there twice"
+    return UserError(what, where=f"{path}: row {row + 2}", expected="one row an epoch", remedy="remove one of them")
+
+
+def read_step_times(path: Path, gpus_per_node: int = 4) -> pd.DataFrame:
+    """Return measured step times: columns model, nodes, gpus, batch (a GPU), step_time and sync_time (s; NaN where not recorded), rows.
+
+    Reads tables of placements (`placement`, digits = GPUs on each node, or `num_nodes`, `num_replicas`; `local_bsz`, `step_time`,
+    `sync_time`) and training logs, whose first epoch of each run is left out where there are more, since it warms up; there, nodes are
+    filled with `gpus_per_node`, and the time in synchronisation is what the GPUs' utilisation leaves. Raises UserError, also for a
+    time in synchronisation that is no part of the step; that of single rows (STRAY) counts as not recorded. rows: of the log, that each
+    stands for.
+    """
+    table = read_table(path)
+    if "step_time" in table.columns:
+        return of_placements(table, path)
+    return of_training(read_training_log(path), gpus_per_node)
+
+
+def of_placements(table: pd.DataFrame, path: Path) -> pd.DataFrame:
+    """Return the step times of a table of placements, as `read_step_times` gives them and raising as it does, naming `path`."""
+    import numpy as np
+
+    require_columns(table, SPEED, path)
+    table = require_numbers(table, SPEED, path)
+    if "placement" in table.columns:
+        digits = [_placement(value, path, row) for row, value in enumerate(table["placement"])]
+        nodes, gpus = [len(text) for text in digits], [sum(map(int, text)) for text in digits]
+    else:
+        require_columns(table, ("num_nodes", "num_replicas"), path)
+        table = require_numbers(table, ("num_nodes", "num_replicas"), path)
+        nodes, gpus = table["num_nodes"].astype(int), table["num_replicas"].astype(int)
+        if (beyond := (gpus < nodes).to_numpy()).any():
+            row = int(beyond.argmax())
+            what = f"{gpus.iloc[row]} GPUs on {nodes.iloc[row]} nodes"
+            raise UserError(what, where=f"{path}: row {row + 2}", expected="one GPU at least on each node")
+    found = table[["step_time", "sync_time"]].assign(model="", nodes=nodes, gpus=gpus, batch=table["local_bsz"].astype(float), rows=1)
+    stray = (found["sync_time"] >= found["step_time"]).to_numpy()
+    if stray.mean() > STRAY:
+        where = f"{path}: row {int(stray.argmax()) + 2}"
+        raise UserError("sync_time is not below step_time", where=where, expected="seconds, the part of a step in synchronisation")
+    found["sync_time"] = np.where(stray, np.nan, found["sync_time"])
+    require_step_units(found, path)
+    return found[["model", "nodes", "gpus", "batch", "step_time", "sync_time", "rows"]]
+
+
+def _placement(value: object, path: Path, row: int) -> str:
+    text = str(value).removesuffix(".0")
+    if not (text.isascii() and text.isdigit()) or "0" in text:
+        expected = "digits from 1 to 9, the GPUs on each node (44: two nodes of four)"
+        raise UserError(f"the placement is {value!r}", where=f"{path}: row {row + 2}", expected=expected)
+    return text
+
+
+def warmed(log: pd.DataFrame) -> pd.DataFrame:
+    """Return a training log without the first epoch of each run on an allocation and batch that has more there: it warms up."""
+    setting = [name for name in ("run", "gpu_count", "cpu_count", "batch_size") if name in log.columns]
+    epochs = log.groupby(setting, dropna=False)["epoch"]
+    return log[(epochs.cumcount() > 0) | (epochs.transform("size") == 1)]
+
+
+def of_training(log: pd.DataFrame, gpus_per_node: int) -> pd.DataFrame:
+    """Return the step times of a checked training log, as `read_step_times` gives them; rows without GPUs have none.
+
+    Of each number of GPUs and batch the rows with the most cores count, if the log tells them: with fewer, the GPUs may have waited.
+    Of epochs that agree in these, the median counts. A GPU alone never synchronises: what it shows is what computing shows.
+    """
+    rows = warmed(log[log["gpu_count"] > 0])
+    if "cpu_count" in rows.columns:
+        cores = rows["cpu_count"].fillna(0)
+        setting = [name for name in ("model_name", "gpu_count", "batch_size") if name in rows.columns]
+        rows = rows[cores == cores.groupby([rows[name] for name in setting], dropna=False).transform("max")]
+    gpus = rows["gpu_count"].astype(int)
+    found = rows.assign(
+        model=rows["model_name"].astype(object).fillna("") if "model_name" in rows.columns else "",
+        nodes=-(-gpus // gpus_per_node),
+        gpus=gpus,
+        batch=rows["batch_size"] / gpus,
+        step_time=rows["batch_size"] / rows["throughput"],
+        use=_use_of_own(rows, gpus.to_numpy()),
+    )
+    settings = found.groupby(["model", "nodes", "gpus", "batch"], sort=True)
+    found = settings[["step_time", "use"]].median().assign(sync_time=float("nan"), rows=settings.size()).reset_index()
+    for _, of_model in found.groupby("model"):
+        found.loc[of_model.index, "sync_time"] = of_model["step_time"] * (1.0 - _computing(of_model))
+    return found.drop(columns="use")
+
+
+def _computing(settings: pd.DataFrame) -> pd.Series:
+    """The share of its time that a job computes on its GPUs: their use as a share of what one GPU alone shows with as large a batch.
+
+    NaN where it is not told, or several GPUs show no less: probes that count waiting for the others as use do not tell it. Neither does use
+    of less than a percent where no GPU is alone: it may be a share of 1, and GPUs that idle do not wait for each other.
+    """
+    import numpy as np
+
+    alone = settings[(settings["gpus"] == 1) & settings["use"].notna()]
+    if not len(alone) and 100 * settings["use"].max() <= USED:
+        return settings["use"] * np.nan
+    most = np.interp(settings["batch"], alone["batch"], alone["use"]) if len(alone) else 1.0
+    share = (settings["use"] / most).clip(upper=1.0)
+    return share.where((share < 1.0) | (settings["gpus"] == 1))
+
+
+def _use_of_own(rows: pd.DataFrame, gpus: np.ndarray) -> np.ndarray:
+    """The mean utilisation of the GPUs that each row's job holds, the first ones, as a share; NaN where none is told, or nothing but 0."""
+    import numpy as np
+
+    columns = sorted((name for name in rows.columns if str(name).startswith(GPU_USE)), key=lambda name: (len(name), name))
+    use = rows[columns].to_numpy(float)
+    told = np.isfinite(use) & (np.arange(len(columns)) < gpus[:, None])
+    total, count = np.where(told, use, 0.0).sum(axis=1), told.sum(axis=1)
+    return np.where(total > 0, total / np.maximum(count, 1) / 100, np.nan)

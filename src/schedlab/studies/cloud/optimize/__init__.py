@@ -1,0 +1,1 @@
+"""`schedlab cloud optimize`: measure, learn, train, recommend, report."""

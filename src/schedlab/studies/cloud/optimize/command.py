@@ -1,0 +1,142 @@
+"""What `schedlab cloud optimize` does with its options: one training after another, its report, and what is learned for the next time."""
+
+from __future__ import annotations
+
+import argparse
+import datetime
+import itertools
+import logging
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from schedlab.config.errors import UserError
+from schedlab.config.files import atomic_path, write_bytes, write_json, write_text
+from schedlab.studies.cloud.live.process import ScriptFailed
+from schedlab.studies.cloud.model.analyser import OfflineDataAnalyzer
+from schedlab.studies.cloud.optimize.flow import Optimization, optimize
+from schedlab.studies.cloud.optimize.html import html_report
+from schedlab.studies.cloud.optimize.plots import plots
+from schedlab.studies.cloud.optimize.report import report_lines, report_values
+from schedlab.studies.cloud.optimize.settings import OptimizeSettings, read_settings
+from schedlab.studies.cloud.optimize.tables import runs_so_far, write_tables
+
+
+def new_folder(parent: Path) -> Path:
+    """Make and return the folder `parent/NNN` of the lowest number, from 001 on, that is not there yet."""
+    parent.mkdir(parents=True, exist_ok=True)
+    for number in itertools.count(1):
+        folder = parent / f"{number:03d}"
+        try:
+            folder.mkdir()
+        except FileExistsError:
+            continue
+        return folder
+    raise AssertionError("numbers do not end")
+
+
+log = logging.getLogger(__name__)
+HISTORY = "history.jsonl"
+DATA = Path("data")  # of a script, where it exists and no other folder is named
+OF_LIMITS = ("time_max", "cost_max", "throughput_min")
+OF_SETTINGS = ("preference", "epochs", "baseline_samples", "baseline_ratio")
+
+
+def settings_of(arguments: argparse.Namespace) -> OptimizeSettings:
+    """Return the settings of configuration file and options. Raises UserErrors."""
+    for target, limit in (("time_target", "time_max"), ("cost_target", "cost_max")):
+        if getattr(arguments, target) is not None and getattr(arguments, limit) is not None:
+            raise UserError("both are given", where=f"--{target}, --{limit}", expected="one of them: they say the same")
+    given: dict[str, Any] = {name: getattr(arguments, name) for name in OF_SETTINGS if getattr(arguments, name) is not None}
+    limits = {name: getattr(arguments, name) for name in OF_LIMITS if getattr(arguments, name) is not None}
+    if arguments.time_target is not None:
+        limits["time_max"] = arguments.time_target * 60.0
+    if arguments.cost_target is not None:
+        limits["cost_max"] = arguments.cost_target
+    if arguments.skip_baseline:
+        given["skip_baseline"] = True
+    return read_settings(arguments.config, {**given, "sla": limits})
+
+
+def read_logs(given: Sequence[Path], store: Path) -> OfflineDataAnalyzer:
+    """Return the analyser of earlier runs: those that the store holds, and those that were given as files or folders. Raises UserErrors."""
+    analyser = OfflineDataAnalyzer(store)
+    for path in given:
+        if path.is_dir():
+            files = sorted(path.glob("*.csv"))
+            if not files:
+                raise UserError("the folder holds no log", where=str(path), expected="files that end in .csv")
+        else:
+            files = [path]
+        for file in files:
+            analyser.add_log(file)
+    return analyser
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Optimise every training file; the exit status is 1 where a script failed or a run was cut off."""
+    settings = settings_of(arguments)
+    dataset = arguments.dataset_path or (DATA if DATA.exists() else None)
+    if dataset is not None and not dataset.exists():
+        raise UserError("there is no such folder", where=f"--dataset_path {dataset}")
+    stems = [path.stem for path in arguments.training_file]
+    if len(set(stems)) < len(stems):
+        raise UserError("two scripts have one name", where="--training_file", expected="names that tell them apart")
+    for path in arguments.training_file:
+        if not path.is_file():
+            raise UserError("there is no such file", where=f"--training_file {path}", expected="a training script in Python")
+    settings.resource.limits()
+    folders = [arguments.output_dir if len(stems) == 1 else arguments.output_dir / stem for stem in stems]
+    analysers = [read_logs(arguments.offline_logs or (), folder / HISTORY) for folder in folders]
+    for folder in folders:
+        runs_so_far(folder)
+    status = 0
+    for path, folder, analyser in zip(arguments.training_file, folders, analysers, strict=True):
+        try:
+            found = optimize(path, settings, dataset, analyser, new_folder(folder / "work"))
+        except ScriptFailed as error:
+            log.error("error: %s", error)
+            status = 1
+            continue
+        print("\n".join(write_all(found, folder, arguments.log_dir or folder / "logs", analyser)))
+        log.info("report: %s", folder / "report.html")
+        status = max(status, int(found.cut_off))
+    return status
+
+
+def write_all(found: Optimization, folder: Path, logs: Path, analyser: OfflineDataAnalyzer) -> list[str]:
+    """Write tables, reports, policy and logs of a run, and remember it; returns the report as lines."""
+    now = datetime.datetime.now(datetime.UTC)
+    values = report_values(found)
+    lines = list(report_lines(values))
+    write_json(folder / "report.json", values)
+    write_text(folder / "report.txt", "\n".join(lines) + "\n")
+    write_text(folder / "report.html", html_report(values, plots(found)))
+    write_bytes(folder / "policy.zip", (found.work / "policy.zip").read_bytes())
+    write_tables(found, folder, now.isoformat(timespec="seconds"))
+    keep_logs(found, logs, now)
+    if found.live_tables:
+        import pandas as pd
+
+        gpu = "gpu" if found.resource.gpu_count_max else "cpu"
+        analyser.update_with_result(pd.concat(found.live_tables, ignore_index=True), found.script.stem, gpu)
+    return lines
+
+
+def keep_logs(found: Optimization, folder: Path, now: datetime.datetime) -> None:
+    """Keep the completed logs of baseline and run as `<script>_<baseline|optimized>_<unix time>.csv`, s (specification, A5).
+
+    Only what was measured here and cannot be repeated is named by the clock. Nothing is overwritten: where logs of this second are there,
+    the next free one counts.
+    """
+    import pandas as pd
+
+    folder.mkdir(parents=True, exist_ok=True)
+    tables = {"baseline": found.baseline_table, "optimized": pd.concat(found.live_tables) if found.live_tables else None}
+    second = int(now.timestamp())
+    while any((folder / f"{found.script.stem}_{name}_{second}.csv").exists() for name in tables):
+        second += 1
+    for name, table in tables.items():
+        if table is not None:
+            with atomic_path(folder / f"{found.script.stem}_{name}_{second}.csv") as temporary:
+                table.to_csv(temporary, index=False)

@@ -1,0 +1,345 @@
+"""The flow of `schedlab cloud optimize`: measure, fit, freeze the service levels, learn on the model, run what was learned, report.
+
+Source: specification of the study cloud, A11, mended as A14 asks: actions change what follows, the learned policy is what is run,
+thresholds stay as they were set, and the mean baseline, extrapolated to the whole training, is what the run is compared with.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from schedlab.config.files import atomic_path
+from schedlab.studies.cloud.live.baseline import PROBE_EPOCHS, baseline_values, combined, measure, pace
+from schedlab.studies.cloud.live.env import CloudLiveEnv, LiveJob
+from schedlab.studies.cloud.live.learn import Learned, Taken, learn, unit_of, walk
+from schedlab.studies.cloud.live.model import JobFacts, LivePlan, anchored, constant_totals, job_facts, live_replay
+from schedlab.studies.cloud.live.run import LiveRequest, LiveRun
+from schedlab.studies.cloud.live.script import ScriptFacts, script_facts
+from schedlab.studies.cloud.model.allocation import KEEP, Allocation, ResourceConfig
+from schedlab.studies.cloud.model.analyser import UNKNOWN, Key, OfflineDataAnalyzer
+from schedlab.studies.cloud.model.fit_cores import CoreFit, fit_table
+from schedlab.studies.cloud.model.fit_report import fit_warnings
+from schedlab.studies.cloud.model.machine import machine_limits
+from schedlab.studies.cloud.optimize.settings import OptimizeSettings
+from schedlab.studies.cloud.replay.replay import Replay
+from schedlab.studies.cloud.replay.sla import SLAConfig, forecast, known
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+log = logging.getLogger(__name__)
+EPOCHS = 15  # of a script that names none
+SHORT = 0.25  # share of a training from which on its start says more than its resources
+DECISIONS = 4  # of a training, where no interval is given
+
+
+@dataclass
+class Optimization:
+    """One optimised training: what was asked, measured, learned and run.
+
+    baseline   under the names of baseline.baseline_values          live   the steps that were really run
+    refits     the model fitted anew after each interval of the run, with what was measured until then; the policy stays what it was
+    resumes    the script keeps checkpoints, so that decisions count while it trains
+    work       where runs and policy lie
+    minutes    wall-clock time of all                               thresholds_from   where each limit comes from
+    """
+
+    script: Path
+    settings: OptimizeSettings
+    facts: ScriptFacts
+    resource: ResourceConfig
+    epochs: int
+    interval: int
+    sla: SLAConfig
+    thresholds_from: dict[str, str]
+    baseline: dict[str, Any]
+    baseline_table: pd.DataFrame | None
+    fit: CoreFit
+    job: JobFacts
+    replay: Replay
+    start: Allocation
+    prediction: dict[str, Any] | None
+    learned: Learned
+    live: list[Taken]
+    live_tables: list[pd.DataFrame]
+    refits: list[CoreFit]
+    scores: dict[str, float]
+    resumes: bool
+    cut_off: bool
+    minutes: float
+    work: Path
+    warnings: list[str] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class _Prepared:
+    """What is known of a job before anything is learned: measured, fitted, and its limits frozen."""
+
+    request: LiveRequest
+    samples: list[LiveRun]
+    tables: list[pd.DataFrame]
+    fit: CoreFit
+    job: JobFacts
+    plan: LivePlan
+    baseline: dict[str, Any]
+    origins: dict[str, str]
+    prediction: dict[str, Any] | None
+    resumes: bool
+
+
+def optimize(script: Path, settings: OptimizeSettings, dataset: Path | None, analyser: OfflineDataAnalyzer, folder: Path) -> Optimization:
+    """Optimise the training of one script; runs, tables and the policy lie in `folder`, which is new.
+
+    Raises ScriptFailed where the script fails, UserError for what cannot be.
+    """
+    began = time.monotonic()
+    facts = script_facts(script)
+    ready = _prepare(script, settings, facts, dataset, analyser, folder)
+    plan, preference = ready.plan, settings.preference
+    replay = live_replay(ready.fit, ready.job, plan, preference)
+    learned = learn(replay, preference, {**settings.rl.model_dump(), "seed": settings.seed}, folder)
+    log.info("learned: objective %.4f by the model; best plan %.4f", learned.objective, learned.best)
+    job = _live_job(ready.request, settings, plan, replay, ready.job)
+    env = CloudLiveEnv(job, preference, settings.seed, None, folder / "runs" / "live")
+    live, tables = _run(env, learned, ready.resumes, settings.seed)
+    refits = _refitted(ready.tables, tables, folder / "measured.csv", settings.gpus_per_node)
+    found = Optimization(
+        script=script,
+        settings=settings,
+        facts=facts,
+        resource=plan.resource,
+        epochs=plan.epochs,
+        interval=plan.interval,
+        sla=plan.sla,
+        thresholds_from=ready.origins,
+        baseline=ready.baseline,
+        baseline_table=combined([run.table for run in ready.samples]) if ready.samples else None,
+        fit=ready.fit,
+        job=ready.job,
+        replay=replay,
+        start=plan.start,
+        prediction=ready.prediction,
+        learned=learned,
+        live=live,
+        live_tables=tables,
+        refits=refits,
+        scores=env.scores(),
+        resumes=ready.resumes,
+        cut_off=env.epoch < plan.epochs,
+        minutes=(time.monotonic() - began) / 60.0,
+        work=folder,
+    )
+    told = [*short_warnings(found.baseline, ready.job.overhead), *fit_warnings({"median_relative_error": ready.fit.median_error})]
+    told += run_warnings(found.baseline, optimized_values(found), preference)
+    return replace(found, warnings=told)
+
+
+def _prepare(
+    script: Path, settings: OptimizeSettings, facts: ScriptFacts, dataset: Path | None, analyser: OfflineDataAnalyzer, folder: Path
+) -> _Prepared:
+    """Measure a script shortly, fit the model, and freeze the limits."""
+    resource = settings.resource.limits()
+    epochs = settings.epochs or facts.epochs or EPOCHS
+    request = LiveRequest(
+        script=script,
+        allocation=resource.most,
+        epochs=epochs,
+        batch=settings.batch,
+        seed=settings.seed,
+        prices=resource,
+        dataset_path=dataset,
+        seconds=settings.time_limit,
+    )
+    per_gpu = settings.batching == "per_gpu" and resource.gpu_count_max > 0
+    length, count = max(1, int(settings.baseline_ratio * epochs)), 0 if settings.skip_baseline else settings.baseline_samples
+    samples, probes = measure(request, count, length, per_gpu, folder / "runs")
+    runs = [*(run for run in samples if len(run.table) >= PROBE_EPOCHS), *probes] or samples
+    tables = [run.table for run in runs]
+    table, measured = combined(tables), folder / "measured.csv"
+    with atomic_path(measured) as temporary:
+        table.to_csv(temporary, index=False)
+    fit = fit_table(table, measured, settings.gpus_per_node)
+    job = job_facts(table, [run.overhead for run in runs], per_gpu, fit)
+    there = [run for run in (*samples, *probes) if run.request.allocation == resource.most]
+    if there:
+        job = anchored(job, fit, resource.most, pace(there), settings.gpus_per_node)
+    model, data = (table[name].iloc[0] for name in ("model_name", "dataset"))
+    key = str(model), str(data) if known(data) else UNKNOWN, "gpu" if resource.gpu_count_max else "cpu"
+    prediction = _prediction(table, analyser, key)
+    start = _start(prediction, resource, job)
+    interval = min(epochs, settings.interval or -(-epochs // DECISIONS))
+    plan = LivePlan(epochs, interval, start, resource, machine_limits(), settings.gpus_per_node, settings.seed)
+    baseline = baseline_values(samples, epochs, there[len(samples) :]) if samples else _modelled(fit, job, plan, settings)
+    sla, origins = frozen_limits(settings, analyser.history(*key), baseline if samples else None)
+    resumes = all(run.checkpoint is not None for run in (*samples, *probes))
+    return _Prepared(request, samples, tables, fit, job, replace(plan, sla=sla), baseline, origins, prediction, resumes)
+
+
+def _prediction(table: pd.DataFrame, analyser: OfflineDataAnalyzer, key: Key) -> dict[str, Any] | None:
+    """What earlier logs say of a job like this one; None where there is none like it."""
+    first = table.iloc[0]
+    facts = {key: float(first[key]) for key in ("model_params", "model_layers", "data_size_mb") if known(first.get(key))}
+    found = analyser.predict(facts, *key[1:]) if analyser.tables and {"model_params", "model_layers"} <= set(facts) else None
+    return found if found and found["similarity_score"] > 0 else None
+
+
+def _start(prediction: dict[str, Any] | None, resource: ResourceConfig, job: JobFacts) -> Allocation:
+    """Where the training starts: what earlier logs suggest, within this machine and with the memory that the job needs; else all of it."""
+    if prediction is None:
+        return resource.most
+    wanted = (prediction["gpu_count"], prediction["cpu_count"], max(prediction["memory_gb"], -(-job.memory_needed // 1)))
+    return Allocation(*(max(least, min(value, most)) for least, value, most in zip(resource.least, wanted, resource.most, strict=True)))
+
+
+def _modelled(fit: CoreFit, job: JobFacts, plan: LivePlan, settings: OptimizeSettings) -> dict[str, Any]:
+    """The baseline by the model: the whole training on the whole machine."""
+    replay = live_replay(fit, job, plan, settings.preference)
+    most = plan.resource.most
+    grid, found = replay.lattice, replay.performance
+    number = grid.nearest(most)
+    time = float(constant_totals(replay)[0][number])
+    return {
+        **most._asdict(),
+        "batch_size": job.batch,
+        "time": time,
+        "cost": time * float(replay.price[number]) / 3600.0,
+        "start_up_seconds": job.overhead,
+        "throughput": float(found.throughput[number]),
+        "cpu_percent": 100.0 * float(found.cpu_util[number]),
+        "memory_used_gb": job.memory_used,
+        "gpu_utilization": 100.0 * float(found.gpu_util[number]) if most.gpu_count else None,
+        "samples": 0,
+        "sample_epochs": 0,
+        "source": "model",
+    }
+
+
+def frozen_limits(
+    settings: OptimizeSettings, history: list[dict[str, Any]], baseline: dict[str, Any] | None
+) -> tuple[SLAConfig, dict[str, str]]:
+    """Return the service levels, which nothing changes from here on, and where each comes from.
+
+    In this order: what the user says; a forecast from `history`, whole earlier runs of the same model, data and kind of device, else from
+    the measured baseline (10 % beyond); the default.
+    """
+    usual = machine_limits()
+    values, origins = usual.model_dump(), dict.fromkeys(SLAConfig.model_fields, "default")
+    origin = "earlier logs"
+    if not history and baseline is not None:
+        history = [{"time_so_far": baseline["time"], "cost_so_far": baseline["cost"], "throughput": baseline["throughput"]}]
+        origin = "baseline"
+    if history:
+        expected = forecast(history)
+        values |= expected
+        origins |= dict.fromkeys(expected, origin)
+    given = {key: value for key, value in settings.sla.model_dump().items() if value is not None}
+    return SLAConfig(**{**values, **given}), {**origins, **dict.fromkeys(given, "user")}
+
+
+def _live_job(request: LiveRequest, settings: OptimizeSettings, plan: LivePlan, replay: Replay, job: JobFacts) -> LiveJob:
+    return LiveJob(
+        script=request.script,
+        epochs=plan.epochs,
+        interval=plan.interval,
+        batch=job.batch if job.per_gpu else settings.batch,
+        per_gpu=job.per_gpu,
+        dataset_path=request.dataset_path,
+        resource=plan.resource,
+        sla=plan.sla,
+        start=plan.start,
+        seconds=settings.time_limit,
+        time_ref=replay.time_ref,
+        cost_ref=replay.cost_ref,
+        memory_needed=job.memory_needed,
+    )
+
+
+def _run(env: CloudLiveEnv, learned: Learned, resumes: bool, seed: int) -> tuple[list[Taken], list[pd.DataFrame]]:
+    """Run the learned policy: while the script trains, or (where it keeps no checkpoint) at once on the allocation that it settles on."""
+    tables: list[pd.DataFrame] = []
+
+    def seen(info: Mapping[str, Any]) -> None:
+        if info["run"].how == "done":
+            tables.append(_of_training(info["run"].table, env))
+        log.info("%s", env.render())
+
+    if resumes:
+        return walk(learned.policy, env, unit_of(learned.preference), seed, seen), tables
+    last = learned.course[-1]
+    settled = Allocation(*(last.record[name] for name in Allocation._fields))
+    env.job = replace(env.job, interval=env.job.epochs, start=settled)
+    env.reset(seed=seed)
+    taken, over = [], False
+    while not over:
+        observation, reward, done, cut, info = env.step(KEEP)
+        seen(info)
+        after = observation.copy(), last.uncertainty, env.vector.copy(), last.policy_used
+        taken.append(Taken(KEEP, reward, info["record"], info["objectives"], *after))
+        over = done or cut
+    return taken, tables
+
+
+def _refitted(measured: list[pd.DataFrame], live: list[pd.DataFrame], where: Path, gpus_per_node: int) -> list[CoreFit]:
+    """The model fitted anew after each interval, a run of its own, whose first epoch warms up as that of a probe does."""
+    runs = [table.assign(epoch=range(1, len(table) + 1)) for table in live]
+    return [fit_table(combined([*measured, *runs[: number + 1]]), where, gpus_per_node) for number in range(len(runs))]
+
+
+def _of_training(table: pd.DataFrame, env: CloudLiveEnv) -> pd.DataFrame:
+    """The log of an interval with time and cost since the training began, starts included: so far that its last row is what was charged."""
+    totals = {"time_so_far": env.time, "cost_so_far": env.cost}
+    return table.assign(**{name: table[name] + (total - table[name].iloc[-1]) for name, total in totals.items()})
+
+
+def optimized_values(found: Optimization) -> dict[str, Any]:
+    """Return what the run came to, under the names of the baseline; the allocation is the last one."""
+    import pandas as pd
+
+    last = found.live[-1].record
+    whole = pd.concat(found.live_tables, ignore_index=True) if found.live_tables else None
+    columns = [name for name in whole.columns if str(name).startswith("gpu_utilization_")] if whole is not None else []
+    return {
+        **{name: last[name] for name in Allocation._fields},
+        "batch_size": int(last["batch_size"]) if "batch_size" in last else found.job.batch,
+        "time": found.scores["time"],
+        "cost": found.scores["cost"],
+        "start_up_seconds": found.scores["time"] - (float(whole["epoch_time"].sum()) if whole is not None else 0.0),
+        "throughput": float(whole["throughput"].mean()) if whole is not None else 0.0,
+        "cpu_percent": float(whole["cpu_percent"].mean()) if whole is not None else 0.0,
+        "memory_used_gb": float(whole["memory_used_gb"].max()) if whole is not None else 0.0,
+        "gpu_utilization": float(whole[columns].mean().mean()) if columns else None,
+        "source": "measured",
+    }
+
+
+def percent_change(new: float, old: float) -> float | None:
+    """Return a change in percent of the old value, however small it is; None where that is 0."""
+    return (new - old) / old * 100.0 if old else None
+
+
+def short_warnings(base: Mapping[str, Any], start_up: float) -> list[str]:
+    """Return that a training is short against the time that a start takes, s, where it is: what differs may then be the start alone."""
+    if start_up <= SHORT * base["time"]:
+        return []
+    told = f"the training is short: of {base['time']:.1f} s a start takes {start_up:.1f} s"
+    return [f"{told}, which differs from run to run, and changes of time and cost may be no more than that; more epochs tell more"]
+
+
+def run_warnings(base: dict[str, Any], new: dict[str, Any], preference: str) -> list[str]:
+    """Return what is worse in a run than in its baseline by more than the monitor lets pass (specification, A11)."""
+    time, cost, throughput = (percent_change(new[name], base[name]) or 0.0 for name in ("time", "cost", "throughput"))
+    found = []
+    if cost > 5 and time > 5:
+        found.append(f"cost and time both rose: {cost:+.1f} % and {time:+.1f} %")
+    if cost > 5 and throughput < -5:
+        found.append(f"cost rose by {cost:.1f} % while throughput fell by {-throughput:.1f} %")
+    if time > 10 and preference != "cost":
+        found.append(f"time rose by {time:.1f} %")
+    if cost > 10 and preference != "time":
+        found.append(f"cost rose by {cost:.1f} %")
+    return found

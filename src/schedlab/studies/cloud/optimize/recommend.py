@@ -1,0 +1,108 @@
+"""What the report of an optimised training recommends: what was there, what was run, a step of the published rules, the best to stay on.
+
+Source: specification of the study cloud, A8 and A11; that what was there and what was run are candidates, too, is ours.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from operator import itemgetter
+from typing import Any
+
+import numpy as np
+
+from schedlab.studies.cloud.live.model import constant_totals
+from schedlab.studies.cloud.model.allocation import Allocation, whole
+from schedlab.studies.cloud.optimize.flow import Optimization, percent_change
+from schedlab.studies.cloud.replay.env import weights_of
+from schedlab.studies.cloud.rules.suggestion_estimates import estimates
+from schedlab.studies.cloud.rules.suggestions import NAMES, options
+
+COMPARED = ("time", "cost", "throughput")
+KEEP, RUN, STEP = "keeps what was there", "keeps what the run held at its end", "a step of the published rule from what the run held"
+STAY = "best to stay on from the begin"
+SOUGHT = {"time": ("time", "cost"), "cost": ("cost", "time")}  # what a recommendation is the least of, and what decides a tie
+
+
+def recommendations(found: Optimization, new: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Return three recommendations: for time and for cost the best of what was there, what was run and a step further; the run, balanced.
+
+    A step further is told by the model, where that reaches it, else as published; a run that was cut off is no candidate.
+    """
+    last = found.live[-1].record
+    held = Allocation(*(last[name] for name in Allocation._fields))
+    stepped = {option.priority: option for option in options(last, held, found.resource, found.sla.throughput_min)}
+    guesses = estimates(list(stepped.values()), found.baseline)
+    kept, run = kept_row(found), _row(found, held, new, RUN, "measured")
+    result = []
+    for priority in ("time", "cost", "balanced"):
+        aimed, candidates = stepped[priority].allocation, [kept, run]
+        if found.cut_off:
+            candidates.remove(run)
+        if aimed not in (held, Allocation(*(kept[name] for name in Allocation._fields))):
+            if modelled := by_model(found, aimed):
+                candidates.append(_row(found, aimed, modelled, STEP, "model"))
+            elif not _reached(found, aimed):  # where the model reaches, its None says that the memory does not suffice
+                candidates.append(_row(found, aimed, vars(guesses[priority]), STEP, "published rule"))
+        best = min(candidates, key=itemgetter(*SOUGHT[priority])) if priority in SOUGHT else kept if found.cut_off else run
+        result.append({"priority": priority, "name": NAMES[priority], **best})
+    return result
+
+
+def kept_row(found: Optimization) -> dict[str, Any]:
+    """Return what was there as a recommendation: the allocation and the values of the baseline."""
+    base = found.baseline
+    source = "model" if base["source"] == "model" else "baseline"
+    return _row(found, Allocation(*(base[name] for name in Allocation._fields)), base, KEEP, source)
+
+
+def best_constants(found: Optimization) -> list[dict[str, Any]]:
+    """Return the allocations to stay on from the begin that are fastest, cheapest and best for the preference, by the model.
+
+    `best_for` names what each one is best for; one that is best for several stands there once.
+    """
+    time, cost = constant_totals(found.replay)
+    preference, replay = found.settings.preference, found.replay
+    weights = weights_of(preference)
+    waste = replay.constant()[2]
+    objective = weights["time"] * time / replay.time_ref + weights["cost"] * cost / replay.cost_ref + weights["resource"] * waste
+    sought = {"time": np.lexsort((cost, time)), "cost": np.lexsort((time, cost)), f"the preference {preference}": objective.argsort()}
+    best: dict[int, list[str]] = {}
+    for name, order in sought.items():
+        best.setdefault(int(order[0]), []).append(name)
+    rows = []
+    for number, names in best.items():
+        gpus, cores, memory = replay.lattice.allocations[number].tolist()
+        allocation = Allocation(int(gpus), int(cores), whole(memory))
+        values = by_model(found, allocation)
+        if values:
+            rows.append({"best_for": names, **_row(found, allocation, values, STAY, "model")})
+    return rows
+
+
+def by_model(found: Optimization, allocation: Allocation) -> dict[str, float] | None:
+    """Return what the training would come to on an allocation from its first start on.
+
+    None where the model does not reach it, or says that it cannot hold the job.
+    """
+    if not _reached(found, allocation):
+        return None
+    number = found.replay.lattice.number(allocation)
+    time, cost = (values[number] for values in constant_totals(found.replay))
+    throughput = float(found.replay.performance.throughput[number])
+    return {"time": float(time), "cost": float(cost), "throughput": throughput} if np.isfinite(time) else None
+
+
+def _reached(found: Optimization, allocation: Allocation) -> bool:
+    return all(value in axis for value, axis in zip(allocation, found.replay.lattice.axes, strict=True))
+
+
+def _row(found: Optimization, allocation: Allocation, values: Mapping[str, Any], description: str, source: str) -> dict[str, Any]:
+    return {
+        "description": description,
+        **allocation._asdict(),
+        "hourly_cost": found.resource.hourly_price(*allocation),
+        **{name: values[name] for name in COMPARED},
+        "change_percent": {name: percent_change(values[name], found.baseline[name]) for name in COMPARED},
+        "source": source,
+    }

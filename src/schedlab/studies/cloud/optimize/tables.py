@@ -1,0 +1,150 @@
+"""The tables of an optimised training (specification, A10): those of `episode_tables`, the Pareto front, and a row a run.
+
+Episode 0 is the course that the learned policy takes by the model, episode 1 the run.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from schedlab.config.files import atomic_path
+from schedlab.studies.cloud.live.learn import Taken
+from schedlab.studies.cloud.live.model import constant_objectives, constant_totals
+from schedlab.studies.cloud.model.allocation import Allocation
+from schedlab.studies.cloud.model.logs import read_table
+from schedlab.studies.cloud.replay.env import weights_of
+from schedlab.studies.cloud.replay.episode_tables import KEY, seen_values, step_tables
+from schedlab.studies.cloud.replay.replay import Replay
+from schedlab.studies.cloud.replay.reward import PREFERENCES
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from schedlab.studies.cloud.optimize.flow import Optimization
+
+ACTION_LOG = "rl_action_description"
+METRICS = "optimization_metrics.csv"  # a row a run
+
+
+def tables(found: Optimization) -> dict[str, pd.DataFrame]:
+    """Return every table of A10 that has a row a step, and the Pareto front, by name.
+
+    allocation_history and rl_action_log tell beside the published name of an action, which is what it asks for, what was done (`change`).
+    """
+    courses = found.learned.course, found.live
+    rows = [
+        {"episode": episode, "step": step, "epoch": taken.record["epoch"], **_row(taken, found.resource.gpu_count_max > 0)}
+        for episode, course in enumerate(courses)
+        for step, taken in enumerate(course)
+    ]
+    made = step_tables(rows, found.settings.preference)
+    held = [[Allocation(*(taken.record[name] for name in Allocation._fields)) for taken in course] for course in courses]
+    begins = found.start, found.start if found.resumes else held[1][0]  # run once, it began where it stayed
+    done = [told for begin, course in zip(begins, held, strict=True) for told in changes_told([begin, *course])]
+    for name, column, beside in (("allocation_history", "change", "action_description"), ("rl_action_log", "rl_change", ACTION_LOG)):
+        made[name].insert(made[name].columns.get_loc(beside) + 1, column, done)
+    return {**made, "pareto_front": pareto_table(found.replay, found.settings.preference)}
+
+
+def changes_told(held: Sequence[Allocation]) -> list[str]:
+    """Return in words how each allocation differs from the one before it, one fewer than allocations."""
+    told = []
+    for before, after in itertools.pairwise(held):
+        parts = zip(("GPUs", "cores", "memory"), before, after, ("", "", " GB"), strict=True)
+        told.append(", ".join(f"{name} {old:g} to {new:g}{unit}" for name, old, new, unit in parts if new != old) or "nothing")
+    return told
+
+
+def _row(taken: Taken, gpus: bool) -> dict[str, Any]:
+    """The values of a step that every table takes some of; without GPUs nothing is said of their service level."""
+    values = seen_values(taken.record, taken.action, taken.reward, taken.objectives, taken.state)
+    if not gpus:
+        values |= {"sla_gpu_util_met": None, "sla_gpu_util_severity": None}
+    return {**values, "uncertainty": taken.uncertainty, "policy_used": taken.policy_used}
+
+
+def pareto_table(replay: Replay, preference: str) -> pd.DataFrame:
+    """Return the constant allocations that no other one beats in both time and cost, by the model, cheapest last.
+
+    The column of that name: the preferences, the published ones and `preference`, whose objective is best there, from the first start on as
+    in the report; empty for the others. One that asks for use may be best where another allocation is both faster and cheaper.
+    """
+    import pandas as pd
+
+    from schedlab.studies.cloud.model.allocation import whole
+
+    time, cost = constant_totals(replay)
+    names = dict.fromkeys((*PREFERENCES, preference))
+    best = {name: int(constant_objectives(replay, weights_of(name)).argmin()) for name in names}
+    rows = []
+    for number in undominated(time, cost):
+        gpus, cores, memory = replay.lattice.allocations[number].tolist()
+        best_for = " ".join(name for name, chosen in best.items() if chosen == number)
+        rows.append((0, 0, 0, best_for, cost[number], time[number], int(gpus), int(cores), whole(memory)))
+    return pd.DataFrame(rows, columns=[*KEY, "preference", "estimated_cost", "estimated_time", *Allocation._fields])
+
+
+def undominated(time: np.ndarray, cost: np.ndarray) -> list[int]:
+    """Return the numbers of the finite points that no other point is as good as in both and better in one, fastest first."""
+    order = np.lexsort((cost, time))
+    found: list[int] = []
+    least = np.inf
+    for number in order:
+        if np.isfinite(time[number]) and cost[number] < least:
+            least = cost[number]
+            found.append(int(number))
+    return found
+
+
+def metrics_row(found: Optimization, now: str) -> dict[str, Any]:
+    """Return the row of optimization_metrics of a run; `now`: when it was made."""
+    from schedlab.studies.cloud.optimize.flow import optimized_values, percent_change
+    from schedlab.studies.cloud.optimize.report import verdicts
+
+    base, new = found.baseline, optimized_values(found)
+    doubts = [taken.uncertainty for taken in found.live]
+    row: dict[str, Any] = {
+        "experiment_time": now,
+        "preference": found.settings.preference,
+        "training_file": found.script.name,
+        "average_uncertainty": float(np.mean(doubts)),
+        "max_uncertainty": max(doubts),
+    }
+    for name, values in (("baseline", base), ("optimized", new)):
+        row |= {f"{name}_{key}": values[key] for key in Allocation._fields}
+        row |= {f"{name}_time_minutes": values["time"] / 60, f"{name}_cost": values["cost"], f"{name}_throughput": values["throughput"]}
+    for name, key in (("gpu", "gpu_count"), ("time", "time"), ("cost", "cost")):
+        change = percent_change(new[key], base[key])
+        row[f"{name}_reduction_pct"] = None if change is None else -change
+    before, after = verdicts(base, found), verdicts(new, found)
+    row["baseline_sla_met_count"] = sum(verdict.met for verdict in before.values())
+    row["optimized_sla_met_count"] = sum(verdict.met for verdict in after.values())
+    return {**row, "optimization_time_minutes": found.minutes}
+
+
+def runs_so_far(folder: Path) -> pd.DataFrame | None:
+    """Return the rows of optimization_metrics.csv of a folder, None where there is none. Raises UserError for a damaged one."""
+    file = folder / METRICS
+    return read_table(file) if file.exists() else None
+
+
+def write_tables(found: Optimization, folder: Path, now: str) -> None:
+    """Write the tables as CSV; optimization_metrics gets a row more. Raises UserError where that one is damaged."""
+    import pandas as pd
+
+    for name, table in tables(found).items():
+        with atomic_path(folder / f"{name}.csv") as temporary:
+            table.to_csv(temporary, index=False)
+    row, kept = pd.DataFrame([metrics_row(found, now)]), runs_so_far(folder)
+    with atomic_path(folder / METRICS) as temporary:
+        (row if kept is None else pd.concat([kept, row], ignore_index=True)).to_csv(temporary, index=False)
+    if found.baseline_table is not None:
+        model = str(found.baseline_table["model_name"].iloc[0])
+        safe = "".join(letter if letter.isalnum() or letter in "-_." else "_" for letter in model)[:100] or "model"
+        with atomic_path(folder / f"{safe}_combined_baseline.csv") as temporary:
+            found.baseline_table.to_csv(temporary, index=False)

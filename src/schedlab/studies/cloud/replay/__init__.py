@@ -1,0 +1,1 @@
+"""Replayed training jobs: progress, allocation moves, service levels, rewards, environments."""

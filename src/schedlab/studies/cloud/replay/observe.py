@@ -1,0 +1,76 @@
+"""What a learner sees of a replayed job: state vectors laid out for every allocation, of which a step fills in time, money and progress.
+
+The plain statement of the same numbers is state.CloudEnvironmentState, told the record of each interval; a test holds the two together.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from schedlab.studies.cloud.model.allocation import whole
+from schedlab.studies.cloud.replay.replay import Replay
+from schedlab.studies.cloud.replay.sla import ITEMS
+from schedlab.studies.cloud.replay.state import COMPONENTS, SIZE, CloudEnvironmentState
+
+PROGRESS, TIME, COST = (COMPONENTS.index(name) for name in ("progress", "time", "cost"))
+TIME_MET, COST_MET = COMPONENTS.index("time_met"), COMPONENTS.index("cost_met")
+TIME_SEVERITY, COST_SEVERITY = COMPONENTS.index("time_severity"), COMPONENTS.index("cost_severity")
+TIME_LEFT, EPOCH_TIME = COMPONENTS.index("time_remaining"), COMPONENTS.index("epoch_time")
+MET = slice(TIME_MET, TIME_MET + len(ITEMS))
+SEVERITY = slice(TIME_SEVERITY, TIME_SEVERITY + len(ITEMS))
+
+
+class Tables:
+    """The arrays of a replay as lists, whose single elements are looked up ten times faster than an array's, and the state vectors.
+
+    rows, failed  float32 (n, 26): after an interval on an allocation, and after one that ran out of memory there
+    severity      {fits: (n,)} sum of the severities of what depends on the allocation alone
+    met           {fits: (n,)} how many of these four items are met
+    """
+
+    def __init__(self, replay: Replay) -> None:
+        found = replay.performance
+        self.allocations = [(int(g), int(c), whole(m)) for g, c, m in replay.lattice.allocations.tolist()]
+        self.following, self.allowed = replay.lattice.following.tolist(), replay.allowed
+        self.seconds, self.price, self.busy, self.fits = (
+            values.tolist() for values in (replay.seconds, replay.price, replay.busy, replay.fits)
+        )
+        self.throughput, self.gpu_util, self.cpu_util, self.memory_used = (
+            values.tolist() for values in (found.throughput, found.gpu_util, found.cpu_util, found.memory_used)
+        )
+        self.rows = {fits: np.stack([self._row(replay, number, fits) for number in range(len(self.price))]) for fits in (True, False)}
+        self.severity = {fits: rows[:, SEVERITY][:, 2:].astype(float).sum(axis=1).tolist() for fits, rows in self.rows.items()}
+        self.met = {fits: rows[:, MET][:, 2:].sum(axis=1).tolist() for fits, rows in self.rows.items()}
+        self.first = first_state(replay).vector()
+
+    def measured(self, number: int, fits: bool) -> dict[str, float]:
+        """Return what a log says of an interval on an allocation, whenever it was."""
+        gpus, cores, memory = self.allocations[number]
+        return {
+            "gpu_count": gpus,
+            "cpu_count": cores,
+            "memory_gb": memory,
+            "memory_used_gb": self.memory_used[number],
+            "throughput": self.throughput[number] if fits else 0.0,
+            "cpu_percent": 100.0 * self.cpu_util[number] if fits else 0.0,
+            "gpu_utilization_0": 100.0 * self.gpu_util[number] if fits else 0.0,
+        }
+
+    def _row(self, replay: Replay, number: int, fits: bool) -> np.ndarray:
+        state = first_state(replay)
+        state.update(self.measured(number, fits))
+        return state.vector()
+
+
+def first_state(replay: Replay) -> CloudEnvironmentState:
+    """Return the state of the job as it is submitted: it holds the start allocation, and nothing was measured yet."""
+    state = CloudEnvironmentState(replay.scenario.resource, replay.sla)
+    state.gpus_apply = replay.scenario.resource.gpu_count_max > 0
+    state.gpu_count, state.cpu_count, state.memory_gb = replay.lattice.allocations[replay.lattice.start].tolist()
+    state.total_epochs = replay.scenario.job.epochs
+    return state
+
+
+def component_numbers(space: str) -> list[int] | None:
+    """Return which components a space shows; None: all."""
+    return [number for number in range(SIZE) if not COMPONENTS[number].startswith("memory")] if space == "paper9" else None

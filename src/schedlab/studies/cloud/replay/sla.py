@@ -1,0 +1,189 @@
+"""Service levels: six limits on a training job, whether each is met, and how badly it is missed.
+
+Source: specification of the study cloud, A1 and A2.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+from pydantic import model_validator
+
+from schedlab.config.errors import UserError, did_you_mean
+from schedlab.config.schema import Settings, setting
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+ITEMS = ("time", "cost", "throughput", "memory", "gpu_util", "cpu_util")
+UPPER = frozenset({"time", "cost", "memory"})  # met at or below the limit; the others at or above it
+LIMIT_OF = {
+    "time": "time_max",
+    "cost": "cost_max",
+    "throughput": "throughput_min",
+    "memory": "memory_max",
+    "gpu_util": "gpu_util_min",
+    "cpu_util": "cpu_util_min",
+}
+COLUMN_OF = {
+    "time": "time_so_far",
+    "cost": "cost_so_far",
+    "throughput": "throughput",
+    "memory": "memory_used_gb",
+    "gpu_util": "gpu_utilization",
+    "cpu_util": "cpu_percent",
+}
+GPU_COLUMN = "gpu_utilization_"
+MEASURED = frozenset(
+    {
+        *("epoch", "total_epochs", "epoch_time", "time_so_far", "cost_so_far", "throughput"),
+        *("memory_used_gb", "gpu_memory_used_gb", "cpu_percent"),
+    }
+)
+HOW = ("summary", "last")  # a log's table is judged
+FALLBACK = {"time_so_far": 600.0, "cost_so_far": 0.30, "throughput": 1800.0}
+MARGIN = {"time_so_far": 1.1, "cost_so_far": 1.1, "throughput": 0.9}
+FORECAST = {"time_max": "time_so_far", "cost_max": "cost_so_far", "throughput_min": "throughput"}
+
+
+class SLAConfig(Settings):
+    """The limits of a job. A limit that nothing can meet is no mistake: its severity then tells how far away it is."""
+
+    time_max: float = setting(600.0, doc="longest training time", unit="s", ge=0)
+    cost_max: float = setting(0.30, doc="highest cost", unit="$", ge=0)
+    throughput_min: float = setting(1800.0, doc="lowest throughput", unit="samples/s", ge=0)
+    memory_max: float = setting(64.0, doc="most memory used", unit="GB", ge=0)
+    gpu_util_min: float = setting(80.0, doc="lowest mean utilisation of the GPUs", unit="%", ge=0, le=100)
+    cpu_util_min: float = setting(70.0, doc="lowest utilisation of the cores", unit="%", ge=0, le=100)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _without_none(cls, values: Any) -> Any:
+        """A limit of None stands for its default."""
+        return {key: value for key, value in values.items() if value is not None} if isinstance(values, dict) else values
+
+    def limit(self, item: str) -> float:
+        """Return the limit of an item."""
+        return float(getattr(self, LIMIT_OF[item]))
+
+    def updated(self, history: Iterable[Mapping[str, float]]) -> SLAConfig:
+        """Return the limits with time, cost and throughput forecast from a history (`forecast`); the others stay."""
+        return self.model_copy(update=forecast(history))
+
+    def check(self, table: pd.DataFrame, how: Literal["summary", "last"] = "summary") -> dict[str, TableVerdict]:
+        """Return what a log table says of each item that it has columns for (`check_table`)."""
+        return check_table(table, self, how)
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """Whether an item is met, and its severity: 0 where it is, else the relative distance to the limit, at most 1."""
+
+    met: bool
+    severity: float
+
+
+def judge(item: str, value: float, limit: float) -> Verdict:
+    """Return whether a value keeps a limit; with a limit of 0, all that is above it is as severe as can be."""
+    excess = value - limit if item in UPPER else limit - value
+    if excess <= 0:
+        return Verdict(True, 0.0)
+    return Verdict(False, min(1.0, excess / limit) if limit > 0 else 1.0)
+
+
+def known(value: Any) -> bool:
+    """Tell whether a value of a record is there: neither None nor NaN."""
+    return value is not None and not (isinstance(value, float | np.floating) and value != value)
+
+
+def require_record(record: Mapping[str, Any], where: str) -> dict[str, Any]:
+    """Return a record of a log. Raises UserError for what is neither a number, text nor nothing, and for text where a number belongs."""
+    for key, value in record.items():
+        measured = key in MEASURED or str(key).startswith(GPU_COLUMN)
+        if isinstance(value, list | dict) or (measured and isinstance(value, str)):
+            raise UserError(f"'{key}' is {str(value)[:60]!r}", where=where, expected="a number")
+    return dict(record)
+
+
+def gpu_utilisations(metrics: Mapping[str, Any]) -> list[float]:
+    """Return the reported `gpu_utilization_<i>` of a record, percent."""
+    return [float(value) for key, value in metrics.items() if key.startswith(GPU_COLUMN) and known(value)]
+
+
+def forecast(history: Iterable[Mapping[str, float]]) -> dict[str, float]:
+    """Return limits for a job from records {time_so_far, cost_so_far, throughput}: 10 % beyond their means, or beyond the fallbacks.
+
+    Raises UserError for a value that is no number.
+    """
+    records = [require_record(record, "history") for record in history]
+    limits = {}
+    for limit, column in FORECAST.items():
+        found = [float(record[column]) for record in records if known(record.get(column))]
+        limits[limit] = float(np.mean(found) if found else FALLBACK[column]) * MARGIN[column]
+    return limits
+
+
+@dataclass(frozen=True)
+class TableVerdict:
+    """What a log says of one item: its value, verdict, and the share of rows in violation. None: the log has no such column."""
+
+    value: float
+    verdict: Verdict
+    violated_share: float
+
+
+def check_table(table: pd.DataFrame, sla: SLAConfig, how: Literal["summary", "last"] = "summary") -> dict[str, TableVerdict]:
+    """Return what a log table says of each item that it has columns for, in the order of ITEMS.
+
+    summary: the maximum of time, cost and memory, the mean of throughput and utilisations; last: the last row's values.
+    Raises UserError for a table without rows, for cells that are no numbers of 0 or more, and for another `how`.
+    """
+    from schedlab.studies.cloud.model.logs import require_numbers
+
+    if how not in HOW:
+        raise UserError(f"how is {how!r}", where="check_table", expected=" or ".join(HOW), remedy=did_you_mean(str(how), HOW))
+    if not len(table):
+        raise UserError("the table has no rows", where="log table", expected="a row an epoch")
+    columns = [name for name in table.columns if str(name).startswith(GPU_COLUMN)]
+    judged = [*columns, *(name for name in COLUMN_OF.values() if name in table.columns)]
+    table = require_numbers(table, judged, Path("log table"), optional=True)
+    found = {}
+    for item in ITEMS:
+        values = table[columns].mean(axis=1) if item == "gpu_util" and columns else table.get(COLUMN_OF[item])
+        values = values.dropna() if values is not None else ()
+        if not len(values):
+            continue
+        value = float(values.iloc[-1] if how == "last" else values.max() if item in UPPER else values.mean())
+        violated = [not judge(item, float(each), sla.limit(item)).met for each in values]
+        found[item] = TableVerdict(value, judge(item, value, sla.limit(item)), sum(violated) / len(violated))
+    return found
+
+
+def check_learning(table: pd.DataFrame, accuracy_min: float = 85.0, convergence_min: float = 0.01) -> dict[str, TableVerdict]:
+    """Return what a log table says of the two items of the program's earlier generation, as far as it has columns for them.
+
+    accuracy     the last test_accuracy (else train_accuracy), percent, at or above accuracy_min
+    convergence  the fall of the train_loss in an epoch, mean of the epochs, at or above convergence_min
+
+    Raises UserError for a table without rows.
+    """
+    if not len(table):
+        raise UserError("the table has no rows", where="log table", expected="a row an epoch")
+    accuracy = next((table[name].dropna() for name in ("test_accuracy", "train_accuracy") if name in table.columns), ())
+    found = {}
+    if len(accuracy):
+        found["accuracy"] = _at_least(accuracy.to_numpy(float), float(accuracy.iloc[-1]), accuracy_min)
+    loss = table["train_loss"].dropna().to_numpy(float) if "train_loss" in table.columns else np.empty(0)
+    if len(loss) > 1:
+        falls = -np.diff(loss)
+        found["convergence"] = _at_least(falls, float(falls.mean()), convergence_min)
+    return found
+
+
+def _at_least(values: np.ndarray, value: float, limit: float) -> TableVerdict:
+    """A verdict on a value that should be at or above a limit, and the share of values that are not."""
+    return TableVerdict(value, judge("throughput", value, limit), float((values < limit).mean()))

@@ -1,0 +1,231 @@
+"""The vectorised replay environment: many training jobs in one process, stepped together by array operations."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+from gymnasium.vector import AutoresetMode, VectorEnv
+from gymnasium.vector.utils import batch_space
+
+from schedlab.config.errors import UserError
+from schedlab.learning.vector_seeds import place_generators
+from schedlab.studies.cloud.model.allocation import ACTIONS, KEEP, PAPER_ACTIONS
+from schedlab.studies.cloud.replay.env import ENVIRONMENT, MOST_FAILURES, weights_of
+from schedlab.studies.cloud.replay.observe import (
+    COST,
+    COST_MET,
+    COST_SEVERITY,
+    EPOCH_TIME,
+    PROGRESS,
+    SEVERITY,
+    TIME,
+    TIME_LEFT,
+    TIME_MET,
+    TIME_SEVERITY,
+    component_numbers,
+)
+from schedlab.studies.cloud.replay.replay import SECONDS, Replay
+from schedlab.studies.cloud.replay.sla import ITEMS
+from schedlab.studies.cloud.replay.state import SIZE
+
+
+class CloudReplayVectorEnv(VectorEnv):
+    """A number of CloudReplayEnv side by side; each does what a CloudReplayEnv of its seed does, number i of seed s that of seed s + i.
+
+    Observations (N, 26 or 21) float32, actions (N,), rewards (N,) float64; `action_masks` is (N, 27 or 9). A job that ends is replaced by a
+    new one in the same step: `final_obs` and `final_info` (its scores) tell how it ended. Only the scalar reward, its weights fixed or
+    adapted, and intervals that are shares of the training. Raises UserError for others.
+    """
+
+    def __init__(self, replay: Replay, num_envs: int = 1, preference: str = "balanced", seed: int | None = None) -> None:
+        settings = replay.scenario.environment
+        if num_envs < 1:
+            raise UserError(f"{num_envs} environments", where="num_envs", expected="at least 1")
+        if settings.reward != "scalar":
+            raise UserError(
+                "the reward is not the scalar one", where=ENVIRONMENT, remedy="step single environments, or take reward: scalar"
+            )
+        if replay.span:
+            what = "intervals are stretches of time, in which jobs side by side do not end together"
+            raise UserError(what, where=ENVIRONMENT, remedy="step single environments (stock learners do), or take `interval` in epochs")
+        self.num_envs, self.replay, self.settings = num_envs, replay, settings
+        self.weights, self.preference = weights_of(preference), preference
+        self.metadata = {"render_modes": [], "autoreset_mode": AutoresetMode.SAME_STEP}
+        self.actions = np.array(PAPER_ACTIONS if settings.space == "paper9" else range(ACTIONS))
+        self._components = component_numbers(settings.space)
+        size = len(self._components) if self._components else SIZE
+        self.single_observation_space = gym.spaces.Box(0.0, 1.0, (size,), np.float32)
+        self.single_action_space = gym.spaces.Discrete(len(self.actions))
+        self.observation_space = batch_space(self.single_observation_space, num_envs)
+        self.action_space = batch_space(self.single_action_space, num_envs)
+        tables, grid = replay.tables, replay.lattice
+        self._rows = np.stack([tables.rows[False], tables.rows[True]])
+        self._severity, self._met = (np.array([values[False], values[True]]) for values in (tables.severity, tables.met))
+        self._following = grid.following[:, self.actions]
+        self._allowed = replay.allowed[:, self.actions]
+        self._allowed[:, self.actions == KEEP] |= ~self._allowed.any(axis=1, keepdims=True)
+        self._gpus = grid.allocations[:, 0]
+        self._seed = seed
+        self._rngs: list[np.random.Generator] = []
+        self._totals = {
+            name: np.zeros(num_envs) for name in ("time", "cost", "waste", "gpu_hours", "severity", "restarts", "failures", "met")
+        }
+        self.here, self.interval = np.zeros(num_envs, dtype=np.int64), np.zeros(num_envs, dtype=np.int64)
+        self.price_factor = np.ones(num_envs)
+        self._observed = np.zeros((num_envs, SIZE), np.float32)
+
+    def reset(
+        self, *, seed: int | Sequence[int | None] | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[np.ndarray, dict[str, Any]]:
+        """Submit every job anew; the first reset uses the construction's seed. `options={"preference": name}` changes the preference.
+
+        Raises UserError for a preference that is none.
+        """
+        if options and "preference" in options:
+            self.weights, self.preference = weights_of(options["preference"]), options["preference"]
+        seed = self._seed if seed is None else seed
+        self._seed = None
+        self._rngs = place_generators(seed, self._rngs, self.num_envs)
+        self._begin(np.arange(self.num_envs))
+        return self._observation(), {}
+
+    def step(self, actions: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, dict[str, Any]]:
+        """Take an action, a whole number, in every job and train for an interval. Raises UserError for others, before anything is done."""
+        replay, totals, before = self.replay, self._totals, self.here
+        here = self.here = replay.taken(self.interval, self._following[before, self._checked(actions)])
+        changed, fits = here != before, replay.fits[here]
+        seconds = np.where(fits, replay.seconds[self.interval, here] * self._noise(fits), self.settings.out_of_memory)
+        seconds = seconds + np.where(changed, replay.restart, 0.0)
+        dollars = seconds * (replay.price[here] * self.price_factor) / SECONDS
+        waste = np.where(fits, (1.0 - replay.busy[here]) / replay.intervals, 0.0)
+        self.interval = self.interval + fits
+        gpu_hours = self._gpus[here] * seconds / SECONDS
+        added = {"time": seconds, "cost": dollars, "waste": waste, "gpu_hours": gpu_hours, "restarts": changed, "failures": ~fits}
+        for name, more in added.items():
+            totals[name] += more
+        self._see(seconds, fits)
+        weights = self._weights()
+        rewards = (
+            weights["time"] * (-seconds / replay.time_ref) + weights["cost"] * (-dollars / replay.cost_ref) - weights["resource"] * waste
+        )
+        ended = self.interval >= replay.intervals
+        cut = (totals["failures"] >= MOST_FAILURES) & ~ended
+        final: dict[str, Any] = {}
+        if (over := np.flatnonzero(ended | cut)).size:
+            observed = self._observation()
+            for place in over.tolist():
+                final = self._add_info(final, {"final_obs": observed[place], "final_info": {"scores": self.scores(place)}}, place)
+            self._begin(over)
+        return self._observation(), rewards, ended, cut, final
+
+    def _checked(self, actions: np.ndarray) -> np.ndarray:
+        """The actions, one for each job: NumPy would take one for all of them, and a negative one from the end."""
+        given, most = np.asarray(actions), len(self.actions) - 1
+        whole = given.shape == (self.num_envs,) and given.dtype.kind in "iu"
+        if not whole or given.min() < 0 or given.max() > most:
+            what = f"actions of shape {given.shape} and type {given.dtype}" + (f", {given.min()} to {given.max()}" if whole else "")
+            raise UserError(what, where=ENVIRONMENT, expected=f"{self.num_envs} whole numbers from 0 to {most}")
+        return given
+
+    def action_masks(self) -> np.ndarray:
+        """Return True for each action that leaves the job the memory it needs, (N, 27 or 9); where none does, for the one that keeps."""
+        return self._allowed[self.here]
+
+    def scores(self, place: int) -> dict[str, float]:
+        """Return what the episode of one place is scored by so far, as CloudReplayEnv.scores does."""
+        total = {name: float(values[place]) for name, values in self._totals.items()}
+        of = {"time": total["time"] / self.replay.time_ref, "cost": total["cost"] / self.replay.cost_ref, "resource": total["waste"]}
+        return {
+            "objective": sum(weight * of[name] for name, weight in self.weights.items()),
+            **{name: total[name] for name in ("time", "cost", "gpu_hours", "waste")},
+            "sla_met": total["met"],
+            "severity": total["severity"] / total["time"] if total["time"] else 0.0,
+            "restarts": total["restarts"],
+            "out_of_memory": total["failures"],
+        }
+
+    def _weights(self) -> Mapping[str, float | np.ndarray]:
+        """The weights of the preference, or those that lean towards what is violated in each place, as reward.adapted_weights has them."""
+        if not self.settings.adaptive:
+            return self.weights
+        raw = self._leaning()
+        whole = sum(raw.values())
+        return {name: value / whole for name, value in raw.items()}
+
+    def _leaning(self) -> dict[str, np.ndarray]:
+        """Weights that lean towards what is violated in each place, before they are divided by their sum."""
+        late, dear, _, _, idle_gpus, idle_cores = self._observed[:, SEVERITY].astype(float).T
+        severities = {"time": late, "cost": dear, "resource": (idle_gpus + idle_cores) / 2.0}
+        return {name: weight * np.exp(self.settings.adaptive * severities[name]) for name, weight in self.weights.items()}
+
+    def _begin(self, places: np.ndarray) -> None:
+        self.here[places], self.interval[places], self.price_factor[places] = self.replay.lattice.start, 0, 1.0
+        for values in self._totals.values():
+            values[places] = 0.0
+        self._totals["met"][places] = len(ITEMS)
+        self._observed[places] = self.replay.tables.first
+
+    def _noise(self, fits: np.ndarray) -> np.ndarray | float:
+        """Factors on the intervals' times, and the walk of the prices, each from the job's own generator in the order of CloudReplayEnv."""
+        sigma, walk = self.settings.time_noise, self.settings.price_walk
+        if not sigma and not walk:
+            return 1.0
+        factors = np.ones(self.num_envs)
+        for place, rng in enumerate(self._rngs):
+            if sigma and fits[place]:
+                factors[place] = math.exp(sigma * rng.standard_normal() - sigma * sigma / 2)
+            if walk:
+                self.price_factor[place] *= math.exp(walk * rng.standard_normal())
+        return factors
+
+    def _see(self, seconds: np.ndarray, fits: np.ndarray) -> None:
+        """Fill in the state vectors after an interval, and count what is met and how severely it is not."""
+        sla, totals, kind = self.replay.sla, self._totals, fits.astype(np.int64)
+        observed = self._rows[kind, self.here]
+        progress = self.interval / self.replay.intervals
+        late, dear = _excess(totals["time"], sla.time_max), _excess(totals["cost"], sla.cost_max)
+        left = np.divide(totals["time"] * (1.0 - progress), progress, out=np.zeros(self.num_envs), where=progress > 0)
+        filled = {
+            PROGRESS: progress,
+            TIME: _share(totals["time"], sla.time_max),
+            COST: _share(totals["cost"], sla.cost_max),
+            TIME_MET: late <= 0.0,
+            COST_MET: dear <= 0.0,
+            TIME_SEVERITY: late,
+            COST_SEVERITY: dear,
+            TIME_LEFT: _share(left, sla.time_max),
+            EPOCH_TIME: _share(seconds / self.settings.interval, sla.time_max),
+        }
+        for column, values in filled.items():
+            observed[:, column] = values
+        totals["severity"] += (self._severity[kind, self.here] + late + dear) * seconds
+        totals["met"] = self._met[kind, self.here] + (late <= 0.0) + (dear <= 0.0)
+        self._observed = observed
+
+    def _observation(self) -> np.ndarray:
+        return self._observed[:, self._components] if self._components else self._observed.copy()
+
+
+def _share(values: np.ndarray, limit: float) -> np.ndarray:
+    """Values as shares of a limit, at most 1; of a limit of 0, 0 or 1."""
+    return np.minimum(1.0, values / limit) if limit > 0 else (values > 0).astype(float)
+
+
+def _excess(values: np.ndarray, limit: float) -> np.ndarray:
+    """Severities of values that should stay at or below a limit."""
+    if limit <= 0:
+        return (values > limit).astype(float)
+    return np.where(values <= limit, 0.0, np.minimum(1.0, (values - limit) / limit))
+
+
+def make(replay: Replay | None = None, num_envs: int = 1, preference: str = "balanced", seed: int | None = None) -> CloudReplayVectorEnv:
+    """Return the vectorised environment of a replay; without one, of the example (`example.example_replay`)."""
+    if replay is None:
+        from schedlab.studies.cloud.example import example_replay
+
+        replay = example_replay()
+    return CloudReplayVectorEnv(replay, num_envs, preference, seed)

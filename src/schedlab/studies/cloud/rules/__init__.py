@@ -1,0 +1,1 @@
+"""Rules and everything that decides without learning: oracles, Bayesian search, Pareto fronts."""

@@ -1,0 +1,152 @@
+"""The rule `bayesian`: Bayesian optimisation over allocations, measured while the job runs.
+
+In the manner of Alipourfard et al., "CherryPick", NSDI 2017: a Gaussian process with a Matern 5/2 kernel, expected improvement, and an end
+once that is a small share of the best seen. There each probe is a run of its own; here it is an interval of the job, with the intervals on
+the way to it, which are measured as well. It knows prices and limits, not the performance model.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import warnings
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from schedlab.config.errors import UserError
+from schedlab.config.schema import Settings, setting, validate
+from schedlab.config.seeds import derive_seed, generator
+from schedlab.studies.cloud.model.allocation import KEEP
+from schedlab.studies.cloud.replay.env import CloudReplayEnv
+from schedlab.studies.cloud.replay.moves import towards
+
+if TYPE_CHECKING:
+    from schedlab.config.contract import Unit
+    from schedlab.studies.cloud.problem import CloudProblem
+
+
+class BayesianSettings(Settings):
+    """The rule `bayesian`: Bayesian optimisation of a constant allocation (CherryPick, NSDI 2017)."""
+
+    first: int = setting(3, doc="probes before the first model: the start, then allocations that are drawn", unit="probes", ge=1, le=100)
+    probes: int = setting(6, doc="most probes; then the job goes to the best one", unit="probes", ge=1, le=1000)
+    improvement: float = setting(
+        0.1, doc="probing ends where the expected improvement is a smaller share of the best seen", unit="fraction", ge=0, le=1
+    )
+    share: float = setting(0.3, doc="most of the job's intervals that go to probes and the ways to them", unit="fraction", gt=0, le=1)
+
+
+class _Before(NamedTuple):
+    """What an episode had come to before the decision that is measured; progress in intervals."""
+
+    here: int
+    objective: float
+    progress: float
+
+
+class BayesianRule:
+    """Probes allocations, then goes to the best of all that were measured and stays. Deterministic by its seed."""
+
+    def __init__(self, problem: CloudProblem, settings: BayesianSettings, seed: int) -> None:
+        self.problem, self.settings, self.seed = problem, settings, seed
+        values = problem.replay.lattice.allocations
+        self.places = (values - values.min(axis=0)) / np.maximum(np.ptp(values, axis=0), 1e-12)  # 0 to 1 in each resource
+        self.ranks = np.stack([np.unique(column, return_inverse=True)[1] for column in values.T], axis=1)
+        self.budget = max(1, int(settings.share * problem.replay.intervals))
+
+    def reset(self, unit: Unit) -> None:
+        """Forget the unit before."""
+        self.measured: dict[int, float] = {}
+        self.tried = 0
+        self.target: int | None = None
+        self.settled = False
+        self.before: _Before | None = None
+        self.rng = generator(self.seed, "bayesian", unit.id)
+
+    def choose(self, env: CloudReplayEnv) -> int:
+        """Return the action (of 27) in an environment."""
+        self._measure(env)
+        if self.target is None:
+            self.target = env.here
+        elif not self.settled and (env.here == self.target or env.interval >= self.budget):
+            self._next(env)
+        self.before = _Before(env.here, env.objective(), env.progress)
+        return KEEP if env.here == self.target else int(towards(env.replay, np.int64(env.here), np.int64(self.target)))
+
+    def _measure(self, env: CloudReplayEnv) -> None:
+        """Keep what an interval of training adds to the objective here, without the restart, whose price is known.
+
+        Where decisions come by time, the last one trained more of an interval, or less, the faster the allocation is.
+        """
+        if self.before is None:
+            return
+        _, restarts = self.problem.step_costs(env.preference)
+        restart = float(restarts[env.here]) if env.here != self.before.here else 0.0
+        added = env.objective() - self.before.objective - restart
+        self.measured[env.here] = added / ((env.progress - self.before.progress) or 1)
+
+    def _next(self, env: CloudReplayEnv) -> None:
+        """The last probe is measured: choose another one, or the best."""
+        self.tried += 1
+        left = self._reachable(env)
+        if self.tried < self.settings.probes and len(left):
+            if self.tried < self.settings.first:
+                self.target = int(self.rng.choice(left))
+                return
+            best = min(self.measured.values())
+            mean, spread = predict(self._points(), np.array(list(self.measured.values())), self.places[left], self._seed())
+            gains = expected_improvement(mean, spread, best)
+            if gains.max() >= self.settings.improvement * best:
+                self.target = int(left[gains.argmax()])
+                return
+        self.settled = True
+        self.target = min(self.measured, key=lambda number: (self.measured[number], number))
+
+    def _reachable(self, env: CloudReplayEnv) -> np.ndarray:
+        """The allocations not yet measured that what is left of the budget leads to; an action moves each resource by one step.
+
+        A decision is taken to train as much as those before did in the mean: an interval, unless decisions come by time.
+        """
+        away = np.abs(self.ranks - self.ranks[env.here]).max(axis=1)
+        near = env.replay.fits & (away * env.progress / env.decisions <= self.budget - env.progress)
+        return np.array([number for number in np.flatnonzero(near).tolist() if number not in self.measured], dtype=np.int64)
+
+    def _points(self) -> np.ndarray:
+        return self.places[list(self.measured)]
+
+    def _seed(self) -> int:
+        return derive_seed(self.seed, "gaussian process") % 2**32
+
+
+def expected_improvement(mean: np.ndarray, spread: np.ndarray, best: float) -> np.ndarray:
+    """Return by how much values of normal distributions are expected to lie below the best; no more than it where nothing is uncertain."""
+    from scipy.stats import norm
+
+    below = best - mean
+    scaled = np.divide(below, spread, out=np.zeros_like(below), where=spread > 0)
+    return np.where(spread > 0, below * norm.cdf(scaled) + spread * norm.pdf(scaled), np.maximum(below, 0.0))
+
+
+def predict(points: np.ndarray, values: np.ndarray, at: np.ndarray, seed: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return mean and standard deviation, (n,), that a Gaussian process fitted to values at points (k, 3) gives at places (n, 3)."""
+    from sklearn.exceptions import ConvergenceWarning
+    from sklearn.gaussian_process import GaussianProcessRegressor
+    from sklearn.gaussian_process.kernels import Matern, WhiteKernel
+
+    kernel = Matern(length_scale=0.5, length_scale_bounds=(0.1, 5.0), nu=2.5) + WhiteKernel(1e-2, (1e-4, 1.0))
+    model = GaussianProcessRegressor(kernel, normalize_y=True, random_state=seed)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)  # a length at its bound: few points say nothing of it
+        model.fit(points, values)
+    return model.predict(at, return_std=True)
+
+
+def make_bayesian(params: Mapping[str, Any], problem: CloudProblem, seed: int) -> BayesianRule:
+    """Return the rule. Raises UserError without scikit-learn, and where there are fewer probes than first ones."""
+    settings = validate(BayesianSettings, params)
+    if settings.first > settings.probes:
+        raise UserError(f"{settings.first} first probes of {settings.probes}", where="rule bayesian: first", expected="at most `probes`")
+    if importlib.util.find_spec("sklearn") is None:
+        raise UserError("it needs scikit-learn", where="rule bayesian", remedy="install schedlab[learn], or leave the rule out")
+    return BayesianRule(problem, settings, seed)

@@ -1,0 +1,222 @@
+"""The typed scenario of the cloud study: a training job, what can be allocated to it, its service levels, and the environment."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Annotated, Literal
+
+from pydantic import AfterValidator, Field, model_validator
+
+from schedlab.config.errors import UserError
+from schedlab.config.schema import Settings, section, setting
+from schedlab.config.settings import LONGEST, MOST, ScenarioSettings, Seeds, distinct
+from schedlab.studies.cloud.model.allocation import ResourceConfig
+from schedlab.studies.cloud.model.goodput import PipelineSettings, StepParameters
+from schedlab.studies.cloud.replay.reward import PREFERENCES, preference_weights
+from schedlab.studies.cloud.replay.sla import SLAConfig
+
+RESULTS_VERSION = 4  # raise it when the code of this study changes its results
+Noise = Annotated[float, Field(ge=0)]
+MOST_INTERVALS = 10_000
+
+
+def _known_preference(name: str) -> str:
+    if preference_weights(name) is None:
+        raise ValueError(f"one of {', '.join(PREFERENCES)}, or weights of cost, time and resource with the sum 1, as in 0.1:0.1:0.8")
+    return name
+
+
+Preference = Annotated[str, AfterValidator(_known_preference)]
+
+
+class StepSettings(Settings):
+    """Pinned parameters of the step-time model."""
+
+    a_c: float = setting(doc="forward and backward pass: constant part", unit="s", gt=0)
+    b_c: float = setting(doc="forward and backward pass: for each sample on a GPU", unit="s", gt=0)
+    a_n: float = setting(doc="synchronisation between nodes: two GPUs", unit="s", gt=0)
+    b_n: float = setting(doc="synchronisation between nodes: for each further GPU", unit="s", gt=0)
+    a_r: float = setting(doc="synchronisation within a node: two GPUs", unit="s", gt=0)
+    b_r: float = setting(doc="synchronisation within a node: for each further GPU", unit="s", gt=0)
+    y: float = setting(doc="overlap of computing and synchronising; 1: none", ge=1, le=10)
+
+    def parameters(self) -> StepParameters:
+        """Return them as the model takes them."""
+        return StepParameters(**self.model_dump())
+
+
+class ScalingSettings(Settings):
+    """Throughput by the number of GPUs alone, for the models `amdahl` and `power`."""
+
+    throughput_one: float = setting(doc="throughput on one GPU", unit="samples/s", gt=0)
+    serial_share: float = setting(0.05, doc="`amdahl`: the share of the work that does not run in parallel", unit="fraction", ge=0, le=1)
+    exponent: float = setting(0.7, doc="`power`: exponent of the number of GPUs", gt=0, le=1)
+
+
+class TrainingJobSettings(Settings):
+    """A training job: how much there is to train, in which batches, and how long a step takes (pinned, or fitted to logs)."""
+
+    name: str = setting(doc="equal to the file's name")
+    model: Literal["goodput", "amdahl", "power", "table"] = setting(
+        "goodput", doc="of the step time: fitted; Amdahl's law or a power of the GPUs (`scaling`); or the logs' measurements, interpolated"
+    )
+    step: StepSettings | None = setting(None, doc="parameters of the step time; null: fitted to the logs")
+    scaling: ScalingSettings | None = setting(None, doc="for the models `amdahl` and `power`")
+    logs: tuple[str, ...] = setting((), doc="training logs or tables of measured placements to fit (resources/..., or of data)")
+    parameters: int = setting(11_000_000, doc="weights of the network; the published predictor goes by them", ge=1)
+    pipeline: PipelineSettings = section(PipelineSettings, doc="the input pipeline")
+    gpus_per_node: int = setting(4, doc="GPUs of a node; more are spread over as few nodes as possible", ge=1)
+    epochs: float = setting(20.0, doc="length of the training, in epochs at the base batch", unit="epochs", gt=0)
+    samples: int = setting(50_000, doc="samples of an epoch", ge=1)
+    base_batch: int = setting(128, doc="total batch at which progress is counted", unit="samples", ge=1)
+    batch: int = setting(128, doc="batch: on each GPU (`per_gpu`), or in total (`fixed_global`)", unit="samples", ge=1)
+    batching: Literal["per_gpu", "fixed_global"] = setting(
+        "per_gpu", doc="what stays when GPUs are added; with `fixed_global` all samples count alike, whatever the batch"
+    )
+    gradient_noise: tuple[Noise, ...] = setting(
+        (1000.0,), doc="variance over squared norm of the gradient at the base batch, at even distances over the training", min_length=1
+    )
+
+    @model_validator(mode="after")
+    def _one_source(self) -> TrainingJobSettings:
+        if (self.scaling is not None) != (self.model in ("amdahl", "power")):
+            raise ValueError("'scaling' for the models amdahl and power, and for no other one")
+        if self.scaling is not None:
+            if self.step is not None or self.logs:
+                raise ValueError("'scaling' without 'step' and 'logs', which are other sources of the step time")
+            return self
+        if self.model == "table" and (self.step is not None or not self.logs):
+            raise ValueError("'logs' and no 'step' for the model table")
+        if (self.step is None) == (not self.logs):
+            raise ValueError("either 'step' or 'logs', which are two sources of the same parameters")
+        return self
+
+
+class AllocationSettings(Settings):
+    """What the job holds when it is submitted."""
+
+    gpu_count: int = setting(2, doc="GPUs", unit="GPUs", ge=0)
+    cpu_count: int = setting(8, doc="CPU cores", unit="cores", ge=1)
+    memory_gb: int = setting(32, doc="memory", unit="GB", ge=1)
+
+
+class EnvironmentSettings(Settings):
+    """How a job and its learner meet: how often, at what price of a change, how noisily, for what reward."""
+
+    space: Literal["full27", "paper9"] = setting(
+        "full27", doc="27 actions and 26 components; or the paper's 9 and 21, where the memory stays"
+    )
+    interval: float = setting(1.0, doc="training between two decisions", unit="epochs", gt=0)
+    interval_seconds: float | None = setting(
+        None, doc="time between two decisions, a restart included, in place of `interval`; null: none", unit="s", gt=0
+    )
+    restart: float = setting(30.0, doc="paid time that a change of the allocation costs", unit="s", ge=0)
+    out_of_memory: float = setting(60.0, doc="paid time that is lost in an allocation whose memory does not suffice", unit="s", gt=0)
+    time_noise: float = setting(0.0, doc="standard deviation of the logarithm of an interval's time", ge=0, le=2)
+    price_walk: float = setting(0.0, doc="standard deviation of the logarithm of the price's change in an interval", ge=0, le=2)
+    interference: float = setting(1.0, doc="speed of synchronisation between nodes beside other jobs", unit="fraction", gt=0, le=1)
+    slots: tuple[int, ...] = setting(
+        (), doc="GPUs to be had in equal stretches of the training; what the job holds beyond is taken, a restart; empty: all, always"
+    )
+    reward: Literal["scalar", "reference"] = setting("scalar", doc="minus what the objective grows by; or the published reward")
+    adaptive: float = setting(0.0, doc="how strongly weights lean towards what is violated; 0: not at all", ge=0, le=100)
+
+
+class ReplicateSettings(Settings):
+    """Runs of each preference and split. Without noise one run says all."""
+
+    train: int = setting(1, doc="runs to learn on", ge=0, le=MOST)
+    validation: int = setting(1, doc="runs that settings are chosen on", ge=0, le=MOST)
+    test: int = setting(1, doc="runs that are reported", ge=1, le=MOST)
+
+
+class CloudScenario(ScenarioSettings):
+    """A training job on resources that can be bought by the hour."""
+
+    job: TrainingJobSettings = setting(doc="the training job")
+    resource: ResourceConfig = section(ResourceConfig, doc="what can be allocated, and prices")
+    start: AllocationSettings = section(AllocationSettings, doc="what the job holds when it is submitted")
+    sla: SLAConfig = section(SLAConfig, doc="service levels")
+    sla_from: Literal["forecast", "configuration"] = setting(
+        "forecast", doc="time, cost and throughput: 10 % beyond those of the start allocation, or as `sla` says"
+    )
+    environment: EnvironmentSettings = section(EnvironmentSettings, doc="what learners act in")
+    preferences: tuple[Preference, ...] = setting(
+        ("balanced", "cost", "time", "resource"),
+        doc="what the user prefers; each is scored apart; a name, or weights of cost, time and resource as in `0.1:0.1:0.8`",
+        min_length=1,
+    )
+    replicates: ReplicateSettings = section(ReplicateSettings, doc="runs of each preference")
+    random_episodes: int = setting(30, doc="episodes of random actions that the regret is normalised by", ge=1, le=MOST)
+
+    @model_validator(mode="after")
+    def _each_once(self) -> CloudScenario:
+        distinct(self.preferences)
+        return self
+
+    @property
+    def intervals(self) -> int:
+        """Number of intervals that the training is laid out in: of decisions until it ends, unless these come by time."""
+        return round(self.job.epochs / self.environment.interval)
+
+
+class CloudScale(Settings):
+    """Sizes that the scenarios of this study take from conf/scale/."""
+
+    random_episodes: int = setting(30, doc="episodes of random actions that the regret is normalised by", ge=1, le=MOST)
+    seeds: Seeds = setting((0, 1, 2), doc="repetitions of rules and policies that draw", min_length=1)
+    episodes: int = setting(4800, doc="episodes of each preference that a policy learns on", ge=1, le=LONGEST)
+    actor_critic_episodes: int = setting(1200, doc="episodes of each preference that an actor-critic learns on", ge=1, le=LONGEST)
+    decisions: int = setting(64_000, doc="decisions that a stock policy learns on", ge=1, le=LONGEST)
+
+
+def check(scenario: CloudScenario) -> Iterator[UserError]:
+    """Yield mistakes that types cannot see: an interval that does not divide the job, a start beyond the limits, no GPU."""
+    intervals, job = scenario.intervals, scenario.job
+    if intervals < 1 or abs(intervals * scenario.environment.interval - job.epochs) > 1e-9 * job.epochs:
+        what = f"{job.epochs:g} epochs are no whole number of intervals of {scenario.environment.interval:g}"
+        yield UserError(what, where="environment.interval", expected="a length that divides job.epochs")
+    elif intervals > MOST_INTERVALS:
+        yield UserError(f"{intervals} decisions", where="environment.interval", expected=f"at most {MOST_INTERVALS:,}")
+    span, restart = scenario.environment.interval_seconds, scenario.environment.restart
+    if span is not None and span <= restart:
+        what = f"in {span:g} s a job that restarts for {restart:g} s never trains"
+        yield UserError(what, where="environment.interval_seconds", expected="more than environment.restart")
+    if span is not None and scenario.environment.slots:
+        what = "the best plan is not bounded where GPUs are taken and decisions come by time"
+        yield UserError(what, where="environment.slots", expected="none with interval_seconds")
+    if scenario.resource.gpu_count_min < 1:
+        yield UserError("a job without a GPU has no step time", where="resource.gpu_count_min", expected="1 or more")
+    if any(slots < scenario.resource.gpu_count_min for slots in scenario.environment.slots):
+        yield UserError(
+            "fewer GPUs than the job may have", where="environment.slots", expected=f"{scenario.resource.gpu_count_min} or more"
+        )
+    for key, least, most in zip(AllocationSettings.model_fields, scenario.resource.least, scenario.resource.most, strict=True):
+        value = getattr(scenario.start, key)
+        if not least <= value <= most:
+            yield UserError(f"{value} is beyond the limits of `resource`", where=f"start.{key}", expected=f"{least:g} to {most:g}")
+
+
+TERMS = {
+    "preference": "what the user weighs most: time, cost, use of what is paid for, or all alike (balanced)",
+    "objective": "weighted sum of training time, cost (each over that of the best constant allocation for it) and waste",
+    "waste": "mean share of GPUs and cores that is paid for and not used",
+    "regret": "objective beyond that of the best plan, over that of random actions beyond the best plan: 0 is best, 1 is random",
+    "front": "the plans that no other one beats in both training time and cost",
+    "hypervolume": "area that policies cover between them and a reference point, as a share of the front's: 1 is the front itself",
+    "service level": "a limit on time, cost, throughput, memory, or the use of GPUs or cores",
+    "severity": "by how much a service level is violated, as a share of its limit; 0 where it is met",
+    "restart": "a change of the allocation stops the job for 30 s that are paid for",
+    "static_start": "rule: stays on the allocation that the job is submitted with",
+    "static_max": "rule: goes to the largest allocation and stays",
+    "static_min": "rule: goes to the smallest allocation that holds the job and stays",
+    "static_default": "rule: goes to what the published predictor suggests for a model of this size and stays",
+    "random": "rule: any action that leaves the job the memory it needs",
+    "threshold": "rule: an autoscaler; a GPU more where they are busy and the job is late, one fewer where they idle",
+    "horizontal": "rule: an autoscaler; as many GPUs as bring their utilisation to 80 %",
+    "goodput_greedy": "rule: the neighbour of the smallest objective, were it kept to the end, by the performance model",
+    "options": "rule: a step towards what the published rules of thumb offer for the preference",
+    "bayesian": "rule: Bayesian optimisation over constant allocations, a probe an interval; then stays on the best one",
+    "oracle_static": "oracle: goes to the allocation that is best to go to and stay on",
+    "oracle_dynamic": "oracle: the best plan, found by dynamic programming over intervals and allocations",
+}

@@ -1,0 +1,1 @@
+"""SLA-MORL's names, case files and published settings."""

@@ -1,0 +1,412 @@
+"""The study under the names that users of the published program know; thin over what the pipeline itself uses.
+
+`from schedlab.studies.cloud.slamorl.api import CloudResourceOptimizer`; docs/cloud_api.md shows each name at work.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+from pydantic import model_validator
+
+from schedlab.config.errors import UserError, did_you_mean
+from schedlab.config.files import atomic_path
+from schedlab.config.schema import Settings, setting
+from schedlab.studies.cloud.live.monitor import CSVMonitor
+from schedlab.studies.cloud.live.run import LiveRequest, LiveRun, run_script, script_environment
+from schedlab.studies.cloud.live.script import ScriptFacts, script_facts
+from schedlab.studies.cloud.model.allocation import (
+    ACTIONS,
+    Allocation,
+    action_of,
+    changes,
+    describe,
+    first_allocation,
+    moved,
+    require_action,
+)
+from schedlab.studies.cloud.model.analyser import OfflineDataAnalyzer
+from schedlab.studies.cloud.model.cost import ResourceCostCalculator, check_batch, diagnose_idle_gpus
+from schedlab.studies.cloud.model.machine import MachineLimits as SLAConfig
+from schedlab.studies.cloud.model.machine import MachineResources as ResourceConfig
+from schedlab.studies.cloud.model.machine import machine_limits, machine_resources
+from schedlab.studies.cloud.replay.reward import PREFERENCES
+from schedlab.studies.cloud.replay.sla import ITEMS, Verdict, check_learning, check_table, known, require_record
+from schedlab.studies.cloud.replay.state import CloudEnvironmentState, significant_change
+from schedlab.studies.cloud.rules.suggestions import Option, options
+from schedlab.studies.cloud.slamorl.published import step as published_step
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from schedlab.studies.cloud.optimize.flow import Optimization
+
+__all__ = [
+    "CSVMonitor",
+    "CloudEnvironment",
+    "CloudEnvironmentState",
+    "CloudResourceOptimizer",
+    "MultiObjectiveConfig",
+    "OfflineDataAnalyzer",
+    "RLConfig",
+    "RLMetricsTracker",
+    "ReplayBuffer",
+    "ResourceAction",
+    "ResourceConfig",
+    "ResourceCostCalculator",
+    "ResourceManager",
+    "SLAConfig",
+    "TrainingModuleManager",
+    "check_batch",
+    "check_learning",
+    "check_table",
+    "diagnose_idle_gpus",
+    "machine_limits",
+    "machine_resources",
+]
+
+
+COMPONENTS = ("cost", "performance", "efficiency", "sla")  # of the published reward
+
+
+class RLConfig(Settings):
+    """A record of the published learners' constants; what ours learn with are settings (`rl` of CloudResourceOptimizer)."""
+
+    hidden: int = setting(256, doc="units of a hidden layer", ge=1)
+    gamma: float = setting(0.99, doc="discount of an interval's reward", ge=0, le=1)
+    tau: float = setting(0.005, doc="share of the online network that a target takes over in an update", gt=0, le=1)
+    lr_actor: float = setting(3e-4, doc="learning rate of actors", gt=0, le=1)
+    lr_critic: float = setting(3e-4, doc="learning rate of critics", gt=0, le=1)
+    batch: int = setting(64, doc="transitions of an update", ge=1)
+    buffer: int = setting(100_000, doc="transitions that are kept", ge=1)
+    exploration_noise: float = setting(0.1, doc="standard deviation added to probabilities", ge=0)
+    train_freq: int = setting(10, doc="steps between updates", ge=1)
+    reset_interval: int = setting(200, doc="steps between chances of a critic's reset", ge=1)
+    reset_probability: float = setting(0.3, doc="chance of a critic's reset", ge=0, le=1)
+
+
+class MultiObjectiveConfig(Settings):
+    """Policies by name, each with the weights of cost, time and resource; any number of them."""
+
+    preferences: dict[str, tuple[float, float, float]] = setting(dict(PREFERENCES), doc="weights of cost, time, resource", min_length=1)
+
+    @model_validator(mode="after")
+    def _weights(self) -> MultiObjectiveConfig:
+        for name, weights in self.preferences.items():
+            if min(weights) < 0 or abs(sum(weights) - 1) > 1e-6:
+                raise ValueError(f"weights of 0 or more with the sum 1; those of '{name}' are {weights}")
+        return self
+
+    @property
+    def policies(self) -> int:
+        """Number of policies."""
+        return len(self.preferences)
+
+    def weights(self, name: str) -> dict[str, float]:
+        """Return the weights of a preference by objective. Raises UserError for a name that is none."""
+        if name not in self.preferences:
+            raise UserError(f"there is no preference {name!r}", where="preferences", remedy=did_you_mean(name, self.preferences))
+        return dict(zip(("cost", "time", "resource"), self.preferences[name], strict=True))
+
+    def text(self, name: str) -> str:
+        """Return a preference as learners, Gymnasium environments and CloudResourceOptimizer take any: weights of cost, time and resource.
+
+        Not CloudEnvironment, whose reward is the published one, with weights for the four names alone.
+        """
+        self.weights(name)
+        return ":".join(map(repr, self.preferences[name]))
+
+    def index(self, name: str) -> int:
+        """Return the number of a preference's policy, from 0 on."""
+        self.weights(name)
+        return list(self.preferences).index(name)
+
+
+@dataclass(frozen=True)
+class ResourceAction:
+    """One of the 27 actions. Raises UserError for another number."""
+
+    number: int
+
+    def __post_init__(self) -> None:
+        require_action(self.number)
+
+    @classmethod
+    def of(cls, gpus: int = 0, cores: int = 0, memory: int = 0) -> ResourceAction:
+        """Return the action that takes these steps, each -1, 0 or 1."""
+        if not {gpus, cores, memory} <= {-1, 0, 1}:
+            raise UserError(f"steps {gpus}, {cores}, {memory}", where="action", expected="-1, 0 or 1 of each")
+        return cls(action_of((gpus, cores, memory)))
+
+    @property
+    def changes(self) -> tuple[int, int, int]:
+        """Steps of GPUs (1), cores (4) and memory (8 GB)."""
+        return changes(self.number)
+
+    @property
+    def description(self) -> str:
+        """The action in words."""
+        return describe(self.number)
+
+    def apply(self, allocation: Allocation, limits: ResourceConfig) -> Allocation:
+        """Return the allocation after the action, within the limits."""
+        return moved(allocation, self.number, limits)
+
+
+class Transition(NamedTuple):
+    """What a ring buffer holds of a step; `action` is one-hot."""
+
+    state: np.ndarray
+    action: np.ndarray
+    reward: float
+    next_state: np.ndarray
+    done: bool
+
+
+class ReplayBuffer:
+    """The last `capacity` transitions; which ones are sampled follows from the seed."""
+
+    def __init__(self, capacity: int = 100_000, seed: int = 0) -> None:
+        if capacity < 1:
+            raise UserError(f"{capacity}", where="capacity", expected="1 or more transitions")
+        self.capacity, self._rng = capacity, np.random.default_rng(seed)
+        self._kept: list[Transition] = []
+        self._next = 0
+
+    def __len__(self) -> int:
+        return len(self._kept)
+
+    def add(self, state: np.ndarray, action: int, reward: float, next_state: np.ndarray, done: bool) -> None:
+        """Keep a transition; the oldest goes where the buffer is full."""
+        one_hot = np.zeros(ACTIONS, dtype=np.float32)
+        one_hot[require_action(action)] = 1.0
+        kept = Transition(np.array(state, np.float32), one_hot, float(reward), np.array(next_state, np.float32), bool(done))
+        if len(self._kept) < self.capacity:
+            self._kept.append(kept)
+        else:
+            self._kept[self._next] = kept
+        self._next = (self._next + 1) % self.capacity
+
+    def sample(self, count: int) -> Transition:
+        """Return `count` different transitions, each field stacked. Raises UserError where there are fewer."""
+        if not 0 < count <= len(self._kept):
+            raise UserError(f"{count} transitions asked for", where="replay buffer", expected=f"1 to {len(self._kept)}")
+        chosen = [self._kept[number] for number in self._rng.choice(len(self._kept), count, replace=False)]
+        return Transition(*(np.stack([np.asarray(each[field]) for each in chosen]) for field in range(len(Transition._fields))))
+
+    def clear(self) -> None:
+        """Forget everything."""
+        self._kept.clear()
+        self._next = 0
+
+
+class ResourceManager:
+    """What a job holds now, and every change of it."""
+
+    def __init__(self, limits: ResourceConfig | None = None, start: Allocation | None = None) -> None:
+        self.limits = limits or machine_resources()
+        self.start = start or first_allocation(self.limits)
+        self.reset()
+
+    def reset(self) -> None:
+        """Go back to the start allocation and empty the log."""
+        self.allocation = self.start
+        self.adjustments: list[dict[str, Any]] = []
+
+    def adjust(self, action: int, epoch: float = 0) -> bool:
+        """Take an action, logged with its epoch; tells whether it changed anything."""
+        action = require_action(action)
+        before, self.allocation = self.allocation, moved(self.allocation, action, self.limits)
+        held = {"before": before._asdict(), "after": self.allocation._asdict()}
+        self.adjustments.append({"epoch": epoch, "action": action, "action_description": describe(action), **held})
+        return self.allocation != before
+
+    @property
+    def hourly_cost(self) -> float:
+        """Price of what is held, $/h."""
+        return self.limits.hourly_price(*self.allocation)
+
+
+class CloudEnvironment:
+    """A job as records of its log tell it: decisions when something changed, the published reward, and a log of adjustments.
+
+    Records come from outside (`observe`): what follows from an action is seen in the records that come after it. To learn, use the
+    environments schedlab/CloudReplay-v0 and schedlab/CloudLive-v0, in which it is computed or run. Raises UserError where the preference is
+    none of the four names.
+    """
+
+    def __init__(self, resource: ResourceConfig | None = None, sla: SLAConfig | None = None, preference: str = "balanced") -> None:
+        MultiObjectiveConfig().weights(preference)
+        self.resources, self.sla, self.preference = ResourceManager(resource), sla or machine_limits(), preference
+        self.reset()
+
+    def reset(self) -> np.ndarray:
+        """Forget records and adjustments, go back to the start allocation, and return the first state (float32, 26)."""
+        self.resources.reset()
+        self.history: list[dict[str, Any]] = []
+        self._decided: np.ndarray | None = None
+        return self.state()
+
+    @property
+    def adjustments(self) -> list[dict[str, Any]]:
+        """The log of adjustments: epoch, action, its words, the allocation before and after, reward."""
+        return self.resources.adjustments
+
+    def observe(self, record: Mapping[str, Any]) -> np.ndarray:
+        """Take over a record of the job's log and return the state. Raises UserError for text where a number belongs."""
+        self.history.append(require_record(record, "record"))
+        return self.state()
+
+    def state(self) -> np.ndarray:
+        """Return the state, float32 of shape (26,)."""
+        return self._state().vector()
+
+    def verdicts(self) -> dict[str, Verdict]:
+        """Return whether each service level is met, and how severely it is not."""
+        return dict(self._state().status)
+
+    def _state(self) -> CloudEnvironmentState:
+        state = CloudEnvironmentState(self.resources.limits, self.sla)
+        state.gpus_apply = self.resources.limits.gpu_count_max > 0
+        for record in self.history:
+            state.update({**record, **self.resources.allocation._asdict()})
+        return state
+
+    def decision_due(self) -> bool:
+        """Tell whether an action should be taken: at the first record, then where a watched component moved by more than 0.1."""
+        if not self.history:
+            return False
+        return self._decided is None or significant_change(self._decided, self.state())
+
+    def step(self, action: int) -> tuple[np.ndarray, float, bool, dict[str, Any]]:
+        """Take an action after the records so far; returns state, published reward, whether the episode is over, and its parts."""
+        limits = self.resources.limits, self.sla
+        taken = published_step(require_action(action), self.resources.allocation, self.history, self.preference, limits, compat=False)
+        epoch = self.history[-1].get("epoch", 0) if self.history else 0
+        self.resources.adjust(action, epoch)
+        self.resources.allocation = taken.allocation
+        self.adjustments[-1] |= {"after": taken.allocation._asdict(), "reward": taken.reward.total}
+        self._decided = self.state()
+        return self._decided, taken.reward.total, taken.done, {"components": taken.reward, "changed": taken.changed}
+
+    def options(self) -> list[Option]:
+        """Return the four options after the latest record. Raises UserError before the first one."""
+        if not self.history:
+            raise UserError("nothing was observed yet", where="options", expected="a record")
+        return options(self.history[-1], self.resources.allocation, self.resources.limits, self.sla.throughput_min)
+
+
+class RLMetricsTracker:
+    """Collects steps and writes the tables of A10; episodes and steps count by themselves."""
+
+    def __init__(self, policy: str = "balanced") -> None:
+        self.policy, self.rows = policy, []
+        self.episode = self.step = 0
+
+    def begin_episode(self) -> None:
+        """Begin the next episode, unless this one has no step yet."""
+        self.episode, self.step = self.episode + (self.step > 0), 0
+
+    def track(
+        self,
+        record: Mapping[str, Any],
+        action: int,
+        reward: float,
+        verdicts: Mapping[str, Verdict],
+        components: Mapping[str, float] | None = None,
+        critic_reset: bool = False,
+    ) -> None:
+        """Take a step: record with epoch and allocation, action, reward, verdicts, components (cost, performance, efficiency, sla).
+
+        Items without a verdict have empty cells. Raises UserError for a record without these, and for names that are none.
+        """
+        from schedlab.studies.cloud.replay.episode_tables import step_values
+
+        record = require_record(record, "track")
+        if missing := {"epoch", *Allocation._fields} - set(record):
+            raise UserError(f"the record has no '{min(missing)}'", where="track", expected="epoch and allocation")
+        for what, names, usual in (("service level", verdicts, ITEMS), ("component", components or {}, COMPONENTS)):
+            for name in names:
+                if name not in usual:
+                    raise UserError(f"there is no {what} {name!r}", where="track", remedy=did_you_mean(name, usual))
+        for name in Allocation._fields:
+            if isinstance(record[name], str) or not known(record[name]) or (name == "memory_gb" and record[name] <= 0):
+                expected = "more than 0 GB, of which use is a share" if name == "memory_gb" else "a number"
+                raise UserError(f"'{name}' is {record[name]!r}", where="track", expected=expected)
+        parts = {f"reward_{name}": float((components or {}).get(name, 0.0)) for name in COMPONENTS}
+        values = step_values(record, require_action(action), {"reward": float(reward), **parts}, verdicts)
+        key = {"episode": self.episode, "step": self.step, "epoch": record["epoch"]}
+        self.rows.append({**key, **values, "critic_reset": critic_reset})
+        self.step += 1
+
+    def tables(self) -> dict[str, pd.DataFrame]:
+        """Return the tables by name. Raises UserError before the first step."""
+        from schedlab.studies.cloud.replay.episode_tables import step_tables
+
+        if not self.rows:
+            raise UserError("no step was tracked", where="tables", expected="at least one")
+        return step_tables(self.rows, self.policy)
+
+    def write(self, folder: Path | str) -> None:
+        """Write the tables as CSV files."""
+        for name, table in self.tables().items():
+            with atomic_path(Path(folder, f"{name}.csv")) as temporary:
+                table.to_csv(temporary, index=False)
+
+
+class TrainingModuleManager:
+    """A user's training script: what its text tells, and runs of it within limits. Raises UserError where it is no Python."""
+
+    def __init__(self, script: Path | str, folder: Path | str, limits: ResourceConfig | None = None) -> None:
+        self.script, self.folder, self.limits = Path(script), Path(folder), limits or machine_resources()
+        self.facts: ScriptFacts = script_facts(self.script)
+        self.runs: list[LiveRun] = []
+
+    def environment(self, allocation: Allocation, epochs: int = 1, batch: int | None = None) -> dict[str, str]:
+        """Return the environment that a run on an allocation would have."""
+        return script_environment(LiveRequest(self.script, allocation, epochs, batch, prices=self.limits), self.folder.resolve())
+
+    def run(self, allocation: Allocation | None = None, epochs: int = 1, batch: int | None = None, seed: int = 0, **more: Any) -> LiveRun:
+        """Train; `more`: further fields of LiveRequest. Raises ScriptFailed."""
+        from schedlab.studies.cloud.optimize.command import new_folder
+
+        request = LiveRequest(self.script, allocation or self.limits.most, epochs, batch, seed, self.limits)
+        self.runs.append(run_script(replace(request, **more), new_folder(self.folder) / "run"))
+        return self.runs[-1]
+
+    def summary(self) -> dict[str, Any]:
+        """Return the last row of the latest run. Raises UserError before the first one that logged something."""
+        if not self.runs or not len(self.runs[-1].table):
+            raise UserError("there is no finished run", where=str(self.script), expected="a call of `run` before")
+        return self.runs[-1].summary
+
+
+class CloudResourceOptimizer:
+    """The whole flow for one script: measure, fit, freeze the limits, learn, run what was learned, report.
+
+    settings: the keys of a configuration file of `schedlab cloud optimize`. Raises UserErrors for wrong ones.
+    """
+
+    def __init__(self, output_dir: Path | str, analyser: OfflineDataAnalyzer | None = None, **settings: Any) -> None:
+        from schedlab.studies.cloud.optimize.settings import checked_settings
+
+        self.output_dir, self.analyser = Path(output_dir), analyser or OfflineDataAnalyzer()
+        self.settings = checked_settings(settings)
+        self.found: Optimization | None = None
+
+    def optimize(self, script: Path | str, dataset: Path | str | None = None) -> dict[str, Any]:
+        """Optimise the training of a script; returns the report, and writes it with the tables to `output_dir`. Raises ScriptFailed."""
+        from schedlab.studies.cloud.optimize.command import new_folder, write_all
+        from schedlab.studies.cloud.optimize.flow import optimize
+        from schedlab.studies.cloud.optimize.report import report_values
+        from schedlab.studies.cloud.optimize.tables import runs_so_far
+
+        runs_so_far(self.output_dir)  # a damaged one is told before anything runs
+        path, data = Path(script), Path(dataset) if dataset is not None else None
+        self.found = optimize(path, self.settings, data, self.analyser, new_folder(self.output_dir / "work"))
+        write_all(self.found, self.output_dir, self.output_dir / "logs", self.analyser)
+        return report_values(self.found)

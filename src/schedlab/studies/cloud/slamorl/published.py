@@ -1,0 +1,85 @@
+"""One step of the published environment: an action on the allocation, judged by the records of a log that it cannot change.
+
+Source: specification of the study cloud, A7, A14 (3). The environment in which actions have consequences is `env`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from schedlab.studies.cloud.model.allocation import Allocation, ResourceConfig, moved
+from schedlab.studies.cloud.replay.reward import ReferenceReward, Transition, reference_reward
+from schedlab.studies.cloud.replay.sla import SLAConfig, gpu_utilisations, known
+from schedlab.studies.cloud.replay.state import REFERENCE, CloudEnvironmentState, StateSwitches
+
+SEVERE = 0.5  # an item that is violated by more counts as severely violated
+MOST_SEVERE = 3  # severe violations that end an episode
+
+
+@dataclass(frozen=True)
+class Step:
+    """What an action led to: the allocation, the reward and its parts, whether the episode is over, the next state (float32, 26)."""
+
+    allocation: Allocation
+    changed: bool
+    reward: ReferenceReward
+    done: bool
+    state: np.ndarray
+
+
+def trimmed(allocation: Allocation, metrics: Mapping[str, Any]) -> Allocation:
+    """Return the allocation without the GPUs that idle: one GPU where all reported are below 5 %, else those at 10 % or more.
+
+    Meant by the published program, which reads the utilisations under a name that nothing writes.
+    """
+    found = gpu_utilisations(metrics)
+    if len(found) <= 1:
+        return allocation
+    return allocation._replace(gpu_count=1 if all(value < 5 for value in found) else max(1, sum(value >= 10 for value in found)))
+
+
+def step(
+    action: int,
+    allocation: Allocation,
+    history: Sequence[Mapping[str, Any]],
+    preference: str,
+    limits: tuple[ResourceConfig, SLAConfig],
+    compat: bool,
+) -> Step:
+    """Take an action after the records of a log.
+
+    compat: with the published defects (severities that stay, memory in use for memory held, no trim of idle GPUs, a service level of GPUs
+    that a machine without any violates).
+    """
+    resource, sla = limits
+    state = CloudEnvironmentState(resource, sla, REFERENCE if compat else StateSwitches())
+    state.gpus_apply = compat or resource.gpu_count_max > 0
+    for record in history:
+        state.update({**record, **allocation._asdict()})
+    after = moved(allocation, action, resource)
+    if history and not compat:
+        after = trimmed(after, history[-1])
+    if history:
+        state.update({**history[-1], **after._asdict()})
+    throughputs = tuple(record.get("throughput") if known(record.get("throughput")) else 0 for record in history[-2:])
+    transition = Transition(
+        price_before=resource.hourly_price(*allocation),
+        price_after=resource.hourly_price(*after),
+        throughputs=throughputs,
+        gpu_count=after.gpu_count,
+        gpu_util=state.gpu_util,
+        cpu_util=state.cpu_util,
+        compliance=state.compliance,
+        changed=after != allocation,
+    )
+    return Step(after, transition.changed, reference_reward(preference, transition), is_over(state), state.vector())
+
+
+def is_over(state: CloudEnvironmentState) -> bool:
+    """Tell whether an episode ends: all epochs are done, or too many items are severely violated."""
+    severe = sum(not verdict.met and verdict.severity > SEVERE for verdict in state.status.values())
+    return state.epoch >= state.total_epochs > 0 or severe >= MOST_SEVERE

@@ -1,0 +1,1 @@
+"""The environment: observations, actions, objectives and its settings."""

@@ -1,0 +1,45 @@
+"""What a state of the cluster is worth, per second; all are rewards: more is better.
+
+Source: specification of the study hetero, section 5.4. Two were broken in the original and are chosen here:
+
+avg_utilization   number of busy cores, as the original meant; its integral is the core-seconds in use
+edp               minus power times jobs in the system; time-weighted it adds up to the energy that is spent while jobs are there, once
+                  for each of them: low where little energy is used and few jobs wait for it
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from schedlab.studies.hetero.simulator.resources import JobRequest, ResourceModel
+
+
+@dataclass(slots=True)
+class Load:
+    """Jobs in the system: how many, and the sum of 1 / requested time over them (1/s)."""
+
+    jobs: int = 0
+    urgency: float = 0.0
+
+    def enter(self, job: JobRequest) -> None:
+        """Count a submitted job."""
+        self.jobs += 1
+        self.urgency += 1.0 / job.time
+
+    def leave(self, job: JobRequest) -> None:
+        """Count a job that ended; an empty system is exactly empty."""
+        self.jobs -= 1
+        self.urgency = self.urgency - 1.0 / job.time if self.jobs else 0.0
+
+
+Objective = Callable[[ResourceModel, Load], float]
+
+OBJECTIVES: dict[str, Objective] = {
+    "avg_job_slowdown": lambda model, load: -load.urgency,
+    "avg_job_completion": lambda model, load: -float(load.jobs),
+    "avg_utilization": lambda model, load: float(model.busy_cores),
+    "makespan": lambda model, load: model.gflops,
+    "energy_consumption": lambda model, load: -model.power,
+    "edp": lambda model, load: -model.power * load.jobs,
+}

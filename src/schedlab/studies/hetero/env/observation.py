@@ -1,0 +1,147 @@
+"""What an agent sees: the state of the cluster, the spread of the waiting jobs, and how the queue grew; updated, never rebuilt.
+
+Order of the numbers (specification of the study hetero, section 5.2): for each node its free memory; for each of its processors its free
+bandwidth and, only in `normal`, for each core speed, power and the rest of its job; then for time, cores, memory and bandwidth of
+the waiting jobs minimum, quartiles and maximum as shares of the job limits; last the variation of the queue. `minimal` has no cluster.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from math import log1p
+from typing import Literal
+
+import numpy as np
+
+from schedlab.studies.hetero.simulator.job_queue import COLUMNS, ORDERS, JobQueue
+from schedlab.studies.hetero.simulator.resources import KB_PER_GB, KB_PER_MB, JobRequest, ResourceModel
+
+Kind = Literal["normal", "small", "minimal"]
+QUEUE_NUMBERS = 5 * len(COLUMNS) + 1
+PER_CORE = 3  # speed, power, rest of the job
+
+
+class Observer:
+    """Holds the vector of one model.
+
+    limits   values that the columns of waiting jobs are divided by: max_time (s), max_core, max_mem (MB), max_mem_bw (GB/s)
+    clipped  shares of waiting jobs above 1, beyond the 99th percentile, are shown as 1
+    """
+
+    def __init__(self, model: ResourceModel, kind: Kind, limits: Mapping[str, float], sensitivity: float, clipped: bool = True) -> None:
+        self.model, self.kind, self._sensitivity, self._clipped = model, kind, sensitivity, clipped
+        self._limits = (limits["max_time"], limits["max_core"], limits["max_mem"] * KB_PER_MB, limits["max_mem_bw"] * KB_PER_GB)
+        self._number_places()
+        self._memory = np.maximum(np.array(model.memory, float), 1.0)
+        self._bandwidth = np.maximum(np.array(model.bandwidth, float), 1.0)
+        self.reset()
+
+    def reset(self) -> None:
+        """Begin with a free cluster and an empty queue."""
+        self.last_length = 0
+        self._stale: set[int] = set()
+        self._vector = np.zeros(self.size, np.float32)
+        if self.kind != "minimal":
+            self.touch(np.arange(len(self.model.bandwidth)))
+
+    def touch(self, processors: np.ndarray) -> None:
+        """Note processors whose state changed."""
+        if self.kind != "minimal":
+            self._stale.update(processors.tolist())
+
+    def observe(self, queue: JobQueue) -> np.ndarray:
+        """Return the vector, (size,) float32; the variation of the queue is that since the last call."""
+        if self._stale:
+            self._update_cluster()
+        if self.kind == "normal":
+            self._vector[self._core_place + 2] = self.model.remaining()[self.model.served]
+        shares = [value / limit for column, limit in zip(COLUMNS, self._limits, strict=True) for value in queue.quartiles(column)]
+        self._vector[-QUEUE_NUMBERS:] = [*([min(share, 1.0) for share in shares] if self._clipped else shares), self._variation(len(queue))]
+        self.last_length = len(queue)
+        return self._vector.copy()
+
+    def _variation(self, length: int) -> float:
+        """Growth of the queue, 0.5 where it stayed, 0 and 1 where it changed by the sensitivity (a share of the shorter one) or more."""
+        shorter = min(length, self.last_length)
+        if not shorter:
+            return 1.0 if length else 0.0 if self.last_length else 0.5
+        growth = (length - self.last_length) / shorter
+        return min(max((growth + self._sensitivity) / (2 * self._sensitivity), 0.0), 1.0)
+
+    def _number_places(self) -> None:
+        """Give each node, processor and core the place of its first number."""
+        model, place = self.model, 0
+        nodes, processors, cores = [], [], []
+        for inside in model.processors_of if self.kind != "minimal" else []:
+            nodes.append(place)
+            place += 1
+            for processor in inside:
+                processors.append(place)
+                place += 1
+                if self.kind == "normal":
+                    last = place + PER_CORE * int(model.size[processor])
+                    cores += range(place, last, PER_CORE)
+                    place = last
+        self.size = place + QUEUE_NUMBERS
+        self._node_place, self._processor_place, self._core_place = (np.array(places, np.int64) for places in (nodes, processors, cores))
+
+    def _update_cluster(self) -> None:
+        model, vector = self.model, self._vector
+        processors = np.array(list(self._stale))
+        nodes = np.array(list({model.node_of[number] for number in self._stale}))
+        self._stale = set()
+        vector[self._node_place[nodes]] = np.array([model.free_memory[number] for number in nodes]) / self._memory[nodes]
+        free = np.array([model.free_bandwidth[number] for number in processors])
+        vector[self._processor_place[processors]] = np.maximum(free, 0) / self._bandwidth[processors]
+        if self.kind == "normal":
+            cores = model.cores_of(processors)
+            state = model.pstate[cores]
+            vector[self._core_place[cores]] = model.speed_share[state]
+            vector[self._core_place[cores] + 1] = np.minimum(model.power_share, 1.0)[state]
+
+
+PER_HEAD, ONCE = 6, 4
+
+
+class HeadsObserver:
+    """Makes the vector of one model anew for each decision; all numbers lie within 0 and 1.
+
+    limits  requested time (s, max_time) and bandwidth (GB/s, max_mem_bw) that count as 1
+    """
+
+    size = PER_HEAD * len(ORDERS) + ONCE
+
+    def __init__(self, model: ResourceModel, limits: Mapping[str, float]) -> None:
+        self.model = model
+        self._longest, self._widest = log1p(limits["max_time"]), limits["max_mem_bw"] * KB_PER_GB
+        self._bandwidth = np.maximum(np.array(model.bandwidth, float), 1.0)
+
+    def touch(self, processors: np.ndarray) -> None:
+        """Keep nothing of processors whose state changed."""
+
+    def observe(self, queue: JobQueue) -> np.ndarray:
+        """Return the vector, (34,) float32; zeros for the first jobs of an empty queue."""
+        model, vector = self.model, np.zeros(self.size, np.float32)
+        shortest = queue.head("shortest")
+        delay = model.expected_wait(shortest.cores) if shortest else 0.0
+        for number, policy in enumerate(ORDERS):
+            job = queue.head(policy)
+            if job is not None:
+                vector[number * PER_HEAD : (number + 1) * PER_HEAD] = self._head(job, delay)
+        free = np.maximum(np.array(model.free_bandwidth), 0) / self._bandwidth
+        waiting = len(queue) / (len(queue) + len(model.busy))
+        late = 1.0 - shortest.time / (delay + shortest.time) if shortest else 0.0
+        vector[-ONCE:] = model.free_in_all / model.hierarchy.cores, free.mean(), waiting, late
+        return vector
+
+    def _head(self, job: JobRequest, delay: float) -> tuple[float, ...]:
+        fits = not self.model.lacks(job)
+        waited = self.model.now - job.submitted
+        return (
+            float(fits),
+            min(log1p(job.time) / self._longest, 1.0),
+            min(job.cores / self.model.hierarchy.cores, 1.0),
+            min(job.bandwidth / self._widest, 1.0),
+            waited / (waited + job.time),
+            job.time / (job.time + delay) if fits and delay else 0.0,
+        )

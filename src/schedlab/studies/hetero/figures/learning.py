@@ -1,0 +1,181 @@
+"""Figures of learning: return and loss an episode, and what a policy prefers, each agent beside the others with the range of its seeds."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from schedlab.config.contract import Drawing, FigureSpec, StudyTables
+from schedlab.config.errors import UserError
+from schedlab.figures import helpers, theme
+from schedlab.figures.theme import Style
+from schedlab.studies.hetero.env.settings import PAIR_SEPARATOR
+from schedlab.studies.hetero.figures import data
+from schedlab.studies.hetero.figures.settings import LearningSettings, PreferencesSettings
+from schedlab.studies.hetero.simulator.core_policies import CORE_POLICIES
+from schedlab.studies.hetero.simulator.job_queue import JOB_POLICIES
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from matplotlib.axes import Axes
+
+NAMED = 6  # actions with a line and a label of their own
+PALE = "#c8c8c8"
+FEW = 12  # points of a line below which each has a dot
+SMOOTH = 20  # a running mean takes this part of all points
+LOSSES = ("loss", "policy_loss")  # what a learner calls what it descends
+CHANCE = "probability "  # begin of the curves that hold an action's probability
+
+
+def draw_learning(tables: StudyTables, spec: FigureSpec) -> Drawing:
+    """A column an agent: above the return of an episode, below the loss; the mean of the seeds and their range.
+
+    Settings: LearningSettings.
+    """
+    window = helpers.settings_of(spec, LearningSettings).window
+    agents = _curves(tables, spec)
+    looks, most = theme.styles_of(tables.scores), len(agents)
+    figure, panels = theme.new_figure(2, most, height_mm=95, sharex="col", squeeze=False)
+    told = []
+    for column, (agent, rows) in enumerate(agents.items()):
+        above, below = panels[0, column], panels[1, column]
+        returns = rows[rows["metric"] == "return"]
+        _mean_and_range(above, returns, looks[agent], window)
+        _mean_and_range(below, rows[rows["metric"] == _loss(rows)], looks[agent], window)
+        above.set_title(_short(agent, agents))
+        told.append(f"{agent} {_ends(returns, window)}")
+        for axes in (above, below):
+            axes.grid(True, axis="y")
+            helpers.short_ticks(axes)
+        if column:
+            above.sharey(panels[0, 0])
+            above.tick_params(labelleft=False)
+    panels[0, 0].set_ylabel("return of an episode")
+    panels[1, 0].set_ylabel("loss")
+    helpers.shared_xlabel(panels[1], "episode")
+    seeds = max(rows["policy_seed"].nunique() for rows in agents.values())
+    caption = f"{spec.caption} {_lines(seeds)} Return in the first and in the last points: {'; '.join(told)}."
+    return Drawing(figure, caption, left_out=helpers.after_the_first(spec))
+
+
+def draw_preferences(tables: StudyTables, spec: FigureSpec) -> Drawing:
+    """A column an agent, a row a way to group its actions: the probability of each group over the episodes.
+
+    Settings: PreferencesSettings.
+    """
+    settings = helpers.settings_of(spec, PreferencesSettings)
+    agents = _curves(tables, spec)
+    rows = len(settings.by)
+    figure, panels = theme.new_figure(rows, len(agents), height_mm=24 + 38 * rows, sharex="col", sharey=True, squeeze=False)
+    told, most = [], 0.0
+    for column, (agent, points) in enumerate(agents.items()):
+        for axes, by in zip(panels[:, column], settings.by, strict=True):
+            places, groups = preferred(points, by)
+            preference_lines(axes, places, groups)
+            ends = {name: float(values[:, -1].mean()) for name, values in groups.items()}
+            best = max(ends, key=lambda name: ends[name])
+            most = max(most, *(float(values.max()) for values in groups.values()))
+            told.append(f"{agent} {best} {ends[best]:.3g}")
+            helpers.short_ticks(axes)
+            axes.grid(True, axis="y")
+        panels[0, column].set_title(_short(agent, agents))
+    for line, by in zip(panels, settings.by, strict=True):
+        line[0].set(ylabel="probability", ylim=(0, min(1.02, 1.2 * most)))
+        line[-1].legend(loc="center left", bbox_to_anchor=(1.02, 0.5), title=GROUPS[by], alignment="left")
+    helpers.shared_xlabel(panels[-1], "episode")
+    seeds = max(points["policy_seed"].nunique() for points in agents.values())
+    caption = f"{spec.caption} {_lines(seeds)} Most probable in the end (mean of the seeds): {'; '.join(told)}."
+    return Drawing(figure, caption, left_out=helpers.after_the_first(spec))
+
+
+GROUPS = {"pair": "pair", "job": "job policy", "core": "core policy"}
+
+
+def preferred(points: pd.DataFrame, by: str) -> tuple[np.ndarray, dict[str, np.ndarray]]:
+    """Return the episodes (n,) that all seeds recorded, and group -> probability of its actions together, (seeds, n).
+
+    points  rows of the curves of one policy. by: pair, job or core
+    """
+    rows = points[points["metric"].str.startswith(CHANCE)]
+    actions = rows["metric"].str.removeprefix(CHANCE)
+    parts = actions.str.split(PAIR_SEPARATOR, n=1, expand=True)
+    groups = actions if by == "pair" else parts[0 if by == "job" else 1].fillna(actions)
+    sums = rows.assign(group=groups).groupby(["group", "policy_seed", "episode"])["value"].sum().unstack("episode").dropna(axis="columns")
+    order = sorted(set(groups), key=lambda name: (_place(name), name))
+    return sums.columns.to_numpy(), {name: sums.loc[name].to_numpy() for name in order}
+
+
+def preference_lines(axes: Axes, places: np.ndarray, groups: Mapping[str, np.ndarray]) -> None:
+    """Draw a line a group, the mean of its seeds with their range; those beyond the first NAMED pale and without a name.
+
+    places (n,): episodes; groups: name -> (seeds, n)
+    """
+    for number, (name, values) in enumerate(groups.items()):
+        named = number < NAMED
+        place = _place(name)
+        place = number if place == len(_ORDER) else place
+        look = (
+            {"color": theme.colour(place), "linestyle": theme.DASHES[place % len(theme.DASHES)]}
+            if named
+            else {"color": PALE, "linewidth": 0.6}
+        )
+        if named and len(values) > 1:
+            axes.fill_between(places, values.min(axis=0), values.max(axis=0), color=look["color"], alpha=0.15, linewidth=0)
+        look["marker"] = "." if len(places) < FEW else ""
+        axes.plot(places, values.mean(axis=0), label=name if named else "_others", **look)
+
+
+def episode_axis(axes: Axes, last: int) -> None:
+    """Label a horizontal axis of whole episodes from 1 to the last one."""
+    from matplotlib.ticker import MaxNLocator
+
+    axes.set(xlabel="episode", xlim=(1, max(2, last)))
+    axes.xaxis.set_major_locator(MaxNLocator(8, integer=True))
+
+
+_ORDER = {name: number for names in (JOB_POLICIES, CORE_POLICIES) for number, name in enumerate(names)}
+
+
+def _place(name: str) -> int:
+    """Place of a job policy or core policy among its kind, so that it has one colour everywhere; pairs come after."""
+    return _ORDER.get(name, len(_ORDER))
+
+
+def _curves(tables: StudyTables, spec: FigureSpec) -> dict[str, pd.DataFrame]:
+    """Agent -> rows of its training curves on the figure's scenario. Raises UserError where none of its policies learned there."""
+    scenario = data.scenarios(tables, spec)[0]
+    rows = tables.curves[(tables.curves["split"] == "train") & tables.curves["train_scenario"].isin([scenario, ""])]
+    learned = set(rows.loc[rows["train_scenario"] == scenario, "policy"])
+    names = [name for name in spec.policies or sorted(learned) if name in learned]
+    if not names:
+        raise UserError(f"none of its policies learned on {scenario}", where=f"figure {spec.name}: policies", expected="some that did")
+    return {name: rows[rows["policy"] == name] for name in names}
+
+
+def _loss(rows: pd.DataFrame) -> str:
+    return next(name for name in LOSSES if name in set(rows["metric"]))
+
+
+def _mean_and_range(axes: Axes, points: pd.DataFrame, look: Style, window: int) -> None:
+    smooth = window or max(1, points["episode"].nunique() // SMOOTH)
+    helpers.learning_curve(axes, points, look, window=smooth, whole=window > 0, x="episode")
+
+
+def _ends(points: pd.DataFrame, window: int) -> str:
+    """Mean of the first and of the last part of a curve, as text."""
+    means = points.groupby("episode")["value"].mean().sort_index().to_numpy()
+    part = window or max(1, len(means) // SMOOTH)
+    first, last = (helpers.number_text(float(values.mean()), "{:.4g}") for values in (means[:part], means[-part:]))
+    return f"{first} and {last}"
+
+
+def _lines(seeds: int) -> str:
+    return f"Lines are means, bands the range of {seeds} seeds." if seeds > 1 else ""
+
+
+def _short(agent: str, agents: Iterable[str]) -> str:
+    """The agent's name without what the names of all have in common behind the last dash."""
+    ends = {name.rpartition("-")[2] for name in agents}
+    return agent.rpartition("-")[0] or agent if len(ends) == 1 else agent

@@ -1,0 +1,182 @@
+"""The figure of the pairs: job policy against core policy in colours, and where schedulers and learned policies stand among them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from schedlab.config.contract import Drawing, FigureSpec, Metric, StudyTables
+from schedlab.config.errors import UserError
+from schedlab.figures import helpers, theme, units
+from schedlab.figures.theme import GRID, INK
+from schedlab.studies.hetero.env.settings import ALL_PAIRS, PAIR_SEPARATOR
+from schedlab.studies.hetero.figures import data
+from schedlab.studies.hetero.figures.settings import PairsSettings
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from matplotlib.axes import Axes
+    from matplotlib.axis import Axis
+
+COLOURS = "viridis_r"
+FRAMES = ("-", (0, (2, 1.2)), (0, (0.8, 0.8)))  # around the cells of pairs that were found by trying
+ROW_MM = 4.6
+
+
+def draw_pairs(tables: StudyTables, spec: FigureSpec) -> Drawing:
+    """Above, the pairs' score on the test workloads, framed where a rule chose the pair; below, all else with its uncertainty.
+
+    The rules' own runs tell which pair they chose: it has the same scores. Settings: PairsSettings.
+    """
+    from matplotlib.colors import LogNorm, Normalize
+
+    settings = helpers.settings_of(spec, PairsSettings)
+    name, metric = data.scenarios(tables, spec)[0], data.BY_NAME[settings.metric]
+    means = data.split_means(tables.summary, metric.name, name)
+    pairs = {pair: means[pair] for pair in ALL_PAIRS if pair in means}
+    if not pairs:
+        raise UserError(
+            f"no pair has a score {metric.name} on {name}", where=f"figure {spec.name}: scenarios", expected="a scenario with pairs"
+        )
+    shown = [policy for policy in spec.policies or sorted(means) if policy in means and policy not in pairs]
+    chosen = {policy: pair for policy in settings.found if policy in shown and (pair := same_scores(tables.scores, name, policy, pairs))}
+    order = sorted(shown, key=lambda policy: means[policy] if metric.better == "lower" else -means[policy])
+    figure, (above, below) = theme.new_figure(2, 1, height_mm=82 + ROW_MM * len(order), height_ratios=[46, 8 + ROW_MM * len(order)])
+    low, high = min(pairs.values()), max(pairs.values())
+    scale = units.scaled(metric, high)
+    norm = LogNorm(low / scale.size, high / scale.size) if 0 < low < high else Normalize()
+    helpers.heat_map(above, table(pairs, scale.size), form="{:.3g}", label=scale.label, colours=COLOURS, norm=norm)
+    if isinstance(norm, LogNorm):
+        _plain_ticks(figure.axes[-1].yaxis)
+    above.set(xlabel="core policy", ylabel="job policy")
+    frames = [_frame(above, chosen[policy], FRAMES[number % len(FRAMES)], policy) for number, policy in enumerate(chosen)]
+    rows = tables.summary[(tables.summary["scenario"] == name) & (tables.summary["split"] == "test")]
+    rows = _in_unit(rows[(rows["metric"] == metric.name) & rows["policy"].isin(order)], scale.size)
+    _strip(below, rows, order, theme.styles_of(tables.scores), [value / scale.size for value in pairs.values()])
+    seeds = _seeds(tables.scores, name, metric)
+    for height, policy in enumerate(order):
+        if len(seeds[policy]) > 1:
+            below.plot(
+                seeds[policy] / scale.size, [height] * len(seeds[policy]), "|", color=INK, markersize=6, markeredgewidth=0.7, zorder=4
+            )
+    below.set_xlabel(f"{scale.label}   {_arrow(metric)} better")
+    keys = [*frames, *_keys(any(len(values) > 1 for values in seeds[order]))]
+    explained = helpers.explain_uncertainty(figure, rows, more=keys) if order else ""
+    told = _told(pairs, chosen, order, means, seeds, metric, scale)
+    return Drawing(figure, f"{spec.caption} Scenario {name}. {told} {_units(rows)}{explained}", left_out=helpers.after_the_first(spec))
+
+
+def same_scores(scores: pd.DataFrame, scenario: str, policy: str, pairs: Mapping[str, float]) -> str:
+    """Return the pair whose scores on the test workloads are those of a rule in every metric; empty where no pair's are."""
+    rows = scores[(scores["scenario"] == scenario) & (scores["split"] == "test")]
+    key = ["policy_seed", "unit", "metric"]
+    own = rows[(rows["policy"] == policy) & (rows["kind"] == "rule")].set_index(key)["value"].sort_index()
+    if own.empty:
+        return ""
+    for pair in pairs:
+        theirs = rows[rows["policy"] == pair].set_index(key)["value"].sort_index()
+        if own.equals(theirs):
+            return pair
+    return ""
+
+
+def place_among(value: float, pairs: Mapping[str, float], metric: Metric) -> int:
+    """Return the place that a value has among the pairs: 1 where none is better."""
+    return 1 + sum(other < value if metric.better == "lower" else other > value for other in pairs.values())
+
+
+def table(pairs: Mapping[str, float], size: float) -> pd.DataFrame:
+    """Return job policies (rows) by core policies (columns), each from the best mean to the worst one."""
+    import pandas as pd
+
+    parts = [(*pair.split(PAIR_SEPARATOR, 1), value / size) for pair, value in pairs.items()]
+    grid = pd.DataFrame(parts, columns=["job", "core", "value"]).pivot_table(index="job", columns="core", values="value")
+    logs = np.log(grid.where(grid > 0))
+    rows, columns = logs.mean(axis=1).sort_values(kind="stable").index, logs.mean(axis=0).sort_values(kind="stable").index
+    return grid.loc[rows, columns].rename_axis(index=None, columns=None)
+
+
+def _frame(axes: Axes, pair: str, dashes: Any, policy: str) -> Any:
+    """Frame a pair's cell; returns the handle that explains it."""
+    from matplotlib.lines import Line2D
+    from matplotlib.patches import Rectangle
+
+    job, core = pair.split(PAIR_SEPARATOR, 1)
+    columns, rows = ([label.get_text() for label in labels] for labels in (axes.get_xticklabels(), axes.get_yticklabels()))
+    look = {"linestyle": dashes, "linewidth": 1.8}
+    corner = (columns.index(core) + 0.04, rows.index(job) + 0.06)
+    axes.add_patch(Rectangle(corner, 0.92, 0.88, fill=False, edgecolor="#d0021b", zorder=5, **look))
+    return Line2D([], [], color="#d0021b", label=f"pair of {policy}", **look)
+
+
+def _plain_ticks(axis: Axis) -> None:
+    """Write the ticks of a logarithmic axis as plain numbers, few of them."""
+    from matplotlib.ticker import LogLocator, NullFormatter
+
+    axis.set_major_locator(LogLocator(subs=(1, 1.5, 2, 3, 4, 5, 7)))
+    axis.set_major_formatter("{x:g}")
+    axis.set_minor_formatter(NullFormatter())
+
+
+def _in_unit(rows: pd.DataFrame, size: float) -> pd.DataFrame:
+    return rows.assign(**{name: rows[name] / size for name in ("value", "ci_low", "ci_high", "range_low", "range_high")})
+
+
+def _strip(axes: Axes, rows: pd.DataFrame, order: Sequence[str], styles: Mapping[str, theme.Style], pairs: Sequence[float]) -> None:
+    for value in pairs:
+        axes.axvline(value, color=GRID, linewidth=0.8, zorder=0)
+    helpers.points_with_uncertainty(axes, rows, order, styles)
+    axes.grid(False)
+    if min(*pairs, *rows["value"]) <= 0:
+        helpers.short_ticks(axes, 6)
+        return
+    axes.set_xscale("log")
+    _plain_ticks(axes.xaxis)
+
+
+def _seeds(scores: pd.DataFrame, scenario: str, metric: Metric) -> pd.Series:
+    """Policy -> mean of each of its seeds on the test workloads, weighted as the summary's."""
+    rows = scores[(scores["scenario"] == scenario) & (scores["split"] == "test") & (scores["metric"] == metric.name)]
+    sums = rows.assign(part=rows["value"] * rows["weight"]).groupby(["policy", "policy_seed"])[["part", "weight"]].sum()
+    return (sums["part"] / sums["weight"]).groupby("policy").apply(lambda values: values.to_numpy())
+
+
+def _keys(seeds: bool) -> list[Any]:
+    from matplotlib.lines import Line2D
+
+    made = [Line2D([], [], color=GRID, linewidth=1.2, label="a pair")]
+    return made + (
+        [Line2D([], [], color=INK, marker="|", linestyle="none", markersize=6, label="a seed of a learned policy")] if seeds else []
+    )
+
+
+def _arrow(metric: Metric) -> str:
+    return "\N{LEFTWARDS ARROW}" if metric.better == "lower" else "\N{RIGHTWARDS ARROW}"
+
+
+def _units(rows: pd.DataFrame) -> str:
+    return f"Means over {rows['units'].max()} test workloads. " if len(rows) else ""
+
+
+def _told(
+    pairs: Mapping[str, float],
+    chosen: Mapping[str, str],
+    order: Sequence[str],
+    means: Mapping[str, float],
+    seeds: pd.Series,
+    metric: Metric,
+    scale: units.Scaled,
+) -> str:
+    """The best and the last pair, and the place of each of the others among the pairs; of a learned policy those of its seeds."""
+    ranked = sorted(pairs, key=lambda pair: place_among(pairs[pair], pairs, metric))
+    told = [
+        f"Best of {len(pairs)} pairs {ranked[0]} ({scale.text(pairs[ranked[0]])}), last {ranked[-1]} ({scale.text(pairs[ranked[-1]])})."
+    ]
+    for policy in order:
+        values = seeds[policy]
+        places = ", ".join(str(place_among(value, pairs, metric)) for value in sorted(values))
+        what = f" chose {chosen[policy]}," if policy in chosen else ""
+        told.append(f"{policy}{what} {scale.text(means[policy])}, place {places}" + (" (by seed)" if len(values) > 1 else ""))
+    return f"{told[0]} Where each would stand among them: {'; '.join(told[1:])}."

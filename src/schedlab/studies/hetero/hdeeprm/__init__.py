@@ -1,0 +1,1 @@
+"""HDeepRM's launcher, options files, agents and run folders."""

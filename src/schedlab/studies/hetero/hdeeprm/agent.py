@@ -1,0 +1,170 @@
+"""Base classes for an agent of one's own, which `schedlab hetero launch -a FILE.py` runs; docs/hetero_launch.md shows how.
+
+The names and methods are HDeepRM's, so that agents written for it run unchanged: a class is made anew for each episode with
+(gamma, hidden, action_size, observation_size), asked to observe, decide and alter at each decision, rewarded after it, and, while it
+learns, asked for its loss at the end; its parameters go on from episode to episode.
+Source: specification of the study hetero, section 6.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Protocol
+
+import numpy as np
+import torch
+from torch import nn
+
+from schedlab.studies.hetero.learners.policy_gradient import discounted, standardised
+
+
+class Environment(Protocol):
+    """What an agent is given: the decision that is due."""
+
+    action_size: int
+    observation_size: int
+
+    def observation(self) -> np.ndarray:
+        """The state, (observation_size,) float32; once for each decision, as it tells how the queue grew since the last one."""
+
+    def mask(self) -> np.ndarray | None:
+        """True for each action that can be taken now, (action_size,) bool; None where all can."""
+
+    def step(self, action: int) -> None:
+        """Take an action, once for each decision."""
+
+    def reward(self) -> float:
+        """What the last action has earned."""
+
+
+class Agent(nn.Module):
+    """Anything that decides: `decide` is its own.
+
+    acting   "sample" while it learns, else as the options say ("greedy", "sample")
+    rewards  of its actions in this episode, in order
+    mask     of the decision that is due, as `Environment.mask` gives it
+    """
+
+    def __init__(self, gamma: float = 0.99, hidden: int = 0, action_size: int = 0, observation_size: int = 0) -> None:
+        super().__init__()
+        self.gamma, self.hidden, self.action_size, self.observation_size = gamma, hidden, action_size, observation_size
+        self.acting = "sample"
+        self.rewards: list[float] = []
+        self.mask: np.ndarray | None = None
+
+    def observe(self, environment: Environment) -> np.ndarray:
+        """Look at the environment; what is returned goes to `decide`."""
+        self.mask = environment.mask()
+        return environment.observation()
+
+    def decide(self, observation: np.ndarray) -> int:
+        """Return the number of an action."""
+        raise NotImplementedError(f"{type(self).__name__} has no method decide")
+
+    def alter(self, action: int, environment: Environment) -> None:
+        """Take the action."""
+        environment.step(action)
+
+    def rewarded(self, environment: Environment) -> None:
+        """Take what the last action has earned."""
+        self.rewards.append(environment.reward())
+
+
+class LearningAgent(Agent):
+    """An agent whose `loss` at the end of an episode is stepped down by Adam."""
+
+    def loss(self) -> torch.Tensor:
+        """Return the loss of the episode, a tensor of one number that hangs from the parameters."""
+        raise NotImplementedError(f"{type(self).__name__} has no method loss")
+
+    def transform_rewards(self) -> list[float]:
+        """Return the discounted returns of the episode's decisions, with mean 0 and deviation 1 where there are several."""
+        return standardised(discounted(self.rewards, self.gamma)).tolist()
+
+
+class PolicyLearningAgent(LearningAgent):
+    """Learns the probabilities of the actions: `forward_policy` is its own. Acts by them, and learns as REINFORCE does.
+
+    log_probs            of the actions taken in this episode, each (1,), in order
+    first_probabilities  of the episode's first decision, (action_size,); None before it
+    """
+
+    def __init__(self, gamma: float = 0.99, hidden: int = 0, action_size: int = 0, observation_size: int = 0) -> None:
+        super().__init__(gamma, hidden, action_size, observation_size)
+        self.log_probs: list[torch.Tensor] = []
+        self.first_probabilities: list[float] | None = None
+
+    def forward_policy(self, observation: torch.Tensor) -> torch.Tensor:
+        """Return the probabilities of the actions, (1, action_size), for an observation (1, observation_size)."""
+        raise NotImplementedError(f"{type(self).__name__} has no method forward_policy")
+
+    def decide(self, observation: np.ndarray) -> int:
+        """Return an action by its probability."""
+        return self.get_action(self.process(observation))
+
+    def process(self, observation: np.ndarray) -> torch.Tensor:
+        """Return the probabilities of the actions, (1, action_size)."""
+        return self.forward_policy(batch(observation))
+
+    def get_action(self, probabilities: torch.Tensor) -> int:
+        """Draw an action (greedy: take the most probable) and keep its log-probability. Raises ValueError for values that are none."""
+        chances = probabilities.reshape(-1)
+        if self.mask is not None:
+            allowed = chances * torch.from_numpy(self.mask)
+            chances = allowed / allowed.sum()
+        if not (torch.isfinite(chances).all() and (chances >= 0).all() and chances.sum() > 0):
+            raise ValueError(f"probabilities of actions are {[round(value, 4) for value in chances.tolist()]}")
+        if self.first_probabilities is None:
+            self.first_probabilities = chances.tolist()
+        action = chances.argmax().reshape(1) if self.acting == "greedy" else torch.multinomial(chances, 1)
+        self.save_log_prob(torch.log(chances[action]))
+        return int(action)
+
+    def save_log_prob(self, log_prob: torch.Tensor) -> None:
+        """Keep the log-probability (1,) of the action taken."""
+        self.log_probs.append(log_prob)
+
+    def policy_loss(self, returns: Sequence[float]) -> list[torch.Tensor]:
+        """Return a loss (1,) for each decision: smaller where probable actions have large returns (or advantages)."""
+        return [-log_prob * value for log_prob, value in zip(self.log_probs, returns, strict=True)]
+
+    def loss(self) -> torch.Tensor:
+        """Return the sum of the policy's losses."""
+        return torch.cat(self.policy_loss(self.transform_rewards())).sum()
+
+
+class ValueLearningAgent(LearningAgent):
+    """Learns what a state is worth: `forward_value` is its own.
+
+    values  of the states in this episode, each (1, 1), in order
+    """
+
+    def __init__(self, gamma: float = 0.99, hidden: int = 0, action_size: int = 0, observation_size: int = 0) -> None:
+        super().__init__(gamma, hidden, action_size, observation_size)
+        self.values: list[torch.Tensor] = []
+
+    def forward_value(self, observation: torch.Tensor) -> torch.Tensor:
+        """Return the value (1, 1) of an observation (1, observation_size)."""
+        raise NotImplementedError(f"{type(self).__name__} has no method forward_value")
+
+    def process(self, observation: np.ndarray) -> torch.Tensor:
+        """Return the value of a state, (1, 1)."""
+        return self.forward_value(batch(observation))
+
+    def save_value(self, value: torch.Tensor) -> None:
+        """Keep the value (1, 1) of the present state."""
+        self.values.append(value)
+
+    def value_loss(self, returns: Sequence[float]) -> list[torch.Tensor]:
+        """Return the smooth distance of each state's value from its return."""
+        pairs = zip(self.values, returns, strict=True)
+        return [nn.functional.smooth_l1_loss(value, torch.full_like(value, target)) for value, target in pairs]
+
+    def loss(self) -> torch.Tensor:
+        """Return the sum of the values' losses."""
+        return torch.stack(self.value_loss(self.transform_rewards())).sum()
+
+
+def batch(observation: np.ndarray) -> torch.Tensor:
+    """Return an observation as a batch of one, (1, observation_size) float32."""
+    return torch.from_numpy(np.asarray(observation, np.float32))[None]

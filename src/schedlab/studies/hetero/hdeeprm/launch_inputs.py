@@ -1,0 +1,199 @@
+"""What a launch generates before it runs: platform, resources, workload and job limits, kept in the working directory.
+
+`inputs.json` beside them holds a hash of what they were made from and one of each file. Files that still fit are used again; others are
+made anew, and one that somebody else made or changed is kept as NAME.old. (The original used whatever it found.)
+Source: specification of the study hetero, sections 2, 4 and 7.
+"""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from schedlab.batsim.files.workload import parse_workload, read_workload
+from schedlab.config.errors import UserError, nearest
+from schedlab.config.files import write_json
+from schedlab.config.hashes import content_hash, file_hash
+from schedlab.config.readers import read_json
+from schedlab.config.schema import validate
+from schedlab.platforms import settings as platforms
+from schedlab.platforms.batsim_xml import read_platform
+from schedlab.platforms.description import find_platform, shipped_folder, shipped_platforms
+from schedlab.platforms.generate import generate_platform, hierarchy_of
+from schedlab.platforms.hierarchy import Hierarchy, read_hierarchy
+from schedlab.studies.hetero.hdeeprm.options import LaunchOptions
+from schedlab.studies.hetero.scenario import RESULTS_VERSION
+from schedlab.studies.hetero.simulator.episode import Cluster, Jobs
+from schedlab.workloads import to_batsim as conversion
+from schedlab.workloads.batsim_file import BatsimWorkload, batsim_text, job_limits, read_batsim, set_work, write_batsim
+from schedlab.workloads.clean import CleaningSettings, clean
+from schedlab.workloads.swf import read_swf
+
+log = logging.getLogger("schedlab.hetero.launch")
+PLATFORM, RESOURCES, WORKLOAD, LIMITS = "platform.xml", "resources.json", "workload.json", "job_limits.json"
+GENERATED = (PLATFORM, RESOURCES, WORKLOAD, LIMITS)
+STAMP = "inputs.json"
+SHORTEST = 1e-6  # s, the resolution of the simulator's dates
+DEMANDS = {
+    "req_time": (SHORTEST, "the requested time in s, above 0"),
+    "mem": (0, "the memory of each core in MB, 0 or more"),
+    "mem_bw": (0, "the memory bandwidth of each core in GB/s, 0 or more"),
+}
+
+
+@dataclass(frozen=True)
+class Sources:
+    """What the inputs are made from: a typed options file, its path for messages, the files that it names, mode reference or not."""
+
+    options: LaunchOptions
+    file: Path
+    custom_workload: Path | None = None
+    compat: bool = False
+
+
+def prepare_inputs(sources: Sources, folder: Path) -> tuple[Cluster, Jobs]:
+    """Return cluster and jobs from the files in a folder, which are generated where they are missing or stale. Raises UserError(s)."""
+    platform = _platform_file(sources)
+    made_from = content_hash(_origin(sources, platform), 64)
+    if not _are_fresh(folder, made_from):
+        _generate(sources, platform, folder)
+        write_json(folder / STAMP, {"made_from": made_from, "files": {name: file_hash(folder / name) for name in GENERATED}})
+    else:
+        log.info("platform and workload: those of the last run, made from the same options and files")
+    limits = read_json(folder / LIMITS, "job limits")
+    cluster = Cluster(read_hierarchy(folder / RESOURCES), read_platform(folder / PLATFORM))
+    return cluster, Jobs(read_workload(folder / WORKLOAD, "w0"), limits)
+
+
+def _origin(sources: Sources, platform: Path) -> dict[str, Any]:
+    """Everything that the generated files hang from, as plain values."""
+    options = sources.options
+    types = sorted((shipped_folder() / "types").glob("*.json"))
+    return {
+        "version": RESULTS_VERSION,
+        "compat": sources.compat,
+        "seed": options.seed,
+        "nb_jobs": options.nb_jobs,
+        "nb_resources": options.nb_resources,
+        "platform": [platform.stem, file_hash(platform)],
+        "types": [file_hash(path) for path in types],
+        "workload": [sources.custom_workload is not None, file_hash(_workload_file(sources))],
+    }
+
+
+def _platform_file(sources: Sources) -> Path:
+    name = sources.options.platform_file_path
+    where = f"{sources.file}: platform_file_path"
+    try:
+        path = find_platform(name)
+    except UserError as error:
+        raise UserError(error.what, where=where, remedy=error.remedy) from None
+    if not path.is_file():
+        near = nearest(path.stem, shipped_platforms())
+        remedy = f'the shipped platform of this name is "{near}", without a path' if near else "give a path from the working directory"
+        raise UserError(f"there is no file {name}", where=where, expected="a platform description (JSON)", remedy=remedy)
+    return path
+
+
+def _workload_file(sources: Sources) -> Path:
+    if sources.custom_workload is not None:
+        path, where, expected = sources.custom_workload, "-cw", "a workload of Batsim (JSON)"
+    else:
+        path, where = Path(sources.options.workload_file_path), f"{sources.file}: workload_file_path"
+        expected = "a trace in the Standard Workload Format, or a workload of Batsim by -cw"
+    if not path.is_file():
+        what = f"there is no file {path}" if str(path) != "." else "no trace is named"
+        raise UserError(what, where=where, expected=expected)
+    return path
+
+
+def _are_fresh(folder: Path, made_from: str) -> bool:
+    """Whether the folder holds files of this origin that nobody changed since."""
+    try:
+        stamp = read_json(folder / STAMP, "the hashes of generated inputs")
+        return stamp["made_from"] == made_from and all(stamp["files"][name] == file_hash(folder / name) for name in GENERATED)
+    except (UserError, OSError, KeyError, TypeError):
+        return False
+
+
+def _generate(sources: Sources, platform: Path, folder: Path) -> None:
+    if sources.custom_workload is not None and sources.custom_workload.resolve() == (folder / WORKLOAD).resolve():
+        remedy = "give your file another name"
+        raise UserError(f"the generated workload is written to {WORKLOAD} of this directory", where="-cw", remedy=remedy)
+    settings = _platform_settings(platform, sources.compat)
+    hierarchy = hierarchy_of(settings)
+    _check_resources(sources, hierarchy)
+    workload, limits = _make_workload(sources, hierarchy)
+    _keep_what_is_not_ours(folder)
+    (folder / STAMP).unlink(missing_ok=True)  # so that an interruption leaves nothing that passes for fresh
+    generate_platform(settings, folder / PLATFORM, folder / RESOURCES)
+    write_json(folder / LIMITS, limits)
+    write_batsim(folder / WORKLOAD, workload)
+
+
+def _platform_settings(platform: Path, compat: bool) -> platforms.PlatformSettings:
+    changes = platforms.REFERENCE if compat else {}
+    return validate(platforms.PlatformSettings, {"name": platform.stem, "file": str(platform.resolve()), **changes})
+
+
+def _check_resources(sources: Sources, hierarchy: Hierarchy) -> None:
+    asked = sources.options.nb_resources
+    if asked and asked > hierarchy.cores and not sources.compat:
+        where, expected = f"{sources.file}: nb_resources", f"at most {hierarchy.cores}, the cores of platform {hierarchy.name}"
+        raise UserError(f"nb_resources is {asked}", where=where, expected=expected)
+
+
+def _make_workload(sources: Sources, hierarchy: Hierarchy) -> tuple[BatsimWorkload, dict[str, float]]:
+    """The jobs of the trace or of the user's own workload, and their limits."""
+    options = sources.options
+    changes = conversion.REFERENCE if sources.compat else {}
+    settings = conversion.BatsimSettings(jobs=options.nb_jobs, nb_res=options.nb_resources, **changes)
+    path = _workload_file(sources)
+    if sources.custom_workload is not None:
+        workload = set_work(_custom_workload(path), hierarchy.reference_speed)
+        parse_workload(batsim_text(workload), "w0", str(path))  # so that the simulator's complaints name the file that can be mended
+    else:
+        trace = read_swf(path)
+        if not trace.processors:
+            trace = trace.with_processors(hierarchy.cores)  # for the cleaning; the published generator asks for no size
+        cleaned, _ = clean(trace, CleaningSettings(profile="none" if sources.compat else "default"))
+        try:
+            workload, report = conversion.to_batsim(cleaned, hierarchy, settings, options.seed)
+        except UserError as error:
+            expected = "jobs with a requested time, processors and a memory (requested or used) that the platform has"
+            remedy = "see `schedlab trace to-batsim` with --missing-memory, whose output -cw takes"
+            raise UserError(error.what, where=str(path), expected=expected, remedy=remedy) from None
+        left_out = ", ".join(f"{reason} {count}" for reason, count in report.reasons.items() if count)
+        log.info("workload: %d of %d jobs read%s", report.written, report.read, f" ({left_out})" if left_out else "")
+    return workload, job_limits(workload, legacy_zero_limits=settings.legacy_zero_limits)
+
+
+def _custom_workload(path: Path) -> BatsimWorkload:
+    """A workload of one's own, whose jobs tell what the decision system asks of them. Raises UserError naming file and profile."""
+    workload = read_batsim(path)
+    if not workload.jobs:
+        raise UserError("has no job", where=str(path), expected="at least one")
+    for name in dict.fromkeys(job["profile"] for job in workload.jobs):
+        for key, (least, expected) in DEMANDS.items():
+            value = workload.profiles[name].get(key)
+            if isinstance(value, bool) or not isinstance(value, int | float) or not least <= value < float("inf"):
+                raise UserError(f"{key} is {value!r}", where=f"{path}: profiles.{name}", expected=expected)
+    return workload
+
+
+def _keep_what_is_not_ours(folder: Path) -> None:
+    """Rename files that no launch wrote or that were changed since; generated ones are replaced."""
+    try:
+        stamp = read_json(folder / STAMP, "the hashes of generated inputs")
+        written = dict(stamp["files"])
+    except (UserError, KeyError, TypeError, ValueError):
+        written = {}
+    for name in GENERATED:
+        path = folder / name
+        if path.is_file() and file_hash(path) != written.get(name):
+            path.replace(path.with_name(f"{name}.old"))
+            log.warning("%s was not made from these options: it is made anew, the former one kept as %s.old", name, name)
+        elif path.is_file():
+            log.info("%s was made from other options or files: it is made anew", name)

@@ -1,0 +1,125 @@
+"""The files that a launch writes into the working directory: logs that grow by an episode at a time, Batsim's tables of the last one.
+
+An episode's lines are added by one write, so that a reader sees none or all of them; tables and models take their names only when they
+are whole. Source: specification of the study hetero, section 7.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import logging
+import os
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+from schedlab.batsim.files.outputs import Outputs
+from schedlab.config.files import write_text
+
+PREFIX, PARTIAL_PREFIX = "out", "partial"
+INSIGHTS, REWARDS, LOSSES, MAKESPANS = "insights.log", "rewards.log", "losses.log", "makespans.log"
+ACTIONS, LOG_PROBABILITIES, PROBABILITIES = "actions.log", "log_probs.log", "probs.json"
+OVERUSE, ACTION_NAMES = "overutilizations.json", "actions.json"
+_END = "\n]\n"
+
+
+def append_lines(path: Path, values: Iterable[float | int]) -> None:
+    """Add numbers to a log, each on a line; a write that fails leaves the log as it was."""
+    text = "".join(f"{value!r}\n" for value in values)
+    if text:
+        size = path.stat().st_size if path.exists() else 0
+        _write_at(path, size, text)
+
+
+def append_row(path: Path, row: Sequence[float]) -> None:
+    """Add a row to a JSON list of lists, which stays valid JSON after each row. A file of another form is kept as NAME.old."""
+    text = json.dumps([float(value) for value in row])
+    size = path.stat().st_size if path.exists() else 0
+    if size > len(_END) and _tail(path) == _END:
+        _write_at(path, size - len(_END), f",\n{text}{_END}")
+    else:
+        if size:
+            path.replace(path.with_name(f"{path.name}.old"))
+        _write_at(path, 0, f"[\n{text}{_END}")
+
+
+def _tail(path: Path) -> str:
+    with path.open("rb") as file:
+        file.seek(-len(_END), os.SEEK_END)
+        return file.read().decode(errors="replace")
+
+
+def _write_at(path: Path, place: int, text: str) -> None:
+    """Write text from a place to the end of a file by one call; restores the file's former end where it fails."""
+    data = text.encode()
+    with path.open("r+b" if path.exists() else "x+b", buffering=0) as file:
+        file.seek(place)
+        former = file.read()
+        try:
+            if os.pwrite(file.fileno(), data, place) != len(data):
+                raise OSError(f"{path}: the disk is full")
+        except OSError:
+            os.pwrite(file.fileno(), former, place)
+            file.truncate(place + len(former))
+            raise
+
+
+class EpisodeTables(Outputs):
+    """Batsim's output files of one episode, kept in memory: most episodes are followed by another, whose tables replace theirs."""
+
+    def __init__(self) -> None:
+        super().__init__(PREFIX)
+        self.texts: dict[str, str] = {}
+
+    def commit(self, schedule: dict[str, str]) -> None:
+        """Take the summary; what was written until now is what `write` writes."""
+        names = sorted(schedule)
+        self._files["schedule"].write(",".join(names) + "\n" + ",".join(schedule[name] for name in names) + "\n")
+        self.texts = {name: file.getvalue() for name, file in self._files.items()}
+        self._files.clear()
+
+    def write(self, folder: Path, prefix: str) -> None:
+        """Write PREFIX_jobs.csv and the others, each atomically, the summary last."""
+        for name in reversed(self.texts):
+            write_text(folder / f"{prefix}_{name}.csv", self.texts[name])
+
+    def _begin(self, name: str, header: str) -> None:
+        self._files[name] = io.StringIO(header)
+        self._files[name].seek(0, os.SEEK_END)
+
+
+@contextmanager
+def insights(folder: Path, level: str) -> Iterator[None]:
+    """Add what the decision system and the agent's file log, without clocks, to insights.log; other programs' lines stay out of it."""
+    root = logging.getLogger()
+    handler = logging.FileHandler(folder / INSIGHTS, encoding="utf-8")
+    handler.setLevel(level)
+    handler.setFormatter(logging.Formatter("%(levelname)s %(message)s"))
+    handler.addFilter(_is_ours)
+    former, others = root.level, list(root.handlers)
+    for other in others:
+        other.addFilter(_is_for_people)
+    root.addHandler(handler)
+    root.setLevel(min(handler.level, former))
+    insight = logging.getLogger("schedlab.hetero.insights")
+    insight.setLevel(handler.level)
+    try:
+        yield
+    finally:
+        root.setLevel(former)
+        root.removeHandler(handler)
+        for other in others:
+            other.removeFilter(_is_for_people)
+        handler.close()
+
+
+def _is_ours(record: logging.LogRecord) -> bool:
+    return record.name == "root" or (record.name.startswith("schedlab") and not record.name.startswith("schedlab.hetero.launch"))
+
+
+def _is_for_people(record: logging.LogRecord) -> bool:
+    """What standard error shows as before: our own news, and warnings of others."""
+    if record.name.startswith("schedlab."):
+        return not record.name.startswith("schedlab.hetero.insights")
+    return record.levelno >= logging.WARNING

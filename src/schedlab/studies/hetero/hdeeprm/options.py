@@ -1,0 +1,164 @@
+"""HDeepRM's options file (options.json): the forms of versions 0.3 and 0.2, typed, with mistakes told by file and key.
+
+Version 0.2 named the pair of a CLASSIC agent in `agent.policy_pair`; it stands for a selection of that pair alone, without void.
+Source: specification of the study hetero, section 1.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Literal
+
+from schedlab.config.errors import UserError, UserErrors, did_you_mean
+from schedlab.config.readers import read_json
+from schedlab.config.schema import Settings, setting, validate
+from schedlab.studies.hetero.env.objectives import OBJECTIVES
+from schedlab.studies.hetero.env.settings import ALL_PAIRS, PAIR_SEPARATOR, REFERENCE, DecisionSettings, LegacySettings
+from schedlab.studies.hetero.simulator.core_policies import CORE_POLICIES, MORE_CORE_POLICIES
+from schedlab.studies.hetero.simulator.job_queue import JOB_POLICIES
+
+KNOWN_CORE_POLICIES = (*CORE_POLICIES, *MORE_CORE_POLICIES)
+NEEDED_BY_LEARNING = ("hidden", "gamma")
+
+
+class ActionOptions(Settings):
+    """`env.actions`: which pairs an agent chooses from, in the order of their numbers."""
+
+    selection: tuple[dict[str, tuple[str, ...]], ...] = setting(
+        doc="one {job policy: [core policy, ...]} after the other; the order gives the actions their numbers", min_length=1
+    )
+    void: bool = setting(True, doc="a last action that does nothing")
+
+
+class EnvironmentOptions(Settings):
+    """`env`: what is decided, what is seen, and what is rewarded."""
+
+    objective: Literal[tuple(OBJECTIVES)] = setting(doc="what the reward adds up to")
+    actions: ActionOptions | None = setting(None, doc="pairs to choose from; without it all 36 and void")
+    observation: Literal["normal", "small", "minimal"] = setting("normal", doc="what the agent sees of cluster and queue")
+    queue_sensitivity: float = setting(0.05, doc="growth of the queue, as a share, at which its variation shows 0 or 1", gt=0)
+    time_weighted: bool = setting(False, doc="the reward is the objective's integral until the next decision (not in HDeepRM)")
+    void_limit: int = setting(100, doc="voids in a row where nothing else can happen (not in HDeepRM)", ge=1)
+
+
+class AgentOptions(Settings):
+    """`agent`: who decides."""
+
+    type: Literal["CLASSIC", "LEARNING"] = setting(doc="CLASSIC: always the first action; LEARNING: a class in a file of its own (-a)")
+    policy_pair: str | None = setting(None, doc="version 0.2: the pair of a CLASSIC agent")
+    run: Literal["train", "test"] | None = setting(None, doc="LEARNING: learn, or act as learned")
+    hidden: int | None = setting(None, doc="LEARNING: units of a hidden layer", ge=1)
+    lr: float | None = setting(None, doc="LEARNING, train: learning rate of Adam", gt=0)
+    gamma: float | None = setting(None, doc="LEARNING: discount of a reward for each decision that lies between", ge=0, le=1)
+    acting: Literal["greedy", "sample"] | None = setting(
+        None, doc="LEARNING, test: take the most probable action (default), or draw as while learning (not in HDeepRM)"
+    )
+
+
+class ProgramOptions(Settings):
+    """`pybatsim`: the decision system."""
+
+    log_level: Literal["DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL"] = setting("WARNING", doc="least weight of a line in insights.log")
+    env: EnvironmentOptions = setting(doc="what is decided, seen and rewarded")
+    agent: AgentOptions = setting(doc="who decides")
+
+
+class LaunchOptions(Settings):
+    """The whole file."""
+
+    seed: int = setting(doc="seed of all that is drawn", ge=0)
+    nb_resources: int | None = setting(
+        None, doc="cores that the workload names, at most those of the platform; null: as many", unit="cores", ge=1
+    )
+    nb_jobs: int | None = setting(None, doc="most jobs taken from the trace; null: all", unit="jobs", ge=1)
+    workload_file_path: str = setting("", doc="a trace in the Standard Workload Format; not needed with -cw")
+    platform_file_path: str = setting(doc="a platform description (JSON), or the name of a shipped platform")
+    pybatsim: ProgramOptions = setting(doc="the decision system")
+
+
+def read_options(path: Path | str) -> LaunchOptions:
+    """Return the options in a file. Raises UserError(s) with file, key, what was expected and the nearest valid name."""
+    values = read_json(path, "HDeepRM's options")
+    if not isinstance(values, dict):
+        raise UserError("is no mapping", where=str(path), expected=f"the keys {', '.join(LaunchOptions.model_fields)}")
+    options = validate(LaunchOptions, values, lambda keys: f"{path}: {'.'.join(map(str, keys))}")
+    mistakes = list(_mistakes(options, str(path)))
+    if mistakes:
+        raise UserErrors(mistakes)
+    return options
+
+
+def decision_settings(options: LaunchOptions, compat: bool = False) -> DecisionSettings:
+    """Return the settings of the decision system; compat: with every defect of the original."""
+    env = options.pybatsim.env
+    selection, void = _actions(options)
+    return DecisionSettings(
+        selection=selection,
+        void=void,
+        observation=env.observation,
+        queue_sensitivity=env.queue_sensitivity,
+        objective=env.objective,
+        time_weighted=env.time_weighted,
+        void_limit=env.void_limit,
+        legacy=LegacySettings(**REFERENCE) if compat else LegacySettings(),
+    )
+
+
+def _actions(options: LaunchOptions) -> tuple[tuple[str, ...], bool]:
+    """The pairs by their numbers, and whether void follows them."""
+    program = options.pybatsim
+    if program.agent.policy_pair is not None:
+        return (program.agent.policy_pair,), False
+    if program.env.actions is None:
+        return ALL_PAIRS, True
+    pairs = [f"{job}{PAIR_SEPARATOR}{core}" for entry in program.env.actions.selection for job, cores in entry.items() for core in cores]
+    return tuple(pairs), program.env.actions.void
+
+
+def _mistakes(options: LaunchOptions, file: str) -> Iterator[UserError]:
+    agent, env = options.pybatsim.agent, options.pybatsim.env
+    if agent.policy_pair is not None:
+        job, _, core = agent.policy_pair.partition(PAIR_SEPARATOR)
+        yield from _unknown(job, core, f"{file}: pybatsim.agent.policy_pair")
+        if env.actions is not None:
+            expected = "policy_pair alone (version 0.2) or env.actions alone (0.3)"
+            yield UserError("the actions are given twice", where=f"{file}: pybatsim.agent.policy_pair", expected=expected)
+        if agent.type == "LEARNING":
+            remedy = "give the pairs to choose from in env.actions"
+            yield UserError("a LEARNING agent has no one pair", where=f"{file}: pybatsim.agent.policy_pair", remedy=remedy)
+    if env.actions is not None:
+        yield from _selection_mistakes(env.actions, f"{file}: pybatsim.env.actions.selection")
+    if agent.type == "LEARNING":
+        yield from _learning_mistakes(agent, f"{file}: pybatsim.agent")
+
+
+def _selection_mistakes(actions: ActionOptions, where: str) -> Iterator[UserError]:
+    seen: set[tuple[str, str]] = set()
+    for number, entry in enumerate(actions.selection):
+        if not any(entry.values()):
+            yield UserError("names no pair", where=f"{where}.{number}", expected="{job policy: [core policy, ...]}")
+        for job, cores in entry.items():
+            for core in cores:
+                yield from _unknown(job, core, f"{where}.{number}.{job}")
+                if (job, core) in seen:
+                    what = f"'{job}{PAIR_SEPARATOR}{core}' occurs twice"
+                    yield UserError(what, where=f"{where}.{number}.{job}", expected="each pair once")
+                seen.add((job, core))
+
+
+def _unknown(job: str, core: str, where: str) -> Iterator[UserError]:
+    if job not in JOB_POLICIES:
+        yield UserError(f"unknown job policy '{job}'", where=where, remedy=did_you_mean(job, JOB_POLICIES))
+    if core not in KNOWN_CORE_POLICIES:
+        yield UserError(f"unknown core policy '{core}'", where=where, remedy=did_you_mean(core, KNOWN_CORE_POLICIES))
+
+
+def _learning_mistakes(agent: AgentOptions, where: str) -> Iterator[UserError]:
+    needed = ("run", *NEEDED_BY_LEARNING, *(("lr",) if agent.run == "train" else ()))
+    for key in needed:
+        if getattr(agent, key) is None:
+            yield UserError(f"key '{key}' is missing", where=f"{where}.{key}", expected=AgentOptions.model_fields[key].description or "")
+    if agent.run == "train" and agent.acting == "greedy":
+        what = "a greedy agent sees the outcome of one action alone and cannot learn"
+        yield UserError(what, where=f"{where}.acting", expected="sample, or no such key, where run is train")

@@ -1,0 +1,186 @@
+"""The typed scenario of the hetero study: a platform, a workload with its replicates, and the simulator that runs them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, Literal
+
+from schedlab.batsim.schedulers.priorities import PRIORITIES
+from schedlab.config.contract import Metric, Split, Unit
+from schedlab.config.errors import UserError
+from schedlab.config.schema import Settings, section, setting
+from schedlab.config.seeds import derive_seed
+from schedlab.config.settings import LONGEST, MOST, ScenarioSettings, Seeds
+from schedlab.evaluation.job_metrics import JOB_METRICS
+from schedlab.platforms.settings import PlatformSettings
+from schedlab.studies.hetero.env.settings import KNOWN_CORE_POLICIES, DecisionSettings
+from schedlab.workloads.settings import WorkloadSettings
+from schedlab.workloads.trim import TrimSettings
+
+ENERGY_METRICS = (
+    Metric("energy", "J", "lower", label="energy"),
+    Metric("energy_delay_product", "J s", "lower", label="energy-delay product"),
+)
+RESULTS_VERSION = 2  # raise it when the code of this study changes its results
+SPLITS: tuple[Split, ...] = ("train", "validation", "test")
+
+
+class ReplicateSettings(Settings):
+    """How many workloads are scored apart: draws of the model with seeds of their own, or consecutive pieces of a trace that share no job.
+
+    Pieces are cut in the order of the keys, so that policies are tested on what came later than what they learned from. A workload file
+    is one workload: where a split beside the test takes it too, policies are tested on what they learned on, as in the published system.
+    """
+
+    train: int = setting(0, doc="workloads that policies learn on", ge=0, le=MOST)
+    validation: int = setting(0, doc="workloads that the best rule is chosen on", ge=0, le=MOST)
+    test: int = setting(1, doc="workloads that nothing is learned or chosen on", ge=1, le=MOST)
+
+    @property
+    def total(self) -> int:
+        """Return the number of workloads."""
+        return self.train + self.validation + self.test
+
+
+class HeteroScenario(ScenarioSettings):
+    """A heterogeneous cluster under a workload of batch jobs."""
+
+    platform: PlatformSettings = setting(doc="the cluster")
+    workload: WorkloadSettings = setting(doc="the jobs")
+    replicates: ReplicateSettings = section(ReplicateSettings, doc="workloads of each split")
+    decisions: DecisionSettings = section(DecisionSettings, doc="what policies of the decision system decide, see and are rewarded for")
+    simulator: Literal["embedded", "batsim"] = setting("embedded", doc="the simulator inside, or a real Batsim")
+    batsim: str = setting("batsim", doc="binary of the real Batsim: a name on the PATH, or a file")
+    energy: bool = setting(True, doc="account for energy; without it, energy and energy-delay product are not scored")
+    scheduler_limit: float = setting(60.0, doc="wall-clock time of a scheduler for one answer; 0: no limit", unit="s", ge=0, le=1e6)
+    network: Literal["simulate", "ignore"] = setting("simulate", doc="ignore: communications take no time")
+    bounded_slowdown_threshold: float = setting(
+        10.0, doc="a job that ran shorter counts as one of this length in the bounded slowdown", unit="s", gt=0
+    )
+
+
+class HeteroScale(Settings):
+    """Sizes that the scenarios of this study take from conf/scale/."""
+
+    jobs: int = setting(100, doc="jobs of a workload", unit="jobs", ge=1)
+    replicates: ReplicateSettings = section(ReplicateSettings, doc="workloads of each split")
+    thesis_replicates: int = setting(1, doc="test workloads of the thesis' scenarios", ge=1, le=MOST)
+    learning_jobs: int = setting(50, doc="jobs of a workload of the scenarios that policies learn on", unit="jobs", ge=1)
+    learning_replicates: ReplicateSettings = section(ReplicateSettings, doc="workloads of each split of these scenarios")
+    case_episodes: int = setting(1600, doc="episodes that a policy learns on in the thesis' case of two jobs", ge=1, le=LONGEST)
+    case_steps: int = setting(
+        2048, doc="the same for learners of Stable-Baselines3, in decisions; an episode has one", unit="steps", ge=1, le=LONGEST
+    )
+    episodes: int = setting(200, doc="episodes that a policy learns on, and that the search for a fixed pair takes", ge=1, le=LONGEST)
+    seeds: Seeds = setting((0, 1, 2), doc="repetitions of learned policies", min_length=1)
+
+
+CoreChoice = Literal[tuple(KNOWN_CORE_POLICIES)]
+
+
+class SchedulerSettings(Settings):
+    """A scheduler of ours. It says when a job starts; on managed pstates the cores are chosen beneath it."""
+
+    cores: CoreChoice = setting("lowest", doc="core policy by which its jobs get their cores (with platform.pstates.managed)")
+
+
+class EasySettings(SchedulerSettings):
+    """The rule `easy`: EASY backfilling."""
+
+    priority: Literal[tuple(PRIORITIES)] = setting("fcfs", doc="order of the queue")
+
+
+class PyBatsimSettings(Settings):
+    """The rule `pybatsim`: a scheduler of PyBatsim's own package."""
+
+    cores: Literal["own", *KNOWN_CORE_POLICIES] = setting(
+        "own", doc="core policy by which its jobs get their cores (with platform.pstates.managed); own: it names them itself"
+    )
+    scheduler: str = setting(doc="module of the package `schedulers`, such as easyBackfill")
+    options: dict[str, Any] = setting({}, doc="the object that it gets as its options")
+
+
+class BestFixedPairSettings(Settings):
+    """The rule `best_fixed_pair`: the pair of the scenario's actions that did best on other workloads, whatever the state."""
+
+    metric: Literal[tuple(metric.name for metric in (*JOB_METRICS, *ENERGY_METRICS))] = setting(
+        "mean_bounded_slowdown", doc="by whose mean the best pair is chosen"
+    )
+    split: Literal["train", "validation"] = setting("validation", doc="workloads that it is chosen on")
+    episodes: int | None = setting(
+        None, doc="most episodes of the search, workload after workload; null: each pair on each workload", ge=1, le=LONGEST
+    )
+
+
+OVERLAPPING = "published, overlapping"  # learned on and tested on, as in the published system
+KINDS = {"lublin": "drawn workload", "swf": "piece of a trace", "batsim": "workload file"}
+
+
+def units(workload: WorkloadSettings, replicates: ReplicateSettings) -> tuple[Unit, ...]:
+    """Return the replicates of all splits in order. No two share a job, so each is a block of its own.
+
+    Those of a workload file are all the same workload, and so one block.
+    The seed of a replicate hangs from the workload's, its split and its number alone: more replicates change none that was there.
+    """
+    made = []
+    same = workload.source == "batsim"
+    kind = OVERLAPPING if same and replicates.total > 1 else KINDS[workload.source]
+    for split in SPLITS:
+        for number in range(getattr(replicates, split)):
+            name = f"{split}-{number:02d}"
+            block = "workload" if same else name
+            made.append(Unit(name, kind, split, block, derive_seed(workload.seed, "workload", split, number)))
+    return tuple(made)
+
+
+def settings_of(workload: WorkloadSettings, replicates: ReplicateSettings, unit: Unit) -> WorkloadSettings:
+    """Return the settings of one replicate: its own seed and, of a trace, the next piece after that of the replicate before it."""
+    changes: dict[str, object] = {"seed": unit.seed, "name": f"{workload.name}, {unit.id}"}
+    if workload.source == "swf" and replicates.total > 1:
+        trim = workload.trim or TrimSettings()
+        place = [other.id for other in units(workload, replicates)].index(unit.id)
+        changes["trim"] = trim.model_copy(update={"first": trim.first + place * (trim.count or 0)})
+    return workload.model_copy(update=changes)
+
+
+def check_replicates(workload: WorkloadSettings, replicates: ReplicateSettings) -> Iterable[UserError]:
+    """Yield what keeps the replicates from being workloads of their own."""
+    if replicates.total == 1:
+        return
+    if workload.source == "batsim":
+        if max(replicates.train, replicates.validation, replicates.test) > 1:
+            what = f"{replicates.total} replicates of one workload file"
+            yield UserError(what, where="replicates", expected="at most one of each split, all the same workload")
+    elif workload.source == "swf":
+        trim = workload.trim or TrimSettings()
+        if trim.count is None:
+            yield UserError(
+                f"{replicates.total} replicates, and the length of a piece is not given", where="workload.trim", expected="the key count"
+            )
+        if trim.load is not None:
+            yield UserError(
+                "a load picks one piece of the trace", where="workload.trim.load", expected="no load, as there are several replicates"
+            )
+
+
+TERMS = {
+    "workload": "jobs that are submitted to the empty cluster one after the other; the unit that is scored, each with jobs of its own",
+    "bounded slowdown": "turnaround time over run time of a job, at least 1; jobs shorter than 10 s count as 10 s long",
+    "turnaround time": "from the submission of a job to its end",
+    "makespan": "from the first submission to the last end",
+    "utilisation": "share of the cores' time until the last end that jobs occupy, whether or not their slowest core lets them compute",
+    "energy": "of all cores until the last end: a share of the full power while idle, more in proportion to what is computed",
+    "energy-delay product": "energy times makespan",
+    "pair": "a job policy and a core policy, as in shortest-high_mem_bw; the decision system starts jobs by it until one does not fit",
+    "over-subscribed memory bandwidth": "the jobs on a processor want more than it has; then all of its busy cores run at 75 %",
+    "best_fixed_pair": "rule: the pair that did best on the validation workloads, played throughout",
+    "best_fixed_pair-equal": "rule: the same, found on the training workloads in as many episodes as a learner has",
+    "easy-high_mem_bw": "rule: EASY backfilling, whose jobs get the cores of the processors with the most free memory bandwidth",
+    "easy-sjf-high_mem_bw": "rule: the same, with the shortest requested time first",
+    "fcfs": "rule: first come, first served; a job that does not fit holds all behind it",
+    "sjf": "rule: shortest requested time first; a job that does not fit holds all behind it",
+    "filler": "rule: in the order of arrival, every job that fits",
+    "easy": "rule: EASY backfilling; jobs overtake where they cannot delay the first one",
+    "easy-sjf": "rule: EASY backfilling with the shortest requested time first; `easy-f1`: with the smallest published score F1 first",
+    "conservative": "rule: conservative backfilling; jobs overtake where they delay none",
+}

@@ -1,0 +1,1 @@
+"""Cores and memory bandwidth, the job queue, core policies, and the decisions of one simulation."""

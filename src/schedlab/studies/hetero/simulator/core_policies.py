@@ -1,0 +1,159 @@
+"""Which cores a job gets: free cores on nodes with enough memory, one after another by a key that is looked at anew after each core taken.
+
+All cores of a processor have the same key, ties go to the lowest number and cores of a processor are numbered in a row. So the rule is
+carried out on processors or nodes instead of cores; `statement` is the rule itself, which the tests hold it against.
+Source: specification of the study hetero, section 5.1.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Callable, Iterable, Sequence
+
+import numpy as np
+
+from schedlab.studies.hetero.simulator.resources import JobRequest, ResourceModel
+
+Choice = Callable[[ResourceModel, JobRequest, np.random.Generator], list[int]]
+
+
+def random(model: ResourceModel, job: JobRequest, rng: np.random.Generator) -> list[int]:
+    """Any of the cores, each as likely."""
+    room, taken = _Room(model, job), list[int]()
+    free = np.flatnonzero(model.served == 0)
+    for core in rng.permutation(free).tolist():
+        if room.take(model.node_of[model.processor_of[core]], 1):
+            taken.append(core)
+            if len(taken) == job.cores:
+                break
+    return taken
+
+
+def high_gflops(model: ResourceModel, job: JobRequest, _: np.random.Generator) -> list[int]:
+    """Fastest cores first, whatever their memory bandwidth allows."""
+    return _in_order(model, job, np.argsort(-model.gflops_per_core, kind="stable").tolist())
+
+
+def low_power(model: ResourceModel, job: JobRequest, _: np.random.Generator) -> list[int]:
+    """Cores of the lowest power first."""
+    return _in_order(model, job, np.argsort(model.power_per_core, kind="stable").tolist())
+
+
+def pack_cores(model: ResourceModel, job: JobRequest, _: np.random.Generator) -> list[int]:
+    """Processors with the most busy cores first (what the original's high_cores does)."""
+    return _in_order(model, job, sorted(range(len(model.busy)), key=lambda number: -model.busy[number]))
+
+
+def lowest(model: ResourceModel, job: JobRequest, _: np.random.Generator) -> list[int]:
+    """Cores of the lowest numbers, as schedulers take them that know nothing of cores."""
+    return _in_order(model, job, range(len(model.busy)))
+
+
+def high_cores(model: ResourceModel, job: JobRequest, _: np.random.Generator) -> list[int]:
+    """Processors with the most free cores first."""
+    return _by_level(model, job, model.free_cores, model.node_of, [len(cores) for cores in model.free_cores], 1)
+
+
+def high_mem_bw(model: ResourceModel, job: JobRequest, _: np.random.Generator) -> list[int]:
+    """Processors with the most free memory bandwidth first."""
+    return _by_level(model, job, model.free_cores, model.node_of, model.free_bandwidth, job.bandwidth)
+
+
+def high_mem(model: ResourceModel, job: JobRequest, _: np.random.Generator) -> list[int]:
+    """Nodes with the most free memory first."""
+    inside = zip(model.processors_of, model.free_in_node, strict=True)
+    free = [[core for number in processors for core in model.free_cores[number]] if count else [] for processors, count in inside]
+    return _by_level(model, job, free, range(len(free)), model.free_memory, job.memory)
+
+
+CORE_POLICIES: dict[str, Choice] = {
+    "random": random,
+    "high_gflops": high_gflops,
+    "high_cores": high_cores,
+    "high_mem": high_mem,
+    "high_mem_bw": high_mem_bw,
+    "low_power": low_power,
+}
+MORE_CORE_POLICIES: dict[str, Choice] = {"pack_cores": pack_cores, "lowest": lowest}
+
+
+def statement(model: ResourceModel, job: JobRequest, policy: str) -> list[int]:
+    """Return the cores that a policy other than random takes, by its plain rule: sort, take the first, look again."""
+    memory, bandwidth = list(model.free_memory), list(model.free_bandwidth)
+    free = [len(cores) for cores in model.free_cores]
+    left = [core for cores in model.free_cores for core in cores]
+    taken: list[int] = []
+    keys = {
+        "high_gflops": lambda processor: -model.gflops_per_core[processor],
+        "low_power": lambda processor: model.power_per_core[processor],
+        "pack_cores": lambda processor: free[processor] - model.size[processor],
+        "lowest": lambda processor: processor,
+        "high_cores": lambda processor: -free[processor],
+        "high_mem_bw": lambda processor: -bandwidth[processor],
+        "high_mem": lambda processor: -memory[model.node_of[processor]],
+    }
+    while len(taken) < job.cores:
+        eligible = [core for core in left if memory[model.node_of[model.processor_of[core]]] >= job.memory]
+        core = sorted(eligible, key=lambda core: keys[policy](model.processor_of[core]))[0]
+        processor = model.processor_of[core]
+        left.remove(core)
+        taken.append(core)
+        memory[model.node_of[processor]] -= job.memory
+        bandwidth[processor] -= job.bandwidth
+        free[processor] -= 1
+    return taken
+
+
+class _Room:
+    """How many more cores each node's memory allows."""
+
+    def __init__(self, model: ResourceModel, job: JobRequest) -> None:
+        self._memory, self._each, self._left = model.free_memory, job.memory, {}
+
+    def take(self, node: int, wanted: int) -> int:
+        """Take the memory of up to `wanted` cores; return for how many there was enough."""
+        if not self._each:
+            return wanted
+        left = self._left.get(node)
+        if left is None:
+            left = self._memory[node] // self._each
+        granted = min(wanted, left)
+        self._left[node] = left - granted
+        return granted
+
+
+def _in_order(model: ResourceModel, job: JobRequest, processors: Iterable[int]) -> list[int]:
+    """Take each processor's cores as far as they go: its key does not become worse by what is taken."""
+    room, taken, missing = _Room(model, job), list[int](), job.cores
+    for processor in processors:
+        free = model.free_cores[processor]
+        if free:
+            granted = room.take(model.node_of[processor], min(len(free), missing))
+            taken += free[:granted]
+            missing -= granted
+            if not missing:
+                break
+    return taken
+
+
+def _by_level(
+    model: ResourceModel, job: JobRequest, free: Sequence[list[int]], nodes: Sequence[int], levels: Sequence[int], step: int
+) -> list[int]:
+    """Take a core of the group (processor or node) with the highest level, which sinks by `step`, again and again.
+
+    free    each group's free cores        nodes   each group's node        levels   each group's level
+    """
+    room = _Room(model, job)
+    heap = [(-levels[group], group, 0) for group, cores in enumerate(free) if cores]
+    heapq.heapify(heap)
+    taken: list[int] = []
+    while len(taken) < job.cores:
+        level, group, used = heap[0]
+        fits = room.take(nodes[group], 1)
+        if fits:
+            taken.append(free[group][used])
+        if fits and used + 1 < len(free[group]):
+            heapq.heapreplace(heap, (level + step, group, used + 1))
+        else:
+            heapq.heappop(heap)
+    return taken

@@ -1,0 +1,282 @@
+"""HDeepRM's decision system in plain objects: told what Batsim says, asked for an action where one is due, it says what to do.
+
+It knows no simulator and no agent: `Episode` steps it on the embedded core, a scheduler on PyBatsim can do the same.
+Source: specification of the study hetero, sections 3 and 5; each deviation of the original is a switch of LegacySettings.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from schedlab.config.errors import UserError
+from schedlab.config.seeds import generator
+from schedlab.platforms.hierarchy import Hierarchy
+from schedlab.studies.hetero.env.objectives import OBJECTIVES, Load
+from schedlab.studies.hetero.env.observation import HeadsObserver, Observer
+from schedlab.studies.hetero.env.settings import PAIR_SEPARATOR, DecisionSettings
+from schedlab.studies.hetero.simulator.core_policies import CORE_POLICIES, MORE_CORE_POLICIES, Choice, pack_cores
+from schedlab.studies.hetero.simulator.job_queue import JobQueue
+from schedlab.studies.hetero.simulator.resources import GIGA, IDLE, KB_PER_GB, KB_PER_MB, JobRequest, ResourceModel
+
+
+@dataclass
+class Orders:
+    """What is to be done now: jobs to start on hosts, jobs to reject, pstates of hosts; hosts are Batsim's numbers, ascending."""
+
+    start: list[tuple[str, list[int]]] = field(default_factory=list)
+    reject: list[str] = field(default_factory=list)
+    pstates: list[tuple[int, list[int]]] = field(default_factory=list)
+
+
+@dataclass
+class History:
+    """What was decided: date (s), action, jobs that waited and reward of each decision; a reward comes with the next decision or
+    with the end."""
+
+    times: list[float] = field(default_factory=list)
+    actions: list[int] = field(default_factory=list)
+    waiting: list[int] = field(default_factory=list)
+    rewards: list[float] = field(default_factory=list)
+
+
+class DecisionSystem:
+    """The state of one run.
+
+    rejected  jobs that the empty platform cannot run        due      whether an action is asked for now
+    reward    of the last action, complete once the next one is due or the run is over; None before the first action
+    """
+
+    def __init__(self, hierarchy: Hierarchy, limits: Mapping[str, float], settings: DecisionSettings, seed: int) -> None:
+        legacy = settings.legacy
+        self.hierarchy, self.settings = hierarchy, settings
+        self.model = ResourceModel(hierarchy, 1 / GIGA if legacy.remaining_in_gigaflop else 1.0)
+        if settings.observation == "heads":
+            self.observer: Observer | HeadsObserver = HeadsObserver(self.model, limits)
+        else:
+            clipped = not legacy.unclipped_observation
+            self.observer = Observer(self.model, settings.observation, limits, settings.queue_sensitivity, clipped)
+        self.queue, self.load = JobQueue(), Load()
+        self.history = History()
+        self.rejected = self.replaced = 0
+        self.due = self.over = False
+        self.reward: float | None = None
+        self._pairs = [_pair(name, legacy.high_cores_packs) for name in settings.selection]
+        self._objective = OBJECTIVES[settings.objective]
+        self._rng = random_policies(seed)
+        self._profiles: dict[str, Any] = {}
+        self._host_of = self._core_of = np.empty(0, np.int64)
+        self._static_over = self._changed = self._void_taken = False
+        self._submitted = self._voids = 0
+        self._value = 0.0  # of the objective, between messages
+        self._awaiting_reward = False
+        self._orders = Orders()
+        self._sent = self.model.pstate.copy()
+        self._to_send: dict[int, None] = {}
+
+    def take(self, message: Mapping[str, Any]) -> None:
+        """Take in a message of Batsim. Raises UserError for hosts and job profiles that do not belong to this platform and study."""
+        now = message["now"]
+        if self.reward is not None and self.settings.time_weighted:
+            self.reward += self._value * (now - self.model.now)
+        self.model.advance(now)
+        for event in message["events"]:
+            handle = self._handlers.get(event["type"])
+            if handle:
+                handle(self, event["data"])
+        self.refresh()
+        if self._changed:
+            self._voids = 0
+        if self._awaiting_reward:
+            self.reward, self._awaiting_reward = (0.0 if self.over else self._value), False
+        self.due = bool(len(self.queue)) and (self._changed or self._ask_again())
+        if self.over:
+            self._note_reward()
+
+    def observe(self) -> np.ndarray:
+        """Return the observation, (size,) float32; once for each decision, as it tells how the queue grew since the last one."""
+        return self.observer.observe(self.queue)
+
+    def masks(self) -> np.ndarray:
+        """Return which actions are valid, (actions,) bool: void is not where nothing but a decision can make time pass."""
+        valid = np.ones(self.settings.actions, bool)
+        if self.settings.void and self._stuck():
+            valid[-1] = False
+        return valid
+
+    def act(self, action: int) -> None:
+        """Carry out an action and note its reward. Raises UserError for one that is not offered."""
+        settings = self.settings
+        if not 0 <= action < settings.actions:
+            raise UserError(f"action {action}", where="decision", expected=f"one of 0 to {settings.actions - 1}")
+        self._note_reward()
+        self.history.times.append(self.model.now)
+        self.history.actions.append(action)
+        self.history.waiting.append(len(self.queue))
+        void = action == len(self._pairs)
+        if void and self._stuck() and self._voids >= settings.void_limit:
+            action, void, self.replaced = 0, False, self.replaced + 1
+        if not void:
+            self._start_jobs(*self._pairs[action])
+        self.refresh()
+        self._changed = False
+        self._void_taken = void or (settings.legacy.last_action_is_void and action == settings.actions - 1)
+        self._voids = self._voids + 1 if self._void_taken else 0
+        self._awaiting_reward = settings.legacy.late_reward and not settings.time_weighted
+        self.reward = 0.0 if settings.time_weighted or self._awaiting_reward else self._value
+        self.due = bool(len(self.queue)) and self._ask_again()
+
+    def orders(self) -> Orders:
+        """Return what is to be done now, each thing once: pstates last and merged, only those that differ from what was sent."""
+        orders, self._orders = self._orders, Orders()
+        if self._to_send:
+            cores = self.model.cores_of(np.array(list(self._to_send)))
+            self._to_send = {}
+            cores = cores[self.model.pstate[cores] != self._sent[cores]]
+            state = self.model.pstate[cores]
+            self._sent[cores] = state
+            for pstate in range(IDLE + 1):
+                if (state == pstate).any():
+                    orders.pstates.append((pstate, np.sort(self._host_of[cores[state == pstate]]).tolist()))
+        return orders
+
+    def start(self, job: JobRequest, cores: Sequence[int]) -> None:
+        """Start a waiting job on cores that are free and whose nodes have the memory; `refresh` follows after the last one."""
+        self.model.take(job, cores)
+        self.queue.remove(job)
+        self._orders.start.append((job.id, np.sort(self._host_of[cores]).tolist()))
+
+    def refresh(self) -> None:
+        """Bring pstates, the objective's value and what is observed up to date."""
+        processors = self.model.refresh()
+        self.observer.touch(processors)
+        self._to_send.update(dict.fromkeys(processors.tolist()))
+        self._value = self._objective(self.model, self.load)
+
+    def forget(self, job: JobRequest) -> None:
+        """Take out a waiting job that somebody else rejects."""
+        self.queue.remove(job)
+        self.load.leave(job)
+
+    def cores_of_hosts(self, hosts: Sequence[int]) -> list[int]:
+        """Return the cores that stand behind Batsim's hosts."""
+        if not len(self._core_of):
+            self._core_of = np.argsort(self._host_of)
+        return self._core_of[hosts].tolist()
+
+    def _start_jobs(self, job_policy: str, choose: Choice) -> None:
+        """Start jobs in the policy's order until one does not fit."""
+        while len(self.queue):
+            job = self.queue.first(job_policy, self._rng)
+            lacking = self.model.lacks(job)
+            if lacking:
+                getattr(self.model.overuse, lacking).append(self.model.now)
+                return
+            self.start(job, choose(self.model, job, self._rng))
+
+    def _note_reward(self) -> None:
+        if self.reward is not None:
+            self.history.rewards.append(self.reward)
+
+    def _stuck(self) -> bool:
+        """Whether nothing can happen any more unless a job is started."""
+        return self._static_over and not self.model.running
+
+    def _ask_again(self) -> bool:
+        """Whether a void is followed by another decision without anything having happened."""
+        if not (self._void_taken and self._static_over):
+            return False
+        if self.settings.legacy.void_asks_again:
+            return self._voids < self.settings.void_limit  # as published there is no end to it
+        return self._stuck()
+
+    def _begin(self, data: Mapping[str, Any]) -> None:
+        self._profiles = data["profiles"]
+        hosts = {host["name"]: host["id"] for host in data["compute_resources"]}
+        names = self.hierarchy.core_names()
+        missing = [name for name in names if name not in hosts]
+        if missing or len(hosts) != len(names):
+            what = f"{len(hosts)} hosts" + (f", and none is called {missing[0]}" if missing else "")
+            expected = f"the {len(names)} cores of platform {self.hierarchy.name}, by their names"
+            raise UserError(what, where="platform of the simulator", expected=expected)
+        by_name = np.array([hosts[name] for name in names])
+        self._host_of = np.arange(len(names)) if self.settings.legacy.hosts_by_creation else by_name
+        if not self.settings.legacy.silent_begin:
+            self._sent[:] = -1  # so that every host is told its first pstate
+            self._to_send = dict.fromkeys(range(len(self.model.busy)))
+
+    def _submit(self, data: Mapping[str, Any]) -> None:
+        job = self._request(data["job"])
+        if job.cores < 1 or (job.cores > self.model.room_for(job.memory) and not self.settings.legacy.keep_infeasible):
+            self._orders.reject.append(job.id)
+            self.rejected += 1
+            return
+        self.queue.add(job)
+        self.load.enter(job)
+        self._changed = True
+
+    def _request(self, job: Mapping[str, Any]) -> JobRequest:
+        workload = job["id"].partition("!")[0]
+        profile = self._profiles[workload][job["profile"]]
+        values = [_number(profile, key, job) for key in ("req_time", "req_ops", "mem", "mem_bw")]
+        time, flops, memory, bandwidth = values
+        if time <= 0:
+            raise UserError(f"req_time is {time:g}", where=f"profile {job['profile']} of job {job['id']}", expected="seconds, above 0")
+        self._submitted += 1
+        return JobRequest(
+            job["id"], self._submitted, job["subtime"], time, job["res"], round(memory * KB_PER_MB), round(bandwidth * KB_PER_GB), flops
+        )
+
+    def _complete(self, data: Mapping[str, Any]) -> None:
+        if data["job_id"] in self.model.running:
+            self.load.leave(self.model.give_back(data["job_id"]))
+            self._changed = True
+
+    def _notice(self, data: Mapping[str, Any]) -> None:
+        if data.get("type") == "no_more_static_job_to_submit":
+            self._static_over = True
+
+    def _end(self, _: Mapping[str, Any]) -> None:
+        self.over = True
+
+    _handlers = {  # noqa: RUF012  (a table, not a default)
+        "SIMULATION_BEGINS": _begin,
+        "JOB_SUBMITTED": _submit,
+        "JOB_COMPLETED": _complete,
+        "NOTIFY": _notice,
+        "SIMULATION_ENDS": _end,
+    }
+
+
+def random_policies(seed: int) -> np.random.Generator:
+    """Return the generator that the random policies of an episode draw from."""
+    return generator(seed, "hetero", "random policies")
+
+
+def _pair(name: str, high_cores_packs: bool) -> tuple[str, Choice]:
+    job, _, core = name.partition(PAIR_SEPARATOR)
+    if core == "high_cores" and high_cores_packs:
+        return job, pack_cores
+    return job, {**CORE_POLICIES, **MORE_CORE_POLICIES}[core]
+
+
+def _number(profile: Mapping[str, Any], key: str, job: Mapping[str, Any]) -> float:
+    value = profile.get(key)
+    if isinstance(value, bool) or not isinstance(value, int | float) or value < 0:
+        raise UserError(f"{key} is {value!r}", where=f"profile {job['profile']} of job {job['id']}", expected="a number, 0 or more")
+    return value
+
+
+def intervals(numbers: Sequence[int]) -> str:
+    """Return ascending numbers as Batsim writes a set: closed intervals joined by spaces."""
+    parts, first, last = [], numbers[0], numbers[0]
+    for number in [*numbers[1:], None]:
+        if number is not None and number == last + 1:
+            last = number
+            continue
+        parts.append(str(first) if first == last else f"{first}-{last}")
+        first = last = number
+    return " ".join(parts)

@@ -1,0 +1,114 @@
+"""One run of a workload, stepped from decision to decision on the embedded simulator: no thread and no scheduler process between."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from schedlab.batsim.files.outputs import Outputs
+from schedlab.batsim.files.workload import Workload, parse_workload
+from schedlab.batsim.simulator.options import Options
+from schedlab.batsim.simulator.simulation import Simulation
+from schedlab.platforms.batsim_xml import Platform, parse_platform
+from schedlab.platforms.generate import hierarchy_of, platform_xml
+from schedlab.platforms.hierarchy import Hierarchy
+from schedlab.platforms.settings import PlatformSettings
+from schedlab.studies.hetero.env.settings import DecisionSettings
+from schedlab.studies.hetero.simulator.decisions import DecisionSystem, History, Orders, intervals
+from schedlab.workloads.batsim_file import BatsimWorkload, batsim_text, job_limits
+
+
+@dataclass(frozen=True)
+class Cluster:
+    """A platform as the resource model and as the simulator know it."""
+
+    hierarchy: Hierarchy
+    platform: Platform
+
+
+@dataclass(frozen=True)
+class Jobs:
+    """A workload as the simulator knows it, and the limits by which observations are scaled."""
+
+    workload: Workload
+    limits: Mapping[str, float]
+
+
+def make_cluster(settings: PlatformSettings) -> Cluster:
+    """Return the cluster that platform settings describe. Raises UserError(s)."""
+    hierarchy = hierarchy_of(settings)
+    return Cluster(hierarchy, parse_platform(platform_xml(hierarchy, settings), f"platform {hierarchy.name}"))
+
+
+def make_jobs(workload: BatsimWorkload, limits: Mapping[str, float] | None = None) -> Jobs:
+    """Return the jobs of a workload; limits: those of another workload, such as the one that was trained on. Raises UserError(s)."""
+    return Jobs(parse_workload(batsim_text(workload), "w0", "workload"), limits or job_limits(workload))
+
+
+class Episode:
+    """`advance` goes on to the next decision, `decide` makes it, in turn until `advance` returns False.
+
+    outputs  files of Batsim, where wanted; the caller closes them
+    Raises SimulationDeadlock and ProtocolError as the simulator does, UserError for jobs and platforms that do not go together.
+    """
+
+    def __init__(self, cluster: Cluster, jobs: Jobs, settings: DecisionSettings, seed: int, outputs: Outputs | None = None) -> None:
+        self.system = DecisionSystem(cluster.hierarchy, jobs.limits, settings, seed)
+        self.simulation = Simulation(cluster.platform, [jobs.workload], Options(energy=True), outputs)
+        self.now = 0.0
+
+    def advance(self) -> bool:
+        """Go on until a decision is due; False at the end of the simulation."""
+        while not self.system.due:
+            message = self.simulation.next_message()
+            if message is None:
+                break
+            self.now = message["now"]
+            self.system.take(message)
+            if not self.system.due:
+                self._answer()
+        return self.system.due
+
+    def decide(self, action: int) -> None:
+        """Carry out an action; where another one is due at the same date, the simulator waits for it."""
+        self.system.act(action)
+        if not self.system.due:
+            self._answer()
+
+    def observe(self) -> np.ndarray:
+        """Return the observation of the decision that is due."""
+        return self.system.observe()
+
+    @property
+    def history(self) -> History:
+        """The decisions so far."""
+        return self.system.history
+
+    def overuse(self) -> dict[str, Any]:
+        """Return the content of overutilizations.json so far."""
+        return self.system.model.overuse.values(len(self.system.model.busy), self.now)
+
+    def scores(self) -> dict[str, float]:
+        """Return the totals of Batsim's _schedule.csv so far, with the jobs that could never fit."""
+        return {**self.simulation.schedule(), "infeasible_jobs": float(self.system.rejected)}
+
+    def _answer(self) -> None:
+        self.simulation.answer({"now": self.now, "events": _events(self.system.orders(), self.now)})
+
+
+def _events(orders: Orders, now: float) -> list[dict[str, Any]]:
+    """Orders as events of Batsim's protocol: starts before pstates, all at one date."""
+    said = [("REJECT_JOB", {"job_id": job}) for job in orders.reject]
+    said += [("EXECUTE_JOB", {"job_id": job, "alloc": intervals(hosts)}) for job, hosts in orders.start]
+    said += [("SET_RESOURCE_STATE", {"resources": intervals(hosts), "state": str(pstate)}) for pstate, hosts in orders.pstates]
+    return [{"timestamp": now, "type": kind, "data": data} for kind, data in said]
+
+
+def play(episode: Episode, action: int = 0) -> dict[str, float]:
+    """Run an episode to its end with one action (what the original calls a CLASSIC agent); return its scores."""
+    while episode.advance():
+        episode.decide(action)
+    return episode.scores()

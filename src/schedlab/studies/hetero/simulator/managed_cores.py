@@ -1,0 +1,123 @@
+"""The resource model beneath a scheduler that knows nothing of it, so that memory, memory bandwidth and pstates count as for policy pairs.
+
+It stands between scheduler and simulator. The scheduler says when a job starts. On which cores is up to a core policy, or to the
+scheduler where it cares: then the cores that it names are taken. A start whose memory is not free is held back until it is, and holds
+those behind it, as with pairs; the scheduler takes such a job for running. Jobs that the empty platform cannot run are rejected
+before the scheduler hears of them. Pstates are set and sent as the decision system does.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from typing import Any
+
+from schedlab.batsim.backends.backend import Backend
+from schedlab.batsim.errors import ProtocolError
+from schedlab.batsim.files.results import intervals as pairs_of
+from schedlab.config.errors import UserError
+from schedlab.config.seeds import generator
+from schedlab.studies.hetero.simulator.core_policies import CORE_POLICIES, MORE_CORE_POLICIES
+from schedlab.studies.hetero.simulator.decisions import DecisionSystem, intervals
+from schedlab.studies.hetero.simulator.resources import KB_PER_MB, JobRequest
+
+OWN_CHOICE = "own"  # the scheduler names the cores itself
+Event = dict[str, Any]
+
+
+class ManagedCores:
+    """A back end for a scheduler, upon another one.
+
+    cores   a core policy, or OWN_CHOICE
+    Raises UserError for a scheduler that sets pstates itself or puts a job where its memory can never be.
+    """
+
+    def __init__(self, backend: Backend, system: DecisionSystem, cores: str, seed: int) -> None:
+        self.system, self._backend = system, backend
+        self._choose = None if cores == OWN_CHOICE else {**CORE_POLICIES, **MORE_CORE_POLICIES}[cores]
+        self._rng = generator(seed, "hetero", "cores of a scheduler's jobs")
+        self._waiting: list[tuple[JobRequest, Event]] = []  # starts that were not carried out yet
+        self._named: dict[str, str] = {}  # job -> the hosts that the scheduler thinks it runs on
+
+    def next_message(self) -> dict[str, Any] | None:
+        """Go on to the next message that says something to the scheduler."""
+        while (message := self._backend.next_message()) is not None:
+            self.system.take(message)
+            heard = [event for event in message["events"] if self._concerns(event)]
+            if heard or not message["events"]:
+                return {**message, "events": heard}
+            self.answer({"now": message["now"], "events": []})
+        return None
+
+    def answer(self, message: dict[str, Any]) -> None:
+        """Carry out what the scheduler wants, as far as resources go, and set pstates."""
+        now = message["now"]
+        passed = [event for event in message["events"] if not self._keep(event)]
+        starts = self._start()
+        self.system.refresh()
+        orders = self.system.orders()
+        for job, hosts in orders.start:
+            starts[job]["data"]["alloc"] = intervals(hosts)
+        passed += starts.values()
+        passed += [_event(now, "REJECT_JOB", job_id=job) for job in orders.reject]
+        passed.sort(key=lambda event: event["timestamp"])
+        passed += [_event(now, "SET_RESOURCE_STATE", resources=intervals(hosts), state=str(pstate)) for pstate, hosts in orders.pstates]
+        self._backend.answer({**message, "events": passed})
+
+    def _concerns(self, event: Event) -> bool:
+        """Whether the scheduler shall hear of an event; it hears of the hosts that it named."""
+        kind, data = event["type"], event["data"]
+        if kind == "JOB_COMPLETED" and data["job_id"] in self._named:
+            data["alloc"] = self._named.pop(data["job_id"])
+        refused = kind == "JOB_SUBMITTED" and self.system.queue.named(data["job_id"]) is None
+        return kind != "RESOURCE_STATE_CHANGED" and not refused
+
+    def _keep(self, event: Event) -> bool:
+        """Take in an event of the scheduler; tell whether it is ours to carry out."""
+        kind, data = event["type"], event["data"]
+        if kind == "SET_RESOURCE_STATE":
+            expected = "none: they follow from what runs, so that bandwidth counts alike for all"
+            raise UserError("the scheduler sets pstates", where="platform.pstates.managed", expected=expected)
+        job = self.system.queue.named(data["job_id"]) if kind in ("EXECUTE_JOB", "REJECT_JOB") else None
+        if job is None:
+            return False
+        if kind == "REJECT_JOB":
+            self.system.forget(job)
+            return False
+        if any(other is job for other, _ in self._waiting):
+            raise ProtocolError("a job is started twice", event, expected="each job once")
+        self._waiting.append((job, event))
+        return True
+
+    def _start(self) -> dict[str, Event]:
+        """Start what can start, in the scheduler's order; return the events by job."""
+        started: dict[str, Event] = {}
+        while self._waiting:
+            job, event = self._waiting[0]
+            cores = self._cores_for(job, event["data"])
+            if cores is None:
+                self.system.model.overuse.memory.append(self.system.model.now)
+                break
+            del self._waiting[0]
+            self._named[job.id] = event["data"]["alloc"]
+            self.system.start(job, cores)
+            started[job.id] = {**event, "timestamp": max(event["timestamp"], self.system.model.now)}
+        return started
+
+    def _cores_for(self, job: JobRequest, data: Mapping[str, Any]) -> list[int] | None:
+        """Return the cores that a job gets, None where there is not enough memory now."""
+        model = self.system.model
+        if self._choose is not None:
+            return None if model.lacks(job) else self._choose(model, job, self._rng)
+        hosts = [host for first, last in pairs_of(data["alloc"]) for host in range(first, last + 1)]
+        cores = self.system.cores_of_hosts(hosts)
+        wanted = Counter(model.node_of[model.processor_of[core]] for core in cores)
+        for node, count in wanted.items():
+            if count * job.memory > model.memory[node]:
+                what = f"job {job.id} needs {job.memory / KB_PER_MB:g} MB on each of {count} cores of node {node}"
+                raise UserError(what, where="the scheduler's choice of cores", expected=f"at most {model.memory[node] / KB_PER_MB:g} MB")
+        return cores if all(count * job.memory <= model.free_memory[node] for node, count in wanted.items()) else None
+
+
+def _event(now: float, kind: str, **data: Any) -> Event:
+    return {"timestamp": now, "type": kind, "data": data}

@@ -1,0 +1,1 @@
+"""Recorded runs of the original, their replay, and its published settings."""

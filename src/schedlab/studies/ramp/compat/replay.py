@@ -1,0 +1,230 @@
+"""A recorded run of the published system, simulated again: the same document, with the names that it was recorded under.
+
+Source: specification of the ramp study; contract of `schedlab ramp replay`.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from schedlab.config.errors import UserError
+from schedlab.config.seeds import generator
+from schedlab.studies.ramp.compat.case_file import Case, read_case
+from schedlab.studies.ramp.compat.replay_job import describe_job
+from schedlab.studies.ramp.env.observation import Observer, mounted_workers
+from schedlab.studies.ramp.legacy import PUBLISHED, LegacySettings
+from schedlab.studies.ramp.placement.managers import Manager, random_degrees
+from schedlab.studies.ramp.placement.partitioning import Partition, degrees_of
+from schedlab.studies.ramp.placement.placers import fits, placement_of
+from schedlab.studies.ramp.placement.rules import RampPlacement, make_block
+from schedlab.studies.ramp.rules import Decision
+from schedlab.studies.ramp.simulator.cluster import Cluster, ClusterLimits, JobPlan, RunningJob
+from schedlab.studies.ramp.simulator.jobs import NO_PARTITION, NO_PLACEMENT, PARTS, REJECTED, Job
+from schedlab.studies.ramp.simulator.timing import JobTimes
+
+UNHANDLED = "not_handled_by_action:"
+LISTED = ("mean_mounted_worker_utilisation_frac", "mean_cluster_worker_utilisation_frac")  # recorded as lists of one value
+
+
+def replay(path: Path | str, compat: bool) -> dict[str, Any]:
+    """Return what a recorded run's `expected` holds, made from its inputs. compat: with the published defects. Raises UserError."""
+    legacy = PUBLISHED if compat else LegacySettings()
+    case = read_case(path, legacy)
+    return _Replay(case, legacy).run()
+
+
+class _Replay:
+    """One run: the cluster, and what is written down of decisions and jobs."""
+
+    def __init__(self, case: Case, legacy: LegacySettings) -> None:
+        self.case = case
+        rules = RampPlacement(case.topology)
+        memory = np.full(case.topology.num_workers, case.memory)
+        times = JobTimes(case.topology, legacy, reuse=case.reuse)
+        self.cluster = Cluster(times, rules, memory, case.source, ClusterLimits(case.queue_capacity, case.end))
+        self.observer = Observer(case.ranges, case.most, rules, case.topology.num_workers, no_largest_cost=legacy.no_largest_cost)
+        self.manager = Manager(case.quantum)
+        self.random = generator(0, "ramp", "replay")
+        self.decisions: list[dict[str, Any]] = []
+        self.jobs: dict[int, dict[str, Any]] = {}
+
+    def run(self) -> dict[str, Any]:
+        """Step the cluster to its end and return the document."""
+        error = None
+        try:
+            while not self.cluster.done:
+                self._step()
+        except UserError as mistake:
+            error = {"type": "UserError", "message": str(mistake)}
+        self._finish()
+        return {
+            "original_graphs": {name: _original(graph, self.case.jobs[0].steps) for name, graph in self.case.graphs.items()},
+            "decisions": self.decisions,
+            "jobs": {str(number): job for number, job in sorted(self.jobs.items())},
+            "steps": [step | {name: [step[name]] for name in LISTED} for step in self.cluster.record.steps],
+            "episode": self.cluster.statistics(),
+            "error": error,
+        }
+
+    def _step(self) -> None:
+        cluster = self.cluster
+        if not cluster.queue:
+            cluster.step({})
+            return
+        job = cluster.queue[0]
+        decision, action = self._decide(job)
+        self.jobs[job.index] = {}
+        self.decisions.append(decision)
+        plan = self._plan(job, action)
+        known = isinstance(plan, JobPlan) and cluster.times.lookahead_is_known(plan.split)
+        self.jobs[job.index] |= {"degree": action}
+        cluster.step({job.index: plan})
+        outcome = cluster.outcome
+        if isinstance(plan, JobPlan):
+            timing, lookahead = cluster.times.lookahead(plan.split, plan.placement)
+            running = outcome if isinstance(outcome, RunningJob) else None
+            self.jobs[job.index] |= describe_job(cluster, job, plan, timing, lookahead, running) | {"lookahead_simulated": not known}
+        if self.case.has_agent:
+            decision["reward"] = 1.0 if isinstance(outcome, RunningJob) and not self._blocked(job) else -1.0
+
+    def _decide(self, job: Job) -> tuple[dict[str, Any], int | None]:
+        """What is seen of the job, and the recorded action; where none was recorded, the agent's by its rule."""
+        cluster, observer = self.cluster, self.observer
+        seen: dict[str, Any] = {
+            "decision": len(self.decisions),
+            "time": cluster.time,
+            "job_idx": job.index,
+            "model": job.graph.name,
+        }
+        if not self.case.has_agent:
+            return seen, None
+        mounted = mounted_workers(cluster)
+        mask, graph = observer.mask(mounted), observer.graph(job.graph)
+        action = self.case.actions.get(job.index)
+        if action is None:
+            if self.case.rule is None:
+                what = f"job {job.index} has no recorded action"
+                raise UserError(what, where="inputs.decisions", expected="an action for each job, or an agent or an op_partitioner")
+            action = self.case.rule(Decision(job, mask, self.random))
+        if action >= len(mask) or not mask[action]:
+            valid = ", ".join(map(str, np.flatnonzero(mask).tolist()))
+            raise UserError(f"action {action} is not valid", where=f"decision {len(self.decisions)}", expected=f"one of {valid}")
+        seen |= {
+            "action": action,
+            "action_mask": mask.tolist(),
+            "num_mounted_workers": mounted,
+            "graph_features": observer.features(job, mask, mounted, len(cluster.running)).astype(float).tolist(),
+            "node_features": graph.nodes.astype(float).tolist(),
+            "edge_features": graph.edges.astype(float).tolist(),
+            "edges_src": graph.sources.astype(float).tolist(),
+            "edges_dst": graph.destinations.astype(float).tolist(),
+        }
+        return seen, action
+
+    def _plan(self, job: Job, action: int | None) -> JobPlan | str:
+        if action == 0:
+            return NO_PARTITION
+        if action is None and self._was_not_placed(job):
+            self.jobs[job.index] |= {"partition_degrees": {}, "placed": False}
+            return NO_PLACEMENT
+        split = self._split(job, action)
+        if split is None:
+            return NO_PARTITION
+        self.jobs[job.index] |= _partitioned(split)
+        plan = self._recorded_placement(job, split) if "random" in self.case.placer else self.manager.place(self.cluster, split)
+        if isinstance(plan, str):
+            self.jobs[job.index] |= {"partition_degrees": {}, "placed": False}
+        return plan
+
+    def _was_not_placed(self, job: Job) -> bool:
+        """Whether the record has lost a job's random degrees with its placement: it keeps the largest alone, then."""
+        drawn = self.case.drawn.get(job.index, {})
+        lost = not drawn.get("partition_degrees") and bool(drawn.get("max_partition_degree"))
+        return lost and "random" in (self.case.partitioner or "")
+
+    def _split(self, job: Job, action: int | None) -> Partition | None:
+        """The job in shards: by its action, with the recorded degrees, or by the partitioner where none are recorded."""
+        times, case = self.cluster.times, self.case
+        if action is not None:
+            return times.split_by_quantum(job.graph, action, case.quantum)
+        drawn = case.drawn.get(job.index, {})
+        degrees = drawn.get("partition_degrees")
+        if degrees:
+            try:
+                return times.split(job.graph, degrees_of(job.graph, degrees))
+            except UserError:
+                return None  # odd numbers were drawn, which no action accepts
+        if case.drawn and not drawn.get("max_partition_degree"):
+            return None
+        if "random" in (case.partitioner or ""):
+            return times.split(job.graph, random_degrees(job.graph, case.most, self.random))
+        return times.split_by_quantum(job.graph, drawn.get("max_partition_degree") or case.most, case.quantum)
+
+    def _recorded_placement(self, job: Job, split: Partition) -> JobPlan | str:
+        """The servers that a random placer took, where they are recorded; else a placement of our own draws."""
+        if not self.case.drawn:
+            return Manager(self.case.quantum, placer="random", random=self.random).place(self.cluster, split)
+        named = self.case.drawn.get(job.index, {}).get("placement")
+        if not named:
+            return NO_PLACEMENT
+        labels = {label: number for number, label in enumerate(self.case.topology.worker_labels)}
+        blocks, shards = [], split.named_shards(self.cluster.legacy.letters_run_on)
+        for op in range(split.graph.num_ops):
+            names = [shards[shard] for shard in split.shards(op)]
+            missing = [name for name in names if named.get(name) not in labels] + sorted(set(named) - set(shards))
+            if missing:
+                raise UserError(
+                    f"shard {missing[0]} has no server or is none", where=f"expected.jobs.{job.index}.placement", expected="a server each"
+                )
+            servers = tuple(labels[named[name]] for name in names)
+            blocks.append(make_block(servers))
+        numbers = {name: shard for shard, name in enumerate(shards)}
+        placement = placement_of(blocks, tuple(numbers[name] for name in named))
+        return JobPlan(split, placement) if fits(split, placement, self.cluster.memory) else NO_PLACEMENT
+
+    def _blocked(self, job: Job) -> bool:
+        return any(blocked.job is job for blocked in self.cluster.record.blocked)
+
+    def _finish(self) -> None:
+        """Write down how each job ended."""
+        for blocked in self.cluster.record.blocked:
+            cause = NO_PARTITION if blocked.cause == REJECTED else blocked.cause
+            shown = UNHANDLED + cause if cause in PARTS else cause
+            described = self.jobs.setdefault(blocked.job.index, {})
+            described |= {"status": "blocked", "block_cause": shown, "block_time": blocked.time}
+        for done in self.cluster.record.completed:
+            self.jobs[done.running.job.index] |= {
+                "status": "completed",
+                "time_started": done.running.started,
+                "time_completed": done.time,
+                "jct": done.duration,
+            }
+        for running in self.cluster.running:
+            self.jobs[running.job.index] |= {"status": "running", "time_started": running.started}
+
+
+def _partitioned(split: Partition) -> dict[str, Any]:
+    graph = split.graph
+    order = [op for forward in range(graph.num_forward) for op in (forward, forward + graph.num_forward)]
+    return {
+        "partition_degrees": {str(graph.ids[op]): int(split.degrees[op]) for op in order},
+        "max_partition_degree": split.max_degree,
+        "num_ops": split.num_shards,
+        "num_deps": split.num_deps,
+        "sum_dep_size": split.total_dep_size,
+        "sum_op_memory": split.total_memory,
+    }
+
+
+def _original(graph: Any, steps: int) -> dict[str, Any]:
+    passes = ("forward_pass", "backward_pass")
+    ids = graph.ids.tolist()
+    return {
+        "ops": {str(op): [graph.cost[at], graph.memory[at], passes[at >= graph.num_forward]] for at, op in enumerate(ids)},
+        "deps": [[ids[u], ids[v], size] for (u, v), size in zip(graph.edges.tolist(), graph.dep_size.tolist(), strict=True)],
+        "depth": {str(op): int(graph.depth[at]) for at, op in enumerate(ids)},
+        "sequential_jct": steps * graph.step_time,
+    }

@@ -1,0 +1,1 @@
+"""The environment: observations, views, rewards and its settings."""

@@ -1,0 +1,133 @@
+"""The Gymnasium environment of the ramp study: one step decides how far a waiting job is split, or rejects it.
+
+Source: specification of the ramp study, section 12.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+
+from schedlab.config.errors import UserError
+from schedlab.config.schema import settings_given
+from schedlab.studies.ramp.env.observation import GraphFeatures
+from schedlab.studies.ramp.env.rewards import Rewards
+from schedlab.studies.ramp.env.settings import EnvironmentSettings
+from schedlab.studies.ramp.env.view import View
+from schedlab.studies.ramp.simulator.cluster import RunningJob
+from schedlab.studies.ramp.simulator.compiled_kernel import Tables
+from schedlab.studies.ramp.simulator.jobs import Job
+from schedlab.studies.ramp.simulator.simulation import Simulation
+
+ENVIRONMENT = "schedlab/Ramp-v0"
+
+
+class RampEnv(gym.Env[Any, int]):
+    """Decide on the waiting job: action k splits its ops up to k ways, 0 rejects it; `action_masks` tells which are valid.
+
+    Observation: float32 vector of 17 features and the mask, or a dictionary (`EnvironmentSettings.observation`): `features`, that vector;
+    `graph`, a number into `graphs`; or, as published, the padded graph itself (view.py). Terminated when no job waits and none will come;
+    then the last observation stands for the end. `info` tells the time (s), the job's index and whether it was `accepted`: placed, within
+    its limit, and not cut off by the end before the next decision where that blocks it (`legacy.running_jobs_blocked`).
+
+    fixed_episode  seed of the only episode; None: every reset draws another
+    tables         durations for the observation `durations`, as in View
+    Raises UserError for an action that is not valid, where the settings say so, for settings of another type, and where no job waits when
+    an episode begins.
+    """
+
+    metadata = {"render_modes": ["ansi"], "render_fps": 1}  # noqa: RUF012  (as Gymnasium declares it)
+
+    def __init__(
+        self,
+        simulation: Simulation,
+        settings: EnvironmentSettings | Mapping[str, Any] | None = None,
+        seed: int | None = None,
+        fixed_episode: int | None = None,
+        render_mode: str | None = None,
+        tables: Tables | None = None,
+    ) -> None:
+        self.simulation, self.render_mode = simulation, render_mode
+        self.settings = settings_given(EnvironmentSettings, settings)
+        self._seed, self._fixed = seed, fixed_episode
+        self.view = View(simulation, self.settings, tables)
+        self.graphs: tuple[GraphFeatures, ...] = self.view.graphs
+        self.observation_space = self.view.space
+        self.action_space = gym.spaces.Discrete(simulation.scenario.management.most + 1)
+        self._rewards = Rewards(self.settings, simulation)
+        self._look()
+
+    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
+        """Begin an episode; the first reset uses the seed of the construction."""
+        del options
+        super().reset(seed=self._seed if seed is None else seed)
+        self._seed = None
+        self.simulation.reset(int(self.np_random.integers(2**62)) if self._fixed is None else self._fixed)
+        self._look()
+        return self._observation(), self._info(None)
+
+    def step(self, action: int) -> tuple[Any, float, bool, bool, dict[str, Any]]:
+        """Decide on the waiting job and go on to the next one, or to the end."""
+        simulation, action = self.simulation, int(action)
+        job = simulation.waiting
+        if job is None:
+            raise UserError("no job waits; the episode is over", where="step", remedy="call reset")
+        if not 0 <= action < len(self._mask) or not self._mask[action]:
+            if self.settings.invalid == "raise":
+                valid = ", ".join(map(str, np.flatnonzero(self._mask).tolist()))
+                raise UserError(f"the action {action} is not valid", where=f"job {job.index}", expected=f"one of {valid}")
+            action = 0
+        record = simulation.cluster.record
+        steps, blocked = len(record.steps), len(record.blocked)
+        simulation.act(action)
+        outcome = simulation.cluster.outcome
+        accepted = isinstance(outcome, RunningJob) and not any(one.job is job for one in record.blocked[blocked:])
+        duration = outcome.duration if accepted else None
+        reward = self._rewards.of(job, duration, record.steps[steps:])
+        ended = simulation.waiting is None
+        if not ended:
+            self._look()
+        return self._observation(), reward, ended, False, self._info(job) | {"accepted": accepted}
+
+    def action_masks(self) -> np.ndarray:
+        """Return True for each action that is valid now (most + 1,)."""
+        return self._mask.astype(bool)
+
+    def render(self) -> str:
+        """Return the time and the jobs as a line of text."""
+        cluster = self.simulation.cluster
+        record = cluster.record
+        blocked, ended = len(record.blocked), len(record.completed)
+        return f"{cluster.time:g} s: {cluster.mounted_workers} workers busy, {ended} jobs completed, {blocked} blocked"
+
+    def _look(self) -> None:
+        if self.simulation.waiting is None:
+            what = "no job waits when the episode begins, so that there is nothing to decide"
+            raise UserError(what, where="episodes.queue_capacity", expected="at least 1")
+        self._mask = self.view.mask()
+        self._features, self._graph = self.view.features(self._mask), self.view.number()
+
+    def _observation(self) -> Any:
+        return self.view.observation(self._features, self._mask, self._graph)
+
+    def _info(self, job: Job | None) -> dict[str, Any]:
+        return {"time": self.simulation.cluster.time} | ({} if job is None else {"job": job.index})
+
+
+def make(
+    simulation: Simulation | None = None,
+    seed: int | None = None,
+    render_mode: str | None = None,
+    settings: EnvironmentSettings | Mapping[str, Any] | None = None,
+) -> RampEnv:
+    """Return the environment of a simulation; without one, of the traced models under uniform limits."""
+    if simulation is None:
+        from schedlab.studies.ramp.compat.published import ON_SHIPPED, SHIPPED, published_scenario
+        from schedlab.studies.ramp.graphs.files import read_graphs
+        from schedlab.studies.ramp.graphs.prepare import find_graphs
+
+        simulation = Simulation(published_scenario("A", compat=False, **ON_SHIPPED), read_graphs(find_graphs(SHIPPED)))
+    return RampEnv(simulation, settings, seed, render_mode=render_mode)

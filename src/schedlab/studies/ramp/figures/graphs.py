@@ -1,0 +1,274 @@
+"""Figures of what jobs are made of: drawings of graphs, histograms of their ops, the table of graphs, and the densities of beta."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from schedlab.config.contract import Drawing, FigureSpec, StudyTables
+from schedlab.config.errors import UserError, did_you_mean
+from schedlab.config.schema import validate
+from schedlab.figures import helpers, theme
+from schedlab.figures.theme import GRID, INK, MUTED
+from schedlab.studies.ramp.figures.settings import BetasSettings, GraphsShownSettings
+from schedlab.studies.ramp.graphs.files import read_graphs
+from schedlab.studies.ramp.graphs.graph import TrainingGraph, training_graph
+from schedlab.studies.ramp.graphs.statistics import statistics_table
+from schedlab.studies.ramp.simulator.distributions import DistributionSettings, of_scenario
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+GRAPHS = "graphs"  # name of the input that holds them
+BACKWARD, LANE = -1.0, 0.42  # height of the backward pass below the forward one, and of ops side by side
+SMALLEST_DOT, LARGEST_DOT = 3.0, 120.0  # points squared; the largest for the op that takes most time
+WIDTH = 430.0  # points that a drawing is wide
+SHARES = (0.01, 0.1, 1.0)  # of the slowest op's time, whose dots the key shows
+KINDS = 6  # that have a colour of their own
+BINS = 32
+COLUMNS = ("run time of an op", "memory of an op", "size of a dep")
+
+
+def draw_graphs(tables: StudyTables, spec: FigureSpec) -> Drawing:
+    """A panel a graph: ops in layers, the forward pass above, its mirror below; dots as large as the op's share of the step's time."""
+    return drawing_of(graphs_shown(tables, spec), spec.caption, helpers.after_the_first(spec))
+
+
+def drawing_of(graphs: Sequence[TrainingGraph], caption: str, left_out: Mapping[str, str] | None = None) -> Drawing:
+    """Return the drawing of graphs inside an applied theme; left_out: as in Drawing."""
+    figure, panels = theme.new_figure(len(graphs), 1, height_mm=12 + 26 * len(graphs), squeeze=False)
+    colours = kind_colours(graphs)
+    places = [layers(graph) for graph in graphs]
+    largest = min(LARGEST_DOT, *((1.4 * WIDTH / (place[:, 0].max() + 1)) ** 2 for place in places))  # so that no dot covers the next
+    for axes, graph, place in zip(panels[:, 0], graphs, places, strict=True):
+        _draw_graph(axes, graph, place, largest, colours)
+        axes.set_title(f"{graph.name}: {graph.num_ops} ops, {len(graph.edges)} deps")
+    helpers.legend_outside(figure, _kind_keys(colours) + _size_keys(largest), columns=KINDS - 1)
+    return Drawing(figure, f"{caption} {_slowest_told(graphs)}", left_out=left_out or {})
+
+
+def draw_op_histograms(tables: StudyTables, spec: FigureSpec) -> Drawing:
+    """A row a graph, a column each for run times, memory and dep sizes: how many ops have how much, logarithmic."""
+    graphs = graphs_shown(tables, spec)
+    figure, panels = theme.new_figure(len(graphs), 3, height_mm=16 + 19 * len(graphs), squeeze=False, sharex="col")
+    values = [[graph.cost, graph.memory, graph.dep_size] for graph in graphs]
+    for column, (what, unit) in enumerate(zip(COLUMNS, (_time_unit(tables, spec), "bytes", "bytes"), strict=True)):
+        bins = _log_bins([row[column] for row in values])
+        for axes, graph, row in zip(panels[:, column], graphs, values, strict=True):
+            _histogram(axes, row[column], bins, theme.colour(column))
+            counted = "deps" if column == 2 else "ops"
+            axes.set_ylabel(f"{graph.name}\n{counted}" if column == 0 else counted)
+        panels[0, column].set_title(f"{'abc'[column]}  {what}")
+        panels[-1, column].set_xlabel(f"{what} ({unit})")
+        panels[-1, column].set_xscale("log")
+        panels[-1, column].minorticks_off()
+    nothing = ", ".join(f"{int((graph.cost == 0).sum())} of {graph.num_ops} in {graph.name}" for graph in graphs)
+    told = f"Dashed: medians of those shown. Not shown, as logarithms have no zero: ops that cost nothing, {nothing}."
+    return Drawing(figure, f"{spec.caption} {told} {_unit_told(tables, spec)}", left_out=helpers.after_the_first(spec))
+
+
+def draw_graph_table(tables: StudyTables, spec: FigureSpec) -> Drawing:
+    """A row a graph: ops, deps, sequential time, largest op, memory, depth."""
+    settings = helpers.settings_of(spec, GraphsShownSettings)
+    table, unit = statistics_table(graphs_shown(tables, spec), settings.training_steps), _time_unit(tables, spec)
+    columns = {
+        "ops": table["num_ops"].map("{:d}".format),
+        "deps": table["num_deps"].map("{:d}".format),
+        f"time of {settings.training_steps} steps ({unit})": table["sequential_jct"].map("{:,.1f}".format),
+        f"largest op ({unit})": table["max_cost"].map("{:,.2f}".format),
+        "memory (GB)": (table["total_memory"] / 1e9).map("{:,.2f}".format),
+        "largest memory (MB)": (table["max_memory"] / 1e6).map("{:,.1f}".format),
+        "depth": table["depth"].map("{:d}".format),
+    }
+    figure, axes = theme.new_figure(height_mm=15 + 5 * len(table))
+    axes.set_axis_off()
+    axes.set(xlim=(0, 1), ylim=(len(table) + 0.5, -1.6))
+    ends = np.linspace(0.24, 1.0, len(columns))
+    for row, name in enumerate(table["name"]):
+        axes.text(0, row + 0.5, name, va="center")
+        for end, texts in zip(ends, columns.values(), strict=True):
+            axes.text(end, row + 0.5, texts.iloc[row], va="center", ha="right")
+    for end, heading in zip(ends, columns, strict=True):
+        axes.text(end, -0.2, heading.replace(" (", "\n(").replace("largest ", "largest\n"), va="bottom", ha="right", color=MUTED)
+    for height in (0, len(table)):
+        axes.axhline(height, color=INK, linewidth=0.6)
+    return Drawing(figure, f"{spec.caption} {_unit_told(tables, spec)}", left_out=helpers.after_the_first(spec))
+
+
+def draw_betas(tables: StudyTables, spec: FigureSpec) -> Drawing:
+    """A line a scenario: the density of the share of its sequential time that a job accepts. Settings: BetasSettings."""
+    settings = helpers.settings_of(spec, BetasSettings)
+    names = spec.scenarios or tuple(sorted(tables.scenarios))
+    figure, axes = theme.new_figure(width=0.62, height_mm=58)
+    told, drawn = [], set()
+    for name in names:
+        for number, found in enumerate(_betas(tables.scenarios, name, spec)):
+            label = settings.labels.get(name, name.replace("_", " ")) + (f" ({number + 1})" if number else "")
+            same = found.values.tobytes() + found.probabilities.tobytes()
+            if same in drawn:
+                continue  # scenarios that differ in something else
+            drawn.add(same)
+            edges = _edges(found.values)
+            axes.stairs(found.probabilities / np.diff(edges), edges, color=theme.colour(len(told)), label=label, linewidth=1.2)
+            told.append(f"{label} {found.mean:.3f} ({found.std:.3f})")
+    axes.set(xlabel="beta: accepted share of the sequential time", ylabel="density", xlim=(0, None), ylim=(0, None))
+    axes.grid(True, axis="y")
+    axes.legend()
+    return Drawing(figure, f"{spec.caption} Mean (standard deviation): {', '.join(told)}.")
+
+
+def graphs_shown(tables: StudyTables, spec: FigureSpec) -> list[TrainingGraph]:
+    """Return the graphs of the figure's first scenario that its values name, or its first ones. Raises UserError."""
+    settings = helpers.settings_of(spec, GraphsShownSettings)
+    scenario = _scenario_shown(tables, spec)
+    joined = not tables.scenarios[scenario].get("legacy", {}).get("sinks_unjoined", False)
+    found = read_graphs(tables.inputs[scenario][GRAPHS])
+    graphs = {graph.name: training_graph(graph, join_sinks=joined) for graph in found}
+    for name in settings.graphs:
+        if name not in graphs:
+            remedy = did_you_mean(name, graphs)
+            raise UserError(f"scenario '{scenario}' has no graph '{name}'", where=f"figure {spec.name}: params.graphs", remedy=remedy)
+    return [graphs[name] for name in settings.graphs or list(graphs)[: settings.most]]
+
+
+def _scenario_shown(tables: StudyTables, spec: FigureSpec) -> str:
+    return (spec.scenarios or sorted(tables.scenarios))[0]
+
+
+def _time_unit(tables: StudyTables, spec: FigureSpec) -> str:
+    """What a 1 in the graphs' times is to the scenario whose graphs are shown."""
+    return str(tables.scenarios[_scenario_shown(tables, spec)].get("jobs", {}).get("time_unit", "s"))
+
+
+def _unit_told(tables: StudyTables, spec: FigureSpec) -> str:
+    return f"Times as the scenario {_scenario_shown(tables, spec)} counts them: a 1 in a graph file is 1 {_time_unit(tables, spec)}."
+
+
+def layers(graph: TrainingGraph) -> np.ndarray:
+    """Return float64[n, 2], where the forward ops are drawn: the longest path that leads there, and a height among ops of one layer."""
+    count = graph.num_forward
+    parents: list[list[int]] = [[] for _ in range(count)]
+    for source, destination in graph.edges.tolist():
+        if destination < count:
+            parents[destination].append(source)
+    layer = np.zeros(count)
+    for op in np.argsort(graph.ids[:count]).tolist():
+        layer[op] = max((layer[parent] + 1 for parent in parents[op]), default=0)
+    for _ in range(count):  # ids need not rise along edges
+        again = np.array([max((layer[parent] + 1 for parent in parents[op]), default=0) for op in range(count)])
+        if np.array_equal(again, layer):
+            break
+        layer = again
+    heights = np.zeros(count)
+    for value in np.unique(layer):
+        beside = np.flatnonzero(layer == value)
+        above = [np.mean([heights[parent] for parent in parents[op]] or [0.0]) for op in beside.tolist()]  # so that fewer edges cross
+        heights[beside[np.lexsort((graph.ids[beside], above))]] = np.arange(len(beside)) - (len(beside) - 1) / 2
+    return np.column_stack([layer, heights])
+
+
+def kind_colours(graphs: Sequence[TrainingGraph]) -> dict[str, str]:
+    """Return a colour for each of the kinds of ops that take most time in these graphs, by name; the others have none."""
+    shares: Counter[str] = Counter()
+    for graph in graphs:
+        for kind, cost in zip(graph.kinds, (graph.cost / max(graph.step_time, 1e-300)).tolist(), strict=True):
+            shares[kind] += cost
+    most = [kind for kind in sorted(sorted(shares), key=lambda kind: -shares[kind])[:KINDS] if shares[kind] > 0]
+    return {kind: theme.colour(number) for number, kind in enumerate(sorted(most))}
+
+
+def dot_sizes(shares: np.ndarray, largest: float) -> np.ndarray:
+    """Return the areas of dots (points squared) of ops by their share of the time of the graph's slowest op.
+
+    They follow the root of it: the slowest op takes a thousand times as long as most, which all would be dots of one size.
+    """
+    return SMALLEST_DOT + largest * np.sqrt(shares)
+
+
+def _draw_graph(axes: Axes, graph: TrainingGraph, places: np.ndarray, largest: float, colours: Mapping[str, str]) -> None:
+    from matplotlib.collections import PathCollection
+    from matplotlib.path import Path as Curve
+
+    wide = max(1.0, 2 * np.abs(places[:, 1]).max())
+    forward = np.column_stack([places[:, 0], -BACKWARD / 2 + LANE * places[:, 1] / wide])
+    where = np.concatenate([forward, forward * [1, -1]])
+    curves = []
+    for source, destination in graph.edges.tolist():
+        (x0, y0), (x1, y1) = where[source], where[destination]
+        if abs(x1 - x0) > 1:  # a shortcut bows out, so that it does not run through the ops between
+            bow = np.sign(y0) * (LANE * 0.35 + 0.02 * min(abs(x1 - x0), 12))
+            curves.append(Curve([(x0, y0), (x0, y0 + bow), (x1, y1 + bow), (x1, y1)], [1, 4, 4, 4]))
+        else:
+            curves.append(Curve([(x0, y0), (x1, y1)]))
+    axes.add_collection(PathCollection(curves, facecolors="none", edgecolors=GRID, linewidths=0.7, zorder=1))
+    sizes = dot_sizes(graph.cost / max(float(graph.cost.max()), 1e-300), largest)
+    inks = [colours.get(kind, MUTED) for kind in graph.kinds]
+    axes.scatter(where[:, 0], where[:, 1], s=sizes, c=inks, alpha=0.85, linewidths=0.3, edgecolors="white", zorder=2)
+    axes.set(xlim=(-1.5, places[:, 0].max() + 1.5), ylim=(-1.05, 1.05))
+    axes.set_yticks([0.5, -0.5], ["forward", "backward"])
+    axes.tick_params(length=0, labelbottom=False)
+    axes.spines[:].set_visible(False)
+
+
+def _kind_keys(colours: Mapping[str, str]) -> list[Any]:
+    from matplotlib.lines import Line2D
+
+    named = [*colours.items(), ("other", MUTED)]
+    return [Line2D([], [], linestyle="none", marker="o", markersize=4, color=colour, label=kind) for kind, colour in named]
+
+
+def _size_keys(largest: float) -> list[Any]:
+    from matplotlib.lines import Line2D
+
+    sizes = dot_sizes(np.array(SHARES), largest) ** 0.5
+    labels = [f"{100 * share:g} %" + (" of the time of the graph's slowest op" if share == SHARES[-1] else "") for share in SHARES]
+    return [
+        Line2D(
+            [], [], linestyle="none", marker="o", markeredgewidth=0.3, markersize=size, color=MUTED, markeredgecolor="white", label=label
+        )
+        for size, label in zip(sizes, labels, strict=True)
+    ]
+
+
+def _slowest_told(graphs: Sequence[TrainingGraph]) -> str:
+    told = []
+    for graph in graphs:
+        slowest = int(graph.cost.argmax())
+        share = 100 * graph.cost[slowest] / graph.step_time if graph.step_time else 0.0
+        told.append(f"{graph.kinds[slowest]} {graph.ids[slowest]} of {graph.name} {share:.0f} %")
+    return f"Of the time of a step the slowest op takes: {', '.join(told)}."
+
+
+def _log_bins(columns: Sequence[np.ndarray]) -> np.ndarray:
+    positive = np.concatenate([values[values > 0] for values in columns])
+    if not positive.size:
+        return np.geomspace(1, 10, BINS)
+    low, high = positive.min() * 0.9, positive.max() * 1.1
+    return np.geomspace(low, high, BINS + 1)
+
+
+def _histogram(axes: Axes, values: np.ndarray, bins: np.ndarray, colour: str) -> None:
+    shown = values[values > 0]
+    axes.hist(shown, bins=bins, color=colour, linewidth=0)
+    if shown.size:
+        axes.axvline(np.median(shown), color=INK, linewidth=0.8, linestyle="--")
+    axes.yaxis.get_major_locator().set_params(integer=True, nbins=3)
+
+
+def _betas(scenarios: Mapping[str, Mapping[str, Any]], name: str, spec: FigureSpec) -> tuple[Any, ...]:
+    values = scenarios.get(name, {})
+    beta = values.get("jobs", {}).get("beta")
+    if beta is None:
+        raise UserError(f"scenario '{name}' has no beta", where=f"figure {spec.name}: scenarios", expected="scenarios of this study")
+    return of_scenario(validate(DistributionSettings, beta), int(values.get("seed", 0)), "beta")
+
+
+def _edges(values: np.ndarray) -> np.ndarray:
+    """Borders of bars around values: halfway to the next; the outermost as wide as their neighbours, a single one 0.02 wide."""
+    if len(values) == 1:
+        return values[0] + np.array([-0.01, 0.01])
+    inner = (values[1:] + values[:-1]) / 2
+    return np.concatenate([[2 * values[0] - inner[0]], inner, [2 * values[-1] - inner[-1]]])

@@ -1,0 +1,114 @@
+"""The drawings of the study and their typed values (`params` of conf/figure/ramp/*.yaml)."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from schedlab.config.schema import Settings, setting
+from schedlab.config.settings import LONGEST, Names
+
+
+class GraphsShownSettings(Settings):
+    """Which graphs the figures `graphs`, `op_histograms` and `graph_table` show."""
+
+    graphs: Names = setting((), doc="names of graphs; empty: the first `most`")
+    most: int = setting(8, doc="most graphs where none are named", ge=1, le=40)
+    training_steps: int = setting(1, doc="steps of the sequential completion time (graph_table)", ge=1, le=LONGEST)
+
+
+class BetasSettings(Settings):
+    """The figure `betas`."""
+
+    labels: dict[str, str] = setting({}, doc="scenario -> what it is called in the figure; else its name")
+
+
+class ValidationSettings(BetasSettings):
+    """The figure `validation`."""
+
+    policy: str = setting("afterstate", doc="learned policy, without the scenario that ends its name")
+    baselines: Names = setting(("para_max", "para_min"), doc="rules whose validation episodes are bands")
+    metrics: Names = setting(("blocking_rate", "demand_throughput", "jct", "speedup"), doc="measures, a panel each", min_length=1)
+
+
+class ScoresSettings(BetasSettings):
+    """The figure `scores`."""
+
+    policies: Names = setting(doc="policies, learned ones without the scenario that ends their names", min_length=1)
+    metrics: Names = setting(("blocking_rate", "demand_throughput", "jct", "speedup"), doc="measures", min_length=1)
+
+
+class SweepSettings(Settings):
+    """The figure `sweep`."""
+
+    x: Literal["interarrival", "arrival_rate", "workers"] = setting("interarrival", doc="value in which the scenarios differ")
+    policies: Names = setting(doc="policies, learned ones without the scenario that ends their names", min_length=1)
+    metrics: Names = setting(("demand_throughput", "blocking_rate", "jct"), doc="measures, a panel each", min_length=1)
+
+
+class OverheadsSettings(Settings):
+    """The figure `overheads`."""
+
+    policy: str = setting("para_max", doc="rule that says how far jobs are split")
+
+
+class CausesSettings(BetasSettings):
+    """The figure `causes`."""
+
+    policies: Names = setting(doc="policies, learned ones without the scenario that ends their names", min_length=1)
+
+
+class JobsSettings(Settings):
+    """The figures `characteristics` and `attributes`, of the first scenario."""
+
+    policies: Names = setting(doc="policies, learned ones without the scenario that ends their names", min_length=1)
+
+
+class PairsSettings(BetasSettings):
+    """The figure `pairs`."""
+
+    published: dict[str, dict[str, float]] = setting({}, doc="scenario -> policy -> published blocking rate")
+
+
+class TuningSettings(Settings):
+    """The figure `tuning`."""
+
+    record: str = setting(doc="curves that `benchmarks/ramp_tuning.py --curves` recorded, from the checkout or the working directory on")
+    named: int = setting(3, doc="configurations, from the best on, that have a colour and a name", ge=1, le=20)
+    most: float = setting(1.0, doc="upper end of the shares shown", gt=0, le=1)
+
+
+FIGURE_SETTINGS: dict[str, type[Settings]] = {
+    "graphs": GraphsShownSettings,
+    "op_histograms": GraphsShownSettings,
+    "graph_table": GraphsShownSettings,
+    "betas": BetasSettings,
+    "validation": ValidationSettings,
+    "scores": ScoresSettings,
+    "pairs": PairsSettings,
+    "tuning": TuningSettings,
+    "sweep": SweepSettings,
+    "overheads": OverheadsSettings,
+    "causes": CausesSettings,
+    "characteristics": JobsSettings,
+    "attributes": JobsSettings,
+}
+FIGURES = {
+    "graphs": "schedlab.studies.ramp.figures.graphs:draw_graphs",
+    "op_histograms": "schedlab.studies.ramp.figures.graphs:draw_op_histograms",
+    "graph_table": "schedlab.studies.ramp.figures.graphs:draw_graph_table",
+    "betas": "schedlab.studies.ramp.figures.graphs:draw_betas",
+    "validation": "schedlab.studies.ramp.figures.policies:draw_validation",
+    "scores": "schedlab.studies.ramp.figures.policies:draw_scores",
+    "pairs": "schedlab.studies.ramp.figures.policies:draw_pairs",
+    "tuning": "schedlab.studies.ramp.figures.tuning:draw_tuning",
+    "sweep": "schedlab.studies.ramp.figures.sweeps:draw_sweep",
+    "overheads": "schedlab.studies.ramp.figures.sweeps:draw_overheads",
+    "causes": "schedlab.studies.ramp.figures.jobs:draw_causes",
+    "characteristics": "schedlab.studies.ramp.figures.jobs:draw_characteristics",
+    "attributes": "schedlab.studies.ramp.figures.jobs:draw_attributes",
+}
+
+
+def figure_files(settings: Settings) -> list[str]:
+    """Return the files that a drawing reads beside the tables."""
+    return [settings.record] if isinstance(settings, TuningSettings) else []

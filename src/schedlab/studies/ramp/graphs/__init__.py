@@ -1,0 +1,1 @@
+"""Computation graphs: files, cost models, generated and traced graphs, statistics."""

@@ -1,0 +1,1 @@
+"""Stock learners, DQN, graph networks and imitation."""

@@ -1,0 +1,1 @@
+"""Values of afterstates: policy search on the compiled cluster and its policy."""

@@ -1,0 +1,246 @@
+"""Learning what the cluster is worth after a decision: rollouts of a base, regression, an evolution strategy; validation chooses.
+
+Source: specification of the ramp study, section 18.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+
+from schedlab.config.contract import Curve, LearnPaths, PolicySpec
+from schedlab.config.errors import UserError
+from schedlab.config.hashes import content_hash
+from schedlab.config.schema import validate
+from schedlab.config.seeds import derive_seed, generator
+from schedlab.learning.checkpoints import Arrays, FinishedSteps, make_again
+from schedlab.learning.cma_es import CmaEs
+from schedlab.studies.ramp.learners.afterstate.kernel import Network, play_linear, summary_size
+from schedlab.studies.ramp.learners.afterstate.measures import linear_actions, measures
+from schedlab.studies.ramp.learners.afterstate.policy import FUTURES, AfterstatePolicy, Kept, learned_for, load, play, save
+from schedlab.studies.ramp.learners.afterstate.values import Fit, Returns, collect, fit_network, ridge, stack
+from schedlab.studies.ramp.learners.settings import AfterstateSettings
+from schedlab.studies.ramp.problem import RampProblem
+from schedlab.studies.ramp.simulator.compiled import draw_futures, episode_arrivals, fixed_table
+from schedlab.studies.ramp.simulator.compiled_kernel import REJECT, Arrivals, play_table
+
+SHORT = 0.25  # graphs of less than this share of the longest sequential time have a row of their own in tuned tables
+SWEEPS = 3
+
+
+class AfterstateLearner:
+    """Learns on one scenario; goes on after an interruption from the last step that was finished."""
+
+    def learn(self, problems: Mapping[str, RampProblem], spec: PolicySpec, seed: int, paths: LearnPaths, curve: Curve) -> None:
+        """Learn on the scenario of the only phase and write the candidate that validation chooses. Raises UserError."""
+        if len(spec.train_on) != 1 or len(spec.train_on[0].scenarios) != 1 or paths.start is not None:
+            raise UserError(
+                "tables of durations hold one scenario", where=f"{spec.name}.yaml: train_on", expected="one phase, one scenario"
+            )
+        phase = spec.train_on[0]
+        settings = validate(AfterstateSettings, {**spec.params, **phase.params})
+        problem = problems[phase.scenarios[0]]
+        study = Training(problem, settings, seed, curve)
+        study.keep_steps(paths.progress / "afterstate", content_hash([settings.model_dump(mode="json"), phase.steps, seed]))
+        kept, blocking = study.run(phase.steps)
+        save(paths.checkpoint, kept, study.tables.actions, learned_for(problem.simulation), validation_blocking_rate=blocking)
+
+    def load(self, checkpoint: Path, problem: RampProblem) -> AfterstatePolicy:
+        """Return the learned policy. Raises UserError where it was learned for another cluster or other graphs."""
+        tables, outlook = problem.fast
+        kept = load(checkpoint, tables, outlook, learned_for(problem.simulation))
+        return AfterstatePolicy(kept, tables, outlook, derive_seed(problem.scenario.seed, "ramp", "acting"))
+
+
+class Training:
+    """One learning job: episodes by name, candidates, and how often each blocks on the validation episodes."""
+
+    def __init__(self, problem: RampProblem, settings: AfterstateSettings, seed: int, curve: Curve) -> None:
+        self.problem, self.settings, self.seed, self.curve = problem, settings, seed, curve
+        self.tables, self.outlook = problem.fast
+        self.stop = problem.scenario.episodes.end
+        self._random = generator(seed, "ramp", "rollout starts")
+        self._futures = draw_futures(problem.simulation, self.tables, generator(seed, "ramp", "training futures"), FUTURES)
+        root = problem.scenario.seed
+        self._validation = [self._episode(derive_seed(root, "ramp", "choosing", number)) for number in range(settings.validation_episodes)]
+        self._step: Callable[[str, Callable[[], Arrays]], Arrays] = make_again
+
+    def keep_steps(self, folder: Path, digest: str) -> None:
+        """Keep what takes long in a folder, and go on from what an interrupted job of the same digest left there."""
+        self._step = FinishedSteps(folder, digest, self._random)
+
+    def _number(self, name: str, make: Callable[[], float]) -> float:
+        return float(self._step(name, lambda: {"number": np.array(make())})["number"])
+
+    def _episode(self, seed: int) -> Arrivals:
+        return episode_arrivals(self.problem.simulation, self.tables, seed)
+
+    def _training(self, what: str, count: int, first: int = 0) -> list[Arrivals]:
+        return [self._episode(derive_seed(self.seed, "ramp", what, first + number)) for number in range(count)]
+
+    def run(self, episodes: int) -> tuple[Kept, float]:
+        """Return what blocks least on validation, the first of equals, and its blocking rate."""
+        found = self.candidates(episodes)
+        rates = [self._number(f"validation-{place}", lambda k=kept: self.validated(k)) for place, kept in enumerate(found)]
+        best = int(np.argmin(rates))
+        return found[best], rates[best]
+
+    def candidates(self, episodes: int) -> list[Kept]:
+        """Return what validation chooses from, after so many training episodes that rollouts of each base decide."""
+        settings, found = self.settings, []
+        legal = [degree for degree in settings.degrees if degree in self.tables.actions] or [1]
+        fixed = [fixed_table(self.tables, degree) for degree in legal]
+        bases = [*fixed, *self._tuned(fixed)] if settings.tables or "table" in settings.candidates else fixed
+        found += [Kept("table", choice) for choice in (fixed if "fixed" in settings.candidates else [])]
+        found += [Kept("table", choice) for choice in (bases[len(fixed) :] if "table" in settings.candidates else [])]
+        if set(settings.candidates) - {"fixed", "table"}:
+            trials = [self._number(f"trial-{place}", lambda b=base: self._trial(b)) for place, base in enumerate(bases)]
+            chosen = [Kept("table", bases[place]) for place in np.argsort(trials, kind="stable")[: settings.bases]]
+            if "rollouts" in settings.candidates:
+                found += [replace(base, form="rollouts", samples=settings.samples, jobs=settings.horizon) for base in chosen]
+            if set(settings.candidates) - {"fixed", "table", "rollouts"}:
+                found += self._fitted(chosen, episodes)
+        return found
+
+    def validated(self, kept: Kept) -> float:
+        """Return the blocking rate on the validation episodes."""
+        return self._blocking(self._player(kept), self._validation)
+
+    def _player(self, kept: Kept) -> Callable[[Arrivals], float]:
+        if kept.form == "rollouts":
+            return lambda arrivals: self._collect(kept, arrivals, kept.samples)[1]
+        return lambda arrivals: play(kept, self.tables, self.outlook, arrivals, self.stop)
+
+    def _blocking(self, play: Callable[[Arrivals], float], episodes: Sequence[Arrivals]) -> float:
+        """The share of all arrivals that is decided on and not accepted; `play` gives an episode's accepted jobs."""
+        arrived = sum(episode.arrived for episode in episodes)
+        decided = sum(len(episode.times) for episode in episodes)
+        return decided / arrived - sum(map(play, episodes)) / arrived
+
+    def _collect(self, base: Kept, arrivals: Arrivals, samples: int) -> tuple[Returns, float]:
+        return collect(
+            self.tables, self.outlook, base.rollouts(self._futures, self.settings.horizon), arrivals, self.stop, self._random, samples
+        )
+
+    def _trial(self, base: np.ndarray) -> float:
+        """How often a base's rollouts block."""
+        episodes = self._training("trial", self.settings.trial_episodes)
+        return self._blocking(lambda arrivals: self._collect(Kept("table", base), arrivals, self.settings.trial_samples)[1], episodes)
+
+    def _tuned(self, starts: Sequence[np.ndarray]) -> list[np.ndarray]:
+        """Improve tables entry by entry: a degree, or none, for each needed degree of short and of long jobs. The best one, alone."""
+        episodes = self._training("tuning", self.settings.tuning_episodes)
+        short = self.tables.sequential < SHORT * self.tables.sequential.max()
+        groups = [group for group in (np.flatnonzero(~short), np.flatnonzero(short)) if len(group)]
+        tuned = [self._step(f"tuned-{place}", lambda s=start: self._tune(s, groups, episodes)) for place, start in enumerate(starts)]
+        return [min(tuned, key=lambda entry: entry["rate"])["choice"]]
+
+    def _tune(self, start: np.ndarray, groups: Sequence[np.ndarray], episodes: Sequence[Arrivals]) -> Arrays:
+        def blocking(choice: np.ndarray) -> float:
+            return self._blocking(lambda arrivals: play_table(self.tables, arrivals, self.stop, choice), episodes)
+
+        count, choice, rate = len(self.tables.actions), start.copy(), blocking(start)
+        for _ in range(SWEEPS):
+            before = rate
+            for group in groups:
+                for level in range(count):
+                    for action in (*range(level, count), REJECT):
+                        other = choice.copy()
+                        other[group, level] = action
+                        new = blocking(other)
+                        if new < rate:
+                            choice, rate = other, new
+            if rate == before:
+                break
+        return {"rate": np.array(rate), "choice": choice}
+
+    def _fitted(self, bases: Sequence[Kept], episodes: int) -> list[Kept]:
+        """Return candidates: values fitted to rollouts of bases and then, where settings ask for it, to rollouts of the linear values."""
+        settings, candidates = self.settings, set(self.settings.candidates)
+        decided = [self._decided("rollouts", base, episodes, settings.samples, place * episodes) for place, base in enumerate(bases)]
+        kept = [self._network(base, decided[place], place) for place, base in enumerate(bases) if "network" in candidates]
+        if not {"linear", "linear_rollouts"} & candidates:
+            return kept
+        size, checks = summary_size(self.outlook), settings.generations + 1
+        found = [
+            self._step(f"linear-{place}", lambda b=base, p=place: self._search(b, ridge(decided[p], size), p * checks))
+            for place, base in enumerate(bases)
+        ]
+        linear = [Kept("linear", base.choice, weights=step["weights"]) for base, step in zip(bases, found, strict=True)]
+        kept += linear if "linear" in candidates else []
+        best = int(np.argmin([self.validated(one) for one in linear])) if len(linear) > 1 else 0
+        if "linear_rollouts" in candidates:
+            kept.append(replace(linear[best], form="rollouts", samples=settings.samples, jobs=settings.horizon))
+        if settings.second_episodes:
+            first, count = len(bases) * episodes, len(bases)
+            second = self._decided("second rollouts", linear[best], settings.second_episodes, settings.second_samples, first)
+            kept.append(self._network(bases[best], second, count))
+            kept.append(self._network(bases[best], stack([decided[best], second]), count + 1))
+        return kept
+
+    def _decided(self, what: str, base: Kept, episodes: int, samples: int, first: int) -> Returns:
+        """Return the decisions of training episodes by rollouts of a base. first: step of the curve's first point."""
+        steps = [
+            self._step(f"{what}-{first + number}", lambda a=arrivals, p=first + number: self._decide(base, a, samples, p))
+            for number, arrivals in enumerate(self._training(what, episodes))
+        ]
+        return stack([Returns(**step) for step in steps])
+
+    def _decide(self, base: Kept, arrivals: Arrivals, samples: int, place: int) -> Arrays:
+        returns, accepted = self._collect(base, arrivals, samples)
+        self.curve("blocking_rate", (len(arrivals.times) - accepted) / arrivals.arrived, step=place, split="train")
+        return vars(returns)
+
+    def _network(self, base: Kept, returns: Returns, place: int) -> Kept:
+        """Fit networks to the same decisions and keep the one that blocks least on validation; place: its step in the curve."""
+        settings = self.settings
+        how = Fit(settings.hidden, settings.epochs, settings.batch, regret=settings.regret, temperature=settings.temperature)
+
+        def fit() -> Arrays:
+            seeds = [self.seed, *(derive_seed(self.seed, "ramp", "fit", number) for number in range(1, settings.fits))]
+            networks = [fit_network(returns, how, seed) for seed in seeds]
+            rates = [self.validated(Kept("network", base.choice, network=network)) for network in networks]
+            self.curve("network_blocking_rate", min(rates), step=place, split="validation")
+            return networks[int(np.argmin(rates))]._asdict()
+
+        return Kept("network", base.choice, network=Network(**self._step(f"network-{place}", fit)))
+
+    def _checked(self, linear: Kept, place: int) -> float:
+        """Return the blocking rate of linear values on validation; the curve gets it and the other measures. place: its step there."""
+        rate = self.validated(linear)
+        self.curve("blocking_rate", rate, step=place, split="validation")
+        demand = np.array([graph.total_memory + graph.total_dep_size for graph in self.problem.simulation.pool.graphs])
+        found = [
+            measures(self.tables, demand, each, self.stop, linear_actions(self.tables, self.outlook, each, self.stop, linear.weights))
+            for each in self._validation
+        ]
+        for name in ("demand_throughput", "jct", "speedup"):
+            values = [one[name] for one in found if name in one]
+            if values:
+                self.curve(name, float(np.mean(values)), step=place, split="validation")
+        return rate
+
+    def _search(self, base: Kept, weights: np.ndarray, first: int) -> Arrays:
+        """Search around linear weights; the point that blocks least at a check. first: step of the curve's first point."""
+        settings = self.settings
+        scale = float(np.sqrt(np.mean(weights**2))) or 1.0
+        strategy, random = CmaEs(weights, settings.step * scale, settings.population), generator(self.seed, "ramp", "evolution")
+        best = Kept("linear", base.choice, weights=weights)
+        lowest = self._checked(best, first)
+        for generation in range(1, settings.generations + 1):
+            episodes = self._training("evolution", settings.episodes, generation * settings.episodes)
+            points = strategy.ask(random)
+            values = [
+                self._blocking(lambda arrivals, w=point: play_linear(self.tables, self.outlook, arrivals, self.stop, w), episodes)
+                for point in points
+            ]
+            strategy.tell(points, np.array(values))
+            if generation % settings.check_every == 0 or generation == settings.generations:
+                candidate = Kept("linear", base.choice, weights=strategy.mean.copy())
+                rate = self._checked(candidate, first + generation)
+                if rate < lowest:
+                    best, lowest = candidate, rate
+        return {"weights": best.weights}

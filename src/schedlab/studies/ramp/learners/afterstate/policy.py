@@ -1,0 +1,160 @@
+"""Policies that decide on the exact cluster with the compiled tables: a table, rollouts, or the value of the cluster after a decision."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+
+from schedlab.config.contract import Unit
+from schedlab.config.errors import UserError
+from schedlab.config.seeds import derive_seed, generator
+from schedlab.learning.checkpoints import read_checkpoint, write_checkpoint
+from schedlab.studies.ramp.learners.afterstate.kernel import (
+    Network,
+    Outlook,
+    afterstates,
+    best_by_network,
+    best_linear,
+    play_linear,
+    play_network,
+    summary_size,
+)
+from schedlab.studies.ramp.learners.afterstate.rollout_kernel import best_return, rollout_returns
+from schedlab.studies.ramp.learners.afterstate.values import draw_starts
+from schedlab.studies.ramp.simulator.compiled import draw_futures
+from schedlab.studies.ramp.simulator.compiled_kernel import (
+    REJECT,
+    Arrivals,
+    Futures,
+    Rollouts,
+    Situation,
+    Tables,
+    occupy,
+    play_table,
+    table_action,
+)
+from schedlab.studies.ramp.simulator.simulation import Simulation
+
+KIND = "ramp-afterstate"
+FUTURES = 200_000  # jobs that rollouts draw from
+
+
+@dataclass(frozen=True, eq=False)
+class Kept:
+    """What decides: a table int64[graphs, A + 1], weights float64[F], rollouts of either (samples, jobs), or a network."""
+
+    form: Literal["table", "rollouts", "linear", "network"]
+    choice: np.ndarray
+    samples: int = 0
+    jobs: int = 0
+    weights: np.ndarray | None = None
+    network: Network | None = None
+
+    def rollouts(self, futures: Futures, jobs: int) -> Rollouts:
+        """Return how it plays actions on: under its linear weights, or its table where it has none."""
+        return Rollouts(self.choice, np.empty(0) if self.weights is None else self.weights, futures, jobs)
+
+
+def learned_for(simulation: Simulation) -> dict[str, Any]:
+    """Return what a policy is told to be learned for, as plain values: the graphs in the pool's order (name, digest), and the topology."""
+    cluster = simulation.scenario.cluster
+    topology = [cluster.topology, cluster.groups, cluster.racks, cluster.servers]
+    return {"graphs": [[graph.name, graph.digest] for graph in simulation.pool.graphs], "topology": topology}
+
+
+def save(path: Path, kept: Kept, actions: np.ndarray, learned: Mapping[str, Any], **about: Any) -> None:
+    """Write what decides, what it was learned for (`learned_for`), and plain values that say how it was found."""
+    arrays = {"choice": kept.choice, "actions": actions}
+    if kept.weights is not None:
+        arrays["weights"] = kept.weights
+    if kept.network is not None:
+        arrays |= {f"network/{name}": array for name, array in kept.network._asdict().items()}
+    meta = {"kind": KIND, "form": kept.form, "samples": kept.samples, "jobs": kept.jobs, "learned_for": dict(learned), "about": about}
+    write_checkpoint(path, meta, arrays)
+
+
+def load(path: Path, tables: Tables, outlook: Outlook, here: Mapping[str, Any]) -> Kept:
+    """Return what decides. Raises UserError where it was learned for another cluster or other graphs than `here` (`learned_for`).
+
+    A checkpoint that does not say what it was learned for (those written before it was stored) is held against the numbers of graphs,
+    degrees and features alone.
+    """
+    checkpoint = read_checkpoint(path, KIND)
+    meta, arrays = checkpoint.meta, checkpoint.arrays
+    network = Network(**checkpoint.group("network")) if meta["form"] == "network" else None
+    expected = (len(tables.sequential), len(tables.actions) + 1)
+    size = summary_size(outlook)
+    fits = arrays["choice"].shape == expected and arrays["actions"].tolist() == tables.actions.tolist()
+    fits &= "weights" not in arrays or len(arrays["weights"]) == size
+    fits &= network is None or len(network.first) == size + tables.servers
+    if not fits:
+        what = f"the policy was learned for {arrays['choice'].shape[0]} graphs and the degrees {arrays['actions'].tolist()}"
+        raise UserError(what, where=str(path), expected=f"{expected[0]} graphs and the degrees {tables.actions.tolist()}")
+    _require_same(meta.get("learned_for", here), here, str(path))
+    return Kept(meta["form"], arrays["choice"], meta["samples"], meta["jobs"], arrays.get("weights"), network)
+
+
+def _require_same(learned: Mapping[str, Any], here: Mapping[str, Any], where: str) -> None:
+    if learned["topology"] != here["topology"]:
+        told, expected = (" ".join(map(str, each["topology"])) for each in (learned, here))
+        raise UserError(f"the policy was learned for the cluster {told}", where=where, expected=expected)
+    if [digest for _, digest in learned["graphs"]] != [digest for _, digest in here["graphs"]]:
+        told, expected = (", ".join(name for name, _ in each["graphs"]) for each in (learned, here))
+        same = " of the same names, but with other ops or costs" if told == expected else ""
+        raise UserError(f"the policy was learned for the graphs {told}", where=where, expected=f"{expected}{same}")
+
+
+def play(kept: Kept, tables: Tables, outlook: Outlook, arrivals: Arrivals, stop: float) -> float:
+    """Return the accepted jobs of an episode under a table or a value, compiled; rollouts draw (`afterstate.collect`)."""
+    if kept.form == "linear":
+        return play_linear(tables, outlook, arrivals, stop, kept.weights)
+    if kept.form == "network":
+        return play_network(tables, outlook, arrivals, stop, kept.network)
+    return play_table(tables, arrivals, stop, kept.choice)
+
+
+class AfterstatePolicy:
+    """Decides on a simulation's waiting job; what it draws hangs from its seed and the unit's."""
+
+    def __init__(self, kept: Kept, tables: Tables, outlook: Outlook, seed: int) -> None:
+        self._kept, self._tables, self._outlook, self._seed = kept, tables, outlook, seed
+        count = len(tables.actions)
+        size = summary_size(outlook) + (tables.servers if kept.form == "network" else 0)
+        self._rows, self._own, self._masks = np.zeros((count + 1, size)), np.empty(count + 1), np.empty(count + 1, np.uint64)
+        self._futures: Futures | None = None
+
+    def reset(self, unit: Unit) -> None:
+        """Begin the random stream of an episode."""
+        self._random = generator(derive_seed(self._seed, "ramp", "rollouts", unit.seed))
+
+    def decide(self, simulation: Simulation, mask: np.ndarray) -> int:
+        """Return the number of shards, among those that a mask (int16[most + 1]) allows; 0 rejects."""
+        tables, cluster, job = self._tables, simulation.cluster, simulation.waiting
+        ends = np.zeros(tables.servers)
+        for running in cluster.running:
+            occupy(ends, np.uint64(running.plan.placement.mask), running.started + running.duration)
+        graph = simulation.pool.place(job.graph)
+        allowed = (tables.durations[graph] <= job.time_limit) & (mask[tables.actions] > 0)
+        meets = int(allowed @ (1 << np.arange(len(allowed))))
+        action = self._action(simulation, Situation(ends, cluster.time, simulation.scenario.episodes.end, graph, meets))
+        return 0 if action == REJECT else int(tables.actions[action])
+
+    def _action(self, simulation: Simulation, now: Situation) -> int:
+        kept, tables = self._kept, self._tables
+        if kept.form == "table":
+            return table_action(tables, kept.choice, now.ends, now.time, now.graph, now.meets)
+        if kept.form == "rollouts":
+            if self._futures is None:
+                self._futures = draw_futures(simulation, tables, generator(self._seed, "ramp", "futures"), FUTURES)
+            rollouts = kept.rollouts(self._futures, kept.jobs)
+            starts = draw_starts(self._random, rollouts, 1, kept.samples)[0]
+            rollout_returns(tables, self._outlook, rollouts, now, starts, self._own)
+            return best_return(self._own)
+        afterstates(tables, self._outlook, now, self._rows, self._own, self._masks)
+        if kept.form == "linear":
+            return best_linear(kept.weights, self._rows, self._own)
+        return best_by_network(kept.network, self._rows, self._own)

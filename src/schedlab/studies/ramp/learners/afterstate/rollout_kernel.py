@@ -1,0 +1,68 @@
+"""What each action of a decision returns when it is played on, compiled, with the same drawn jobs for all of them.
+
+Source: specification of the ramp study, section 18.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from schedlab.config.runtime.compiled import compiled
+from schedlab.studies.ramp.learners.afterstate.kernel import Outlook, linear_on
+from schedlab.studies.ramp.simulator.compiled_kernel import (
+    REJECT,
+    Rollouts,
+    Situation,
+    Tables,
+    counts,
+    played_on,
+    running_jobs,
+    servers_for,
+    taken_at,
+)
+
+
+@compiled
+def rollout_returns(tables: Tables, outlook: Outlook, rollouts: Rollouts, now: Situation, starts: np.ndarray, found: np.ndarray) -> None:
+    """Write into found (float64[A + 1], the last for rejecting) the mean accepted jobs from each action on.
+
+    starts  int64[samples]: where each sample begins in the futures; all actions share them
+    Actions without a free block or beyond the limit get NaN; where only rejecting is left, nothing is played.
+    """
+    count, (ends, time, stop, graph, meets) = len(tables.actions), now
+    taken = taken_at(ends, time)
+    found[:] = np.nan
+    found[count] = 0.0
+    chosen = np.zeros(count + 1, np.uint64)
+    for action in range(count):
+        if meets >> action & 1:
+            chosen[action] = servers_for(tables, graph, action, taken)
+            if chosen[action]:
+                found[action] = 0.0
+    if not chosen.any():
+        return
+    until, held = np.empty(len(ends) + 1), np.zeros(len(ends) + 1, np.uint64)
+    number = running_jobs(ends, time, until, held)
+    for action in range(count + 1):
+        if np.isnan(found[action]):
+            continue
+        own = 0.0
+        if chosen[action]:
+            until[number], held[number] = time + tables.durations[graph, action], chosen[action]
+            own = counts(tables, until[number], stop)
+        after = number + (1 if chosen[action] else 0)
+        if len(rollouts.weights):
+            total = linear_on(tables, outlook, rollouts, now, until, held, after, starts)
+        else:
+            total = float(played_on(tables, rollouts, time, stop, until, held, after, starts))
+        found[action] = own + total / len(starts)
+
+
+@compiled
+def best_return(found: np.ndarray) -> int:
+    """The action of the highest return, the smallest of equals, before rejecting (the last); REJECT for that."""
+    best = len(found) - 1
+    for action in range(len(found) - 2, -1, -1):
+        if found[action] >= found[best]:
+            best = action
+    return best if best < len(found) - 1 else REJECT

@@ -1,0 +1,127 @@
+"""The stock learners of the ramp study: own observations, masks and rewards, and episodes that are drawn anew."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from schedlab.config.contract import Curve, LearnPaths, Outcome, Policy, PolicySpec, Split, Unit
+from schedlab.config.errors import UserError
+from schedlab.config.schema import validate
+from schedlab.config.seeds import derive_seed
+from schedlab.learning.checkpoints import read_checkpoint
+from schedlab.learning.stock.learner import StableBaselinesLearner
+from schedlab.studies.ramp.env.env import RampEnv
+from schedlab.studies.ramp.env.settings import EnvironmentSettings
+from schedlab.studies.ramp.env.view import View
+from schedlab.studies.ramp.learners.settings import STOCK_SETTINGS, RampStockSettings, SeenSettings
+from schedlab.studies.ramp.problem import RampProblem
+from schedlab.studies.ramp.simulator.compiled_kernel import Tables
+from schedlab.studies.ramp.simulator.simulation import Simulation
+
+if TYPE_CHECKING:
+    import gymnasium as gym
+
+    from schedlab.learning.stock.policy import PolicyParts, StockPolicy
+
+
+class RampStockLearner(StableBaselinesLearner):
+    """An algorithm of Stable-Baselines3 on the ramp study's scenarios."""
+
+    def __init__(self, algorithm: str) -> None:
+        super().__init__(algorithm, STOCK_SETTINGS[algorithm], _network)
+
+    def learn(self, problems: Mapping[str, RampProblem], spec: PolicySpec, seed: int, paths: LearnPaths, curve: Curve) -> None:
+        """Learn as every stock learner. Raises UserError where graphs or an expert would have to be those of several scenarios."""
+        require_one_scenario(problems, spec, validate(self.settings, spec.params))
+        super().learn(problems, spec, seed, paths, curve)
+
+    def first_parameters(
+        self, problems: Mapping[str, SeenProblem], spaces: tuple[gym.Space, gym.Space], settings: RampStockSettings, seed: int
+    ) -> Mapping[str, np.ndarray]:
+        """Return parameters that repeat an expert's decisions, where the settings ask for them."""
+        if not getattr(settings, "clone_episodes", 0):
+            return {}
+        from schedlab.learning.stock.policy import policy_parts
+        from schedlab.studies.ramp.learners.cloning import cloned_parameters
+
+        parts = policy_parts(self.algorithm, self.make_policy, settings, spaces)
+        return cloned_parameters(next(iter(problems.values())), spaces, parts, settings, seed)
+
+    def seen(self, problem: RampProblem, settings: RampStockSettings) -> SeenProblem:
+        """Return the problem as these settings have it."""
+        return SeenProblem(problem, settings.environment)
+
+    def load(self, checkpoint: Path, problem: RampProblem) -> NetworkPolicy:
+        """Return the learned policy, with what it wants to see."""
+        policy = super().load(checkpoint, problem)
+        settings = validate(self.settings, read_checkpoint(checkpoint).meta["settings"])
+        return NetworkPolicy(policy, settings.environment, problem)
+
+
+def require_one_scenario(problems: Mapping[str, RampProblem], spec: PolicySpec, settings: SeenSettings) -> None:
+    """Raise UserError where graphs or an expert would have to be those of several scenarios."""
+    needed = (["graphs"] if settings.network == "graph" else []) + (["an expert"] if getattr(settings, "clone_episodes", 0) else [])
+    if len(problems) > 1 and needed:
+        what, where = f"{' and '.join(needed)} of {len(problems)} scenarios", f"{spec.name}.yaml: train_on"
+        raise UserError(what, where=where, expected="one scenario in all phases")
+
+
+class SeenProblem:
+    """A problem whose environments show and reward as settings say; a training unit draws another episode at every reset."""
+
+    def __init__(self, problem: RampProblem, settings: EnvironmentSettings) -> None:
+        self.problem, self.settings = problem, settings
+
+    def units(self, split: Split) -> Sequence[Unit]:
+        """Return the episodes of a split; one is all of training, since each reset draws another."""
+        if split == "train":
+            return [Unit("train", "episode", "train", "train", derive_seed(self.problem.scenario.seed, "ramp", "train"))]
+        return self.problem.units(split)
+
+    def env(self, unit: Unit, seed: int) -> RampEnv:
+        """Return the environment of a unit."""
+        fixed = None if unit.split == "train" else unit.seed
+        return RampEnv(
+            self.problem.simulation.twin(), self.settings, seed, fixed_episode=fixed, tables=known_tables(self.problem, self.settings)
+        )
+
+    def rollout(self, policy: StockPolicy, unit: Unit) -> Outcome:
+        """Score a policy on an episode."""
+        return self.problem.rollout(NetworkPolicy(policy, self.settings, self.problem), unit)
+
+
+class NetworkPolicy:
+    """A learned network; it sees what its settings show of the problem's simulation."""
+
+    def __init__(self, policy: Policy, settings: EnvironmentSettings, problem: RampProblem) -> None:
+        self._policy, self._view = policy, View(problem.simulation, settings, known_tables(problem, settings))
+
+    def reset(self, unit: Unit) -> None:
+        """Begin an episode."""
+        self._policy.reset(unit)
+
+    def decide(self, simulation: Simulation, mask: np.ndarray) -> int:
+        """Return the number of shards for the waiting job; 0 rejects it. The simulation is that of the problem."""
+        del simulation, mask
+        view, mask = self._view, self._view.mask()
+        return int(self._policy.act(view.observation(view.features(mask), mask, view.number()), mask.astype(bool)))
+
+
+def known_tables(problem: RampProblem, settings: EnvironmentSettings) -> Tables | None:
+    """Return the durations of a problem's jobs where the settings show them."""
+    return problem.fast[0] if settings.observation == "durations" else None
+
+
+def _network(settings: RampStockSettings, observation_space: gym.Space, action_space: gym.Space) -> PolicyParts:
+    from schedlab.learning.stock.policy import layered_policy
+
+    name, keywords = layered_policy(settings, observation_space, action_space)
+    if settings.network == "graph":
+        from schedlab.studies.ramp.learners.graph_network import GraphReader
+
+        keywords |= {"features_extractor_class": GraphReader, "features_extractor_kwargs": {"settings": settings.graph}}
+    return name, keywords

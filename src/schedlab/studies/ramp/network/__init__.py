@@ -1,0 +1,1 @@
+"""The optical cluster: topology, free channels, and the time of collective communication."""

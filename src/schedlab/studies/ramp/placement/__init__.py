@@ -1,0 +1,1 @@
+"""Partitioning of graphs, free blocks of servers, placers, and schedulers of operations."""

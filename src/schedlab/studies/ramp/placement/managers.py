@@ -1,0 +1,113 @@
+"""From a job and a number of shards to a plan: partitioner and placer together.
+
+Source: specification of the ramp study, section 8.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from copy import deepcopy
+from dataclasses import dataclass, replace
+from typing import Literal
+
+import numpy as np
+
+from schedlab.config.errors import UserError
+from schedlab.studies.ramp.graphs.graph import TrainingGraph
+from schedlab.studies.ramp.placement.partitioning import Partition, round_down
+from schedlab.studies.ramp.placement.placers import Placement, Room, first_fit, fits, free_masks, place_at_random
+from schedlab.studies.ramp.simulator.cluster import Cluster, JobPlan
+from schedlab.studies.ramp.simulator.jobs import NO_CHANNEL, NO_PARTITION, NO_PLACEMENT, Job
+
+Shaper = Literal["none", "first_fit", "random"]
+
+
+@dataclass(frozen=True)
+class Manager:
+    """A partitioner and a placer.
+
+    partitioner  quantum, or random: a degree drawn for each forward op
+    quantum  s, aimed run time of a forward shard
+    placer   first_fit or random; shaper: a block of as many servers as the largest degree is chosen first, and the job stays in it
+    random   for what draws
+    legal    degrees to which the quantum's are rounded down, None to keep them
+    """
+
+    quantum: float = 0.01
+    placer: Literal["first_fit", "random"] = "first_fit"
+    shaper: Shaper = "none"
+    random: np.random.Generator | None = None
+    legal: tuple[int, ...] | None = None
+    partitioner: Literal["quantum", "random"] = "quantum"
+
+    @property
+    def draws(self) -> bool:
+        """Whether anything is drawn."""
+        return "random" in (self.partitioner, self.placer, self.shaper)
+
+    def twin(self) -> Manager:
+        """Return a manager that draws the same next."""
+        return replace(self, random=deepcopy(self.random))
+
+    def plan(self, cluster: Cluster, job: Job, most: int) -> JobPlan | str:
+        """Return how a job is split at most `most` ways and placed, or the part that failed.
+
+        Raises UserError for a `most` below 0, or odd and not 1: no action is such a number.
+        """
+        if most < 0 or (most > 1 and most % 2):
+            raise UserError(f"{most} shards of an op", where=f"job {job.index}", expected="0 (rejected), 1, or an even number")
+        if most == 0:
+            return NO_PARTITION
+        if self.partitioner == "random":
+            degrees = random_degrees(job.graph, most, self._draws())
+            return self.place(cluster, cluster.times.split(job.graph, degrees if self.legal is None else round_down(degrees, self.legal)))
+        return self.place(cluster, cluster.times.split_by_quantum(job.graph, most, self.quantum, self.legal))
+
+    def place(self, cluster: Cluster, split: Partition) -> JobPlan | str:
+        """Return the plan of a partitioned job, or the part that failed."""
+        room = cluster.room()
+        if self.shaper != "none":
+            shaped = self._shape(cluster, split, room)
+            if shaped is None:
+                return NO_PLACEMENT
+            room = replace(room, allowed=shaped)
+        placement = self._place(cluster, split, room)
+        if placement is None:
+            linked = self.placer == "first_fit" and room.links is not None
+            return NO_CHANNEL if linked and self._place(cluster, split, replace(room, links=None)) is not None else NO_PLACEMENT
+        plan = JobPlan(split, placement)
+        if self.placer == "random" and cluster.free_channels(plan, cluster.held) is None:
+            return NO_CHANNEL  # of what is drawn, channels are asked afterwards
+        return plan
+
+    def _place(self, cluster: Cluster, split: Partition, room: Room) -> Placement | None:
+        if self.placer == "first_fit":
+            return first_fit(split, cluster.rules, room, cluster.legacy.memory_of_forward_only)
+        placement = place_at_random(split, room, self._draws())
+        return placement if placement is not None and fits(split, placement, room.memory) else None
+
+    def _shape(self, cluster: Cluster, split: Partition, room: Room) -> int | None:
+        masks = free_masks(cluster.rules.blocks(split.max_degree), room)
+        if not masks:
+            return None
+        return masks[0] if self.shaper == "first_fit" else masks[int(self._draws().integers(len(masks)))]
+
+    def _draws(self) -> np.random.Generator:
+        if self.random is None:
+            raise ValueError("this manager draws and needs a random generator")
+        return self.random
+
+
+def random_degrees(graph: TrainingGraph, most: int, random: np.random.Generator) -> np.ndarray:
+    """Return int64[2n]: a random degree of 1 or an even number up to `most` for each forward op and its mate."""
+    forward = random.choice([1, *range(2, most + 1, 2)], size=graph.num_forward)
+    return np.concatenate([forward, forward]).astype(np.int64)
+
+
+Planner = Callable[[Cluster, Job], JobPlan | str]
+
+
+def run_to_end(cluster: Cluster, planner: Planner) -> None:
+    """Step a cluster until it is done, planning each waiting job as `planner` says."""
+    while not cluster.done:
+        cluster.step({job.index: planner(cluster, job) for job in cluster.queue[:1]} if cluster.queue else {})

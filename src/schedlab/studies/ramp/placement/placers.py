@@ -1,0 +1,255 @@
+"""Which servers a partitioned job takes: first fit over legal blocks, and placement at random.
+
+Source: specification of the ramp study, section 8. Sets of servers are Python integers, bit s for server s.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections import deque
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from weakref import WeakKeyDictionary
+
+import numpy as np
+
+from schedlab.studies.ramp.graphs.graph import TrainingGraph
+from schedlab.studies.ramp.network.open_links import OpenLinks
+from schedlab.studies.ramp.placement.partitioning import Partition
+from schedlab.studies.ramp.placement.rules import Block, PlacementRules, make_block
+
+
+@dataclass(frozen=True, eq=False)
+class Placement:
+    """Servers of each op (positions, both passes): shard j of op i runs on blocks[i].servers[j]; mask has the bits of all.
+
+    key    what tells placements of one partition apart: the servers of each degree, where that says all, else a hash of those of
+           each op, of `order` and of `ranks`
+    order  the shards as they were placed, where that is not as `placement_order` says: ties of their scheduling follow it
+    ranks  rank of each shard on its server where its scheduling is given, the highest first; else the shortest goes first
+    """
+
+    blocks: tuple[Block, ...] = field(repr=False)
+    mask: int
+    key: tuple[tuple[int, ...], ...] | bytes = field(repr=False)
+    order: tuple[int, ...] | None = field(default=None, repr=False)
+    ranks: tuple[int, ...] | None = field(default=None, repr=False)
+
+
+def placement_of(blocks: Sequence[Block], order: tuple[int, ...] | None = None, ranks: tuple[int, ...] | None = None) -> Placement:
+    """Return the placement of ops (positions, both passes) on blocks."""
+    mask = 0
+    for block in blocks:
+        mask |= block.mask
+    told = (*(block.servers for block in blocks), order or (), ranks or ())
+    parts = (list(map(len, told)), *told)
+    key = hashlib.sha256(np.concatenate([np.array(part, dtype=np.int64) for part in parts]).tobytes()).digest()
+    return Placement(tuple(blocks), mask, key, order, ranks)
+
+
+@dataclass(frozen=True)
+class Room:
+    """What a placer may use: servers that are taken by others (bits) and the memory of each server in bytes, float64[servers].
+
+    allowed  the only servers that it may use (bits), or None for all
+    links    those with a free channel, which first fit and shapers keep to; None for all
+    """
+
+    taken: int
+    memory: np.ndarray
+    allowed: int | None = None
+    links: OpenLinks | None = None
+
+    @property
+    def closed(self) -> int:
+        """Bits of the servers that may not be used."""
+        every = (1 << len(self.memory)) - 1
+        return self.taken if self.allowed is None else self.taken | (every & ~self.allowed)
+
+
+@dataclass(frozen=True)
+class VisitOrder:
+    """Forward ops (positions) in the order in which they are placed, and the parents of each in edge order."""
+
+    ops: tuple[int, ...]
+    parents: tuple[tuple[int, ...], ...]
+
+
+_ORDERS: WeakKeyDictionary[TrainingGraph, VisitOrder] = WeakKeyDictionary()
+
+
+def visit_order(graph: TrainingGraph) -> VisitOrder:
+    """Return Kahn's order of the forward pass: all sources in file order, then children as their last parent is visited."""
+    if graph in _ORDERS:
+        return _ORDERS[graph]
+    count = graph.num_forward
+    children: list[list[int]] = [[] for _ in range(count)]
+    parents: list[list[int]] = [[] for _ in range(count)]
+    for source, destination in graph.edges.tolist():
+        if source < count and destination < count:
+            children[source].append(destination)
+            parents[destination].append(source)
+    waiting = [len(found) for found in parents]
+    queue = deque(op for op in range(count) if waiting[op] == 0)
+    order = []
+    while queue:
+        op = queue.popleft()
+        order.append(op)
+        for child in children[op]:
+            waiting[child] -= 1
+            if waiting[child] == 0:
+                queue.append(child)
+    _ORDERS[graph] = VisitOrder(tuple(order), tuple(map(tuple, parents)))
+    return _ORDERS[graph]
+
+
+def placement_order(partition: Partition, placement: Placement | None = None) -> np.ndarray:
+    """Return int64[shards]: the shards as they are placed, op by op in visiting order, each followed by its mate's."""
+    if placement is not None and placement.order is not None:
+        return np.array(placement.order, dtype=np.int64)
+    count = partition.graph.num_forward
+    ops = [op for forward in visit_order(partition.graph).ops for op in (forward, forward + count)]
+    return np.concatenate([np.arange(partition.degrees[op]) + partition.first_shard[op] for op in ops])
+
+
+def first_fit(partition: Partition, rules: PlacementRules, room: Room, forward_only: bool = False) -> Placement | None:
+    """Place each op on its parent's servers where there are as many, else on the first free legal block; None where one finds none.
+
+    Where jobs hold channels of links that it may need (`room.links`), it takes the first blocks between which channels are free.
+    forward_only  as published: the backward pass reserves no memory, and servers are reused if the sum of their memory suffices
+    """
+    if partition.most_memory_of_a_server <= float(room.memory.min()):
+        return _first_fit_by_degree(partition, rules, room)
+    placement = _first_fit_with_memory(partition, rules, room, forward_only)
+    if placement is None or not fits(partition, placement, room.memory):
+        return None
+    return placement
+
+
+def _first_fit_by_degree(partition: Partition, rules: PlacementRules, room: Room) -> Placement | None:
+    """First fit where memory never decides: all ops of one degree take the same block, for own servers stay free to the job."""
+    found = _free_blocks(partition, rules, room) if room.links is None else _joined_blocks(partition, rules, room, room.links)
+    if found is None:
+        return None
+    mask = 0
+    for block in found.values():
+        mask |= block.mask
+    key = tuple(found[degree].servers for degree in partition.distinct_degrees)
+    return Placement(tuple(map(found.__getitem__, partition.degree_list)), mask, key)
+
+
+def _free_blocks(partition: Partition, rules: PlacementRules, room: Room) -> dict[int, Block] | None:
+    """The first free block of each degree."""
+    closed, found = room.closed, {}
+    for degree in partition.distinct_degrees:
+        block = next((block for block in rules.blocks(degree) if not block.mask & closed), None)
+        if block is None:
+            return None
+        found[degree] = block
+    return found
+
+
+def _joined_blocks(partition: Partition, rules: PlacementRules, room: Room, links: OpenLinks) -> dict[int, Block] | None:
+    """The first free blocks, the largest degree's chosen first, between which channels are free wherever ops of their degrees send."""
+    degrees = sorted(partition.distinct_degrees, reverse=True)
+    closed, talks = room.closed, partition.talks
+
+    def choose(chosen: dict[int, Block]) -> dict[int, Block] | None:
+        if len(chosen) == len(degrees):
+            return chosen
+        degree = degrees[len(chosen)]
+        for block in rules.blocks(degree):
+            if block.mask & closed:
+                continue
+            found = chosen | {degree: block}
+            pairs = [(one, other) for other in found for one, other in ((degree, other), (other, degree)) if (one, other) in talks]
+            if all(links.joins(found[one], found[other]) for one, other in pairs) and (every := choose(found)) is not None:
+                return every
+        return None
+
+    return choose({})
+
+
+def _first_fit_with_memory(partition: Partition, rules: PlacementRules, room: Room, forward_only: bool) -> Placement | None:
+    graph, count = partition.graph, partition.graph.num_forward
+    order = visit_order(graph)
+    free = room.memory.copy()
+    blocks: list[Block | None] = [None] * graph.num_ops
+    for op in order.ops:
+        degree = int(partition.degrees[op])
+        needed = float(graph.memory[op]) * (1 if forward_only else 2)
+        block = None
+        for parent in order.parents[op]:
+            candidate = blocks[parent]
+            if candidate is not None and len(candidate.servers) == degree:
+                left = free[list(candidate.servers)]
+                enough = (left.sum() >= needed) if forward_only else (left.min() >= needed / degree)
+                if enough and _reaches(partition, blocks, op, candidate, room.links):
+                    block = candidate
+                    break
+        if block is None:
+            reaching = (one for one in rules.blocks(degree) if _reaches(partition, blocks, op, one, room.links))
+            block = _free_block(rules.blocks(degree) if room.links is None else reaching, room.closed, free, needed / degree)
+        if block is None:
+            return None
+        free[list(block.servers)] -= needed / degree
+        blocks[op] = blocks[op + count] = block
+    return placement_of(blocks)
+
+
+def _reaches(partition: Partition, blocks: Sequence[Block | None], op: int, block: Block, links: OpenLinks | None) -> bool:
+    """Whether a forward op and its mate on a block have a channel for all they exchange, among themselves and with ops placed before."""
+    if links is None:
+        return True
+    both = (op, op + partition.graph.num_forward)
+    for bundle in (bundle for one in both for bundle in (*partition.outgoing[one], *partition.incoming[one])):
+        source, destination = (block if end in both else blocks[end] for end in (bundle.source, bundle.destination))
+        if bundle.size > 0 and source is not None and destination is not None and not links.joins(source, destination):
+            return False
+    return True
+
+
+def _free_block(blocks: Iterable[Block], closed: int, free: np.ndarray, needed: float) -> Block | None:
+    short = closed
+    for server in np.flatnonzero(free < needed).tolist():
+        short |= 1 << server
+    return next((block for block in blocks if not block.mask & short), None)
+
+
+def fits(partition: Partition, placement: Placement, memory: np.ndarray) -> bool:
+    """Return whether all shards, of both passes, fit into the memory of their servers (bytes, float64[servers])."""
+    least = float(memory.min())
+    if partition.total_memory <= least:
+        return True
+    if partition.most_memory_of_a_server <= least and all(block.mask.bit_count() == len(block.servers) for block in placement.blocks):
+        return True
+    load = np.zeros(len(memory))
+    for op, block in enumerate(placement.blocks):
+        np.add.at(load, list(block.servers), partition.graph.memory[op] / partition.degrees[op])
+    return bool((load <= memory).all())
+
+
+def place_at_random(partition: Partition, room: Room, random: np.random.Generator) -> Placement | None:
+    """Place each shard, as they are visited, on any free server with enough memory left; None where there is none."""
+    count, free = partition.graph.num_forward, room.memory.copy()
+    closed = room.closed
+    open_servers = np.array([server for server in range(len(free)) if not closed >> server & 1], dtype=np.int64)
+    blocks: list[Block | None] = [None] * partition.graph.num_ops
+    for forward in visit_order(partition.graph).ops:
+        for op in (forward, forward + count):
+            needed = float(partition.graph.memory[op] / partition.degrees[op])
+            servers = []
+            for _ in range(int(partition.degrees[op])):
+                candidates = open_servers[free[open_servers] >= needed]
+                if not len(candidates):
+                    return None
+                servers.append(int(random.choice(candidates)))
+                free[servers[-1]] -= needed
+            blocks[op] = make_block(tuple(servers))
+    return placement_of(blocks)
+
+
+def free_masks(blocks: Sequence[Block], room: Room) -> list[int]:
+    """Return the masks of the free ones of some blocks, in their order: what a placement shaper chooses from."""
+    free = [block for block in blocks if not block.mask & room.closed]
+    return [block.mask for block in free if room.links is None or room.links.joins(block, block)]

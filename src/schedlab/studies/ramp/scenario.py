@@ -1,0 +1,138 @@
+"""The typed scenario of the ramp study: graphs, jobs, a cluster, and how jobs are split and placed on it."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from schedlab.config.schema import Settings, section, setting
+from schedlab.config.settings import MOST, ScenarioSettings, Seeds
+from schedlab.studies.ramp.graphs.settings import GraphSettings
+from schedlab.studies.ramp.legacy import LegacySettings
+from schedlab.studies.ramp.simulator.distributions import DistributionSettings
+
+RESULTS_VERSION = 4  # raise it when the code of this study changes its results
+SECONDS = {"s": 1.0, "ms": 1e-3}
+LARGEST_DEGREE = 1024
+
+
+def _thousand() -> DistributionSettings:
+    return DistributionSettings(kind="fixed", value=1000.0)
+
+
+def _hundredths() -> DistributionSettings:
+    return DistributionSettings(kind="uniform", low=0.1, high=1.0, decimals=2)
+
+
+class ClusterSettings(Settings):
+    """A cluster of servers with one device each: RAMP, or a torus whose three axes have the sizes of groups, racks and servers."""
+
+    topology: Literal["ramp", "torus"] = setting("ramp", doc="network, and with it the blocks of servers that a job may take")
+    groups: int = setting(4, doc="communication groups", ge=1, le=256)
+    racks: int = setting(4, doc="racks per group, at most as many as groups (ramp)", ge=1, le=256)
+    servers: int = setting(2, doc="servers per rack", ge=1, le=256)
+    workers: int = setting(
+        1,
+        doc="workers of a server, a device each; jobs may share it, each with channels of its own, and nothing is sent within it",
+        ge=1,
+        le=64,
+    )
+    channels: int = setting(1, doc="channels between two servers, each way", ge=1, le=256)
+    node_bandwidth: float = setting(1.6e12, doc="bandwidth of a server, over all its channels", unit="bytes/s", gt=0)
+    propagation_latency: float = setting(50e-9, doc="time of light between servers (torus: of each hop)", unit="s", ge=0)
+    io_latency: float = setting(100e-9, doc="time of a server's input or output", unit="s", ge=0)
+    memory: float = setting(80e9, doc="memory of a device", unit="bytes", gt=0)
+    speeds: tuple[float, ...] = setting(
+        (), doc="how much faster each worker computes than the device of the graphs' times, repeated over the workers; empty: all the same"
+    )
+    memories: tuple[float, ...] = setting((), doc="memory of each worker, repeated over the workers; empty: `memory` of all", unit="bytes")
+    contending_racks: Literal["one", "racks"] = setting(
+        "one",
+        doc="racks that share the wavelengths of a collective's steps (ramp): one, as published, or those of a group that take part in it",
+    )
+
+
+class JobSettings(Settings):
+    """What jobs arrive."""
+
+    steps: int = setting(50, doc="training steps of a job", unit="steps", ge=1)
+    time_unit: Literal["s", "ms"] = setting("s", doc="what a 1 in a graph's times is; PipeDream measured ms, published runs took it for s")
+    beta: DistributionSettings = section(_hundredths, doc="share of its sequential time that a job may take, above 0 and at most 1")
+    interarrival: DistributionSettings = section(_thousand, doc="time from one arrival to the next, s")
+    replication: int = setting(201, doc="jobs of each graph in the pool", ge=1, le=1_000_000)
+    sampling: Literal["replace", "remove", "remove_and_repeat"] = setting(
+        "remove_and_repeat", doc="what becomes of a drawn job: back into the pool, gone, or gone until the pool is filled anew"
+    )
+
+
+class ManagementSettings(Settings):
+    """How a job is split and placed once a policy has said how far it may be split."""
+
+    most: int = setting(16, doc="most shards of an op, the largest action", ge=1, le=LARGEST_DEGREE)
+    partitioner: Literal["quantum", "random"] = setting(
+        "quantum", doc="how many shards an op has: its run time over `quantum`, or any number that the action allows"
+    )
+    quantum: float = setting(0.01, doc="aimed run time of a forward shard", unit="s", gt=0)
+    illegal_degrees: Literal["keep", "round_down"] = setting(
+        "keep", doc="degrees of the quantum that no block of servers has: kept, so that the job cannot be placed, or the next below"
+    )
+    placer: Literal["first_fit", "random"] = setting("first_fit", doc="blocks in order, or any free servers, whatever their links")
+    shaper: Literal["none", "first_fit", "random"] = setting(
+        "none", doc="the block that a job stays in is chosen first: none, the first free one, any free one"
+    )
+    contention: bool = setting(False, doc="single messages of a job on one link wait for each other")
+    mask: Literal["degrees", "blocks"] = setting(
+        "degrees", doc="valid actions: degrees with a legal block and enough free workers, or those with a free block"
+    )
+
+
+class EpisodeSettings(Settings):
+    """How long and how often is simulated."""
+
+    end: float = setting(1e6, doc="when an episode ends", unit="s", gt=0)
+    queue_capacity: int = setting(10, doc="jobs that may wait; what arrives then is blocked", ge=0)
+    train: int = setting(0, doc="episodes that policies learn on", unit="episodes", ge=0, le=MOST)
+    validation: int = setting(0, doc="episodes that the best rule is chosen on", unit="episodes", ge=0, le=MOST)
+    test: int = setting(3, doc="episodes that nothing is learned or chosen on", unit="episodes", ge=1, le=MOST)
+
+
+class RampScenario(ScenarioSettings):
+    """A RAMP cluster to which jobs of distributed training come."""
+
+    graphs: GraphSettings = setting(doc="the graphs of the jobs")
+    cluster: ClusterSettings = section(ClusterSettings, doc="the cluster")
+    jobs: JobSettings = section(JobSettings, doc="the jobs")
+    management: ManagementSettings = section(ManagementSettings, doc="how jobs are split and placed")
+    episodes: EpisodeSettings = section(EpisodeSettings, doc="what is simulated apart")
+    legacy: LegacySettings = section(LegacySettings, doc="defects of the original, by name")
+
+
+class RampScale(Settings):
+    """Sizes that the scenarios of this study take from conf/scale/."""
+
+    end: float = setting(1e6, doc="when an episode ends", unit="s", gt=0)
+    test: int = setting(20, doc="test episodes", unit="episodes", ge=1, le=MOST)
+    validation: int = setting(3, doc="validation episodes", unit="episodes", ge=0, le=MOST)
+    seeds: Seeds = setting((0, 1, 2), doc="repetitions of learned policies", min_length=1)
+    bases: int = setting(1, doc="bases of rollouts that values are fitted on", ge=1, le=MOST)
+    training_episodes: int = setting(4, doc="episodes that rollouts decide, for values to be fitted to", unit="episodes", ge=1, le=MOST)
+    samples: int = setting(32, doc="samples of a rollout", ge=1, le=MOST)
+    generations: int = setting(40, doc="generations of the evolution strategy over linear values", ge=0, le=MOST)
+
+
+TERMS = {
+    "blocking rate": "blocked jobs over arrived jobs",
+    "degree": "number of shards that an op is split into",
+    "beta": "share of its sequential time that a job may take; a job that would take longer is blocked",
+    "speed-up": "sequential time of a job over its completion time",
+    "sequential": "jobs run whole, on one server as far as memory allows",
+    "smallest": "two shards an op, where more than one degree is valid",
+    "para_max": "as many shards as are valid: maximum parallelisation",
+    "para_min": "as few shards as the job's limit asks for, taking the speed-up for the number of shards",
+    "random": "any valid number of shards",
+    "sip_ml": "as many shards as are valid, at most a cap; a cap that is not valid rejects the job",
+    "afterstate": "accepts a job, or not, by the value of the cluster afterwards: whether it is accepted plus a learned value",
+    "table": "a degree for each degree that a limit needs, short and long jobs apart, tuned on training episodes",
+    "rollouts": "plays each action on with drawn jobs under a base and takes the one that accepts most on average",
+    "pac_ml": "the published learned agent, a graph network",
+    "fixed": "always the same number of shards, or as far below as is valid",
+}

@@ -1,0 +1,267 @@
+"""The cluster: jobs arrive one by one, are mounted or blocked, and run for exactly their look-ahead duration.
+
+Jobs share no worker and no channel, so that a mounted job's end is known at once and time goes from event to event.
+Source: specification of the ramp study, section 11.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Set
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from schedlab.config.errors import UserError
+from schedlab.studies.ramp.legacy import LegacySettings
+from schedlab.studies.ramp.network.open_links import Channel, open_links
+from schedlab.studies.ramp.placement.partitioning import Partition
+from schedlab.studies.ramp.placement.placers import Placement, Room, fits
+from schedlab.studies.ramp.placement.rules import PlacementRules
+from schedlab.studies.ramp.simulator.jobs import CUT_OFF, NO_CHANNEL, QUEUE_FULL, REJECTED, TOO_SLOW, Job, JobSource
+from schedlab.studies.ramp.simulator.lookahead import Lookahead
+from schedlab.studies.ramp.simulator.statistics import BlockedJob, CompletedJob, EpisodeRecord, Rates, episode_statistics, step_statistics
+from schedlab.studies.ramp.simulator.timing import JobTimes, Timing
+
+DUE = 1e-7  # s; what is nearer than this has happened
+
+
+@dataclass(frozen=True, eq=False)
+class JobPlan:
+    """How a job is to run: its shards and their servers, with the order in which shards of one server run (`placement.ranks`).
+
+    channels  those that it takes; None: of each link the first that is free, where jobs may share servers and so links
+    """
+
+    split: Partition
+    placement: Placement
+    channels: frozenset[Channel] | None = field(default=None, repr=False)
+
+
+@dataclass(frozen=True, eq=False)
+class RunningJob:
+    """A mounted job.
+
+    started, duration, communication, computation  s, over all training steps; utilisation: share of the mounted workers' time
+    channels  those that it holds, where its plan names them or jobs may share servers
+    """
+
+    job: Job
+    plan: JobPlan = field(repr=False)
+    timing: Timing = field(repr=False)
+    lookahead: Lookahead = field(repr=False)
+    started: float
+    duration: float
+    communication: float
+    computation: float
+    utilisation: float
+    rates: Rates = field(repr=False)
+    channels: frozenset[Channel] = field(default=frozenset(), repr=False)
+
+
+@dataclass(frozen=True)
+class ClusterLimits:
+    """How many jobs may wait, and when the simulation ends (s)."""
+
+    queue_capacity: int = 10
+    end: float = math.inf
+
+    def __post_init__(self) -> None:
+        """Refuse what cannot be."""
+        if self.queue_capacity < 0:
+            raise UserError(f"a queue of {self.queue_capacity} jobs", where="queue_capacity", expected="at least 0")
+        if not self.end > 0:
+            raise UserError(f"the simulation ends at {self.end} s", where="max_simulation_time", expected="a time above 0")
+
+
+class Cluster:
+    """A simulation that a manager or an environment steps: decide on the jobs in `queue`, call `step`, until `done`.
+
+    memory  float64[workers], bytes of each worker
+    """
+
+    def __init__(
+        self, times: JobTimes, rules: PlacementRules, memory: np.ndarray, source: JobSource, limits: ClusterLimits | None = None
+    ) -> None:
+        self.times, self.rules, self.memory = times, rules, np.asarray(memory, dtype=np.float64)
+        self.legacy: LegacySettings = times.legacy
+        self.limits = limits or ClusterLimits()
+        self.num_workers = times.topology.num_workers
+        if self.memory.shape != (self.num_workers,):
+            raise UserError(
+                f"{self.memory.size} memory sizes for {self.num_workers} workers", where="device", expected="one for each server"
+            )
+        self._source = source
+        self.reset(source)
+
+    def reset(self, source: JobSource) -> None:
+        """Empty the cluster and let the first job of a source arrive at time 0. Raises UserError where there is none."""
+        self._source = source
+        self.time = 0.0
+        self.queue: list[Job] = []
+        self.running: list[RunningJob] = []
+        self.taken = 0  # bits of the workers that jobs hold
+        self.held: set[Channel] = set()  # channels that jobs hold
+        self.mounted_before = 0  # workers that were mounted in the last tick
+        self.record = EpisodeRecord()
+        self.outcome: RunningJob | BlockedJob | None = None  # of the job that was decided on last
+        self._left: list[float] = []
+        self._arrive()
+
+    @property
+    def mounted_workers(self) -> int:
+        """Workers with a job."""
+        return self.taken.bit_count()
+
+    @property
+    def done(self) -> bool:
+        """Whether the time is over, or nothing waits, runs or will arrive."""
+        return self.time >= self.limits.end or not (self.queue or self.running or math.isfinite(self.next_arrival))
+
+    def room(self) -> Room:
+        """Return what a placer may use now."""
+        return Room(self.taken, self.memory, links=open_links(self.times.topology, self.held))
+
+    def statistics(self) -> dict[str, object]:
+        """Return the statistics of the episode so far."""
+        return episode_statistics(self.record, self.time)
+
+    def step(self, decisions: Mapping[int, JobPlan | str]) -> dict[str, object]:
+        """Block or mount the waiting jobs, then go on to the next arrival, completion, or the end; return the step's statistics.
+
+        decisions  by job index: a plan, or the cause for which the job is blocked; a waiting job that is not named is rejected
+        Raises UserError for a job that does not wait, and for a plan that takes workers or channels of others, or more memory than there
+        is; then nothing has changed.
+        """
+        blocked_before, arrived_before = len(self.record.blocked), self.record.arrived
+        completed_before = len(self.record.completed)
+        if unknown := set(decisions) - {job.index for job in self.queue}:
+            raise UserError(f"job {min(unknown)} does not wait", where="action", expected="jobs of the queue")
+        outcomes = self._outcomes(decisions)
+        self.queue = []
+        for outcome in outcomes:
+            self._apply(outcome)
+        tick = self._next_event()
+        found = step_statistics(self.running, self.num_workers, self.time, tick)
+        self.mounted_before = self.mounted_workers
+        self._advance(tick)
+        found |= {
+            "step_counter": len(self.record.steps),
+            "num_jobs_arrived": self.record.arrived - arrived_before,
+            "num_jobs_completed": len(self.record.completed) - completed_before,
+            "num_jobs_blocked": len(self.record.blocked) - blocked_before,
+            "job_queue_length": len(self.queue),
+        }
+        self.record.steps.append(found)
+        return found
+
+    def free_channels(self, plan: JobPlan, held: Set[Channel]) -> frozenset[Channel] | None:
+        """Return the first channel that is not held of each link that a plan sends over (first fit); None where a link has none left.
+
+        Where a server has one worker no pair of servers is shared, and no channel is told: each pair has its own (in RAMP; on a torus by
+        assumption, see torus.py).
+        """
+        if self.times.topology.workers == 1:
+            return frozenset()
+        traffic, numbers = self.times.traffic(plan.split, plan.placement), range(self.times.topology.channels)
+        links = np.unique(traffic.link[traffic.remote]).tolist()
+        found = [next(((link, number) for number in numbers if (link, number) not in held), None) for link in links]
+        return None if None in found else frozenset(found)
+
+    def _outcomes(self, decisions: Mapping[int, JobPlan | str]) -> list[RunningJob | BlockedJob]:
+        """What becomes of each waiting job. It changes nothing, so that a plan that is refused loses no job."""
+        taken, held, found = self.taken, set(self.held), []
+        for job in self.queue:
+            outcome = self._outcome(job, decisions.get(job.index, REJECTED), taken, held)
+            if isinstance(outcome, RunningJob):
+                taken |= outcome.plan.placement.mask
+                held |= outcome.channels
+            found.append(outcome)
+        return found
+
+    def _outcome(self, job: Job, decision: JobPlan | str, taken: int, held: Set[Channel]) -> RunningJob | BlockedJob:
+        if isinstance(decision, str):
+            return BlockedJob(job, decision, self.time)
+        if decision.placement.mask & taken:
+            raise UserError(f"job {job.index} takes a worker of another job", where="action", expected="workers of one job only")
+        if not fits(decision.split, decision.placement, self.memory):
+            raise UserError(f"job {job.index} exceeds the memory of a worker", where="action", expected="shards that fit, of both passes")
+        channels = self.free_channels(decision, held) if decision.channels is None else decision.channels
+        if channels is None:
+            return BlockedJob(job, NO_CHANNEL, self.time)
+        if channels & held:
+            raise UserError(f"job {job.index} takes a channel of another job", where="action", expected="channels of one job only")
+        timing, lookahead = self.times.lookahead(decision.split, decision.placement)
+        running = self._running(job, decision, timing, lookahead, channels)
+        return BlockedJob(job, TOO_SLOW, self.time, running) if running.duration > job.time_limit else running
+
+    def _apply(self, outcome: RunningJob | BlockedJob) -> None:
+        self.outcome = outcome
+        if isinstance(outcome, BlockedJob):
+            self.record.blocked.append(outcome)
+            return
+        self.taken |= outcome.plan.placement.mask
+        self.held |= outcome.channels
+        self.running.append(outcome)
+        self._left.append(outcome.duration)
+
+    def _running(self, job: Job, plan: JobPlan, timing: Timing, lookahead: Lookahead, channels: frozenset[Channel]) -> RunningJob:
+        duration = job.steps * lookahead.time
+        communication, computation = job.steps * lookahead.communication, job.steps * lookahead.computation
+        busy_steps = 1 if self.legacy.utilisation_of_one_step else job.steps
+        utilisation = busy_steps * lookahead.busy / timing.workers / duration if duration else 0.0
+        split, graph = plan.split, job.graph
+        information = (
+            split.total_memory,
+            split.total_dep_size,
+            timing.flow_size,
+            split.total_memory + split.total_dep_size,
+            graph.total_memory,
+            graph.total_dep_size,
+            graph.total_memory + graph.total_dep_size,
+        )
+        per = 1 / duration if duration else 0.0
+        processed = tuple(amount * per for amount in information)
+        rates = Rates(processed, computation * per, communication * per, utilisation, timing.workers, timing.channels)
+        return RunningJob(job, plan, timing, lookahead, self.time, duration, communication, computation, utilisation, rates, channels)
+
+    def _next_event(self) -> float:
+        """Seconds to the next arrival, completion, or the end; 0 where nothing will ever happen (as published: infinity)."""
+        tick = min([self.next_arrival - self.time, self.limits.end - self.time, *self._left])
+        if math.isinf(tick) and not self.legacy.endless_last_step:
+            return 0.0
+        return max(tick, 0.0)
+
+    def _advance(self, tick: float) -> None:
+        self.time += tick
+        self._left = [left - tick for left in self._left]
+        if min(self._left, default=math.inf) <= DUE:
+            self._complete()
+        if self.next_arrival - self.time <= DUE:
+            self._arrive()
+        if self.done and self.running and self.legacy.running_jobs_blocked:
+            for running in self.running:
+                self.record.blocked.append(BlockedJob(running.job, CUT_OFF, self.time, running))
+            self.running, self._left, self.taken, self.held = [], [], 0, set()
+
+    def _complete(self) -> None:
+        still, left = [], []
+        for running, seconds in zip(self.running, self._left, strict=True):
+            if seconds <= DUE:
+                self.record.completed.append(CompletedJob(running, self.time))
+                self.taken &= ~running.plan.placement.mask
+                self.held -= running.channels
+            else:
+                still.append(running)
+                left.append(seconds)
+        self.running, self._left = still, left
+
+    def _arrive(self) -> None:
+        job = self._source.draw(self.record.arrived)
+        self.next_arrival = self._source.next_arrival(self.time)
+        gap = self.next_arrival - self.time
+        self.record.load_rates.append(job.demand / gap if gap > 0 else math.inf)
+        if len(self.queue) >= self.limits.queue_capacity:
+            self.record.blocked.append(BlockedJob(job, QUEUE_FULL, self.time))
+        else:
+            self.queue.append(job)

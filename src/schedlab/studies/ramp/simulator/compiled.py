@@ -1,0 +1,112 @@
+"""Tables and episodes for the compiled cluster, made from the exact one, so that learning plays the same decisions much faster.
+
+Source: specification of the ramp study, section 18.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from schedlab.config.errors import UserError
+from schedlab.studies.ramp.network.topology import Ramp
+from schedlab.studies.ramp.simulator.cluster import DUE, JobPlan
+from schedlab.studies.ramp.simulator.compiled_kernel import REJECT, Arrivals, Futures, Tables
+from schedlab.studies.ramp.simulator.jobs import Job
+from schedlab.studies.ramp.simulator.simulation import Simulation
+
+MOST_SERVERS = 64
+
+
+def fast_tables(simulation: Simulation) -> Tables:
+    """Return the tables of a scenario. It leaves the simulation reset: give it one of its own.
+
+    Durations are those on an empty cluster: where other jobs run, the first free block may have another shape, and the exact cluster's
+    differ by some hundredths of a percent (published setting) to half a percent (traced graphs; test_ramp_fast.py).
+    Raises UserError for a scenario that the compiled cluster cannot play: another network, several workers a server (which jobs may share),
+    more than 64 servers, unlike ones, partitions or placements that are drawn, memory that decides.
+    """
+    scenario, rules = simulation.scenario, simulation.rules
+    _require(scenario.management.placer == "first_fit" and scenario.management.shaper == "none", "management.placer", "first fit")
+    _require(scenario.management.partitioner == "quantum", "management.partitioner", "quantum")
+    _require(not scenario.cluster.speeds, "cluster.speeds", "servers that are alike")
+    _require(not scenario.cluster.memories, "cluster.memories", "servers that are alike")
+    _require(isinstance(simulation.topology, Ramp), "cluster.topology", "ramp, whose jobs share no links")
+    _require(scenario.cluster.workers == 1, "cluster.workers", "one worker a server, so that jobs share none")
+    servers = simulation.topology.num_servers
+    _require(servers <= MOST_SERVERS, "cluster", f"at most {MOST_SERVERS} servers")
+    simulation.reset(0)
+    cluster = simulation.cluster
+    actions = simulation.degrees
+    graphs = simulation.pool.graphs
+    durations = np.full((len(graphs), len(actions)), math.inf)
+    degrees: list[list[tuple[int, ...]]] = []
+    for number, graph in enumerate(graphs):
+        job = Job(0, 0, graph, scenario.jobs.steps, 1.0)
+        degrees.append([])
+        for place, action in enumerate(actions):
+            plan = simulation.manager.plan(cluster, job, action)
+            degrees[-1].append(())
+            if isinstance(plan, JobPlan):
+                _require(plan.split.most_memory_of_a_server <= scenario.cluster.memory, "cluster.memory", "room for every job's shards")
+                durations[number, place] = job.steps * cluster.times.lookahead(plan.split, plan.placement)[1].time
+                degrees[-1][-1] = tuple(sorted(plan.split.distinct_degrees))
+    known = sorted({degree for row in degrees for found in row for degree in found} | set(actions))
+    blocks = [[block.mask for block in rules.blocks(degree)] for degree in known]
+    parts = np.full((len(graphs), len(actions), max(len(found) for row in degrees for found in row) + 1), -1, dtype=np.int64)
+    for number, row in enumerate(degrees):
+        for place, found in enumerate(row):
+            parts[number, place, : len(found)] = [known.index(degree) for degree in found]
+    return Tables(
+        np.array(actions, dtype=np.int64),
+        durations,
+        np.array([graph.step_time * scenario.jobs.steps for graph in graphs]),
+        parts,
+        np.array([known.index(action) for action in actions], dtype=np.int64),
+        np.cumsum([0, *map(len, blocks)]).astype(np.int64),
+        np.array([mask for found in blocks for mask in found], dtype=np.uint64),
+        servers,
+        scenario.legacy.running_jobs_blocked,
+    )
+
+
+def _require(holds: bool, where: str, expected: str) -> None:
+    if not holds:
+        raise UserError("learning with tables of durations cannot play this scenario", where=where, expected=expected)
+
+
+def meeting(tables: Tables, graphs: np.ndarray, betas: np.ndarray) -> np.ndarray:
+    """Return int64[n]: bit a where action a meets the limit of a job of a graph (int64[n]) and beta (float64[n])."""
+    limits = tables.sequential[graphs] * betas
+    meets = (tables.durations[graphs] <= limits[:, None]).astype(np.int64)
+    return (meets << np.arange(len(tables.actions))).sum(axis=1)
+
+
+def episode_arrivals(simulation: Simulation, tables: Tables, seed: int) -> Arrivals:
+    """Return the jobs that an episode decides on, as the exact cluster draws them."""
+    source = simulation.pool.episode(seed)
+    end = simulation.scenario.episodes.end
+    times, graphs, betas, now = [], [], [], 0.0
+    while now < end - DUE:
+        job = source.draw(len(times))
+        times.append(now)
+        graphs.append(simulation.pool.place(job.graph))
+        betas.append(job.beta)
+        now = source.next_arrival(now)
+    found = np.array(graphs, dtype=np.int64)
+    return Arrivals(np.array(times), found, meeting(tables, found, np.array(betas)), int(now <= end + DUE))
+
+
+def draw_futures(simulation: Simulation, tables: Tables, random: np.random.Generator, count: int) -> Futures:
+    """Return jobs that rollouts are played on."""
+    graphs, betas, gaps = simulation.pool.draw(random, count)
+    return Futures(gaps, graphs, meeting(tables, graphs, betas))
+
+
+def fixed_table(tables: Tables, degree: int) -> np.ndarray:
+    """Return the table that asks for one degree, or what is below it: int64[graphs, A + 1] of actions."""
+    action = int(np.searchsorted(tables.actions, degree, side="right")) - 1
+    choice = np.full((len(tables.sequential), len(tables.actions) + 1), action, dtype=np.int64)
+    choice[:, action + 1 :] = REJECT  # what needs more is not accepted
+    return choice

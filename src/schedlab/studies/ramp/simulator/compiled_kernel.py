@@ -1,0 +1,277 @@
+"""The cluster as learning plays it, compiled: sets of servers as 64-bit masks, durations from a table, one decision an arrival.
+
+Where memory and contention never decide, a job takes the union of the first fits of its distinct degrees, and its servers are free again
+when its duration is over: all of a cluster's state is the time at which each server becomes free. `cluster.py` states the same rules in
+plain Python and is the oracle of the tests. Source: specification of the ramp study, section 18.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from schedlab.config.runtime.compiled import compiled
+
+DUE = 1e-7  # s; what is nearer than this has happened
+REJECT = -1
+
+
+class Tables(NamedTuple):
+    """What is known of jobs and blocks of servers. Actions and degrees are named by their places.
+
+    actions    int64[A], shards, rising; durations: float64[graphs, A], s; sequential: float64[graphs], s
+    parts      int64[graphs, A, P], the distinct degrees of a graph under an action, -1 behind the last; own: int64[A], an action's degree
+    first      int64[D + 1]: the legal blocks of degree d are masks[first[d]:first[d + 1]], in the order in which they are tried
+    masks      uint64[blocks], bit s for server s
+    servers    number of servers; cut_off: whether jobs that run at the end count as blocked
+    """
+
+    actions: np.ndarray
+    durations: np.ndarray
+    sequential: np.ndarray
+    parts: np.ndarray
+    own: np.ndarray
+    first: np.ndarray
+    masks: np.ndarray
+    servers: int
+    cut_off: bool
+
+
+class Arrivals(NamedTuple):
+    """The jobs of an episode: when they arrive (float64[n], s), their graphs (int64[n]), and the actions that meet their limits (bits).
+
+    undecided  jobs that arrive as the episode ends: they count as arrivals, and nobody decides on them
+    """
+
+    times: np.ndarray
+    graphs: np.ndarray
+    meets: np.ndarray
+    undecided: int = 0
+
+    @property
+    def arrived(self) -> int:
+        """Arrivals, as the exact cluster counts them."""
+        return len(self.times) + self.undecided
+
+
+class Futures(NamedTuple):
+    """Jobs to come, drawn independently of each other: the gap before each (float64[n], s), graphs and meets as in Arrivals."""
+
+    gaps: np.ndarray
+    graphs: np.ndarray
+    meets: np.ndarray
+
+
+class Situation(NamedTuple):
+    """A decision: when each server becomes free (float64[servers], s), the time, the episode's end, the job's graph, and its meets."""
+
+    ends: np.ndarray
+    time: float
+    stop: float
+    graph: int
+    meets: int
+
+
+class Rollouts(NamedTuple):
+    """How actions are played on, for so many jobs of the futures.
+
+    choice, weights  a table (int64[graphs, A + 1]), and linear values (float64[F]) that decide in its place where there are any
+    """
+
+    choice: np.ndarray
+    weights: np.ndarray
+    futures: Futures
+    jobs: int
+
+
+@compiled
+def taken_at(ends: np.ndarray, time: float) -> np.uint64:
+    """Bits of the servers that are not free at a time; ends: float64[servers], s."""
+    taken = np.uint64(0)
+    for server in range(len(ends)):
+        if ends[server] > time + DUE:
+            taken |= np.uint64(1) << np.uint64(server)
+    return taken
+
+
+@compiled
+def first_free(tables: Tables, degree: int, taken: np.uint64, start: int) -> int:
+    """The place of the first free block of a degree from `start` on, or where its blocks end."""
+    place, end = start, tables.first[degree + 1]
+    while place < end and tables.masks[place] & taken:
+        place += 1
+    return place
+
+
+@compiled
+def first_fits(parts: np.ndarray, first: np.ndarray, masks: np.ndarray, graph: int, action: int, taken: np.uint64) -> np.uint64:
+    """Bits of the servers that a graph takes under an action, 0 where a degree finds no block; arrays as in Tables."""
+    found = np.uint64(0)
+    for part in range(parts.shape[2]):
+        degree = parts[graph, action, part]
+        if degree < 0:
+            break
+        place, end = first[degree], first[degree + 1]
+        while place < end and masks[place] & taken:
+            place += 1
+        if place == end:
+            return np.uint64(0)
+        found |= masks[place]
+    return found
+
+
+@compiled
+def servers_for(tables: Tables, graph: int, action: int, taken: np.uint64) -> np.uint64:
+    """Bits of the servers that a graph takes under an action, 0 where a degree finds no block."""
+    return first_fits(tables.parts, tables.first, tables.masks, graph, action, taken)
+
+
+@compiled
+def occupy(ends: np.ndarray, mask: np.uint64, until: float) -> None:
+    """Let servers be free at a time and not before."""
+    server = 0
+    while mask:
+        if mask & np.uint64(1):
+            ends[server] = until
+        mask >>= np.uint64(1)
+        server += 1
+
+
+@compiled
+def counts(tables: Tables, until: float, stop: float) -> float:
+    """What a mounted job adds to the accepted ones: nothing where the episode stops before it ends and that blocks it."""
+    return 0.0 if tables.cut_off and until > stop + DUE else 1.0
+
+
+@compiled
+def mount(tables: Tables, ends: np.ndarray, time: float, stop: float, graph: int, action: int) -> float:
+    """Mount a job if it finds servers, and return what it counts."""
+    mask = servers_for(tables, graph, action, taken_at(ends, time))
+    if not mask:
+        return 0.0
+    until = time + tables.durations[graph, action]
+    occupy(ends, mask, until)
+    return counts(tables, until, stop)
+
+
+@compiled
+def play_actions(tables: Tables, arrivals: Arrivals, stop: float, actions: np.ndarray, masks: np.ndarray) -> int:
+    """Play given actions (int64[n], places, REJECT); write the servers of each job (uint64[n], 0 if blocked); return the accepted jobs."""
+    ends = np.zeros(tables.servers)
+    accepted = 0.0
+    for job in range(len(arrivals.times)):
+        time, graph, action = arrivals.times[job], arrivals.graphs[job], actions[job]
+        masks[job] = 0
+        if action != REJECT and arrivals.meets[job] >> action & 1:
+            mask = servers_for(tables, graph, action, taken_at(ends, time))
+            if mask:
+                until = time + tables.durations[graph, action]
+                occupy(ends, mask, until)
+                masks[job] = mask
+                accepted += counts(tables, until, stop)
+    return int(accepted)
+
+
+@compiled
+def needed(meets: int, count: int) -> int:
+    """The place of the smallest action that meets a limit; `count` where none does."""
+    for action in range(count):
+        if meets >> action & 1:
+            return action
+    return count
+
+
+@compiled
+def table_action(tables: Tables, choice: np.ndarray, ends: np.ndarray, time: float, graph: int, meets: int) -> int:
+    """The action of a table: choice[graph, smallest action that meets the limit], or the next below with a free block, or REJECT."""
+    lowest = needed(meets, len(tables.actions))
+    taken = taken_at(ends, time)
+    for action in range(choice[graph, lowest], lowest - 1, -1):
+        if meets >> action & 1 and servers_for(tables, graph, action, taken):
+            return action
+    return REJECT
+
+
+@compiled
+def running_jobs(ends: np.ndarray, time: float, until: np.ndarray, held: np.ndarray) -> int:
+    """Write when servers that are taken become free (float64[servers + 1], s) and which these are (uint64 likewise); return how many."""
+    number = 0
+    for server in range(len(ends)):
+        if ends[server] > time + DUE:
+            place = 0
+            while place < number and until[place] != ends[server]:
+                place += 1
+            if place == number:
+                until[place], held[place] = ends[server], np.uint64(0)
+                number += 1
+            held[place] |= np.uint64(1) << np.uint64(server)
+    return number
+
+
+@compiled
+def played_on(
+    tables: Tables, rollouts: Rollouts, time: float, stop: float, until: np.ndarray, held: np.ndarray, number: int, starts: np.ndarray
+) -> int:
+    """Return the accepted jobs after now, of all samples together, from running jobs (as running_jobs writes them) on.
+
+    It decides as table_action and mounts as mount do. They are written out here, with every array in a name of its own: learning spends
+    most of its time in this loop, and calls that hand on tuples of arrays made it eight times slower.
+    """
+    choice, jobs = rollouts.choice, rollouts.jobs
+    gaps, graphs, limits = rollouts.futures.gaps, rollouts.futures.graphs, rollouts.futures.meets
+    parts, first, masks, durations, cut_off = tables.parts, tables.first, tables.masks, tables.durations, tables.cut_off
+    count, most = len(tables.actions), parts.shape[2]
+    ends, servers, total = np.empty(len(until)), np.empty(len(held), np.uint64), 0
+    for start in starts:
+        ends[:], servers[:] = until, held
+        running, clock, taken = number, time, np.uint64(0)
+        for place in range(running):
+            taken |= servers[place]
+        for job in range(start, start + jobs):
+            clock += gaps[job]
+            if clock >= stop - DUE:
+                break
+            place = 0
+            while place < running:
+                if ends[place] > clock + DUE:
+                    place += 1
+                    continue
+                taken &= ~servers[place]
+                running -= 1
+                ends[place], servers[place] = ends[running], servers[running]
+            graph, meets, lowest = graphs[job], limits[job], 0
+            while lowest < count and not meets >> lowest & 1:
+                lowest += 1
+            mask, action = np.uint64(0), choice[graph, lowest] + 1
+            while not mask and action > lowest:
+                action -= 1
+                if not meets >> action & 1:
+                    continue
+                for part in range(most):
+                    degree = parts[graph, action, part]
+                    if degree < 0:
+                        break
+                    block, last = first[degree], first[degree + 1]
+                    while block < last and masks[block] & taken:
+                        block += 1
+                    if block == last:
+                        mask = np.uint64(0)
+                        break
+                    mask |= masks[block]
+            if mask:
+                ends[running], servers[running] = clock + durations[graph, action], mask
+                total += 0 if cut_off and ends[running] > stop + DUE else 1
+                running += 1
+                taken |= mask
+    return total
+
+
+@compiled
+def play_table(tables: Tables, arrivals: Arrivals, stop: float, choice: np.ndarray) -> float:
+    """Return the accepted jobs of an episode under a table, int64[graphs, A + 1] of actions or REJECT; the first job arrives at time 0."""
+    gaps = arrivals.times.copy()
+    gaps[1:] -= arrivals.times[:-1]
+    rollouts = Rollouts(choice, np.empty(0), Futures(gaps, arrivals.graphs, arrivals.meets), len(gaps))
+    until, held = np.empty(tables.servers + 1), np.zeros(tables.servers + 1, np.uint64)
+    return float(played_on(tables, rollouts, 0.0, stop, until, held, 0, np.zeros(1, np.int64)))

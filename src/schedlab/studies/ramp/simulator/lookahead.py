@@ -1,0 +1,95 @@
+"""How long one training step of a placed job takes: an event loop over shards and deps, compiled.
+
+Source: specification of the ramp study, section 10. `lookahead_plain` states the same rules in plain Python, the oracle of the tests.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from schedlab.config.errors import UserError
+from schedlab.studies.ramp.network.communication import Traffic
+from schedlab.studies.ramp.placement.partitioning import Partition
+from schedlab.studies.ramp.placement.schedulers import srpt_dep_classes, srpt_dep_ranks
+from schedlab.studies.ramp.simulator.lookahead_kernel import Step, run_step
+
+
+@dataclass(frozen=True)
+class FlowRules:
+    """How the flows of one job meet.
+
+    mutual_deps_count  as published: weight synchronisations count among an op's inputs
+    ticks_by_priority  as published: a tick ends with the first flow of some link, so that others may end late; among equally long flows
+                       of a link the one that started first is the first (schedulers.srpt_dep_classes)
+    contention         single messages on one link go one after the other, the shortest first (collectives have their own time)
+    """
+
+    mutual_deps_count: bool = False
+    ticks_by_priority: bool = False
+    contention: bool = False
+
+
+@dataclass(frozen=True, eq=False)
+class Lookahead:
+    """One training step.
+
+    time            s
+    communication   s in which a flow advanced; computation: s in which a shard ran (both may count)
+    active          int64[ticks], workers that ran in each tick; ticks float64[ticks] s
+    busy            s of work, summed over workers
+    """
+
+    time: float
+    communication: float
+    computation: float
+    active: np.ndarray = field(repr=False)
+    ticks: np.ndarray = field(repr=False)
+    busy: float
+
+
+def look_ahead(
+    partition: Partition, traffic: Traffic, ranks: np.ndarray, cost: np.ndarray | None = None, rules: FlowRules | None = None
+) -> Lookahead:
+    """Run one training step to its end.
+
+    ranks  int64[shards], distinct on a worker; the highest ready one runs
+    cost   float64[shards] s on its device (default: the partition's)
+    Raises UserError where some shard can never start.
+    """
+    rules = rules or FlowRules()
+    cost = partition.cost if cost is None else cost
+    order = np.argsort(partition.dep_source, kind="stable")
+    _, worker = np.unique(traffic.worker, return_inverse=True)
+    step = Step(
+        worker=worker.astype(np.int64).reshape(-1),
+        rank=ranks,
+        needed=np.bincount(partition.dep_destination[~partition.mutual], minlength=partition.num_shards),
+        first_out=np.searchsorted(partition.dep_source[order], np.arange(partition.num_shards + 1)),
+        out_deps=order,
+        destination=partition.dep_destination,
+        local=~traffic.remote,
+        counts=np.ones(partition.num_deps, dtype=np.bool_) if rules.mutual_deps_count else ~partition.mutual,
+        link=_links(partition, traffic, rules),
+        dep_rank=srpt_dep_ranks(traffic.time) if rules.contention else srpt_dep_classes(traffic.time),
+        one_by_one=rules.contention,
+    )
+    complete, sums, active, ticks = run_step(step, cost.astype(np.float64), traffic.time.astype(np.float64))
+    if not complete:
+        raise UserError("some shards wait for ever", where=f"graph '{partition.graph.name}'", expected="a graph that can be executed")
+    time, communication, computation, busy = sums.tolist()
+    return Lookahead(time, communication, computation, active, ticks, busy)
+
+
+def _links(partition: Partition, traffic: Traffic, rules: FlowRules) -> np.ndarray:
+    """int64[deps]: the link of each flow that has to do with others on it, else -1."""
+    links = np.full(partition.num_deps, -1, dtype=np.int64)
+    if rules.contention:
+        together = traffic.remote & ~traffic.collective
+    elif rules.ticks_by_priority:
+        together = traffic.remote
+    else:
+        return links
+    links[together] = np.unique(traffic.link[together], return_inverse=True)[1]
+    return links

@@ -1,0 +1,210 @@
+"""The compiled event loop of one training step; `lookahead_plain` states the same rules in plain Python.
+
+All loops keep the order of the published arithmetic: what is left of a shard or a flow is reduced tick by tick, so that rounding leaves
+the same residues.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from schedlab.config.runtime.compiled import compiled
+
+READY, FLOWS, LOCALS, DONE_SHARDS, DONE_DEPS = range(5)  # places in `number`
+FIRST_TICKS = 256
+
+
+class Step(NamedTuple):
+    """What does not change while a step runs.
+
+    worker, rank, needed  int64[shards]: where it runs, who goes first there (highest), inputs that it waits for
+    first_out, out_deps   int64[shards + 1], int64[deps]: the deps that leave a shard
+    destination           int64[deps], shards
+    local                 bool[deps], takes no time
+    counts                bool[deps], is an input of its destination
+    link, dep_rank        int64[deps]: the flow of highest rank, of equals that with least left, goes first on a link; link -1: a dep that
+                          waits for no other
+    one_by_one            whether the others on a link wait, or advance too and only the first decides how long a tick may be
+    """
+
+    worker: np.ndarray
+    rank: np.ndarray
+    needed: np.ndarray
+    first_out: np.ndarray
+    out_deps: np.ndarray
+    destination: np.ndarray
+    local: np.ndarray
+    counts: np.ndarray
+    link: np.ndarray
+    dep_rank: np.ndarray
+    one_by_one: bool
+
+
+class State(NamedTuple):
+    """What changes: what is left of shards and deps (s), inputs that arrived, lists of what is ready (the first `number` of each)."""
+
+    left: np.ndarray
+    dep_left: np.ndarray
+    arrived: np.ndarray
+    ready: np.ndarray
+    flows: np.ndarray
+    locals: np.ndarray
+    chosen: np.ndarray
+    head: np.ndarray
+    number: np.ndarray
+
+
+@compiled(error_model="numpy")
+def run_step(step: Step, cost: np.ndarray, dep_time: np.ndarray) -> tuple[bool, np.ndarray, np.ndarray, np.ndarray]:
+    """Run one training step. Returns whether it ended; float64[4]: time, communication, computation, busy; workers and s of each tick."""
+    state = _start(step, cost, dep_time)
+    number = state.number
+    active, ticks = np.empty(FIRST_TICKS, np.int64), np.empty(FIRST_TICKS, np.float64)
+    sums = np.zeros(4)
+    num_ticks = 0
+    while number[DONE_SHARDS] < len(cost) or number[DONE_DEPS] < len(dep_time):
+        running, tick = _choose_shards(step, state)
+        flows, arrivals = number[FLOWS], number[LOCALS]
+        tick = 0.0 if arrivals else min(tick, _shortest_flow(step, state))
+        if tick == np.inf:
+            return False, sums, active[:num_ticks], ticks[:num_ticks]
+        _run_shards(step, state, tick)
+        if arrivals:
+            _complete_locals(step, state, arrivals)
+        elif flows:
+            _advance_flows(step, state, tick, flows)
+            sums[1] += tick
+        sums[0] += tick
+        if running:
+            sums[2] += tick
+            sums[3] += running * tick
+        if num_ticks == len(ticks):
+            active, ticks = np.append(active, np.empty_like(active)), np.append(ticks, np.empty_like(ticks))
+        active[num_ticks], ticks[num_ticks] = running, tick
+        num_ticks += 1
+    return True, sums, active[:num_ticks], ticks[:num_ticks]
+
+
+@compiled(inline="always")
+def _start(step, cost, dep_time):
+    shards, deps = len(cost), len(dep_time)
+    number = np.zeros(5, np.int64)
+    ready = np.empty(shards, np.int64)
+    for shard in range(shards):
+        if step.needed[shard] == 0:
+            ready[number[READY]] = shard
+            number[READY] += 1
+    links = max(step.link.max() + 1, 0) if deps else 0
+    return State(
+        cost.copy(),
+        dep_time.copy(),
+        np.zeros(shards, np.int64),
+        ready,
+        np.empty(deps, np.int64),
+        np.empty(deps, np.int64),
+        np.empty(step.worker.max() + 1, np.int64),
+        np.empty(links, np.int64),
+        number,
+    )
+
+
+@compiled(inline="always")
+def _choose_shards(step, state):
+    """On each worker the ready shard of highest rank; how many, and the shortest time that is left of one."""
+    state.chosen[:] = -1
+    for at in range(state.number[READY]):
+        shard = state.ready[at]
+        best = state.chosen[step.worker[shard]]
+        if best < 0 or step.rank[shard] > step.rank[best]:
+            state.chosen[step.worker[shard]] = shard
+    running, shortest = 0, np.inf
+    for shard in state.chosen:
+        if shard >= 0:
+            running += 1
+            shortest = min(shortest, state.left[shard])
+    return running, shortest
+
+
+@compiled(inline="always")
+def _shortest_flow(step, state):
+    """The shortest time that is left of a flow: of all ready ones, or of the first on each link."""
+    state.head[:] = -1
+    for at in range(state.number[FLOWS]):
+        dep = state.flows[at]
+        link = step.link[dep]
+        if link < 0:
+            continue
+        head = state.head[link]
+        ahead = head < 0 or step.dep_rank[dep] > step.dep_rank[head]
+        if ahead or (step.dep_rank[dep] == step.dep_rank[head] and state.dep_left[dep] < state.dep_left[head]):
+            state.head[link] = dep
+    shortest = np.inf
+    for at in range(state.number[FLOWS]):
+        dep = state.flows[at]
+        if step.link[dep] < 0 or state.head[step.link[dep]] == dep:
+            shortest = min(shortest, state.dep_left[dep])
+    return shortest
+
+
+@compiled(inline="always")
+def _run_shards(step, state, tick):
+    """Run the chosen shards; the deps of those that finish are ready from the next tick on."""
+    number, kept = state.number, 0
+    for at in range(number[READY]):
+        shard = state.ready[at]
+        if state.chosen[step.worker[shard]] == shard:
+            state.left[shard] -= tick
+            if state.left[shard] <= 0.0:
+                number[DONE_SHARDS] += 1
+                for place in range(step.first_out[shard], step.first_out[shard + 1]):
+                    dep = step.out_deps[place]
+                    if step.local[dep]:
+                        state.locals[number[LOCALS]] = dep
+                        number[LOCALS] += 1
+                    else:
+                        state.flows[number[FLOWS]] = dep
+                        number[FLOWS] += 1
+                continue
+        state.ready[kept] = shard
+        kept += 1
+    number[READY] = kept
+
+
+@compiled(inline="always")
+def _complete_locals(step, state, arrivals):
+    """Complete the first `arrivals` deps that take no time."""
+    for at in range(arrivals):
+        _complete(step, state, state.locals[at])
+    for at in range(arrivals, state.number[LOCALS]):
+        state.locals[at - arrivals] = state.locals[at]
+    state.number[LOCALS] -= arrivals
+
+
+@compiled(inline="always")
+def _advance_flows(step, state, tick, flows):
+    """Advance the first `flows` flows, or where they contend the first of each link, and complete those that are through."""
+    kept = 0
+    for at in range(state.number[FLOWS]):
+        dep = state.flows[at]
+        if at < flows and (not step.one_by_one or step.link[dep] < 0 or state.head[step.link[dep]] == dep):
+            state.dep_left[dep] -= tick
+            if state.dep_left[dep] <= 0.0:
+                _complete(step, state, dep)
+                continue
+        state.flows[kept] = dep
+        kept += 1
+    state.number[FLOWS] = kept
+
+
+@compiled(inline="always")
+def _complete(step, state, dep):
+    """Complete a dep; its destination is ready when as many inputs have arrived as it waits for."""
+    state.number[DONE_DEPS] += 1
+    if step.counts[dep]:
+        shard = step.destination[dep]
+        state.arrived[shard] += 1
+        if state.arrived[shard] == step.needed[shard]:
+            state.ready[state.number[READY]] = shard
+            state.number[READY] += 1

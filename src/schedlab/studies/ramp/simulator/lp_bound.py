@@ -1,0 +1,72 @@
+"""An upper bound on the jobs that any policy can accept: it knows all arrivals, splits jobs and ignores which servers are free together.
+
+Source: specification of the ramp study, section 18 (clairvoyant linear programme without fragmentation).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from schedlab.config.contract import Unit
+from schedlab.studies.ramp.simulator.cluster import DUE
+
+if TYPE_CHECKING:
+    from schedlab.studies.ramp.problem import RampProblem
+    from schedlab.studies.ramp.simulator.compiled_kernel import Arrivals, Tables
+
+
+def least_servers(tables: Tables) -> np.ndarray:
+    """Return the least servers that a job holds, int64[graphs, A]: those of its largest degree."""
+    sizes = np.array([int(mask).bit_count() for mask in tables.masks[tables.first[:-1]].tolist()])
+    return np.where(tables.parts >= 0, sizes[np.maximum(tables.parts, 0)], 0).max(axis=2)
+
+
+def most_accepted(tables: Tables, arrivals: Arrivals, stop: float) -> float:
+    """Return the value of the programme: the most accepted jobs of an episode.
+
+    A share of each job goes to each action that meets its limit (and ends in time, where the end blocks what runs). The shares of a job sum
+    to at most 1, and at no arrival do the jobs that run hold more servers than there are.
+    """
+    from scipy.optimize import linprog
+    from scipy.sparse import csr_array
+
+    times, servers = arrivals.times, least_servers(tables)
+    until = times[:, None] + tables.durations[arrivals.graphs]
+    meets = (arrivals.meets[:, None] >> np.arange(len(tables.actions)) & 1).astype(bool) & np.isfinite(until)
+    if tables.cut_off:
+        meets &= until <= stop + DUE
+    jobs, actions = np.nonzero(meets)
+    if not len(jobs):
+        return 0.0
+    last = np.searchsorted(times, until[jobs, actions] - DUE)  # the first arrival at which the servers are free again
+    spans = last - jobs
+    shares = np.repeat(np.arange(len(jobs)), spans)
+    held_at = np.arange(len(shares)) - np.repeat(np.cumsum(spans) - spans, spans) + np.repeat(jobs, spans)
+    held = np.repeat(servers[arrivals.graphs[jobs], actions], spans)
+    rows = np.concatenate([jobs, held_at + len(times)])
+    columns = np.concatenate([np.arange(len(jobs)), shares])
+    limits = csr_array((np.concatenate([np.ones(len(jobs)), held]), (rows, columns)), shape=(2 * len(times), len(jobs)))
+    most = np.repeat([1.0, float(tables.servers)], len(times))
+    found = linprog(-np.ones(len(jobs)), A_ub=limits, b_ub=most, bounds=(0, None), method="highs")
+    if not found.success:
+        raise RuntimeError(f"the linear programme of an episode was not solved: {found.message}")
+    return -float(found.fun)
+
+
+@dataclass(frozen=True)
+class LpBound:
+    """Stands among the rules as an oracle, but decides nothing: an episode has only its least blocking rate."""
+
+    problem: RampProblem
+
+    def scores(self, unit: Unit) -> dict[str, float]:
+        """Return the least blocking rate of an episode; a job that arrives at its end counts as an arrival and is never blocked."""
+        from schedlab.studies.ramp.simulator.compiled import episode_arrivals
+
+        tables, _ = self.problem.fast
+        arrivals = episode_arrivals(self.problem.simulation, tables, unit.seed)
+        accepted = most_accepted(tables, arrivals, self.problem.scenario.episodes.end)
+        return {"blocking_rate": max(len(arrivals.times) - accepted, 0.0) / arrivals.arrived}

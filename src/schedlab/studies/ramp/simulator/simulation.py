@@ -1,0 +1,166 @@
+"""A scenario's simulation: the cluster, its manager and masks, ready for episodes under rules or for an environment to step."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from copy import copy
+
+import numpy as np
+
+from schedlab.config.errors import UserError
+from schedlab.config.seeds import generator
+from schedlab.studies.ramp.env.observation import Observer, mounted_workers
+from schedlab.studies.ramp.graphs.graph import ForwardGraph
+from schedlab.studies.ramp.network.topology import Ramp, Topology
+from schedlab.studies.ramp.network.torus import Torus, TorusPlacement
+from schedlab.studies.ramp.placement.managers import Manager
+from schedlab.studies.ramp.placement.rules import PlacementRules, RampPlacement
+from schedlab.studies.ramp.rules import Decision, Rule
+from schedlab.studies.ramp.scenario import ClusterSettings, RampScenario
+from schedlab.studies.ramp.simulator.arrivals import JobPool
+from schedlab.studies.ramp.simulator.cluster import Cluster, ClusterLimits, JobPlan
+from schedlab.studies.ramp.simulator.jobs import Job
+from schedlab.studies.ramp.simulator.timing import JobTimes
+
+
+class Simulation:
+    """One scenario; episodes follow each other and share what was computed of durations. Raises UserError for a wrong scenario."""
+
+    def __init__(self, scenario: RampScenario, graphs: Sequence[ForwardGraph]) -> None:
+        self.scenario = scenario
+        cluster, management, legacy = scenario.cluster, scenario.management, scenario.legacy
+        self.topology, self.rules = network(scenario)
+        self.pool = JobPool(graphs, scenario.jobs, scenario.seed, join_sinks=not legacy.sinks_unjoined)
+        workers = self.topology.num_workers
+        self._times = JobTimes(self.topology, legacy, speeds_of(cluster, workers), management.contention)
+        self._memory = memory_of(cluster, workers)
+        self._legal = None
+        if management.illegal_degrees == "round_down":
+            self._legal = tuple(self.degrees)
+        self._limits = ClusterLimits(scenario.episodes.queue_capacity, scenario.episodes.end)
+
+    def twin(self) -> Simulation:
+        """Return a simulation for other episodes side by side, which shares what was computed of durations. Reset it first."""
+        return copy(self)
+
+    def reset(self, seed: int) -> None:
+        """Start an episode: all its random streams hang from the seed."""
+        source = self.pool.episode(seed)
+        self.cluster = Cluster(self._times.for_episode(), self.rules, self._memory, source, self._limits)
+        management = self.scenario.management
+        draws = generator(seed, "ramp", "manager")
+        self.manager = Manager(management.quantum, management.placer, management.shaper, draws, self._legal, management.partitioner)
+        no_largest = self.scenario.legacy.no_largest_cost
+        self.observer = Observer(source.ranges, management.most, self.rules, self.topology.num_workers, no_largest_cost=no_largest)
+        self.decided: dict[int, tuple[int, int]] = {}  # job index -> degree, and number of valid degrees, where a mask was given
+        self._to_next_job()
+
+    @property
+    def degrees(self) -> list[int]:
+        """Numbers of shards that an empty cluster has a block for."""
+        return legal_degrees(self.rules, self.scenario.management.most)
+
+    @property
+    def waiting(self) -> Job | None:
+        """The job to decide on; None at the end of the episode."""
+        return self.cluster.queue[0] if self.cluster.queue and not self.cluster.done else None
+
+    def mask(self, blocks: bool = False) -> np.ndarray:
+        """Return int16[most + 1]: 1 for the actions that are valid for the waiting job; blocks: only those with a free block."""
+        mask = self.observer.mask(mounted_workers(self.cluster))
+        if blocks or self.scenario.management.mask == "blocks":
+            for degree in np.flatnonzero(mask[1:]).tolist():
+                if not self._has_block(degree + 1):
+                    mask[degree + 1] = 0
+        return mask
+
+    def _has_block(self, degree: int) -> bool:
+        """Whether the waiting job could be placed at a degree now, with what the manager would draw if that degree were chosen."""
+        manager = self.manager.twin() if self.manager.draws else self.manager
+        return isinstance(manager.plan(self.cluster, self.cluster.queue[0], degree), JobPlan)
+
+    def observation(self) -> dict[str, np.ndarray]:
+        """Return what is seen of the waiting job, not padded: keys as published, shapes as in observation.GraphFeatures."""
+        job, mounted = self.cluster.queue[0], mounted_workers(self.cluster)
+        graph, mask = self.observer.graph(job.graph), self.mask()
+        return {
+            "node_features": graph.nodes,
+            "edge_features": graph.edges,
+            "edges_src": graph.sources,
+            "edges_dst": graph.destinations,
+            "graph_features": self.observer.features(job, mask, mounted, len(self.cluster.running)),
+            "action_mask": mask,
+        }
+
+    def features(self, mask: np.ndarray, absolute: bool = False, partitions: int = 1) -> np.ndarray:
+        """Return float32[17 + most + 1]: what is seen of the waiting job and the cluster, and a mask (int16[most + 1])."""
+        job, mounted = self.cluster.queue[0], mounted_workers(self.cluster)
+        return self.observer.features(job, mask, mounted, len(self.cluster.running), absolute, partitions)
+
+    def plan(self, degree: int) -> JobPlan | str:
+        """Return how the waiting job would run at a degree, or the part that fails."""
+        return self.manager.plan(self.cluster, self.cluster.queue[0], degree)
+
+    def act(self, degree: int, mask: np.ndarray | None = None) -> None:
+        """Decide on the waiting job and go on to the next one, or to the end.
+
+        mask  int16[most + 1], the valid actions, where the degree is to be held against them and written down in `decided`
+        Raises UserError for a degree that is not valid.
+        """
+        job = self.cluster.queue[0]
+        if mask is not None:
+            if not 0 <= degree < len(mask) or not mask[degree]:
+                valid = ", ".join(map(str, np.flatnonzero(mask).tolist()))
+                raise UserError(f"the policy chose {degree}", where=f"job {job.index}", expected=f"one of {valid}")
+            self.decided[job.index] = degree, int(mask[1:].sum())
+        self.cluster.step({job.index: self.plan(degree)} if degree else {})
+        self._to_next_job()
+
+    def _to_next_job(self) -> None:
+        while not self.cluster.queue and not self.cluster.done:
+            self.cluster.step({})
+
+
+def run_episode(simulation: Simulation, rule: Rule, seed: int) -> dict[str, object]:
+    """Run an episode under a rule and return its statistics."""
+    simulation.reset(seed)
+    draws = generator(seed, "ramp", "rule")
+    while simulation.waiting is not None:
+        mask = simulation.mask()
+        simulation.act(rule(Decision(simulation.waiting, mask, draws)), mask)
+    return simulation.cluster.statistics()
+
+
+def legal_degrees(rules: PlacementRules, most: int) -> list[int]:
+    """Return the numbers of shards up to `most` that an empty cluster has a block for; 1 is always among them."""
+    return [degree for degree in range(1, most + 1) if rules.is_legal(degree)]
+
+
+def speeds_of(cluster: ClusterSettings, workers: int) -> np.ndarray | None:
+    """Return float64[workers], the speed of each, None where all are alike. Raises UserError for speeds that cannot be."""
+    return _by_worker(cluster.speeds, workers, "speed", "cluster.speeds") if cluster.speeds else None
+
+
+def memory_of(cluster: ClusterSettings, workers: int) -> np.ndarray:
+    """Return float64[workers], the memory of each in bytes. Raises UserError for memories that cannot be."""
+    return _by_worker(cluster.memories or (cluster.memory,), workers, "memory", "cluster.memories")
+
+
+def _by_worker(given: tuple[float, ...], workers: int, what: str, where: str) -> np.ndarray:
+    if len(given) > workers:
+        raise UserError(f"{len(given)} values of {what} for {workers} workers", where=where, expected="at most one for each")
+    if any(not 0 < value < np.inf for value in given):
+        raise UserError(f"a worker of {what} {min(given):g}", where=where, expected="finite numbers above 0")
+    return np.resize(np.array(given, dtype=np.float64), workers)
+
+
+def network(scenario: RampScenario) -> tuple[Topology, PlacementRules]:
+    """Return the cluster's topology and its rules of placement. Raises UserError."""
+    cluster, legacy = scenario.cluster, scenario.legacy
+    sizes = (cluster.groups, cluster.racks, cluster.servers)
+    rates = (cluster.channels, cluster.node_bandwidth, cluster.propagation_latency, cluster.io_latency)
+    if cluster.topology == "torus":
+        torus = Torus(sizes, *rates)
+        return torus, TorusPlacement(torus)
+    ramp = Ramp(*sizes, *rates, legacy.free_inside_racks, legacy.bandwidth_shared_twice, cluster.workers, cluster.contending_racks)
+    return ramp, RampPlacement(ramp)

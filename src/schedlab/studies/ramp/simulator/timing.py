@@ -1,0 +1,139 @@
+"""Durations of placed jobs, computed once for each distinct job and kept.
+
+A duration depends on the graph, the degrees, the placement up to the symmetry of the topology, the devices, and on the parameters of
+topology and cost model; the last belong to one `JobTimes`. What is kept is bounded.
+"""
+
+from __future__ import annotations
+
+import copy
+import hashlib
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from schedlab.studies.ramp.graphs.graph import TrainingGraph
+from schedlab.studies.ramp.legacy import LegacySettings
+from schedlab.studies.ramp.network.communication import CommunicationModel, Traffic
+from schedlab.studies.ramp.network.topology import Topology
+from schedlab.studies.ramp.placement.partitioning import Partition, partition, quantum_degrees
+from schedlab.studies.ramp.placement.placers import Placement, placement_order
+from schedlab.studies.ramp.placement.schedulers import srpt_ranks
+from schedlab.studies.ramp.simulator.lookahead import FlowRules, Lookahead, look_ahead
+from schedlab.studies.ramp.simulator.lru_cache import Kept
+
+MOST_TICKS_KEPT = 2_000_000  # of kept timings, 16 bytes each; keys are short
+MOST_RULES_KEPT = 8192  # degrees by the quantum rule
+MOST_DEPS_KEPT = 4_000_000  # deps of kept partitions, some 35 bytes each
+ENDLESS = Lookahead(math.inf, math.inf, math.inf, np.zeros(0, dtype=np.int64), np.zeros(0), 0.0)  # of a job that waits for a collective
+
+
+@dataclass(frozen=True, eq=False)
+class Timing:
+    """One training step of a placed job.
+
+    lookahead  times of the step; workers, channels: mounted by the job; flow_size: bytes that cross the network
+    """
+
+    lookahead: Lookahead
+    workers: int
+    channels: int
+    flow_size: float
+
+
+class JobTimes:
+    """Partitions and durations on one topology under one set of rules.
+
+    speed  float64[workers], how much faster a worker computes than the device of the graph's costs (default: all 1)
+    """
+
+    def __init__(
+        self, topology: Topology, legacy: LegacySettings, speed: np.ndarray | None = None, contention: bool = False, reuse: bool = True
+    ) -> None:
+        self.topology, self.legacy = topology, legacy
+        self._flow_rules = FlowRules(legacy.mutual_deps_count, legacy.ticks_by_priority and not contention, contention)
+        self.communication = CommunicationModel(topology)
+        self._speed = None if speed is None or (speed == 1).all() else np.asarray(speed, dtype=np.float64)
+        self._reuse = reuse
+        self._partitions, self._quantum = Kept(MOST_DEPS_KEPT), Kept(MOST_RULES_KEPT)
+        self._timings, self._placed = Kept(MOST_TICKS_KEPT), Kept(MOST_TICKS_KEPT)
+        self._by_degree: dict[tuple[str, int], Lookahead] = {}
+
+    def for_episode(self) -> JobTimes:
+        """Return times that share what is kept, with a published memo of their own: an episode must not hang from those before it."""
+        own = copy.copy(self)
+        own._by_degree = {}
+        return own
+
+    def split(self, graph: TrainingGraph, degrees: np.ndarray) -> Partition:
+        """Return the partition of a graph by int64[2n] degrees. Raises UserError."""
+        return self._partitions.get((graph.digest, degrees.tobytes()), lambda: self._split(graph, degrees), _weight)
+
+    def _split(self, graph: TrainingGraph, degrees: np.ndarray) -> Partition:
+        return partition(graph, degrees, self.legacy.sizes_from_memory)
+
+    def split_by_quantum(self, graph: TrainingGraph, most: int, quantum: float, legal: tuple[int, ...] | None = None) -> Partition:
+        """Return the partition by the quantum rule, at most `most` shards an op, rounded down to legal degrees where those are given."""
+        key = (graph.digest, most, quantum, legal)
+        degrees, packed = self._quantum.get(key, lambda: _packed(quantum_degrees(graph, most, quantum, legal)))
+        return self._partitions.get((graph.digest, packed), lambda: self._split(graph, degrees), _weight)
+
+    def workers(self, split: Partition, placement: Placement) -> np.ndarray:
+        """Return int64[shards]: the worker of each shard."""
+        worker = np.empty(split.num_shards, dtype=np.int64)
+        for op, block in enumerate(placement.blocks):
+            first = split.first_shard[op]
+            worker[first : first + len(block.servers)] = block.servers
+        return worker
+
+    def timing(self, split: Partition, placement: Placement) -> Timing:
+        """Return a placed job's training step. Raises UserError where it cannot be executed."""
+        return self._placed.get((split.key, placement.key), lambda: self._timing(split, placement), _ticks)
+
+    def lookahead_is_known(self, split: Partition) -> bool:
+        """Return whether the published memo (model, maximum degree) holds this job."""
+        return self.legacy.memo_by_degree and self._reuse and (split.graph.name, split.max_degree) in self._by_degree
+
+    def lookahead(self, split: Partition, placement: Placement) -> tuple[Timing, Lookahead]:
+        """Return a placed job's timing, and the look-ahead that decides its duration: its own, or as published that of the memo."""
+        timing = self.timing(split, placement)
+        if not (self.legacy.memo_by_degree and self._reuse):
+            return timing, timing.lookahead
+        return timing, self._by_degree.setdefault((split.graph.name, split.max_degree), timing.lookahead)
+
+    def traffic(self, split: Partition, placement: Placement) -> Traffic:
+        """Return what a placed job's deps cost the network."""
+        return self.communication.traffic(split, self.workers(split, placement))
+
+    def _timing(self, split: Partition, placement: Placement) -> Timing:
+        worker = self.workers(split, placement)
+        told = [self.topology.symmetry_key(worker), b"" if self._speed is None else self._speed[worker].tobytes()]
+        told += [np.array(part or (), dtype=np.int64).tobytes() for part in (placement.order, placement.ranks)]
+        sizes = np.array(list(map(len, told)), dtype=np.int64).tobytes()
+        key = (split.key, hashlib.sha256(b"".join([sizes, *told])).digest())
+        return self._timings.get(key, lambda: self._compute(split, worker, placement), _ticks)
+
+    def _compute(self, split: Partition, worker: np.ndarray, placement: Placement) -> Timing:
+        traffic = self.communication.traffic(split, worker)
+        cost = split.cost if self._speed is None else split.cost / self._speed[worker]
+        if placement.ranks is None:
+            ranks = srpt_ranks(cost, worker, placement_order(split, placement))
+        else:
+            ranks = np.array(placement.ranks, dtype=np.int64)
+        endless = np.isinf(traffic.time[traffic.remote]).any()
+        step = ENDLESS if endless else look_ahead(split, traffic, ranks, cost, self._flow_rules)
+        flow_size = float(split.dep_size[traffic.remote].sum())
+        return Timing(step, traffic.num_workers, traffic.num_channels, flow_size)
+
+
+def _weight(split: Partition) -> int:
+    return split.num_deps + split.num_shards
+
+
+def _packed(degrees: np.ndarray) -> tuple[np.ndarray, bytes]:
+    return degrees, degrees.tobytes()
+
+
+def _ticks(timing: Timing) -> int:
+    return len(timing.lookahead.ticks) + 128  # the key with its degrees among them
