@@ -1,7 +1,7 @@
 """Registers the studies' environments with Gymnasium; imports no study.
 
-`import gymnasium, schedlab` is enough before `gymnasium.make("schedlab/Adaptation-v0")`; in the other order, and where nothing is
-imported, `gymnasium.make("schedlab.environments:schedlab/Adaptation-v0")` works.
+`import gymnasium, schedlab` is enough before `gymnasium.make("schedlab/Adaptation-v0")`; in the other order, and where
+nothing is imported, `gymnasium.make("schedlab.environments:schedlab/Adaptation-v0")` works.
 """
 
 import gymnasium

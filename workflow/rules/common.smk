@@ -35,7 +35,9 @@ def study_targets(study):
     """What a study makes in the end: its summary, its figures, and the scores, so that those of a deleted scenario are made again."""
     if not EXPERIMENT.studies[study].scenarios:
         return []
-    figures = [plots(f"{study}/{figure}.{form}") for figure in study_figures(study) for form in ("svg", "pdf", "png", "rst")]
+    figures = [
+        plots(f"{study}/{figure}.{form}") for figure in study_figures(study) for form in ("svg", "pdf", "png", "rst")
+    ]
     return [results(f"{study}/summary.parquet"), *figures, *evaluations(study, ".parquet")]
 
 

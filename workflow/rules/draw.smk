@@ -19,7 +19,9 @@ for drawn_study in EXPERIMENT.studies:
         output:
             shown=[reported_figure(drawn_study, figure) for figure in study_figures(drawn_study)],
             figures=[
-                plots(f"{drawn_study}/{figure}.{form}") for figure in study_figures(drawn_study) for form in ("pdf", "png", "txt", "rst")
+                plots(f"{drawn_study}/{figure}.{form}")
+                for figure in study_figures(drawn_study)
+                for form in ("pdf", "png", "txt", "rst")
             ],
             index=plots(f"{drawn_study}/figures.json"),
         log:

@@ -86,7 +86,9 @@ def begin_run():
     if workflow.local_exec:
         run_lock.end_after_jobs()
     check_writable(EXPERIMENT.results, EXPERIMENT.plots)  # here, as Snakemake would end in a traceback
-    DRAWN_BEFORE.update({path: path.stat().st_mtime_ns for path in [*drawn_lists(), page_of_figures()] if path.exists()})
+    DRAWN_BEFORE.update(
+        {path: path.stat().st_mtime_ns for path in [*drawn_lists(), page_of_figures()] if path.exists()}
+    )
     remove_leftovers(EXPERIMENT.results, EXPERIMENT.plots, RUN_LOCK.parent)
     freeze.write_parts(EXPERIMENT)
 
@@ -113,7 +115,9 @@ def undrawn_figures():
         study = index.parent.name
         for figure, reason in failures(index).items():
             log = f"{EXPERIMENT.results}/{study}/logs/draw.log"
-            paragraphs.append(f"error: conf/figure/{study}/{figure}.yaml: could not be drawn: {reason.rstrip('.')} (log: {log})")
+            paragraphs.append(
+                f"error: conf/figure/{study}/{figure}.yaml: could not be drawn: {reason.rstrip('.')} (log: {log})"
+            )
     return "\n".join(paragraphs)
 
 
@@ -159,7 +163,9 @@ def notify(how):
     """Call the user's command, if there is one, with how the run ended and where: no shell, and its failure is a line on the console."""
     if command := str(config.get("notify") or "").split():
         try:
-            subprocess.run([*command, how, f"schedlab, scale {EXPERIMENT.scale}, in {Path.cwd()}"], check=True, timeout=60)
+            subprocess.run(
+                [*command, how, f"schedlab, scale {EXPERIMENT.scale}, in {Path.cwd()}"], check=True, timeout=60
+            )
         except (OSError, subprocess.SubprocessError) as error:
             print(f"warning: --config notify: {error}", file=sys.stderr)
 

@@ -77,7 +77,9 @@ def evaluation_inputs(wildcards):
 def reported_figure(study, figure):
     """A figure as the report shows it, with the caption that its drawing wrote."""
     title = EXPERIMENT.studies[study].figures[figure]["title"]
-    return reported(plots(f"{study}/{figure}.svg"), study, title, caption=str(Path(plots(f"{study}/{figure}.rst")).absolute()))
+    return reported(
+        plots(f"{study}/{figure}.svg"), study, title, caption=str(Path(plots(f"{study}/{figure}.rst")).absolute())
+    )
 
 
 def reported(path, category, title, caption=None):

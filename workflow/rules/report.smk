@@ -7,7 +7,12 @@ rule write_report_pages:
         rules.all.input,
         summaries=[results(f"{study}/summary.parquet") for study in REPORTED_STUDIES],
         comparisons=[results(f"{study}/comparisons.parquet") for study in REPORTED_STUDIES],
-        claims=[str(path) for study in REPORTED_STUDIES for path in [EXPERIMENT.folder / f"claims/{study}.yaml"] if path.is_file()],
+        claims=[
+            str(path)
+            for study in REPORTED_STUDIES
+            for path in [EXPERIMENT.folder / f"claims/{study}.yaml"]
+            if path.is_file()
+        ],
     output:
         results=[reported(plots(f"report/{study}.html"), study, "Table of all policies") for study in REPORTED_STUDIES],
         claims=reported(plots("report/claims.html"), "overview", "Published numbers and ours"),

@@ -10,5 +10,7 @@ with job_log(snakemake.log[0]):  # noqa: F821
     from schedlab.studies.hetero.prepare import trim_workload
 
     job = snakemake  # noqa: F821
-    trim_workload(Path(job.input.config), Path(job.input.resources), Path(job.output.workloads), Path(job.output.report))
+    trim_workload(
+        Path(job.input.config), Path(job.input.resources), Path(job.output.workloads), Path(job.output.report)
+    )
     write_origin(job, Path(job.output.workloads).with_name("provenance.json"))

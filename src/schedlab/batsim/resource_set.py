@@ -22,7 +22,9 @@ class ResourceSet:
 
     def __str__(self) -> str:
         if self._text is None:
-            self._text = " ".join([str(first) if first == last else f"{first}-{last}" for first, last in self.intervals])
+            self._text = " ".join(
+                [str(first) if first == last else f"{first}-{last}" for first, last in self.intervals]
+            )
         return self._text
 
     @property
@@ -56,7 +58,11 @@ def parse_resources(text: str, limit: int) -> ResourceSet:
     mask, intervals, end = 0, [], -2
     for part in text.split():
         first_text, dash, last_text = part.partition("-")
-        if not (first_text.isdecimal() and first_text.isascii() and (not dash or (last_text.isdecimal() and last_text.isascii()))):
+        if not (
+            first_text.isdecimal()
+            and first_text.isascii()
+            and (not dash or (last_text.isdecimal() and last_text.isascii()))
+        ):
             raise ValueError(f"'{part[:40]}' is no interval of resources such as 3 or 0-7")
         if len(part) > 40:
             raise ValueError(f"'{part[:40]}...' names no resource")

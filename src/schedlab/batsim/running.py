@@ -1,4 +1,6 @@
-"""One call for a whole simulation: platform, workloads and a scheduler in, output files and a summary out, on either back end."""
+"""One call for a whole simulation: platform, workloads and a scheduler in, output files and a summary out, on either
+back end.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +19,9 @@ from schedlab.batsim.scheduler_loading import OURS, load_scheduler, own_events
 from schedlab.batsim.simulator.options import Options
 from schedlab.config.errors import UserError
 
-FULL_SPEED = "write the platform for schedulers that set no pstates: schedlab platform generate ... --set pstates.managed=false"
+FULL_SPEED = (
+    "write the platform for schedulers that set no pstates: schedlab platform generate ... --set pstates.managed=false"
+)
 log = logging.getLogger(__name__)
 BackendKind = Literal["embedded", "batsim"]
 
@@ -48,7 +52,9 @@ class Limits:
 
 
 @contextmanager
-def open_backend(kind: BackendKind, inputs: Inputs, *, binary: str = "batsim", seconds: float | None = 60.0) -> Iterator[Backend]:
+def open_backend(
+    kind: BackendKind, inputs: Inputs, *, binary: str = "batsim", seconds: float | None = 60.0
+) -> Iterator[Backend]:
     """Give the embedded simulator or a real Batsim, ready for its first message; both write the same files.
 
     Raises UserError for inputs that cannot be read and for a binary that is missing or speaks another protocol.
@@ -84,17 +90,23 @@ def simulate(
 
     scheduler   name or FILE.py[:CLASS], see load_scheduler
     messages    file for the conversation, see `recorded`
-    between     puts something between scheduler and back end that hears and changes what they say; it then sets the pstates, too
+    between     puts something between scheduler and back end that hears and changes what they say; it then sets the
+                pstates, too
 
-    Raises UserError for wrong inputs; SchedulerFailed, ProtocolError, SimulationDeadlock, BatsimFailed where the work fails. Logs a
-    warning where the result looks like a mistake, see `warn_of`.
+    Raises UserError for wrong inputs; SchedulerFailed, ProtocolError, SimulationDeadlock, BatsimFailed where the work
+    fails. Logs a warning where the result looks like a mistake, see `warn_of`.
     """
     limits = limits or Limits()
     with own_events(inputs.prefix) as events_prefix:
         made = _load_in_time(limits.scheduler, scheduler, scheduler_options, events_prefix)
-        with open_backend(backend, inputs, binary=binary, seconds=limits.simulator) as opened, recorded(opened, messages) as conversation:
+        with (
+            open_backend(backend, inputs, binary=binary, seconds=limits.simulator) as opened,
+            recorded(opened, messages) as conversation,
+        ):
             if scheduler in OURS and between is None and (still := _still_hosts(opened)):
-                raise UserError(f"{still}, and {scheduler} sets no pstates", where=str(inputs.platform), remedy=FULL_SPEED)
+                raise UserError(
+                    f"{still}, and {scheduler} sets no pstates", where=str(inputs.platform), remedy=FULL_SPEED
+                )
             run_pybatsim(between(conversation) if between else conversation, made, message_limit=limits.scheduler)
     row = read_summary(inputs.prefix)
     warn_of(row, opened)
@@ -102,7 +114,9 @@ def simulate(
 
 
 def warn_of(row: dict[str, float], backend: Backend) -> None:
-    """Log one line where the summary of a run looks like a mistake: hosts that nobody brought to speed, or no job that succeeded."""
+    """Log one line where the summary of a run looks like a mistake: hosts that nobody brought to speed, or no job that
+    succeeded.
+    """
     if not row["nb_grouped_switches"] and (still := _still_hosts(backend)):
         log.warning("warning: %s, and the scheduler set no other: %s; %s", still, _successes(row), FULL_SPEED)
     elif row["nb_jobs"] and not row["nb_jobs_success"]:
@@ -115,7 +129,9 @@ def _successes(row: dict[str, float]) -> str:
 
 
 def _still_hosts(backend: Backend) -> str:
-    """Say how many hosts begin in a pstate that computes next to nothing; empty where none does, or where a real Batsim knows it alone."""
+    """Say how many hosts begin in a pstate that computes next to nothing; empty where none does, or where a real Batsim
+    knows it alone.
+    """
     still = getattr(backend, "still_hosts", 0)
     return f"{still} hosts begin in a pstate that computes next to nothing" if still else ""
 

@@ -30,13 +30,14 @@ OURS = {
 def load_scheduler(name: str, options: dict[str, Any] | None = None, prefix: str | None = None) -> Any:
     """Return a scheduler object, ready for PyBatsim.
 
-    name      one of OURS; the name of a module of PyBatsim's package `schedulers` (easyBackfill, schedFcfs, fillerSched, ...); or
-              FILE.py or FILE.py:CLASS of one's own. Classes of the low-level API (`batsim.batsim.BatsimScheduler`), classes of the
-              high-level one (`batsim.sched.Scheduler`) and functions `schedule(scheduler)` are taken. Without CLASS it is the class
-              whose name is the file's with a capital first letter, as PyBatsim has it, or else the only scheduler class of the file.
+    name      one of OURS; the name of a module of PyBatsim's package `schedulers` (easyBackfill, schedFcfs,
+              fillerSched, ...); or FILE.py or FILE.py:CLASS of one's own. Classes of the low-level API
+              (`batsim.batsim.BatsimScheduler`), classes of the high-level one (`batsim.sched.Scheduler`) and functions
+              `schedule(scheduler)` are taken. Without CLASS it is the class whose name is the file's with a capital
+              first letter, as PyBatsim has it, or else the only scheduler class of the file.
     options   the object that the scheduler gets as its options
-    prefix    where schedulers of the high-level API write their events (PREFIX_events.csv), unless the options say `export-prefix`;
-              their own default is `out` in the working directory
+    prefix    where schedulers of the high-level API write their events (PREFIX_events.csv), unless the options say
+              `export-prefix`; their own default is `out` in the working directory
 
     Raises UserError where nothing of that name can be found or it does not accept the options.
     """
@@ -48,15 +49,19 @@ def load_scheduler(name: str, options: dict[str, Any] | None = None, prefix: str
         raise
     except (Exception, SystemExit) as error:
         raise UserError(
-            f"the scheduler cannot be made: {type(error).__name__}: {error}", where=name, remedy="check the options and the class"
+            f"the scheduler cannot be made: {type(error).__name__}: {error}",
+            where=name,
+            remedy="check the options and the class",
         ) from error
 
 
 @contextmanager
 def own_events(prefix: str) -> Iterator[str]:
-    """Give the prefix under which a scheduler of the high-level API may write its events; they become PREFIX_events.csv if all goes well.
+    """Give the prefix under which a scheduler of the high-level API may write its events; they become PREFIX_events.csv
+    if all goes well.
 
-    PyBatsim keeps the file open, and the scheduler's loggers at work, for the next scheduler of the same class, too; here they end.
+    PyBatsim keeps the file open, and the scheduler's loggers at work, for the next scheduler of the same class, too;
+    here they end.
     """
     before = {name: _handlers(name) for name in list(logging.root.manager.loggerDict)}
     events = Path(f"{prefix}.partial_events.csv")
@@ -84,7 +89,9 @@ def pybatsim_schedulers() -> list[str]:
 
 
 def find_scheduler(name: str) -> type | FunctionType:
-    """Return the class or function of a name as `load_scheduler` takes it. Raises UserError where nothing of that name can be found."""
+    """Return the class or function of a name as `load_scheduler` takes it. Raises UserError where nothing of that name
+    can be found.
+    """
     if name in OURS:
         return getattr(importlib.import_module(f"schedlab.batsim.schedulers.{name}"), OURS[name])
     if name.endswith(".py") or ".py:" in name:
@@ -112,7 +119,9 @@ def _from_file(name: str) -> type | FunctionType:
     if not wanted and len(schedulers) == 1:
         return next(iter(schedulers.values()))
     wanted = wanted or _capital_first(path.stem)
-    raise UserError(f"no scheduler '{wanted}'", where=str(path), expected="FILE.py:CLASS", remedy=did_you_mean(wanted, schedulers))
+    raise UserError(
+        f"no scheduler '{wanted}'", where=str(path), expected="FILE.py:CLASS", remedy=did_you_mean(wanted, schedulers)
+    )
 
 
 def _instance(found: type | FunctionType, options: dict[str, Any], prefix: str | None) -> Any:
@@ -140,13 +149,19 @@ def _is_scheduler(value: Any, module: ModuleType) -> bool:
     from batsim.batsim import BatsimScheduler
     from batsim.sched import Scheduler
 
-    return isinstance(value, type) and value.__module__ == module.__name__ and issubclass(value, BatsimScheduler | Scheduler)
+    return (
+        isinstance(value, type)
+        and value.__module__ == module.__name__
+        and issubclass(value, BatsimScheduler | Scheduler)
+    )
 
 
 def _capitalised(module: ModuleType, name: str) -> type | FunctionType:
     found = getattr(module, _capital_first(name), None)
     if found is None:
-        raise UserError(f"PyBatsim's module 'schedulers.{name}' has no scheduler '{_capital_first(name)}'", where="--scheduler")
+        raise UserError(
+            f"PyBatsim's module 'schedulers.{name}' has no scheduler '{_capital_first(name)}'", where="--scheduler"
+        )
     return found
 
 

@@ -15,13 +15,16 @@ from schedlab.stages.studies import find_study
 
 
 def check(folder: str, scale: str, only: str = "") -> int:
-    """Print a line for each scenario and policy and how many there are, or a paragraph for each mistake; returns 0, or 2.
+    """Print a line for each scenario and policy and how many there are, or a paragraph for each mistake; returns 0, or
+    2.
 
-    only: a study, or STUDY/NAME of a scenario or policy, whose lines alone are printed; all of the folder is checked in any case
-    Raises UserError for one that is not there.
+    only: a study, or STUDY/NAME of a scenario or policy, whose lines alone are printed; all of the folder is checked in
+    any case Raises UserError for one that is not there.
     """
     conf = Path(folder)
-    scales = [name for name in experiment.SCALE_ORDER if name in option_names(conf / "scale")] if scale == "all" else [scale]
+    scales = (
+        [name for name in experiment.SCALE_ORDER if name in option_names(conf / "scale")] if scale == "all" else [scale]
+    )
     lines: dict[str, list[str]] = {}
     made = Compositions(conf)
     compared: set[str] = set()
@@ -36,7 +39,10 @@ def check(folder: str, scale: str, only: str = "") -> int:
                 lines.setdefault(line, []).append(name)
             for what, names in _names(loaded).items():
                 there[what] |= names
-            known |= {*loaded.studies, *(f"{study}/{name}" for study, found in loaded.studies.items() for _, name in found.other_scales)}
+            known |= {
+                *loaded.studies,
+                *(f"{study}/{name}" for study, found in loaded.studies.items() for _, name in found.other_scales),
+            }
             for study in loaded.studies:
                 compared |= {f"{study}/{policy}" for policy in loaded.compared_policies(study)}
                 uncompared |= dict.fromkeys(f"{study}/{policy}" for policy in loaded.uncompared_policies(study))
@@ -53,7 +59,9 @@ def check(folder: str, scale: str, only: str = "") -> int:
         return 2
     known = known.union(*there.values())
     if only and only not in known:
-        raise UserError(f"there is no study, scenario or policy '{only}'", where="NAME", remedy=did_you_mean(only, known))
+        raise UserError(
+            f"there is no study, scenario or policy '{only}'", where="NAME", remedy=did_you_mean(only, known)
+        )
     for line, at in lines.items():
         print(f"{line}  [{' '.join(at)}]")
     for policy in uncompared:
@@ -80,7 +88,9 @@ def _lines(loaded: experiment.Experiment, only: str) -> list[str]:
     lines = []
     for study, records in loaded.studies.items():
         for name, record in records.scenarios.items():
-            compared = f"{counted(len(record['rules']), 'rule')}, {counted(len(record['policies']), 'policy', 'policies')}"
+            compared = (
+                f"{counted(len(record['rules']), 'rule')}, {counted(len(record['policies']), 'policy', 'policies')}"
+            )
             lines += [f"ok  scenario {study}/{name}: {compared}"] if _named(f"{study}/{name}", only) else []
         for name, record in records.policies.items():
             learner = f"{record['target']}, {counted(len(record['seeds']), 'seed')}"
@@ -100,9 +110,7 @@ def _names(loaded: experiment.Experiment) -> dict[str, set[str]]:
 def _summary(there: Mapping[str, set[str]], claims: int) -> str:
     """The last line: how much of each there is, each counted once however many scales have it."""
     absent = there["not run"] - there["scenario"] - there["policy"]
-    found = (
-        f"{counted(len(there['scenario']), 'scenario')}, {counted(len(there['policy']), 'policy', 'policies')}, {counted(claims, 'claim')}"
-    )
+    found = f"{counted(len(there['scenario']), 'scenario')}, {counted(len(there['policy']), 'policy', 'policies')}, {counted(claims, 'claim')}"
     return f"all right: {found}; {len(absent)} not run"
 
 

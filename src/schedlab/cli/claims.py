@@ -33,9 +33,15 @@ NUMBERS = frozenset({"published", "reference", "repaired", "tolerance"})
 
 
 def claims(folder: str, study: str | None, as_json: bool = False) -> int:
-    """Print every claim with what is published and what comes out here in both modes; returns 0. Raises UserError(s)."""
+    """Print every claim with what is published and what comes out here in both modes; returns 0. Raises
+    UserError(s).
+    """
     if not (Path(folder) / "config.yaml").is_file():
-        raise UserError(f"there is no {folder}/config.yaml", expected="a configuration folder", remedy="run in a checkout, or name it")
+        raise UserError(
+            f"there is no {folder}/config.yaml",
+            expected="a configuration folder",
+            remedy="run in a checkout, or name it",
+        )
     ledgers = read_claims(folder, study)
     found = list(rows(ledgers))
     if as_json:
@@ -57,7 +63,9 @@ def claims(folder: str, study: str | None, as_json: bool = False) -> int:
 def _counts(found: Sequence[Mapping[str, Value]]) -> Iterator[str]:
     """Yield how many claims of each study stand how, all of them first."""
     whole = Counter(row["status"] for row in found)
-    yield f"{len(found)} published claims: " + ", ".join(f"{whole[status]} {status}" for status in STATUSES if whole[status])
+    yield f"{len(found)} published claims: " + ", ".join(
+        f"{whole[status]} {status}" for status in STATUSES if whole[status]
+    )
     studies = list(dict.fromkeys(str(row["study"]) for row in found))
     for study in studies if len(studies) > 1 else ():
         own = Counter(row["status"] for row in found if row["study"] == study)
@@ -79,7 +87,10 @@ def _origin(file: Path, own: Sequence[Mapping[str, Value]]) -> list[str]:
 
 def _table(own: Sequence[Mapping[str, Value]]) -> list[str]:
     """Lines of a table of the claims, at most WIDTH long; long cells are wrapped."""
-    texts = [{name: _text(row[key]) for name, key in COLUMNS.items()} for row in [dict(zip(COLUMNS.values(), COLUMNS, strict=True)), *own]]
+    texts = [
+        {name: _text(row[key]) for name, key in COLUMNS.items()}
+        for row in [dict(zip(COLUMNS.values(), COLUMNS, strict=True)), *own]
+    ]
     widths = {name: min(most, max(len(text[name]) for text in texts)) for name, most in MOST.items()}
     rest = WIDTH - sum(widths.values()) - 2 * len(widths)
     widths["quantity"] = min(rest, max(len(text["quantity"]) for text in texts))
@@ -87,10 +98,14 @@ def _table(own: Sequence[Mapping[str, Value]]) -> list[str]:
 
 
 def _lines(text: Mapping[str, str], widths: Mapping[str, int]) -> Iterator[str]:
-    cells = {name: textwrap.wrap(text[name], widths[name], subsequent_indent=" " * (name not in NUMBERS)) for name in COLUMNS}
+    cells = {
+        name: textwrap.wrap(text[name], widths[name], subsequent_indent=" " * (name not in NUMBERS)) for name in COLUMNS
+    }
     for number in range(max(len(lines) for lines in cells.values())):
         parts = {name: lines[number] if number < len(lines) else "" for name, lines in cells.items()}
-        placed = [part.rjust(widths[name]) if name in NUMBERS else part.ljust(widths[name]) for name, part in parts.items()]
+        placed = [
+            part.rjust(widths[name]) if name in NUMBERS else part.ljust(widths[name]) for name, part in parts.items()
+        ]
         yield "  ".join(placed).rstrip()
 
 

@@ -17,7 +17,19 @@ from schedlab.config.data_paths import LOCAL_DATA
 from schedlab.config.errors import UserError
 from schedlab.stages.studies import find_study
 
-PACKAGES = ("torch", "snakemake", "hydra-core", "pybatsim", "pandas", "matplotlib", "seaborn", "toml", "numpy", "numba", "gymnasium")
+PACKAGES = (
+    "torch",
+    "snakemake",
+    "hydra-core",
+    "pybatsim",
+    "pandas",
+    "matplotlib",
+    "seaborn",
+    "toml",
+    "numpy",
+    "numba",
+    "gymnasium",
+)
 COMPOSED_AT = "small"  # scales change sizes, not what a scenario needs, so one of them tells for all
 
 
@@ -106,7 +118,9 @@ def _data() -> Iterator[str]:
     elif not Path(folder).is_dir():
         yield f"SCHEDLAB_DATA={folder} is no folder"
     else:
-        yield f"SCHEDLAB_DATA={folder}: " + ", ".join(sorted(path.name for path in Path(folder).iterdir() if path.is_dir()))
+        yield f"SCHEDLAB_DATA={folder}: " + ", ".join(
+            sorted(path.name for path in Path(folder).iterdir() if path.is_dir())
+        )
 
 
 def _pipeline(folder: str) -> Iterator[str]:
@@ -114,7 +128,9 @@ def _pipeline(folder: str) -> Iterator[str]:
         yield f"no configuration folder '{folder}' here; run in a checkout"
         return
     try:
-        studies = experiment.scenario_records(folder, COMPOSED_AT, find_study, check.kept_records(Path(folder), COMPOSED_AT))
+        studies = experiment.scenario_records(
+            folder, COMPOSED_AT, find_study, check.kept_records(Path(folder), COMPOSED_AT)
+        )
     except UserError:
         yield "the configuration has mistakes; see `schedlab check`"
         return

@@ -11,13 +11,21 @@ from schedlab.stages.studies import find_study
 
 
 def export(scenario: str, folder: str, scale: str, form: str) -> int:
-    """Print every part of a scenario (STUDY/NAME). TOML has no null: keys without a value, and empty tables, are left out of it."""
+    """Print every part of a scenario (STUDY/NAME). TOML has no null: keys without a value, and empty tables, are left
+    out of it.
+    """
     study, _, name = scenario.partition("/")
     if not name:
-        raise UserError(f"'{scenario}' names no scenario", where="command line", expected="STUDY/SCENARIO, for example adaptation/early")
+        raise UserError(
+            f"'{scenario}' names no scenario",
+            where="command line",
+            expected="STUDY/SCENARIO, for example adaptation/early",
+        )
     loaded = experiment.load(folder, scale, find_study)
     if study not in loaded.studies:
-        raise UserError(f"there is no study '{study}'", where="command line", remedy=did_you_mean(study, loaded.studies))
+        raise UserError(
+            f"there is no study '{study}'", where="command line", remedy=did_you_mean(study, loaded.studies)
+        )
     values = document(loaded, study, name)
     if form == "yaml":
         sys.stdout.write(freeze.dump(values))
@@ -29,7 +37,9 @@ def export(scenario: str, folder: str, scale: str, form: str) -> int:
 
 
 def document(loaded: experiment.Experiment, study: str, name: str) -> dict[str, Any]:
-    """Return all that is frozen of a scenario: as its problem sees it, the parts of its prepare rules, its rules and policies."""
+    """Return all that is frozen of a scenario: as its problem sees it, the parts of its prepare rules, its rules and
+    policies.
+    """
     record = loaded.scenario(study, name)
     return {
         "study": study,
@@ -42,7 +52,9 @@ def document(loaded: experiment.Experiment, study: str, name: str) -> dict[str, 
 
 
 def without_null(value: Any) -> Any:
-    """Return plain values without what is null, and without empty tables, which the package `toml` loses in arrays of tables."""
+    """Return plain values without what is null, and without empty tables, which the package `toml` loses in arrays of
+    tables.
+    """
     if isinstance(value, dict):
         kept = {key: without_null(entry) for key, entry in value.items() if entry is not None}
         return {key: entry for key, entry in kept.items() if entry != {}}

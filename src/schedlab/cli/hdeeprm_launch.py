@@ -1,4 +1,6 @@
-"""The console script `hdeeprm-launch`, under the name that users of HDeepRM know: the same as `schedlab hetero launch`."""
+"""The console script `hdeeprm-launch`, under the name that users of HDeepRM know: the same as `schedlab hetero
+launch`.
+"""
 
 from __future__ import annotations
 

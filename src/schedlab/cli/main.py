@@ -23,7 +23,8 @@ from schedlab.stages import studies
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command; returns the exit status (0 done, 1 the work failed, 2 wrong input).
 
-    Results go to standard output, logs and errors to standard error; a user's mistake and a failing disk are told without a traceback.
+    Results go to standard output, logs and errors to standard error; a user's mistake and a failing disk are told
+    without a traceback.
     """
     arguments = list(sys.argv[1:] if arguments is None else arguments)
     parser = _parser(arguments[0] if arguments else "")
@@ -73,28 +74,42 @@ def _parser(first: str) -> argparse.ArgumentParser:
     conf = Parser(add_help=False)
     conf.add_argument("--conf", default="conf", metavar="DIR", help="configuration folder (default: ./conf)")
 
-    check = commands.add_parser("check", parents=[conf], help="check every file of conf/; a line for each scenario and policy")
+    check = commands.add_parser(
+        "check", parents=[conf], help="check every file of conf/; a line for each scenario and policy"
+    )
     check.add_argument(
-        "only", nargs="?", default="", metavar="NAME", help="print the lines of a study alone, or of STUDY/SCENARIO or STUDY/POLICY"
+        "only",
+        nargs="?",
+        default="",
+        metavar="NAME",
+        help="print the lines of a study alone, or of STUDY/SCENARIO or STUDY/POLICY",
     )
     check.add_argument("--scale", default="all", help="smoke, small, full, paper or all (default)")
     check.set_defaults(run=_run_check)
 
-    doctor = commands.add_parser("doctor", parents=[conf], help="what this machine offers, and what of the pipeline can run on it")
+    doctor = commands.add_parser(
+        "doctor", parents=[conf], help="what this machine offers, and what of the pipeline can run on it"
+    )
     doctor.set_defaults(run=_run_doctor)
 
-    claims = commands.add_parser("claims", parents=[conf], help="the ledger of published claims: what they say, what comes out here")
+    claims = commands.add_parser(
+        "claims", parents=[conf], help="the ledger of published claims: what they say, what comes out here"
+    )
     claims.add_argument("--study", help="one study only")
     claims.add_argument("--json", action="store_true", help="one JSON document instead of a table")
     claims.set_defaults(run=_run_claims)
 
-    export = commands.add_parser("export", parents=[conf], help="the frozen configuration of a scenario as TOML or YAML")
+    export = commands.add_parser(
+        "export", parents=[conf], help="the frozen configuration of a scenario as TOML or YAML"
+    )
     export.add_argument("scenario", help="STUDY/SCENARIO")
     export.add_argument("--scale", default="small", help="scale (default: small)")
     export.add_argument("--format", choices=("toml", "yaml"), default="toml", help="default: toml")
     export.set_defaults(run=_run_export)
 
-    parameters = commands.add_parser("parameters", parents=[conf], help="every key of conf/, as the page docs/parameters.md")
+    parameters = commands.add_parser(
+        "parameters", parents=[conf], help="every key of conf/, as the page docs/parameters.md"
+    )
     parameters.set_defaults(run=_run_parameters)
 
     add_manifest_commands(commands)

@@ -1,4 +1,6 @@
-"""`schedlab manifest check`: what differs from a manifest or a record, and why; `schedlab manifest record`: what is kept of a run."""
+"""`schedlab manifest check`: what differs from a manifest or a record, and why; `schedlab manifest record`: what is
+kept of a run.
+"""
 
 from __future__ import annotations
 
@@ -19,11 +21,17 @@ def add_manifest_commands(commands: Any) -> None:
     group = commands.add_parser("manifest", help="what every figure rests on: results/<scale>/manifest.json")
     inner = group.add_subparsers(title="commands", metavar="COMMAND", required=True)
     check = inner.add_parser("check", help="say what differs from a manifest, and why; status 1 where something does")
-    check.add_argument("manifest", nargs="?", help="a manifest.json, or the folder that holds one (default: all of results/)")
     check.add_argument(
-        "--against", metavar="OTHER", help="another manifest.json, results folder or record; default: the files that lie there now"
+        "manifest", nargs="?", help="a manifest.json, or the folder that holds one (default: all of results/)"
     )
-    check.add_argument("--exact", action="store_true", help="no tolerance for learned values: both were made on one machine")
+    check.add_argument(
+        "--against",
+        metavar="OTHER",
+        help="another manifest.json, results folder or record; default: the files that lie there now",
+    )
+    check.add_argument(
+        "--exact", action="store_true", help="no tolerance for learned values: both were made on one machine"
+    )
     check.set_defaults(run=lambda chosen: check_manifests(chosen.manifest, chosen.against, exact=chosen.exact))
     record = inner.add_parser("record", help="print what is kept of a run, to hold later ones to: hashes and summaries")
     record.add_argument("manifest", help="a manifest.json, or the folder that holds one")
@@ -34,7 +42,9 @@ def check_manifests(given: str | None, against: str | None, *, exact: bool) -> i
     """Print a line for each difference and one with the count; returns 1 where something differs. Raises UserError."""
     places = [Path(given)] if given else sorted(Path("results").glob(f"*/{NAME}"))
     if not places:
-        raise UserError(f"there is no results/*/{NAME}", expected="a finished run", remedy="run snakemake, or name a manifest")
+        raise UserError(
+            f"there is no results/*/{NAME}", expected="a finished run", remedy="run snakemake, or name a manifest"
+        )
     if against and len(places) > 1:
         raise UserError("--against compares one manifest with another", remedy="name the first one, too")
     return max(_check(place, against, exact=exact) for place in places)
@@ -109,7 +119,11 @@ def _with_its_files(recorded: Manifest, root: Path) -> Differences:
 def _count(recorded: Manifest, found: Differences) -> str:
     compared = f"{counted(found.files, 'file')} of {counted(len(recorded.figures), 'figure')} at scale {recorded.scale}"
     also = f", {found.tolerated} of them within tolerance" if found.tolerated else ""
-    also += f"; {found.not_compared} learned parameters and curves have other bytes, as they may" if found.not_compared else ""
+    also += (
+        f"; {found.not_compared} learned parameters and curves have other bytes, as they may"
+        if found.not_compared
+        else ""
+    )
     if not found.lines:
         return f"nothing differs: {compared} agree{also}"
     return f"{counted(len(found.lines), 'difference')} in {compared}{also}"

@@ -24,7 +24,8 @@ class Parser(argparse.ArgumentParser):
 
 
 def typed_options(kind: type[S], values: dict[str, object], through_set: Collection[str] = ()) -> S:
-    """Return the settings that options give; those that were not given (None) stay at their defaults. Raises UserErrors.
+    """Return the settings that options give; those that were not given (None) stay at their defaults. Raises
+    UserErrors.
 
     through_set  keys that --set gave, by which mistakes in them are told
     """

@@ -16,11 +16,15 @@ def add_platform_commands(commands: argparse._SubParsersAction) -> None:
     platform = commands.add_parser("platform", help=SUMMARY, description=SUMMARY)
     parts = platform.add_subparsers(title="commands", metavar="COMMAND", required=True)
     describe = parts.add_parser("describe", help="what a platform has in all")
-    describe.add_argument("platforms", metavar="PLATFORM", nargs="*", help="shipped name, description or hierarchy (default: all shipped)")
+    describe.add_argument(
+        "platforms", metavar="PLATFORM", nargs="*", help="shipped name, description or hierarchy (default: all shipped)"
+    )
     describe.add_argument("--json", action="store_true", help="one JSON document instead of a table")
     describe.set_defaults(run=_describe)
     generate = parts.add_parser("generate", help="write the XML of a platform")
-    generate.add_argument("platform", metavar="PLATFORM", help="shipped name, platform description (JSON), or 'synthetic'")
+    generate.add_argument(
+        "platform", metavar="PLATFORM", help="shipped name, platform description (JSON), or 'synthetic'"
+    )
     generate.add_argument("output", metavar="OUT", help="platform file (XML) to write")
     generate.add_argument("--resources", metavar="JSON", help="write the hierarchy of resources")
     for what in ("networks", "nodes", "processors"):
@@ -52,7 +56,9 @@ def _generate(arguments: argparse.Namespace) -> int:
     from schedlab.platforms.settings import REFERENCE, PlatformSettings
 
     values = {**(REFERENCE if arguments.compat else {}), "name": name_of(arguments.platform)}
-    libraries = {name: getattr(arguments, name) for name in ("networks", "nodes", "processors") if getattr(arguments, name)}
+    libraries = {
+        name: getattr(arguments, name) for name in ("networks", "nodes", "processors") if getattr(arguments, name)
+    }
     values |= {"libraries": libraries} if libraries else {}
     values |= {"synthetic": {}} if arguments.platform == "synthetic" else {"file": arguments.platform}
     changes = key_values(arguments.changes, "--set")

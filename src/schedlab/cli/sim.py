@@ -42,46 +42,88 @@ def add_sim_commands(groups: argparse._SubParsersAction) -> None:
 
     run = commands.add_parser("run", help="run a scheduler on a workload and a platform")
     _add_inputs(run)
-    run.add_argument("--scheduler", required=True, metavar="NAME", help="one of ours, of PyBatsim's package, or FILE.py[:CLASS]")
+    run.add_argument(
+        "--scheduler", required=True, metavar="NAME", help="one of ours, of PyBatsim's package, or FILE.py[:CLASS]"
+    )
     run.add_argument("--options", default="{}", metavar="JSON", help="the scheduler's options, a JSON object")
-    run.add_argument("--backend", choices=("embedded", "batsim"), default="embedded", help="simulator inside (default) or a real Batsim")
-    run.add_argument("--batsim", default="batsim", metavar="FILE", help="the binary for --backend batsim (default: batsim on PATH)")
-    run.add_argument("--simulator-limit", type=_limit, default=60.0, metavar="S", help="for each message of a real Batsim; 0: none")
+    run.add_argument(
+        "--backend",
+        choices=("embedded", "batsim"),
+        default="embedded",
+        help="simulator inside (default) or a real Batsim",
+    )
+    run.add_argument(
+        "--batsim", default="batsim", metavar="FILE", help="the binary for --backend batsim (default: batsim on PATH)"
+    )
+    run.add_argument(
+        "--simulator-limit", type=_limit, default=60.0, metavar="S", help="for each message of a real Batsim; 0: none"
+    )
     run.add_argument("--quiet", action="store_true", help="drop what the scheduler prints and logs")
-    run.add_argument("--traceback", action="store_true", help="where the scheduler raises an error, show the calls that led to it")
+    run.add_argument(
+        "--traceback", action="store_true", help="where the scheduler raises an error, show the calls that led to it"
+    )
     run.set_defaults(run=_run)
 
-    serve = commands.add_parser("serve", help="put the simulator behind a ZeroMQ socket, for a scheduler in any language")
+    serve = commands.add_parser(
+        "serve", help="put the simulator behind a ZeroMQ socket, for a scheduler in any language"
+    )
     _add_inputs(serve)
     serve.add_argument(
-        "--endpoint", default="tcp://localhost:28000", help="where the scheduler binds its REP socket (default: %(default)s)"
+        "--endpoint",
+        default="tcp://localhost:28000",
+        help="where the scheduler binds its REP socket (default: %(default)s)",
     )
-    serve.add_argument("--bind", action="store_true", help="bind the endpoint here, and let the scheduler connect its REP socket to it")
+    serve.add_argument(
+        "--bind", action="store_true", help="bind the endpoint here, and let the scheduler connect its REP socket to it"
+    )
     serve.add_argument("--anywhere", action="store_true", help="allow an endpoint that other machines can reach")
     serve.set_defaults(run=_serve, traceback=False)
 
 
 def _add_inputs(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("-w", "--workload", action="append", required=True, metavar="FILE", help="workload in JSON; may be repeated")
+    parser.add_argument(
+        "-w", "--workload", action="append", required=True, metavar="FILE", help="workload in JSON; may be repeated"
+    )
     parser.add_argument("-p", "--platform", required=True, metavar="FILE", help="platform in XML")
-    parser.add_argument("--export", default="out", metavar="PREFIX", help="writes PREFIX_jobs.csv and so on (default: out)")
-    parser.add_argument("--messages", metavar="FILE", help="write the conversation to this file, one JSON object a line")
+    parser.add_argument(
+        "--export", default="out", metavar="PREFIX", help="writes PREFIX_jobs.csv and so on (default: out)"
+    )
+    parser.add_argument(
+        "--messages", metavar="FILE", help="write the conversation to this file, one JSON object a line"
+    )
     parser.add_argument("--energy", action="store_true", help="power states and energy, with their output files")
     parser.add_argument("--events", metavar="FILE", help="external events, one JSON object a line")
-    parser.add_argument("--forward-unknown-events", action="store_true", help="pass external events of unknown types to the scheduler")
+    parser.add_argument(
+        "--forward-unknown-events", action="store_true", help="pass external events of unknown types to the scheduler"
+    )
     parser.add_argument("--dynamic-jobs", action="store_true", help="the scheduler may register jobs and profiles")
     parser.add_argument("--ack-dynamic-jobs", action="store_true", help="answer each registration by JOB_SUBMITTED")
-    parser.add_argument("--profile-reuse", action="store_true", help="keep profiles whose last job ended, for later dynamic jobs")
+    parser.add_argument(
+        "--profile-reuse", action="store_true", help="keep profiles whose last job ended, for later dynamic jobs"
+    )
     parser.add_argument("--forward-profiles", action="store_true", help="send the profile with each submission")
     parser.add_argument("--compute-sharing", action="store_true", help="several jobs may run on one host")
-    parser.add_argument("--mmax", type=_hosts, default=0, metavar="N", help="use the first N compute hosts only; 0: all (default)")
-    parser.add_argument("--mmax-workload", action="store_true", help="use as many compute hosts as the workloads' largest nb_res")
     parser.add_argument(
-        "--master-host", default="master_host", metavar="NAME", help="the host that computes nothing (default: %(default)s)"
+        "--mmax", type=_hosts, default=0, metavar="N", help="use the first N compute hosts only; 0: all (default)"
     )
-    parser.add_argument("--network", choices=("simulate", "ignore"), default="simulate", help="ignore: communications take no time")
-    parser.add_argument("--control-latency", action="store_true", help="completions reach the scheduler after the network's latency")
-    parser.add_argument("--scheduler-limit", type=_limit, default=60.0, metavar="S", help="for each answer, in s; 0: none (default: 60)")
+    parser.add_argument(
+        "--mmax-workload", action="store_true", help="use as many compute hosts as the workloads' largest nb_res"
+    )
+    parser.add_argument(
+        "--master-host",
+        default="master_host",
+        metavar="NAME",
+        help="the host that computes nothing (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--network", choices=("simulate", "ignore"), default="simulate", help="ignore: communications take no time"
+    )
+    parser.add_argument(
+        "--control-latency", action="store_true", help="completions reach the scheduler after the network's latency"
+    )
+    parser.add_argument(
+        "--scheduler-limit", type=_limit, default=60.0, metavar="S", help="for each answer, in s; 0: none (default: 60)"
+    )
 
 
 def _run(arguments: argparse.Namespace) -> int:
@@ -106,7 +148,9 @@ def _run(arguments: argparse.Namespace) -> int:
 
 @contextlib.contextmanager
 def _scheduler_output(quiet: bool) -> Iterator[None]:
-    """Send what a scheduler prints to standard error, as our results go to standard output; or, with its logs, nowhere."""
+    """Send what a scheduler prints to standard error, as our results go to standard output; or, with its logs,
+    nowhere.
+    """
     with contextlib.ExitStack() as stack:
         if quiet:
             nowhere = stack.enter_context(Path(os.devnull).open("w"))
@@ -127,7 +171,11 @@ def _serve(arguments: argparse.Namespace) -> int:
             JsonSocket("REQ", arguments.endpoint, bind=arguments.bind, anywhere=arguments.anywhere) as socket,
             recorded(simulation, arguments.messages) as conversation,
         ):
-            log.info("%s %s", "waiting for a scheduler to connect to" if arguments.bind else "waiting for a scheduler at", socket.endpoint)
+            log.info(
+                "%s %s",
+                "waiting for a scheduler to connect to" if arguments.bind else "waiting for a scheduler at",
+                socket.endpoint,
+            )
             serve(conversation, socket, arguments.scheduler_limit)
         row = read_summary(arguments.export)
         warn_of(row, simulation)
@@ -137,7 +185,9 @@ def _serve(arguments: argparse.Namespace) -> int:
 
 
 def _summarised(work: Callable[[], dict[str, float]], arguments: argparse.Namespace) -> int:
-    """Do the work and print its summary; 1 where it fails, 143 where SIGTERM ends it (what it started is ended, too)."""
+    """Do the work and print its summary; 1 where it fails, 143 where SIGTERM ends it (what it started is ended,
+    too).
+    """
     from schedlab.batsim.backends.pybatsim_bus import SchedulerFailed
     from schedlab.batsim.backends.real_batsim import BatsimFailed
     from schedlab.batsim.errors import ProtocolError, SimulationDeadlock
@@ -152,7 +202,11 @@ def _summarised(work: Callable[[], dict[str, float]], arguments: argparse.Namesp
         return 1
     except Terminated:
         return STATUS
-    log.info("wrote %s_jobs.csv, %s_schedule.csv and others; below, times in s, energy in J", arguments.export, arguments.export)
+    log.info(
+        "wrote %s_jobs.csv, %s_schedule.csv and others; below, times in s, energy in J",
+        arguments.export,
+        arguments.export,
+    )
     for name, column in SUMMARY:
         print(f"{name}: {row[column]:.6f}".rstrip("0").rstrip("."))
     if arguments.energy:

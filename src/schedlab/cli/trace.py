@@ -33,7 +33,9 @@ def _add_describe(parts: argparse._SubParsersAction) -> None:
     parser = parts.add_parser("describe", help="counts, oddities, distributions and arrivals of a trace")
     _add_file(parser)
     parser.add_argument("--json", action="store_true", help="one JSON document instead of a table")
-    parser.add_argument("--pictures", metavar="PREFIX", help="write PREFIX.svg, .pdf, .png and the caption as PREFIX.txt")
+    parser.add_argument(
+        "--pictures", metavar="PREFIX", help="write PREFIX.svg, .pdf, .png and the caption as PREFIX.txt"
+    )
     parser.set_defaults(run=_describe)
 
 
@@ -42,7 +44,9 @@ def _add_clean(parts: argparse._SubParsersAction) -> None:
     _add_file(parser)
     parser.add_argument("output", metavar="OUT", help=OUT_HELP)
     parser.add_argument("--profile", help="default, rlscheduler (what published numbers use) or none")
-    parser.add_argument("--set", dest="rules", metavar="RULE=ACTION", action="append", default=[], help="change a rule of the profile")
+    parser.add_argument(
+        "--set", dest="rules", metavar="RULE=ACTION", action="append", default=[], help="change a rule of the profile"
+    )
     parser.add_argument("--shift", action="store_const", const=True, help="the first job comes at 0")
     parser.add_argument("--report", metavar="JSON", help="write the counts")
     parser.set_defaults(run=_clean)
@@ -57,9 +61,15 @@ def _add_trim(parts: argparse._SubParsersAction) -> None:
     parser.add_argument("--end", type=float, metavar="S", help="jobs submitted before a time")
     parser.add_argument("--first", type=int, metavar="N", help="leave out the first N jobs of what is left")
     parser.add_argument("--count", type=int, metavar="N", help="then keep N jobs")
-    parser.add_argument("--load", type=float, metavar="L", help="of all pieces of --count jobs, the one of the nearest offered load")
-    parser.add_argument("--keep-times", action="store_true", help="leave submit times as they are; else the first job comes at 0")
-    parser.add_argument("--scale-load", type=float, metavar="L", help="then stretch the arrival times to this offered load")
+    parser.add_argument(
+        "--load", type=float, metavar="L", help="of all pieces of --count jobs, the one of the nearest offered load"
+    )
+    parser.add_argument(
+        "--keep-times", action="store_true", help="leave submit times as they are; else the first job comes at 0"
+    )
+    parser.add_argument(
+        "--scale-load", type=float, metavar="L", help="then stretch the arrival times to this offered load"
+    )
     parser.set_defaults(run=_trim)
 
 
@@ -81,15 +91,23 @@ def _add_to_batsim(parts: argparse._SubParsersAction) -> None:
     parser = parts.add_parser("to-batsim", help="a workload of Batsim with memory and memory bandwidth, for a platform")
     _add_file(parser)
     parser.add_argument("output", metavar="OUT", help="workload file (JSON) to write")
-    parser.add_argument("--platform", required=True, help="a shipped platform (gaia), a platform description or a hierarchy (JSON)")
+    parser.add_argument(
+        "--platform", required=True, help="a shipped platform (gaia), a platform description or a hierarchy (JSON)"
+    )
     parser.add_argument("--jobs", type=int, metavar="N", help="most jobs taken")
     parser.add_argument("--seed", type=int, default=0, help="default: 0")
     parser.add_argument("--first-submit", type=float, metavar="S", help="when the first job comes, in s (default: 0)")
     parser.add_argument("--runtime", help="drawn (a share of the requested time; default), requested or trace")
-    parser.add_argument("--walltime", help="jobs are killed then: none (default), requested, or slowest_core: what that takes there")
-    parser.add_argument("--missing-memory", type=whole_numbers, metavar="MB,MB", help="memory per core of jobs without any, one of")
+    parser.add_argument(
+        "--walltime", help="jobs are killed then: none (default), requested, or slowest_core: what that takes there"
+    )
+    parser.add_argument(
+        "--missing-memory", type=whole_numbers, metavar="MB,MB", help="memory per core of jobs without any, one of"
+    )
     parser.add_argument("--infeasible", help="jobs that the platform cannot run: skip (default), clip, refuse or keep")
-    parser.add_argument("--cleaning", metavar="PROFILE", help="profile of the cleaning before (default: default; with --compat: none)")
+    parser.add_argument(
+        "--cleaning", metavar="PROFILE", help="profile of the cleaning before (default: default; with --compat: none)"
+    )
     parser.add_argument("--compat", action="store_true", help="mode reference: as published, defects included")
     parser.add_argument("--limits", metavar="JSON", help="write the job limits")
     parser.add_argument("--report", metavar="JSON", help="write what became of the jobs")
@@ -98,7 +116,9 @@ def _add_to_batsim(parts: argparse._SubParsersAction) -> None:
 
 def _add_file(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("file", metavar="FILE", help="trace in the Standard Workload Format, plain or gzip")
-    parser.add_argument("--processors", type=count, metavar="P", help="size of the machine where the header lacks it or is wrong")
+    parser.add_argument(
+        "--processors", type=count, metavar="P", help="size of the machine where the header lacks it or is wrong"
+    )
 
 
 def _read(arguments: argparse.Namespace) -> Trace:
@@ -125,7 +145,9 @@ def _describe(arguments: argparse.Namespace) -> int:
 
 
 def table(found: dict[str, Any]) -> list[str]:
-    """Return lines for people: plain values first, then oddities that occur, then distributions side by side, with their units."""
+    """Return lines for people: plain values first, then oddities that occur, then distributions side by side, with
+    their units.
+    """
     plain = {name: value for name, value in found.items() if not isinstance(value, (dict, list))}
     lines = [f"{name:<28}{'unknown' if value is None else _short(value)}" for name, value in plain.items()]
     lines += [f"{name:<28}{count}" for name, count in found["oddities"].items() if count]
@@ -170,7 +192,9 @@ def _trim(arguments: argparse.Namespace) -> int:
     from schedlab.workloads.trim import TrimSettings, scale_load, trim
 
     names = ("users", "start", "end", "first", "count", "load")
-    settings = typed_options(TrimSettings, {name: getattr(arguments, name) for name in names} | {"shift": not arguments.keep_times})
+    settings = typed_options(
+        TrimSettings, {name: getattr(arguments, name) for name in names} | {"shift": not arguments.keep_times}
+    )
     piece = trim(_read(arguments), settings)
     if arguments.count is not None and len(piece.jobs) < arguments.count:
         log.warning("warning: the trace ends after %d of --count %d jobs", len(piece.jobs), arguments.count)
@@ -193,7 +217,10 @@ def _lublin(arguments: argparse.Namespace) -> int:
     trace = lublin(typed_options(LublinSettings, values), arguments.seed)
     write_swf(arguments.output, trace)
     load = offered_load(trace)
-    print(f"{len(trace.jobs)} jobs on {trace.processors} processors" + ("" if load is None else f", offered load {load:.4g}"))
+    print(
+        f"{len(trace.jobs)} jobs on {trace.processors} processors"
+        + ("" if load is None else f", offered load {load:.4g}")
+    )
     return 0
 
 

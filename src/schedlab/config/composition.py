@@ -1,7 +1,8 @@
 """Hydra composition of one configuration file at a time, and the way back from a composed key to the file that set it.
 
-The files are composed by Hydra's own defaults lists and merging, but without what Hydra adds for an application (its `hydra` section, job
-and working directory), and every file is read once for all compositions: `hydra.compose` gives the same values at four times the cost.
+The files are composed by Hydra's own defaults lists and merging, but without what Hydra adds for an application (its
+`hydra` section, job and working directory), and every file is read once for all compositions: `hydra.compose` gives the
+same values at four times the cost.
 """
 
 from __future__ import annotations
@@ -36,7 +37,9 @@ class Composed:
 
     def in_mode(self, always: bool = False) -> tuple[dict[str, Any], Composed]:
         """Return the values as `apply_mode` does, and what locates them."""
-        return apply_mode(self.values, always), replace(self, reference=always or self.values.get("mode") == "reference")
+        return apply_mode(self.values, always), replace(
+            self, reference=always or self.values.get("mode") == "reference"
+        )
 
     def locate(self, path: tuple) -> str:
         """Return 'file: key' for a tuple of keys, naming the file that sets the key where one does."""
@@ -51,15 +54,21 @@ class Composed:
         return f"{short_path(self.sources[0][0])}: {key}" if key else short_path(self.sources[0][0])
 
     def _files_behind(self, path: tuple) -> tuple:
-        """The files that may set a key; within a list only the one that sets the list, for a list replaces that of another file whole."""
+        """The files that may set a key; within a list only the one that sets the list, for a list replaces that of
+        another file whole.
+        """
         depth = next((depth for depth, step in enumerate(path) if isinstance(step, int)), 0)
-        listed = [(file, prefix) for file, prefix in self.sources if path[: len(prefix)] == prefix and len(prefix) <= depth]
+        listed = [
+            (file, prefix) for file, prefix in self.sources if path[: len(prefix)] == prefix and len(prefix) <= depth
+        ]
         setting = [(file, prefix) for file, prefix in listed if depth and _holds(file, path[len(prefix) : depth])]
         return tuple(setting[:1]) or self.sources
 
 
 class Compositions:
-    """Hydra's compositions of a folder before any value is resolved, which are the same at every scale; each is made once."""
+    """Hydra's compositions of a folder before any value is resolved, which are the same at every scale; each is made
+    once.
+    """
 
     def __init__(self, folder: Path | str) -> None:
         self.folder = Path(folder).resolve()
@@ -67,7 +76,9 @@ class Compositions:
         self._overrides: dict[str, tuple[Any, Any]] = {}
 
     def get(self, group: str, name: str, scale: str) -> tuple[Any, tuple]:
-        """Return the whole composition of conf/<group>/<name>.yaml and the files behind it, made at `scale` where it is new."""
+        """Return the whole composition of conf/<group>/<name>.yaml and the files behind it, made at `scale` where it is
+        new.
+        """
         if (group, name) not in self._made:
             self._made[group, name] = self._compose(group, name, scale)
         return self._made[group, name]
@@ -77,7 +88,9 @@ class Compositions:
 
         loader, repository, parser = self._hydra
         place = group.split("/")[0]
-        if group not in self._overrides:  # parsing takes milliseconds, and would read a name such as `null` or `1e5` as a value
+        if (
+            group not in self._overrides
+        ):  # parsing takes milliseconds, and would read a name such as `null` or `1e5` as a value
             self._overrides[group] = parser.parse_overrides([f"scale={scale}", f"+{group}@{place}=name"])
         at_scale, of_group = self._overrides[group]
         overrides = [at_scale, replace(of_group, _value=name)]
@@ -141,7 +154,9 @@ class Composer:
         sources: tuple = ((file, ()),)
         try:
             whole, sources = self.made.get(group, name, self.scale)
-            with flag_override(whole, ["struct", "no_deepcopy_set_nodes"], [False, True]):  # a copy costs as much as the values themselves
+            with flag_override(
+                whole, ["struct", "no_deepcopy_set_nodes"], [False, True]
+            ):  # a copy costs as much as the values themselves
                 whole.scale = self._scale_values
             values = OmegaConf.to_container(whole[place], resolve=True, throw_on_missing=True)
         except HydraException as error:
@@ -157,13 +172,19 @@ class Composer:
 
     def _explain(self, file: Path, error: Exception) -> UserError:
         """Hydra's error in one sentence; that a file or option is missing has been told before (layout.Layout)."""
-        if "Cannot merge" in str(error) and (clash := _clash([_content(*_stamped(base)) for base in _own_and_bases(file)])):
+        if "Cannot merge" in str(error) and (
+            clash := _clash([_content(*_stamped(base)) for base in _own_and_bases(file)])
+        ):
             key, expected = clash
             return UserError(
-                f"'{key}' cannot take the place of what the file builds on", where=f"{short_path(file)}: {key}", expected=expected
+                f"'{key}' cannot take the place of what the file builds on",
+                where=f"{short_path(file)}: {key}",
+                expected=expected,
             )
         text = " ".join(str(error).split("Config search path:")[0].split())
-        return UserError(f"the file cannot be composed: {text[:400]}", where=short_path(file), remedy="see its defaults list")
+        return UserError(
+            f"the file cannot be composed: {text[:400]}", where=short_path(file), remedy="see its defaults list"
+        )
 
 
 def _clash(files: list[dict[str, Any]]) -> tuple[str, str] | None:
@@ -179,7 +200,9 @@ def _clash(files: list[dict[str, Any]]) -> tuple[str, str] | None:
 
 
 def _unresolved(error: Any, place: str, composed: Composed, scale_values: Any) -> UserError:
-    """What is wrong with a value that refers to another one, with the file that holds it and the nearest key there is."""
+    """What is wrong with a value that refers to another one, with the file that holds it and the nearest key there
+    is.
+    """
     path = [int(step) if step.isdigit() else step for step in re.findall(r"[^.\[\]]+", error.full_key or "")]
     where = composed.locate(tuple(path[1:] if path[:1] == [place] else path))
     text = str(error).splitlines()[0]
@@ -202,7 +225,9 @@ def apply_mode(values: Mapping[str, Any], always: bool = False) -> dict[str, Any
     return merged(values, overlay) if isinstance(overlay, Mapping) else dict(values)
 
 
-def _sources(folder: Path, choices: dict[str, Any], group: str, place: str, name: str) -> tuple[tuple[Path, tuple[str, ...]], ...]:
+def _sources(
+    folder: Path, choices: dict[str, Any], group: str, place: str, name: str
+) -> tuple[tuple[Path, tuple[str, ...]], ...]:
     own = folder / group / f"{name}.yaml"
     found: list[tuple[Path, tuple[str, ...]]] = [(file, ()) for file in _own_and_bases(own)]
     for choice, option in choices.items():
@@ -217,13 +242,20 @@ def _sources(folder: Path, choices: dict[str, Any], group: str, place: str, name
 def _own_and_bases(file: Path, before: tuple[Path, ...] = ()) -> list[Path]:
     """A file and, behind it, those that it builds on in its own folder, and theirs."""
     named = _content(*_stamped(file)).get("defaults") or ()
-    found = [file.with_name(f"{name}.yaml") for name in named if isinstance(name, str) and name not in ("_self_", file.stem)]
+    found = [
+        file.with_name(f"{name}.yaml") for name in named if isinstance(name, str) and name not in ("_self_", file.stem)
+    ]
     line = (*before, file)
-    return [file, *(path for base in found if base.is_file() and base not in line for path in _own_and_bases(base, line))]
+    return [
+        file,
+        *(path for base in found if base.is_file() and base not in line for path in _own_and_bases(base, line)),
+    ]
 
 
 def _sets(overlay: Any, path: tuple) -> bool:
-    """Tell whether the values under `reference` set the value at a path; a list that stands there replaces the other one whole."""
+    """Tell whether the values under `reference` set the value at a path; a list that stands there replaces the other
+    one whole.
+    """
     here, whole = overlay, False
     for key in path:
         try:
@@ -264,7 +296,8 @@ FLAT_GROUPS = ("study", "scale", "claims")  # hold files alone
 
 
 class Layout:
-    """The YAML files of a configuration folder: name (relative path) -> SHA-256, what each builds on, and every mistake in that.
+    """The YAML files of a configuration folder: name (relative path) -> SHA-256, what each builds on, and every mistake
+    in that.
 
     remember  keeps values by a key that holds a file's hash, so that an unchanged file is not parsed again
     broken    files that cannot be composed, and those that build on them
@@ -277,7 +310,9 @@ class Layout:
         for path in sorted(folder.rglob("*.y*ml")):
             if not any(part.startswith(".") for part in path.relative_to(folder).parts):  # an editor's own files
                 self._take(path)
-        self.studies = [Path(name).stem for name in self.hashes if name.startswith("study/") and not Path(name).stem.startswith("_")]
+        self.studies = [
+            Path(name).stem for name in self.hashes if name.startswith("study/") and not Path(name).stem.startswith("_")
+        ]
         for name, digest in self.hashes.items():
             if name.startswith("claims/"):  # the ledger is read by its own commands; no run depends on it
                 continue
@@ -297,10 +332,15 @@ class Layout:
         return parts[0] in OWN_GROUPS and len(parts) == 3 and not parts[-1].startswith("_")
 
     def own_and_bases(self, name: str) -> list[str]:
-        """Return the hashes of a file and of all it builds on in its own folder, since a scenario may build on another one."""
+        """Return the hashes of a file and of all it builds on in its own folder, since a scenario may build on another
+        one.
+        """
         group = name.rpartition("/")[0]
         bases = [base for base in self.builds_on.get(name, ()) if base.rpartition("/")[0] == group]
-        return [self.hashes[name], *(found for base in bases if base in self.hashes for found in self.own_and_bases(base))]
+        return [
+            self.hashes[name],
+            *(found for base in bases if base in self.hashes for found in self.own_and_bases(base)),
+        ]
 
     def _take(self, path: Path) -> None:
         name = path.relative_to(self.folder).as_posix()
@@ -361,7 +401,9 @@ class Layout:
         if group in FLAT_GROUPS:
             known = {"scale": SCALES, "claims": self.studies}.get(group)
             if middle:
-                return UserError("nothing reads this folder", where=f"conf/{group}/{middle[0]}", expected=f"files in conf/{group}/")
+                return UserError(
+                    "nothing reads this folder", where=f"conf/{group}/{middle[0]}", expected=f"files in conf/{group}/"
+                )
             if known is not None and stem not in known and not stem.startswith("_"):
                 return UserError("nothing reads this file", where=f"conf/{name}", remedy=did_you_mean(stem, known))
         if group not in STUDY_GROUPS or name == "figure/theme.yaml":
@@ -370,7 +412,11 @@ class Layout:
             remedy = did_you_mean(stem, ["theme"]) if group == "figure" else f"move it to conf/{group}/<study>/{file}"
             return UserError("the file belongs to no study", where=f"conf/{name}", remedy=remedy)
         if middle[0] not in self.studies:
-            return UserError("there is no such study", where=f"conf/{group}/{middle[0]}", remedy=did_you_mean(middle[0], self.studies))
+            return UserError(
+                "there is no such study",
+                where=f"conf/{group}/{middle[0]}",
+                remedy=did_you_mean(middle[0], self.studies),
+            )
         if len(middle) > 1 and group in OWN_GROUPS:
             where = f"conf/{group}/{middle[0]}"
             return UserError("nothing reads this folder", where=f"{where}/{middle[1]}", expected=f"files in {where}/")
@@ -381,15 +427,23 @@ class Layout:
         stem = Path(name).stem
         first = folded.setdefault(name.lower(), name)
         if first != name:
-            self._refuse(UserError(f"duplicate of conf/{first}", where=f"conf/{name}", remedy="rename one of them"), name)
+            self._refuse(
+                UserError(f"duplicate of conf/{first}", where=f"conf/{name}", remedy="rename one of them"), name
+            )
         elif not re.match(NAME, stem) or stem in RESERVED_NAMES:
             expected = "small letters, digits, . _ -, and no reserved word"
-            self._refuse(UserError(f"'{stem}' cannot be a name", where=f"conf/{name}", expected=expected, remedy="rename it"), name)
+            self._refuse(
+                UserError(f"'{stem}' cannot be a name", where=f"conf/{name}", expected=expected, remedy="rename it"),
+                name,
+            )
 
     def _refuse_circles(self) -> None:
         for name in self.builds_on:
             if self._leads_back(name):
-                self._refuse(UserError("the file builds on itself", where=f"conf/{name}: defaults", remedy="remove the entry"), name)
+                self._refuse(
+                    UserError("the file builds on itself", where=f"conf/{name}: defaults", remedy="remove the entry"),
+                    name,
+                )
 
     def _leads_back(self, name: str) -> bool:
         seen, queue = set(), list(self.builds_on[name])
@@ -414,7 +468,9 @@ class Layout:
 
 
 def _builds_on(folder: Path, name: str) -> list[str]:
-    """Names of the files that the defaults list of a file names; UserError where the file or its list cannot be read."""
+    """Names of the files that the defaults list of a file names; UserError where the file or its list cannot be
+    read.
+    """
     file = folder / name
     values = read_yaml(file)
     needed = name == "config.yaml" or name.split("/")[0] in (*OWN_GROUPS, "study", "scale")
@@ -422,22 +478,34 @@ def _builds_on(folder: Path, name: str) -> list[str]:
         raise UserError("the file is empty", where=short_path(file), expected="keys and values")
     defaults = values.get("defaults") or []
     if not isinstance(defaults, list):
-        raise UserError("'defaults' is no list", where=f"{short_path(file)}: defaults", expected="a list of what the file builds on")
+        raise UserError(
+            "'defaults' is no list", where=f"{short_path(file)}: defaults", expected="a list of what the file builds on"
+        )
     found = [f"{option}.yaml" for entry in defaults for option in _options(entry, name.rpartition("/")[0])]
     if name == "config.yaml" and not any(option.startswith("scale/") for option in found):
-        raise UserError("no scale is named", where="conf/config.yaml: defaults", expected="an entry such as 'scale: small'")
+        raise UserError(
+            "no scale is named", where="conf/config.yaml: defaults", expected="an entry such as 'scale: small'"
+        )
     return found
 
 
 def _options(entry: Any, group: str) -> Iterator[str]:
-    """The files that one entry of a defaults list names, without the ending; none where it is open (optional, ???, interpolated)."""
+    """The files that one entry of a defaults list names, without the ending; none where it is open (optional, ???,
+    interpolated).
+    """
     pairs = entry.items() if isinstance(entry, Mapping) else [("", entry)]
     for key, given in pairs:
         words = str(key).split()
         place = words[-1].partition("@")[0] if words else ""
         for option in given if isinstance(given, list) else [given]:
             text = str(option)
-            if option is None or text in ("_self_", "???") or "${" in text or "optional" in words or place.startswith("hydra"):
+            if (
+                option is None
+                or text in ("_self_", "???")
+                or "${" in text
+                or "optional" in words
+                or place.startswith("hydra")
+            ):
                 continue
             path = f"{place}/{text}" if place else text.partition("@")[0]
             yield path.removeprefix("/") if path.startswith("/") or not group else f"{group}/{path}"

@@ -1,7 +1,7 @@
 """The contract between a study and the stages that serve all studies (learn, evaluate, summarise, draw).
 
-A study is a `Study` object in `schedlab/studies/<name>/study.py` under the name STUDY. It is told its typed configuration and the paths of
-its prepared inputs; it never asks where results lie, and it knows no Snakemake.
+A study is a `Study` object in `schedlab/studies/<name>/study.py` under the name STUDY. It is told its typed
+configuration and the paths of its prepared inputs; it never asks where results lie, and it knows no Snakemake.
 """
 
 from __future__ import annotations
@@ -39,7 +39,9 @@ class Metric:
 
 @dataclass(frozen=True)
 class Unit:
-    """What is scored once: a window, an episode, a replicate. Units that overlap or share an origin carry the same block."""
+    """What is scored once: a window, an episode, a replicate. Units that overlap or share an origin carry the same
+    block.
+    """
 
     id: str
     kind: str
@@ -50,7 +52,9 @@ class Unit:
 
 @dataclass(frozen=True)
 class Phase:
-    """One stretch of learning: the scenarios learned on together, the learner's steps, and values of this phase alone."""
+    """One stretch of learning: the scenarios learned on together, the learner's steps, and values of this phase
+    alone.
+    """
 
     scenarios: tuple[str, ...]
     steps: int
@@ -110,9 +114,11 @@ class CurvePlace(TypedDict, total=False):
 
 
 class Curve(Protocol):
-    """Receives points of a learning curve; the stage adds policy and seed, keeps them through an interruption, and writes the table.
+    """Receives points of a learning curve; the stage adds policy and seed, keeps them through an interruption, and
+    writes the table.
 
-    What is not given is 0, "" or the split "train". A resumed learner records again what came after its last saved state.
+    What is not given is 0, "" or the split "train". A resumed learner records again what came after its last saved
+    state.
     """
 
     def __call__(self, metric: str, value: float, **place: Unpack[CurvePlace]) -> None: ...
@@ -120,7 +126,9 @@ class Curve(Protocol):
 
 @dataclass(frozen=True)
 class LearnPaths:
-    """Files of one learning job: the parent's checkpoint (None: from scratch), the one to write, a folder for resuming."""
+    """Files of one learning job: the parent's checkpoint (None: from scratch), the one to write, a folder for
+    resuming.
+    """
 
     start: Path | None
     checkpoint: Path
@@ -130,7 +138,9 @@ class LearnPaths:
 class Learner(Protocol):
     """Makes a policy; `learn` writes its final parameters (never the parent's) and resumes an interrupted job."""
 
-    def learn(self, problems: Mapping[str, Problem], spec: PolicySpec, seed: int, paths: LearnPaths, curve: Curve) -> None: ...
+    def learn(
+        self, problems: Mapping[str, Problem], spec: PolicySpec, seed: int, paths: LearnPaths, curve: Curve
+    ) -> None: ...
 
     def load(self, checkpoint: Path, problem: Problem) -> Policy: ...
 
@@ -142,7 +152,8 @@ RuleMaker = Callable[[Mapping[str, Any], Problem, int], Policy]  # (params, prob
 class Part:
     """The slice of a scenario's configuration that one prepare rule reads.
 
-    shared: made once for every scenario with equal values (inputs/<part>-<hash>/ of the study instead of the scenario's own folder).
+    shared: made once for every scenario with equal values (inputs/<part>-<hash>/ of the study instead of the scenario's
+      own folder).
     needs:  names of the parts whose products this one reads.
     files:  files outside the configuration that it reads; their SHA-256 become part of the frozen values.
     spread: how the workflow spreads the work over jobs; decides no result, so the frozen part does not hold it.
@@ -157,10 +168,12 @@ class Part:
 
 @dataclass(frozen=True)
 class Requirement:
-    """Data that must be on the machine before a scenario can run, and where to get it; relative paths as in data_paths.find_data.
+    """Data that must be on the machine before a scenario can run, and where to get it; relative paths as in
+    data_paths.find_data.
 
     program: the path is that of a program; a name alone is looked for on the PATH.
-    files: for a folder, the sets of files of which one must be whole, named from the folder on (plain or gzip); none: any file or folder.
+    files: for a folder, the sets of files of which one must be whole, named from the folder on (plain or gzip); none:
+      any file or folder.
     """
 
     name: str
@@ -172,11 +185,15 @@ class Requirement:
 
 @dataclass(frozen=True)
 class StudyTables:
-    """All that figures are drawn from: the common tables, detail tables by name, and the inputs of each scenario by name.
+    """All that figures are drawn from: the common tables, detail tables by name, and the inputs of each scenario by
+    name.
 
-    scores, curves, summary, comparisons: design tables of all scenarios and policies of the study (evaluation/tables.py gives the columns).
-    details: table name -> the rows of all scenarios (columns scenario, policy, policy_seed, split, unit first, added by the stage).
-    inputs: scenario -> input name -> file. scenarios: scenario -> frozen `problem` part. policies: policy -> frozen `learn` part.
+    scores, curves, summary, comparisons: design tables of all scenarios and policies of the study (evaluation/tables.py
+      gives the columns).
+    details: table name -> the rows of all scenarios (columns scenario, policy, policy_seed, split, unit first, added by
+      the stage).
+    inputs: scenario -> input name -> file. scenarios: scenario -> frozen `problem` part. policies: policy -> frozen
+      `learn` part.
     """
 
     scores: pd.DataFrame
@@ -207,8 +224,10 @@ class FigureSpec:
 class Drawing:
     """A drawn figure and the caption that says what is seen (numbers filled in from the tables).
 
-    of_scores: whether it shows the study's tables; False: records alone, which have to do with no scenario, policy or seed
-    left_out: scenario of the figure that the drawing has no place for -> why; the stage adds it to the caption and to the log
+    of_scores: whether it shows the study's tables; False: records alone, which have to do with no scenario, policy or
+      seed
+    left_out: scenario of the figure that the drawing has no place for -> why; the stage adds it to the caption and to
+      the log
     """
 
     figure: Figure
@@ -226,14 +245,16 @@ class Study:
 
     results_version is the deliberate trigger: raise it when the study's code changes its results.
     scenario / scale: typed sections; `rules` makes fixed heuristics, `learners` makes learned policies.
-    rule_settings, learner_settings, figure_settings: the typed values of each (a figure's `params`); a rule or figure without takes none.
-    parts, requires, inputs, problem take the typed scenario; inputs: name -> (part, file name in that part's folder).
+    rule_settings, learner_settings, figure_settings: the typed values of each (a figure's `params`); a rule or figure
+    without takes none. parts, requires, inputs, problem take the typed scenario; inputs: name -> (part, file name in
+    that part's folder).
     terms: words of its figures, rules' names among them -> what they mean, for the glossary of the index.
-    check(scenario) and check_policy(policy, learner's values) may yield or raise UserErrors for what types cannot say; a `where` that is
-    a key gets its file in front. policy_files(learner's values): files that learning reads (as data_paths.find_resource finds them), whose
-    content then counts like the configuration. commands adds the study's sub-commands to a parser.
-    figure_files(figure's values): files that a drawing reads beside the tables, such as recorded measurements; counted in the same way.
-    own_rule(FILE.py:CLASS) gives the maker of a user's own rule where that is something else than a class with `reset` and `act`.
+    check(scenario) and check_policy(policy, learner's values) may yield or raise UserErrors for what types cannot say;
+    a `where` that is a key gets its file in front. policy_files(learner's values): files that learning reads (as
+    data_paths.find_resource finds them), whose content then counts like the configuration. commands adds the study's
+    sub-commands to a parser. figure_files(figure's values): files that a drawing reads beside the tables, such as
+    recorded measurements; counted in the same way. own_rule(FILE.py:CLASS) gives the maker of a user's own rule where
+    that is something else than a class with `reset` and `act`.
     """
 
     name: str

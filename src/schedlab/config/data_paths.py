@@ -1,6 +1,7 @@
 """Where files outside conf/ lie: other people's data, and resources of the checkout.
 
-Data lies below the folder that SCHEDLAB_DATA names, below resources/data of the working directory, or in the latter itself.
+Data lies below the folder that SCHEDLAB_DATA names, below resources/data of the working directory, or in the latter
+itself.
 """
 
 from __future__ import annotations
@@ -36,14 +37,17 @@ def plain_or_gzip(file: Path) -> Path | None:
 
 
 def missing_files(folder: Path, sets: Iterable[Iterable[str]]) -> list[str]:
-    """Return what a folder lacks of the set of files that it is nearest to; nothing where one set is whole, or where there is none."""
+    """Return what a folder lacks of the set of files that it is nearest to; nothing where one set is whole, or where
+    there is none.
+    """
     names = [list(files) for files in sets]
     lacking = [[name for name in files if plain_or_gzip(folder / name) is None] for files in names]
     return min(zip(lacking, names, strict=True), key=lambda pair: len(pair[0]) / len(pair[1]), default=([], []))[0]
 
 
 def find_resource(name: Path | str) -> Path:
-    """Return where a file or folder of a configuration is: resources/... of the checkout or installation, whatever the working directory.
+    """Return where a file or folder of a configuration is: resources/... of the checkout or installation, whatever the
+    working directory.
 
     Absolute paths as they are; all else, and resources that we do not ship, from the working directory.
     """

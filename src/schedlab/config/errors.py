@@ -18,7 +18,8 @@ LONGEST_SENTENCE = 1000  # characters; a file may hold a key or a value of any l
 
 
 class UserError(Exception):
-    """A mistake that the user can mend; shown as one paragraph, without a traceback, in characters that a terminal prints.
+    """A mistake that the user can mend; shown as one paragraph, without a traceback, in characters that a terminal
+    prints.
 
     what      what is wrong, in plain words
     where     file and key, command-line option, or input that holds the mistake
@@ -40,7 +41,9 @@ class UserError(Exception):
 
 
 def disk_trouble(error: BaseException, where: str = "") -> UserError | None:
-    """Return the paragraph for an error of the disk that its user can mend, None for any other; where: named if the error names no file."""
+    """Return the paragraph for an error of the disk that its user can mend, None for any other; where: named if the
+    error names no file.
+    """
     if not isinstance(error, OSError) or error.errno not in DISK_TROUBLE:
         return None
     what, remedy = DISK_TROUBLE[error.errno]

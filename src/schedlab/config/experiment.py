@@ -30,7 +30,9 @@ BY_STUDY = STAGES[:3]  # rules whose jobs name their study: resources may be of 
 
 
 def cross_checks(experiment: Experiment, files: Mapping[str, Mapping[str, list[str]]]) -> Iterable[UserError]:
-    """Yield every mistake between the records of an experiment. files: study -> group -> names of the files there are."""
+    """Yield every mistake between the records of an experiment. files: study -> group -> names of the files there
+    are.
+    """
     for name, study in experiment.studies.items():
         scenarios, policies = files[name]["scenario"], files[name]["policy"]
         complete = len(study.scenarios) == len(scenarios)  # else there may be rules that are not known here
@@ -47,7 +49,9 @@ def cross_checks(experiment: Experiment, files: Mapping[str, Mapping[str, list[s
         baseline = study.settings["statistics"]["baseline"]
         if complete and study.scenarios and baseline and baseline not in known["policy"]:
             where = f"conf/study/{name}.yaml: statistics.baseline"
-            yield UserError(f"unknown policy or rule '{baseline}'", where=where, remedy=did_you_mean(baseline, known["policy"]))
+            yield UserError(
+                f"unknown policy or rule '{baseline}'", where=where, remedy=did_you_mean(baseline, known["policy"])
+            )
     if all(len(study.scenarios) == len(files[name]["scenario"]) for name, study in experiment.studies.items()):
         yield from _resource_checks(experiment)
 
@@ -55,7 +59,9 @@ def cross_checks(experiment: Experiment, files: Mapping[str, Mapping[str, list[s
 def _scenario_checks(record: Mapping[str, Any], policies: Iterable[str]) -> Iterable[UserError]:
     for policy in record["policies"]:
         if policy not in policies:
-            yield UserError(f"unknown policy '{policy}'", where=record["where"]["policies"], remedy=did_you_mean(policy, policies))
+            yield UserError(
+                f"unknown policy '{policy}'", where=record["where"]["policies"], remedy=did_you_mean(policy, policies)
+            )
     names = [rule["name"] for rule in record["rules"]] + record["policies"]
     for twice in sorted({entry for entry in names if names.count(entry) > 1}):
         yield UserError(f"'{twice}' is named twice", where=record["where"]["rules"], remedy="remove one of them")
@@ -73,12 +79,16 @@ def _policy_checks(
     for phase in record["train_on"]:
         for scenario in phase["scenarios"]:
             if scenario not in scenarios:
-                yield UserError(f"unknown scenario '{scenario}'", where=where["train_on"], remedy=did_you_mean(scenario, scenarios))
+                yield UserError(
+                    f"unknown scenario '{scenario}'", where=where["train_on"], remedy=did_you_mean(scenario, scenarios)
+                )
     parent, line = record["parent"], [policy]
     while parent is not None:
         if parent not in policies:
             if len(line) == 1:  # else it is told with the policy that names it
-                yield UserError(f"unknown policy '{parent}'", where=where["parent"], remedy=did_you_mean(parent, policies))
+                yield UserError(
+                    f"unknown policy '{parent}'", where=where["parent"], remedy=did_you_mean(parent, policies)
+                )
             return
         if parent in line:
             if parent == min(line[line.index(parent) :]) == policy:  # once for all policies of the cycle
@@ -106,9 +116,13 @@ def _figure_checks(record: Mapping[str, Any], known: Mapping[str, list[str]]) ->
 
 
 def _shown_checks(record: Mapping[str, Any], scenarios: Mapping[str, Any], known: Iterable[str]) -> Iterable[UserError]:
-    """Rules and policies that a figure's own values name and that none of its scenarios has; unknown names are told elsewhere."""
+    """Rules and policies that a figure's own values name and that none of its scenarios has; unknown names are told
+    elsewhere.
+    """
     shown = [scenarios[name] for name in record["scenarios"] if name in scenarios]
-    had = {name for scenario in shown for name in [*(rule["name"] for rule in scenario["rules"]), *scenario["policies"]]}
+    had = {
+        name for scenario in shown for name in [*(rule["name"] for rule in scenario["rules"]), *scenario["policies"]]
+    }
     for where, what, name in record["names"] if shown else ():
         if what == "policy" and name in known and name not in had:
             text = f"'{name}' is no rule or policy of {', '.join(record['scenarios'])}"
@@ -116,8 +130,11 @@ def _shown_checks(record: Mapping[str, Any], scenarios: Mapping[str, Any], known
 
 
 def _resource_checks(experiment: Experiment) -> Iterable[UserError]:
-    parts = {part for study in experiment.studies.values() for record in study.scenarios.values() for part in record["parts"]}
-    # Whoever takes a shipped study out need not edit scales: its name stays valid, and so does what may be a rule of its own.
+    parts = {
+        part for study in experiment.studies.values() for record in study.scenarios.values() for part in record["parts"]
+    }
+    # Whoever takes a shipped study out need not edit scales: its name stays valid, and so does what may be a rule of
+    # its own.
     shipped = {file.parent.name for file in (Path(schedlab.__file__).parent / "studies").glob("*/study.py")}
     taken_out = shipped - experiment.studies.keys()
     rules, studies = ["default", *STAGES, *parts], [*experiment.studies, *shipped]
@@ -127,9 +144,13 @@ def _resource_checks(experiment: Experiment) -> Iterable[UserError]:
         if slash and study not in studies:
             yield UserError(f"unknown study '{study}'", where=where, remedy=did_you_mean(study, experiment.studies))
         elif slash and rule not in BY_STUDY:
-            yield UserError(f"'{rule}' is no rule that several studies share", where=where, remedy=did_you_mean(rule, BY_STUDY))
+            yield UserError(
+                f"'{rule}' is no rule that several studies share", where=where, remedy=did_you_mean(rule, BY_STUDY)
+            )
         elif not slash and rule not in rules and not (taken_out and not nearest(rule, rules)):
-            yield UserError(f"no scenario needs a workflow rule '{rule}'", where=where, remedy=did_you_mean(rule, rules))
+            yield UserError(
+                f"no scenario needs a workflow rule '{rule}'", where=where, remedy=did_you_mean(rule, rules)
+            )
 
 
 SCALE_ORDER = ("smoke", "small", "full", "paper")
@@ -137,7 +158,9 @@ SCALE_ORDER = ("smoke", "small", "full", "paper")
 
 @dataclass
 class StudyRecords:
-    """The records of one study; `results_version` comes from its code, of which `code` is a hash (records.study_code)."""
+    """The records of one study; `results_version` comes from its code, of which `code` is a hash
+    (records.study_code).
+    """
 
     settings: dict[str, Any]
     results_version: int
@@ -145,18 +168,28 @@ class StudyRecords:
     scenarios: dict[str, dict[str, Any]] = field(default_factory=dict)
     policies: dict[str, dict[str, Any]] = field(default_factory=dict)
     figures: dict[str, dict[str, Any]] = field(default_factory=dict)
-    not_drawn: dict[str, dict[str, Any]] = field(default_factory=dict)  # figures of other scales, or of scenarios that are not here
-    other_scales: dict[tuple[str, str], list[str]] = field(default_factory=dict)  # ("scenario" or "policy", name) -> where it is instead
+    not_drawn: dict[str, dict[str, Any]] = field(
+        default_factory=dict
+    )  # figures of other scales, or of scenarios that are not here
+    other_scales: dict[tuple[str, str], list[str]] = field(
+        default_factory=dict
+    )  # ("scenario" or "policy", name) -> where it is instead
 
     def shown_in(self, figure: Mapping[str, Any]) -> list[str]:
-        """Return the scenarios that a figure shows: those that it names and that are here, or all that want to be in such figures."""
-        named = figure["scenarios"] or [name for name, record in self.scenarios.items() if record["in_figures"] == "all"]
+        """Return the scenarios that a figure shows: those that it names and that are here, or all that want to be in
+        such figures.
+        """
+        named = figure["scenarios"] or [
+            name for name, record in self.scenarios.items() if record["in_figures"] == "all"
+        ]
         return [name for name in named if name in self.scenarios]
 
 
 @dataclass
 class Experiment:
-    """All studies at one scale. `not_run` lists (study, scenario or policy, reason) of what lacks its data on this machine."""
+    """All studies at one scale. `not_run` lists (study, scenario or policy, reason) of what lacks its data on this
+    machine.
+    """
 
     folder: Path
     scale: str
@@ -209,10 +242,14 @@ class Experiment:
         return self.once(("part", study, scenario, part), lambda: content_hash(self.part_values(study, scenario, part)))
 
     def digest(self, name: str) -> str | None:
-        """SHA-256 of an outside file or of all files of a folder (None: missing), remembered by path, size and time of change."""
+        """SHA-256 of an outside file or of all files of a folder (None: missing), remembered by path, size and time of
+        change.
+        """
         path = find_data(name)
         if path.is_dir():
-            return content_hash([[file.relative_to(path).as_posix(), self._file_digest(file)] for file in sorted(path.rglob("*"))], 64)
+            return content_hash(
+                [[file.relative_to(path).as_posix(), self._file_digest(file)] for file in sorted(path.rglob("*"))], 64
+            )
         return self._file_digest(path)
 
     def _file_digest(self, path: Path) -> str | None:
@@ -241,7 +278,9 @@ class Experiment:
             return known[name]
         for where, what, reason in self.not_run:
             if (where, what) == (study, name):
-                raise UserError(f"scenario '{name}' cannot run here", where=f"conf/scenario/{study}/{name}.yaml", expected=reason)
+                raise UserError(
+                    f"scenario '{name}' cannot run here", where=f"conf/scenario/{study}/{name}.yaml", expected=reason
+                )
         raise self._unknown("scenario", study, name, known)
 
     def policy(self, study: str, name: str) -> dict[str, Any]:
@@ -252,11 +291,16 @@ class Experiment:
         return known[name]
 
     def _unknown(self, what: str, study: str, name: str, known: Iterable[str]) -> UserError:
-        """The mistake of asking for a scenario or policy that is not here: a name that is none, or one of other scales."""
+        """The mistake of asking for a scenario or policy that is not here: a name that is none, or one of other
+        scales.
+        """
         others = self.studies[study].other_scales if study in self.studies else {}
         if (what, name) not in others:
             names = [*known, *(other for kind, other in others if kind == what)]
-            return UserError(f"there is no {what} '{name}' of study '{study}' at scale {self.scale}", remedy=did_you_mean(name, names))
+            return UserError(
+                f"there is no {what} '{name}' of study '{study}' at scale {self.scale}",
+                remedy=did_you_mean(name, names),
+            )
         scales, below = others[what, name], name if what == "scenario" else f"policies/{name}"
         remedy = f"add {self.scale} there"
         if scales:
@@ -274,7 +318,11 @@ class Experiment:
             raise UserError(f"there is no figure '{name}' of study '{study}'", remedy=remedy)
         scales = records.not_drawn[name]["scales"]
         if self.scale in scales:
-            raise UserError(f"figure '{name}' is not drawn", where=f"conf/figure/{study}/{name}.yaml", expected="a scenario that runs here")
+            raise UserError(
+                f"figure '{name}' is not drawn",
+                where=f"conf/figure/{study}/{name}.yaml",
+                expected="a scenario that runs here",
+            )
         remedy = f"ask for plots/{scales[0]}/{study}/{name}.svg with --config scale={scales[0]}" if scales else ""
         what = f"figure '{name}' is drawn at {', '.join(scales) or 'no scale'}, not at {self.scale}"
         raise UserError(what, where=f"conf/figure/{study}/{name}.yaml: scales", remedy=remedy)
@@ -310,9 +358,14 @@ class Experiment:
 
 
 def load(
-    folder: Path | str, scale: str, find_study: records.FindStudy, cache: Path | None = None, made: Compositions | None = None
+    folder: Path | str,
+    scale: str,
+    find_study: records.FindStudy,
+    cache: Path | None = None,
+    made: Compositions | None = None,
 ) -> Experiment:
-    """Compose, type and check every file of a configuration folder at one scale. Raises UserErrors with every mistake found.
+    """Compose, type and check every file of a configuration folder at one scale. Raises UserErrors with every mistake
+    found.
 
     made: compositions to share among loads of one folder at several scales
     A mistake in config.yaml or in the scale, on which every file builds, is told without what follows from it.
@@ -324,9 +377,15 @@ def load(
     scale_values = conf.scale_values(lambda: {name: door(name) for name in loaded})
     for group in ("scenario", "policy", "figure"):
         _add_records(conf, loaded, door, group)
-    theme = conf.record("figure", "theme", lambda c: records.theme_record(c, "theme")) if conf.holds("figure/theme.yaml") else {}
+    theme = (
+        conf.record("figure", "theme", lambda c: records.theme_record(c, "theme"))
+        if conf.holds("figure/theme.yaml")
+        else {}
+    )
     experiment = Experiment(conf.folder, scale, seed, scale_values, theme or {}, loaded, kept)
-    files = {name: {group: option_names(conf.folder / group / name) for group in ("scenario", "policy")} for name in loaded}
+    files = {
+        name: {group: option_names(conf.folder / group / name) for group in ("scenario", "policy")} for name in loaded
+    }
     conf.errors.extend(cross_checks(experiment, files))
     if conf.errors:
         raise UserErrors(conf.errors)
@@ -335,8 +394,11 @@ def load(
     return experiment
 
 
-def scenario_records(folder: Path | str, scale: str, find_study: records.FindStudy, cache: Path | None = None) -> dict[str, dict[str, Any]]:
-    """Return study -> scenario -> record of every scenario, for whatever scales and data; policies and figures are not looked at.
+def scenario_records(
+    folder: Path | str, scale: str, find_study: records.FindStudy, cache: Path | None = None
+) -> dict[str, dict[str, Any]]:
+    """Return study -> scenario -> record of every scenario, for whatever scales and data; policies and figures are not
+    looked at.
 
     scale: at which the files are composed. Raises UserErrors with every mistake found.
     """
@@ -353,7 +415,11 @@ def missing_data(record: Mapping[str, Any]) -> list[str]:
     told = []
     for need in record["requires"]:
         if need.get("program") and "/" not in need["path"]:
-            told += [] if shutil.which(need["path"]) else [f"{need['name']}, '{need['path']}' on the PATH ({need['source']})"]
+            told += (
+                []
+                if shutil.which(need["path"])
+                else [f"{need['name']}, '{need['path']}' on the PATH ({need['source']})"]
+            )
             continue
         path = find_data(need["path"])
         if not path.exists():
@@ -378,9 +444,13 @@ class _Doors:
         return self.doors[name]
 
 
-def _studies(conf: records.ConfigurationFolder, find_study: records.FindStudy) -> tuple[dict[str, StudyRecords], _Doors]:
+def _studies(
+    conf: records.ConfigurationFolder, find_study: records.FindStudy
+) -> tuple[dict[str, StudyRecords], _Doors]:
     """The studies, without their scenarios, policies and figures, and their doors; mistakes are kept in conf.errors."""
-    settings = {name: conf.record("study", name, partial(records.study_record, name=name)) for name in conf.layout.studies}
+    settings = {
+        name: conf.record("study", name, partial(records.study_record, name=name)) for name in conf.layout.studies
+    }
     loaded = {name: StudyRecords(record, 0) for name, record in settings.items() if record}
     door = _Doors(loaded, find_study)
     for name in list(loaded):
@@ -398,12 +468,16 @@ def _results_version(door: _Doors, name: str) -> int:
     return door(name).results_version
 
 
-def _made(make: Callable[..., dict[str, Any]], option: str, door: _Doors, name: str, composed: Composed) -> dict[str, Any]:
+def _made(
+    make: Callable[..., dict[str, Any]], option: str, door: _Doors, name: str, composed: Composed
+) -> dict[str, Any]:
     """The record of one file, by the door of its study, which is loaded where the record is not in the cache."""
     return make(composed, option, door(name))
 
 
-def _add_records(conf: records.ConfigurationFolder, loaded: Mapping[str, StudyRecords], door: _Doors, group: str) -> None:
+def _add_records(
+    conf: records.ConfigurationFolder, loaded: Mapping[str, StudyRecords], door: _Doors, group: str
+) -> None:
     """Add the records of a group to their studies; mistakes are kept in conf.errors."""
     make = getattr(records, f"{group}_record")
     for name, study in loaded.items():
@@ -419,7 +493,11 @@ def _restrict(experiment: Experiment) -> None:
     """Keep what belongs to the scale and has its data; note the rest in `not_run`."""
     for name, study in experiment.studies.items():
         for what, there in (("scenario", study.scenarios), ("policy", study.policies)):
-            others = {(what, key): record["scales"] for key, record in there.items() if experiment.scale not in record["scales"]}
+            others = {
+                (what, key): record["scales"]
+                for key, record in there.items()
+                if experiment.scale not in record["scales"]
+            }
             study.other_scales |= others
         at_scale = {key: record for key, record in study.scenarios.items() if experiment.scale in record["scales"]}
         absent: dict[str, str] = {}
@@ -431,21 +509,31 @@ def _restrict(experiment: Experiment) -> None:
         policies = {key: record for key, record in study.policies.items() if experiment.scale in record["scales"]}
         study.policies = _with_their_scenarios(policies, study.scenarios)
         dropped = sorted(policies.keys() - study.policies.keys())
-        experiment.not_run += [(name, key, "is trained on a scenario that does not run here") for key in dropped if absent]
+        experiment.not_run += [
+            (name, key, "is trained on a scenario that does not run here") for key in dropped if absent
+        ]
         for key, record in study.scenarios.items():
             kept = [policy for policy in record["policies"] if policy in study.policies]
             study.scenarios[key] = {**record, "policies": kept}
-        drawn = {key for key, record in study.figures.items() if experiment.scale in record["scales"] and study.shown_in(record)}
+        drawn = {
+            key
+            for key, record in study.figures.items()
+            if experiment.scale in record["scales"] and study.shown_in(record)
+        }
         study.not_drawn = {key: record for key, record in study.figures.items() if key not in drawn}
         study.figures = {key: record for key, record in study.figures.items() if key in drawn}
 
 
-def _with_their_scenarios(policies: Mapping[str, dict[str, Any]], scenarios: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
+def _with_their_scenarios(
+    policies: Mapping[str, dict[str, Any]], scenarios: Mapping[str, Any]
+) -> dict[str, dict[str, Any]]:
     """Policies whose training scenarios run here, and whose ancestors do so too."""
 
     def runs(name: str) -> bool:
         record = policies.get(name)
-        if record is None or any(scenario not in scenarios for phase in record["train_on"] for scenario in phase["scenarios"]):
+        if record is None or any(
+            scenario not in scenarios for phase in record["train_on"] for scenario in phase["scenarios"]
+        ):
             return False
         return record["parent"] is None or runs(record["parent"])
 

@@ -48,7 +48,9 @@ def atomic_path(path: Path | str) -> Iterator[Path]:
 
 
 def remove_leftovers(*folders: Path | str) -> None:
-    """Remove the temporary files that killed processes left below some folders, but for those that a living one still writes."""
+    """Remove the temporary files that killed processes left below some folders, but for those that a living one still
+    writes.
+    """
     for path in sorted(path for folder in folders for path in Path(folder).rglob(".*")):
         if _TEMPORARY.fullmatch(path.name) and path.is_file():
             with suppress(FileNotFoundError), path.open("rb") as held:
@@ -58,9 +60,11 @@ def remove_leftovers(*folders: Path | str) -> None:
 
 @contextmanager
 def turn(path: Path | str, patience: float) -> Iterator[None]:
-    """Wait until no other process is in a turn on the file `path`, but no longer than `patience` seconds; the file is made and stays.
+    """Wait until no other process is in a turn on the file `path`, but no longer than `patience` seconds; the file is
+    made and stays.
 
-    For work that several processes would do in the same way and that all but the first find done. Where no file can lie, nobody waits.
+    For work that several processes would do in the same way and that all but the first find done. Where no file can
+    lie, nobody waits.
     """
     path = Path(path)
     try:
@@ -77,7 +81,9 @@ def turn(path: Path | str, patience: float) -> Iterator[None]:
 
 
 def _lock(file: IO[bytes]) -> bool:
-    """Lock an open file for as long as it is open; False where another process has. Systems without such locks lock nothing."""
+    """Lock an open file for as long as it is open; False where another process has. Systems without such locks lock
+    nothing.
+    """
     try:
         import fcntl
 
@@ -90,7 +96,9 @@ def _lock(file: IO[bytes]) -> bool:
 
 
 def check_writable(*folders: Path | str) -> None:
-    """Raise UserError, naming the first folder at or below some folders in which nothing can be written; absent folders do not matter."""
+    """Raise UserError, naming the first folder at or below some folders in which nothing can be written; absent folders
+    do not matter.
+    """
     for top in folders:
         for folder, _, _ in os.walk(top):
             if not os.access(folder, os.W_OK | os.X_OK):
@@ -136,7 +144,8 @@ def write_table(path: Path | str, table: pd.DataFrame) -> None:
 
 @contextmanager
 def table_writer(path: Path | str, schema: pa.Schema | None = None) -> Iterator[Callable[[pd.DataFrame], None]]:
-    """Give a function that adds rows to a table, of which there must be one call at least; the bytes are those of all rows written at once.
+    """Give a function that adds rows to a table, of which there must be one call at least; the bytes are those of all
+    rows written at once.
 
     schema  columns and types (None: those of the first rows); a column that rows lack is null in them
     """
@@ -172,7 +181,8 @@ def table_writer(path: Path | str, schema: pa.Schema | None = None) -> Iterator[
 def common_schema(paths: Sequence[Path | str]) -> pa.Schema:
     """Return columns and types of Parquet tables put below one another, as pandas joins them.
 
-    Columns in the order in which they first appear; whole numbers that a table lacks, or has as fractions, become fractions.
+    Columns in the order in which they first appear; whole numbers that a table lacks, or has as fractions, become
+    fractions.
     """
     import pyarrow as pa
     import pyarrow.parquet as pq
@@ -185,7 +195,9 @@ def common_schema(paths: Sequence[Path | str]) -> pa.Schema:
         if len(found) < len(paths) and pa.types.is_integer(found[0]):
             found.append(pa.float64())
     joined = {
-        name: pa.unify_schemas([pa.schema([(name, one)]) for one in dict.fromkeys(found)], promote_options="permissive").field(0).type
+        name: pa.unify_schemas([pa.schema([(name, one)]) for one in dict.fromkeys(found)], promote_options="permissive")
+        .field(0)
+        .type
         for name, found in types.items()
     }
     return pa.schema(list(joined.items()))

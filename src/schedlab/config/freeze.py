@@ -1,8 +1,10 @@
 """Frozen parts: for each stage the values that it reads, as a YAML file that is an input of its workflow rule.
 
-A file is written only where its text differs, so an unchanged configuration reruns nothing. A part holds everything that decides the
-results below it: the values themselves, the study's results version, and under `upstream` the hashes of the parts that made its inputs.
-So results never depend on when a file was written, and a policy is not learned again because a table was made again with the same bytes.
+A file is written only where its text differs, so an unchanged configuration reruns nothing. A part holds everything
+that decides the
+results below it: the values themselves, the study's results version, and under `upstream` the hashes of the parts that
+made its inputs. So results never depend on when a file was written, and a policy is not learned again because a table
+was made again with the same bytes.
 """
 
 from __future__ import annotations
@@ -20,13 +22,20 @@ from schedlab.config.files import write_text_if_changed
 from schedlab.config.hashes import content_hash
 from schedlab.config.plugins import is_file_target, target_file
 
-UNFROZEN = ("scales", "where", "names", "files")  # of a record: what only the checks read, and files, whose digests are frozen
+UNFROZEN = (
+    "scales",
+    "where",
+    "names",
+    "files",
+)  # of a record: what only the checks read, and files, whose digests are frozen
 HEADER = "# Frozen by schedlab from conf/; made again whenever the configuration changes. Edit conf/, not this file.\n"
 
 
 def dump(values: Mapping[str, Any]) -> str:
     """Return the YAML text of a frozen part."""
-    return HEADER + yaml.dump(dict(values), Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=120, default_flow_style=None)
+    return HEADER + yaml.dump(
+        dict(values), Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=120, default_flow_style=None
+    )
 
 
 class _Dumper(yaml.CSafeDumper):
@@ -40,10 +49,14 @@ def read_part(path: Path | str) -> dict[str, Any]:
         values = yaml.load(Path(path).read_text(encoding="utf-8"), Loader=yaml.CSafeLoader)
     except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
         raise UserError(
-            f"the frozen configuration cannot be read: {error}", where=str(path), remedy="run snakemake; it writes the file"
+            f"the frozen configuration cannot be read: {error}",
+            where=str(path),
+            remedy="run snakemake; it writes the file",
         ) from None
     if not isinstance(values, dict):
-        raise UserError("the frozen configuration holds no mapping", where=str(path), remedy="delete it and run snakemake again")
+        raise UserError(
+            "the frozen configuration holds no mapping", where=str(path), remedy="delete it and run snakemake again"
+        )
     return values
 
 
@@ -63,7 +76,10 @@ def frozen_parts(experiment: Experiment) -> Iterator[tuple[str, dict[str, Any]]]
                     evaluate_part(experiment, study, scenario, names),
                 )
         for policy in experiment.compared_policies(study):
-            yield f"{experiment.results}/{study}/policies/{policy}/config/learn.yaml", learn_part(experiment, study, policy)
+            yield (
+                f"{experiment.results}/{study}/policies/{policy}/config/learn.yaml",
+                learn_part(experiment, study, policy),
+            )
         if records.scenarios:
             yield f"{experiment.results}/{study}/config/summarise.yaml", summarise_part(experiment, study)
             yield f"{experiment.results}/{study}/config/draw.yaml", draw_part(experiment, study)
@@ -72,7 +88,8 @@ def frozen_parts(experiment: Experiment) -> Iterator[tuple[str, dict[str, Any]]]
 def write_parts(experiment: Experiment, directory: Path | str = ".") -> int:
     """Write the frozen parts whose text differs from the file's; returns how many were written.
 
-    A file that is still the one that was written from the same values, by its size and time of change, is not read again.
+    A file that is still the one that was written from the same values, by its size and time of change, is not read
+    again.
     """
     written = 0
     for file, values, values_hash in _unlike_their_files(experiment, directory):
@@ -147,7 +164,9 @@ def learn_hash(experiment: Experiment, study: str, policy: str) -> str:
 
 
 def _own_code(experiment: Experiment, target: str) -> str | None:
-    """SHA-256 of the file of a user's own class, so that an edit of it counts like one of the configuration; None for other targets."""
+    """SHA-256 of the file of a user's own class, so that an edit of it counts like one of the configuration; None for
+    other targets.
+    """
     return experiment.digest(str(target_file(target).absolute())) if is_file_target(target) else None
 
 
@@ -193,7 +212,9 @@ def summarise_part(experiment: Experiment, study: str) -> dict[str, Any]:
         "seed": experiment.seed,
         "statistics": records.settings["statistics"],
         "scenarios": {scenario: experiment.bundles(study, scenario) for scenario in records.scenarios},
-        "policies": {policy: experiment.policy(study, policy)["seeds"] for policy in experiment.compared_policies(study)},
+        "policies": {
+            policy: experiment.policy(study, policy)["seeds"] for policy in experiment.compared_policies(study)
+        },
     }
 
 

@@ -29,7 +29,8 @@ def target_file(target: str) -> Path:
 def load_class(target: str, kind: str, methods: Sequence[str] | None = None) -> type:
     """Return the class that FILE.py:CLASS names, after checking that it has the methods of its kind.
 
-    kind     what the class shall be: 'rule' (reset, act) or 'learner' (learn, load); another kind with its own `methods`
+    kind     what the class shall be: 'rule' (reset, act) or 'learner' (learn, load); another kind with its own
+             `methods`
     Raises UserError where the file or the class is missing, the file fails to run, or a method is missing.
     """
     if not is_file_target(target):
@@ -38,7 +39,11 @@ def load_class(target: str, kind: str, methods: Sequence[str] | None = None) -> 
     module = load_module(target_file(target))
     found = getattr(module, name, None)
     if not isinstance(found, type):
-        classes = [key for key, value in vars(module).items() if isinstance(value, type) and value.__module__ == module.__name__]
+        classes = [
+            key
+            for key, value in vars(module).items()
+            if isinstance(value, type) and value.__module__ == module.__name__
+        ]
         raise UserError(f"no class '{name}'", where=str(target_file(target)), remedy=did_you_mean(name, classes))
     wanted = INTERFACES[kind] if methods is None else methods
     missing = [method for method in wanted if not callable(getattr(found, method, None))]
@@ -52,9 +57,11 @@ def load_class(target: str, kind: str, methods: Sequence[str] | None = None) -> 
 
 
 def find_class(target: str, kind: str) -> None:
-    """Check a FILE.py:CLASS target without running the file. Raises UserError where file, class or a method is missing, as far as seen.
+    """Check a FILE.py:CLASS target without running the file. Raises UserError where file, class or a method is missing,
+    as far as seen.
 
-    A class that is not written out at the top of the file (imported, or made by a call), and methods of its bases, are left to load_class.
+    A class that is not written out at the top of the file (imported, or made by a call), and methods of its bases, are
+    left to load_class.
     """
     path, name = target_file(target), target.rpartition(":")[2]
     if not path.is_file():
@@ -62,7 +69,9 @@ def find_class(target: str, kind: str) -> None:
     try:
         body = ast.parse(path.read_bytes()).body
     except (SyntaxError, ValueError) as error:
-        raise UserError(f"the file does not run: {type(error).__name__}: {error}", where=str(path), remedy="mend the file") from None
+        raise UserError(
+            f"the file does not run: {type(error).__name__}: {error}", where=str(path), remedy="mend the file"
+        ) from None
     classes = {node.name: node for node in body if isinstance(node, ast.ClassDef)}
     if name in classes:
         there = {entry.name for entry in classes[name].body if isinstance(entry, ast.FunctionDef)}
@@ -84,7 +93,12 @@ def class_mistakes(target: str, kind: str, where: str) -> Iterator[UserError]:
 
 def _may_bind(body: list[ast.stmt], name: str) -> bool:
     """Tell whether statements other than functions and classes may give a name a value: an import, an assignment."""
-    for node in (found for statement in body if not isinstance(statement, ast.FunctionDef | ast.ClassDef) for found in ast.walk(statement)):
+    for node in (
+        found
+        for statement in body
+        if not isinstance(statement, ast.FunctionDef | ast.ClassDef)
+        for found in ast.walk(statement)
+    ):
         if isinstance(node, ast.alias) and (node.asname or node.name) in (name, "*"):
             return True
         if (isinstance(node, ast.Name) and node.id == name) or (isinstance(node, ast.ClassDef) and node.name == name):
@@ -109,7 +123,9 @@ def load_module(path: Path) -> ModuleType:
     except (Exception, SystemExit) as error:
         del sys.modules[name]
         raise UserError(
-            f"the file does not run: {type(error).__name__}: {error}", where=place_in(path, error), remedy="mend the file"
+            f"the file does not run: {type(error).__name__}: {error}",
+            where=place_in(path, error),
+            remedy="mend the file",
         ) from error
     except BaseException:  # interrupted: half a module is none
         del sys.modules[name]
@@ -122,7 +138,8 @@ def told_with_place(target: str, what: str) -> Iterator[None]:
     """Run code of FILE.py:CLASS: what it raises becomes a UserError that names the file and its line.
 
     what  what runs, as the message's begin: "rule 'patient'"
-    A UserError, and an error that no line of the file lies behind, pass as they are. A target that is no file changes nothing.
+    A UserError, and an error that no line of the file lies behind, pass as they are. A target that is no file changes
+    nothing.
     """
     try:
         yield
@@ -132,11 +149,15 @@ def told_with_place(target: str, what: str) -> Iterator[None]:
         if not is_file_target(target) or (line := _line_in(target_file(target), error)) is None:
             raise
         place = f"{target_file(target)}:{line}"
-        raise UserError(f"{what} failed: {type(error).__name__}: {error}", where=place, remedy="mend the file") from error
+        raise UserError(
+            f"{what} failed: {type(error).__name__}: {error}", where=place, remedy="mend the file"
+        ) from error
 
 
 def place_in(path: Path, error: BaseException) -> str:
-    """Give file and line of the deepest frame (or the syntax error) that lies in the file itself; the file alone where none does."""
+    """Give file and line of the deepest frame (or the syntax error) that lies in the file itself; the file alone where
+    none does.
+    """
     line = _line_in(path, error)
     return f"{path}:{line}" if line else str(path)
 

@@ -1,4 +1,6 @@
-"""Reading zip archives that somebody wrote: every way in which one can be damaged is told in one sentence, and memory is bounded."""
+"""Reading zip archives that somebody wrote: every way in which one can be damaged is told in one sentence, and memory
+is bounded.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +23,9 @@ MOST_LEVELS = 100  # of lists and objects within each other
 
 
 def read_json(path: Path | str, what: str) -> Any:
-    """Return the value in a JSON file; `what` says in messages what it should hold. Raises UserError; NaN and infinities are refused."""
+    """Return the value in a JSON file; `what` says in messages what it should hold. Raises UserError; NaN and
+    infinities are refused.
+    """
     return parse_json(read_text(path, what), str(path), what)
 
 
@@ -43,14 +47,18 @@ def read_text(path: Path | str, what: str) -> str:
 
 
 def parse_json(text: str, where: str, what: str, most_levels: int = MOST_LEVELS) -> Any:
-    """Return the value of a JSON text; `where` and `what` as messages name it. Raises UserError, also for NaN, infinities, double keys.
+    """Return the value of a JSON text; `where` and `what` as messages name it. Raises UserError, also for NaN,
+    infinities, double keys.
 
-    most_levels: of lists and objects within each other; more for a caller that hands values on and does not walk through them.
+    most_levels: of lists and objects within each other; more for a caller that hands values on and does not walk
+      through them.
     """
     try:
         value = json.loads(text, parse_constant=_refuse, parse_float=_finite, object_pairs_hook=_once)
     except json.JSONDecodeError as error:
-        raise UserError(f"is no valid JSON: {error.msg}, line {error.lineno}, column {error.colno}", where=where, expected=what) from None
+        raise UserError(
+            f"is no valid JSON: {error.msg}, line {error.lineno}, column {error.colno}", where=where, expected=what
+        ) from None
     except ValueError as error:
         raise UserError(f"{error}", where=where, expected=what) from None
     except RecursionError:
@@ -61,7 +69,9 @@ def parse_json(text: str, where: str, what: str, most_levels: int = MOST_LEVELS)
 
 
 def levels_exceed(value: Any, most: int) -> bool:
-    """Tell whether lists and mappings lie within each other in more than `most` levels: whoever walks through them recurses."""
+    """Tell whether lists and mappings lie within each other in more than `most` levels: whoever walks through them
+    recurses.
+    """
     level = [value] if isinstance(value, dict | list) else []
     for _ in range(most):
         inside = [outer.values() if isinstance(outer, dict) else outer for outer in level]
@@ -91,11 +101,13 @@ def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return found
 
 
-def read_members(path: Path | str, what: str, remedy: str, wanted: Callable[[str], bool] = lambda name: True) -> dict[str, bytes]:
+def read_members(
+    path: Path | str, what: str, remedy: str, wanted: Callable[[str], bool] = lambda name: True
+) -> dict[str, bytes]:
     """Return the members of a zip archive by name, those that are `wanted`; `what` and `remedy` as messages say them.
 
-    Raises UserError for a missing or damaged file, a name that stands there twice, and members that unpack to more than 1 GiB and more
-    than the file itself holds.
+    Raises UserError for a missing or damaged file, a name that stands there twice, and members that unpack to more than
+    1 GiB and more than the file itself holds.
     """
     path = Path(path)
     try:
@@ -115,19 +127,30 @@ def read_members(path: Path | str, what: str, remedy: str, wanted: Callable[[str
 
 
 def read_array(data: bytes) -> np.ndarray:
-    """Return the array in the bytes of a .npy file, without pickles. Raises ValueError for whatever is wrong with them."""
+    """Return the array in the bytes of a .npy file, without pickles. Raises ValueError for whatever is wrong with
+    them.
+    """
     try:
         return np.lib.format.read_array(io.BytesIO(data), allow_pickle=False)
-    except Exception as error:  # NumPy reads the header as Python: tokenize.TokenError, MemoryError for impossible shapes, and others
+    except (
+        Exception
+    ) as error:  # NumPy reads the header as Python: tokenize.TokenError, MemoryError for impossible shapes, and others
         raise ValueError(f"no array: {error}") from None
 
 
 # Resolvers whose value depends on the machine, the clock or the process: a frozen configuration must not hold them.
 FORBIDDEN_RESOLVER = re.compile(r"\$\{(oc\.env|now|hydra|python_version)\b[^}]*\}")
-TEXT, FLOAT, MERGE, TIMESTAMP = "tag:yaml.org,2002:str", "tag:yaml.org,2002:float", "tag:yaml.org,2002:merge", "tag:yaml.org,2002:timestamp"
+TEXT, FLOAT, MERGE, TIMESTAMP = (
+    "tag:yaml.org,2002:str",
+    "tag:yaml.org,2002:float",
+    "tag:yaml.org,2002:merge",
+    "tag:yaml.org,2002:timestamp",
+)
 
 ODD_TAGS = {f"tag:yaml.org,2002:{name}" for name in ("binary", "omap", "pairs", "set", "timestamp")}  # no JSON value
-MOST_YAML_LEVELS = 50  # of lists and mappings within each other; Hydra's reader ends at some 300, libyaml's with the whole process
+MOST_YAML_LEVELS = (
+    50  # of lists and mappings within each other; Hydra's reader ends at some 300, libyaml's with the whole process
+)
 MOST_VALUES = 100_000  # with every alias written out, as Hydra does: a few lines of aliases to aliases fill any memory
 
 
@@ -152,7 +175,9 @@ def read_value(text: str, where: str) -> Any:
 
 
 def parse_yaml(text: str, file: Path) -> Any:
-    """Return the value of a YAML text, which JSON could hold too; `file` names it. Raises UserError as `read_yaml`, and YAMLError."""
+    """Return the value of a YAML text, which JSON could hold too; `file` names it. Raises UserError as `read_yaml`, and
+    YAMLError.
+    """
     _refuse_depth(text, file)
     loader = _Loader(text)
     if (root := loader.get_single_node()) is None:
@@ -162,11 +187,15 @@ def parse_yaml(text: str, file: Path) -> Any:
     try:
         return loader.construct_document(root)
     except (ValueError, OverflowError) as error:
-        raise UserError(f"a number cannot be read: {error}", where=short_path(file), expected="numbers of a computer's size") from None
+        raise UserError(
+            f"a number cannot be read: {error}", where=short_path(file), expected="numbers of a computer's size"
+        ) from None
 
 
 def _refuse_depth(text: str, file: Path) -> None:
-    """Raise UserError for too many levels, event by event: libyaml's composer calls itself for each, until the stack is at its end."""
+    """Raise UserError for too many levels, event by event: libyaml's composer calls itself for each, until the stack is
+    at its end.
+    """
     depth = 0
     for event in yaml.parse(text, Loader=_Loader):
         depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
@@ -176,18 +205,24 @@ def _refuse_depth(text: str, file: Path) -> None:
 
 def _too_deep(file: Path, line: int) -> UserError:
     where = f"{short_path(file)}, line {line + 1}"
-    return UserError("too many lists and mappings within each other", where=where, expected=f"at most {MOST_YAML_LEVELS} levels")
+    return UserError(
+        "too many lists and mappings within each other", where=where, expected=f"at most {MOST_YAML_LEVELS} levels"
+    )
 
 
 def _written_out(file: Path, node: yaml.Node, known: dict[yaml.Node, tuple[int, int]]) -> tuple[int, int]:
-    """Return (values, levels) of a node with its aliases written out, which stand behind what they name; raises UserError for too many."""
+    """Return (values, levels) of a node with its aliases written out, which stand behind what they name; raises
+    UserError for too many.
+    """
     if node not in known:
         inner = [value for _, value in node.value] if isinstance(node, yaml.MappingNode) else node.value
         sizes = [_written_out(file, value, known) for value in inner] if isinstance(node, yaml.CollectionNode) else []
         known[node] = 1 + sum(count for count, _ in sizes), 1 + max((levels for _, levels in sizes), default=0)
         if known[node][0] > MOST_VALUES:
             where = f"{short_path(file)}, line {node.start_mark.line + 1}"
-            raise UserError("too many values, with the aliases written out", where=where, expected=f"at most {MOST_VALUES}")
+            raise UserError(
+                "too many values, with the aliases written out", where=where, expected=f"at most {MOST_VALUES}"
+            )
         if known[node][1] > MOST_YAML_LEVELS + 1:
             raise _too_deep(file, node.start_mark.line)
     return known[node]
@@ -196,8 +231,8 @@ def _written_out(file: Path, node: yaml.Node, known: dict[yaml.Node, tuple[int, 
 def read_yaml(file: Path) -> dict[str, Any]:
     """Return the values of a file, which JSON could hold too.
 
-    Raises UserError where it is no UTF-8 YAML mapping, where a key is no text or written twice in one mapping (YAML readers keep the
-    last), where a value is of another kind, and where it uses a resolver that depends on the machine.
+    Raises UserError where it is no UTF-8 YAML mapping, where a key is no text or written twice in one mapping (YAML
+    readers keep the last), where a value is of another kind, and where it uses a resolver that depends on the machine.
     """
     try:
         text = file.read_text(encoding="utf-8")
@@ -217,7 +252,9 @@ def read_yaml(file: Path) -> dict[str, Any]:
 
 
 def _refuse_odd(file: Path, node: yaml.Node, above: tuple[yaml.Node, ...], seen: set[yaml.Node]) -> None:
-    """Raise UserError for the first node, in the file's order, that no configuration can hold, or whose keys are no text or stand twice."""
+    """Raise UserError for the first node, in the file's order, that no configuration can hold, or whose keys are no
+    text or stand twice.
+    """
     where = f"{short_path(file)}, line {node.start_mark.line + 1}"
     if node in above:
         raise UserError("the value holds itself", where=where, remedy="write the value itself in place of the alias")
@@ -226,7 +263,11 @@ def _refuse_odd(file: Path, node: yaml.Node, above: tuple[yaml.Node, ...], seen:
     seen.add(node)
     if node.tag in ODD_TAGS:
         tag = node.tag.replace("tag:yaml.org,2002:", "!!")
-        raise UserError(f"'{tag}' is no kind of value", where=where, expected="text, a number, true, false, null, a list or a mapping")
+        raise UserError(
+            f"'{tag}' is no kind of value",
+            where=where,
+            expected="text, a number, true, false, null, a list or a mapping",
+        )
     if isinstance(node, yaml.MappingNode):
         _refuse_keys(file, node)
     inside = [value for _, value in node.value] if isinstance(node, yaml.MappingNode) else node.value
@@ -256,8 +297,12 @@ def yaml_error(file: Path, error: yaml.YAMLError) -> UserError:
 
 
 def option_names(folder: Path) -> list[str]:
-    """Return the names of the YAML files of one configuration group, without bases (`_base`) and an editor's own (`.#early`)."""
-    return sorted(path.stem for path in folder.glob("*.yaml") if path.is_file() and not path.name.startswith(("_", ".")))
+    """Return the names of the YAML files of one configuration group, without bases (`_base`) and an editor's own
+    (`.#early`).
+    """
+    return sorted(
+        path.stem for path in folder.glob("*.yaml") if path.is_file() and not path.name.startswith(("_", "."))
+    )
 
 
 def short_path(file: Path) -> str:

@@ -1,7 +1,7 @@
 """Records: what the workflow must know of each configuration file, as plain JSON values that can be cached by content.
 
-A record is made from one composed, typed and checked file. Making one costs a Hydra composition (some 20 ms), so records are kept in a
-cache whose keys hash the file itself, everything it may build on, and the code that reads it.
+A record is made from one composed, typed and checked file. Making one costs a Hydra composition (some 20 ms), so
+records are kept in a cache whose keys hash the file itself, everything it may build on, and the code that reads it.
 """
 
 from __future__ import annotations
@@ -67,7 +67,9 @@ class RecordCache:
         return key in self.used
 
     def save(self, prune: bool = False) -> None:
-        """Write what this run added; `prune` drops what it did not use. A folder that cannot be written costs time only."""
+        """Write what this run added; `prune` drops what it did not use. A folder that cannot be written costs time
+        only.
+        """
         kept = self.used if prune else {**self.known, **self.used}
         if self.file is None or kept.keys() == self.known.keys():
             return
@@ -79,7 +81,9 @@ class RecordCache:
 
 
 def study_code(settings: Mapping[str, Any]) -> str:
-    """Return a hash of the Python files of a study that is none of the package's, which `source_hash` does not see; else ''."""
+    """Return a hash of the Python files of a study that is none of the package's, which `source_hash` does not see;
+    else ''.
+    """
     if not settings["module"] and (Path(schedlab.__file__).parent / "studies" / settings["name"]).is_dir():
         return ""
     installed = () if settings["module"] else entry_points(group="schedlab.studies", name=settings["name"])
@@ -96,8 +100,8 @@ def study_code(settings: Mapping[str, Any]) -> str:
 class ConfigurationFolder:
     """All files of conf/, hashed once; makes the records of studies, scenarios, policies and figures at one scale.
 
-    errors: every mistake found so far. Raises UserError where there is no such folder or scale, and UserErrors where the root or the scale
-    cannot be read, on which everything else builds.
+    errors: every mistake found so far. Raises UserError where there is no such folder or scale, and UserErrors where
+    the root or the scale cannot be read, on which everything else builds.
     """
 
     def __init__(self, folder: Path, scale: str, cache: RecordCache, made: Compositions | None = None) -> None:
@@ -112,11 +116,19 @@ class ConfigurationFolder:
         self.layout = Layout(self.folder, cache.get)
         self.errors: list[UserError] = list(self.layout.errors)
         if scale not in option_names(self.folder / "scale"):
-            raise UserError(f"there is no scale '{scale}'", where="scale", remedy=did_you_mean(scale, option_names(self.folder / "scale")))
+            raise UserError(
+                f"there is no scale '{scale}'",
+                where="scale",
+                remedy=did_you_mean(scale, option_names(self.folder / "scale")),
+            )
         if self.layout.broken & {"config.yaml", f"scale/{scale}.yaml"}:
             raise UserErrors(self.errors)
         own = self.layout.is_own
-        shared = {name: digest for name, digest in self.layout.hashes.items() if not own(name) and not name.startswith("claims/")}
+        shared = {
+            name: digest
+            for name, digest in self.layout.hashes.items()
+            if not own(name) and not name.startswith("claims/")
+        }
         self.ground = content_hash([shared, scale, source_hash()])
 
     def holds(self, name: str) -> bool:
@@ -124,16 +136,22 @@ class ConfigurationFolder:
         return name in self.layout.hashes
 
     def root_seed(self) -> int:
-        """Return `seed` of config.yaml, the root of every random stream. Raises UserErrors, for every file is composed with it."""
+        """Return `seed` of config.yaml, the root of every random stream. Raises UserErrors, for every file is composed
+        with it.
+        """
         file = self.folder / "config.yaml"
         values = self.cache.get(f"root:{self.layout.hashes['config.yaml']}", lambda: read_yaml(file))
         with self._alone():
             return validate(RootSettings, values, Composed(values, ((file, ()),)).locate).seed
 
     def scale_values(self, doors: Callable[[], Mapping[str, Study]]) -> dict[str, Any]:
-        """Return the values of the scale, cached or typed by the studies' doors. Raises UserErrors: files are composed with them."""
+        """Return the values of the scale, cached or typed by the studies' doors. Raises UserErrors: files are composed
+        with them.
+        """
         with self._alone():
-            return self.cache.get(f"scale:{self.ground}", lambda: scale_settings(self.folder, self.scale, doors(), self.layout.studies))
+            return self.cache.get(
+                f"scale:{self.ground}", lambda: scale_settings(self.folder, self.scale, doors(), self.layout.studies)
+            )
 
     @contextmanager
     def _alone(self) -> Iterator[None]:
@@ -144,13 +162,17 @@ class ConfigurationFolder:
             raise UserErrors([*self.errors, *several.errors]) from None
 
     def record(self, group: str, name: str, make: Callable[[Composed], Any], extra: Any = None) -> Any:
-        """Return the record of conf/<group>/<name>.yaml, from the cache or by `make`; None (and an error kept) where it is wrong."""
+        """Return the record of conf/<group>/<name>.yaml, from the cache or by `make`; None (and an error kept) where it
+        is wrong.
+        """
         file = f"{group}/{name}.yaml"
         if file in self.layout.broken:
             return None
         key = content_hash([self.layout.own_and_bases(file), self.ground, extra])
         try:
-            return self.cache.get(f"{group}/{name}@{self.scale}:{key}", lambda: make(self.composer.compose(group, name)))
+            return self.cache.get(
+                f"{group}/{name}@{self.scale}:{key}", lambda: make(self.composer.compose(group, name))
+            )
         except UserErrors as several:
             self.errors.extend(several.errors)
         except UserError as error:
@@ -179,16 +201,26 @@ def _name_mistakes(kind: type[Settings], composed: Composed, name: str) -> Itera
     given = values.get("name")
     if "name" in kind.model_fields and isinstance(given, str) and given != name:
         expected = f"the file's name '{name}'"
-        yield UserError(f"the name is '{given}'", where=located.locate(("name",)), expected=expected, remedy="rename either")
+        yield UserError(
+            f"the name is '{given}'", where=located.locate(("name",)), expected=expected, remedy="rename either"
+        )
 
 
 def _mode_mistakes(kind: type[Settings], composed: Composed) -> Iterable[UserError]:
-    """A scenario in mode reference without values for it: its results would be called the published system's and be those of the default.
+    """A scenario in mode reference without values for it: its results would be called the published system's and be
+    those of the default.
 
     A policy's learner may have the published values as its own, as imported ones have.
     """
-    if issubclass(kind, ScenarioSettings) and composed.values.get("mode") == "reference" and not composed.values.get("reference"):
-        what, remedy = "there are no values under 'reference'", "write them there, by the keys that they replace, or take mode: default"
+    if (
+        issubclass(kind, ScenarioSettings)
+        and composed.values.get("mode") == "reference"
+        and not composed.values.get("reference")
+    ):
+        what, remedy = (
+            "there are no values under 'reference'",
+            "write them there, by the keys that they replace, or take mode: default",
+        )
         yield UserError(what, where=composed.locate(("mode",)), expected="the published system's values", remedy=remedy)
 
 
@@ -234,7 +266,9 @@ def _mistakes(kind: type[Settings], values: Any, composed: Composed, under: tupl
 
 
 def scenario_record(composed: Composed, name: str, study: Study) -> dict[str, Any]:
-    """Return the record of a scenario: identity, rules, policies, the parts of its prepare rules, its problem, inputs and needs."""
+    """Return the record of a scenario: identity, rules, policies, the parts of its prepare rules, its problem, inputs
+    and needs.
+    """
     scenario = checked_scenario(composed, name, study)
     with _placed(composed):
         parts = study.parts(scenario)
@@ -264,7 +298,9 @@ def scenario_record(composed: Composed, name: str, study: Study) -> dict[str, An
 
 
 def checked_scenario(composed: Composed, name: str, study: Study) -> Any:
-    """Return the typed scenario of a file after all checks of its rules and its study, also those of mode reference. Raises UserErrors."""
+    """Return the typed scenario of a file after all checks of its rules and its study, also those of mode reference.
+    Raises UserErrors.
+    """
     try:
         scenario: Any = typed(study.scenario, composed, name)
     except UserErrors as several:
@@ -281,29 +317,43 @@ def checked_scenario(composed: Composed, name: str, study: Study) -> Any:
 
 
 def _rule_mistakes(scenario: ScenarioSettings, composed: Composed, study: Study) -> Iterable[UserError]:
-    """Rules that the study does not know, and values that a rule does not take; a user's own class takes what it likes."""
+    """Rules that the study does not know, and values that a rule does not take; a user's own class takes what it
+    likes.
+    """
     for index, rule in enumerate(scenario.rule_settings()):
         target = rule.target or rule.name
         if is_file_target(target):
             continue
         if target not in study.rules:
-            yield UserError(f"unknown rule '{target}'", where=composed.locate(("rules", index)), remedy=_rule_meant(target, study))
+            yield UserError(
+                f"unknown rule '{target}'", where=composed.locate(("rules", index)), remedy=_rule_meant(target, study)
+            )
         else:
-            yield from _mistakes(study.rule_settings.get(target, NoSettings), rule.params, composed, ("rules", index, "params"))
+            yield from _mistakes(
+                study.rule_settings.get(target, NoSettings), rule.params, composed, ("rules", index, "params")
+            )
 
 
 def _rule_meant(target: str, study: Study) -> str:
-    """Return the hint at the nearest rule; of one that cannot stand as a bare name, for it needs values, with how it is written."""
+    """Return the hint at the nearest rule; of one that cannot stand as a bare name, for it needs values, with how it is
+    written.
+    """
     near = nearest(target, study.rules)
-    needed = [key for key, field in study.rule_settings.get(near, NoSettings).model_fields.items() if field.is_required()]
+    needed = [
+        key for key, field in study.rule_settings.get(near, NoSettings).model_fields.items() if field.is_required()
+    ]
     if not needed:
         return did_you_mean(target, study.rules)
     params = ", ".join(f"{key}: ..." for key in needed)
-    return f"did you mean '{near}'? It needs values of its own: {{name: {near}-1, target: {near}, params: {{{params}}}}}"
+    return (
+        f"did you mean '{near}'? It needs values of its own: {{name: {near}-1, target: {near}, params: {{{params}}}}}"
+    )
 
 
 def _class_mistakes(scenario: ScenarioSettings, composed: Composed) -> Iterable[UserError]:
-    """Mistakes in the user's own rules, of a scenario that has others: what has none is looked at by the cross checks."""
+    """Mistakes in the user's own rules, of a scenario that has others: what has none is looked at by the cross
+    checks.
+    """
     for index, rule in enumerate(scenario.rule_settings()):
         if is_file_target(rule.target or ""):
             yield from class_mistakes(rule.target, "rule", composed.locate(("rules", index, "target")))
@@ -318,7 +368,9 @@ def _named_rule_mistakes(composed: Composed, study: Study) -> Iterable[UserError
         if isinstance(target, str) and is_file_target(target):
             yield from class_mistakes(target, "rule", located.locate(("rules", index, "target")))
         elif isinstance(target, str) and target not in study.rules:
-            yield UserError(f"unknown rule '{target}'", where=located.locate(("rules", index)), remedy=_rule_meant(target, study))
+            yield UserError(
+                f"unknown rule '{target}'", where=located.locate(("rules", index)), remedy=_rule_meant(target, study)
+            )
 
 
 @contextmanager
@@ -333,13 +385,17 @@ def _placed(composed: Composed) -> Iterator[None]:
 
 def _with_file(error: UserError, composed: Composed) -> UserError:
     if error.where and not re.fullmatch(r"[\w.]+", error.where):
-        return UserError(f"{error.where}: {error.what}", where=composed.locate(()), expected=error.expected, remedy=error.remedy)
+        return UserError(
+            f"{error.where}: {error.what}", where=composed.locate(()), expected=error.expected, remedy=error.remedy
+        )
     path = tuple(int(step) if step.isdigit() else step for step in error.where.split(".")) if error.where else ()
     return UserError(error.what, where=composed.locate(path), expected=error.expected, remedy=error.remedy)
 
 
 def policy_record(composed: Composed, name: str, study: Study) -> dict[str, Any]:
-    """Return the record of a learned policy, its learner's values typed by the study (a user's own class: as they stand)."""
+    """Return the record of a learned policy, its learner's values typed by the study (a user's own class: as they
+    stand).
+    """
     policy: PolicySettings = typed(PolicySettings, composed, name)
     target, learner, files = _learner(*_in_mode(PolicySettings, composed), study)
     if composed.values.get("reference"):
@@ -360,14 +416,18 @@ def policy_record(composed: Composed, name: str, study: Study) -> dict[str, Any]
 
 
 def _learner(policy: PolicySettings, composed: Composed, study: Study) -> tuple[str, dict[str, Any], list[str]]:
-    """The target of a policy's learner, its typed values, the files that it reads; after the checks of every phase. Raises UserErrors."""
+    """The target of a policy's learner, its typed values, the files that it reads; after the checks of every phase.
+    Raises UserErrors.
+    """
     learner = dict(policy.learner)
     target = str(learner.pop("_target_", "") or learner.pop("name", ""))
     if is_file_target(target):
         return target, learner, []
     if target not in study.learners:
         where = composed.locate(("learner", "name"))
-        raise UserErrors([UserError(f"unknown learner '{target}'", where=where, remedy=did_you_mean(target, study.learners))])
+        raise UserErrors(
+            [UserError(f"unknown learner '{target}'", where=where, remedy=did_you_mean(target, study.learners))]
+        )
     kind = study.learner_settings[target]
     typed_learner = validate(kind, learner, lambda path: composed.locate(("learner", *path)))
     for number, phase in enumerate(policy.train_on):
@@ -375,7 +435,11 @@ def _learner(policy: PolicySettings, composed: Composed, study: Study) -> tuple[
     with _placed(composed):
         if errors := list(study.check_policy(policy, typed_learner) if study.check_policy else ()):
             raise UserErrors(errors)
-    return target, json.loads(typed_learner.model_dump_json()), list(study.policy_files(typed_learner) if study.policy_files else ())
+    return (
+        target,
+        json.loads(typed_learner.model_dump_json()),
+        list(study.policy_files(typed_learner) if study.policy_files else ()),
+    )
 
 
 def _locate_in_phase(composed: Composed, number: int, own: Mapping[str, Any], path: tuple) -> str:
@@ -384,11 +448,19 @@ def _locate_in_phase(composed: Composed, number: int, own: Mapping[str, Any], pa
 
 
 def figure_record(composed: Composed, name: str, study: Study) -> dict[str, Any]:
-    """Return the record of a figure: its typed values, its drawing known to the study; `names`: what its values name, to be checked."""
+    """Return the record of a figure: its typed values, its drawing known to the study; `names`: what its values name,
+    to be checked.
+    """
     figure: FigureSettings = typed(FigureSettings, composed, name)
     if figure.kind not in study.figures:
         where = composed.locate(("kind",))
-        raise UserErrors([UserError(f"unknown drawing '{figure.kind}'", where=where, remedy=did_you_mean(figure.kind, study.figures))])
+        raise UserErrors(
+            [
+                UserError(
+                    f"unknown drawing '{figure.kind}'", where=where, remedy=did_you_mean(figure.kind, study.figures)
+                )
+            ]
+        )
     kind = study.figure_settings.get(figure.kind, NoSettings)
     params = validate(kind, figure.params, lambda path: composed.locate(("params", *path)))
     names = [[composed.locate(("params", *path)), what, given] for path, what, given in names_within(params)]

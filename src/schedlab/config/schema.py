@@ -54,7 +54,9 @@ def validate(kind: type[S], values: Mapping[str, Any], locate: Any = None) -> S:
 
 
 def settings_given(kind: type[S], given: S | Mapping[str, Any] | None, where: str = "settings") -> S:
-    """Return what a program gives for a section: None stands for the defaults, a mapping of keys is validated. Raises UserError."""
+    """Return what a program gives for a section: None stands for the defaults, a mapping of keys is validated. Raises
+    UserError.
+    """
     if given is None:
         return kind()
     if isinstance(given, kind):
@@ -79,7 +81,9 @@ class NoSettings(Settings):
 
 
 def names_within(settings: Settings, path: tuple = ()) -> Iterator[tuple[tuple, str, str]]:
-    """Yield (path, what, name) of every value of a section whose type says what it names (settings.PolicyName, ScenarioName)."""
+    """Yield (path, what, name) of every value of a section whose type says what it names (settings.PolicyName,
+    ScenarioName).
+    """
     for key, field in type(settings).model_fields.items():
         marks = [mark for mark in field.metadata if isinstance(mark, str)] or _marks_of_union(field.annotation)
         yield from _named(getattr(settings, key), marks[0] if marks else "", field.annotation, (*path, key))
@@ -89,7 +93,9 @@ def _marks_of_union(annotation: Any) -> list[str]:
     """What the types name that a value may have where others are allowed, too, as in `PolicyName | None`."""
     if not isinstance(annotation, UnionType) and get_origin(annotation) is not Union:
         return []
-    return [mark for kind in get_args(annotation) for mark in getattr(kind, "__metadata__", ()) if isinstance(mark, str)]
+    return [
+        mark for kind in get_args(annotation) for mark in getattr(kind, "__metadata__", ()) if isinstance(mark, str)
+    ]
 
 
 def _named(value: Any, what: str, annotation: Any, path: tuple) -> Iterator[tuple[tuple, str, str]]:
@@ -105,13 +111,21 @@ def _named(value: Any, what: str, annotation: Any, path: tuple) -> Iterator[tupl
 
 
 def _told_once(kind: type[Settings], items: Iterable[Mapping[str, Any]], values: Any) -> list[dict[str, Any]]:
-    """The mistakes without those that only follow: a required key beside its misspelling, the other branches of a union."""
+    """The mistakes without those that only follow: a required key beside its misspelling, the other branches of a
+    union.
+    """
     found = [{**item, "tagged": item["loc"], "loc": _without_tags(item, values)} for item in items]
     for extra in [item for item in found if item["type"] == "extra_forbidden"]:
         near = nearest(str(extra["loc"][-1]), _fields_at(kind, extra["tagged"][:-1]))
-        found = [item for item in found if not (item["type"] == "missing" and item["loc"] == (*extra["loc"][:-1], near))]
+        found = [
+            item for item in found if not (item["type"] == "missing" and item["loc"] == (*extra["loc"][:-1], near))
+        ]
     above = {item["loc"][:depth] for item in found for depth in range(len(item["loc"]))}
-    found = [item for item in found if not (item["loc"] in above and (item["type"].endswith("_type") or item["type"] == "too_short"))]
+    found = [
+        item
+        for item in found
+        if not (item["loc"] in above and (item["type"].endswith("_type") or item["type"] == "too_short"))
+    ]
     once: dict[tuple, dict[str, Any]] = {}
     for item in found:
         first = once.setdefault(item["loc"], item)
@@ -164,7 +178,13 @@ def _describe(kind: type[Settings], item: Mapping[str, Any], where: Any) -> User
     doc = _field_doc(kind, tagged)
     if item["type"] == "missing":
         return UserError(f"key '{path[-1]}' is missing", where=where(path), expected=doc)
-    name = f"entry {path[-1]} of '{path[-2]}'" if len(path) > 1 and isinstance(path[-1], int) else f"'{path[-1]}'" if path else ""
+    name = (
+        f"entry {path[-1]} of '{path[-2]}'"
+        if len(path) > 1 and isinstance(path[-1], int)
+        else f"'{path[-1]}'"
+        if path
+        else ""
+    )
     given = f"{name} is {_short(item.get('input'))}" if path else "the section is not valid"
     expected = _plain(item) + (f" ({doc})" if doc else "")
     remedy = _nearest_choice(item) if item["type"] == "literal_error" else ""
@@ -172,7 +192,9 @@ def _describe(kind: type[Settings], item: Mapping[str, Any], where: Any) -> User
 
 
 def _nearest_choice(item: Mapping[str, Any]) -> str:
-    near = nearest(str(item.get("input")), [choice.strip("'") for choice in re.split(r", | or ", item["ctx"]["expected"])])
+    near = nearest(
+        str(item.get("input")), [choice.strip("'") for choice in re.split(r", | or ", item["ctx"]["expected"])]
+    )
     return f"did you mean '{near}'?" if near else ""
 
 
@@ -217,14 +239,24 @@ def _field_doc(kind: type[Settings], path: tuple) -> str:
 
 
 def parameter_rows(kind: type[Settings], prefix: str = "") -> Iterator[tuple[str, str, str, str, str]]:
-    """Yield (key, type, default, unit, sentence) of every field in order; sections of one value are spelled out with dotted keys."""
+    """Yield (key, type, default, unit, sentence) of every field in order; sections of one value are spelled out with
+    dotted keys.
+    """
     for name, field in kind.model_fields.items():
         if _is_section(field.annotation) and not field.is_required():
             yield from parameter_rows(cast(type[Settings], field.annotation), f"{prefix}{name}.")
             continue
         unit = field.json_schema_extra.get("unit", "-") if isinstance(field.json_schema_extra, dict) else "-"
-        default = "required" if field.is_required() else json.dumps(field.get_default(call_default_factory=True), default=str)
-        yield prefix + name, type_text(field.annotation) + _bounds(field.metadata), default, str(unit), field.description or ""
+        default = (
+            "required" if field.is_required() else json.dumps(field.get_default(call_default_factory=True), default=str)
+        )
+        yield (
+            prefix + name,
+            type_text(field.annotation) + _bounds(field.metadata),
+            default,
+            str(unit),
+            field.description or "",
+        )
 
 
 def _bounds(checks: Iterable[Any]) -> str:
@@ -232,7 +264,10 @@ def _bounds(checks: Iterable[Any]) -> str:
     words = {"gt": "above {}", "ge": "at least {}", "lt": "below {}", "le": "at most {}"}
     words |= {"min_length": "at least {} long", "max_length": "at most {} long"}
     told = [
-        text.format(f"{limit:,}") for check in checks for key, text in words.items() if (limit := getattr(check, key, None)) is not None
+        text.format(f"{limit:,}")
+        for check in checks
+        for key, text in words.items()
+        if (limit := getattr(check, key, None)) is not None
     ]
     return "".join(f", {text}" for text in told)
 

@@ -11,7 +11,9 @@ from schedlab.config.schema import Settings, section, setting
 
 NAME = r"^[a-z0-9][a-z0-9._-]*$"
 SCALES = ("smoke", "small", "full", "paper")
-RESERVED_NAMES = frozenset({"config", "details", "inputs", "logs", "benchmarks", "policies", "store", "evaluation", "rules", "learned"})
+RESERVED_NAMES = frozenset(
+    {"config", "details", "inputs", "logs", "benchmarks", "policies", "store", "evaluation", "rules", "learned"}
+)
 MOST = 1000  # of anything that is repeated: seeds, replicates, jobs; more is a slip of the hand
 LONGEST = 1_000_000_000  # steps of a phase
 
@@ -35,7 +37,9 @@ def _seeds(values: tuple[int, ...]) -> tuple[int, ...]:
 Seeds = Annotated[tuple[int, ...], AfterValidator(_seeds)]  # numbers of repetitions
 Scales = Annotated[tuple[Literal["smoke", "small", "full", "paper"], ...], AfterValidator(distinct)]
 Names = Annotated[tuple[str, ...], AfterValidator(distinct)]
-ScenarioName = Annotated[str, "scenario"]  # in the values of a figure: checked against the files there are (schema.names_within)
+ScenarioName = Annotated[
+    str, "scenario"
+]  # in the values of a figure: checked against the files there are (schema.names_within)
 PolicyName = Annotated[str, "policy"]  # a learned policy or a rule
 
 
@@ -61,10 +65,14 @@ class ScenarioSettings(Settings):
 
     name: str = setting(doc="equal to the file's name", pattern=NAME)
     mode: Literal["default", "reference"] = setting("default", doc="`reference` applies the values under `reference:`")
-    reference: dict[str, Any] = setting({}, doc="the published system's values, by the keys they replace in mode reference")
+    reference: dict[str, Any] = setting(
+        {}, doc="the published system's values, by the keys they replace in mode reference"
+    )
     seed: int = setting(doc="root seed from which every random stream is derived by name", ge=0)
     scales: Scales = setting(SCALES, doc="scales at which `all` includes the scenario")
-    in_figures: Literal["all", "named"] = setting("all", doc="`all`: shown by figures that name no scenarios; `named`: only where named")
+    in_figures: Literal["all", "named"] = setting(
+        "all", doc="`all`: shown by figures that name no scenarios; `named`: only where named"
+    )
     rules: tuple[str | RuleSettings, ...] = setting((), doc="rules compared here")
     policies: tuple[str, ...] = setting((), doc="learned policies compared here (files of conf/policy/<study>/)")
 
@@ -87,8 +95,12 @@ class PolicySettings(Settings):
     name: str = setting(doc="equal to the file's name", pattern=NAME)
     kind: Literal["learned", "oracle"] = setting("learned", doc="an oracle may read what it is tested on")
     mode: Literal["default", "reference"] = setting("default", doc="`reference` applies the values under `reference:`")
-    reference: dict[str, Any] = setting({}, doc="the published system's values, by the keys they replace in mode reference")
-    learner: dict[str, Any] = setting(doc="an option of conf/learner/<study>/, or `_target_: FILE.py:CLASS` with values of its own")
+    reference: dict[str, Any] = setting(
+        {}, doc="the published system's values, by the keys they replace in mode reference"
+    )
+    learner: dict[str, Any] = setting(
+        doc="an option of conf/learner/<study>/, or `_target_: FILE.py:CLASS` with values of its own"
+    )
     train_on: tuple[PhaseSettings, ...] = setting(doc="phases, in order", min_length=1)
     parent: str | None = setting(None, doc="policy whose final parameters this one starts from, seed by seed")
     seeds: Seeds = setting(doc="repetitions", min_length=1)
@@ -98,8 +110,12 @@ class PolicySettings(Settings):
 class StatisticsSettings(Settings):
     """How scores become a summary with its uncertainty."""
 
-    statistic: Literal["mean", "iqm"] = setting("mean", doc="weighted mean, or interquartile mean of all seeds and units")
-    resamples: int = setting(2000, doc="resamples of the two-level bootstrap over seeds and blocks", ge=100, le=1_000_000)
+    statistic: Literal["mean", "iqm"] = setting(
+        "mean", doc="weighted mean, or interquartile mean of all seeds and units"
+    )
+    resamples: int = setting(
+        2000, doc="resamples of the two-level bootstrap over seeds and blocks", ge=100, le=1_000_000
+    )
     confidence: float = setting(0.95, doc="coverage of the intervals", unit="fraction", gt=0, lt=1)
     baseline: str = setting("", doc="policy that paired differences are taken against; empty: none")
 
@@ -143,10 +159,16 @@ class StudySettings(Settings):
 
 
 class Resources(Settings):
-    """What the jobs of a workflow rule may take; Snakemake passes it on to the cluster. What is not said is as for `default`."""
+    """What the jobs of a workflow rule may take; Snakemake passes it on to the cluster. What is not said is as for
+    `default`.
+    """
 
-    mem_mb: int | None = setting(None, doc="memory; null: as for `default`, and there 2000", unit="MB", gt=0, le=100_000_000)
-    runtime: int | None = setting(None, doc="run time; null: as for `default`, and there 60", unit="min", gt=0, le=100_000)
+    mem_mb: int | None = setting(
+        None, doc="memory; null: as for `default`, and there 2000", unit="MB", gt=0, le=100_000_000
+    )
+    runtime: int | None = setting(
+        None, doc="run time; null: as for `default`, and there 60", unit="min", gt=0, le=100_000
+    )
     threads: int | None = setting(None, doc="processor cores; null: as for `default`, and there 1", gt=0, le=1024)
 
 
@@ -154,8 +176,9 @@ WHERE_NOTHING_IS_SAID = {"mem_mb": 2000, "runtime": 60, "threads": 1}
 
 
 def resource(resources: Mapping[str, Mapping[str, int | None]], rule: str, key: str, study: str = "") -> int:
-    """Return what a job of a workflow rule asks for: as `resources` of a scale says for the rule in the study, else for the rule, else for
-    `default`, key by key."""
+    """Return what a job of a workflow rule asks for: as `resources` of a scale says for the rule in the study, else for
+    the rule, else for `default`, key by key.
+    """
     said = (resources.get(name, {}).get(key) for name in (f"{study}/{rule}", rule, "default"))
     return next((value for value in said if value is not None), WHERE_NOTHING_IS_SAID[key])
 

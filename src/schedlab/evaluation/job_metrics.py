@@ -1,10 +1,13 @@
-"""What a finished schedule of jobs is scored by, and the queue and the use of the hosts over time; shared by the studies of job scheduling.
+"""What a finished schedule of jobs is scored by, and the queue and the use of the hosts over time; shared by the
+studies of job scheduling.
 
-A schedule is a table with a row a job and at least these columns (times in s, NaN where a job was rejected and so never started):
+A schedule is a table with a row a job and at least these columns (times in s, NaN where a job was rejected and so never
+started):
     submit, start, finish    when it was submitted, started and ended
     hosts_requested, hosts   hosts that it asked for, and that it got
     success                  whether it ran to its end, neither rejected nor killed
-Definition of the bounded slowdown: D. G. Feitelson, "Metrics for parallel job scheduling and their convergence", JSSPP 2001.
+Definition of the bounded slowdown: D. G. Feitelson, "Metrics for parallel job scheduling and their convergence", JSSPP
+  2001.
 """
 
 from __future__ import annotations
@@ -29,7 +32,9 @@ JOB_METRICS = (
 
 
 def bounded_slowdown(turnaround: np.ndarray, run: np.ndarray, threshold: float) -> np.ndarray:
-    """Return max(1, turnaround / max(run, threshold)) of jobs, all in s: a job that ran shorter counts as one of the threshold."""
+    """Return max(1, turnaround / max(run, threshold)) of jobs, all in s: a job that ran shorter counts as one of the
+    threshold.
+    """
     return np.maximum(turnaround / np.maximum(run, threshold), 1.0)
 
 
@@ -38,8 +43,8 @@ def job_metrics(jobs: pd.DataFrame, hosts: int, threshold: float) -> dict[str, f
 
     hosts      of the platform
     threshold  of the bounded slowdown, s: a job that ran shorter counts as one of this length
-    Waiting, turnaround and slowdown are means over the jobs that ran. The makespan counts from the first submission to the last end;
-    utilisation is host-seconds occupied over `hosts` times the makespan (left out where that is 0).
+    Waiting, turnaround and slowdown are means over the jobs that ran. The makespan counts from the first submission to
+    the last end; utilisation is host-seconds occupied over `hosts` times the makespan (left out where that is 0).
     """
     metrics = {"unsuccessful": float(1.0 - jobs["success"].mean())}
     ran = jobs[jobs["start"].notna()]
@@ -61,7 +66,8 @@ def job_metrics(jobs: pd.DataFrame, hosts: int, threshold: float) -> dict[str, f
 def load_over_time(jobs: pd.DataFrame) -> pd.DataFrame:
     """Return the queue and the occupied hosts over time: columns time (s), waiting (jobs), waiting_hosts, busy_hosts.
 
-    A row holds from its time to that of the next; there is one for each date of a submission, start or end. Rejected jobs never wait.
+    A row holds from its time to that of the next; there is one for each date of a submission, start or end. Rejected
+    jobs never wait.
     """
     import pandas as pd
 

@@ -1,9 +1,10 @@
 """What every figure of a scale rests on: results/<scale>/manifest.json, made from what lies in results/ and plots/.
 
-A *step* is what one job made (an input of a scenario, one policy and seed, one evaluation job, the tables of a study), with the hashes of
-its frozen configuration, of its inputs and of its outputs, its seeds, and the code and packages that it ran with, as its provenance says.
-A figure names the steps that it rests on. Paths are relative to the folder that holds results/ and plots/. No clock, no host and no
-machine stands in it, so equal results made at the same commit have the same bytes.
+A *step* is what one job made (an input of a scenario, one policy and seed, one evaluation job, the tables of a study),
+with the hashes of its frozen configuration, of its inputs and of its outputs, its seeds, and the code and packages that
+it ran with, as its provenance says. A figure names the steps that it rests on. Paths are relative to the folder that
+holds results/ and plots/. No clock, no host and no machine stands in it, so equal results made at the same commit have
+the same bytes.
 """
 
 from __future__ import annotations
@@ -24,16 +25,25 @@ from schedlab.config.schema import Settings, setting, validate
 from schedlab.evaluation.promises import EXACT, LEARNED, of_part, weakest
 
 NAME = "manifest.json"
-TABLES = ("scores.parquet", "curves.parquet", "summary.parquet", "comparisons.parquet")  # what the stage summarise writes, beside details/
+TABLES = (
+    "scores.parquet",
+    "curves.parquet",
+    "summary.parquet",
+    "comparisons.parquet",
+)  # what the stage summarise writes, beside details/
 NOT_MADE = (*NOT_OUTPUTS, "config.yaml")  # frozen parts lie beside what was made from them, and are listed as such
 
 
 class EnvironmentEntry(Settings):
     """Code and packages that steps were made with; on which machine is left out."""
 
-    code: str = setting(doc="hash over the Python files of schedlab; 'one to another' where they were edited while a job ran")
+    code: str = setting(
+        doc="hash over the Python files of schedlab; 'one to another' where they were edited while a job ran"
+    )
     commit: str | None = setting(None, doc="commit of the repository that holds them")
-    modified: bool | None = setting(None, doc="whether tracked files of the repository differed from it; null: in no repository")
+    modified: bool | None = setting(
+        None, doc="whether tracked files of the repository differed from it; null: in no repository"
+    )
     version: str = setting("", doc="version of schedlab")
     python: str = setting("", doc="version of Python")
     packages: dict[str, str] = setting(doc="version of each installed package that schedlab needs, or one of those")
@@ -81,7 +91,9 @@ class Manifest(Settings):
 
 
 def write_manifest(root: Path | str, scale: str) -> Path:
-    """Write results/<scale>/manifest.json below `root` for all figures that lie there, complete studies or not; returns its path."""
+    """Write results/<scale>/manifest.json below `root` for all figures that lie there, complete studies or not; returns
+    its path.
+    """
     path = Path(root) / "results" / scale / NAME
     write_json(path, build(root, scale).model_dump(mode="json"))
     return path
@@ -92,22 +104,30 @@ def read_manifest(path: Path | str) -> Manifest:
     path = Path(path)
     path = path / NAME if path.is_dir() else path
     if not path.exists():
-        raise UserError("there is no manifest", where=str(path), remedy="run snakemake at that scale, or name another file")
+        raise UserError(
+            "there is no manifest", where=str(path), remedy="run snakemake at that scale, or name another file"
+        )
     values = read_json(path, "a manifest.json as a run of the workflow writes it")
     if not isinstance(values, dict) or "form" not in values:
-        raise UserError("is no manifest", where=str(path), expected="a manifest.json as a run of the workflow writes it")
+        raise UserError(
+            "is no manifest", where=str(path), expected="a manifest.json as a run of the workflow writes it"
+        )
     return validate(Manifest, values, lambda keys: f"{path}: {'.'.join(map(str, keys))}")
 
 
 def root_of(path: Path | str) -> Path | None:
-    """Return the folder that holds results/ and plots/ of a manifest, or None where it lies elsewhere than results/<scale>/."""
+    """Return the folder that holds results/ and plots/ of a manifest, or None where it lies elsewhere than
+    results/<scale>/.
+    """
     folder = Path(path).absolute()
     folder = folder if folder.is_dir() else folder.parent
     return folder.parent.parent if folder.parent.name == "results" else None
 
 
 def build(root: Path | str, scale: str, studies: Collection[str] = ()) -> Manifest:
-    """Return the manifest of what lies below `root` now: of every study with drawn figures, and of the named ones, whatever is left."""
+    """Return the manifest of what lies below `root` now: of every study with drawn figures, and of the named ones,
+    whatever is left.
+    """
     root = Path(root)
     drawn = {path.parent.name for path in (root / "plots" / scale).glob("*/figures.json")}
     book = _Book(root)
@@ -172,7 +192,9 @@ class _Study:
         if not drawing or not tables:
             return
         self.book.seeds[self.name], self.book.versions[self.name] = tables["seed"], tables["results_version"]
-        inputs = {scenario: self._inputs(scenario, values["upstream"]) for scenario, values in drawing["scenarios"].items()}
+        inputs = {
+            scenario: self._inputs(scenario, values["upstream"]) for scenario, values in drawing["scenarios"].items()
+        }
         learned = {policy: self._learned(policy, values, inputs) for policy, values in drawing["policies"].items()}
         scored = {
             (scenario, policy): step
@@ -210,18 +232,37 @@ class _Study:
             if name not in steps:
                 config = Path(origin["config"])
                 part = folders[config.parent.as_posix()][0] if config.parent.as_posix() in folders else config.stem
-                steps.append(self._step(name, origin["outputs"], [origin["config"]], promise=of_part(part), origin=origin, rests_on=before))
+                steps.append(
+                    self._step(
+                        name,
+                        origin["outputs"],
+                        [origin["config"]],
+                        promise=of_part(part),
+                        origin=origin,
+                        rests_on=before,
+                    )
+                )
 
         for name in made:
             add(name)
         recorded = {origin["config"] for origin in made.values()}
         for folder, named in folders.items():
-            files = [f"{folder}/{name}" for name in output_names(self.book.root / folder, NOT_MADE) if f"{folder}/{name}" not in makers]
+            files = [
+                f"{folder}/{name}"
+                for name in output_names(self.book.root / folder, NOT_MADE)
+                if f"{folder}/{name}" not in makers
+            ]
             is_shared = folder.startswith(f"{self.results}/inputs/")
-            found = {f"{folder}/config.yaml"} if is_shared else {f"{self.results}/{scenario}/config/{part}.yaml" for part in named}
+            found = (
+                {f"{folder}/config.yaml"}
+                if is_shared
+                else {f"{self.results}/{scenario}/config/{part}.yaml" for part in named}
+            )
             config = sorted(found - recorded)
             if files:
-                steps.append(self._step(folder, files, config, promise=weakest(map(of_part, named)), rests_on=list(steps)))
+                steps.append(
+                    self._step(folder, files, config, promise=weakest(map(of_part, named)), rests_on=list(steps))
+                )
         return steps
 
     def _origins(self, folder: str) -> dict[str, dict[str, Any]]:

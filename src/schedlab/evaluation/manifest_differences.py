@@ -16,7 +16,9 @@ DRAWN = "drawn"  # pictures and captions: another machine's fonts and pictures a
 
 @dataclass(frozen=True)
 class Side:
-    """One of two manifests: what to call it, and the folder that its paths start from (None: its files are not at hand)."""
+    """One of two manifests: what to call it, and the folder that its paths start from (None: its files are not at
+    hand).
+    """
 
     manifest: Manifest
     called: str
@@ -25,7 +27,9 @@ class Side:
 
 @dataclass
 class Differences:
-    """The sentences, and how many files there are, agree without having the same bytes, and are not promised to agree."""
+    """The sentences, and how many files there are, agree without having the same bytes, and are not promised to
+    agree.
+    """
 
     lines: list[str] = field(default_factory=list)
     files: int = 0
@@ -36,8 +40,8 @@ class Differences:
 def differences(one: Side, other: Side, *, tolerant: bool) -> Differences:
     """Compare two manifests; one sentence for each difference, causes before what follows from them.
 
-    tolerant  files that promise less than the same bytes (schedlab.evaluation.promises) are compared value by value where the files of
-              both manifests are at hand
+    tolerant  files that promise less than the same bytes (schedlab.evaluation.promises) are compared value by value
+              where the files of both manifests are at hand
     """
     found = Differences()
     for section in (_environments, _seeds_and_studies, _configurations, _inputs):
@@ -59,7 +63,11 @@ def _environments(one: Side, other: Side) -> Iterator[str]:
             pairs.setdefault((step.environment, twin.environment), []).append(name)
     for (first, second), names in sorted(pairs.items()):
         here, there = one.manifest.environments.get(first), other.manifest.environments.get(second)
-        if here and there and not {(here.code, there.code), (here.python, there.python), *_packages(here, there).values()} <= told:
+        if (
+            here
+            and there
+            and not {(here.code, there.code), (here.python, there.python), *_packages(here, there).values()} <= told
+        ):
             more = f" and {len(names) - 1} more" if len(names) > 1 else ""
             yield from _environment(here, there, one, other, f" of {names[0]}{more}")
 
@@ -98,7 +106,9 @@ def _seeds_and_studies(one: Side, other: Side) -> Iterator[str]:
             yield f"other seed: root seed of {study} {here.seeds[study]} {one.called}, {there.seeds[study]} {other.called}"
     for name in sorted(here.steps.keys() & there.steps.keys()):
         step, twin = here.steps[name], there.steps[name]
-        if step.seeds != twin.seeds and step.outputs and twin.outputs:  # what is not there tells no seeds; its files are told
+        if (
+            step.seeds != twin.seeds and step.outputs and twin.outputs
+        ):  # what is not there tells no seeds; its files are told
             yield f"other seed: {name} has {list(step.seeds)} {one.called}, {list(twin.seeds)} {other.called}"
 
 
@@ -117,7 +127,9 @@ def _alone(where: Side, one: Side, other: Side) -> str:
 
 
 def _is_itself(one: Side, other: Side) -> bool:
-    """Whether a manifest is compared with the files that lie there now, the other side, and not with those of another run."""
+    """Whether a manifest is compared with the files that lie there now, the other side, and not with those of another
+    run.
+    """
     return one.root is not None and one.root == other.root
 
 
@@ -149,16 +161,25 @@ def _inputs(one: Side, other: Side) -> Iterator[str]:
 def stale_steps(manifest: Manifest, recorded: Manifest | None = None) -> Iterator[str]:
     """Yield a sentence for each step and figure that was made from other files than those that lie there now.
 
-    A file that differs from what a manifest recorded is a difference of its own, and nothing is said of what was made from it; nor of
-    what was made from a recorded file that is gone.
+    A file that differs from what a manifest recorded is a difference of its own, and nothing is said of what was made
+    from it; nor of what was made from a recorded file that is gone.
     """
     files, kept = _outputs(manifest), _outputs(recorded) if recorded else {}
     changed = {file for file, digest in kept.items() if files.get(file) != digest}
     gone = {digest for file, digest in kept.items() if file not in files}
     for name, step in _entries(manifest).items():
-        there = {digest for before in step.rests_on if before in manifest.steps for digest in manifest.steps[before].outputs.values()}
+        there = {
+            digest
+            for before in step.rests_on
+            if before in manifest.steps
+            for digest in manifest.steps[before].outputs.values()
+        }
         for file, digest in step.inputs.items() if there else ():  # named by path, or by what they are to the job
-            if file not in changed and digest not in gone and (files[file] != digest if file in files else digest not in there):
+            if (
+                file not in changed
+                and digest not in gone
+                and (files[file] != digest if file in files else digest not in there)
+            ):
                 yield f"other input: {name} was made from another '{file}' than lies there now; delete its outputs and run again"
 
 
@@ -173,7 +194,9 @@ class _Outputs:
     unlike: dict[str, str] = field(default_factory=dict)  # steps whose outputs differ, with the first file that does
 
     def compare(self) -> None:
-        for name, here, there in sorted(_pairs(self.one.manifest, self.other.manifest, alone=True), key=_depth(self.one, self.other)):
+        for name, here, there in sorted(
+            _pairs(self.one.manifest, self.other.manifest, alone=True), key=_depth(self.one, self.other)
+        ):
             for path in sorted({*(here.outputs if here else ()), *(there.outputs if there else ())}):
                 self.found.files += 1
                 first, second = (entry.outputs.get(path) if entry else None for entry in (here, there))
@@ -208,7 +231,9 @@ class _Outputs:
         return disagreement(self.one.root / path, self.other.root / path, kind) or None
 
     def _alone(self, path: str, name: str, where: Side, *, whole: bool) -> str:
-        """The sentence of a file that one side alone has; the workflow does not make again a file that is gone unless it is asked for."""
+        """The sentence of a file that one side alone has; the workflow does not make again a file that is gone unless
+        it is asked for.
+        """
         run = f"snakemake --cores all --config scale={self.one.manifest.scale}"
         if not _is_itself(self.one, self.other):
             return f"missing file: {path} is only {where.called}{f'; {name} is only {where.called}' if whole else ''}"
@@ -251,7 +276,9 @@ class _Outputs:
 def _target(path: str) -> str:
     """The output of a job that holds a file: a folder of details as a whole, or the file itself."""
     parts = Path(path).parts
-    folder = next((depth for depth, part in enumerate(parts, 1) if part.endswith("details") and depth < len(parts)), len(parts))
+    folder = next(
+        (depth for depth, part in enumerate(parts, 1) if part.endswith("details") and depth < len(parts)), len(parts)
+    )
     return "/".join(parts[:folder])
 
 

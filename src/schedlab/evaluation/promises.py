@@ -1,8 +1,10 @@
-"""How far results made on another machine agree with ours: one table of promises, and the comparison of two files under one.
+"""How far results made on another machine agree with ours: one table of promises, and the comparison of two files under
+one.
 
-On one machine the same code, packages, configuration and seeds give the same bytes, always. On another processor the library of linear
-algebra (BLAS, PyTorch's kernels) may sum in another order, so what is trained or fitted may differ in the last digits, and what is
-computed from it as well. What is simulated, drawn from a seed or counted may not. A search takes another way from the first digit that
+On one machine the same code, packages, configuration and seeds give the same bytes, always. On another processor the
+library of linear algebra (BLAS, PyTorch's kernels) may sum in another order, so what is trained or fitted may differ in
+the last digits, and what is computed from it as well. What is simulated, drawn from a seed or counted may not. A search
+takes another way from the first digit that
 differs: parameters and curves of learned policies are not compared between machines, but the scores that they lead to.
 """
 
@@ -41,7 +43,9 @@ class Promise:
     meaning: str
 
 
-PROMISES: Mapping[str, Promise] = {  # the weakest last; what rests on several kinds promises what the weakest of them does
+PROMISES: Mapping[
+    str, Promise
+] = {  # the weakest last; what rests on several kinds promises what the weakest of them does
     EXACT: Promise(
         0.0,
         0.0,
@@ -66,7 +70,9 @@ _KIND_OF_PART = {part: kind for kind, promise in PROMISES.items() for part in pr
 
 
 def of_part(part: str) -> str:
-    """Return the kind of what a part of the configuration makes; a part that the table does not know promises the same bytes."""
+    """Return the kind of what a part of the configuration makes; a part that the table does not know promises the same
+    bytes.
+    """
     return _KIND_OF_PART.get(part, EXACT)
 
 
@@ -77,10 +83,12 @@ def weakest(kinds: Iterable[str]) -> str:
 
 
 def disagreement(here: Path, there: Path, kind: str) -> str:
-    """Say what is the largest thing in which two files of different bytes disagree under a promise; empty where they agree.
+    """Say what is the largest thing in which two files of different bytes disagree under a promise; empty where they
+    agree.
 
-    Tables (Parquet), JSON, and archives of arrays (.npz, checkpoints) are compared value by value, everything else by its bytes. Texts,
-    whole numbers, shapes and places of missing values must be equal. Raises UserError for a file that cannot be read.
+    Tables (Parquet), JSON, and archives of arrays (.npz, checkpoints) are compared value by value, everything else by
+    its bytes. Texts, whole numbers, shapes and places of missing values must be equal. Raises UserError for a file that
+    cannot be read.
     """
     promise = PROMISES[kind]
     read = _READERS.get(here.suffix)
@@ -112,11 +120,17 @@ def unlike(here: Mapping[str, Any], there: Mapping[str, Any], promise: Promise) 
             return f"'{name}' lacks other values"
         if found > worst:
             worst, place = found, name
-    return f"'{place}' differs by {worst:.1e} of its value, {promise.relative:g} is allowed" if worst > promise.relative else ""
+    return (
+        f"'{place}' differs by {worst:.1e} of its value, {promise.relative:g} is allowed"
+        if worst > promise.relative
+        else ""
+    )
 
 
 def _excess(one: np.ndarray, other: np.ndarray, promise: Promise) -> float:
-    """Largest relative difference of two arrays of floats, without what is within the absolute one; infinite where others are missing."""
+    """Largest relative difference of two arrays of floats, without what is within the absolute one; infinite where
+    others are missing.
+    """
     import numpy as np
 
     if not np.array_equal(np.isfinite(one), np.isfinite(other)):
@@ -157,7 +171,10 @@ def _archive(path: Path) -> dict[str, Any]:
         if name.endswith(".npy"):
             found[name] = read_array(data)
         elif name.endswith(".json"):
-            found |= {f"{name}: {place}": value for place, value in leaves(parse_json(data.decode(), f"{path}: {name}", "JSON"))}
+            found |= {
+                f"{name}: {place}": value
+                for place, value in leaves(parse_json(data.decode(), f"{path}: {name}", "JSON"))
+            }
         else:
             found[name] = data
     return found

@@ -1,7 +1,9 @@
-"""What is kept of a run beside the code: docs/results/<scale>.json, small enough for the repository, and what later runs are held to.
+"""What is kept of a run beside the code: docs/results/<scale>.json, small enough for the repository, and what later
+runs are held to.
 
-It lists every file of a manifest with what it promises on another machine (schedlab.evaluation.promises): the hash of those that promise
-the same bytes, and the values of the summaries that promise less. Of all others it says that they are there.
+It lists every file of a manifest with what it promises on another machine (schedlab.evaluation.promises): the hash of
+those that promise the same bytes, and the values of the summaries that promise less. Of all others it says that they
+are there.
 """
 
 from __future__ import annotations
@@ -36,7 +38,9 @@ class Record(Settings):
     record: int = setting(1, doc="form of this file", ge=1, le=1)
     scale: str = setting(doc="scale of the results")
     files: dict[str, RecordedFile] = setting(doc="path -> what is known of it")
-    summaries: dict[str, dict[str, float]] = setting(doc="path of a summary -> its values, by what tells its rows apart")
+    summaries: dict[str, dict[str, float]] = setting(
+        doc="path of a summary -> its values, by what tells its rows apart"
+    )
 
 
 @dataclass
@@ -51,8 +55,15 @@ class Compared:
 
 def record_of(manifest: Manifest, root: Path) -> Record:
     """Return what is kept of the files that a manifest lists; `root` is the folder that its paths start from."""
-    files = {path: RecordedFile(promise=kind, sha256=digest if kind == EXACT else None) for path, kind, digest in _files(manifest)}
-    kept = [path for path, file in files.items() if Path(path).name == KEPT and file.promise in PROMISES and file.promise != EXACT]
+    files = {
+        path: RecordedFile(promise=kind, sha256=digest if kind == EXACT else None)
+        for path, kind, digest in _files(manifest)
+    }
+    kept = [
+        path
+        for path, file in files.items()
+        if Path(path).name == KEPT and file.promise in PROMISES and file.promise != EXACT
+    ]
     return Record(scale=manifest.scale, files=files, summaries={path: _values(root / path) for path in kept})
 
 
@@ -73,7 +84,9 @@ def is_record(path: Path | str) -> bool:
 
 
 def compare(manifest: Manifest, root: Path, recorded: Record) -> Compared:
-    """Compare the files that a manifest lists with a record: by hash, by value, or by their being there, as they promise."""
+    """Compare the files that a manifest lists with a record: by hash, by value, or by their being there, as they
+    promise.
+    """
     found = Compared()
     if manifest.scale != recorded.scale:
         found.lines.append(f"other scale: {manifest.scale} here, {recorded.scale} recorded")
@@ -108,7 +121,9 @@ def _files(manifest: Manifest) -> Iterator[tuple[str, str, str]]:
 
 
 def _values(path: Path) -> dict[str, float]:
-    """Values of a summary by scenario/policy/mode/split/metric, to nine digits, more than any promise but that of the same bytes counts."""
+    """Values of a summary by scenario/policy/mode/split/metric, to nine digits, more than any promise but that of the
+    same bytes counts.
+    """
     table = read_table(path)
     rows = zip(*(table[name] for name in SUMMARY.key), strict=True)
     return {"/".join(row): float(f"{value:.9g}") for row, value in zip(rows, table["value"], strict=True)}

@@ -1,10 +1,10 @@
 """Means, interquartile means, bootstrap intervals over seeds and blocks, and paired comparisons.
 
-Every policy is scored with several seeds (rows) on the same units (columns), and units that overlap or share an origin form a block.
-Seeds and blocks are thus crossed, and both are resampled independently in each bootstrap resample (A. B. Owen, "The pigeonhole
-bootstrap", Annals of Applied Statistics 1(2), 2007); with one seed or one block this is the ordinary one-level bootstrap.
-The interquartile mean for few runs is that of R. Agarwal et al., "Deep reinforcement learning at the edge of the statistical
-precipice", NeurIPS 2021.
+Every policy is scored with several seeds (rows) on the same units (columns), and units that overlap or share an origin
+form a block. Seeds and blocks are thus crossed, and both are resampled independently in each bootstrap resample (A. B.
+Owen, "The pigeonhole bootstrap", Annals of Applied Statistics 1(2), 2007); with one seed or one block this is the
+ordinary one-level bootstrap. The interquartile mean for few runs is that of R. Agarwal et al., "Deep reinforcement
+learning at the edge of the statistical precipice", NeurIPS 2021.
 """
 
 from __future__ import annotations
@@ -21,7 +21,9 @@ if TYPE_CHECKING:
     import pandas as pd
 
 Statistic = Literal["mean", "iqm"]
-SMALLEST = 5  # seeds (of what has none: blocks) below which no interval is given: a percentile bootstrap of 3 covers 75 %
+SMALLEST = (
+    5  # seeds (of what has none: blocks) below which no interval is given: a percentile bootstrap of 3 covers 75 %
+)
 TIE = 1e-12  # relative difference up to which two scores are equal, so that rounding decides no win
 CHUNK = 2_000_000  # numbers held at once while interquartile means are resampled
 
@@ -31,7 +33,8 @@ class Sample:
     """One metric of one policy: values and weights (seeds, units), weight 0 and value 0 where a pair was not scored.
 
     blocks: number of each unit's block (units,), counted from 0. seeds, units: the names of rows and columns.
-    seeded: the policy is learned or draws random numbers, so that seeds, not blocks, decide whether an interval is given.
+    seeded: the policy is learned or draws random numbers, so that seeds, not blocks, decide whether an interval is
+      given.
     """
 
     values: np.ndarray
@@ -72,8 +75,10 @@ class Comparison:
     difference    statistic of the policy minus that of the baseline, resampled together
     relative      difference over the absolute value of the baseline; None where that is 0
     win_rate      share of units on which the policy is better (mean over seeds; a tie counts half)
-    cliffs_delta  P(better) - P(worse) over all pairs of scores of the two (N. Cliff, Psychological Bulletin 114(3), 1993)
-    standardised  mean over standard deviation of the units' differences, positive where the policy is better; None where all are equal
+    cliffs_delta  P(better) - P(worse) over all pairs of scores of the two (N. Cliff, Psychological Bulletin 114(3),
+                  1993)
+    standardised  mean over standard deviation of the units' differences, positive where the policy is better; None
+                  where all are equal
     """
 
     difference: Estimate
@@ -96,7 +101,9 @@ def interquartile_mean(values: np.ndarray) -> float:
 
 
 def sample(scores: pd.DataFrame) -> Sample:
-    """Return the sample of one policy, split and metric from its rows of the scores table. Raises ValueError for a unit in two blocks."""
+    """Return the sample of one policy, split and metric from its rows of the scores table. Raises ValueError for a unit
+    in two blocks.
+    """
     seeds, rows = np.unique(scores["policy_seed"].to_numpy(), return_inverse=True)
     units, first, columns = np.unique(scores["unit"].to_numpy(dtype=object), return_index=True, return_inverse=True)
     names = scores["block"].to_numpy(dtype=object)
@@ -116,7 +123,9 @@ def sample(scores: pd.DataFrame) -> Sample:
 
 
 def statistic_of(sample: Sample, statistic: Statistic) -> float:
-    """Return the weighted mean of a sample, or the interquartile mean of all its scores (seeds pooled, weights not used)."""
+    """Return the weighted mean of a sample, or the interquartile mean of all its scores (seeds pooled, weights not
+    used).
+    """
     scored = sample.weights > 0
     if statistic == "iqm":
         return interquartile_mean(sample.values[scored])
@@ -178,7 +187,9 @@ def estimate(sample: Sample, settings: StatisticsSettings, rng: np.random.Genera
     return _estimate(sample, value, draw, _single_values(sample, settings.statistic), settings.confidence)
 
 
-def compare(policy: Sample, baseline: Sample, better: str, settings: StatisticsSettings, rng: np.random.Generator) -> Comparison:
+def compare(
+    policy: Sample, baseline: Sample, better: str, settings: StatisticsSettings, rng: np.random.Generator
+) -> Comparison:
     """Return a policy against a baseline on the units that both were scored on.
 
     Seeds are paired by number; a side with one seed (a rule) stands against every seed of the other. Seeds and blocks
@@ -206,7 +217,9 @@ def compare(policy: Sample, baseline: Sample, better: str, settings: StatisticsS
 
 
 def pair(first: Sample, second: Sample) -> tuple[Sample, Sample]:
-    """Cut two samples to the seeds and units that both have; a side with one seed is repeated for each seed of the other."""
+    """Cut two samples to the seeds and units that both have; a side with one seed is repeated for each seed of the
+    other.
+    """
     units = sorted(set(first.units) & set(second.units))
     seeds = sorted(set(first.seeds) & set(second.seeds))
     if len(first.seeds) == 1 or len(second.seeds) == 1:
@@ -263,7 +276,9 @@ def _single_values(sample: Sample, statistic: Statistic) -> np.ndarray:
 
 
 def _estimate(sample: Sample, value: float, draw: np.ndarray | None, singles: np.ndarray, level: float) -> Estimate:
-    low, high = (None, None) if draw is None else (float(q) for q in np.nanquantile(draw, [(1 - level) / 2, (1 + level) / 2]))
+    low, high = (
+        (None, None) if draw is None else (float(q) for q in np.nanquantile(draw, [(1 - level) / 2, (1 + level) / 2]))
+    )
     return Estimate(
         value=value,
         ci_low=low,

@@ -1,6 +1,7 @@
 """The common tables: their columns and types, and the one way to build, check, join, write and read them.
 
-A table is a pandas frame whose columns, dtypes and order of rows follow from its contents alone, so equal results have equal bytes.
+A table is a pandas frame whose columns, dtypes and order of rows follow from its contents alone, so equal results have
+equal bytes.
 """
 
 from __future__ import annotations

@@ -1,4 +1,6 @@
-"""The caption of a figure in Snakemake's report: reStructuredText that says what is seen and what the figure rests on."""
+"""The caption of a figure in Snakemake's report: reStructuredText that says what is seen and what the figure rests
+on.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +12,9 @@ from schedlab.figures.index import spans
 
 
 def report_caption(entry: Mapping[str, Any]) -> str:
-    """Return the caption of one figure of a figures.json, with its published counterpart, scenarios, policies, seeds, hash and command."""
+    """Return the caption of one figure of a figures.json, with its published counterpart, scenarios, policies, seeds,
+    hash and command.
+    """
     facts = {
         "Published figure": entry["published"] or "none",
         "Scenarios": ", ".join(entry["scenarios"]),

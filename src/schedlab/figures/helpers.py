@@ -1,4 +1,6 @@
-"""Drawing helpers that know no study: values of a figure, points with uncertainty, learning curves, heat maps, labels and legends."""
+"""Drawing helpers that know no study: values of a figure, points with uncertainty, learning curves, heat maps, labels
+and legends.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +19,11 @@ if TYPE_CHECKING:
     from matplotlib.axis import Axis
     from matplotlib.figure import Figure
 
-TICKS = ((3.2, (1, 1.5, 2, 3, 5, 7)), (15.0, (1, 2, 5)), (60.0, (1, 3)))  # largest over smallest value -> multiples of powers of ten
+TICKS = (
+    (3.2, (1, 1.5, 2, 3, 5, 7)),
+    (15.0, (1, 2, 5)),
+    (60.0, (1, 3)),
+)  # largest over smallest value -> multiples of powers of ten
 S = TypeVar("S", bound=Settings)
 LETTERS_IN_A_ROW = 110  # of a legend below a figure of the theme's width, with room for the handles
 
@@ -39,7 +45,9 @@ def axis_label(metric: Metric) -> str:
 
 
 def shared_xlabel(panels: Sequence[Axes], text: str) -> None:
-    """Write one label below a row of panels, in their middle; a label of the whole figure would lie on a legend outside."""
+    """Write one label below a row of panels, in their middle; a label of the whole figure would lie on a legend
+    outside.
+    """
     odd, middle = len(panels) % 2, len(panels) // 2
     panels[middle].set_xlabel(text, x=0.5 if odd else 0.0, horizontalalignment="center")
 
@@ -53,7 +61,8 @@ def short_ticks(axes: Axes, most: int = 3) -> None:
 
 
 def log_ticks(axis: Axis, low: float, high: float) -> None:
-    """Write plain numbers on a logarithmic axis of values from `low` to `high`, between powers of ten as well where those lie close.
+    """Write plain numbers on a logarithmic axis of values from `low` to `high`, between powers of ten as well where
+    those lie close.
 
     Call it after the scale is set.
     """
@@ -65,7 +74,9 @@ def log_ticks(axis: Axis, low: float, high: float) -> None:
 
 
 def policy_order(summary: pd.DataFrame, metric: Metric) -> list[str]:
-    """Return the policies of a summary from best to worst in a metric, by their median rank over the scenarios; ties by name."""
+    """Return the policies of a summary from best to worst in a metric, by their median rank over the scenarios; ties by
+    name.
+    """
     rows = summary[summary["metric"] == metric.name]
     ranks = rows.groupby(["scenario", "split", "mode"])["value"].rank(ascending=metric.better == "lower")
     medians = ranks.groupby(rows["policy"]).median()
@@ -73,7 +84,8 @@ def policy_order(summary: pd.DataFrame, metric: Metric) -> list[str]:
 
 
 def points_with_uncertainty(axes: Axes, rows: pd.DataFrame, order: Sequence[str], styles: Mapping[str, Style]) -> None:
-    """Draw one row for each policy, the first on top: a point, its interval as a bar or, where there is none, its range as a thin line.
+    """Draw one row for each policy, the first on top: a point, its interval as a bar or, where there is none, its range
+    as a thin line.
 
     rows  rows of the summary or of the comparisons (then `difference` is shown) of one scenario, split and metric
     """
@@ -81,13 +93,35 @@ def points_with_uncertainty(axes: Axes, rows: pd.DataFrame, order: Sequence[str]
     known = {row["policy"]: row for _, row in rows.iterrows()}
     for height, policy in enumerate(order):
         if policy not in known:
-            axes.text(0.01, height, "not run", transform=axes.get_yaxis_transform(), color=MUTED, va="center", fontstyle="italic")
+            axes.text(
+                0.01,
+                height,
+                "not run",
+                transform=axes.get_yaxis_transform(),
+                color=MUTED,
+                va="center",
+                fontstyle="italic",
+            )
             continue
         row, style = known[policy], styles[policy]
         if np.isfinite(row["ci_low"]):
-            axes.plot([row["ci_low"], row["ci_high"]], [height] * 2, color=style.colour, linewidth=2.2, solid_capstyle="butt", alpha=0.55)
+            axes.plot(
+                [row["ci_low"], row["ci_high"]],
+                [height] * 2,
+                color=style.colour,
+                linewidth=2.2,
+                solid_capstyle="butt",
+                alpha=0.55,
+            )
         elif row["range_high"] > row["range_low"]:
-            axes.plot([row["range_low"], row["range_high"]], [height] * 2, color=style.colour, linewidth=0.7, marker="|", markersize=4)
+            axes.plot(
+                [row["range_low"], row["range_high"]],
+                [height] * 2,
+                color=style.colour,
+                linewidth=0.7,
+                marker="|",
+                markersize=4,
+            )
         axes.plot([row[value]], [height], zorder=3, **style.point())
     axes.set_yticks(range(len(order)), order)
     axes.set_ylim(len(order) - 0.5, -0.5)
@@ -95,8 +129,11 @@ def points_with_uncertainty(axes: Axes, rows: pd.DataFrame, order: Sequence[str]
     axes.grid(True, axis="x")
 
 
-def explain_uncertainty(figure: Figure, rows: pd.DataFrame, level: float = 0.95, *, more: Sequence[Any] = (), over: str = "") -> str:
-    """Put a key of bars and thin lines below the figure, for those that occur in `rows`; returns the same as a sentence.
+def explain_uncertainty(
+    figure: Figure, rows: pd.DataFrame, level: float = 0.95, *, more: Sequence[Any] = (), over: str = ""
+) -> str:
+    """Put a key of bars and thin lines below the figure, for those that occur in `rows`; returns the same as a
+    sentence.
 
     more  further handles for the key
     over  what the bootstrap draws, where a study has its own word for it ("workloads"); else seeds and blocks
@@ -108,7 +145,9 @@ def explain_uncertainty(figure: Figure, rows: pd.DataFrame, level: float = 0.95,
     bar = f"{100 * level:g} % interval (bootstrap over {over or 'seeds and blocks'})"
     line = f"smallest to largest {over.removesuffix('s') if over else 'seed (a rule: block)'}; too few for an interval"
     handles = [Line2D([], [], color=MUTED, linewidth=2.2, alpha=0.7, label=bar)] if given.any() else []
-    handles += [Line2D([], [], color=MUTED, linewidth=0.7, marker="|", markersize=4, label=line)] if ranged.any() else []
+    handles += (
+        [Line2D([], [], color=MUTED, linewidth=0.7, marker="|", markersize=4, label=line)] if ranged.any() else []
+    )
     handles += more
     if not handles:
         return ""
@@ -119,7 +158,9 @@ def explain_uncertainty(figure: Figure, rows: pd.DataFrame, level: float = 0.95,
 
 
 def running_mean(values: Sequence[float] | np.ndarray, window: int) -> np.ndarray:
-    """Return the mean of the last `window` values at each place (fewer at the start), same length; values (..., n) along the last axis."""
+    """Return the mean of the last `window` values at each place (fewer at the start), same length; values (..., n)
+    along the last axis.
+    """
     values = np.asarray(values, dtype=float)
     if window < 1:
         raise ValueError("the window of a running mean is at least 1")
@@ -129,11 +170,19 @@ def running_mean(values: Sequence[float] | np.ndarray, window: int) -> np.ndarra
 
 
 def learning_curve(
-    axes: Axes, points: pd.DataFrame, style: Style, *, window: int = 1, whole: bool = False, x: str = "step", label: str = ""
+    axes: Axes,
+    points: pd.DataFrame,
+    style: Style,
+    *,
+    window: int = 1,
+    whole: bool = False,
+    x: str = "step",
+    label: str = "",
 ) -> None:
     """Draw the mean over seeds of one policy's curve after a running mean, and the range of the seeds as a band.
 
-    points  rows of the curves table of one policy, phase, scenario, split and metric; only places that all seeds reached are drawn
+    points  rows of the curves table of one policy, phase, scenario, split and metric; only places that all seeds
+            reached are drawn
     whole   draw nothing before the first whole window, where there is one
     """
     grid = points.pivot_table(index="policy_seed", columns=x, values="value", aggfunc="mean").dropna(axis="columns")
@@ -147,8 +196,11 @@ def learning_curve(
     axes.plot(places, smooth.mean(axis=0), label=label, **style.line())
 
 
-def heat_map(axes: Axes, table: pd.DataFrame, *, form: str = "{:.2f}", label: str = "", colours: str = "cividis", **limits: Any) -> None:
-    """Draw a table as coloured cells with their numbers in them, dark on light and light on dark; a cell without a value holds a dash.
+def heat_map(
+    axes: Axes, table: pd.DataFrame, *, form: str = "{:.2f}", label: str = "", colours: str = "cividis", **limits: Any
+) -> None:
+    """Draw a table as coloured cells with their numbers in them, dark on light and light on dark; a cell without a
+    value holds a dash.
 
     form    how a number is written. label: of the colour bar (none if empty). limits: vmin, vmax, norm
     """
@@ -171,7 +223,9 @@ def heat_map(axes: Axes, table: pd.DataFrame, *, form: str = "{:.2f}", label: st
 
 
 def text_table(axes: Axes, cells: Sequence[Sequence[str]], header: Sequence[str], row_height: float) -> None:
-    """Draw a table of texts with a line under each row, the first column to the left; row_height: in heights of its text."""
+    """Draw a table of texts with a line under each row, the first column to the left; row_height: in heights of its
+    text.
+    """
     axes.axis("off")
     table = axes.table(cells, colLabels=header, cellLoc="center", loc="center", edges="horizontal")
     table.auto_set_font_size(False)
@@ -196,9 +250,19 @@ def legend_outside(figure: Figure, handles: Iterable[Any] | None = None, *, colu
 
     handles  what to explain (with labels); None: all labelled things of all axes
     """
-    found = handles if handles is not None else [handle for axes in figure.axes for handle in axes.get_legend_handles_labels()[0]]
+    found = (
+        handles
+        if handles is not None
+        else [handle for axes in figure.axes for handle in axes.get_legend_handles_labels()[0]]
+    )
     once = {handle.get_label(): handle for handle in found}
-    figure.legend(once.values(), once.keys(), loc="outside lower center", ncols=columns or min(4, max(1, len(once))), title=title or None)
+    figure.legend(
+        once.values(),
+        once.keys(),
+        loc="outside lower center",
+        ncols=columns or min(4, max(1, len(once))),
+        title=title or None,
+    )
 
 
 def policy_handles(styles: Mapping[str, Style], policies: Iterable[str], *, lines: bool = False) -> list[Any]:
@@ -209,9 +273,11 @@ def policy_handles(styles: Mapping[str, Style], policies: Iterable[str], *, line
 
 
 def direct_labels(axes: Axes, *, gap: float = 1.2) -> None:
-    """Write each line's label right of the axes instead of in a legend, moved apart where they would overlap, with a thin leader.
+    """Write each line's label right of the axes instead of in a legend, moved apart where they would overlap, with a
+    thin leader.
 
-    gap  smallest distance of two labels, in heights of the text. Call it last, when limits and scales of the axes are final
+    gap  smallest distance of two labels, in heights of the text. Call it last, when limits and scales of the axes are
+         final
     """
     from matplotlib import rcParams
 
@@ -223,7 +289,14 @@ def direct_labels(axes: Axes, *, gap: float = 1.2) -> None:
     wanted = [(axes.transData.transform(end)[1] - box.y0) / box.height for end in ends]
     heights = spread(wanted, gap * size * axes.figure.dpi / 72 / box.height)
     for line, end, height in zip(lines, ends, heights, strict=True):
-        leader = {"arrowstyle": "-", "color": line.get_color(), "linewidth": 0.4, "alpha": 0.6, "shrinkA": 1, "shrinkB": 1}
+        leader = {
+            "arrowstyle": "-",
+            "color": line.get_color(),
+            "linewidth": 0.4,
+            "alpha": 0.6,
+            "shrinkA": 1,
+            "shrinkB": 1,
+        }
         axes.annotate(
             line.get_label(),
             xy=end,
@@ -238,7 +311,9 @@ def direct_labels(axes: Axes, *, gap: float = 1.2) -> None:
 
 
 def spread(heights: Sequence[float], distance: float) -> list[float]:
-    """Return the heights moved apart to at least `distance`, in their order and as close to where they were as least squares gives."""
+    """Return the heights moved apart to at least `distance`, in their order and as close to where they were as least
+    squares gives.
+    """
     order = np.argsort(heights, kind="stable")
     groups: list[list[float]] = []  # (sum of wanted heights of the first member, count): pool adjacent violators
     for place, index in enumerate(order):

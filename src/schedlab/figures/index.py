@@ -34,7 +34,9 @@ def write_index(folder: Path | str) -> Path:
 
 
 def index_text(scale: str, studies: list[Mapping[str, Any]]) -> str:
-    """Return the page: a table of all figures, then each with its image, caption and origin. Links are relative to plots/<scale>/."""
+    """Return the page: a table of all figures, then each with its image, caption and origin. Links are relative to
+    plots/<scale>/.
+    """
     origin = "Made by `schedlab`; each figure is drawn from the tables of its study alone."
     for study in studies:
         if study.get("terms") or study.get("policies"):
@@ -45,7 +47,11 @@ def index_text(scale: str, studies: list[Mapping[str, Any]]) -> str:
     for study in studies:
         for figure in study["figures"]:
             cells = [f"[{study['study']}: {figure['title']}](#{_anchor(study, figure)})", figure["published"] or "–"]
-            cells += [", ".join(figure["scenarios"]) or "–", spans(figure["seeds"]) or "–", f"`{figure['config_hash']}`"]
+            cells += [
+                ", ".join(figure["scenarios"]) or "–",
+                spans(figure["seeds"]) or "–",
+                f"`{figure['config_hash']}`",
+            ]
             lines.append("| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |")
     for study in studies:
         lines += ["", f"## {study['study']}", "", study["question"]]
@@ -56,7 +62,9 @@ def index_text(scale: str, studies: list[Mapping[str, Any]]) -> str:
 
 
 def _glossary(study: Mapping[str, Any]) -> list[str]:
-    """Lines that explain the study's words and the learned policies that its figures show; none where there are neither."""
+    """Lines that explain the study's words and the learned policies that its figures show; none where there are
+    neither.
+    """
     terms, policies = study.get("terms", {}), study.get("policies", {})
     if not terms and not policies:
         return []
@@ -82,7 +90,9 @@ def spans(seeds: list[int]) -> str:
 def _section(study: Mapping[str, Any], figure: Mapping[str, Any]) -> list[str]:
     stem = f"{study['study']}/{figure['name']}"
     published = [f"Published figure: {figure['published']}. "] if figure["published"] else []
-    shown = f"Scenarios {', '.join(figure['scenarios'])}; seeds {spans(figure['seeds'])}; " if figure["scenarios"] else ""
+    shown = (
+        f"Scenarios {', '.join(figure['scenarios'])}; seeds {spans(figure['seeds'])}; " if figure["scenarios"] else ""
+    )
     origin = f"{shown}{'configuration' if shown else 'Configuration'} `{figure['config_hash']}`."
     return [
         f'<a id="{_anchor(study, figure)}"></a>',

@@ -21,7 +21,9 @@ METADATA = {
 
 
 def save(drawing: Drawing, path: Path | str) -> list[Path]:
-    """Write <path>.svg, .pdf, .png and the caption as <path>.txt, each atomically, inside a theme's block; returns the paths."""
+    """Write <path>.svg, .pdf, .png and the caption as <path>.txt, each atomically, inside a theme's block; returns the
+    paths.
+    """
     path = Path(path)
     targets = [path.with_name(f"{path.name}.{ending}") for ending in METADATA]
     save_as(drawing, targets)
@@ -35,7 +37,9 @@ def save_as(drawing: Drawing, targets: Iterable[Path]) -> None:
     logging.getLogger("fontTools").setLevel(logging.WARNING)  # it tells of every table of every font that a PDF embeds
     with _nothing_collected():
         drawing.figure.draw_without_rendering()
-        drawing.figure.set_layout_engine("none")  # the layout is found; finding it again for each form takes longer than drawing
+        drawing.figure.set_layout_engine(
+            "none"
+        )  # the layout is found; finding it again for each form takes longer than drawing
         for target in targets:
             form = target.suffix[1:]
             with atomic_path(target) as temporary:
@@ -44,7 +48,9 @@ def save_as(drawing: Drawing, targets: Iterable[Path]) -> None:
 
 @contextmanager
 def _nothing_collected() -> Iterator[None]:
-    """Keep the garbage collector from looking through a figure's many cycles while it is drawn, which takes a fifth of the time."""
+    """Keep the garbage collector from looking through a figure's many cycles while it is drawn, which takes a fifth of
+    the time.
+    """
     running = gc.isenabled()
     gc.disable()
     try:

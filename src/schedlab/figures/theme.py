@@ -1,4 +1,6 @@
-"""The look of every figure: print sizes, typeface, colour-blind-safe colours with a fixed one for each policy, and files without dates."""
+"""The look of every figure: print sizes, typeface, colour-blind-safe colours with a fixed one for each policy, and
+files without dates.
+"""
 
 from __future__ import annotations
 
@@ -47,7 +49,9 @@ class Style:
 
 @contextmanager
 def applied(settings: ThemeSettings) -> Iterator[None]:
-    """Apply the theme to all that is drawn and saved inside the block; only the backend, which draws without a screen, stays."""
+    """Apply the theme to all that is drawn and saved inside the block; only the backend, which draws without a screen,
+    stays.
+    """
     import matplotlib as mpl
 
     mpl.use("Agg", force=True)
@@ -126,7 +130,9 @@ def new_figure(
     return figure, figure.subplots(rows, columns, **subplots)
 
 
-def new_grid(count: int, most: int, *, row_mm: float, around_mm: float, **subplots: Any) -> tuple[Figure, list[list[Axes]]]:
+def new_grid(
+    count: int, most: int, *, row_mm: float, around_mm: float, **subplots: Any
+) -> tuple[Figure, list[list[Axes]]]:
     """Return a figure with `count` panels in as few rows as hold them, at most `most` in a row, and the panels by row.
 
     row_mm, around_mm  height of a row, and of what stands above and below all rows (titles, legend)
@@ -150,7 +156,8 @@ def mark(figure: Figure, words: str) -> None:
 
 
 def policy_styles(kinds: Mapping[str, str]) -> dict[str, Style]:
-    """Return the style of each policy (name -> kind: learned, rule, oracle) in the theme applied; it depends on names and kinds alone.
+    """Return the style of each policy (name -> kind: learned, rule, oracle) in the theme applied; it depends on names
+    and kinds alone.
 
     Learned policies have colours, rules greys with markers of their own, oracles are black and dashed; so what is
     learned stands out, and every pair differs in marker as well as in colour.
@@ -164,22 +171,30 @@ def policy_styles(kinds: Mapping[str, str]) -> dict[str, Style]:
     styles = {}
     for number, name in enumerate(learned):
         again = number // len(colours)
-        styles[name] = Style(colours[number % len(colours)], LEARNED_MARKERS[(number + again) % len(LEARNED_MARKERS)], DASHES[again % 2])
+        styles[name] = Style(
+            colours[number % len(colours)], LEARNED_MARKERS[(number + again) % len(LEARNED_MARKERS)], DASHES[again % 2]
+        )
     for number, name in enumerate(rules):
         markers, greys = len(RULE_MARKERS), len(RULE_GREYS)
-        styles[name] = Style(RULE_GREYS[number % greys], RULE_MARKERS[number % markers], DASHES[1 + number % (len(DASHES) - 1)])
+        styles[name] = Style(
+            RULE_GREYS[number % greys], RULE_MARKERS[number % markers], DASHES[1 + number % (len(DASHES) - 1)]
+        )
     for number, name in enumerate(others):
         styles[name] = Style("#000000", "*dh"[number % 3], DASHES[1 + number % 3])
     return styles
 
 
 def styles_of(scores: pd.DataFrame) -> dict[str, Style]:
-    """Return the styles of all policies in a study's scores or summary; pass the whole table, so that all figures agree."""
+    """Return the styles of all policies in a study's scores or summary; pass the whole table, so that all figures
+    agree.
+    """
     return policy_styles(dict(zip(scores["policy"], scores["kind"], strict=True)))
 
 
 def luminance(colour: Any) -> float:
-    """Return the relative luminance of a colour, 0 (black) to 1 (white), after the Web Content Accessibility Guidelines 2.2."""
+    """Return the relative luminance of a colour, 0 (black) to 1 (white), after the Web Content Accessibility Guidelines
+    2.2.
+    """
     from matplotlib.colors import to_rgb
 
     linear = [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in to_rgb(colour)]
@@ -193,7 +208,9 @@ def ink_on(colour: Any) -> str:
 
 
 def _colours(palette: str) -> list[str]:
-    """Colours of a seaborn palette without its greys, which belong to rules, and without those too light for lines on white."""
+    """Colours of a seaborn palette without its greys, which belong to rules, and without those too light for lines on
+    white.
+    """
     import seaborn as sns
     from matplotlib.colors import rgb_to_hsv, to_hex, to_rgb
 

@@ -12,7 +12,9 @@ MOST_LINES = 12
 
 
 def undrawn(title: str, reason: str) -> Drawing:
-    """Return a picture, in the theme applied, of the words that a figure could not be drawn, and why; its caption says the same."""
+    """Return a picture, in the theme applied, of the words that a figure could not be drawn, and why; its caption says
+    the same.
+    """
     said = f"This figure could not be drawn: {' '.join(reason.split())}"
     figure, axes = theme.new_figure(height_mm=60)
     axes.set_axis_off()

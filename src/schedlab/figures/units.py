@@ -30,8 +30,12 @@ class Scaled:
 
 
 def scaled(metric: Metric, largest: float) -> Scaled:
-    """Return the unit to show a metric in whose largest value is `largest`: the first that leaves a number of at least 1."""
-    found = next(((size, unit) for size, unit in LARGER_UNITS.get(metric.unit, ()) if largest >= size), (1.0, metric.unit))
+    """Return the unit to show a metric in whose largest value is `largest`: the first that leaves a number of at least
+    1.
+    """
+    found = next(
+        ((size, unit) for size, unit in LARGER_UNITS.get(metric.unit, ()) if largest >= size), (1.0, metric.unit)
+    )
     label = metric.label or metric.name.replace("_", " ")
     unit = "" if found[1] in ("-", "fraction") else found[1]
     return Scaled(found[0], f"{label} ({unit})" if unit else label, unit)

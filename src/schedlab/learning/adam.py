@@ -1,7 +1,7 @@
 """Adam (Kingma and Ba 2015) through torch's fused kernel, for small networks in short jobs.
 
-`torch.optim.Adam` computes the same, but making one imports torch's compiler: 1.2 CPU seconds in every process, more than many of our
-jobs learn. `TorchAdam` is torch's for libraries that make their own.
+`torch.optim.Adam` computes the same, but making one imports torch's compiler: 1.2 CPU seconds in every process, more
+than many of our jobs learn. `TorchAdam` is torch's for libraries that make their own.
 """
 
 from __future__ import annotations
@@ -13,7 +13,12 @@ import numpy as np
 import torch
 from torch.optim.adam import adam
 
-for _name in ("add_param_group", "zero_grad", "state_dict", "load_state_dict"):  # each imports the compiler to tell it to look away
+for _name in (
+    "add_param_group",
+    "zero_grad",
+    "state_dict",
+    "load_state_dict",
+):  # each imports the compiler to tell it to look away
     if (_plain := getattr(getattr(torch.optim.Optimizer, _name), "__wrapped__", None)) is not None:
         _plain.__dynamo_disable = _plain
 
@@ -22,7 +27,9 @@ _STEP = inspect.unwrap(torch.optim.Adam.step)  # what is wrapped around it impor
 
 
 class TorchAdam(torch.optim.Adam):
-    """torch's own, for libraries that make their optimiser themselves, without the import of its compiler: 1.8 CPU seconds, 76 MB."""
+    """torch's own, for libraries that make their optimiser themselves, without the import of its compiler: 1.8 CPU
+    seconds, 76 MB.
+    """
 
     @torch.no_grad()
     def step(self, closure: None = None) -> None:
@@ -32,7 +39,15 @@ class TorchAdam(torch.optim.Adam):
         _STEP(self)
 
 
-CONSTANTS = {"beta1": 0.9, "beta2": 0.999, "eps": 1e-8, "weight_decay": 0.0, "amsgrad": False, "maximize": False, "foreach": False}
+CONSTANTS = {
+    "beta1": 0.9,
+    "beta2": 0.999,
+    "eps": 1e-8,
+    "weight_decay": 0.0,
+    "amsgrad": False,
+    "maximize": False,
+    "foreach": False,
+}
 
 
 class Adam:
@@ -61,7 +76,11 @@ class Adam:
     def arrays(self) -> dict[str, np.ndarray]:
         """Return its memory as arrays by name, to be stored."""
         memory = {"mean": self.means, "square": self.squares, "updates": self.updates}
-        return {f"{name}/{index}": tensor.cpu().numpy().copy() for name, kept in memory.items() for index, tensor in enumerate(kept)}
+        return {
+            f"{name}/{index}": tensor.cpu().numpy().copy()
+            for name, kept in memory.items()
+            for index, tensor in enumerate(kept)
+        }
 
     def load(self, arrays: Mapping[str, np.ndarray]) -> None:
         """Put stored arrays back. Raises KeyError or RuntimeError where they are of other parameters."""

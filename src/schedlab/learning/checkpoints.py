@@ -1,4 +1,6 @@
-"""Checkpoints of learned policies: a zip of NumPy arrays and one JSON text, without pickle and with the same bytes for the same values."""
+"""Checkpoints of learned policies: a zip of NumPy arrays and one JSON text, without pickle and with the same bytes for
+the same values.
+"""
 
 from __future__ import annotations
 
@@ -52,7 +54,9 @@ def write_checkpoint(path: Path | str, meta: Mapping[str, Any], arrays: Mapping[
 
 
 def read_checkpoint(path: Path | str, kind: str | None = None) -> Checkpoint:
-    """Return a checkpoint; UserError where the file is missing, damaged, or of another kind than meta['kind'] should say."""
+    """Return a checkpoint; UserError where the file is missing, damaged, or of another kind than meta['kind'] should
+    say.
+    """
     path = Path(path)
     remedy = "name another file; or delete this one and run the job that makes it again"
     if not path.exists():
@@ -65,18 +69,26 @@ def read_checkpoint(path: Path | str, kind: str | None = None) -> Checkpoint:
         arrays = {name.removesuffix(".npy"): read_array(data) for name, data in members.items()}
     except (KeyError, ValueError, RecursionError) as error:
         raise UserError(
-            f"the checkpoint cannot be read: {error}", where=str(path), expected="a zip of arrays and meta.json", remedy=remedy
+            f"the checkpoint cannot be read: {error}",
+            where=str(path),
+            expected="a zip of arrays and meta.json",
+            remedy=remedy,
         ) from None
     if not isinstance(meta, dict) or (kind is not None and meta.get("kind") != kind):
         found = meta.get("kind") if isinstance(meta, dict) else type(meta).__name__
         raise UserError(
-            f"the checkpoint is of kind '{found}'", where=str(path), expected=f"'{kind}'", remedy="name a policy of the right kind"
+            f"the checkpoint is of kind '{found}'",
+            where=str(path),
+            expected=f"'{kind}'",
+            remedy="name a policy of the right kind",
         )
     return Checkpoint(meta, arrays, path)
 
 
 def read_progress(path: Path, kind: str, digest: str) -> Checkpoint | None:
-    """Return what an interrupted job of the same values (meta['digest']) left; None where nothing is there or it is damaged."""
+    """Return what an interrupted job of the same values (meta['digest']) left; None where nothing is there or it is
+    damaged.
+    """
     try:
         kept = read_checkpoint(path, kind)
     except UserError:
@@ -98,7 +110,9 @@ def load_module(module: nn.Module, arrays: Mapping[str, np.ndarray], where: Path
         if name not in own or name not in arrays:
             side = "misses" if name in own else "has more than the network, namely"
             raise UserError(
-                f"the checkpoint {side} '{name}'", where=str(where), expected="the parameters of a network of the same settings"
+                f"the checkpoint {side} '{name}'",
+                where=str(where),
+                expected="the parameters of a network of the same settings",
             )
         if tuple(own[name].shape) != arrays[name].shape:
             raise UserError(
@@ -108,7 +122,9 @@ def load_module(module: nn.Module, arrays: Mapping[str, np.ndarray], where: Path
                 remedy="use the settings (sizes, number of actions, encoder) that the policy was learned with",
             )
         if not np.isfinite(arrays[name]).all():
-            raise UserError(f"'{name}' holds values that are not finite", where=str(where), expected="finite parameters")
+            raise UserError(
+                f"'{name}' holds values that are not finite", where=str(where), expected="finite parameters"
+            )
     module.load_state_dict({name: torch.from_numpy(np.array(array)) for name, array in arrays.items()})
 
 
@@ -119,21 +135,26 @@ Arrays = Mapping[str, np.ndarray]
 class FinishedSteps:
     """Results of steps, each in a file of its own that is written once; what lies there is read and not made again.
 
-    digest: hash of all that determines the job. random: the stream that steps draw from; it goes on as if a step that is read had drawn.
+    digest: hash of all that determines the job. random: the stream that steps draw from; it goes on as if a step that
+      is read had drawn.
     """
 
     def __init__(self, folder: Path, digest: str, random: np.random.Generator) -> None:
         self.folder, self.digest, self._random = folder, digest, random
 
     def __call__(self, name: str, make: Callable[[], Arrays]) -> Arrays:
-        """Return the arrays of the step `name`, which stands for it within the job: those kept, or else those that `make` returns."""
+        """Return the arrays of the step `name`, which stands for it within the job: those kept, or else those that
+        `make` returns.
+        """
         file = self.folder / f"{name}.zip"
         kept = read_progress(file, _KIND, self.digest)
         if kept is not None:
             self._random.bit_generator.state = kept.meta["random"]
             return kept.arrays
         arrays = make()
-        write_checkpoint(file, {"kind": _KIND, "digest": self.digest, "random": self._random.bit_generator.state}, arrays)
+        write_checkpoint(
+            file, {"kind": _KIND, "digest": self.digest, "random": self._random.bit_generator.state}, arrays
+        )
         return arrays
 
 

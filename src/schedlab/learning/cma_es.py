@@ -1,7 +1,8 @@
-"""The covariance matrix adaptation evolution strategy, minimising; its whole state is arrays, so that a search can be saved and resumed.
+"""The covariance matrix adaptation evolution strategy, minimising; its whole state is arrays, so that a search can be
+saved and resumed.
 
-Source: N. Hansen, "The CMA evolution strategy: a tutorial", arXiv:1604.00772, with the default parameters of its table 1 and positive
-recombination weights.
+Source: N. Hansen, "The CMA evolution strategy: a tutorial", arXiv:1604.00772, with the default parameters of its table
+1 and positive recombination weights.
 """
 
 from __future__ import annotations

@@ -17,7 +17,8 @@ log = logging.getLogger(__name__)
 
 
 def find_device(name: str, where: str = "--device", *, metal: bool = False) -> torch.device:
-    """Return a torch device by its name: cpu, cuda, cuda:1, mps, or auto (CUDA where this machine has it, else the processor).
+    """Return a torch device by its name: cpu, cuda, cuda:1, mps, or auto (CUDA where this machine has it, else the
+    processor).
 
     metal  auto takes Apple's Metal, too, where there is no CUDA
     where  what a message names. Raises UserError where this machine has no device of that name.
@@ -35,15 +36,22 @@ def find_device(name: str, where: str = "--device", *, metal: bool = False) -> t
         raise UserError("this machine has no Metal device that torch can use", where=where, expected="cpu")
     if device.type == "cuda" and not torch.cuda.is_available():
         raise UserError(
-            "this machine has no CUDA device that torch can use", where=where, expected="auto or cpu", remedy="run on a GPU node"
+            "this machine has no CUDA device that torch can use",
+            where=where,
+            expected="auto or cpu",
+            remedy="run on a GPU node",
         )
     if device.type == "cuda" and (device.index or 0) >= torch.cuda.device_count():
-        raise UserError(f"there is no device {name}", where=where, expected=f"an index below {torch.cuda.device_count()}")
+        raise UserError(
+            f"there is no device {name}", where=where, expected=f"an index below {torch.cuda.device_count()}"
+        )
     return device
 
 
 def device_or_processor(name: str) -> torch.device:
-    """Return a torch device by its name; the processor, with a warning in the log, where this machine has none of that name."""
+    """Return a torch device by its name; the processor, with a warning in the log, where this machine has none of that
+    name.
+    """
     device, missing = find_or_processor(name)
     if missing:
         log.warning("WARNING: %s; computing on the processor instead", missing)

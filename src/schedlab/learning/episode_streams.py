@@ -1,7 +1,9 @@
-"""The training units of a phase as Gymnasium environments that run one episode after the other, in an order that hangs from the seed.
+"""The training units of a phase as Gymnasium environments that run one episode after the other, in an order that hangs
+from the seed.
 
-An environment cannot be stored, so an interrupted episode is stored as what made it: its unit, its seed and the actions taken. A Gymnasium
-environment that is reset with a seed repeats an episode bit for bit; taking up an episode takes its actions again.
+An environment cannot be stored, so an interrupted episode is stored as what made it: its unit, its seed and the actions
+taken. A Gymnasium environment that is reset with a seed repeats an episode bit for bit; taking up an episode takes its
+actions again.
 """
 
 from __future__ import annotations
@@ -40,7 +42,8 @@ def sum_of_rewards(env: gym.Env, policy: Policy, seed: int) -> float:
 class EpisodeStream:
     """The episodes of a phase by number, and the environments that run them.
 
-    Each round takes every unit once, in an order of its own. An environment is made when its unit is first met, and kept.
+    Each round takes every unit once, in an order of its own. An environment is made when its unit is first met, and
+    kept.
     `finished`: episodes that ended since this list was last emptied; `ended`: how many ended in all.
     """
 
@@ -52,7 +55,9 @@ class EpisodeStream:
     finished: list[Finished] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        self.choices = [(scenario, unit) for scenario in self.scenarios for unit in self.problems[scenario].units("train")]
+        self.choices = [
+            (scenario, unit) for scenario in self.scenarios for unit in self.problems[scenario].units("train")
+        ]
         self._idle: dict[tuple[str, str], list[gym.Env]] = {}
         self._round: tuple[int, np.ndarray] = (-1, np.zeros(0, int))
 
@@ -79,9 +84,13 @@ class EpisodeStream:
 
 
 class StreamEnv(gym.Env):
-    """Runs the episodes of a stream that it draws at each reset; seeds given from outside do not count. Info is empty."""
+    """Runs the episodes of a stream that it draws at each reset; seeds given from outside do not count. Info is
+    empty.
+    """
 
-    def __init__(self, stream: EpisodeStream, reward_scale: float, observation_space: gym.Space, action_space: gym.Space) -> None:
+    def __init__(
+        self, stream: EpisodeStream, reward_scale: float, observation_space: gym.Space, action_space: gym.Space
+    ) -> None:
         self.stream, self.reward_scale = stream, reward_scale
         self.observation_space, self.action_space = observation_space, action_space
         self.number, self.actions, self.total = -1, [], 0.0

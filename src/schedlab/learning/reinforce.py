@@ -1,4 +1,6 @@
-"""What every REINFORCE learner shares (Williams 1992): baseline, entropy, scale of advantages, exploration that cools down."""
+"""What every REINFORCE learner shares (Williams 1992): baseline, entropy, scale of advantages, exploration that cools
+down.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +26,9 @@ def normalised(advantages: np.ndarray) -> np.ndarray:
 
 @dataclass
 class MovingMean:
-    """A baseline: the exponentially weighted mean of the returns seen, without bias at the start (weight counts them)."""
+    """A baseline: the exponentially weighted mean of the returns seen, without bias at the start (weight counts
+    them).
+    """
 
     keep: float = 0.95
     total: float = 0.0
@@ -43,5 +47,7 @@ class MovingMean:
 
 
 def cooled(start: float, factor: float, every: int, episode: int) -> float:
-    """Return the temperature at an episode (counted from 0): multiplied by `factor` after every `every` episodes, never below 1."""
+    """Return the temperature at an episode (counted from 0): multiplied by `factor` after every `every` episodes, never
+    below 1.
+    """
     return max(1.0, start * factor ** (episode // every))

@@ -17,10 +17,14 @@ def use_one_thread() -> None:
 
 @contextmanager
 def torch_stream(root: int, *names: str | int) -> Iterator[int]:
-    """Within the block torch's CPU generator stands at the stream `names` of the root seed; afterwards it is as it was before."""
+    """Within the block torch's CPU generator stands at the stream `names` of the root seed; afterwards it is as it was
+    before.
+    """
     import torch
 
     seed = derive_seed(root, *names)
     with torch.random.fork_rng(devices=[]):
-        torch.default_generator.manual_seed(seed)  # torch.manual_seed also notes a stack trace for CUDA each time, 1 ms and never freed
+        torch.default_generator.manual_seed(
+            seed
+        )  # torch.manual_seed also notes a stack trace for CUDA each time, 1 ms and never freed
         yield seed

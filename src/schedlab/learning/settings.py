@@ -26,7 +26,9 @@ class ValidationSettings(Settings):
 
 
 def fixed_mistakes(fixed: Set[str], phases: Sequence[Phase | PhaseSettings]) -> Iterator[UserError]:
-    """Yield the values of phases that would change the policy itself, at their keys; a study's `check_policy` tells them before a run."""
+    """Yield the values of phases that would change the policy itself, at their keys; a study's `check_policy` tells
+    them before a run.
+    """
     for number, phase in enumerate(phases):
         for key in sorted(phase.params.keys() & fixed):
             where, remedy = f"train_on.{number}.params.{key}", "set it for the whole policy, under learner"

@@ -20,10 +20,16 @@ def first_environment(scenario: str, problem: Problem, splits: tuple[Split, ...]
     """Return an environment of a problem; UserError where it has no unit of the splits or nothing to step."""
     unit = next((unit for split in splits for unit in problem.units(split)), None)
     if unit is None:
-        raise UserError("the scenario has no units", where=f"scenario {scenario}", expected=f"at least one of {' or '.join(splits)}")
+        raise UserError(
+            "the scenario has no units", where=f"scenario {scenario}", expected=f"at least one of {' or '.join(splits)}"
+        )
     env = problem.env(unit, unit.seed)
     if env is None:
-        raise UserError("the scenario has no environment", where=f"scenario {scenario}", expected="something to step for a stock learner")
+        raise UserError(
+            "the scenario has no environment",
+            where=f"scenario {scenario}",
+            expected="something to step for a stock learner",
+        )
     return env
 
 
@@ -50,7 +56,9 @@ def require_spaces(spaces: Spaces, learned: Mapping[str, str], checkpoint: str) 
     """Hold the spaces of a scenario against those that a policy was learned for. Raises UserError."""
     for name, here in told_spaces(spaces).items():
         if learned[name] != here:
-            raise UserError(f"the policy was learned for other {name}: {learned[name]}", where=checkpoint, expected=here)
+            raise UserError(
+                f"the policy was learned for other {name}: {learned[name]}", where=checkpoint, expected=here
+            )
 
 
 def common_spaces(envs: Mapping[str, gym.Env]) -> Spaces:
@@ -61,5 +69,7 @@ def common_spaces(envs: Mapping[str, gym.Env]) -> Spaces:
         found = told_spaces((other.observation_space, other.action_space))
         for name, here in told_spaces(spaces).items():
             if found[name] != here:
-                raise UserError(f"{name}: {found[name]}", where=f"scenario {scenario}", expected=f"{here}, as in scenario {first}")
+                raise UserError(
+                    f"{name}: {found[name]}", where=f"scenario {scenario}", expected=f"{here}, as in scenario {first}"
+                )
     return spaces

@@ -15,8 +15,8 @@ def place_generators(
 ) -> list[np.random.Generator]:
     """Return a generator for each place: anew where a seed is given or none was there, else the former one.
 
-    A single seed is that of the first place and counts up; integers of NumPy are integers. Raises ValueError where several seeds are not
-    one for each place, and for what is no integer from 0 on.
+    A single seed is that of the first place and counts up; integers of NumPy are integers. Raises ValueError where
+    several seeds are not one for each place, and for what is no integer from 0 on.
     """
     several = isinstance(seed, Sequence) or np.ndim(seed) > 0
     first = 0 if several or seed is None else _whole(seed)

@@ -28,7 +28,20 @@ _ATTRIBUTES = {
     "zoneRoute": {"src", "dst", "gw_src", "gw_dst", "symmetrical"},
     "link_ctn": {"id", "direction"},
     "prop": {"id", "value"},
-    "cluster": {"id", "prefix", "suffix", "radical", "speed", "core", "bw", "lat", "bb_bw", "bb_lat", "sharing_policy", "router_id"}
+    "cluster": {
+        "id",
+        "prefix",
+        "suffix",
+        "radical",
+        "speed",
+        "core",
+        "bw",
+        "lat",
+        "bb_bw",
+        "bb_lat",
+        "sharing_policy",
+        "router_id",
+    }
     | {"bb_sharing_policy", "loopback_bw", "loopback_lat"},
 }
 _SAME = {"AS": "zone", "ASroute": "zoneRoute"}
@@ -36,7 +49,9 @@ _SAME = {"AS": "zone", "ASroute": "zoneRoute"}
 
 @dataclass(slots=True, eq=False)
 class Host:
-    """A machine: `speeds` in flop/s by pstate, `cores`, the `pstate` it begins in, its properties and its place in the network."""
+    """A machine: `speeds` in flop/s by pstate, `cores`, the `pstate` it begins in, its properties and its place in the
+    network.
+    """
 
     name: str
     speeds: tuple[float, ...]
@@ -60,10 +75,18 @@ class Platform:
         return self.hosts[name]
 
     def compute_hosts(self, master: str) -> list[Host]:
-        """Hosts in the order of their ids: byte-wise by name, without the master and the storage hosts; UserError where there is none."""
-        hosts = [host for host in self._sorted() if host.name != master and "storage" not in _roles(host) and "master" not in _roles(host)]
+        """Hosts in the order of their ids: byte-wise by name, without the master and the storage hosts; UserError where
+        there is none.
+        """
+        hosts = [
+            host
+            for host in self._sorted()
+            if host.name != master and "storage" not in _roles(host) and "master" not in _roles(host)
+        ]
         if not hosts:
-            raise UserError("no host computes", where=self.where, expected=f"at least one <host> beside the master host '{master}'")
+            raise UserError(
+                "no host computes", where=self.where, expected=f"at least one <host> beside the master host '{master}'"
+            )
         return hosts
 
     def storage_hosts(self, master: str) -> list[Host]:
@@ -81,14 +104,16 @@ class Platform:
 def read_platform(path: Path | str) -> Platform:
     """Read a platform file.
 
-    Raises UserError for a file that cannot be read, is no XML, declares entities (XML bombs), or holds an element, attribute,
-    unit, routing or sharing policy outside the subset.
+    Raises UserError for a file that cannot be read, is no XML, declares entities (XML bombs), or holds an element,
+    attribute, unit, routing or sharing policy outside the subset.
     """
     path = Path(path)
     try:
         data = path.read_bytes()
     except OSError as error:
-        raise UserError(f"cannot be read: {error.strerror}", where=str(path), expected="a platform file in XML") from None
+        raise UserError(
+            f"cannot be read: {error.strerror}", where=str(path), expected="a platform file in XML"
+        ) from None
     return parse_platform(data, str(path))
 
 
@@ -97,7 +122,9 @@ def parse_platform(data: bytes | str, where: str) -> Platform:
     try:
         root = ElementTree.fromstring(data)
     except DefusedXmlException as error:
-        raise UserError(f"declares entities ({error})", where=where, expected="a platform file without entity declarations") from None
+        raise UserError(
+            f"declares entities ({error})", where=where, expected="a platform file without entity declarations"
+        ) from None
     except (ParseError, ValueError, LookupError, RecursionError) as error:
         raise UserError(f"is no well-formed XML: {error}", where=where, expected="a platform file in XML") from None
     return _Reader(where).platform(root)
@@ -148,9 +175,13 @@ class _Reader:
     def _zone(self, element: Element, parent: Zone | None, depth: int) -> None:
         routing = self._need(element, "routing")
         if routing not in _ROUTINGS:
-            raise self._error(f"routing '{routing}' is not supported", f"zone '{element.get('id')}'", "one of " + ", ".join(_ROUTINGS))
+            raise self._error(
+                f"routing '{routing}' is not supported", f"zone '{element.get('id')}'", "one of " + ", ".join(_ROUTINGS)
+            )
         if depth > _MAX_DEPTH:
-            raise self._error("zones are nested too deeply", f"zone '{element.get('id')}'", f"at most {_MAX_DEPTH} levels")
+            raise self._error(
+                "zones are nested too deeply", f"zone '{element.get('id')}'", f"at most {_MAX_DEPTH} levels"
+            )
         zone = self._new_zone(element, routing, parent, depth)
         if routing in ("Full", "Floyd", "Dijkstra"):
             zone.loopback = Route(0.0, (self._loopback,))
@@ -176,17 +207,23 @@ class _Reader:
             self._no_children(element)
             return
         here = f"host '{name}'"
-        speeds = tuple(parse_speed(part, f"{self._where}: {here}, speed") for part in self._need(element, "speed").split(","))
+        speeds = tuple(
+            parse_speed(part, f"{self._where}: {here}, speed") for part in self._need(element, "speed").split(",")
+        )
         pstate = self._integer(element, "pstate", 0, here)
         if pstate >= len(speeds):
             raise self._error(f"pstate {pstate} has no speed", here, f"a number from 0 to {len(speeds) - 1}")
-        self._hosts[name] = Host(name, speeds, max(1, self._integer(element, "core", 1, here)), pstate, self._properties(element), point)
+        self._hosts[name] = Host(
+            name, speeds, max(1, self._integer(element, "core", 1, here)), pstate, self._properties(element), point
+        )
 
     def _cluster(self, element: Element, parent: Zone | None, depth: int) -> None:
         zone = self._new_zone(element, "Cluster", parent, depth)
         here = f"cluster '{zone.name}'"
         prefix, suffix = element.get("prefix", ""), element.get("suffix", "")
-        speeds = tuple(parse_speed(part, f"{self._where}: {here}, speed") for part in self._need(element, "speed").split(","))
+        speeds = tuple(
+            parse_speed(part, f"{self._where}: {here}, speed") for part in self._need(element, "speed").split(",")
+        )
         cores = max(1, self._integer(element, "core", 1, here))
         bandwidth = parse_bandwidth(self._need(element, "bw"), f"{self._where}: {here}, bw")
         latency = parse_time(self._need(element, "lat"), f"{self._where}: {here}, lat")
@@ -194,7 +231,9 @@ class _Reader:
             channel = self._channels.add(
                 parse_bandwidth(element.attrib["loopback_bw"], f"{self._where}: {here}, loopback_bw"), shared=False
             )
-            zone.loopback = Route(parse_time(element.get("loopback_lat", "0s"), f"{self._where}: {here}, loopback_lat"), (channel,))
+            zone.loopback = Route(
+                parse_time(element.get("loopback_lat", "0s"), f"{self._where}: {here}, loopback_lat"), (channel,)
+            )
         if "bb_bw" in element.attrib:
             zone.backbone = self._new_link(
                 f"{zone.name}_backbone",
@@ -215,8 +254,15 @@ class _Reader:
         numbers: list[int] = []
         for part in text.split(","):
             first, _, last = part.strip().partition("-")
-            if not first.isascii() or not first.isdigit() or len(part) > 20 or (last and not (last.isascii() and last.isdigit())):
-                raise self._error(f"radical '{text[:60]}' is no list of numbers", here, "numbers and ranges such as 0-9,12")
+            if (
+                not first.isascii()
+                or not first.isdigit()
+                or len(part) > 20
+                or (last and not (last.isascii() and last.isdigit()))
+            ):
+                raise self._error(
+                    f"radical '{text[:60]}' is no list of numbers", here, "numbers and ranges such as 0-9,12"
+                )
             low, high = int(first), int(last or first)
             if high - low >= _MAX_HOSTS - len(self._hosts) - len(numbers):
                 raise self._error("too many hosts", here, f"at most {_MAX_HOSTS} hosts")
@@ -238,7 +284,9 @@ class _Reader:
 
     def _new_link(self, name: str, bandwidth: float, latency: float, policy: str) -> Link:
         if policy not in ("SHARED", "SPLITDUPLEX", "FATPIPE"):
-            raise self._error(f"sharing policy '{policy}' is not supported", f"link '{name}'", "SHARED, SPLITDUPLEX or FATPIPE")
+            raise self._error(
+                f"sharing policy '{policy}' is not supported", f"link '{name}'", "SHARED, SPLITDUPLEX or FATPIPE"
+            )
         up = self._channels.add(bandwidth, shared=policy != "FATPIPE")
         down = self._channels.add(bandwidth) if policy == "SPLITDUPLEX" else up
         return Link(name, up, down, latency, policy == "SPLITDUPLEX")
@@ -247,7 +295,9 @@ class _Reader:
         source, target = self._need(element, "src"), self._need(element, "dst")
         here = f"route from '{source}' to '{target}' in zone '{zone.name}'"
         if zone.routing not in ("Full", "Floyd", "Dijkstra"):
-            raise self._error(f"a zone with routing {zone.routing} takes no routes", here, "routing Full, Floyd or Dijkstra")
+            raise self._error(
+                f"a zone with routing {zone.routing} takes no routes", here, "routing Full, Floyd or Dijkstra"
+            )
         for name in (source, target):
             if name not in zone.members:
                 raise self._error(f"'{name}' is no member of the zone", here, did_you_mean(name, zone.members))
@@ -277,7 +327,9 @@ class _Reader:
         while holder is not None and holder is not member:
             holder = holder.parent
         if holder is None:
-            raise self._error(f"gw_{end} '{name}' does not lie in '{member.name}'", here, "a host or router of that zone")
+            raise self._error(
+                f"gw_{end} '{name}' does not lie in '{member.name}'", here, "a host or router of that zone"
+            )
         return point
 
     def _link_end(self, element: Element, here: str) -> tuple[Link, str]:
@@ -317,7 +369,9 @@ class _Reader:
 
     def _add_point(self, point: Point) -> None:
         if point.name in self._points:
-            raise self._error(f"a second host or router of the name '{point.name}'", f"zone '{point.zone.name}'", "each id once")
+            raise self._error(
+                f"a second host or router of the name '{point.name}'", f"zone '{point.zone.name}'", "each id once"
+            )
         if len(self._points) >= 2 * _MAX_HOSTS:
             raise self._error("too many hosts", f"zone '{point.zone.name}'", f"at most {_MAX_HOSTS} hosts")
         self._points[point.name] = point
@@ -331,22 +385,30 @@ class _Reader:
     def _need(self, element: Element, attribute: str) -> str:
         value = element.get(attribute)
         if value is None:
-            raise self._error(f"<{element.tag}> lacks '{attribute}'", f"id '{element.get('id', '?')}'", f'{attribute}="..."')
+            raise self._error(
+                f"<{element.tag}> lacks '{attribute}'", f"id '{element.get('id', '?')}'", f'{attribute}="..."'
+            )
         return value
 
     def _no_children(self, element: Element) -> None:
         if len(element):
-            raise self._error(f"<{element.tag}> holds <{element[0].tag}>", f"id '{element.get('id')}'", "nothing inside")
+            raise self._error(
+                f"<{element.tag}> holds <{element[0].tag}>", f"id '{element.get('id')}'", "nothing inside"
+            )
 
     def _check(self, element: Element, allowed: set[str]) -> str:
         """Return the element's tag, its old name translated, after holding tag and attributes against the subset."""
         tag = _tag(element)
         if tag not in allowed:
-            raise self._error(f"element <{element.tag}> is not supported here", "platform", "one of " + ", ".join(sorted(allowed)))
+            raise self._error(
+                f"element <{element.tag}> is not supported here", "platform", "one of " + ", ".join(sorted(allowed))
+            )
         for attribute in element.attrib:
             if attribute not in _ATTRIBUTES[tag]:
                 here = f"<{element.tag}> '{element.get('id', '')}'"
-                raise self._error(f"attribute '{attribute}' is not supported", here, "one of " + ", ".join(sorted(_ATTRIBUTES[tag])))
+                raise self._error(
+                    f"attribute '{attribute}' is not supported", here, "one of " + ", ".join(sorted(_ATTRIBUTES[tag]))
+                )
         return tag
 
     def _error(self, what: str, here: str, expected: str) -> UserError:
@@ -354,7 +416,10 @@ class _Reader:
 
 
 def _joined(ends: list[tuple[Link, str]]) -> Route:
-    return Route(sum(link.latency for link, _ in ends), tuple(link.down if direction == "DOWN" else link.up for link, direction in ends))
+    return Route(
+        sum(link.latency for link, _ in ends),
+        tuple(link.down if direction == "DOWN" else link.up for link, direction in ends),
+    )
 
 
 def _tag(element: Element) -> str:

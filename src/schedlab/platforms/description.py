@@ -1,4 +1,6 @@
-"""Platform descriptions: clusters of nodes by type (the JSON of HDeepRM), and the libraries of network, node and processor types."""
+"""Platform descriptions: clusters of nodes by type (the JSON of HDeepRM), and the libraries of network, node and
+processor types.
+"""
 
 from __future__ import annotations
 
@@ -121,7 +123,9 @@ class Libraries:
 
     def with_more(self, other: Libraries) -> Libraries:
         """Return both libraries as one; where a name occurs in both, the other's type counts."""
-        return Libraries({**self.networks, **other.networks}, {**self.nodes, **other.nodes}, {**self.processors, **other.processors})
+        return Libraries(
+            {**self.networks, **other.networks}, {**self.nodes, **other.nodes}, {**self.processors, **other.processors}
+        )
 
 
 class LibraryFiles(Settings):
@@ -144,7 +148,9 @@ def shipped_folder() -> Path:
     for place in places:
         if (place / "types/nodes.json").is_file():
             return place
-    raise UserError("the shipped platforms are missing", where=str(places[0]), remedy="install schedlab from a whole checkout")
+    raise UserError(
+        "the shipped platforms are missing", where=str(places[0]), remedy="install schedlab from a whole checkout"
+    )
 
 
 def shipped_platforms() -> list[str]:

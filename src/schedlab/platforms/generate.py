@@ -9,7 +9,15 @@ from xml.sax.saxutils import quoteattr
 from schedlab.config.files import write_text
 from schedlab.config.readers import read_json
 from schedlab.platforms.description import find_platform, read_description, read_libraries
-from schedlab.platforms.hierarchy import Cluster, Hierarchy, PowerState, Processor, build, read_hierarchy, write_hierarchy
+from schedlab.platforms.hierarchy import (
+    Cluster,
+    Hierarchy,
+    PowerState,
+    Processor,
+    build,
+    read_hierarchy,
+    write_hierarchy,
+)
 from schedlab.platforms.settings import PlatformSettings
 from schedlab.platforms.synthetic import synthetic
 
@@ -17,7 +25,9 @@ MASTER = "master_host"
 
 
 def hierarchy_of(settings: PlatformSettings) -> Hierarchy:
-    """Return the resources of a platform. Raises UserError(s) for files that are missing or wrong and for unknown types."""
+    """Return the resources of a platform. Raises UserError(s) for files that are missing or wrong and for unknown
+    types.
+    """
     libraries = read_libraries(settings.libraries)
     if settings.synthetic is not None:
         description, own = synthetic(settings.synthetic)
@@ -28,7 +38,9 @@ def hierarchy_of(settings: PlatformSettings) -> Hierarchy:
 
 
 def find_hierarchy(name: str) -> Hierarchy:
-    """Return the resources of a shipped platform, of a platform description, or in a hierarchy that was written. Raises UserError(s)."""
+    """Return the resources of a shipped platform, of a platform description, or in a hierarchy that was written. Raises
+    UserError(s).
+    """
     path = find_platform(name)
     values = read_json(path, "a platform description or a hierarchy of resources")
     if isinstance(values, dict) and "states" in values:
@@ -42,7 +54,9 @@ def name_of(platform: str) -> str:
 
 
 def generate_platform(settings: PlatformSettings, xml: Path | str, resources: Path | str | None = None) -> Hierarchy:
-    """Write a platform's XML and, where wanted, its hierarchy as JSON; returns the hierarchy. Raises UserError(s) as `hierarchy_of`."""
+    """Write a platform's XML and, where wanted, its hierarchy as JSON; returns the hierarchy. Raises UserError(s) as
+    `hierarchy_of`.
+    """
     hierarchy = hierarchy_of(settings)
     write_text(xml, platform_xml(hierarchy, settings))
     if resources is not None:
@@ -53,9 +67,10 @@ def generate_platform(settings: PlatformSettings, xml: Path | str, resources: Pa
 def platform_xml(hierarchy: Hierarchy, settings: PlatformSettings) -> str:
     """Return the XML of a platform (version 4.1).
 
-    A cluster is a zone with a router; each node has one link, shared by its cores and split by direction; each cluster has one to the
-    others. In a zone with routing Dijkstra the routes core - router - core follow from those that are written; the published generator
-    has Full, which knows no other routes than those written, and so none between cores.
+    A cluster is a zone with a router; each node has one link, shared by its cores and split by direction; each cluster
+    has one to the others. In a zone with routing Dijkstra the routes core - router - core follow from those that are
+    written; the published generator has Full, which knows no other routes than those written, and so none between
+    cores.
     Source: specification of the study hetero, section 2.1; forms that Batsim 4.2.1 reads: of the protocol, section 6.
     """
     return "\n".join(_lines(hierarchy, settings)) + "\n"
@@ -135,6 +150,8 @@ def _zone_route(source: tuple[str, str], target: tuple[str, str], links: tuple[t
 
 
 def _number(value: float) -> str:
-    """Three decimals, as the published generator writes; more where they would change the value by more than a millionth of it."""
+    """Three decimals, as the published generator writes; more where they would change the value by more than a
+    millionth of it.
+    """
     short = f"{value:.3f}"
     return short if abs(float(short) - value) <= 1e-6 * value else f"{value:.9g}"

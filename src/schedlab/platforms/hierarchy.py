@@ -1,6 +1,8 @@
-"""The resources of a platform as plain data: clusters, nodes, processors, cores, with running numbers; read and written as JSON.
+"""The resources of a platform as plain data: clusters, nodes, processors, cores, with running numbers; read and written
+as JSON.
 
-This is what a resource model works on; the XML for the simulator is made from the same object, so the two cannot disagree.
+This is what a resource model works on; the XML for the simulator is made from the same object, so the two cannot
+disagree.
 """
 
 from __future__ import annotations
@@ -28,8 +30,10 @@ FORMAT = 1
 
 @dataclass(frozen=True, slots=True)
 class PowerState:
-    """A pstate of every core: its speed as a share of full speed or, where `flops` is given, in flop/s; its power as a share of the
-    core's, as the simulator counts it and as the resource model does. idle_power: the former while no job runs; None: the same."""
+    """A pstate of every core: its speed as a share of full speed or, where `flops` is given, in flop/s; its power as a
+    share of the core's, as the simulator counts it and as the resource model does. idle_power: the former while no job
+    runs; None: the same.
+    """
 
     name: str
     speed: float
@@ -41,7 +45,9 @@ class PowerState:
 
 @dataclass(frozen=True, slots=True)
 class Processor:
-    """A processor: cores first_core ... first_core + cores - 1; speed in Gflop/s and power in W per core; mem_bw in GB/s for all cores."""
+    """A processor: cores first_core ... first_core + cores - 1; speed in Gflop/s and power in W per core; mem_bw in
+    GB/s for all cores.
+    """
 
     id: int
     type: str
@@ -115,7 +121,9 @@ class Hierarchy:
     def node_of_core(self) -> np.ndarray:
         """Number of each core's node, (cores,) int64."""
         nodes = list(self.nodes())
-        return np.repeat([node.id for node in nodes], [sum(processor.cores for processor in node.processors) for node in nodes])
+        return np.repeat(
+            [node.id for node in nodes], [sum(processor.cores for processor in node.processors) for node in nodes]
+        )
 
     @cached_property
     def gflops(self) -> np.ndarray:
@@ -142,8 +150,13 @@ class Hierarchy:
         return float(self.gflops.min()) * min(state.speed for state in self.states if state.speed > 0)
 
     def room_for(self, memory: float) -> int:
-        """Return the cores that a job can have at once on the empty platform when each of them needs `memory` MB of its node."""
-        return sum(count * (min(cores, int(size // memory)) if memory > 0 else cores) for (cores, size), count in self._node_sizes.items())
+        """Return the cores that a job can have at once on the empty platform when each of them needs `memory` MB of its
+        node.
+        """
+        return sum(
+            count * (min(cores, int(size // memory)) if memory > 0 else cores)
+            for (cores, size), count in self._node_sizes.items()
+        )
 
     @cached_property
     def _node_sizes(self) -> Counter[tuple[int, float]]:
@@ -151,7 +164,9 @@ class Hierarchy:
         return Counter((sum(processor.cores for processor in node.processors), node.memory) for node in self.nodes())
 
     def totals(self) -> dict[str, Any]:
-        """Return what the platform has in all: counts, mean speed of a core (Gflop/s), power (W), memory (GB), links."""
+        """Return what the platform has in all: counts, mean speed of a core (Gflop/s), power (W), memory (GB),
+        links.
+        """
         processors = list(self.processors())
         return {
             "name": self.name,
@@ -171,17 +186,22 @@ class Hierarchy:
         }
 
 
-def build(name: str, description: PlatformDescription, libraries: Libraries, states: tuple[PowerState, ...], padded: bool) -> Hierarchy:
+def build(
+    name: str, description: PlatformDescription, libraries: Libraries, states: tuple[PowerState, ...], padded: bool
+) -> Hierarchy:
     """Return the hierarchy of a description: numbers run over the whole platform in the order of the file.
 
-    padded  host names have zeros before the number, so that their order as texts, by which Batsim numbers them, is that of the cores
+    padded  host names have zeros before the number, so that their order as texts, by which Batsim numbers them, is that
+            of the cores
     Raises UserError for an unknown type and for a platform of more than MAX_CORES cores.
     """
     where = f"platform {name}"
     counter = _Counter(libraries, where)
     clusters = []
     for cluster in description.clusters:
-        links = type_named(libraries.networks, cluster.local_links.type, "network", f"{where}: {cluster.id}: local_links")
+        links = type_named(
+            libraries.networks, cluster.local_links.type, "network", f"{where}: {cluster.id}: local_links"
+        )
         nodes = tuple(counter.node(group.type, cluster.id) for group in cluster.nodes for _ in range(group.number))
         clusters.append(Cluster(cluster.id, links.bandwidth, cluster.local_links.latency, nodes))
     network = type_named(libraries.networks, description.global_links.type, "network", f"{where}: global_links")
@@ -209,7 +229,9 @@ class _Counter:
         self.processors += 1
         if self.cores > MAX_CORES:
             raise UserError(f"more than {MAX_CORES} cores", where=self.where, expected="a smaller platform")
-        return Processor(self.processors - 1, kind, first, found.cores, found.gflops_per_core, found.power_per_core, found.mem_bw)
+        return Processor(
+            self.processors - 1, kind, first, found.cores, found.gflops_per_core, found.power_per_core, found.mem_bw
+        )
 
 
 def write_hierarchy(path: Path | str, hierarchy: Hierarchy) -> None:
@@ -228,7 +250,9 @@ def read_hierarchy(path: Path | str) -> Hierarchy:
     """Return a hierarchy that `write_hierarchy` wrote. Raises UserError for anything else."""
     values = read_json(path, "a hierarchy of resources")
     if not isinstance(values, dict) or values.pop("format", None) != FORMAT:
-        raise UserError(f"is no hierarchy of resources of form {FORMAT}", where=str(path), remedy="generate the platform again")
+        raise UserError(
+            f"is no hierarchy of resources of form {FORMAT}", where=str(path), remedy="generate the platform again"
+        )
     try:
         found = TypeAdapter(Hierarchy).validate_json(json.dumps(values), strict=True)
     except ValidationError as error:
@@ -243,9 +267,15 @@ def _check_numbers(hierarchy: Hierarchy, where: str) -> None:
     core = 0
     for number, processor in enumerate(hierarchy.processors()):
         if processor.cores < 1 or processor.gflops_per_core <= 0:
-            raise UserError(f"processor {processor.id} cannot compute", where=where, expected="at least one core, of a speed above 0")
+            raise UserError(
+                f"processor {processor.id} cannot compute",
+                where=where,
+                expected="at least one core, of a speed above 0",
+            )
         if (processor.id, processor.first_core) != (number, core):
-            raise UserError(f"processor {processor.id} out of turn", where=where, expected=f"processor {number} from core {core} on")
+            raise UserError(
+                f"processor {processor.id} out of turn", where=where, expected=f"processor {number} from core {core} on"
+            )
         core += processor.cores
     if not core:
         raise UserError("holds no core", where=where, expected="at least one")

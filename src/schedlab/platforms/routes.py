@@ -1,6 +1,7 @@
 """Routes between the hosts of nested network zones, worked out when they are first asked for.
 
-Section 6 of Batsim's platform files: zones with routing Full, None, Vivaldi, Floyd or Dijkstra, and clusters with a backbone.
+Section 6 of Batsim's platform files: zones with routing Full, None, Vivaldi, Floyd or Dijkstra, and clusters with a
+  backbone.
 A link is one or two *channels*: each direction of a split-duplex link is a channel of its own.
 """
 
@@ -29,7 +30,9 @@ NO_NETWORK = Route(0.0, ())
 
 @dataclass(slots=True)
 class Channels:
-    """Every channel of a platform: bandwidth in bytes/s, and whether it is shared (a fat pipe gives each task its full bandwidth)."""
+    """Every channel of a platform: bandwidth in bytes/s, and whether it is shared (a fat pipe gives each task its full
+    bandwidth).
+    """
 
     bandwidth: list[float] = field(default_factory=list)
     shared: list[bool] = field(default_factory=list)
@@ -93,7 +96,9 @@ class Zone:
         targets = self.edges.setdefault(edge.source, {})
         if edge.target in targets:
             raise UserError(
-                f"a second route from '{edge.source}' to '{edge.target}'", where=where, expected="one route a pair and direction"
+                f"a second route from '{edge.source}' to '{edge.target}'",
+                where=where,
+                expected="one route a pair and direction",
             )
         targets[edge.target] = edge
 
@@ -126,7 +131,10 @@ class Routes:
             return _vivaldi_route(source_member, target_member)
         latency, channels, here = 0.0, [], source
         for edge in self._path(ancestor, source_member.name, target_member.name):
-            for part in (self.between(here, edge.gateway_source) if here is not edge.gateway_source else NO_NETWORK, edge.route):
+            for part in (
+                self.between(here, edge.gateway_source) if here is not edge.gateway_source else NO_NETWORK,
+                edge.route,
+            ):
                 latency += part.latency
                 channels += part.channels
             here = edge.gateway_target
@@ -166,7 +174,9 @@ def _common_zone(source: Point, target: Point) -> tuple[Zone, Point | Zone, Poin
 
 
 def _cluster_route(cluster: Zone, source: Point, target: Point) -> Route:
-    """Up the source's own link, over the backbone, down the target's own link; the cluster's router has no link of its own."""
+    """Up the source's own link, over the backbone, down the target's own link; the cluster's router has no link of its
+    own.
+    """
     latency, channels = 0.0, []
     if source.up is not None:
         latency, channels = source.up.latency, [source.up.up]

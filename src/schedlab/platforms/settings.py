@@ -1,4 +1,6 @@
-"""The typed section of a platform (conf/platform/<name>.yaml): a description or a synthetic one, pstates, and how the XML is written."""
+"""The typed section of a platform (conf/platform/<name>.yaml): a description or a synthetic one, pstates, and how the
+XML is written.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +13,8 @@ from schedlab.platforms.description import BANDWIDTH, LATENCY, MAX_CORES, Librar
 from schedlab.platforms.hierarchy import PowerState
 
 FREE_FLOPS = 0.001  # flop/s of a core that no job runs on: nothing can be computed by mistake, and SimGrid refuses 0
-# the published generator's values, by the keys that they replace in mode reference (specification of the study hetero, section 2.1)
+# the published generator's values, by the keys that they replace in mode reference (specification of the study hetero,
+# section 2.1)
 REFERENCE: dict[str, Any] = {
     "names": "bare",
     "power_property": "watt_per_state",
@@ -25,16 +28,23 @@ class PstateSettings(Settings):
     """The pstates of a core. Powers are shares of the core's power."""
 
     managed: bool = setting(
-        True, doc="four pstates, which the scheduler sets by what a core does; false: full speed alone, for schedulers that set none"
+        True,
+        doc="four pstates, which the scheduler sets by what a core does; false: full speed alone, for schedulers that set none",
     )
-    initial: int = setting(3, doc="pstate in which the simulation begins; 0 for schedulers that know nothing of pstates", ge=0, le=3)
-    oversubscribed_speed: float = setting(0.75, doc="share of full speed while memory bandwidth does not suffice", gt=0, le=1)
+    initial: int = setting(
+        3, doc="pstate in which the simulation begins; 0 for schedulers that know nothing of pstates", ge=0, le=3
+    )
+    oversubscribed_speed: float = setting(
+        0.75, doc="share of full speed while memory bandwidth does not suffice", gt=0, le=1
+    )
     busy_power: float = setting(1.0, doc="a core that runs a job, over-subscribed or not", ge=0)
     neighbour_busy_power: float = setting(0.25, doc="a free core while another one of its processor runs a job", ge=0)
     neighbour_busy_model_power: float | None = setting(
         None, doc="the same as the resource model counts it; null: as the simulator does (published: 0.15)", ge=0
     )
-    idle_power: float = setting(0.05, doc="a core whose whole processor is free; where managed is false, any free core", ge=0)
+    idle_power: float = setting(
+        0.05, doc="a core whose whole processor is free; where managed is false, any free core", ge=0
+    )
 
     def states(self) -> tuple[PowerState, ...]:
         """Return the pstates 0 to 3, or pstate 0 alone."""
@@ -64,8 +74,12 @@ class SyntheticSettings(Settings):
     )
     mem_bw: tuple[float, float] = setting((32.0, 64.0), doc="memory bandwidth of a processor", unit="GB/s")
     power: tuple[float, float] = setting((8.0, 16.0), doc="power of a core at full load", unit="W")
-    memory: tuple[float, ...] = setting((2.0, 4.0, 8.0), doc="memory of a node for each of its cores, one of", unit="GB", min_length=1)
-    bandwidth: tuple[float, float] = setting((10.0, 10.0), doc="of the nodes' links, one value a cluster", unit="Gbit/s")
+    memory: tuple[float, ...] = setting(
+        (2.0, 4.0, 8.0), doc="memory of a node for each of its cores, one of", unit="GB", min_length=1
+    )
+    bandwidth: tuple[float, float] = setting(
+        (10.0, 10.0), doc="of the nodes' links, one value a cluster", unit="Gbit/s"
+    )
     latency: str = setting("0us", doc="of the nodes' links", pattern=LATENCY)
     global_bandwidth: str = setting("10Gbps", doc="of the clusters' links", pattern=BANDWIDTH)
     global_latency: str = setting("0us", doc="of the clusters' links", pattern=LATENCY)
@@ -91,11 +105,15 @@ class PlatformSettings(Settings):
     libraries: LibraryFiles = section(LibraryFiles, doc="type libraries of your own")
     synthetic: SyntheticSettings | None = setting(None, doc="a made-up platform (where file is empty)")
     pstates: PstateSettings = section(PstateSettings, doc="speed and power of a core by what it does")
-    names: Literal["padded", "bare"] = setting("padded", doc="host names; with bare ones (published) Batsim numbers cor_10 before cor_2")
+    names: Literal["padded", "bare"] = setting(
+        "padded", doc="host names; with bare ones (published) Batsim numbers cor_10 before cor_2"
+    )
     power_property: Literal["wattage_per_state", "watt_per_state"] = setting(
         "wattage_per_state", doc="the other one (published) is what SimGrid before 3.28 reads"
     )
-    master_routing: Literal["Full", "None"] = setting("Full", doc="of the master's zone; None (published) is refused by current SimGrid")
+    master_routing: Literal["Full", "None"] = setting(
+        "Full", doc="of the master's zone; None (published) is refused by current SimGrid"
+    )
     core_routes: bool = setting(True, doc="routes between cores, which jobs that communicate need; published: none")
     energy: bool = setting(True, doc="write the power of the hosts")
 

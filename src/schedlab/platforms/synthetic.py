@@ -37,7 +37,9 @@ def synthetic(settings: SyntheticSettings) -> tuple[PlatformDescription, Librari
         groups = tuple(NodeGroup(type=kinds[place % len(kinds)]) for place in range(count))
         links = Links(type=f"c{number}", latency=settings.latency)
         clusters.append(ClusterDescription(id=f"cluster-{number}", nodes=groups, local_links=links))
-    description = PlatformDescription(clusters=tuple(clusters), global_links=Links(type="global", latency=settings.global_latency))
+    description = PlatformDescription(
+        clusters=tuple(clusters), global_links=Links(type="global", latency=settings.global_latency)
+    )
     return description, Libraries(networks, nodes, processors)
 
 

@@ -17,7 +17,17 @@ SPEED_UNITS = {f"{prefix}f": factor for prefix, factor in _PREFIXES.items()}
 BANDWIDTH_UNITS = {f"{prefix}Bps": factor for prefix, factor in _PREFIXES.items()} | {
     f"{prefix}bps": factor / 8 for prefix, factor in _PREFIXES.items()
 }
-TIME_UNITS = {"w": 604800.0, "d": 86400.0, "h": 3600.0, "m": 60.0, "s": 1.0, "ms": 1e-3, "us": 1e-6, "ns": 1e-9, "ps": 1e-12}
+TIME_UNITS = {
+    "w": 604800.0,
+    "d": 86400.0,
+    "h": 3600.0,
+    "m": 60.0,
+    "s": 1.0,
+    "ms": 1e-3,
+    "us": 1e-6,
+    "ns": 1e-9,
+    "ps": 1e-12,
+}
 
 
 def parse_speed(text: str, where: str) -> float:

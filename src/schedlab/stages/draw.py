@@ -29,13 +29,14 @@ log = logging.getLogger(__name__)
 
 
 def draw(part: Path, summary: Path, inputs: Mapping[str, Mapping[str, Path]], out: Path) -> None:
-    """Draw the figures of a frozen draw part: <figure>.svg, .pdf, .png, .txt (caption), .rst (caption of the report), and figures.json.
+    """Draw the figures of a frozen draw part: <figure>.svg, .pdf, .png, .txt (caption), .rst (caption of the report),
+    and figures.json.
 
     summary  folder that the stage `summarise` wrote into
     inputs   scenario -> input name -> file
 
-    A figure that cannot be drawn keeps none of the others from it: a picture that says why stands in its place, and its entry in
-    figures.json says it under `failed` (see figures.index.failures).
+    A figure that cannot be drawn keeps none of the others from it: a picture that says why stands in its place, and its
+    entry in figures.json says it under `failed` (see figures.index.failures).
     """
     from schedlab.figures import theme
 
@@ -60,7 +61,8 @@ def draw(part: Path, summary: Path, inputs: Mapping[str, Mapping[str, Path]], ou
 
 
 def _draw_one(study: Study, study_tables: StudyTables, spec: FigureSpec, out: Path, mark: str) -> tuple[Drawing, str]:
-    """Draw and save a figure, or the words why it cannot be drawn; returns the drawing and those words, empty where all is well.
+    """Draw and save a figure, or the words why it cannot be drawn; returns the drawing and those words, empty where all
+    is well.
 
     mark: words above a figure of scores that stand in the picture, wherever it is taken to; empty: none
     """
@@ -71,7 +73,9 @@ def _draw_one(study: Study, study_tables: StudyTables, spec: FigureSpec, out: Pa
     failed = ""
     try:
         if missing := set(spec.scenarios) - set(study_tables.scores["scenario"]):
-            raise UserError(f"there are no scores of {', '.join(sorted(missing))}", where=f"figure {spec.name}: scenarios")
+            raise UserError(
+                f"there are no scores of {', '.join(sorted(missing))}", where=f"figure {spec.name}: scenarios"
+            )
         drawing = told_what_is_left_out(drawing_function(study, spec.kind)(study_tables, spec), spec.name)
         if mark and drawing.of_scores:
             theme.mark(drawing.figure, mark)
@@ -85,7 +89,9 @@ def _draw_one(study: Study, study_tables: StudyTables, spec: FigureSpec, out: Pa
 
 
 def told_what_is_left_out(drawing: Drawing, name: str) -> Drawing:
-    """Return a figure's drawing with a sentence in its caption on the scenarios that are not in it, by reason; the log warns of them."""
+    """Return a figure's drawing with a sentence in its caption on the scenarios that are not in it, by reason; the log
+    warns of them.
+    """
     reasons: dict[str, list[str]] = {}
     for scenario, why in drawing.left_out.items():
         reasons.setdefault(why, []).append(scenario)
@@ -96,7 +102,9 @@ def told_what_is_left_out(drawing: Drawing, name: str) -> Drawing:
     return replace(drawing, caption=f"{drawing.caption} Not shown: {told}.")
 
 
-def read_tables(study: Study, summary: Path, part: Mapping[str, Any], inputs: Mapping[str, Mapping[str, Path]]) -> StudyTables:
+def read_tables(
+    study: Study, summary: Path, part: Mapping[str, Any], inputs: Mapping[str, Mapping[str, Path]]
+) -> StudyTables:
     """Return all that the figures of a draw part are drawn from."""
     return StudyTables(
         scores=tables.read(tables.SCORES, summary / "scores.parquet"),
@@ -142,7 +150,9 @@ def drawing_function(study: Study, kind: str) -> DrawFigure:
 
 
 def _shown(scores: pd.DataFrame, spec: FigureSpec, left_out: Iterable[str]) -> pd.DataFrame:
-    """Rows of the scores that a figure's scenarios and policies name; of all where it names none; without scenarios that are left out."""
+    """Rows of the scores that a figure's scenarios and policies name; of all where it names none; without scenarios
+    that are left out.
+    """
     shown = scores[scores["scenario"].isin(spec.scenarios)] if spec.scenarios else scores
     shown = shown[~shown["scenario"].isin(list(left_out))]
     return shown[shown["policy"].isin(spec.policies)] if spec.policies else shown
@@ -168,7 +178,10 @@ def _learned(part: Mapping[str, Any], scores: pd.DataFrame, shown: Iterable[str]
     """Learner, scenarios trained on in order, and parent of each learned policy that some figure shows."""
     trained_on = dict(zip(scores["policy"], scores["trained_on"], strict=True))
     learned = {name: part["policies"][name]["policy"] for name in sorted(shown) if name in part["policies"]}
-    return {name: {"learner": own["target"], "trained_on": trained_on[name], "parent": own["parent"]} for name, own in learned.items()}
+    return {
+        name: {"learner": own["target"], "trained_on": trained_on[name], "parent": own["parent"]}
+        for name, own in learned.items()
+    }
 
 
 def _sorted(values: Iterable[Any]) -> list[Any]:

@@ -28,17 +28,25 @@ log = logging.getLogger(__name__)
 
 
 def evaluate(
-    part: Path, inputs: Mapping[str, Path], policies: Mapping[tuple[str, int], Path], scores: Path, details: Path, provenance: Path
+    part: Path,
+    inputs: Mapping[str, Path],
+    policies: Mapping[tuple[str, int], Path],
+    scores: Path,
+    details: Path,
+    provenance: Path,
 ) -> None:
     """Score the policies of a part.
 
     part        frozen evaluate part
     inputs      input name -> file, of the part's scenario
-    policies    (policy, seed) -> checkpoint; a learned policy is scored with exactly the seeds given here, a rule with the part's
+    policies    (policy, seed) -> checkpoint; a learned policy is scored with exactly the seeds given here, a rule with
+                the part's
     scores      the table of scores to write
-    details     folder to write one table for each declared detail into, <table>.parquet (keys alone where a policy gives none)
+    details     folder to write one table for each declared detail into, <table>.parquet (keys alone where a policy
+                gives none)
     provenance  the origin as JSON, to write beside them
-    Raises UserError for a missing input, ValueError for undeclared metrics and details, and for numbers that are not finite.
+    Raises UserError for a missing input, ValueError for undeclared metrics and details, and for numbers that are not
+    finite.
     """
     values = read_part(part)
     study = studies.of_part(values)
@@ -81,7 +89,9 @@ def _outcome(problem: Problem, policy: Policy, unit: Unit, spec: PolicySpec) -> 
 
 
 def join_details(frames: Iterable[pd.DataFrame]) -> pd.DataFrame:
-    """Return detail tables one below the other, sorted by the key columns; with the keys alone where there are no rows."""
+    """Return detail tables one below the other, sorted by the key columns; with the keys alone where there are no
+    rows.
+    """
     import pandas as pd
 
     filled = [frame for frame in frames if len(frame)]
@@ -94,7 +104,9 @@ def join_details(frames: Iterable[pd.DataFrame]) -> pd.DataFrame:
 def _with_seeds(
     study: Study, spec: PolicySpec, problem: Problem, checkpoints: Mapping[tuple[str, int], Path], root: int
 ) -> Iterator[tuple[int, Policy]]:
-    """Yield (seed, policy): from the checkpoints given, or, what is not learned and has none, as a rule with the part's seeds."""
+    """Yield (seed, policy): from the checkpoints given, or, what is not learned and has none, as a rule with the part's
+    seeds.
+    """
     given = sorted(seed for name, seed in checkpoints if name == spec.name)
     if not given and spec.kind == "learned":
         raise ValueError(f"no checkpoint of the learned policy '{spec.name}' was given")
@@ -130,11 +142,25 @@ class _Sheet:
             if name not in self.study.details:
                 raise ValueError(f"{where}: the study '{self.study.name}' declares no details '{name}'")
             if taken := set(tables.DETAIL_KEY) & set(frame.columns):
-                raise ValueError(f"{where}: the details '{name}' hold the columns {', '.join(sorted(taken))}, which the stage adds")
-            key = dict(zip(tables.DETAIL_KEY, (self.scenario, head["policy"], head["policy_seed"], unit.split, unit.id), strict=True))
+                raise ValueError(
+                    f"{where}: the details '{name}' hold the columns {', '.join(sorted(taken))}, which the stage adds"
+                )
+            key = dict(
+                zip(
+                    tables.DETAIL_KEY,
+                    (self.scenario, head["policy"], head["policy_seed"], unit.split, unit.id),
+                    strict=True,
+                )
+            )
             self.details.setdefault(name, []).append(frame.assign(**key)[[*key, *frame.columns]])
 
     def _row(self, head: Mapping[str, Any], unit: Unit, weight: float, metric: str, value: float) -> dict[str, Any]:
-        about_unit = {"split": unit.split, "unit_kind": unit.kind, "unit": unit.id, "block": unit.block, "unit_seed": unit.seed}
+        about_unit = {
+            "split": unit.split,
+            "unit_kind": unit.kind,
+            "unit": unit.id,
+            "block": unit.block,
+            "unit_seed": unit.seed,
+        }
         number = {"metric": metric, "value": float(value), "weight": float(weight)}
         return {"scenario": self.scenario, **head, **about_unit, **number, "config_hash": self.config_hash}

@@ -1,4 +1,6 @@
-"""What a study's run comes to in a few lines: a learned policy chosen beforehand, the best rule beside it, and how the two differ."""
+"""What a study's run comes to in a few lines: a learned policy chosen beforehand, the best rule beside it, and how the
+two differ.
+"""
 
 from __future__ import annotations
 
@@ -45,7 +47,9 @@ class Against:
 
 @dataclass(frozen=True)
 class Headline:
-    """A learned policy on the test units of a scenario; `meant` is false where the run lacks what was chosen beforehand."""
+    """A learned policy on the test units of a scenario; `meant` is false where the run lacks what was chosen
+    beforehand.
+    """
 
     scenario: str
     policy: str
@@ -60,7 +64,9 @@ def headline_metric(metrics: Sequence[Metric]) -> Metric:
     return next((metric for metric in metrics if metric.headline), metrics[0])
 
 
-def headlines(metric: Metric, chosen: HeadlineSettings | None, summary: pd.DataFrame, comparisons: pd.DataFrame) -> list[Headline]:
+def headlines(
+    metric: Metric, chosen: HeadlineSettings | None, summary: pd.DataFrame, comparisons: pd.DataFrame
+) -> list[Headline]:
     """Return the chosen results that a run has, or where it has none of them its first learned policy by name, if any.
 
     summary, comparisons: tables of the stage summarise.
@@ -74,7 +80,9 @@ def headlines(metric: Metric, chosen: HeadlineSettings | None, summary: pd.DataF
 
 
 def measured(row: pd.Series, column: str = "value") -> Measured:
-    """Return the value and uncertainty that a row of the summary, or of the comparisons (column `difference`), holds."""
+    """Return the value and uncertainty that a row of the summary, or of the comparisons (column `difference`),
+    holds.
+    """
     interval = not math.isnan(row["ci_low"])
     low, high = (row["ci_low"], row["ci_high"]) if interval else (row["range_low"], row["range_high"])
     return Measured(row[column], low, high, interval, row["range_over"], int(row["seeds"]), int(row["units"]))
@@ -90,15 +98,23 @@ def verdict(difference: Measured, better: Literal["lower", "higher"]) -> Verdict
 
 
 def against(metric: Metric, row: pd.Series, tested: pd.DataFrame, comparisons: pd.DataFrame) -> Against | None:
-    """Return a policy against the best rule of validation; where nothing was validated, against the study's baseline; else None."""
+    """Return a policy against the best rule of validation; where nothing was validated, against the study's baseline;
+    else None.
+    """
     same = ["scenario", "policy", "mode", "split", "metric"]
     own = comparisons[(comparisons[same] == row[same]).all(axis=1)]
     for role in (BEST_RULE, NAMED):
         for _, pair in own[own["role"] == role].iterrows():
-            place = (tested["scenario"] == row["scenario"]) & (tested["mode"] == row["mode"]) & (tested["policy"] == pair["baseline"])
+            place = (
+                (tested["scenario"] == row["scenario"])
+                & (tested["mode"] == row["mode"])
+                & (tested["policy"] == pair["baseline"])
+            )
             difference = measured(pair, "difference")
             value = float(tested[place]["value"].iloc[0])
-            return Against(pair["baseline"], role, value, difference, pair["win_rate"], verdict(difference, metric.better))
+            return Against(
+                pair["baseline"], role, value, difference, pair["win_rate"], verdict(difference, metric.better)
+            )
     return None
 
 

@@ -1,4 +1,6 @@
-"""The stage `learn`: one policy, one seed, from a frozen part to a checkpoint and its learning curve. Resumes an interrupted job."""
+"""The stage `learn`: one policy, one seed, from a frozen part to a checkpoint and its learning curve. Resumes an
+interrupted job.
+"""
 
 from __future__ import annotations
 
@@ -52,20 +54,32 @@ def learn(
     for name, path in files.items():
         if not path.exists():
             raise missing_input(name, path)
-    problems = {scenario: study.problem(problem, inputs.get(scenario, {})) for scenario, problem in values["problems"].items()}
+    problems = {
+        scenario: study.problem(problem, inputs.get(scenario, {})) for scenario, problem in values["problems"].items()
+    }
     paths = LearnPaths(Path(parent) if parent else None, Path(checkpoint), Path(checkpoint).parent / "progress")
     part_hash = content_hash(values)
     _open_progress(paths.progress, [part_hash, seed, {name: file_hash(path) for name, path in sorted(files.items())}])
     log.info("learning %s, seed %d, on %s", spec.name, seed, ", ".join(problems))
     with CurveRecorder(paths.progress / "curve.jsonl") as recorder:
         with told_with_place(spec.target, f"learner of '{spec.name}'"):
-            make_learner(study, spec).learn(problems, spec, policy_stream(values["seed"], "learn", values["study"], seed), paths, recorder)
+            make_learner(study, spec).learn(
+                problems, spec, policy_stream(values["seed"], "learn", values["study"], seed), paths, recorder
+            )
         points = recorder.points()
     if recorder.kept:
-        log.info("the learning was interrupted; %d of %d points of its curve were recorded before", recorder.kept, len(points))
+        log.info(
+            "the learning was interrupted; %d of %d points of its curve were recorded before",
+            recorder.kept,
+            len(points),
+        )
     if not paths.checkpoint.exists():
         raise RuntimeError(f"the learner of '{spec.name}' wrote no checkpoint {paths.checkpoint}")
-    tables.write(tables.CURVES, curve, tables.build(tables.CURVES, ({"policy": spec.name, "policy_seed": seed, **row} for row in points)))
+    tables.write(
+        tables.CURVES,
+        curve,
+        tables.build(tables.CURVES, ({"policy": spec.name, "policy_seed": seed, **row} for row in points)),
+    )
     write_bytes(config_copy, Path(part).read_bytes())
     write_provenance(provenance, part_hash, [seed], files, **_device(spec.params.get("device", "cpu")))
     shutil.rmtree(paths.progress)
@@ -114,10 +128,16 @@ class CurveRecorder:
         self.stream.close()
 
     def __call__(self, metric: str, value: float, **place: Unpack[CurvePlace]) -> None:
-        """Record a point. Raises ValueError for a value that is no finite number and for a place recorded before by this process."""
+        """Record a point. Raises ValueError for a value that is no finite number and for a place recorded before by
+        this process.
+        """
         given: Mapping[str, Any] = place
         row: dict[str, Any] = {name: int(given.get(name, 0)) for name in ("phase", "episode", "update")}
-        row |= {"step": int(place["step"]), "train_scenario": place.get("scenario", ""), "split": place.get("split", "train")}
+        row |= {
+            "step": int(place["step"]),
+            "train_scenario": place.get("scenario", ""),
+            "split": place.get("split", "train"),
+        }
         row |= {"metric": metric, "value": float(value)}
         key = self._place(row)
         if key in self.here or not math.isfinite(row["value"]):

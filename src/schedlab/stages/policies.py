@@ -13,8 +13,13 @@ from schedlab.config.seeds import derive_seed
 
 
 def policy_spec(entry: Mapping[str, Any]) -> PolicySpec:
-    """Return the contract's specification of a policy's entry (`policy` of a learn part, an item of `policies` of an evaluate part)."""
-    phases = tuple(Phase(tuple(phase["scenarios"]), phase["steps"], phase.get("params") or {}) for phase in entry.get("train_on") or ())
+    """Return the contract's specification of a policy's entry (`policy` of a learn part, an item of `policies` of an
+    evaluate part).
+    """
+    phases = tuple(
+        Phase(tuple(phase["scenarios"]), phase["steps"], phase.get("params") or {})
+        for phase in entry.get("train_on") or ()
+    )
     return PolicySpec(
         name=entry["name"],
         kind=entry["kind"],
@@ -39,7 +44,9 @@ def make_rule(study: Study, spec: PolicySpec, problem: Problem, seed: int) -> Po
             return make(spec.params, problem, seed)
     if spec.target not in study.rules:
         raise UserError(
-            f"unknown rule '{spec.target}' of study '{study.name}'", where=spec.name, remedy=did_you_mean(spec.target, study.rules)
+            f"unknown rule '{spec.target}' of study '{study.name}'",
+            where=spec.name,
+            remedy=did_you_mean(spec.target, study.rules),
         )
     return study.rules[spec.target](spec.params, problem, seed)
 
@@ -55,12 +62,17 @@ def make_learner(study: Study, spec: PolicySpec) -> Learner:
 
 
 def policy_stream(root: int, stage: str, study: str, seed: int) -> int:
-    """Return the seed of one policy seed in one stage; the same for all policies, so that they share their random numbers."""
+    """Return the seed of one policy seed in one stage; the same for all policies, so that they share their random
+    numbers.
+    """
     return derive_seed(root, stage, study, seed)
 
 
 def missing_input(name: str, path: Path) -> UserError:
     """Return the error for an input file that is not there."""
     return UserError(
-        "the input file is missing", where=f"{name}: {path}", expected="the product of an earlier stage", remedy="run snakemake"
+        "the input file is missing",
+        where=f"{name}: {path}",
+        expected="the product of an earlier stage",
+        remedy="run snakemake",
     )

@@ -1,4 +1,6 @@
-"""The pages that the report has beside the figures: the first page with every study's headline, tables, published numbers, benchmarks."""
+"""The pages that the report has beside the figures: the first page with every study's headline, tables, published
+numbers, benchmarks.
+"""
 
 from __future__ import annotations
 
@@ -46,7 +48,17 @@ HEAD = (
     "Difference, unit by unit",
     "Published, and ours in the ledger",
 )
-POLICY_HEAD = ("policy", "kind", "interval or range", "seeds", "units", "against", "difference", "interval or range", "wins")
+POLICY_HEAD = (
+    "policy",
+    "kind",
+    "interval or range",
+    "seeds",
+    "units",
+    "against",
+    "difference",
+    "interval or range",
+    "wins",
+)
 CLAIM_HEAD = ("quantity", "published", "reference", "repaired", "status")
 BENCHMARK_HEAD = ("study", "workflow rule", "jobs", "time, s", "longest, s", "processor time, s", "largest memory, MB")
 ROLES = {BEST_RULE: "best rule on validation units", "baseline": "the study's baseline"}
@@ -55,12 +67,18 @@ ROLES = {BEST_RULE: "best rule on validation units", "baseline": "the study's ba
 def start_page(scale: str, folders: Mapping[str, Path], ledgers: Mapping[str, Path], target: Path) -> None:
     """Write the report's first page as reStructuredText with a table of all studies.
 
-    folders: study -> folder of its summary, comparisons and frozen parts; ledgers: study -> its file of claims, where it has one.
+    folders: study -> folder of its summary, comparisons and frozen parts; ledgers: study -> its file of claims, where
+      it has one.
     """
     rows = [row for study, folder in folders.items() for row in _study_rows(folder, _ledger(ledgers, study))]
     level = " or ".join(f"{100 * each:g} %" for each in sorted({_confidence(folder) for folder in folders.values()}))
     body = [START_STYLE, '<div class="headlines">', *_warning(scale)]
-    body += ["<table>", "<thead><tr>" + "".join(f"<th>{name}</th>" for name in HEAD) + "</tr></thead><tbody>", *rows, "</tbody></table>"]
+    body += [
+        "<table>",
+        "<thead><tr>" + "".join(f"<th>{name}</th>" for name in HEAD) + "</tr></thead><tbody>",
+        *rows,
+        "</tbody></table>",
+    ]
     body += [f"<p>{text}</p>" for text in _legend(level)] + ["</div>"]
     lines = ["Headlines", "=========", "", ".. raw:: html", "", textwrap.indent("\n".join(body), "   "), ""]
     write_text(target, "\n".join(lines))
@@ -70,9 +88,15 @@ def results_page(scale: str, folder: Path, target: Path) -> None:
     """Write the table of all policies of a study on the test units of each scenario, the best first."""
     study = _study(folder)
     metric = headline_metric(study.metrics)
-    summary, comparisons = (tables.read(kind, folder / f"{kind.name}.parquet") for kind in (tables.SUMMARY, tables.COMPARISONS))
+    summary, comparisons = (
+        tables.read(kind, folder / f"{kind.name}.parquet") for kind in (tables.SUMMARY, tables.COMPARISONS)
+    )
     tested = summary[(summary["metric"] == metric.name) & (summary["split"] == "test")]
-    body = [*_warning(scale), f"<p>{escaped(study.question)}</p>", f"<p>{escaped(_metric_words(metric))}. {_UNCERTAINTY}</p>"]
+    body = [
+        *_warning(scale),
+        f"<p>{escaped(study.question)}</p>",
+        f"<p>{escaped(_metric_words(metric))}. {_UNCERTAINTY}</p>",
+    ]
     head = [*POLICY_HEAD[:2], escaped(metric.label or metric.name), *POLICY_HEAD[2:]]
     for scenario, rows in tested.groupby("scenario", sort=True):
         best_first = rows.sort_values(["value", "policy"], ascending=[metric.better == "lower", True])
@@ -83,7 +107,9 @@ def results_page(scale: str, folder: Path, target: Path) -> None:
 
 def claims_page(ledgers: Mapping[str, Path], target: Path) -> None:
     """Write the ledgers of published claims: what a paper says, what comes out here, whether the two agree."""
-    body = ["<p>Beside each published value: ours with every published choice (reference), and with the defects mended (repaired).</p>"]
+    body = [
+        "<p>Beside each published value: ours with every published choice (reference), and with the defects mended (repaired).</p>"
+    ]
     for study, file in ledgers.items():
         claims = read_ledger(file, study).claims
         counts = ", ".join(f"{sum(claim.status == status for claim in claims)} {status}" for status in STATUSES)
@@ -95,19 +121,24 @@ def claims_page(ledgers: Mapping[str, Path], target: Path) -> None:
 
 
 def job_costs(results: Path) -> dict[tuple[str, str], list[dict[str, float]]]:
-    """Return (study, workflow rule) -> the last benchmark of each of its jobs: s, cpu_time (both in s), max_rss (MiB), and `ended`, the
-    time of the file (s)."""
+    """Return (study, workflow rule) -> the last benchmark of each of its jobs: s, cpu_time (both in s), max_rss (MiB),
+    and `ended`, the time of the file (s).
+    """
     found: dict[tuple[str, str], list[dict[str, float]]] = defaultdict(list)
     for file in sorted(results.rglob("*.tsv")):
         with file.open(encoding="utf-8", newline="") as lines:
             for last in list(csv.DictReader(lines, delimiter="\t"))[-1:]:
                 values = {key: _measurement(last.get(key)) for key in ("s", "cpu_time", "max_rss")}
-                found[file.relative_to(results).parts[0], file.stem.partition("-")[0]].append({**values, "ended": file.stat().st_mtime})
+                found[file.relative_to(results).parts[0], file.stem.partition("-")[0]].append(
+                    {**values, "ended": file.stat().st_mtime}
+                )
     return dict(sorted(found.items()))
 
 
 def benchmarks_page(results: Path, target: Path) -> None:
-    """Write what the jobs took, by study and workflow rule, from every benchmark (`<rule>.tsv`, `<rule>-<of>.tsv`) of a scale's results."""
+    """Write what the jobs took, by study and workflow rule, from every benchmark (`<rule>.tsv`, `<rule>-<of>.tsv`) of a
+    scale's results.
+    """
     rows = []
     for (study, rule), measurements in job_costs(results).items():
         seconds, cpu, memory = ([each[key] for each in measurements] for key in ("s", "cpu_time", "max_rss"))
@@ -120,12 +151,12 @@ def benchmarks_page(results: Path, target: Path) -> None:
         ]
         rows.append([escaped(study), escaped(rule), *cells])
     words = "<p>Each job as it was run last; jobs that share the machine slow each other down.</p>"
-    write_text(target, page("Time and memory of the jobs", words + table(BENCHMARK_HEAD, rows, numbers=(2, 3, 4, 5, 6))))
+    write_text(
+        target, page("Time and memory of the jobs", words + table(BENCHMARK_HEAD, rows, numbers=(2, 3, 4, 5, 6)))
+    )
 
 
-_UNCERTAINTY = (
-    "[a, b]: interval by bootstrap over seeds and blocks. a – b: range over seeds (of one: blocks), where they are fewer than five."
-)
+_UNCERTAINTY = "[a, b]: interval by bootstrap over seeds and blocks. a – b: range over seeds (of one: blocks), where they are fewer than five."
 
 
 def _warning(scale: str) -> list[str]:
@@ -149,7 +180,9 @@ def _study_rows(folder: Path, ledger: ClaimsSettings | None) -> Iterator[str]:
     """Yield a study's rows; its first and last cell go over all of them."""
     study = _study(folder)
     metric, chosen = headline_metric(study.metrics), ledger.headline if ledger else None
-    summary, comparisons = (tables.read(kind, folder / f"{kind.name}.parquet") for kind in (tables.SUMMARY, tables.COMPARISONS))
+    summary, comparisons = (
+        tables.read(kind, folder / f"{kind.name}.parquet") for kind in (tables.SUMMARY, tables.COMPARISONS)
+    )
     found = headlines(metric, chosen, summary, comparisons)
     over = f' rowspan="{max(1, len(found))}"'
     first = f'<td class="study"{over}><strong>{escaped(study.name)}</strong><br><span class="small">{escaped(study.question)}</span>'
@@ -165,7 +198,9 @@ def _study_rows(folder: Path, ledger: ClaimsSettings | None) -> Iterator[str]:
 
 def _headline_cells(headline: Headline) -> list[str]:
     learned = f"learned on {_scenarios(headline.trained_on)}" if headline.trained_on else ""
-    instead = "" if headline.meant else '<br><span class="small">stands in for results that this scale does not have</span>'
+    instead = (
+        "" if headline.meant else '<br><span class="small">stands in for results that this scale does not have</span>'
+    )
     what = f'{escaped(headline.scenario)}: <strong>{escaped(headline.policy)}</strong><br><span class="small">{escaped(learned)}</span>'
     sizes = f"{_count(headline.measured.seeds, 'seed')}, {_count(headline.measured.units, 'test unit')}"
     value = f'{_value(headline.measured)}<br><span class="small">{sizes}</span>'
@@ -193,7 +228,9 @@ def _published(ledger: ClaimsSettings | None, names: Sequence[str], note: str) -
             f'<span class="value">{_text(claim.published)}</span> {escaped(claim.quantity)} {place}; '
             f"ours: {', '.join(ours) or 'not measured'} ({claim.status})"
         )
-    return "<br>".join([*(parts or ["nothing published"]), *([f'<span class="small">{escaped(note)}</span>'] if note else [])])
+    return "<br>".join(
+        [*(parts or ["nothing published"]), *([f'<span class="small">{escaped(note)}</span>'] if note else [])]
+    )
 
 
 def _policy_cells(row: pd.Series, other: Against | None) -> list[str]:
@@ -209,7 +246,13 @@ def _policy_cells(row: pd.Series, other: Against | None) -> list[str]:
     ]
     if other is None:
         return [*cells, "", "", "", ""]
-    return [*cells, _whole(escaped(other.policy)), _number(other.difference.value), _bounds(other.difference), f"{other.win_rate:.0%}"]
+    return [
+        *cells,
+        _whole(escaped(other.policy)),
+        _number(other.difference.value),
+        _bounds(other.difference),
+        f"{other.win_rate:.0%}",
+    ]
 
 
 def _claim_cells(claim: ClaimSettings) -> list[str]:

@@ -25,13 +25,17 @@ def names(conf: Path | str = "conf") -> list[str]:
 
 
 def load(name: str, conf: Path | str = "conf") -> Study:
-    """Return the door of the study of a name, as conf/study/<name>.yaml says where there is such a file. Raises UserError."""
+    """Return the door of the study of a name, as conf/study/<name>.yaml says where there is such a file. Raises
+    UserError.
+    """
     file = Path(conf, "study", f"{name}.yaml")
     return find_study({"name": name, **(read_yaml(file) if file.is_file() else {})})
 
 
 def of_part(part: Mapping[str, Any]) -> Study:
-    """Return the door of the study of a frozen part: by its keys `module` and `path` where it has them, else by `load`."""
+    """Return the door of the study of a frozen part: by its keys `module` and `path` where it has them, else by
+    `load`.
+    """
     if part.get("module"):
         return find_study({"name": part["study"], "module": part["module"], "path": part.get("path", "")})
     return load(part["study"])
@@ -41,7 +45,8 @@ def find_study(settings: Mapping[str, Any]) -> Study:
     """Return the door of the study that conf/study/<name>.yaml describes (keys name, module, path).
 
     Without `module` it is schedlab.studies.<name>.study, else an entry point of the group schedlab.studies. `path` is a
-    folder to import from, relative to the working directory. Raises UserError where there is no such module or it holds no STUDY.
+    folder to import from, relative to the working directory. Raises UserError where there is no such module or it holds
+    no STUDY.
     """
     name, module = settings["name"], settings.get("module") or ""
     where = f"conf/study/{name}.yaml: module"
@@ -61,7 +66,9 @@ def find_study(settings: Mapping[str, Any]) -> Study:
 
 
 def summaries(conf: Path | str = "conf") -> dict[str, str]:
-    """Return study -> its first sentence, of those of the package, of installed packages and of conf/study/; none of them is imported."""
+    """Return study -> its first sentence, of those of the package, of installed packages and of conf/study/; none of
+    them is imported.
+    """
     found = {name: _first_sentence(_package_folder() / name / "__init__.py") for name in _shipped()}
     found |= {point.name: _first_sentence(_source(point.module, "")) for point in entry_points(group=GROUP)}
     for name in names(conf):
@@ -101,7 +108,9 @@ def _imported(module: str, path: str, where: str) -> Any:
         return getattr(importlib.import_module(module), "STUDY", None)
     except ModuleNotFoundError as error:
         raise UserError(
-            f"the module '{module}' cannot be imported: {error}", where=where, expected="an importable module that holds STUDY"
+            f"the module '{module}' cannot be imported: {error}",
+            where=where,
+            expected="an importable module that holds STUDY",
         ) from None
 
 

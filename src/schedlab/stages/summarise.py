@@ -29,8 +29,11 @@ TABLES_AT_ONCE = 200
 log = logging.getLogger(__name__)
 
 
-def summarise(part: Path, scores: Sequence[Path], curves: Sequence[Path], details: Mapping[str, Sequence[Path]], out: Path) -> None:
-    """Write scores.parquet, curves.parquet, summary.parquet, comparisons.parquet and details/<table>.parquet into `out`.
+def summarise(
+    part: Path, scores: Sequence[Path], curves: Sequence[Path], details: Mapping[str, Sequence[Path]], out: Path
+) -> None:
+    """Write scores.parquet, curves.parquet, summary.parquet, comparisons.parquet and details/<table>.parquet into
+    `out`.
 
     part            frozen summarise part
     scores, curves  the tables of all evaluation and learning jobs of the study
@@ -40,20 +43,29 @@ def summarise(part: Path, scores: Sequence[Path], curves: Sequence[Path], detail
     """
     values = read_part(part)
     study = studies.of_part(values)
-    summary = _Summary(study, validate(StatisticsSettings, values.get("statistics") or {}), values["seed"], content_hash(values))
+    summary = _Summary(
+        study, validate(StatisticsSettings, values.get("statistics") or {}), values["seed"], content_hash(values)
+    )
     _summarise_scores(tables.grouped(scores, "scenario"), values["scenarios"], summary, out)
     with tables.writing(tables.CURVES, out / "curves.parquet") as add:
         for files in tables.grouped(curves, "policy").values():
             add(tables.read_joined(tables.CURVES, files))
-    (out / "details").mkdir(parents=True, exist_ok=True)  # also where a study has none: the workflow waits for the folder
+    (out / "details").mkdir(
+        parents=True, exist_ok=True
+    )  # also where a study has none: the workflow waits for the folder
     for name in study.details:
         _join_details(details.get(name, ()), out / "details" / f"{name}.parquet")
 
 
 def _summarise_scores(
-    files: Mapping[str, Sequence[Path]], scenarios: Mapping[str, Mapping[str, Iterable[str]]], summary: _Summary, out: Path
+    files: Mapping[str, Sequence[Path]],
+    scenarios: Mapping[str, Mapping[str, Iterable[str]]],
+    summary: _Summary,
+    out: Path,
 ) -> None:
-    """Write scores, summary and comparisons some scenarios at a time: a policy is compared within its scenario, so no more need be held."""
+    """Write scores, summary and comparisons some scenarios at a time: a policy is compared within its scenario, so no
+    more need be held.
+    """
     for scenario in scenarios.keys() - files.keys():
         _check_complete(scenario, (), scenarios[scenario])
     with ExitStack() as opened:
@@ -73,7 +85,9 @@ def _summarise_scores(
 
 
 def _batches(files: Mapping[str, Sequence[Path]]) -> Iterator[list[str]]:
-    """Yield the scenarios in order, as many together as have some hundred tables: each batch costs a tenth of a second by itself."""
+    """Yield the scenarios in order, as many together as have some hundred tables: each batch costs a tenth of a second
+    by itself.
+    """
     batch: list[str] = []
     for scenario in files:
         batch.append(scenario)
@@ -128,7 +142,9 @@ class _Summary:
             for role, baseline in self._baselines(key, alike[key.scenario, key.mode, key.metric]):
                 other = samples[baseline]
                 better = self._metric(key.metric).better
-                found = statistics.compare(sample, other, better, self.settings, self._rng("comparison", key, baseline.policy))
+                found = statistics.compare(
+                    sample, other, better, self.settings, self._rng("comparison", key, baseline.policy)
+                )
                 yield {
                     **self._common(key),
                     "baseline": baseline.policy,
@@ -143,11 +159,14 @@ class _Summary:
                 }
 
     def _baselines(self, key: _Key, there: Mapping[_Key, Sample]) -> Iterator[tuple[str, _Key]]:
-        """Yield (role, key) of what a policy is compared with: the named policy, and on the test split the best rule of validation.
+        """Yield (role, key) of what a policy is compared with: the named policy, and on the test split the best rule of
+        validation.
 
         there  the samples of the same scenario, mode and metric
         """
-        yield from ((NAMED, k) for k in there if k.split == key.split and k.policy == self.settings.baseline != key.policy)
+        yield from (
+            (NAMED, k) for k in there if k.split == key.split and k.policy == self.settings.baseline != key.policy
+        )
         rules = [k for k in there if k.kind == "rule" and k.split == "validation"]
         if key.split != "test" or not rules:
             return

@@ -1,4 +1,6 @@
-"""Workload files of Batsim: jobs that refer to profiles by name. Written the same way each time, a line a job and a line a profile."""
+"""Workload files of Batsim: jobs that refer to profiles by name. Written the same way each time, a line a job and a
+line a profile.
+"""
 
 from __future__ import annotations
 
@@ -38,14 +40,18 @@ def write_batsim(path: Path | str, workload: BatsimWorkload) -> None:
 def batsim_text(workload: BatsimWorkload) -> str:
     """Return the JSON text of a workload."""
     jobs = ",\n".join(canonical_json(job) for job in workload.jobs)
-    profiles = ",\n".join(f"{canonical_json(name)}:{canonical_json(profile)}" for name, profile in sorted(workload.profiles.items()))
+    profiles = ",\n".join(
+        f"{canonical_json(name)}:{canonical_json(profile)}" for name, profile in sorted(workload.profiles.items())
+    )
     return f'{{"nb_res":{workload.nb_res},\n"jobs":[\n{jobs}],\n"profiles":{{\n{profiles}}}}}\n'
 
 
 def read_batsim(path: Path | str) -> BatsimWorkload:
-    """Return the workload in a file, as far as every reader needs it to be right: the simulator checks the profiles' own keys.
+    """Return the workload in a file, as far as every reader needs it to be right: the simulator checks the profiles'
+    own keys.
 
-    Raises UserError for missing keys, wrong types, negative times and sizes, duplicate ids, and jobs whose profile is not there.
+    Raises UserError for missing keys, wrong types, negative times and sizes, duplicate ids, and jobs whose profile is
+    not there.
     """
     values = read_json(path, "a workload of Batsim")
     where = str(path)
@@ -77,7 +83,9 @@ def _check_job(job: Any, profiles: dict[str, Any], where: str) -> None:
     if not _is_count(job.get("res")):
         raise UserError(f"res is {job.get('res')!r}", where=where, expected="a whole number, 0 or more")
     if not isinstance(job.get("profile"), str) or job["profile"] not in profiles:
-        raise UserError(f"profile {job.get('profile')!r} is not there", where=where, expected="the name of one of the profiles")
+        raise UserError(
+            f"profile {job.get('profile')!r} is not there", where=where, expected="the name of one of the profiles"
+        )
 
 
 def _is_number(value: Any) -> bool:
@@ -89,25 +97,28 @@ def _is_count(value: Any) -> bool:
 
 
 def set_work(workload: BatsimWorkload, reference_speed: float) -> BatsimWorkload:
-    """Return a hand-written workload whose profiles' `req_ops` and `cpu` are the flop of `req_time` s at a speed in Gflop/s.
+    """Return a hand-written workload whose profiles' `req_ops` and `cpu` are the flop of `req_time` s at a speed in
+    Gflop/s.
 
     Raises UserError for a profile without a requested time. Source: HDeepRM's custom workloads.
     """
     profiles = {}
     for name, profile in workload.profiles.items():
         if not _is_number(profile.get("req_time")) or profile["req_time"] < 0:
-            raise UserError(f"req_time is {profile.get('req_time')!r}", where=f"profile {name}", expected="seconds, 0 or more")
+            raise UserError(
+                f"req_time is {profile.get('req_time')!r}", where=f"profile {name}", expected="seconds, 0 or more"
+            )
         work = reference_speed * profile["req_time"] * 1e9
         profiles[name] = {**profile, "req_ops": work, "cpu": work}
     return BatsimWorkload(workload.nb_res, workload.jobs, profiles)
 
 
 def job_limits(workload: BatsimWorkload, *, legacy_zero_limits: bool = False) -> dict[str, float]:
-    """Return the 99th percentiles over the jobs by which a study scales its observations: max_time (s), max_core, max_mem (MB),
-    max_mem_bw (GB/s per core).
+    """Return the 99th percentiles over the jobs by which a study scales its observations: max_time (s), max_core,
+    max_mem (MB), max_mem_bw (GB/s per core).
 
-    A limit of 0 would be divided by: it becomes 1, unless legacy_zero_limits. Raises UserError where there is no job, or where a
-    profile lacks one of the values.
+    A limit of 0 would be divided by: it becomes 1, unless legacy_zero_limits. Raises UserError where there is no job,
+    or where a profile lacks one of the values.
     """
     if not workload.jobs:
         raise UserError("the workload has no job", where="job limits", expected="at least one")

@@ -1,7 +1,7 @@
 """Cleaning a trace: rules that drop or mend what a simulation cannot run, each counted.
 
-The profile `rlscheduler` is what the published numbers of RLScheduler (Zhang et al., SC20) and of the dissertation built on it use;
-`default` adds what keeps a job from blocking a machine for ever.
+The profile `rlscheduler` is what the published numbers of RLScheduler (Zhang et al., SC20) and of the dissertation
+built on it use; `default` adds what keeps a job from blocking a machine for ever.
 """
 
 from __future__ import annotations
@@ -76,24 +76,36 @@ PROFILES: dict[str, dict[str, Any]] = {
 class CleaningSettings(Settings):
     """What is done to the jobs of a trace, rule by rule, in this order; null: as the profile says."""
 
-    profile: Literal["default", "rlscheduler", "none"] = setting("default", doc="rules as a whole; the keys below change single ones")
+    profile: Literal["default", "rlscheduler", "none"] = setting(
+        "default", doc="rules as a whole; the keys below change single ones"
+    )
     processors: Literal["largest", "requested", "allocated", "keep"] | None = setting(
-        None, doc="which count becomes both the requested and the allocated one; jobs that have both, and different ones, are counted"
+        None,
+        doc="which count becomes both the requested and the allocated one; jobs that have both, and different ones, are counted",
     )
     duplicate: Literal["drop", "keep"] | None = setting(None, doc="jobs whose number an earlier line has")
     negative_submit: Literal["drop", "keep"] | None = setting(None, doc="jobs submitted before 0")
     no_processors: Literal["drop", "keep"] | None = setting(None, doc="jobs of no processors")
-    too_large: Literal["drop", "clip", "keep"] | None = setting(None, doc="jobs of more processors than the machine has")
+    too_large: Literal["drop", "clip", "keep"] | None = setting(
+        None, doc="jobs of more processors than the machine has"
+    )
     no_time: Literal["drop", "keep"] | None = setting(None, doc="jobs without run time and without requested time")
-    missing_request: Literal["run", "drop", "keep"] | None = setting(None, doc="jobs without requested time; run: it is the run time")
+    missing_request: Literal["run", "drop", "keep"] | None = setting(
+        None, doc="jobs without requested time; run: it is the run time"
+    )
     negative_run: Literal["ten_seconds", "drop", "keep"] | None = setting(None, doc="jobs of a run time below 0")
     zero_run: Literal["drop", "keep"] | None = setting(None, doc="jobs of run time 0")
     overrun: Literal["keep", "kill", "extend"] | None = setting(
-        None, doc="jobs that ran longer than requested; kill: they end at the requested time; extend: they had asked for enough"
+        None,
+        doc="jobs that ran longer than requested; kill: they end at the requested time; extend: they had asked for enough",
     )
-    order: Literal["submit", "job_id", "keep"] | None = setting(None, doc="order of the jobs (submit: ties by job number)")
+    order: Literal["submit", "job_id", "keep"] | None = setting(
+        None, doc="order of the jobs (submit: ties by job number)"
+    )
     shift: bool = setting(False, doc="move submit times so that the first job comes at 0")
-    machine_processors: int | None = setting(None, doc="size of the machine; null: as the header says", unit="processors", ge=1)
+    machine_processors: int | None = setting(
+        None, doc="size of the machine; null: as the header says", unit="processors", ge=1
+    )
 
     def action(self, rule: str) -> str:
         """Return what is done under a rule."""
@@ -106,8 +118,8 @@ class CleaningReport:
 
     records  jobs read       kept  jobs left
     rules    rule -> {"jobs": how many it met, "action": what was done to them}, in the order in which the rules apply
-    maxima   largest value over all jobs read (run times as read; 0 where nothing is larger) by column, `procs`, and `last_submit`:
-             what the published observations divide by
+    maxima   largest value over all jobs read (run times as read; 0 where nothing is larger) by column, `procs`, and
+             `last_submit`: what the published observations divide by
     """
 
     records: int
@@ -126,26 +138,34 @@ class CleaningReport:
 
 
 def clean(trace: Trace, settings: CleaningSettings | None = None) -> tuple[Trace, CleaningReport]:
-    """Return the cleaned trace and the report. Raises UserError where a rule needs the size of the machine and the header lacks it."""
+    """Return the cleaned trace and the report. Raises UserError where a rule needs the size of the machine and the
+    header lacks it.
+    """
     cleaner = Cleaner(trace, settings or CleaningSettings())
     return cleaner.finish(cleaner.clean(trace.jobs))
 
 
 class Cleaner:
-    """Cleans a log block by block: what a rule meets depends on what the rules before it left of a job, and on the blocks before.
+    """Cleans a log block by block: what a rule meets depends on what the rules before it left of a job, and on the
+    blocks before.
 
-    log: the trace whose header tells the size of the machine; the jobs are those that `clean` is given, in the order of the log
+    log: the trace whose header tells the size of the machine; the jobs are those that `clean` is given, in the order of
+      the log
     """
 
     def __init__(self, log: Trace, settings: CleaningSettings) -> None:
         self.log, self.settings = log.with_processors(settings.machine_processors), settings
         self.records = self.kept = 0
-        self.rules: dict[str, dict[str, Any]] = {rule: {"jobs": 0, "action": settings.action(rule)} for rule in ("processors", *RULES)}
+        self.rules: dict[str, dict[str, Any]] = {
+            rule: {"jobs": 0, "action": settings.action(rule)} for rule in ("processors", *RULES)
+        }
         self.maxima: dict[str, float] = {}
         self._seen: list[tuple[int, int, np.ndarray]] = []  # of each block: least, largest and all job numbers
 
     def clean(self, jobs: pd.DataFrame) -> pd.DataFrame:
-        """Return what is left of a block, in its order. Raises UserError where a rule needs the size of the machine and none is told."""
+        """Return what is left of a block, in its order. Raises UserError where a rule needs the size of the machine and
+        none is told.
+        """
         self.records += len(jobs)
         jobs = self._processors(jobs)
         found = _maxima(jobs)
@@ -160,7 +180,9 @@ class Cleaner:
         return _ordered(jobs, self.settings.action("order"))
 
     def finish(self, jobs: pd.DataFrame) -> tuple[Trace, CleaningReport]:
-        """Return the trace of those jobs that a reader wants of what was left of all blocks, in order, and the report on all blocks."""
+        """Return the trace of those jobs that a reader wants of what was left of all blocks, in order, and the report
+        on all blocks.
+        """
         note = f"cleaned by schedlab, profile {self.settings.profile}: {self.kept} of {self.records} jobs kept"
         cleaned = self.log.with_jobs(self.ordered(jobs), note)
         report = CleaningReport(self.records, self.kept, self.rules, self.maxima)
@@ -171,11 +193,17 @@ class Cleaner:
         entry = self.rules["processors"]
         chosen = {
             "largest": lambda: job_processors(jobs),
-            "requested": lambda: np.where(jobs["procs_requested"] > 0, jobs["procs_requested"], jobs["procs_allocated"]),
-            "allocated": lambda: np.where(jobs["procs_allocated"] > 0, jobs["procs_allocated"], jobs["procs_requested"]),
+            "requested": lambda: np.where(
+                jobs["procs_requested"] > 0, jobs["procs_requested"], jobs["procs_allocated"]
+            ),
+            "allocated": lambda: np.where(
+                jobs["procs_allocated"] > 0, jobs["procs_allocated"], jobs["procs_requested"]
+            ),
         }
         allocated, requested = jobs["procs_allocated"], jobs["procs_requested"]
-        entry["jobs"] += int(((allocated != requested) & (allocated > 0) & (requested > 0)).sum())  # one alone is no contradiction
+        entry["jobs"] += int(
+            ((allocated != requested) & (allocated > 0) & (requested > 0)).sum()
+        )  # one alone is no contradiction
         if entry["action"] == "keep":
             return jobs
         return jobs.assign(procs_allocated=chosen[entry["action"]](), procs_requested=chosen[entry["action"]]())
@@ -208,7 +236,9 @@ class Cleaner:
         return found[rule]().to_numpy()
 
     def _duplicate(self, numbers: pd.Series) -> pd.Series:
-        """Which job numbers (n,) an earlier line has, of this block or of one before; blocks of other ranges are not looked at."""
+        """Which job numbers (n,) an earlier line has, of this block or of one before; blocks of other ranges are not
+        looked at.
+        """
         found = numbers.duplicated()
         if not len(numbers):
             return found
@@ -248,7 +278,9 @@ def _ordered(jobs: pd.DataFrame, order: str) -> pd.DataFrame:
 
 
 def _is_ordered(jobs: pd.DataFrame, keys: list[str]) -> bool:
-    """Whether jobs stand in the order of some columns, the first before the others, so that a long log need not be copied."""
+    """Whether jobs stand in the order of some columns, the first before the others, so that a long log need not be
+    copied.
+    """
     undecided = np.ones(max(0, len(jobs) - 1), bool)
     for key in keys:
         step = np.diff(jobs[key].to_numpy())

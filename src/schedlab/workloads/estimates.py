@@ -11,21 +11,32 @@ from pydantic import field_validator
 from schedlab.config.schema import Settings, setting
 
 MINUTE, HOUR = 60.0, 3600.0
-POPULAR = (60.0, 300.0, 600.0, 900.0, 1200.0, 1800.0, *(hours * HOUR for hours in (1, 2, 3, 4, 5, 6, 8, 10, 12, 15, 18, 24, 36, 48)))
+POPULAR = (
+    60.0,
+    300.0,
+    600.0,
+    900.0,
+    1200.0,
+    1800.0,
+    *(hours * HOUR for hours in (1, 2, 3, 4, 5, 6, 8, 10, 12, 15, 18, 24, 36, 48)),
+)
 
 
 class EstimateSettings(Settings):
     """Requested times that are never shorter than the run time.
 
-    Source of the menu: most users ask for one of a few round values (Tsafrir, Etsion, Feitelson, "Modeling user runtime estimates",
-    JSSPP 2005).
+    Source of the menu: most users ask for one of a few round values (Tsafrir, Etsion, Feitelson, "Modeling user runtime
+    estimates", JSSPP 2005).
     """
 
     model: Literal["perfect", "factor", "menu", "none"] = setting(
-        "perfect", doc="the run time; it times a factor drawn from U(1, factor); that, rounded up to a value of the menu; or none"
+        "perfect",
+        doc="the run time; it times a factor drawn from U(1, factor); that, rounded up to a value of the menu; or none",
     )
     factor: float = setting(5.0, doc="largest factor (factor, menu)", ge=1, le=1000)
-    round_to: float = setting(MINUTE, doc="requests are rounded up to a multiple (factor); 0: not rounded", unit="s", ge=0)
+    round_to: float = setting(
+        MINUTE, doc="requests are rounded up to a multiple (factor); 0: not rounded", unit="s", ge=0
+    )
     menu: tuple[float, ...] = setting(
         POPULAR, doc="values asked for, rising; beyond the last one whole hours (menu)", unit="s", min_length=1
     )
@@ -45,7 +56,11 @@ def estimates(run: np.ndarray, settings: EstimateSettings, rng: np.random.Genera
         return run
     wanted = run * rng.uniform(1.0, settings.factor, len(run))
     if settings.model == "factor":
-        return np.maximum(wanted, run) if not settings.round_to else np.ceil(wanted / settings.round_to) * settings.round_to
+        return (
+            np.maximum(wanted, run)
+            if not settings.round_to
+            else np.ceil(wanted / settings.round_to) * settings.round_to
+        )
     menu = np.array(settings.menu)
     places = np.searchsorted(menu, wanted)
     return np.where(places < len(menu), menu[np.minimum(places, len(menu) - 1)], np.ceil(wanted / HOUR) * HOUR)

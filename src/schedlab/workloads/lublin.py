@@ -1,7 +1,7 @@
 """The model of rigid jobs of Lublin and Feitelson: sizes, run times and arrivals of one or two types of jobs.
 
-Source: U. Lublin, D. G. Feitelson, "The workload on parallel supercomputers: modeling the characteristics of rigid jobs",
-JPDC 63(11), 2003, and the authors' program. Gamma(a, b) has shape a and scale b.
+Source: U. Lublin, D. G. Feitelson, "The workload on parallel supercomputers: modeling the characteristics of rigid
+jobs", JPDC 63(11), 2003, and the authors' program. Gamma(a, b) has shape a and scale b.
 """
 
 from __future__ import annotations
@@ -30,7 +30,8 @@ class JobType:
 
     serial, power_of_two    probabilities of one processor, and of a size rounded to a power of two
     ulow, uprob             log2 of the smallest parallel size; probability of the first stage of the two-stage uniform
-    umed_below, uhi_below   how far the end of the first stage lies below that of the second, and that below log2 of the machine
+    umed_below, uhi_below   how far the end of the first stage lies below that of the second, and that below log2 of the
+                            machine
     run_short, run_long     (a, b) of the Gamma distributions of ln(run time / s)
     slope, intercept        of the probability of the first, against the size
     gap                     (a, b) of ln of the gap in the rush, s
@@ -106,13 +107,25 @@ class LublinSettings(Settings):
     """A trace drawn from the model of Lublin and Feitelson."""
 
     jobs: int = setting(10_000, doc="jobs drawn", unit="jobs", ge=1, le=50_000_000)
-    processors: int = setting(128, doc="size of the machine; the largest job takes all of it", unit="processors", ge=2, le=2**30)
-    types: Literal["typeless", "typed"] = setting("typeless", doc="one kind of jobs, or batch and interactive ones (queues 1 and 0)")
-    load: float | None = setting(None, doc="offered load, reached by one factor on all arrival times; null: what the model gives", gt=0)
-    umed: float | None = setting(None, doc="log2 of the end of the first stage of sizes; null: 2.5 (batch 2) below uhi", gt=0)
-    uhi: float | None = setting(None, doc="log2 of the largest size; null: of the machine (interactive 1.5 below)", gt=0)
+    processors: int = setting(
+        128, doc="size of the machine; the largest job takes all of it", unit="processors", ge=2, le=2**30
+    )
+    types: Literal["typeless", "typed"] = setting(
+        "typeless", doc="one kind of jobs, or batch and interactive ones (queues 1 and 0)"
+    )
+    load: float | None = setting(
+        None, doc="offered load, reached by one factor on all arrival times; null: what the model gives", gt=0
+    )
+    umed: float | None = setting(
+        None, doc="log2 of the end of the first stage of sizes; null: 2.5 (batch 2) below uhi", gt=0
+    )
+    uhi: float | None = setting(
+        None, doc="log2 of the largest size; null: of the machine (interactive 1.5 below)", gt=0
+    )
     estimates: EstimateSettings = section(EstimateSettings, doc="requested times, which the model does not have")
-    users: int = setting(0, doc="users among whom jobs are spread, low numbers more often; 0: none, as in the model", ge=0, le=1_000_000)
+    users: int = setting(
+        0, doc="users among whom jobs are spread, low numbers more often; 0: none, as in the model", ge=0, le=1_000_000
+    )
 
     def bounds(self, kind: str) -> tuple[float, float]:
         """Return (umed, uhi) of a type of jobs. Raises UserError where they leave no room for a size."""
@@ -131,8 +144,8 @@ class LublinSettings(Settings):
 def lublin(settings: LublinSettings, seed: int) -> Trace:
     """Draw a trace; the same settings and seed give the same trace. Raises UserError where a load cannot be reached.
 
-    Source: model and sampling order of the authors' program, except that sizes, run times and each type's arrivals have streams of
-    their own, and that the program's later ports lose what is left of a gap at each call.
+    Source: model and sampling order of the authors' program, except that sizes, run times and each type's arrivals have
+    streams of their own, and that the program's later ports lose what is left of a gap at each call.
     """
     import pandas as pd
 
@@ -147,13 +160,20 @@ def lublin(settings: LublinSettings, seed: int) -> Trace:
     if settings.load is not None:
         work, span = float(size @ run), float(submit[-1])
         if not work or not span:
-            raise UserError(f"a load of {settings.load:g} cannot be reached", where="Lublin-Feitelson model", remedy="draw more jobs")
+            raise UserError(
+                f"a load of {settings.load:g} cannot be reached",
+                where="Lublin-Feitelson model",
+                remedy="draw more jobs",
+            )
         factor = work / (settings.processors * span * settings.load)
         submit = whole_seconds(submit * factor, "Lublin-Feitelson model")
         comments.append(f" Note: arrival times multiplied by {factor:.6g} for a load of {settings.load:g}")
     values = dict.fromkeys(COLUMNS, np.full(settings.jobs, MISSING))
     values |= {"job_id": np.arange(1, settings.jobs + 1), "submit": submit, "run": run, "procs_allocated": size}
-    values |= {"status": np.ones(settings.jobs), "queue": np.where(kinds == "batch", QUEUES["batch"], QUEUES["interactive"])}
+    values |= {
+        "status": np.ones(settings.jobs),
+        "queue": np.where(kinds == "batch", QUEUES["batch"], QUEUES["interactive"]),
+    }
     if settings.estimates.model != "none":
         values["time_requested"] = estimates(run, settings.estimates, generator(seed, "lublin", "estimate"))
     if settings.users:
@@ -163,7 +183,9 @@ def lublin(settings: LublinSettings, seed: int) -> Trace:
 
 
 def sizes(settings: LublinSettings, kind: str, count: int, rng: np.random.Generator) -> np.ndarray:
-    """Draw the processors (count,) int64 of jobs of one type: two-stage uniform in log2, with serial jobs and powers of two apart."""
+    """Draw the processors (count,) int64 of jobs of one type: two-stage uniform in log2, with serial jobs and powers of
+    two apart.
+    """
     job_type = TYPES[kind]
     umed, uhi = settings.bounds(kind)
     u, stage = rng.random(count), rng.random(count)
@@ -175,7 +197,9 @@ def sizes(settings: LublinSettings, kind: str, count: int, rng: np.random.Genera
 
 
 def run_times(kind: str, size: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-    """Draw the run times (n,) in whole s of jobs of given sizes (n,): hyper-Gamma in ln, the mixture depending on the size."""
+    """Draw the run times (n,) in whole s of jobs of given sizes (n,): hyper-Gamma in ln, the mixture depending on the
+    size.
+    """
     job_type = TYPES[kind]
     p = np.clip(job_type.slope * size + job_type.intercept, 0.0, 1.0)
     log_run = np.full(len(size), np.inf)
@@ -187,7 +211,9 @@ def run_times(kind: str, size: np.ndarray, rng: np.random.Generator) -> np.ndarr
 
 
 def day_weights(kind: str) -> np.ndarray:
-    """Return the weights (48,) of the half hours of a day from midnight, of mean 1: how much of a type's arrivals falls into each."""
+    """Return the weights (48,) of the half hours of a day from midnight, of mean 1: how much of a type's arrivals falls
+    into each.
+    """
     from scipy.special import gammainc
 
     shape, scale = TYPES[kind].day
@@ -200,8 +226,8 @@ def day_weights(kind: str) -> np.ndarray:
 def arrival_times(kind: str, count: int, rng: np.random.Generator) -> np.ndarray:
     """Draw the first arrivals (count,) of one type, whole s since a midnight.
 
-    A gap is drawn in points; an hour of the rush takes more of them than an hour of the night. Points left over and the place in the
-    half hour are kept from one gap to the next.
+    A gap is drawn in points; an hour of the rush takes more of them than an hour of the night. Points left over and the
+    place in the half hour are kept from one gap to the next.
     """
     job_type = TYPES[kind]
     shape, scale = job_type.gap[0] * job_type.rush_to_day, job_type.gap[1]
@@ -227,7 +253,9 @@ def arrival_times(kind: str, count: int, rng: np.random.Generator) -> np.ndarray
 
 
 def _arrivals(settings: LublinSettings, seed: int) -> tuple[np.ndarray, np.ndarray]:
-    """Kinds (n,) and arrival times (n,) in s of all jobs: the streams of the types, merged; interactive first at equal times."""
+    """Kinds (n,) and arrival times (n,) in s of all jobs: the streams of the types, merged; interactive first at equal
+    times.
+    """
     kinds = ("typeless",) if settings.types == "typeless" else ("interactive", "batch")
     streams = [arrival_times(kind, settings.jobs, generator(seed, "lublin", "arrival", kind)) for kind in kinds]
     order = np.argsort(np.concatenate(streams), kind="stable")[: settings.jobs]
@@ -241,7 +269,10 @@ def _users(settings: LublinSettings, rng: np.random.Generator) -> np.ndarray:
 
 
 def _header(settings: LublinSettings, seed: int) -> list[str]:
-    bounds = [settings.bounds(kind)[1] for kind in (("typeless",) if settings.types == "typeless" else ("batch", "interactive"))]
+    bounds = [
+        settings.bounds(kind)[1]
+        for kind in (("typeless",) if settings.types == "typeless" else ("batch", "interactive"))
+    ]
     return [
         " Version: 2.2",
         " Computer: synthetic",

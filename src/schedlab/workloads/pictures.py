@@ -20,7 +20,8 @@ WEEKDAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
 
 
 def draw_trace(trace: Trace) -> Drawing:
-    """Draw a trace inside an applied theme: arrivals by hour and weekday, run times, sizes, gaps, and the load over time.
+    """Draw a trace inside an applied theme: arrivals by hour and weekday, run times, sizes, gaps, and the load over
+    time.
 
     Raises UserError for a trace without jobs.
     """
@@ -49,7 +50,16 @@ def _bars(axes: Axes, values: np.ndarray, labels: list[str] | tuple[str, ...]) -
 def _weekdays(axes: Axes, weekdays: np.ndarray | None) -> None:
     axes.set_title("b  arrivals by weekday")
     if weekdays is None:
-        axes.text(0.5, 0.5, "the header names no date", transform=axes.transAxes, ha="center", va="center", color=MUTED, fontstyle="italic")
+        axes.text(
+            0.5,
+            0.5,
+            "the header names no date",
+            transform=axes.transAxes,
+            ha="center",
+            va="center",
+            color=MUTED,
+            fontstyle="italic",
+        )
         axes.set_axis_off()
         return
     _bars(axes, weekdays / weekdays.sum() * 100, WEEKDAYS)
@@ -63,7 +73,9 @@ def log_histogram(axes: Axes, values: np.ndarray, title: str, label: str, counte
         return
     low, high = max(values.min(), 1e-3), values.max()
     bins = np.geomspace(low, high if high > low else 2 * low, 41)
-    axes.hist(np.clip(values, low, None), bins=bins.tolist(), weights=np.full(len(values), 100 / len(values)), linewidth=0)
+    axes.hist(
+        np.clip(values, low, None), bins=bins.tolist(), weights=np.full(len(values), 100 / len(values)), linewidth=0
+    )
     axes.axvline(np.median(values), color="black", linewidth=0.8, linestyle="--")
     axes.set_xscale("log")
     if high < 10 * low:  # whole decades, as labels within one would overlap
@@ -71,7 +83,9 @@ def log_histogram(axes: Axes, values: np.ndarray, title: str, label: str, counte
 
 
 def size_histogram(axes: Axes, processors: np.ndarray) -> None:
-    """Draw the processors that jobs ask for as shares of all, in classes that end at powers of two, by which they are called."""
+    """Draw the processors that jobs ask for as shares of all, in classes that end at powers of two, by which they are
+    called.
+    """
     axes.set(title="e  sizes", xlabel="processors, at most", ylabel="jobs (%)")
     known = processors[processors > 0]
     if not len(known):
@@ -88,7 +102,14 @@ def _load(axes: Axes, trace: Trace) -> None:
     axes.set(title="f  offered load", xlabel="days since the first job", ylabel="work submitted / machine")
     if trace.processors is None:
         axes.text(
-            0.5, 0.5, "size of the machine unknown", transform=axes.transAxes, ha="center", va="center", color=MUTED, fontstyle="italic"
+            0.5,
+            0.5,
+            "size of the machine unknown",
+            transform=axes.transAxes,
+            ha="center",
+            va="center",
+            color=MUTED,
+            fontstyle="italic",
         )
         return
     edges, loads = load_over_time(trace, bins=60)
@@ -99,7 +120,11 @@ def _load(axes: Axes, trace: Trace) -> None:
 def _caption(trace: Trace) -> str:
     found = statistics(trace)
     load = "" if found["load"] is None else f", offered load {found['load']:.3g}"
-    run = "" if found["run"] is None else f" Run times: median {found['run']['median']:.0f} s, mean {found['run']['mean']:.0f} s."
+    run = (
+        ""
+        if found["run"] is None
+        else f" Run times: median {found['run']['median']:.0f} s, mean {found['run']['mean']:.0f} s."
+    )
     machine = "" if found["processors"] is None else f" on {found['processors']} processors"
     return (
         f"{found['jobs']} jobs{machine} over {found['days']:.1f} days{load}.{run} Dashed: medians (c, d) and a full machine (f). "

@@ -34,7 +34,9 @@ def make_trace(settings: WorkloadSettings) -> tuple[Trace, dict[str, Any]]:
         trace, cleaning = read_log(find_data(settings.file), settings.cleaning, settings.trim)
         report |= {"file": settings.file, "cleaning": cleaning.values()}
     else:
-        raise UserError("a workload file of Batsim is no trace", where=f"workload {settings.name}: source", expected="lublin or swf")
+        raise UserError(
+            "a workload file of Batsim is no trace", where=f"workload {settings.name}: source", expected="lublin or swf"
+        )
     if settings.load is not None:
         trace = scale_load(trace, settings.load)
     if settings.estimates is not None:
@@ -42,7 +44,9 @@ def make_trace(settings: WorkloadSettings) -> tuple[Trace, dict[str, Any]]:
         asked = np.full(len(trace.jobs), -1.0)
         if settings.estimates.model != "none":
             asked = estimates(trace.jobs["run"].to_numpy(), settings.estimates, rng)
-        trace = trace.with_jobs(trace.jobs.assign(time_requested=asked), f"requested times drawn: {settings.estimates.model}")
+        trace = trace.with_jobs(
+            trace.jobs.assign(time_requested=asked), f"requested times drawn: {settings.estimates.model}"
+        )
     return trace, report | {"statistics": {**statistics(trace), "source": settings.name}}
 
 
@@ -62,7 +66,9 @@ def make_batsim(settings: WorkloadSettings, hierarchy: Hierarchy) -> tuple[Batsi
 
 
 def write_trace(settings: WorkloadSettings, trace: Path | str, report: Path | str) -> None:
-    """Write the trace of a workload (SWF, gzip where the name ends in .gz) and the report of how it was made (JSON). Raises UserError."""
+    """Write the trace of a workload (SWF, gzip where the name ends in .gz) and the report of how it was made (JSON).
+    Raises UserError.
+    """
     made, done = make_trace(settings)
     write_swf(trace, made)
     write_json(report, done)

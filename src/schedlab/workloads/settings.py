@@ -1,5 +1,6 @@
-"""The typed section of a workload (conf/workload/<name>.yaml): where its jobs come from, and what is done to them, in this order:
-read or drawn, cleaned, trimmed, scaled to a load, given requested times, and, where a study wants it, turned into a workload of Batsim.
+"""The typed section of a workload (conf/workload/<name>.yaml): where its jobs come from, and what is done to them, in
+this order: read or drawn, cleaned, trimmed, scaled to a load, given requested times, and, where a study wants it,
+  turned into a workload of Batsim.
 """
 
 from __future__ import annotations
@@ -20,13 +21,21 @@ class WorkloadSettings(Settings):
     """A workload."""
 
     name: str = setting("workload", doc="name of the workload")
-    source: Literal["lublin", "swf", "batsim"] = setting("lublin", doc="drawn from the model, a trace, or a workload file of Batsim")
-    file: str = setting("", doc="the trace or workload file (swf, batsim): absolute, or below SCHEDLAB_DATA, resources/data or here")
+    source: Literal["lublin", "swf", "batsim"] = setting(
+        "lublin", doc="drawn from the model, a trace, or a workload file of Batsim"
+    )
+    file: str = setting(
+        "", doc="the trace or workload file (swf, batsim): absolute, or below SCHEDLAB_DATA, resources/data or here"
+    )
     seed: int = setting(0, doc="seed of all that is drawn", ge=0)
     lublin: LublinSettings = section(LublinSettings, doc="the model's settings (lublin)")
     cleaning: CleaningSettings = section(CleaningSettings, doc="cleaning of a trace (swf)")
-    trim: TrimSettings | None = setting(None, doc="the piece of the trace that is kept; null: all of it, submit times as they are")
-    load: float | None = setting(None, doc="offered load, reached by one factor on all arrival times after trimming; null: as it is", gt=0)
+    trim: TrimSettings | None = setting(
+        None, doc="the piece of the trace that is kept; null: all of it, submit times as they are"
+    )
+    load: float | None = setting(
+        None, doc="offered load, reached by one factor on all arrival times after trimming; null: as it is", gt=0
+    )
     estimates: EstimateSettings | None = setting(None, doc="requested times drawn anew; null: as they are")
     batsim: BatsimSettings = section(BatsimSettings, doc="how jobs become jobs of Batsim (lublin, swf)")
 

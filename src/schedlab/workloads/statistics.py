@@ -16,7 +16,9 @@ QUANTILES = {"min": 0.0, "p10": 0.1, "median": 0.5, "p90": 0.9, "p99": 0.99, "ma
 
 
 def statistics(trace: Trace) -> dict[str, Any]:
-    """Return the numbers that describe a trace, as plain values; null where a value is not defined. Times in s, memory in KB."""
+    """Return the numbers that describe a trace, as plain values; null where a value is not defined. Times in s, memory
+    in KB.
+    """
     import pandas as pd
 
     jobs = trace.jobs
@@ -55,7 +57,9 @@ def oddities(trace: Trace) -> dict[str, int]:
         "run_zero": int((jobs["run"] == 0).sum()),
         "run_negative": int((jobs["run"] < 0).sum()),
         "requested_time_missing": int((jobs["time_requested"] < 0).sum()),
-        "run_longer_than_requested": int(((jobs["run"] > jobs["time_requested"]) & (jobs["time_requested"] >= 0)).sum()),
+        "run_longer_than_requested": int(
+            ((jobs["run"] > jobs["time_requested"]) & (jobs["time_requested"] >= 0)).sum()
+        ),
         "submit_out_of_order": int((np.diff(jobs["submit"].to_numpy()) < 0).sum()),
         "submit_negative": int((jobs["submit"] < 0).sum()),
         "no_processors": int((processors <= 0).sum()),
@@ -66,7 +70,8 @@ def oddities(trace: Trace) -> dict[str, int]:
 
 
 def arrivals(trace: Trace) -> tuple[np.ndarray, np.ndarray | None]:
-    """Return the jobs submitted in each hour of the day (24,) and on each weekday from Monday (7,); no weekdays without a date.
+    """Return the jobs submitted in each hour of the day (24,) and on each weekday from Monday (7,); no weekdays without
+    a date.
 
     Hours are of the machine's wall clock where the header tells it, else of days that begin at submit time 0.
     """
@@ -80,7 +85,8 @@ def arrivals(trace: Trace) -> tuple[np.ndarray, np.ndarray | None]:
 
 
 def load_over_time(trace: Trace, bins: int = 100) -> tuple[np.ndarray, np.ndarray]:
-    """Return edges (bins + 1,) in s and the offered load (bins,) of the work submitted in each bin, as a fraction of the machine.
+    """Return edges (bins + 1,) in s and the offered load (bins,) of the work submitted in each bin, as a fraction of
+    the machine.
 
     Raises UserError where the header does not tell the size of the machine.
     """

@@ -1,7 +1,8 @@
 """Reading and writing the Standard Workload Format: 18 columns, `;` for comments, plain or gzip.
 
-A file is read in blocks, so that a reader who wants some of the jobs does not pay for the rest. Each block goes through pandas' parser;
-where that finds anything unusual, the block is read again line by line, which is the plain statement of the format and names the line.
+A file is read in blocks, so that a reader who wants some of the jobs does not pay for the rest. Each block goes through
+pandas' parser; where that finds anything unusual, the block is read again line by line, which is the plain statement of
+the format and names the line.
 """
 
 from __future__ import annotations
@@ -40,8 +41,8 @@ _PARTITION = NAMES.index("partition")
 def read_swf(path: Path | str, *, first: int | None = None) -> Trace:
     """Return the trace in a file (.swf, .swf.gz or any name: gzip is told by its content), or its first jobs.
 
-    Bytes of a comment that are not UTF-8 are replaced. Raises UserError, with file and line, for a file that is missing or cut off, or
-    holds anything but 18 numbers a line.
+    Bytes of a comment that are not UTF-8 are replaced. Raises UserError, with file and line, for a file that is missing
+    or cut off, or holds anything but 18 numbers a line.
     """
     comments: list[tuple[int, str]] = []
     jobs = JobColumns()
@@ -54,7 +55,9 @@ def read_swf(path: Path | str, *, first: int | None = None) -> Trace:
 
 
 def read_header(path: Path | str) -> Trace:
-    """Return the trace of a file without its jobs: its comments, wherever they stand. Raises UserError, but looks at no job."""
+    """Return the trace of a file without its jobs: its comments, wherever they stand. Raises UserError, but looks at no
+    job.
+    """
     comments: list[tuple[int, str]] = []
     line = 1
     for block in _blocks(Path(path)):
@@ -64,15 +67,19 @@ def read_header(path: Path | str) -> Trace:
 
 
 def read_blocks(path: Path | str) -> Iterator[pd.DataFrame]:
-    """Yield the jobs of one block of a file after another, so that memory does not grow with the file. Raises UserError as `read_swf`."""
+    """Yield the jobs of one block of a file after another, so that memory does not grow with the file. Raises UserError
+    as `read_swf`.
+    """
     for _, columns in _column_blocks(path):
         yield _frame(columns)
 
 
 class JobColumns:
-    """Jobs that are added block by block, each column in one array with room behind it, so that a long log is never held twice.
+    """Jobs that are added block by block, each column in one array with room behind it, so that a long log is never
+    held twice.
 
-    Joining the blocks at the end would hold it twice: what their small arrays leave behind goes back to no one before all are gone.
+    Joining the blocks at the end would hold it twice: what their small arrays leave behind goes back to no one before
+    all are gone.
     """
 
     def __init__(self) -> None:
@@ -125,7 +132,11 @@ def _blocks(path: Path) -> Iterator[bytes]:
                         line += whole.count(b"\n") + 1
                     rest = rest_after
                     if len(rest) > LONGEST_LINE:
-                        raise UserError(f"a line of more than {LONGEST_LINE} bytes", where=f"{path}: line {line}", expected="18 numbers")
+                        raise UserError(
+                            f"a line of more than {LONGEST_LINE} bytes",
+                            where=f"{path}: line {line}",
+                            expected="18 numbers",
+                        )
         if rest.strip():
             yield rest
     except (EOFError, gzip.BadGzipFile, zlib.error) as error:
@@ -136,16 +147,22 @@ def _blocks(path: Path) -> Iterator[bytes]:
             remedy="copy or download it again",
         ) from None
     except FileNotFoundError:
-        raise UserError("there is no such file", where=str(path), expected="a trace in the Standard Workload Format") from None
+        raise UserError(
+            "there is no such file", where=str(path), expected="a trace in the Standard Workload Format"
+        ) from None
     except IsADirectoryError:
-        raise UserError("this is a folder", where=str(path), expected="a trace in the Standard Workload Format") from None
+        raise UserError(
+            "this is a folder", where=str(path), expected="a trace in the Standard Workload Format"
+        ) from None
 
 
 def _comments(block: bytes, first_line: int) -> list[tuple[int, str]]:
     found = []
     for number, line in enumerate(block.splitlines(), first_line):
         if line.lstrip().startswith(b";"):
-            found.append((number, line.strip()[1:].rstrip().decode("utf-8", "replace")))  # logs name people and places in any encoding
+            found.append(
+                (number, line.strip()[1:].rstrip().decode("utf-8", "replace"))
+            )  # logs name people and places in any encoding
     return found
 
 
@@ -235,10 +252,12 @@ def _frame(columns: Columns) -> pd.DataFrame:
 
 
 def write_swf(path: Path | str, trace: Trace) -> None:
-    """Write a trace atomically, its comments first, gzip where the name ends in .gz; the bytes depend on the trace alone.
+    """Write a trace atomically, its comments first, gzip where the name ends in .gz; the bytes depend on the trace
+    alone.
 
-    Whole numbers are written without a point, others as their shortest exact text, so that reading gives the same trace again. Jobs are
-    turned into text some ten thousand at a time: the text of a long log takes ten times as much memory as its numbers.
+    Whole numbers are written without a point, others as their shortest exact text, so that reading gives the same trace
+    again. Jobs are turned into text some ten thousand at a time: the text of a long log takes ten times as much memory
+    as its numbers.
     """
     packed = str(path).endswith(".gz")
     with atomic_path(path) as temporary, temporary.open("wb") as file:

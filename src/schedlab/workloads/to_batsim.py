@@ -1,7 +1,7 @@
 """From a trace to a workload of Batsim with memory and memory bandwidth, for the study of heterogeneous clusters.
 
-Source: HDeepRM's generator (specification of the study hetero, section 4). What it did wrong is put right by default; REFERENCE names
-the values that give the published behaviour.
+Source: HDeepRM's generator (specification of the study hetero, section 4). What it did wrong is put right by default;
+REFERENCE names the values that give the published behaviour.
 """
 
 from __future__ import annotations
@@ -23,7 +23,8 @@ from schedlab.workloads.trace import Trace
 if TYPE_CHECKING:
     import pandas as pd
 
-# Share of its requested time that a job really takes on a core of mean speed, and how often: users ask for too much, some for too little.
+# Share of its requested time that a job really takes on a core of mean speed, and how often: users ask for too much,
+# some for too little.
 FACTORS = tuple(round(0.05 * number, 2) for number in range(1, 26))
 PROBABILITIES = (0.15, 0.09, 0.07, *[0.04] * 5, *[0.03] * 5, *[0.02] * 10, 0.06, 0.08)
 MEMORY_BANDWIDTHS = (4, 8, 12, 16, 20, 24)
@@ -43,22 +44,33 @@ class BatsimSettings(Settings):
     """How the jobs of a trace become jobs of Batsim."""
 
     jobs: int | None = setting(None, doc="most jobs taken; null: all", unit="jobs", ge=1)
-    nb_res: int | None = setting(None, doc="resources that the file names; null: the cores of the platform", unit="cores", ge=1)
+    nb_res: int | None = setting(
+        None, doc="resources that the file names; null: the cores of the platform", unit="cores", ge=1
+    )
     first_submit: float = setting(
-        0.0, doc="when the first job comes; schedulers on PyBatsim's high-level API can start none at 0", unit="s", ge=0, le=1e9
+        0.0,
+        doc="when the first job comes; schedulers on PyBatsim's high-level API can start none at 0",
+        unit="s",
+        ge=0,
+        le=1e9,
     )
     runtime: Literal["drawn", "requested", "trace"] = setting(
-        "drawn", doc="run time on a core of mean speed: a drawn share of the requested time, the requested time, or that of the trace"
+        "drawn",
+        doc="run time on a core of mean speed: a drawn share of the requested time, the requested time, or that of the trace",
     )
     walltime: Literal["none", "requested", "slowest_core"] = setting(
-        "none", doc="none: no job is killed; requested: at its requested time; slowest_core: at what that takes there at worst, rounded up"
+        "none",
+        doc="none: no job is killed; requested: at its requested time; slowest_core: at what that takes there at worst, rounded up",
     )
-    memory_bandwidth: tuple[float, ...] = setting(MEMORY_BANDWIDTHS, doc="demand of each core of a job, one of", unit="GB/s", min_length=1)
+    memory_bandwidth: tuple[float, ...] = setting(
+        MEMORY_BANDWIDTHS, doc="demand of each core of a job, one of", unit="GB/s", min_length=1
+    )
     missing_memory: tuple[int, ...] = setting(
         (), doc="memory per core of jobs without any, one of; empty: such jobs are skipped", unit="MB"
     )
     infeasible: Literal["skip", "clip", "refuse", "keep"] = setting(
-        "skip", doc="jobs that the empty platform cannot run, and jobs of no core or time; keep (published): one blocks the queue for ever"
+        "skip",
+        doc="jobs that the empty platform cannot run, and jobs of no core or time; keep (published): one blocks the queue for ever",
     )
     legacy_draws: bool = setting(False, doc="published: one global generator, f and bandwidth in turn")
     legacy_profile_sharing: bool = setting(False, doc="published: jobs of like requests share the first one's run time")
@@ -75,7 +87,9 @@ class BatsimSettings(Settings):
 
 @dataclass(frozen=True)
 class ConversionReport:
-    """Jobs read of the trace until there were enough, jobs written, and how many were left out or changed, by reason."""
+    """Jobs read of the trace until there were enough, jobs written, and how many were left out or changed, by
+    reason.
+    """
 
     read: int
     written: int
@@ -86,11 +100,14 @@ class ConversionReport:
         return {"read": self.read, "written": self.written, "reasons": self.reasons}
 
 
-def to_batsim(trace: Trace, hierarchy: Hierarchy, settings: BatsimSettings, seed: int) -> tuple[BatsimWorkload, ConversionReport]:
+def to_batsim(
+    trace: Trace, hierarchy: Hierarchy, settings: BatsimSettings, seed: int
+) -> tuple[BatsimWorkload, ConversionReport]:
     """Return the workload and what became of the jobs of a trace. The same arguments give the same workload.
 
-    Requested columns count: clean a trace first where it has only allocated processors or run times. Raises UserError where no job is
-    left, where `infeasible` is refuse and a job does not fit, and where the run time of the trace is asked for and is not there.
+    Requested columns count: clean a trace first where it has only allocated processors or run times. Raises UserError
+    where no job is left, where `infeasible` is refuse and a job does not fit, and where the run time of the trace is
+    asked for and is not there.
     """
     if settings.nb_res and settings.nb_res > hierarchy.cores and settings.infeasible != "keep":
         expected = f"at most {hierarchy.cores}, the cores of platform {hierarchy.name}"
@@ -98,7 +115,11 @@ def to_batsim(trace: Trace, hierarchy: Hierarchy, settings: BatsimSettings, seed
     jobs, report = _chosen(trace, hierarchy, settings, seed)
     if not len(jobs):
         reasons = ", ".join(f"{reason} {count}" for reason, count in report.reasons.items() if count)
-        remedy = MEMORY_REMEDY if report.reasons["no_memory"] else "see the cleaning, and what becomes of jobs that do not fit (infeasible)"
+        remedy = (
+            MEMORY_REMEDY
+            if report.reasons["no_memory"]
+            else "see the cleaning, and what becomes of jobs that do not fit (infeasible)"
+        )
         raise UserError(f"no job can be taken ({reasons or 'the trace is empty'})", where=trace.source, remedy=remedy)
     factors, bandwidths = _draws(len(jobs), settings, seed)
     speed = hierarchy.reference_speed
@@ -109,7 +130,9 @@ def to_batsim(trace: Trace, hierarchy: Hierarchy, settings: BatsimSettings, seed
     columns = (shifts, jobs["res"], jobs["time_requested"], jobs["memory"], jobs["run"], factors, bandwidths)
     rows = zip(*(np.asarray(column).tolist() for column in columns), strict=True)
     for number, (submit, res, requested, memory, run, factor, bandwidth) in enumerate(rows):
-        work = {"drawn": speed * factor * requested, "requested": speed * requested, "trace": speed * run}[settings.runtime]
+        work = {"drawn": speed * factor * requested, "requested": speed * requested, "trace": speed * run}[
+            settings.runtime
+        ]
         cpu = int(work * FLOPS_PER_GFLOP)
         name = f"{_short(requested)}_{memory}_{_short(bandwidth)}"
         if not settings.legacy_profile_sharing:
@@ -122,7 +145,9 @@ def to_batsim(trace: Trace, hierarchy: Hierarchy, settings: BatsimSettings, seed
     return BatsimWorkload(settings.nb_res or hierarchy.cores, written, profiles), report
 
 
-def _chosen(trace: Trace, hierarchy: Hierarchy, settings: BatsimSettings, seed: int) -> tuple[pd.DataFrame, ConversionReport]:
+def _chosen(
+    trace: Trace, hierarchy: Hierarchy, settings: BatsimSettings, seed: int
+) -> tuple[pd.DataFrame, ConversionReport]:
     """The jobs taken, with columns res and memory (MB), and the report."""
     jobs = trace.jobs.assign(res=trace.jobs["procs_requested"])
     kilobytes = jobs["memory_requested"].where(jobs["memory_requested"] >= 0, jobs["memory_used"])
@@ -152,7 +177,9 @@ def _chosen(trace: Trace, hierarchy: Hierarchy, settings: BatsimSettings, seed: 
 
 
 def _room(hierarchy: Hierarchy, memory: float, settings: BatsimSettings) -> int:
-    """The cores of so much memory (MB) each that a job can have at once: of the platform, as far as the file names them."""
+    """The cores of so much memory (MB) each that a job can have at once: of the platform, as far as the file names
+    them.
+    """
     return min(hierarchy.room_for(memory), settings.nb_res or hierarchy.cores)
 
 
@@ -170,7 +197,9 @@ def _below(values: pd.Series, settings: BatsimSettings) -> np.ndarray:
     return (values < 0 if settings.infeasible == "keep" else values <= 0).to_numpy()
 
 
-def _feasible(jobs: pd.DataFrame, asked: np.ndarray, hierarchy: Hierarchy, settings: BatsimSettings) -> tuple[pd.DataFrame, np.ndarray]:
+def _feasible(
+    jobs: pd.DataFrame, asked: np.ndarray, hierarchy: Hierarchy, settings: BatsimSettings
+) -> tuple[pd.DataFrame, np.ndarray]:
     """The jobs, clipped where that is wanted, and which of those asked about the empty platform cannot run."""
     room = {memory: _room(hierarchy, memory, settings) for memory in jobs["memory"][asked].unique().tolist()}
     largest = max(node.memory for node in hierarchy.nodes())

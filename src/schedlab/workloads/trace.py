@@ -1,6 +1,8 @@
-"""A trace of batch jobs in memory: the 18 columns of the Standard Workload Format, the header, and what the header says of the machine.
+"""A trace of batch jobs in memory: the 18 columns of the Standard Workload Format, the header, and what the header says
+of the machine.
 
-Source of the format: Feitelson, Tsafrir, Krakov, "Experience with using the Parallel Workloads Archive", JPDC 74(10), 2014.
+Source of the format: Feitelson, Tsafrir, Krakov, "Experience with using the Parallel Workloads Archive", JPDC 74(10),
+  2014.
 """
 
 from __future__ import annotations
@@ -67,7 +69,9 @@ class Trace:
 
     @cached_property
     def header(self) -> dict[str, str]:
-        """Values of the header by key, the key without spaces and in lower case ('maxprocs'); the first line of a key counts."""
+        """Values of the header by key, the key without spaces and in lower case ('maxprocs'); the first line of a key
+        counts.
+        """
         found: dict[str, str] = {}
         for line in self.comments:
             if match := _FIELD.fullmatch(line):
@@ -75,7 +79,9 @@ class Trace:
         return found
 
     def count(self, key: str) -> int | None:
-        """Return the number at the start of a header value ('338 (batch partition; 512 total)' is 338); None: absent or not positive."""
+        """Return the number at the start of a header value ('338 (batch partition; 512 total)' is 338); None: absent or
+        not positive.
+        """
         match = _COUNT.match(self.header.get(key.lower(), ""))
         number = int(match.group(1).replace(",", "")) if match else 0
         return number if 0 < number < 2**31 else None
@@ -91,7 +97,9 @@ class Trace:
         return self.count("MaxProcs") or self.count("MaxNodes")
 
     def machine_size(self) -> int:
-        """Return the processors of the machine. Raises UserError where the header does not tell them, or tells a size in words."""
+        """Return the processors of the machine. Raises UserError where the header does not tell them, or tells a size
+        in words.
+        """
         self._require_number("MaxProcs", "processors", "MaxNodes")
         self._require_number("MaxNodes", "nodes", "MaxProcs")
         if self.processors is None:
@@ -119,14 +127,24 @@ class Trace:
 
     @property
     def starts_at(self) -> datetime | None:
-        """Local wall clock at submit time 0, taken for UTC: the header's StartTime, else UnixStartTime + TimeZone; None: unknown.
+        """Local wall clock at submit time 0, taken for UTC: the header's StartTime, else UnixStartTime + TimeZone;
+        None: unknown.
 
-        StartTime comes first because TimeZone is not the offset that held at the start in some logs (NASA iPSC, LLNL Atlas).
+        StartTime comes first because TimeZone is not the offset that held at the start in some logs (NASA iPSC, LLNL
+        Atlas).
         """
         if (match := _DATE.fullmatch(self.header.get("starttime", ""))) and match.group(1) in _MONTHS:
             _, day, hour, minute, second, year = match.groups()
             try:
-                return datetime(int(year), _MONTHS.index(match.group(1)) + 1, int(day), int(hour), int(minute), int(second), tzinfo=UTC)
+                return datetime(
+                    int(year),
+                    _MONTHS.index(match.group(1)) + 1,
+                    int(day),
+                    int(hour),
+                    int(minute),
+                    int(second),
+                    tzinfo=UTC,
+                )
             except ValueError:
                 return None
         if (unix := self.count("UnixStartTime")) is None:
@@ -136,7 +154,9 @@ class Trace:
 
     def with_jobs(self, jobs: pd.DataFrame, *notes: str) -> Trace:
         """Return a trace of other jobs of the same log; notes say in the header what was done."""
-        return replace(self, jobs=jobs.reset_index(drop=True), comments=(*self.comments, *(f" Note: {note}" for note in notes)))
+        return replace(
+            self, jobs=jobs.reset_index(drop=True), comments=(*self.comments, *(f" Note: {note}" for note in notes))
+        )
 
     def from_first_submit(self) -> Trace:
         """Return the trace with submit times counted from the first one, and the header's start moved along with them.
@@ -154,7 +174,9 @@ class Trace:
                 started = self.starts_at + timedelta(seconds=int(first))
             except OverflowError:
                 what = f"the first job comes {first:g} s after {self.starts_at:%Y-%m-%d}, which is no date"
-                raise UserError(what, where=self.source, remedy="mend StartTime in the header, or keep the submit times") from None
+                raise UserError(
+                    what, where=self.source, remedy="mend StartTime in the header, or keep the submit times"
+                ) from None
             day = f"{_WEEKDAYS[started.weekday()]} {_MONTHS[started.month - 1]} {started.day:02d}"
             changes["starttime"] = f" StartTime: {day} {started:%H:%M:%S} {started.year}"
         comments = tuple(changes.get(header_key(line), line) for line in self.comments)
@@ -175,14 +197,21 @@ def header_key(line: str) -> str:
 
 
 def job_processors(jobs: pd.DataFrame) -> np.ndarray:
-    """Return the processors of each job (n,) int64: the larger of allocated and requested, because either may be missing."""
+    """Return the processors of each job (n,) int64: the larger of allocated and requested, because either may be
+    missing.
+    """
     return np.maximum(jobs["procs_allocated"].to_numpy(), jobs["procs_requested"].to_numpy())
 
 
 def whole_seconds(times: np.ndarray, where: str) -> np.ndarray:
     """Return submit times (n,) rounded to whole s. Raises UserError for times that a trace cannot hold."""
     if len(times) and not np.abs(times).max() <= LARGEST:
-        raise UserError("submit times beyond 2^53 s", where=where, expected="a load that the jobs can have", remedy="ask for a larger load")
+        raise UserError(
+            "submit times beyond 2^53 s",
+            where=where,
+            expected="a load that the jobs can have",
+            remedy="ask for a larger load",
+        )
     return np.rint(times)
 
 

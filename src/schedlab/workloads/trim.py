@@ -1,4 +1,6 @@
-"""Cutting a piece out of a trace: by user, by time, by count, or where the machine was loaded as wanted; and scaling its arrivals."""
+"""Cutting a piece out of a trace: by user, by time, by count, or where the machine was loaded as wanted; and scaling
+its arrivals.
+"""
 
 from __future__ import annotations
 
@@ -19,11 +21,15 @@ class TrimSettings(Settings):
     """The piece of a trace that is kept; the keys apply in this order. Jobs are taken in the order of the trace."""
 
     users: tuple[int, ...] = setting((), doc="users whose jobs are kept; empty: all")
-    start: float | None = setting(None, doc="jobs submitted at or after this time of the trace; null: from its beginning", unit="s")
+    start: float | None = setting(
+        None, doc="jobs submitted at or after this time of the trace; null: from its beginning", unit="s"
+    )
     end: float | None = setting(None, doc="jobs submitted before this time; null: to its end", unit="s")
     first: int = setting(0, doc="jobs left out at the beginning of what is left", unit="jobs", ge=0)
     count: int | None = setting(None, doc="jobs kept then; null: all", unit="jobs", ge=1)
-    load: float | None = setting(None, doc="of all pieces of `count` jobs, keep the one whose load is nearest to this", gt=0)
+    load: float | None = setting(
+        None, doc="of all pieces of `count` jobs, keep the one whose load is nearest to this", gt=0
+    )
     shift: bool = setting(True, doc="move submit times so that the first job comes at 0")
 
     @model_validator(mode="after")
@@ -47,9 +53,11 @@ def within(jobs: pd.DataFrame, settings: TrimSettings) -> pd.DataFrame:
 
 
 def trim(trace: Trace, settings: TrimSettings, total: int | None = None) -> Trace:
-    """Return the piece. Raises UserError where nothing is left, or where `load` needs the size of the machine and the header lacks it.
+    """Return the piece. Raises UserError where nothing is left, or where `load` needs the size of the machine and the
+    header lacks it.
 
-    total: jobs of the whole, where some that lie outside of the piece were left out of the trace before; None: none were
+    total: jobs of the whole, where some that lie outside of the piece were left out of the trace before; None: none
+      were
     """
     total = len(trace.jobs) if total is None else total
     jobs = within(trace.jobs, settings)
@@ -78,18 +86,25 @@ def nearest_load(trace: Trace, count: int, load: float) -> int:
         raise UserError(f"the trace has {len(submit)} jobs", where=where, expected=f"at least the {count} of the piece")
     if (np.diff(submit) < 0).any():
         raise UserError("jobs out of order of submission", where=where, remedy="clean the trace first (order: submit)")
-    work = np.concatenate([[0.0], np.cumsum(np.maximum(trace.jobs["run"], 0) * np.maximum(job_processors(trace.jobs), 0))])
+    work = np.concatenate(
+        [[0.0], np.cumsum(np.maximum(trace.jobs["run"], 0) * np.maximum(job_processors(trace.jobs), 0))]
+    )
     spans = submit[count - 1 :] - submit[: len(submit) - count + 1]
     with np.errstate(divide="ignore", invalid="ignore"):
         loads = (work[count:] - work[:-count]) / (trace.machine_size() * spans)
     distances = np.where(spans > 0, np.abs(loads - load), np.inf)
     if not np.isfinite(distances).any():
-        raise UserError("every piece is submitted at one time, so its load is not defined", where=where, remedy="take a larger count")
+        raise UserError(
+            "every piece is submitted at one time, so its load is not defined",
+            where=where,
+            remedy="take a larger count",
+        )
     return int(np.argmin(distances))
 
 
 def scale_load(trace: Trace, load: float) -> Trace:
-    """Return the trace with all submit times, counted from the first, multiplied by one factor so that its offered load is `load`.
+    """Return the trace with all submit times, counted from the first, multiplied by one factor so that its offered load
+    is `load`.
 
     Times are rounded to whole seconds. Raises UserError where the load is not defined, or not above 0.
     """
@@ -97,7 +112,13 @@ def scale_load(trace: Trace, load: float) -> Trace:
         raise UserError(f"a load of {load:g}", where=trace.source, expected="a number above 0")
     now = offered_load(trace) if trace.machine_size() else None
     if not now:
-        raise UserError("the load of the trace is not defined", where=trace.source, expected="jobs with work, submitted at several times")
+        raise UserError(
+            "the load of the trace is not defined",
+            where=trace.source,
+            expected="jobs with work, submitted at several times",
+        )
     first = trace.jobs["submit"].min()
     submit = first + whole_seconds((trace.jobs["submit"] - first) * (now / load), trace.source)
-    return trace.with_jobs(trace.jobs.assign(submit=submit), f"arrival times multiplied by {now / load:.6g} for a load of {load:g}")
+    return trace.with_jobs(
+        trace.jobs.assign(submit=submit), f"arrival times multiplied by {now / load:.6g} for a load of {load:g}"
+    )

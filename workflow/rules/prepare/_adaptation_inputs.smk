@@ -8,7 +8,9 @@ def adaptation_runs(wildcards):
     if values["source"] == "published":
         return [str(find_data(values["file"]))]
     return [
-        EXPERIMENT.product("adaptation", wildcards.scenario, "simulate_adaptation", f"job-{job}-replicate-{replicate}.parquet")
+        EXPERIMENT.product(
+            "adaptation", wildcards.scenario, "simulate_adaptation", f"job-{job}-replicate-{replicate}.parquet"
+        )
         for job in values["jobs"]
         for replicate in range(values["replicates"])
     ]
@@ -17,7 +19,9 @@ def adaptation_runs(wildcards):
 def adaptation_spans():
     """First and last replicate of a simulation job -> the scenarios that are cut so."""
     found = {}
-    for scenario, record in EXPERIMENT.studies["adaptation"].scenarios.items() if "adaptation" in EXPERIMENT.studies else ():
+    for scenario, record in (
+        EXPERIMENT.studies["adaptation"].scenarios.items() if "adaptation" in EXPERIMENT.studies else ()
+    ):
         if "simulate_adaptation" in record["parts"]:
             for first, last in record["parts"]["simulate_adaptation"]["spread"]["spans"]:
                 found.setdefault((first, last), []).append(scenario)

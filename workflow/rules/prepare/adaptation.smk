@@ -49,7 +49,10 @@ for (first, last), spanned in adaptation_spans().items():
             data=part_product("check_data", "data.npz", "adaptation"),
             trunk=part_product("train_trunk", "trunk.parquet", "adaptation"),
         output:
-            runs=[results(f"adaptation/{{scenario}}/inputs/job-{{job}}-replicate-{number}.parquet") for number in range(first, last + 1)],
+            runs=[
+                results(f"adaptation/{{scenario}}/inputs/job-{{job}}-replicate-{number}.parquet")
+                for number in range(first, last + 1)
+            ],
         log:
             results(f"adaptation/{{scenario}}/logs/simulate_adaptation-{{job}}-{first}-{last}.log"),
         benchmark:

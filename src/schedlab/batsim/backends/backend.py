@@ -16,9 +16,11 @@ class Backend(Protocol):
     """One side of the conversation of Batsim's protocol: it speaks first, and each message is answered exactly once."""
 
     def next_message(self) -> dict[str, Any] | None:
-        """Go on to the next message `{"now": s, "events": [...]}` for the scheduler; None once SIMULATION_ENDS was answered.
+        """Go on to the next message `{"now": s, "events": [...]}` for the scheduler; None once SIMULATION_ENDS was
+        answered.
 
-        The dictionaries are the caller's to keep and change. Raises SimulationDeadlock where jobs wait and nothing can happen any more.
+        The dictionaries are the caller's to keep and change. Raises SimulationDeadlock where jobs wait and nothing can
+        happen any more.
         """
 
     def answer(self, message: dict[str, Any]) -> None:
@@ -26,7 +28,9 @@ class Backend(Protocol):
 
 
 class RecordedConversation:
-    """A back end whose messages are also written down, one JSON object a line: {"dir": "batsim->sched" | "sched->batsim", "msg": {...}}."""
+    """A back end whose messages are also written down, one JSON object a line: {"dir": "batsim->sched" |
+    "sched->batsim", "msg": {...}}.
+    """
 
     def __init__(self, backend: Backend, file: TextIO) -> None:
         self._backend, self._file = backend, file
@@ -71,7 +75,9 @@ def message_text(message: dict[str, Any]) -> str:
     try:
         return json.dumps(message, separators=(",", ":"), default=_plain, allow_nan=False)
     except (TypeError, ValueError, RecursionError) as error:
-        raise ProtocolError(f"cannot be sent: {error or 'nested too deeply'}", message, expected="what JSON can hold") from None
+        raise ProtocolError(
+            f"cannot be sent: {error or 'nested too deeply'}", message, expected="what JSON can hold"
+        ) from None
 
 
 def _plain(value: Any) -> Any:

@@ -1,4 +1,6 @@
-"""Batsim's messages over ZeroMQ, with time-outs: one UTF-8 JSON object a message, on this machine unless told otherwise."""
+"""Batsim's messages over ZeroMQ, with time-outs: one UTF-8 JSON object a message, on this machine unless told
+otherwise.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +26,8 @@ class NoAnswer(Exception):
 class JsonSocket:
     """One end of a conversation. `kind` is 'REQ' (speaks first) or 'REP' (answers).
 
-    endpoint    tcp://HOST:PORT, or ipc://PATH; a bound tcp endpoint may have '*' as its port: `endpoint` then tells which it got
+    endpoint    tcp://HOST:PORT, or ipc://PATH; a bound tcp endpoint may have '*' as its port: `endpoint` then tells
+                which it got
     bind        whether this end binds the endpoint (else it connects to it, also before the other side is there)
     anywhere    allow an endpoint that other machines can reach
 
@@ -42,7 +45,9 @@ class JsonSocket:
             (self._socket.bind if bind else self._socket.connect)(endpoint)
         except zmq.ZMQError as error:
             self.close()
-            raise UserError(f"cannot {'bind' if bind else 'connect to'} {endpoint}: {error}", remedy="choose another endpoint") from error
+            raise UserError(
+                f"cannot {'bind' if bind else 'connect to'} {endpoint}: {error}", remedy="choose another endpoint"
+            ) from error
         self.endpoint = self._socket.getsockopt_string(zmq.LAST_ENDPOINT).rstrip("\0") if bind else endpoint
 
     def __enter__(self) -> JsonSocket:
@@ -57,9 +62,11 @@ class JsonSocket:
         self._context.term()
 
     def send(self, message: dict[str, Any], seconds: float | None) -> None:
-        """Send a message. A connected end queues it where the other side is not there yet; a bound one waits for the other side.
+        """Send a message. A connected end queues it where the other side is not there yet; a bound one waits for the
+        other side.
 
-        Raises NoAnswer where it waits for longer than `seconds` (None: for ever), ProtocolError for what JSON cannot hold.
+        Raises NoAnswer where it waits for longer than `seconds` (None: for ever), ProtocolError for what JSON cannot
+        hold.
         """
         if not self._socket.poll(None if seconds is None else int(seconds * 1000), self._zmq.POLLOUT):
             raise NoAnswer
@@ -87,7 +94,11 @@ def parse_message(data: bytes) -> dict[str, Any]:
         message = json.loads(data.decode(), parse_constant=_refuse_constant)
     except (ValueError, RecursionError) as error:
         raise ProtocolError(f"not a JSON message: {data[:80]!r} ({error})") from error
-    if not isinstance(message, dict) or not isinstance(message.get("now"), int | float) or not isinstance(message.get("events"), list):
+    if (
+        not isinstance(message, dict)
+        or not isinstance(message.get("now"), int | float)
+        or not isinstance(message.get("events"), list)
+    ):
         raise ProtocolError(f"not a message with 'now' and 'events': {data[:80]!r}")
     return message
 
@@ -101,7 +112,9 @@ def check_endpoint(endpoint: str, anywhere: bool) -> None:
     if match is None or (match[2] != "*" and not 0 < int(match[2]) < 65536):
         raise UserError(f"'{endpoint}' is no endpoint", expected=form)
     if not anywhere and not _is_loopback(match[1].strip("[]")):
-        raise UserError(f"'{endpoint}' can be reached by other machines", expected=form, remedy="say --anywhere if that is wanted")
+        raise UserError(
+            f"'{endpoint}' can be reached by other machines", expected=form, remedy="say --anywhere if that is wanted"
+        )
 
 
 def _is_loopback(host: str) -> bool:

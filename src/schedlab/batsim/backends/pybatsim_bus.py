@@ -1,6 +1,7 @@
 """PyBatsim schedulers, unchanged, on a back end in the same process: no socket, no thread.
 
-PyBatsim reaches its simulator through an object `NetworkHandler` that it makes itself. While it is made, that name stands for our bus.
+PyBatsim reaches its simulator through an object `NetworkHandler` that it makes itself. While it is made, that name
+stands for our bus.
 """
 
 from __future__ import annotations
@@ -51,7 +52,9 @@ class LocalBus:
         """Nothing to close."""
 
     def recv(self, blocking: bool = False) -> dict[str, Any] | None:  # noqa: ARG002
-        """Let the simulator go on to its next message. None, once, is PyBatsim's sign of a deadlock; asked again, the error itself."""
+        """Let the simulator go on to its next message. None, once, is PyBatsim's sign of a deadlock; asked again, the
+        error itself.
+        """
         if isinstance(self.error, SimulationDeadlock):
             raise self.error
         self._limit.stop()
@@ -84,14 +87,18 @@ class LocalBus:
 
 
 class _UnloggedMessage(dict):
-    """A message whose text is nothing: PyBatsim makes the text of each for its log, also where nobody reads it, at a tenth of its time."""
+    """A message whose text is nothing: PyBatsim makes the text of each for its log, also where nobody reads it, at a
+    tenth of its time.
+    """
 
     def __format__(self, _form: str) -> str:
         return ""
 
 
 class EventSink:
-    """Stands in for the optional socket on which PyBatsim publishes a scheduler's events; hands the texts to a function."""
+    """Stands in for the optional socket on which PyBatsim publishes a scheduler's events; hands the texts to a
+    function.
+    """
 
     def __init__(self, publish: Callable[[str], None]) -> None:
         self.send_string = publish
@@ -111,15 +118,17 @@ class PyBatsimRun:
         while run.step():
             ...
     ```
-    Entering creates PyBatsim's `Batsim` object (`run.batsim`, which the scheduler knows as `bs`), which hears and answers the first
-    message; each `step` is one more. A Gymnasium environment can make its step of one or several of these.
+    Entering creates PyBatsim's `Batsim` object (`run.batsim`, which the scheduler knows as `bs`), which hears and
+    answers the first message; each `step` is one more. A Gymnasium environment can make its step of one or several of
+    these.
 
     scheduler       an instance of a low-level scheduler (`batsim.batsim.BatsimScheduler`)
-    message_limit   wall-clock seconds that the scheduler may take for one message; None: as long as it likes (see TimeLimit)
+    message_limit   wall-clock seconds that the scheduler may take for one message; None: as long as it likes (see
+                    TimeLimit)
     publish         receives the texts that the scheduler publishes with `bs.publish_event`; None: they are dropped
 
-    Raises SchedulerFailed where the scheduler raises or takes too long, and whatever the back end raises (ProtocolError,
-    SimulationDeadlock after the scheduler's `onDeadlock` was called).
+    Raises SchedulerFailed where the scheduler raises or takes too long, and whatever the back end raises
+    (ProtocolError, SimulationDeadlock after the scheduler's `onDeadlock` was called).
     """
 
     def __init__(
@@ -169,11 +178,15 @@ class PyBatsimRun:
             sys.setrecursionlimit(recursion_limit)  # PyBatsim sets 10,000
 
     def _guarded(self, call: Callable[[], Any]) -> Any:
-        """Call PyBatsim; tell an error of the scheduler from one of the back end and from a mistake that the scheduler explains."""
+        """Call PyBatsim; tell an error of the scheduler from one of the back end and from a mistake that the scheduler
+        explains.
+        """
         try:
             return self._limit.call(call)
         except TimeIsUp:
-            raise SchedulerFailed(f"{self._who()} did not answer within {self._limit.seconds:g} s, {self._hearing()}") from None
+            raise SchedulerFailed(
+                f"{self._who()} did not answer within {self._limit.seconds:g} s, {self._hearing()}"
+            ) from None
         except (Exception, SystemExit) as error:
             if self._bus.error is not None:
                 raise self._bus.error from None
@@ -181,12 +194,16 @@ class PyBatsimRun:
                 raise
             what = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
             remedy = NO_START_AT_0 if PYBATSIM_STARTS_AFTER_0 in what else ""
-            raise SchedulerFailed(f"{self._who()} raised {what}, {_place(error)}, {self._hearing()}", remedy=remedy) from error
+            raise SchedulerFailed(
+                f"{self._who()} raised {what}, {_place(error)}, {self._hearing()}", remedy=remedy
+            ) from error
         finally:
             self._limit.stop()
 
     def _who(self) -> str:
-        own = getattr(self.scheduler, "_scheduler", self.scheduler)  # what PyBatsim's BaseBatsimScheduler, the coat, is worn by
+        own = getattr(
+            self.scheduler, "_scheduler", self.scheduler
+        )  # what PyBatsim's BaseBatsimScheduler, the coat, is worn by
         return f"the scheduler {type(own).__name__}"
 
     def _hearing(self) -> str:

@@ -1,4 +1,6 @@
-"""A real `batsim` binary (3.1 to 4.2) as a back end: the same conversation and the same output files as those of the embedded simulator."""
+"""A real `batsim` binary (3.1 to 4.2) as a back end: the same conversation and the same output files as those of the
+embedded simulator.
+"""
 
 from __future__ import annotations
 
@@ -30,14 +32,17 @@ SECONDS_TO_END = 5.0
 
 
 class BatsimFailed(UserError):
-    """The Batsim process ended badly, said nothing in time, or something that is no message; with the last lines that it wrote."""
+    """The Batsim process ended badly, said nothing in time, or something that is no message; with the last lines that
+    it wrote.
+    """
 
 
 class RealBatsim:
-    """A Batsim process, started on entering and ended, with whatever it started, on leaving, however the simulation went.
+    """A Batsim process, started on entering and ended, with whatever it started, on leaving, however the simulation
+    went.
 
-    It connects to a port of this machine that the operating system chose. Its files are written to a folder of their own and get their
-    names (PREFIX_jobs.csv, ...) only after it ended well.
+    It connects to a port of this machine that the operating system chose. Its files are written to a folder of their
+    own and get their names (PREFIX_jobs.csv, ...) only after it ended well.
 
     binary     path of the binary, or its name on PATH
     prefix     of the output files
@@ -71,7 +76,9 @@ class RealBatsim:
             self._folder = Path(tempfile.mkdtemp(prefix=".batsim.", dir=self._stem.parent))
             cleaning.callback(shutil.rmtree, self._folder, ignore_errors=True)
             self._socket = cleaning.enter_context(JsonSocket("REP", "tcp://127.0.0.1:*", bind=True))
-            self._process = self._start([*self._arguments, "-e", str(self._folder / "out"), "-s", self._socket.endpoint])
+            self._process = self._start(
+                [*self._arguments, "-e", str(self._folder / "out"), "-s", self._socket.endpoint]
+            )
             cleaning.callback(self._end_process)
             self._cleaning = cleaning.pop_all()
         return self
@@ -101,9 +108,13 @@ class RealBatsim:
         except NoAnswer:
             raise BatsimFailed(self._with_tail(f"batsim said nothing for {self._seconds:g} s")) from None
         except ProtocolError as error:
-            raise BatsimFailed(f"{self._binary} speaks another protocol: {error}; Batsim 3.1 to 4.2 is needed") from None
+            raise BatsimFailed(
+                f"{self._binary} speaks another protocol: {error}; Batsim 3.1 to 4.2 is needed"
+            ) from None
         if not all(_is_event(event) for event in message["events"]):
-            raise BatsimFailed(f"{self._binary} speaks another protocol: {str(message)[:200]}; Batsim 3.1 to 4.2 is needed")
+            raise BatsimFailed(
+                f"{self._binary} speaks another protocol: {str(message)[:200]}; Batsim 3.1 to 4.2 is needed"
+            )
         for event in message["events"]:
             if event["type"] == "JOB_SUBMITTED":
                 self._waiting[event["data"]["job_id"]] = None
@@ -121,7 +132,9 @@ class RealBatsim:
         try:
             status = self._process.wait(self._seconds)
         except subprocess.TimeoutExpired:
-            raise BatsimFailed(self._with_tail(f"batsim did not end within {self._seconds:g} s of the simulation's end")) from None
+            raise BatsimFailed(
+                self._with_tail(f"batsim did not end within {self._seconds:g} s of the simulation's end")
+            ) from None
         if status != 0:
             raise BatsimFailed(self._with_tail(f"batsim ended with {_status(status)} after the simulation"))
         files = sorted(self._folder.glob("out_*"), key=lambda file: (file.name == "out_schedule.csv", file.name))
@@ -166,7 +179,9 @@ class RealBatsim:
 def command_line_options(options: Options) -> list[str]:
     """Return the options of a simulation as arguments of Batsim 3.1 to 4.2; UserError for what no Batsim can do."""
     if options.network == "ignore":
-        raise UserError("a real Batsim cannot ignore the network", remedy="leave the network in, or use the embedded simulator")
+        raise UserError(
+            "a real Batsim cannot ignore the network", remedy="leave the network in, or use the embedded simulator"
+        )
     flags = {
         "--energy": options.energy,
         "--forward-unknown-events": options.forward_unknown_events,
@@ -177,7 +192,12 @@ def command_line_options(options: Options) -> list[str]:
         "--enable-compute-sharing": options.compute_sharing,
         "--mmax-workload": options.mmax_workload,
     }
-    arguments = ["--disable-schedule-tracing", *(flag for flag, wanted in flags.items() if wanted), "-m", options.master_host]
+    arguments = [
+        "--disable-schedule-tracing",
+        *(flag for flag, wanted in flags.items() if wanted),
+        "-m",
+        options.master_host,
+    ]
     if options.events_file is not None:
         arguments += ["--events", str(Path(options.events_file).resolve())]
     if options.mmax:
@@ -202,9 +222,13 @@ def find_binary(binary: str) -> str:
 def check_version(binary: str) -> None:
     """Refuse a binary whose version is known to speak another protocol; one that does not tell its version is tried."""
     try:
-        answer = subprocess.run([binary, "--version"], capture_output=True, text=True, errors="replace", timeout=20, check=False)
+        answer = subprocess.run(
+            [binary, "--version"], capture_output=True, text=True, errors="replace", timeout=20, check=False
+        )
     except (OSError, subprocess.TimeoutExpired) as error:
-        raise UserError(f"'{binary} --version' does not work: {error}", expected="a Batsim binary, 3.1 to 4.2") from error
+        raise UserError(
+            f"'{binary} --version' does not work: {error}", expected="a Batsim binary, 3.1 to 4.2"
+        ) from error
     match = re.search(r"(\d+)\.(\d+)(?:\.\d+)?", answer.stdout)
     if match is None:
         log.warning("%s does not tell its version (%r); trying it", binary, answer.stdout.strip()[:80])
@@ -229,7 +253,9 @@ def _status(status: int) -> str:
 
 
 def _end_with_parent() -> None:
-    """Have the kernel end this child with its parent, should the parent be killed without a chance to clean up (Linux)."""
+    """Have the kernel end this child with its parent, should the parent be killed without a chance to clean up
+    (Linux).
+    """
     if sys.platform == "linux":
         pr_set_pdeathsig = 1
         ctypes.CDLL(None).prctl(pr_set_pdeathsig, signal.SIGKILL)

@@ -12,15 +12,17 @@ T = TypeVar("T")
 
 
 class TimeIsUp(BaseException):
-    """Raised in the code that took too long; no Exception, so that a scheduler's own `except Exception` does not swallow it."""
+    """Raised in the code that took too long; no Exception, so that a scheduler's own `except Exception` does not
+    swallow it.
+    """
 
 
 class TimeLimit:
     """An alarm clock: `start` winds it, `stop` stills it; when it rings, `TimeIsUp` is raised in the running code.
 
-    Works through the signal SIGALRM, hence in the main thread only (elsewhere there is no limit), and rings again every second where the
-    code goes on. Code that never returns to the interpreter (a loop in a C extension) is not interrupted.
-    Used as a context manager it installs its signal handler and gives the former one back.
+    Works through the signal SIGALRM, hence in the main thread only (elsewhere there is no limit), and rings again every
+    second where the code goes on. Code that never returns to the interpreter (a loop in a C extension) is not
+    interrupted. Used as a context manager it installs its signal handler and gives the former one back.
     """
 
     def __init__(self, seconds: float | None) -> None:
@@ -49,9 +51,11 @@ class TimeLimit:
             signal.setitimer(signal.ITIMER_REAL, 0)
 
     def call(self, function: Callable[[], T]) -> T:
-        """Return what a function returns that winds and stills the alarm; where TimeIsUp comes out of it, the alarm is off.
+        """Return what a function returns that winds and stills the alarm; where TimeIsUp comes out of it, the alarm is
+        off.
 
-        It may ring once more meanwhile, as when giving back the memory of what was interrupted takes longer than a second.
+        It may ring once more meanwhile, as when giving back the memory of what was interrupted takes longer than a
+        second.
         """
         try:
             try:

@@ -35,7 +35,9 @@ def read_events(path: Path | str, nb_machines: int) -> list[ExternalEvent]:
 
 
 def _event(line: str, where: str, nb_machines: int) -> ExternalEvent:
-    data = parse_json(line, where, 'an object such as {"type": "machine_unavailable", "resources": "0-1", "timestamp": 3}')
+    data = parse_json(
+        line, where, 'an object such as {"type": "machine_unavailable", "resources": "0-1", "timestamp": 3}'
+    )
     if not isinstance(data, dict):
         raise UserError("is no object", where=where, expected='an object with "type" and "timestamp"')
     kind = text_value(data.get("type"), f"{where}, type", "a text")
@@ -43,7 +45,9 @@ def _event(line: str, where: str, nb_machines: int) -> ExternalEvent:
     resources = EMPTY
     if kind in MACHINE_EVENTS:
         try:
-            resources = parse_resources(text_value(data.get("resources"), f"{where}, resources", "intervals such as 0-3 5"), nb_machines)
+            resources = parse_resources(
+                text_value(data.get("resources"), f"{where}, resources", "intervals such as 0-3 5"), nb_machines
+            )
         except ValueError as error:
             raise UserError(str(error), where=f"{where}, resources", expected="intervals such as 0-3 5") from None
     return ExternalEvent(timestamp, kind, resources, data)

@@ -1,4 +1,6 @@
-"""Batsim's output files, written row by row beside their final names, which they take only when the simulation is over."""
+"""Batsim's output files, written row by row beside their final names, which they take only when the simulation is
+over.
+"""
 
 from __future__ import annotations
 
@@ -19,10 +21,11 @@ CONSUMED_ENERGY_HEADER = "time,energy,event_type,wattmin,epower\n"
 
 
 class Outputs:
-    """Files `PREFIX_jobs.csv`, `_schedule.csv`, `_machine_states.csv` and, with energy, `_consumed_energy.csv` and `_pstate_changes.csv`.
+    """Files `PREFIX_jobs.csv`, `_schedule.csv`, `_machine_states.csv` and, with energy, `_consumed_energy.csv` and
+    `_pstate_changes.csv`.
 
-    A context manager: rows go to temporary files; `commit` (called by the simulation at its end) puts them in place, and leaving the
-    block without it removes them. Rows are written at once, so a finished job takes no memory.
+    A context manager: rows go to temporary files; `commit` (called by the simulation at its end) puts them in place,
+    and leaving the block without it removes them. Rows are written at once, so a finished job takes no memory.
     """
 
     def __init__(self, prefix: Path | str) -> None:
@@ -54,7 +57,9 @@ class Outputs:
         """Write a request (-1 towards a compute state, -2 towards sleep) or the pstate reached."""
         self._files["pstate_changes"].write(f"{now:g},{machines},{pstate}\n")
 
-    def consumed_energy(self, now: float, energy: float, kind: str, least_power: float, mean_power: float | None) -> None:
+    def consumed_energy(
+        self, now: float, energy: float, kind: str, least_power: float, mean_power: float | None
+    ) -> None:
         """Write the energy so far at a start (s), an end (e) or a change of pstate (p)."""
         mean = "NA" if mean_power is None else f"{mean_power:.6f}"
         self._files["consumed_energy"].write(f"{now:.6f},{energy:.6f},{kind},{least_power:.6f},{mean}\n")
@@ -77,7 +82,9 @@ class Outputs:
     def __enter__(self) -> Outputs:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
         self.discard()
 
     def _begin(self, name: str, header: str) -> None:

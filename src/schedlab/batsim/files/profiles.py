@@ -1,4 +1,6 @@
-"""Job profiles: what a job does once it runs. Types and fields of Batsim's workload files; leaves are delays, parallel tasks, messages."""
+"""Job profiles: what a job does once it runs. Types and fields of Batsim's workload files; leaves are delays, parallel
+tasks, messages.
+"""
 
 from __future__ import annotations
 
@@ -56,7 +58,9 @@ class Parallel(Profile):
 
 @dataclass(slots=True, eq=False)
 class Homogeneous(Profile):
-    """Each executor computes `cpu` flop and sends `com` bytes to every other; `total`: both are divided by the number of executors."""
+    """Each executor computes `cpu` flop and sends `com` bytes to every other; `total`: both are divided by the number
+    of executors.
+    """
 
     cpu: float
     com: float
@@ -91,7 +95,8 @@ class Send(Profile):
 
 @dataclass(slots=True, eq=False)
 class Receive(Profile):
-    """Takes the oldest message of the scheduler and runs profile `success` where `pattern` matches all of it, else `failure`.
+    """Takes the oldest message of the scheduler and runs profile `success` where `pattern` matches all of it, else
+    `failure`.
 
     Without a message it runs `timeout` or, where that is empty, looks again every `poll` s.
     """
@@ -110,7 +115,9 @@ class Receive(Profile):
 
 @dataclass(slots=True, eq=False)
 class Composed(Profile):
-    """The profiles of `sequence` one after the other, `repeat` times; stops at the first return code that is not zero."""
+    """The profiles of `sequence` one after the other, `repeat` times; stops at the first return code that is not
+    zero.
+    """
 
     sequence: tuple[str, ...]
     repeat: int
@@ -123,7 +130,9 @@ class Composed(Profile):
 
 
 def parse_profile(name: str, data: Any, where: str) -> Profile:
-    """Return the profile that a JSON object describes; UserError naming the field, UnsupportedProfile for types not simulated."""
+    """Return the profile that a JSON object describes; UserError naming the field, UnsupportedProfile for types not
+    simulated.
+    """
     if not isinstance(data, dict):
         raise UserError("is no object", where=where, expected='an object such as {"type": "delay", "delay": 5}')
     kind = data.get("type")
@@ -136,7 +145,9 @@ def parse_profile(name: str, data: Any, where: str) -> Profile:
         )
     parser = _PARSERS.get(kind) if isinstance(kind, str) else None
     if parser is None:
-        raise UserError(f"type is {kind!r:.60}", where=where, expected="a type of profile", remedy=did_you_mean(str(kind), _PARSERS))
+        raise UserError(
+            f"type is {kind!r:.60}", where=where, expected="a type of profile", remedy=did_you_mean(str(kind), _PARSERS)
+        )
     ret = whole_number(data.get("ret", 0), f"{where}, ret", "a whole number", least=-(2**31))
     return parser(name, data, ret, where)
 
@@ -146,7 +157,9 @@ def link_profiles(profiles: Mapping[str, Profile], where: Callable[[str], str]) 
     for profile in profiles.values():
         for name in profile.references:
             if name not in profiles:
-                raise UserError(f"runs the unknown profile '{name}'", where=where(profile.name), remedy=did_you_mean(name, profiles))
+                raise UserError(
+                    f"runs the unknown profile '{name}'", where=where(profile.name), remedy=did_you_mean(name, profiles)
+                )
         if isinstance(profile, Composed) and not profile.parts:
             profile.parts = tuple(profiles[name] for name in profile.sequence)
     _refuse_cycles(profiles, where)
@@ -184,7 +197,9 @@ def _refuse_cycles(profiles: Mapping[str, Profile], where: Callable[[str], str])
                 continue
             child = left.pop()
             if child in entered:
-                raise UserError(f"the sequence comes back to profile '{child}'", where=where(name), expected="sequences that end")
+                raise UserError(
+                    f"the sequence comes back to profile '{child}'", where=where(name), expected="sequences that end"
+                )
             if child not in finished:
                 entered.add(child)
                 path.append((child, _parts_left(profiles[child])))
@@ -223,14 +238,21 @@ def _parallel(name: str, data: dict[str, Any], ret: int, where: str) -> Profile:
     cpu, com = _amounts(data, "cpu", where), _amounts(data, "com", where)
     if len(com) != len(cpu) ** 2:
         raise UserError(
-            f"has {len(com)} values", where=f"{where}, com", expected=f"{len(cpu) ** 2}, one for each pair of the {len(cpu)} executors"
+            f"has {len(com)} values",
+            where=f"{where}, com",
+            expected=f"{len(cpu) ** 2}, one for each pair of the {len(cpu)} executors",
         )
     return Parallel(name, data, ret, cpu, com)
 
 
 def _homogeneous(name: str, data: dict[str, Any], ret: int, where: str) -> Profile:
     return Homogeneous(
-        name, data, ret, _amount(data, "cpu", where), _amount(data, "com", where), data["type"] == "parallel_homogeneous_total"
+        name,
+        data,
+        ret,
+        _amount(data, "cpu", where),
+        _amount(data, "com", where),
+        data["type"] == "parallel_homogeneous_total",
     )
 
 
@@ -239,13 +261,19 @@ def _composed(name: str, data: dict[str, Any], ret: int, where: str) -> Profile:
     if not isinstance(sequence, list) or not sequence or not all(isinstance(part, str) for part in sequence):
         raise UserError(f"is {sequence!r:.60}", where=f"{where}, seq", expected="a list of names of profiles")
     return Composed(
-        name, data, ret, tuple(sequence), whole_number(data.get("repeat", 1), f"{where}, repeat", "a whole number above 0", least=1)
+        name,
+        data,
+        ret,
+        tuple(sequence),
+        whole_number(data.get("repeat", 1), f"{where}, repeat", "a whole number above 0", least=1),
     )
 
 
 def _shared_storage(name: str, data: dict[str, Any], ret: int, where: str) -> Profile:
     storage = text_value(data.get("storage", "pfs"), f"{where}, storage", "the label of a storage host")
-    return SharedStorage(name, data, ret, _amount(data, "bytes_to_read", where), _amount(data, "bytes_to_write", where), storage)
+    return SharedStorage(
+        name, data, ret, _amount(data, "bytes_to_read", where), _amount(data, "bytes_to_write", where), storage
+    )
 
 
 def _staging(name: str, data: dict[str, Any], ret: int, where: str) -> Profile:
@@ -256,7 +284,13 @@ def _staging(name: str, data: dict[str, Any], ret: int, where: str) -> Profile:
 def _send(name: str, data: dict[str, Any], ret: int, where: str) -> Profile:
     if "msg" not in data:
         raise UserError("is missing", where=f"{where}, msg", expected="the message, an object")
-    return Send(name, data, ret, data["msg"], number(data.get("sleeptime", 1e-7), f"{where}, sleeptime", "a number of at least 0, in s"))
+    return Send(
+        name,
+        data,
+        ret,
+        data["msg"],
+        number(data.get("sleeptime", 1e-7), f"{where}, sleeptime", "a number of at least 0, in s"),
+    )
 
 
 def _receive(name: str, data: dict[str, Any], ret: int, where: str) -> Profile:

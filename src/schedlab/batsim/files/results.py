@@ -1,4 +1,6 @@
-"""Batsim's output files as tables: the schedule of the jobs and the energy over time, without anything that differs from run to run."""
+"""Batsim's output files as tables: the schedule of the jobs and the energy over time, without anything that differs
+from run to run.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +27,8 @@ COLUMNS = {  # column of PREFIX_jobs.csv -> ours
 
 
 def read_jobs(prefix: Path | str) -> pd.DataFrame:
-    """Return the schedule in PREFIX_jobs.csv, a row a job in the order of submission (ties: numbers before larger numbers).
+    """Return the schedule in PREFIX_jobs.csv, a row a job in the order of submission (ties: numbers before larger
+    numbers).
 
     job         identifier without the workload
     submit, start, finish, walltime   s; NaN: never started, no walltime
@@ -37,7 +40,9 @@ def read_jobs(prefix: Path | str) -> pd.DataFrame:
     """
     import pandas as pd
 
-    table = _read(f"{prefix}_jobs.csv", tuple(COLUMNS), dtype={"job_id": str, "allocated_resources": str, "final_state": str})
+    table = _read(
+        f"{prefix}_jobs.csv", tuple(COLUMNS), dtype={"job_id": str, "allocated_resources": str, "final_state": str}
+    )
     table = table[list(COLUMNS)].rename(columns=COLUMNS)
     table = table.assign(
         allocation=table["allocation"].fillna("").astype(str),
@@ -53,7 +58,8 @@ def read_jobs(prefix: Path | str) -> pd.DataFrame:
 
 
 def read_energy(prefix: Path | str) -> pd.DataFrame:
-    """Return the energy consumed so far by all hosts in PREFIX_consumed_energy.csv: columns time (s), energy (J), one row a date.
+    """Return the energy consumed so far by all hosts in PREFIX_consumed_energy.csv: columns time (s), energy (J), one
+    row a date.
 
     Between two rows the power is constant. Raises UserError for a file that is missing or has other columns.
     """
@@ -77,5 +83,7 @@ def _read(path: str, columns: tuple[str, ...], **options: object) -> pd.DataFram
     except (ValueError, UnicodeDecodeError) as error:
         raise UserError(f"cannot be read: {error}", where=path, expected="an output file of Batsim") from None
     if missing := [name for name in columns if name not in table.columns]:
-        raise UserError(f"has no column {', '.join(missing)}", where=path, expected="an output file of Batsim 3.1 or later")
+        raise UserError(
+            f"has no column {', '.join(missing)}", where=path, expected="an output file of Batsim 3.1 or later"
+        )
     return table

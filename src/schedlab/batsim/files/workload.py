@@ -18,7 +18,8 @@ DEEPEST = 1000  # levels within each other of a job's extra values, which schedu
 
 @dataclass(slots=True, eq=False)
 class Job:
-    """A job as it is asked for. `id` is the full identifier `workload!number`; times in s, `walltime` -1 where none is set.
+    """A job as it is asked for. `id` is the full identifier `workload!number`; times in s, `walltime` -1 where none is
+    set.
 
     `json` is the job's object with `id` rewritten to the full identifier, as the scheduler gets it.
     """
@@ -33,7 +34,9 @@ class Job:
 
 @dataclass(slots=True, eq=False)
 class Workload:
-    """A workload: `jobs` by submission date, then by identifier as text; `profiles` by name; `nb_res` hosts that it was made for."""
+    """A workload: `jobs` by submission date, then by identifier as text; `profiles` by name; `nb_res` hosts that it was
+    made for.
+    """
 
     name: str
     path: str
@@ -70,14 +73,20 @@ def parse_workload(text: str, name: str, where: str) -> Workload:
     for index, entry in enumerate(data["jobs"]):
         job = parse_job(entry, name, profiles, f"{where}: jobs[{index}]", widths)
         if job.id in jobs:
-            raise UserError(f"a second job '{job.id}'", where=f"{where}: jobs[{index}], id", expected="each identifier once")
+            raise UserError(
+                f"a second job '{job.id}'", where=f"{where}: jobs[{index}], id", expected="each identifier once"
+            )
         jobs[job.id] = job
     ordered = sorted(jobs.values(), key=lambda job: (job.submission, job.id))
     return Workload(name, str(Path(where).resolve()), nb_res, ordered, profiles)
 
 
 def parse_job(
-    entry: Any, workload: str, profiles: Mapping[str, Profile], where: str, widths: dict[str, dict[str, int]] | None = None
+    entry: Any,
+    workload: str,
+    profiles: Mapping[str, Profile],
+    where: str,
+    widths: dict[str, dict[str, int]] | None = None,
 ) -> Job:
     """Return one job; `widths` remembers what `fixed_widths` said of each profile. Raises UserError."""
     if not isinstance(entry, dict):
@@ -90,7 +99,9 @@ def parse_job(
         walltime = number(walltime, f"{where}, walltime", "a time above 0 in s, or -1 for none", strictly=True)
     profile_name = text_value(entry.get("profile"), f"{where}, profile", "the name of a profile")
     if profile_name not in profiles:
-        raise UserError(f"unknown profile '{profile_name}'", where=f"{where}, profile", remedy=did_you_mean(profile_name, profiles))
+        raise UserError(
+            f"unknown profile '{profile_name}'", where=f"{where}, profile", remedy=did_you_mean(profile_name, profiles)
+        )
     _check_widths(profile_name, resources, profiles, where, {} if widths is None else widths)
     return Job(identifier, submission, resources, float(walltime), profiles[profile_name], {**entry, "id": identifier})
 
@@ -108,7 +119,9 @@ def accepts_any_size(profile: Profile) -> bool:
     return True
 
 
-def _check_widths(name: str, resources: int, profiles: Mapping[str, Profile], where: str, widths: dict[str, dict[str, int]]) -> None:
+def _check_widths(
+    name: str, resources: int, profiles: Mapping[str, Profile], where: str, widths: dict[str, dict[str, int]]
+) -> None:
     fixed = widths.get(name)
     if fixed is None:
         found = {part: profiles[part].width for part in sorted(used_profiles(profiles, name))}
@@ -116,7 +129,9 @@ def _check_widths(name: str, resources: int, profiles: Mapping[str, Profile], wh
     for part, width in fixed.items():
         if width != resources:
             raise UserError(
-                f"is {resources}, but profile '{part}' has {width} executors", where=f"{where}, res", expected="the same number"
+                f"is {resources}, but profile '{part}' has {width} executors",
+                where=f"{where}, res",
+                expected="the same number",
             )
 
 
@@ -128,7 +143,11 @@ def _identifier(value: Any, workload: str, where: str) -> str:
     if not separator:
         return f"{workload}{SEPARATOR}{text}"
     if prefix != workload or not rest or SEPARATOR in rest:
-        raise UserError(f"'{text}' belongs to no job of workload '{workload}'", where=f"{where}, id", expected=f"{workload}{SEPARATOR}<id>")
+        raise UserError(
+            f"'{text}' belongs to no job of workload '{workload}'",
+            where=f"{where}, id",
+            expected=f"{workload}{SEPARATOR}<id>",
+        )
     return text
 
 

@@ -12,7 +12,11 @@ from schedlab.platforms.batsim_xml import Host
 
 
 def begin_data(
-    options: Options, workloads: Sequence[Workload], compute_hosts: Sequence[Host], storage_hosts: Sequence[Host], sleeping: int
+    options: Options,
+    workloads: Sequence[Workload],
+    compute_hosts: Sequence[Host],
+    storage_hosts: Sequence[Host],
+    sleeping: int,
 ) -> dict[str, Any]:
     """Return the data of SIMULATION_BEGINS; `sleeping` has a bit for each compute host that sleeps at first."""
     computing, storing = len(compute_hosts), len(storage_hosts)
@@ -34,8 +38,12 @@ def begin_data(
             "sched-config": options.scheduler_config,
             "forward-unknown-events": options.forward_unknown_events,
         },
-        "compute_resources": [_resource(number, host, bool(sleeping >> number & 1)) for number, host in enumerate(compute_hosts)],
-        "storage_resources": [_resource(number, host, False) for number, host in enumerate(storage_hosts, start=computing)],
+        "compute_resources": [
+            _resource(number, host, bool(sleeping >> number & 1)) for number, host in enumerate(compute_hosts)
+        ],
+        "storage_resources": [
+            _resource(number, host, False) for number, host in enumerate(storage_hosts, start=computing)
+        ],
         "workloads": {workload.name: workload.path for workload in workloads},
         "profiles": {workload.name: _profiles_in_use(workload) for workload in workloads},
     }

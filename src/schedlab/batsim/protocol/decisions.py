@@ -46,18 +46,24 @@ class Decisions:
         """Do what one event asks; ProtocolError where it breaks a rule."""
         handler = self._handlers.get(event["type"])
         if handler is None:
-            raise ProtocolError(f"type {event['type']!r:.60} is unknown", event, remedy=did_you_mean(event["type"], self._handlers))
+            raise ProtocolError(
+                f"type {event['type']!r:.60} is unknown", event, remedy=did_you_mean(event["type"], self._handlers)
+            )
         handler(event["data"], event)
 
     def _execute(self, data: dict[str, Any], event: dict[str, Any]) -> None:
         simulation = self._simulation
         job = simulation.registry.submitted(data.get("job_id"), event)
-        alloc = self._resources(data.get("alloc"), event, simulation.nb_resources, "alloc", may_be_empty=job.job.resources == 0)
+        alloc = self._resources(
+            data.get("alloc"), event, simulation.nb_resources, "alloc", may_be_empty=job.job.resources == 0
+        )
         mapping = data.get("mapping")
         if mapping is not None:
             job.executors = self._mapped(job, alloc, mapping, event)
         elif alloc.size != job.job.resources and not accepts_any_size(job.job.profile):
-            raise ProtocolError(f"{alloc.size} resources for job '{job.job.id}'", event, expected=f"{job.job.resources}, as it requests")
+            raise ProtocolError(
+                f"{alloc.size} resources for job '{job.job.id}'", event, expected=f"{job.job.resources}, as it requests"
+            )
         refusal = simulation.machines.refusal(alloc)
         if refusal:
             raise ProtocolError(f"job '{job.job.id}' cannot start: {refusal}", event, expected="hosts that are idle")
@@ -73,8 +79,12 @@ class Decisions:
         try:
             indices = {int(executor): int(index) for executor, index in mapping.items()}
         except (AttributeError, TypeError, ValueError):
-            raise ProtocolError("mapping is none", event, expected='{"executor": index in the allocation, ...}') from None
-        if sorted(indices) != list(range(job.job.resources)) or not all(0 <= index < len(hosts) for index in indices.values()):
+            raise ProtocolError(
+                "mapping is none", event, expected='{"executor": index in the allocation, ...}'
+            ) from None
+        if sorted(indices) != list(range(job.job.resources)) or not all(
+            0 <= index < len(hosts) for index in indices.values()
+        ):
             raise ProtocolError(
                 f"mapping does not fit job '{job.job.id}'",
                 event,
@@ -85,29 +95,46 @@ class Decisions:
     def _storage_mapping(self, mapping: Any, event: dict[str, Any]) -> dict[str, int]:
         first, count = len(self._simulation.machines.hosts), self._simulation.nb_resources
         valid = isinstance(mapping, dict) and all(
-            isinstance(number, int) and not isinstance(number, bool) and first <= number < count for number in mapping.values()
+            isinstance(number, int) and not isinstance(number, bool) and first <= number < count
+            for number in mapping.values()
         )
         if not valid:
-            raise ProtocolError("storage_mapping is none", event, expected=f"{{label: storage resource from {first} to {count - 1}}}")
+            raise ProtocolError(
+                "storage_mapping is none", event, expected=f"{{label: storage resource from {first} to {count - 1}}}"
+            )
         return dict(mapping)
 
     def _add_io(self, job: LiveJob, extra: Any, event: dict[str, Any]) -> None:
         """Traffic that the scheduler adds to a job's parallel tasks: one profile to all, or a sequence part by part."""
         if not isinstance(extra, dict):
-            raise ProtocolError("additional_io_job is no object", event, expected='{"alloc": ..., "profile_name": ..., "profile": {...}}')
+            raise ProtocolError(
+                "additional_io_job is no object",
+                event,
+                expected='{"alloc": ..., "profile_name": ..., "profile": {...}}',
+            )
         registry, name = self._simulation.registry, extra.get("profile_name")
         if extra.get("profile") is not None and isinstance(name, str):
             workload, _, short = name.partition("!") if "!" in name else (job.job.id.partition("!")[0], "", name)
             registry.register_profile(workload, short, extra["profile"], event)
         profile = registry.any_profile(name, job, event)
-        hosts = list(self._resources(extra.get("alloc"), event, self._simulation.nb_resources, "alloc of additional_io_job"))
+        hosts = list(
+            self._resources(extra.get("alloc"), event, self._simulation.nb_resources, "alloc of additional_io_job")
+        )
         own = job.job.profile
         parts = profile.parts if isinstance(profile, Composed) else (profile,)
         if isinstance(profile, Composed) and not (isinstance(own, Composed) and len(own.parts) == len(parts)):
-            raise ProtocolError(f"sequence '{profile.name}' does not fit job '{job.job.id}'", event, expected="as many parts as the job's")
+            raise ProtocolError(
+                f"sequence '{profile.name}' does not fit job '{job.job.id}'",
+                event,
+                expected="as many parts as the job's",
+            )
         for part in parts:
             if isinstance(part, Composed | Delay | Send | Receive) or part.width not in (None, len(hosts)):
-                raise ProtocolError(f"profile '{part.name}' is no parallel task on {len(hosts)} resources", event, expected="one that is")
+                raise ProtocolError(
+                    f"profile '{part.name}' is no parallel task on {len(hosts)} resources",
+                    event,
+                    expected="one that is",
+                )
         job.extra_profile = (profile, hosts)
 
     def _reject(self, data: dict[str, Any], event: dict[str, Any]) -> None:
@@ -142,18 +169,24 @@ class Decisions:
         simulation = self._simulation
         date = date_of(data.get("timestamp"), event, "timestamp of the call")
         if date <= simulation.agenda.now:
-            raise ProtocolError(f"asks for a call at {date}, not after now, {simulation.agenda.now}", event, expected="a later date")
+            raise ProtocolError(
+                f"asks for a call at {date}, not after now, {simulation.agenda.now}", event, expected="a later date"
+            )
         simulation.pending_timers += 1
         simulation.agenda.at(date, Turn.TIMER, simulation.timer_over)
 
     def _set_resource_state(self, data: dict[str, Any], event: dict[str, Any]) -> None:
         simulation = self._simulation
         if simulation.power is None:
-            raise ProtocolError("changes a pstate", event, expected="a simulation with energy", remedy="set the option energy")
+            raise ProtocolError(
+                "changes a pstate", event, expected="a simulation with energy", remedy="set the option energy"
+            )
         hosts = self._resources(data.get("resources"), event, len(simulation.machines.hosts), "resources")
         text = str(data.get("state")).strip()
         if not (text.isascii() and text.isdigit() and len(text) < 10):
-            raise ProtocolError(f"state is {data.get('state')!r:.60}", event, expected="the number of a pstate, as a text")
+            raise ProtocolError(
+                f"state is {data.get('state')!r:.60}", event, expected="the number of a pstate, as a text"
+            )
         refusal = simulation.power.refusal(hosts, int(text))
         if refusal:
             raise ProtocolError(refusal, event, expected="a pstate that the hosts can go to now")
@@ -165,12 +198,18 @@ class Decisions:
         if not isinstance(requests, dict) or list(requests) != ["consumed_energy"]:
             raise ProtocolError("asks for something unknown", event, expected='{"requests": {"consumed_energy": {}}}')
         if simulation.meter is None:
-            raise ProtocolError("asks for energy", event, expected="a simulation with energy", remedy="set the option energy")
-        simulation.tell("ANSWER", {"consumed_energy": simulation.rounded(simulation.meter.total(simulation.agenda.now))})
+            raise ProtocolError(
+                "asks for energy", event, expected="a simulation with energy", remedy="set the option energy"
+            )
+        simulation.tell(
+            "ANSWER", {"consumed_energy": simulation.rounded(simulation.meter.total(simulation.agenda.now))}
+        )
 
     def _register_profile(self, data: dict[str, Any], event: dict[str, Any]) -> None:
         self._check_registration(event)
-        self._simulation.registry.register_profile(data.get("workload_name"), data.get("profile_name"), data.get("profile"), event)
+        self._simulation.registry.register_profile(
+            data.get("workload_name"), data.get("profile_name"), data.get("profile"), event
+        )
 
     def _register_job(self, data: dict[str, Any], event: dict[str, Any]) -> None:
         self._check_registration(event)
@@ -184,7 +223,10 @@ class Decisions:
     def _check_dynamic_jobs(self, event: dict[str, Any]) -> None:
         if not self._simulation.options.dynamic_jobs:
             raise ProtocolError(
-                "registers something", event, expected="a simulation with dynamic jobs", remedy="set the option dynamic_jobs"
+                "registers something",
+                event,
+                expected="a simulation with dynamic jobs",
+                remedy="set the option dynamic_jobs",
             )
 
     def _check_registration(self, event: dict[str, Any]) -> None:
@@ -234,9 +276,13 @@ class Decisions:
         if job is None:
             _log.warning("TO_JOB_MSG: job '%s' has ended already", data.get("job_id"))
         else:
-            self._simulation.execution.deliver(job, data["msg"] if isinstance(data["msg"], str) else json.dumps(data["msg"]))
+            self._simulation.execution.deliver(
+                job, data["msg"] if isinstance(data["msg"], str) else json.dumps(data["msg"])
+            )
 
-    def _resources(self, text: Any, event: dict[str, Any], limit: int, key: str, *, may_be_empty: bool = False) -> ResourceSet:
+    def _resources(
+        self, text: Any, event: dict[str, Any], limit: int, key: str, *, may_be_empty: bool = False
+    ) -> ResourceSet:
         if not isinstance(text, str):
             raise ProtocolError(f"{key} is {text!r:.60}", event, expected='intervals of resources such as "0-3 5"')
         try:

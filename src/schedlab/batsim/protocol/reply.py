@@ -21,9 +21,13 @@ def checked_events(message: Any) -> tuple[float, list[dict[str, Any]]]:
         if type(date) is not float or not last <= date <= end:
             date = date_of(date, event, "timestamp")
         if date > end:
-            raise ProtocolError(f"timestamp {date} is later than the reply's now, {end}", event, expected="timestamp <= now")
+            raise ProtocolError(
+                f"timestamp {date} is later than the reply's now, {end}", event, expected="timestamp <= now"
+            )
         if date < last:
-            raise ProtocolError(f"timestamp {date} comes after {last}", event, expected="events in order of their dates")
+            raise ProtocolError(
+                f"timestamp {date} comes after {last}", event, expected="events in order of their dates"
+            )
         last = date
         if not isinstance(event.get("data"), dict):
             raise ProtocolError("has no data", event, expected='an object "data", which may be empty')

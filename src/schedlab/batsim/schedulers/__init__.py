@@ -1,1 +1,3 @@
-"""Schedulers on PyBatsim's low-level API: first-come first-served, shortest job first, filling, EASY and conservative backfilling."""
+"""Schedulers on PyBatsim's low-level API: first-come first-served, shortest job first, filling, EASY and conservative
+backfilling.
+"""

@@ -31,7 +31,9 @@ class Availability:
         self._times[0] = now
 
     def reserve(self, hosts: int, duration: float) -> float:
-        """Take hosts at the first date from which they are free for the whole duration; returns it, infinity where there is none."""
+        """Take hosts at the first date from which they are free for the whole duration; returns it, infinity where
+        there is none.
+        """
         begin = float(_earliest(self._times, self._free, self._count, hosts, duration, np.inf, -np.inf, np.inf))
         if begin < np.inf:
             self.occupy(begin, begin + duration, hosts)
@@ -42,13 +44,17 @@ class Availability:
         self._times, self._free = _with_room(self._times, self._free, self._count)
         self._count = _occupy(self._times, self._free, self._count, begin, end, hosts)
 
-    def bring_forward(self, opened: list[tuple[float, float]], hosts: np.ndarray, durations: np.ndarray, starts: np.ndarray) -> None:
-        """Move reservations to earlier dates after hosts were given back in the stretches `opened`, until none can move.
+    def bring_forward(
+        self, opened: list[tuple[float, float]], hosts: np.ndarray, durations: np.ndarray, starts: np.ndarray
+    ) -> None:
+        """Move reservations to earlier dates after hosts were given back in the stretches `opened`, until none can
+        move.
 
-        `hosts`, `durations` and `starts` describe the reservations (infinite start: none), shape (jobs,); `starts` is changed in place.
-        The stretches are taken one after the other, and for each the reservations in their order: one is taken out and made anew at
-        the first date possible (its old place is free, so it cannot become later), and where it moves its old place is another
-        stretch, the last. Only a reservation that fits into the stretch, and begins after it does, can move because of it.
+        `hosts`, `durations` and `starts` describe the reservations (infinite start: none), shape (jobs,); `starts` is
+        changed in place. The stretches are taken one after the other, and for each the reservations in their order: one
+        is taken out and made anew at the first date possible (its old place is free, so it cannot become later), and
+        where it moves its old place is another stretch, the last. Only a reservation that fits into the stretch, and
+        begins after it does, can move because of it.
         """
         self._times, self._free, self._count = _bring_forward(
             self._times, self._free, self._count, np.array(opened), hosts, durations, starts
@@ -59,8 +65,9 @@ class Availability:
 def _earliest(times, free, count, hosts, duration, before, low, high):
     """Return the first date from which hosts are free for a duration; `before` where there is none before that.
 
-    Where `before` is finite, hosts are taken from then on for the same duration: by the reservation that would be moved.
-    Hosts were given back between `low` and `high` only, so that nothing that ends by `low` or begins at `high` is new.
+    Where `before` is finite, hosts are taken from then on for the same duration: by the reservation that would be
+    moved. Hosts were given back between `low` and `high` only, so that nothing that ends by `low` or begins at `high`
+    is new.
     """
     step = _step_at(times, count, low - duration)
     begin = times[step]
@@ -152,8 +159,8 @@ def _most_free(times, free, count, begin, end):
 def _bring_forward(times, free, count, opened, hosts, durations, starts):
     """As `Availability.bring_forward`; returns the columns and the number of steps.
 
-    A reservation that was looked at can move only because of stretches that were opened since then: `known` says how many there were.
-    `hull` gives the first begin and the last end of each stretch and all after it.
+    A reservation that was looked at can move only because of stretches that were opened since then: `known` says how
+    many there were. `hull` gives the first begin and the last end of each stretch and all after it.
     """
     last = len(opened)
     stretches, hull = opened.copy(), np.empty_like(opened)

@@ -1,4 +1,6 @@
-"""Conservative backfilling (Mu'alem and Feitelson 2001): every job has a reservation, and none is ever moved later by another."""
+"""Conservative backfilling (Mu'alem and Feitelson 2001): every job has a reservation, and none is ever moved later by
+another.
+"""
 
 from __future__ import annotations
 
@@ -13,9 +15,11 @@ from schedlab.batsim.schedulers.queue_scheduler import QueueScheduler
 
 
 class Conservative(QueueScheduler):
-    """Give each job on arrival the earliest reservation that moves no other; bring reservations forward when a job ends early.
+    """Give each job on arrival the earliest reservation that moves no other; bring reservations forward when a job ends
+    early.
 
-    A job starts at its reservation or before. Where machines are withdrawn, all reservations are made anew in the order of arrival.
+    A job starts at its reservation or before. Where machines are withdrawn, all reservations are made anew in the order
+    of arrival.
     """
 
     needs_walltime: ClassVar = "by which conservative backfilling reserves hosts"

@@ -1,4 +1,6 @@
-"""EASY backfilling (Lifka 1995): the first job of the queue has a reservation; others may overtake it if they cannot delay it."""
+"""EASY backfilling (Lifka 1995): the first job of the queue has a reservation; others may overtake it if they cannot
+delay it.
+"""
 
 from __future__ import annotations
 
@@ -16,8 +18,9 @@ from schedlab.config.errors import UserError, did_you_mean
 class Easy(QueueScheduler):
     """EASY backfilling with the queue in the order of a priority (option `priority`, default first come first served).
 
-    The first job's reservation is the earliest date (the *shadow*) at which, by the walltimes of what runs, enough hosts are free for it.
-    Another job may start if it ends by the shadow, or if it takes only hosts that the first job does not need then (the *extra* ones).
+    The first job's reservation is the earliest date (the *shadow*) at which, by the walltimes of what runs, enough
+    hosts are free for it. Another job may start if it ends by the shadow, or if it takes only hosts that the first job
+    does not need then (the *extra* ones).
     """
 
     defaults: ClassVar = {"priority": "fcfs"}
@@ -80,7 +83,8 @@ class Easy(QueueScheduler):
     def _reservation(self, needed: int) -> tuple[float, int]:
         """Return the shadow and the number of extra hosts for a first job of `needed` hosts, which does not fit now.
 
-        Where even all running jobs do not free enough (machines are unavailable), the shadow is infinite: nobody can be delayed.
+        Where even all running jobs do not free enough (machines are unavailable), the shadow is infinite: nobody can be
+        delayed.
         """
         ends = self.active.row("end")
         free = len(self.free) + self._returning().cumsum()
@@ -92,7 +96,9 @@ class Easy(QueueScheduler):
         return shadow, int(free[by_then - 1]) - needed
 
     def _returning(self) -> np.ndarray:
-        """Return how many hosts each running job gives back, shape (running,): not those that were withdrawn meanwhile."""
+        """Return how many hosts each running job gives back, shape (running,): not those that were withdrawn
+        meanwhile.
+        """
         if not self.unavailable:
             return self.active.row("hosts")
         return np.array([self.usable(job) for job in self.active.jobs], float)
@@ -105,7 +111,8 @@ class Easy(QueueScheduler):
     def _forget_pass(self) -> None:
         """Have the next pass consider every waiting job.
 
-        Between two such events time only goes on and hosts only get fewer: a job that was refused would be refused again.
+        Between two such events time only goes on and hosts only get fewer: a job that was refused would be refused
+        again.
         """
         self._standing: tuple[float, int] | None = None  # the first job's reservation: shadow, extra
         self._considered = 1  # so many from the front are refused

@@ -1,4 +1,6 @@
-"""Sets of host ids as sorted intervals: the cost of taking or returning hosts does not grow with the number of hosts."""
+"""Sets of host ids as sorted intervals: the cost of taking or returning hosts does not grow with the number of
+hosts.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +9,9 @@ from collections.abc import Iterable
 
 
 class HostSet:
-    """Host ids as disjoint closed intervals in ascending order; its text is Batsim's form of a resource set ('0-3 5 7-9')."""
+    """Host ids as disjoint closed intervals in ascending order; its text is Batsim's form of a resource set ('0-3 5
+    7-9').
+    """
 
     __slots__ = ("_firsts", "_lasts", "_size")
 

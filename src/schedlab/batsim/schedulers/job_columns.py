@@ -1,4 +1,6 @@
-"""Jobs in an order, with the numbers that decide about them in NumPy columns: a pass over thousands of jobs takes microseconds."""
+"""Jobs in an order, with the numbers that decide about them in NumPy columns: a pass over thousands of jobs takes
+microseconds.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +24,9 @@ class JobColumns:
         return len(self.jobs)
 
     def table(self) -> np.ndarray:
-        """Return the numbers of all jobs, shape (names, jobs), as a view that the next insertion or removal makes void."""
+        """Return the numbers of all jobs, shape (names, jobs), as a view that the next insertion or removal makes
+        void.
+        """
         return self._values[:, : len(self.jobs)]
 
     def row(self, name: str) -> np.ndarray:

@@ -1,6 +1,7 @@
 """Orders of a waiting queue: each gives every job a score, and the smallest score comes first.
 
-Published formulas: WFP3 and UNICEP (Tang et al. 2009), F1 (Carastan-Santos and de Camargo 2017). Ties keep the order of arrival.
+Published formulas: WFP3 and UNICEP (Tang et al. 2009), F1 (Carastan-Santos and de Camargo 2017). Ties keep the order of
+  arrival.
 """
 
 from __future__ import annotations

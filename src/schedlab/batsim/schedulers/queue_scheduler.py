@@ -14,8 +14,8 @@ from schedlab.config.errors import UserError, did_you_mean
 class QueueScheduler(BatsimScheduler):
     """A scheduler that keeps arrived jobs in a queue and decides once per message, after all events of it.
 
-    A subclass says in `enqueue` how a job waits and in `schedule` which waiting jobs start now, on the free hosts with the lowest ids.
-    Jobs that ask for more hosts than the platform has are rejected on arrival.
+    A subclass says in `enqueue` how a job waits and in `schedule` which waiting jobs start now, on the free hosts with
+    the lowest ids. Jobs that ask for more hosts than the platform has are rejected on arrival.
     `defaults` are the options that the scheduler knows, with their values; UserError for any other.
     """
 
@@ -27,7 +27,9 @@ class QueueScheduler(BatsimScheduler):
         super().__init__(dict(options or {}))
         for name in self.options:
             if name not in self.defaults:
-                raise UserError(f"unknown option '{name}' of {type(self).__name__}", remedy=did_you_mean(name, self.defaults))
+                raise UserError(
+                    f"unknown option '{name}' of {type(self).__name__}", remedy=did_you_mean(name, self.defaults)
+                )
         self.options = {**self.defaults, **self.options}
 
     def enqueue(self, job: Job) -> None:

@@ -10,7 +10,9 @@ from schedlab.batsim.schedulers.queue_scheduler import QueueScheduler
 
 
 class Sjf(QueueScheduler):
-    """Start the waiting job with the smallest walltime as soon as enough hosts are free; equal ones in the order of arrival."""
+    """Start the waiting job with the smallest walltime as soon as enough hosts are free; equal ones in the order of
+    arrival.
+    """
 
     needs_walltime = "by which shortest job first orders the queue"
 

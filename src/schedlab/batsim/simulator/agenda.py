@@ -54,7 +54,9 @@ class Agenda:
         return heap[0][0] if heap else math.inf
 
     def run_date(self) -> None:
-        """Go on to the next date and do everything of it; where dates differ in their last digits, the latest counts."""
+        """Go on to the next date and do everything of it; where dates differ in their last digits, the latest
+        counts.
+        """
         heap = self._heap
         first = self.next_date()
         end = first + tolerance(first)
@@ -74,7 +76,9 @@ def _holds(entry: tuple[float, int, int, Callable[[Any], None], Any, int]) -> bo
 
 
 class Mailbox:
-    """Messages to be received (`posts`), in order; one with a latency keeps the receiver busy for that time, once its turn has come."""
+    """Messages to be received (`posts`), in order; one with a latency keeps the receiver busy for that time, once its
+    turn has come.
+    """
 
     def __init__(self, agenda: Agenda) -> None:
         self._agenda = agenda
@@ -82,7 +86,11 @@ class Mailbox:
         self._receiving = False
 
     def post(
-        self, handler: Callable[[Any], None], argument: Any = None, then: Callable[[], None] | None = None, latency: float = 0.0
+        self,
+        handler: Callable[[Any], None],
+        argument: Any = None,
+        then: Callable[[], None] | None = None,
+        latency: float = 0.0,
     ) -> None:
         """Post a message: `handler(argument)` when it is received, `then()` as the sender's next step after that."""
         self.posts.append((handler, argument, then, latency))

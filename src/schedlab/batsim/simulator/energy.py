@@ -1,4 +1,6 @@
-"""Energy of hosts: the integral of a power that depends on pstate and load, exact between events (section 5.4 of the protocol notes)."""
+"""Energy of hosts: the integral of a power that depends on pstate and load, exact between events (section 5.4 of the
+protocol notes).
+"""
 
 from __future__ import annotations
 
@@ -15,11 +17,13 @@ POWER_PROPERTIES = ("wattage_per_state", "watt_per_state")  # the second is what
 
 
 class EnergyMeter:
-    """Energy in J of numbered hosts. A host without load takes its idle power, with load l > 0 `epsilon + l * (full - epsilon)` W.
+    """Energy in J of numbered hosts. A host without load takes its idle power, with load l > 0 `epsilon + l * (full -
+    epsilon)` W.
 
-    l is the flop/s in use over those of all cores at the pstate's speed. Hosts are given as an index: a slice or an array of numbers.
-    As in SimGrid 3.32, a host that begins in another pstate than 0 takes the idle power of pstate 0 until it is first looked at:
-    at its first work or change of pstate, or at the first reading after date 0 (recorded case 40a).
+    l is the flop/s in use over those of all cores at the pstate's speed. Hosts are given as an index: a slice or an
+    array of numbers. As in SimGrid 3.32, a host that begins in another pstate than 0 takes the idle power of pstate 0
+    until it is first looked at: at its first work or change of pstate, or at the first reading after date 0 (recorded
+      case 40a).
     """
 
     def __init__(self, hosts: Sequence[Host], where: str) -> None:
@@ -107,7 +111,9 @@ def _powers(host: Host, where: str) -> list[tuple[float, float, float]]:
     here = f"{where}: host '{host.name}', wattage_per_state"
     expected = "idle:epsilon:full or idle:full in W for each pstate, separated by commas"
     if text is None:
-        raise UserError("is missing", where=here, expected=expected, remedy="add the property, or simulate without energy")
+        raise UserError(
+            "is missing", where=here, expected=expected, remedy="add the property, or simulate without energy"
+        )
     states = text.split(",")
     if len(states) != len(host.speeds):
         raise UserError(f"has {len(states)} entries", where=here, expected=f"{len(host.speeds)}, one for each speed")

@@ -23,10 +23,18 @@ _KILLED_TASK, _STOPPED = -2, -1  # Batsim's return codes
 
 
 class Execution:
-    """The jobs that run. `finished(job)` is called at the end of each, `said(job, message)` for what a job says to the scheduler."""
+    """The jobs that run. `finished(job)` is called at the end of each, `said(job, message)` for what a job says to the
+    scheduler.
+    """
 
     def __init__(
-        self, agenda: Agenda, machines: Machines, meter: EnergyMeter | None, pool: TaskPool, builder: TaskBuilder, records: Records
+        self,
+        agenda: Agenda,
+        machines: Machines,
+        meter: EnergyMeter | None,
+        pool: TaskPool,
+        builder: TaskBuilder,
+        records: Records,
     ) -> None:
         self._agenda, self._machines, self._meter = agenda, machines, meter
         self._pool, self._builder, self._records = pool, builder, records
@@ -96,7 +104,9 @@ class Execution:
         current: Profile | None = profile
         while current is not None:
             if isinstance(current, Composed):
-                first = len(current.parts) * current.repeat - 1 if is_void(current) else 0  # of parts that do nothing the last is enough
+                first = (
+                    len(current.parts) * current.repeat - 1 if is_void(current) else 0
+                )  # of parts that do nothing the last is enough
                 job.frames.append([current, first])
                 current = current.parts[first % len(current.parts)]
                 continue
@@ -130,7 +140,9 @@ class Execution:
         return None
 
     def _next(self, job: LiveJob, code: int) -> Profile | None:
-        """Return what comes after a leaf that ended with `code`; the job ends where nothing does, or no time is left for it."""
+        """Return what comes after a leaf that ended with `code`; the job ends where nothing does, or no time is left
+        for it.
+        """
         frames = job.frames
         while frames:
             frame = frames[-1]

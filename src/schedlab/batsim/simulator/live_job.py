@@ -27,8 +27,8 @@ _NO_TIME = 1e-5  # s: what Batsim records as the run time of a job that took non
 class LiveJob:
     """A submitted job: what was asked (`job`), its `state`, and once it runs where it is in the tree of its profile.
 
-    Dates and times in s. `frames` holds the sequences entered, each with the index of its current part (repetitions counted);
-    `leaf` is the profile being executed since `leaf_since`; `token` changes whenever its end is planned anew.
+    Dates and times in s. `frames` holds the sequences entered, each with the index of its current part (repetitions
+    counted); `leaf` is the profile being executed since `leaf_since`; `token` changes whenever its end is planned anew.
     """
 
     __slots__ = (

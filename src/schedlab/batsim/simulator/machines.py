@@ -1,4 +1,6 @@
-"""Hosts as the scheduler sees them: who may start a job, pstates and sleep states, and how long each was in which state."""
+"""Hosts as the scheduler sees them: who may start a job, pstates and sleep states, and how long each was in which
+state.
+"""
 
 from __future__ import annotations
 
@@ -39,8 +41,9 @@ class SleepState:
 class Machines:
     """States of the compute hosts, numbered by id.
 
-    Sets of hosts are the bits of an integer. A host of a run without sharing is idle until a job starts on it; such hosts are
-    counted by whole sets. Hosts that were ever unavailable, and all hosts with sharing, are followed one by one (`_followed`).
+    Sets of hosts are the bits of an integer. A host of a run without sharing is idle until a job starts on it; such
+    hosts are counted by whole sets. Hosts that were ever unavailable, and all hosts with sharing, are followed one by
+    one (`_followed`).
     """
 
     def __init__(self, hosts: Sequence[Host], sharing: bool, sleeping: bool, where: str) -> None:
@@ -76,7 +79,11 @@ class Machines:
     def still(self) -> int:
         """Return how many hosts are awake in a pstate that computes next to nothing (ALMOST_NOTHING)."""
         pairs = zip(self.hosts, self.pstates, strict=True)
-        slow = [number for number, (host, pstate) in enumerate(pairs) if host.speeds[pstate] <= ALMOST_NOTHING * max(host.speeds)]
+        slow = [
+            number
+            for number, (host, pstate) in enumerate(pairs)
+            if host.speeds[pstate] <= ALMOST_NOTHING * max(host.speeds)
+        ]
         return sum(not self.asleep >> number & 1 for number in slow)
 
     def start_job(self, hosts: ResourceSet, now: float) -> None:
@@ -134,7 +141,11 @@ class Machines:
             if self.asleep & bit:
                 state = State.SLEEPING
             elif self.switching & bit:
-                state = State.SWITCHING_OFF if self.pstates[number] in _falling(self.sleep_states[number]) else State.SWITCHING_ON
+                state = (
+                    State.SWITCHING_OFF
+                    if self.pstates[number] in _falling(self.sleep_states[number])
+                    else State.SWITCHING_ON
+                )
             else:
                 state = State.COMPUTING if self._jobs_on[number] else State.IDLE
             self._set(number, state, now)
@@ -208,7 +219,9 @@ def _sleep_states(host: Host, where: str) -> dict[int, SleepState]:
     states = {}
     for triple in text.split(","):
         parts = [part.strip() for part in triple.split(":")]
-        if len(parts) != 3 or not all(part.isascii() and part.isdigit() and int(part) < len(host.speeds) for part in parts):
+        if len(parts) != 3 or not all(
+            part.isascii() and part.isdigit() and int(part) < len(host.speeds) for part in parts
+        ):
             raise UserError(
                 f"'{triple.strip()[:60]}' is no sleep state",
                 where=f"{where}: host '{host.name}', sleep_pstates",

@@ -1,4 +1,6 @@
-"""What a parallel task asks of the platform: flop per host, bytes per channel of a link, and the latency before it can work."""
+"""What a parallel task asks of the platform: flop per host, bytes per channel of a link, and the latency before it can
+work.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +23,9 @@ class Network:
         return 0.0 if self._ignore else self._platform.route(source, target).latency
 
     def homogeneous(self, executors: Sequence[int], cpu: float, com: float) -> Task:
-        """Every executor computes `cpu` flop and sends `com` bytes to each other one; executor k runs on host `executors[k]`."""
+        """Every executor computes `cpu` flop and sends `com` bytes to each other one; executor k runs on host
+        `executors[k]`.
+        """
         distinct = len(set(executors)) == len(executors)
         exchanges = com > 0 and len(executors) > 1 and not self._ignore
         if exchanges or not distinct:
@@ -47,11 +51,17 @@ class Network:
         return route.latency
 
     def _exchange(self, executors: Sequence[int], com: float, distinct: bool) -> tuple[dict[int, float], float]:
-        """Return bytes per channel and the largest latency of an all-to-all exchange; in one cluster without looking at each pair."""
+        """Return bytes per channel and the largest latency of an all-to-all exchange; in one cluster without looking at
+        each pair.
+        """
         points = [self._hosts[host].point for host in executors]
         zone = points[0].zone
         volumes: dict[int, float] = {}
-        if distinct and zone.routing == "Cluster" and all(point.zone is zone and point.up is not None for point in points):
+        if (
+            distinct
+            and zone.routing == "Cluster"
+            and all(point.zone is zone and point.up is not None for point in points)
+        ):
             others = len(points) - 1
             for point in points:
                 for channel in (point.up.up, point.up.down):

@@ -23,8 +23,10 @@ class Options:
     mmax_workload             use as many compute hosts as the workloads' largest nb_res [--mmax-workload]
     master_host               the host that computes nothing [-m]
     network                   "ignore": communications take no time, whatever the platform's links
-    control_latency           completions reach the scheduler after the latency from the job's first host to the master, one after another
-    round_to_microseconds     numbers in messages have six decimals, as Batsim writes them, so that both back ends give the same decisions
+    control_latency           completions reach the scheduler after the latency from the job's first host to the master,
+                              one after another
+    round_to_microseconds     numbers in messages have six decimals, as Batsim writes them, so that both back ends give
+                              the same decisions
     scheduler_config          text passed on in SIMULATION_BEGINS [--sched-cfg]
     """
 

@@ -1,4 +1,6 @@
-"""Requests for other pstates: changes of speed take no time, falling asleep and waking up pass through virtual pstates."""
+"""Requests for other pstates: changes of speed take no time, falling asleep and waking up pass through virtual
+pstates.
+"""
 
 from __future__ import annotations
 
@@ -17,11 +19,20 @@ from schedlab.batsim.simulator.records import Records
 class PowerStates:
     """Carries out SET_RESOURCE_STATE; `done(hosts, pstate)` is called when all hosts of a request have switched."""
 
-    def __init__(self, agenda: Agenda, machines: Machines, meter: EnergyMeter, execution: Execution, records: Records) -> None:
-        self._agenda, self._machines, self._meter, self._execution, self._records = agenda, machines, meter, execution, records
+    def __init__(
+        self, agenda: Agenda, machines: Machines, meter: EnergyMeter, execution: Execution, records: Records
+    ) -> None:
+        self._agenda, self._machines, self._meter, self._execution, self._records = (
+            agenda,
+            machines,
+            meter,
+            execution,
+            records,
+        )
         self.done: Callable[[ResourceSet, int], None] = lambda hosts, pstate: None
         self.pending = 0
-        # where no host can sleep, a request needs no look at each of them: any pstate that all hosts have is fine, and is reached at once
+        # where no host can sleep, a request needs no look at each of them: any pstate that all hosts have is fine, and
+        # is reached at once
         self._never_asleep = not any(machines.sleep_states)
         self._common_pstates = min((len(host.speeds) for host in machines.hosts), default=0)
         speeds = [host.speeds[: self._common_pstates] for host in machines.hosts]

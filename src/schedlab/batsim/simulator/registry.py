@@ -20,7 +20,9 @@ class Registry:
         self._live: dict[str, LiveJob] = {}
         self._ended: dict[str, str] = {}
         self._profiles = {workload.name: dict(workload.profiles) for workload in workloads}
-        self._static_ids = frozenset(job.id for workload in workloads for job in workload.jobs) if drop_unused_profiles else None
+        self._static_ids = (
+            frozenset(job.id for workload in workloads for job in workload.jobs) if drop_unused_profiles else None
+        )
         self._workloads = workloads
         self._users: Counter[tuple[str, str]] | None = None
         if drop_unused_profiles:
@@ -78,7 +80,8 @@ class Registry:
         profiles = self._profiles[job.job.id.partition(SEPARATOR)[0]]
         if name not in profiles:
             raise ProtocolError(
-                f"job '{job.job.id}' runs profile '{name}', which is unknown or no longer kept", remedy=did_you_mean(name, profiles)
+                f"job '{job.job.id}' runs profile '{name}', which is unknown or no longer kept",
+                remedy=did_you_mean(name, profiles),
             )
         return profiles[name]
 
@@ -96,23 +99,37 @@ class Registry:
 
     def register_profile(self, workload: Any, name: Any, data: Any, event: Any) -> None:
         """Add a profile, and its workload where that is new; ProtocolError."""
-        if not isinstance(workload, str) or not workload or SEPARATOR in workload or not isinstance(name, str) or not name:
-            raise ProtocolError("names no workload and profile", event, expected="workload_name and profile_name, texts")
+        if (
+            not isinstance(workload, str)
+            or not workload
+            or SEPARATOR in workload
+            or not isinstance(name, str)
+            or not name
+        ):
+            raise ProtocolError(
+                "names no workload and profile", event, expected="workload_name and profile_name, texts"
+            )
         profiles = self._profiles.setdefault(workload, {})
         if name in profiles:
             if profiles[name].json == data:
                 return
             raise ProtocolError(
-                f"profile '{name}' of workload '{workload}' exists already, with other contents", event, expected="a new name"
+                f"profile '{name}' of workload '{workload}' exists already, with other contents",
+                event,
+                expected="a new name",
             )
         with _told_of(event):
             profiles[name] = parse_profile(name, data, f"profile '{name}'")
 
     def register_job(self, identifier: Any, data: Any, event: Any) -> Job:
-        """Return the job that the scheduler describes; ProtocolError where the identifier is taken or the description wrong."""
+        """Return the job that the scheduler describes; ProtocolError where the identifier is taken or the description
+        wrong.
+        """
         workload, separator, number = identifier.partition(SEPARATOR) if isinstance(identifier, str) else ("", "", "")
         if not separator or not workload or not number:
-            raise ProtocolError(f"'{identifier}' is no identifier of a job", event, expected=f"workload{SEPARATOR}number")
+            raise ProtocolError(
+                f"'{identifier}' is no identifier of a job", event, expected=f"workload{SEPARATOR}number"
+            )
         if identifier in self._live or identifier in self._ended or self._is_static(identifier):
             raise ProtocolError(f"a second job '{identifier}'", event, expected="an identifier that no job had before")
         profiles = self._profiles.get(workload, {})
@@ -126,7 +143,9 @@ class Registry:
         with _told_of(event):
             if isinstance(data, dict) and isinstance(data.get("profile"), str):
                 _link(profiles, data["profile"])
-            job = parse_job({"subtime": 0, **data, "id": identifier} if isinstance(data, dict) else data, workload, profiles, "job")
+            job = parse_job(
+                {"subtime": 0, **data, "id": identifier} if isinstance(data, dict) else data, workload, profiles, "job"
+            )
         job.json = {**data, "id": identifier}
         if self._users is not None:
             self._users[workload, job.profile.name] += 1
@@ -139,8 +158,12 @@ class Registry:
 
     def _unknown(self, identifier: Any, event: Any) -> ProtocolError:
         if isinstance(identifier, str) and identifier in self._ended:
-            return ProtocolError(f"job '{identifier}' has ended ({self._ended[identifier]})", event, expected="a job that is not over")
-        return ProtocolError(f"no job '{identifier}' was submitted", event, expected="the identifier of a JOB_SUBMITTED")
+            return ProtocolError(
+                f"job '{identifier}' has ended ({self._ended[identifier]})", event, expected="a job that is not over"
+            )
+        return ProtocolError(
+            f"no job '{identifier}' was submitted", event, expected="the identifier of a JOB_SUBMITTED"
+        )
 
 
 def _link(profiles: dict[str, Profile], first: str) -> None:
@@ -161,5 +184,8 @@ class _told_of:
     def __exit__(self, kind: Any, error: Any, trace: Any) -> None:
         if isinstance(error, UserError) and not isinstance(error, ProtocolError):
             raise ProtocolError(
-                f"{error.where}: {error.what}" if error.where else error.what, self._event, expected=error.expected, remedy=error.remedy
+                f"{error.where}: {error.what}" if error.where else error.what,
+                self._event,
+                expected=error.expected,
+                remedy=error.remedy,
             ) from None

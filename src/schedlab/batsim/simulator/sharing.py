@@ -1,8 +1,9 @@
 """How parallel tasks share hosts and links: SimGrid's L07 model by progressive filling.
 
-A task has one rate of progress (1/s); on resource r it uses `weight_r * rate` of the capacity. All rates grow from 0: each round every
-active task grows by the least of its equal shares of what is left, and stops where a resource of it is used up or its own bound
-(one core, a link that is not shared) is reached. `fill_reference` states the rule, `fill` computes the same with arrays.
+A task has one rate of progress (1/s); on resource r it uses `weight_r * rate` of the capacity. All rates grow from 0:
+each round every active task grows by the least of its equal shares of what is left, and stops where a resource of it is
+used up or its own bound (one core, a link that is not shared) is reached. `fill_reference` states the rule, `fill`
+computes the same with arrays.
 """
 
 from __future__ import annotations
@@ -17,7 +18,9 @@ NO_MORE = 1e-13  # rates that grow by less than this share of themselves are set
 _FEW = 3  # so few tasks are filled by the plain statement: arrays cost more
 
 
-def fill_reference(tasks: Sequence[Mapping[int, float]], bounds: Sequence[float], capacity: Mapping[int, float]) -> list[float]:
+def fill_reference(
+    tasks: Sequence[Mapping[int, float]], bounds: Sequence[float], capacity: Mapping[int, float]
+) -> list[float]:
     """Return the rate of each task in 1/s.
 
     tasks     for each task its positive weight (flop or bytes for the whole task) on each resource that it uses
@@ -51,21 +54,36 @@ def fill_reference(tasks: Sequence[Mapping[int, float]], bounds: Sequence[float]
     return rates
 
 
-def fill(resources: Sequence[np.ndarray], weights: Sequence[np.ndarray], bounds: Sequence[float], capacity: np.ndarray) -> Sequence[float]:
-    """Return the rates of tasks as `fill_reference`; a task is an array of resource numbers and one of its weights on them."""
+def fill(
+    resources: Sequence[np.ndarray], weights: Sequence[np.ndarray], bounds: Sequence[float], capacity: np.ndarray
+) -> Sequence[float]:
+    """Return the rates of tasks as `fill_reference`; a task is an array of resource numbers and one of its weights on
+    them.
+    """
     if len(resources) == 1:
         shares = capacity[resources[0]] / weights[0]
         return [min(bounds[0], float(shares.min()) if len(shares) else math.inf)]
     if len(resources) <= _FEW:
-        tasks = [dict(zip(numbers.tolist(), amounts.tolist(), strict=True)) for numbers, amounts in zip(resources, weights, strict=True)]
-        return fill_reference(tasks, bounds, {number: float(capacity[number]) for weights_of in tasks for number in weights_of})
+        tasks = [
+            dict(zip(numbers.tolist(), amounts.tolist(), strict=True))
+            for numbers, amounts in zip(resources, weights, strict=True)
+        ]
+        return fill_reference(
+            tasks, bounds, {number: float(capacity[number]) for weights_of in tasks for number in weights_of}
+        )
     used, numbers = np.unique(np.concatenate(resources), return_inverse=True)
     sizes = np.array([len(numbers_of) for numbers_of in resources])
-    return _fill_rounds(sizes, numbers, np.concatenate(weights), np.asarray(bounds, np.float64), capacity[used]).tolist()
+    return _fill_rounds(
+        sizes, numbers, np.concatenate(weights), np.asarray(bounds, np.float64), capacity[used]
+    ).tolist()
 
 
-def _fill_rounds(sizes: np.ndarray, numbers: np.ndarray, weights: np.ndarray, bounds: np.ndarray, capacity: np.ndarray) -> np.ndarray:
-    """The rounds of `fill_reference`; task t uses the next `sizes[t]` of the resources `numbers`, with as many `weights`."""
+def _fill_rounds(
+    sizes: np.ndarray, numbers: np.ndarray, weights: np.ndarray, bounds: np.ndarray, capacity: np.ndarray
+) -> np.ndarray:
+    """The rounds of `fill_reference`; task t uses the next `sizes[t]` of the resources `numbers`, with as many
+    `weights`.
+    """
     rates = np.where(sizes > 0, 0.0, bounds)
     left, count = capacity.copy(), len(capacity)
     active = (bounds > 0) & (sizes > 0)

@@ -1,7 +1,8 @@
 """The embedded simulator: an event-driven Batsim that speaks Batsim's protocol in plain dictionaries.
 
-Inside, actors (submitters, timers, running jobs, the scheduler's reply) post to one mailbox, as in Batsim; the server takes one
-message after the other and writes to the scheduler whenever that is ready and the mailbox is empty. An actor posts its next message
+Inside, actors (submitters, timers, running jobs, the scheduler's reply) post to one mailbox, as in Batsim; the server
+takes one message after the other and writes to the scheduler whenever that is ready and the mailbox is empty. An actor
+posts its next message
 only after its last one was received: this decides what shares a message with what (section 1.1 of the protocol notes).
 """
 
@@ -40,15 +41,19 @@ from schedlab.platforms.batsim_xml import Host, Platform
 class Simulation:
     """One run: `next_message` and `answer` in turn, until `next_message` returns None.
 
-    `records.job_listener`, where set, is called with each job that ends. `still_hosts` is the number of hosts that jobs want to compute
-    on and that begin in a pstate which computes next to nothing, until the scheduler sets another. Raises UserError for a platform,
-    workloads and options that do not go together.
+    `records.job_listener`, where set, is called with each job that ends. `still_hosts` is the number of hosts that jobs
+    want to compute on and that begin in a pstate which computes next to nothing, until the scheduler sets another.
+    Raises UserError for a platform, workloads and options that do not go together.
     """
 
-    def __init__(self, platform: Platform, workloads: Sequence[Workload], options: Options, outputs: Outputs | None = None) -> None:
+    def __init__(
+        self, platform: Platform, workloads: Sequence[Workload], options: Options, outputs: Outputs | None = None
+    ) -> None:
         names = [workload.name for workload in workloads]
         if len(set(names)) != len(names):
-            raise UserError(f"two workloads have the same name: {', '.join(names)}", where="workloads", expected="each name once")
+            raise UserError(
+                f"two workloads have the same name: {', '.join(names)}", where="workloads", expected="each name once"
+            )
         compute_hosts = _first_hosts(platform.compute_hosts(options.master_host), workloads, options)
         storage_hosts = platform.storage_hosts(options.master_host)
         self.options = options
@@ -64,9 +69,13 @@ class Simulation:
         self.registry = Registry(workloads, options.dynamic_jobs and not options.profile_reuse)
         self._network = Network(platform, self._hosts, options.network == "ignore")
         storage = {host.name: number for number, host in enumerate(self._hosts) if number >= len(compute_hosts)}
-        pool = TaskPool(self._hosts, platform.channels, options.compute_sharing or bool(storage), changing_speeds=options.energy)
+        pool = TaskPool(
+            self._hosts, platform.channels, options.compute_sharing or bool(storage), changing_speeds=options.energy
+        )
         self.records = Records(self.agenda, self.machines, self.meter, outputs)
-        self.execution = Execution(self.agenda, self.machines, self.meter, pool, TaskBuilder(self._network, storage), self.records)
+        self.execution = Execution(
+            self.agenda, self.machines, self.meter, pool, TaskBuilder(self._network, storage), self.records
+        )
         self.execution.finished = self._job_finished
         self.execution.said = self._job_said
         self.execution.profile_named = self.registry.profile_named
@@ -87,12 +96,17 @@ class Simulation:
         self._outgoing: list[dict[str, Any]] = []
         self._reply: tuple[float, list[dict[str, Any]]] = (0.0, [])
         self._reply_index = 0
-        self.tell("SIMULATION_BEGINS", self._fresh(begin_data(options, workloads, compute_hosts, storage_hosts, self.machines.asleep)))
+        self.tell(
+            "SIMULATION_BEGINS",
+            self._fresh(begin_data(options, workloads, compute_hosts, storage_hosts, self.machines.asleep)),
+        )
 
     def next_message(self) -> dict[str, Any] | None:
-        """Go on to the next message for the scheduler, `{"now": s, "events": [...]}`; None once SIMULATION_ENDS was answered.
+        """Go on to the next message for the scheduler, `{"now": s, "events": [...]}`; None once SIMULATION_ENDS was
+        answered.
 
-        Raises SimulationDeadlock where jobs wait and nothing can happen any more, ProtocolError where a decision breaks a rule.
+        Raises SimulationDeadlock where jobs wait and nothing can happen any more, ProtocolError where a decision breaks
+        a rule.
         """
         if self._awaiting_answer:
             raise ProtocolError("the last message was not answered", expected="one answer for each message")
@@ -211,12 +225,28 @@ class Simulation:
     def _static_sources(self, workloads: Sequence[Workload], events: list[ExternalEvent] | None) -> list[Source]:
         agenda, mailbox = self.agenda, self._mailbox
         sources = [
-            Source(workload.jobs, lambda job: job.submission, agenda, Turn.SUBMISSION, mailbox, self._submit, self._submitter_done)
+            Source(
+                workload.jobs,
+                lambda job: job.submission,
+                agenda,
+                Turn.SUBMISSION,
+                mailbox,
+                self._submit,
+                self._submitter_done,
+            )
             for workload in workloads
         ]
         if events is not None:
             sources.append(
-                Source(events, lambda event: event.timestamp, agenda, Turn.EXTERNAL_EVENT, mailbox, self._occur, self._events_done)
+                Source(
+                    events,
+                    lambda event: event.timestamp,
+                    agenda,
+                    Turn.EXTERNAL_EVENT,
+                    mailbox,
+                    self._occur,
+                    self._events_done,
+                )
             )
         return sources
 
@@ -234,7 +264,11 @@ class Simulation:
     def _occur(self, events: list[ExternalEvent]) -> None:
         for event in events:
             if event.kind in MACHINE_EVENTS:
-                change = self.machines.make_unavailable if event.kind == "machine_unavailable" else self.machines.make_available
+                change = (
+                    self.machines.make_unavailable
+                    if event.kind == "machine_unavailable"
+                    else self.machines.make_available
+                )
                 change(event.resources, self.agenda.now)
                 self.tell("NOTIFY", {"type": f"event_{event.kind}", "resources": str(event.resources)})
             elif self.options.forward_unknown_events:
@@ -291,11 +325,15 @@ class Simulation:
         if waiting:
             parts.append(f"{len(waiting)} jobs wait ({_some(waiting)})")
         if running:
-            parts.append(f"{len(running)} jobs wait for a message or a change of state by the scheduler ({_some(running)})")
+            parts.append(
+                f"{len(running)} jobs wait for a message or a change of state by the scheduler ({_some(running)})"
+            )
         if not self.registration_finished:
             parts.append("the scheduler has not sent registration_finished")
         return SimulationDeadlock(
-            f"at {self.agenda.now:g} s nothing can happen any more: " + " and ".join(parts), waiting + running, remedy="mend the scheduler"
+            f"at {self.agenda.now:g} s nothing can happen any more: " + " and ".join(parts),
+            waiting + running,
+            remedy="mend the scheduler",
         )
 
 

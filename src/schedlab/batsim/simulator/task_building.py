@@ -18,11 +18,17 @@ class TaskBuilder:
         self._network, self._storage = network, storage
 
     def build(self, job: LiveJob, profile: Profile) -> Task:
-        """Return the task of a profile that is no delay, message or sequence, with the extra traffic that the scheduler asked for."""
+        """Return the task of a profile that is no delay, message or sequence, with the extra traffic that the scheduler
+        asked for.
+        """
         if job.extra_profile is None and isinstance(profile, Homogeneous):
             share = (job.alloc.size if job.executors is None else len(job.executors)) if profile.total else 1
             if job.executors is None and (profile.com == 0 or job.alloc.size < 2):
-                return Task(job.alloc.numbers, profile.cpu / share) if profile.cpu > 0 and job.alloc.size else Task(NO_HOSTS, 0.0)
+                return (
+                    Task(job.alloc.numbers, profile.cpu / share)
+                    if profile.cpu > 0 and job.alloc.size
+                    else Task(NO_HOSTS, 0.0)
+                )
             executors = list(job.alloc) if job.executors is None else job.executors
             return self._network.homogeneous(executors, profile.cpu / max(1, share), profile.com / max(1, share))
         hosts, cpu, com = self._demand(job, profile, list(job.alloc) if job.executors is None else job.executors)
@@ -33,7 +39,9 @@ class TaskBuilder:
             hosts, cpu, com = _side_by_side((hosts, cpu, com), self._demand(job, extra, extra_hosts))
         return self._network.matrix(hosts, cpu, com)
 
-    def _demand(self, job: LiveJob, profile: Profile, executors: Sequence[int]) -> tuple[list[int], list[float], list[float]]:
+    def _demand(
+        self, job: LiveJob, profile: Profile, executors: Sequence[int]
+    ) -> tuple[list[int], list[float], list[float]]:
         """Return hosts, flop of each and bytes between each two (row-major)."""
         hosts = list(executors)
         n = len(hosts)
@@ -45,11 +53,17 @@ class TaskBuilder:
             return hosts, [profile.cpu / share] * n, [0.0 if i == j else com for i in range(n) for j in range(n)]
         if isinstance(profile, SharedStorage):
             rows = [[0.0] * n + [profile.write] for _ in hosts] + [[profile.read] * n + [0.0]]
-            return [*hosts, self._storage_host(job, profile.storage)], [0.0] * (n + 1), [size for row in rows for size in row]
+            return (
+                [*hosts, self._storage_host(job, profile.storage)],
+                [0.0] * (n + 1),
+                [size for row in rows for size in row],
+            )
         if isinstance(profile, Staging):
             ends = [self._storage_host(job, profile.source), self._storage_host(job, profile.target)]
             return ends, [0.0, 0.0], [0.0, profile.size, 0.0, 0.0]
-        raise UnsupportedProfile(f"profile '{profile.name}' is no parallel task", expected="a profile of a parallel task")
+        raise UnsupportedProfile(
+            f"profile '{profile.name}' is no parallel task", expected="a profile of a parallel task"
+        )
 
     def _storage_host(self, job: LiveJob, label: str) -> int:
         """The host that the scheduler mapped the label to, else the one of that name, else the only one."""

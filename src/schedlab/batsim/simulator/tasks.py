@@ -1,7 +1,7 @@
 """Parallel tasks in progress: which contend with which, how fast each goes, when each ends.
 
-Tasks that share no resource never meet. Those that do form a *component*; at a start, an end or a change of speed only the rates of
-its component are worked out anew.
+Tasks that share no resource never meet. Those that do form a *component*; at a start, an end or a change of speed only
+the rates of its component are worked out anew.
 """
 
 from __future__ import annotations
@@ -23,8 +23,9 @@ _NO_WEIGHT = np.empty(0)
 class Task:
     """One parallel task.
 
-    `flops` on each of `hosts` (numbers, each once); `channels` with `bytes` on each; `latency` in s before any work is done;
-    `bound` the largest rate its hosts and unshared channels allow, `left` the share of work still to do at date `since`.
+    `flops` on each of `hosts` (numbers, each once); `channels` with `bytes` on each; `latency` in s before any work is
+    done; `bound` the largest rate its hosts and unshared channels allow, `left` the share of work still to do at date
+    `since`.
     """
 
     __slots__ = (
@@ -32,7 +33,9 @@ class Task:
         "resources", "since", "weights",
     )  # fmt: skip
 
-    def __init__(self, hosts: Any, flops: Any, channels: Any = NO_HOSTS, volumes: Any = _NO_WEIGHT, latency: float = 0.0) -> None:
+    def __init__(
+        self, hosts: Any, flops: Any, channels: Any = NO_HOSTS, volumes: Any = _NO_WEIGHT, latency: float = 0.0
+    ) -> None:
         self.hosts, self.flops, self.channels, self.bytes, self.latency = hosts, flops, channels, volumes, latency
         self.left, self.rate, self.since, self.finish = 1.0, 0.0, 0.0, math.inf
         self.bound = self.channel_bound = math.inf
@@ -57,7 +60,9 @@ class Task:
 
 
 class _Component:
-    """Tasks of which each shares a resource with another one, directly or through others (or did so until one ended)."""
+    """Tasks of which each shares a resource with another one, directly or through others (or did so until one
+    ended).
+    """
 
     __slots__ = ("largest", "tasks")
 
@@ -86,7 +91,9 @@ class TaskPool:
         self._users: dict[int, dict[Task, None]] = {}
         self._alone: dict[Task, None] = {}  # tasks that share nothing
         self._stale: dict[_Component, None] = {}
-        self._task_on = np.full(len(speeds), None) if changing_speeds and not contended_hosts else None  # the task or None, by host
+        self._task_on = (
+            np.full(len(speeds), None) if changing_speeds and not contended_hosts else None
+        )  # the task or None, by host
 
     def start(self, task: Task, now: float) -> None:
         """Let a task begin to work (its latency is over); its rate is known after `settle`."""
@@ -141,7 +148,9 @@ class TaskPool:
         return True
 
     def load_of(self, task: Task, nb_hosts: int) -> tuple[Any, Any]:
-        """Return those of a task's hosts that are numbered below `nb_hosts` and the flop/s that all tasks compute on each."""
+        """Return those of a task's hosts that are numbered below `nb_hosts` and the flop/s that all tasks compute on
+        each.
+        """
         if not self._contended_hosts:
             return task.hosts, task.rate * task.flops
         hosts = [host for host in task.hosts.tolist() if host < nb_hosts]
@@ -154,7 +163,10 @@ class TaskPool:
         for component in self._stale:
             tasks = list(component.tasks)
             rates = fill(
-                [task.resources for task in tasks], [task.weights for task in tasks], [task.bound for task in tasks], self._capacity
+                [task.resources for task in tasks],
+                [task.weights for task in tasks],
+                [task.bound for task in tasks],
+                self._capacity,
             )
             for task, rate in zip(tasks, rates, strict=True):
                 if rate != task.rate:
@@ -163,8 +175,12 @@ class TaskPool:
         self._stale.clear()
         return changed
 
-    def change_speeds(self, hosts: Sequence[int] | np.ndarray, speeds: Sequence[float] | np.ndarray, now: float) -> list[Task]:
-        """Give hosts other speeds; return the tasks that share nothing and go at another rate from now on (`settle` gives the others)."""
+    def change_speeds(
+        self, hosts: Sequence[int] | np.ndarray, speeds: Sequence[float] | np.ndarray, now: float
+    ) -> list[Task]:
+        """Give hosts other speeds; return the tasks that share nothing and go at another rate from now on (`settle`
+        gives the others).
+        """
         hosts = np.asarray(hosts, np.int64)
         self.speeds[hosts] = speeds
         self._capacity[hosts] = self.speeds[hosts] * self._cores[hosts]

@@ -1,8 +1,9 @@
 """Compile kernels, and compile them again whenever a module that they depend on was edited.
 
-Numba keeps compiled functions in files, keyed by the source of the module that defines them alone: after an edit of an imported kernel or
-constant, it goes on with the old machine code. The key here is over that module and every schedlab module that it imports, however
-indirectly. How a cache finds its files is exchangeable by numba's documented NUMBA_CACHE_LOCATOR_CLASSES.
+Numba keeps compiled functions in files, keyed by the source of the module that defines them alone: after an edit of an
+imported kernel or constant, it goes on with the old machine code. The key here is over that module and every schedlab
+module that it imports, however indirectly. How a cache finds its files is exchangeable by numba's documented
+NUMBA_CACHE_LOCATOR_CLASSES.
 """
 
 from __future__ import annotations
@@ -21,21 +22,29 @@ from numba.core.compiler_lock import global_compiler_lock
 import schedlab
 from schedlab.config.files import turn
 
-PATIENCE = 120.0  # seconds: a kernel takes some ten to compile; a process that waited for longer compiles beside the other
+PATIENCE = (
+    120.0  # seconds: a kernel takes some ten to compile; a process that waited for longer compiles beside the other
+)
 
-# `from schedlab.a import b, c` and `import schedlab.a.b`, wherever they stand; relative imports are not used in this package.
-_IMPORT = re.compile(rb"^[ \t]*(?:from (schedlab[\w.]*) import ([^\n(]+|\([^)]*\))|import (schedlab[\w.]*))", flags=re.MULTILINE)
+# `from schedlab.a import b, c` and `import schedlab.a.b`, wherever they stand; relative imports are not used in this
+# package.
+_IMPORT = re.compile(
+    rb"^[ \t]*(?:from (schedlab[\w.]*) import ([^\n(]+|\([^)]*\))|import (schedlab[\w.]*))", flags=re.MULTILINE
+)
 
 
 def compiled(function: Callable | None = None, **options: Any) -> Callable:
-    """Return `numba.njit` of the function, kept in files under the hash of all sources that it depends on; usable with or without options.
+    """Return `numba.njit` of the function, kept in files under the hash of all sources that it depends on; usable with
+    or without options.
 
     function: of a module of this package. Compiles at the first call with types that no file has yet.
     """
     if function is None:
         return lambda decorated: compiled(decorated, **options)
     before = numba.config.CACHE_LOCATOR_CLASSES
-    numba.config.CACHE_LOCATOR_CLASSES = ",".join(f"{__name__}.{name}" for name in ("ChosenFolder", "BesideSource", "UserFolder"))
+    numba.config.CACHE_LOCATOR_CLASSES = ",".join(
+        f"{__name__}.{name}" for name in ("ChosenFolder", "BesideSource", "UserFolder")
+    )
     try:
         dispatcher = numba.njit(cache=True, **options)(function)
     finally:
@@ -44,10 +53,11 @@ def compiled(function: Callable | None = None, **options: Any) -> Callable:
 
 
 def _compiled_once(dispatcher: Any) -> Any:
-    """Let one process at a time compile a function; those that begin together, as the seeds of a policy, would all spend the same seconds.
+    """Let one process at a time compile a function; those that begin together, as the seeds of a policy, would all
+    spend the same seconds.
 
-    The lock of numba's compiler comes first, as compiling takes it before the functions that are called: two threads cannot wait for each
-    other's.
+    The lock of numba's compiler comes first, as compiling takes it before the functions that are called: two threads
+    cannot wait for each other's.
     """
     compile_alone, function = dispatcher.compile, dispatcher.py_func
     name = re.sub(r"[^\w.]", "_", f"{function.__module__.rpartition('.')[2]}.{function.__qualname__}.lock")
@@ -82,7 +92,9 @@ class UserFolder(_AllSources, caching.UserWideCacheLocator):
 
 
 def sources_hash(path: Path) -> str:
-    """Return a hash over the bytes of a module's file and of all schedlab modules that it imports, at first or second hand."""
+    """Return a hash over the bytes of a module's file and of all schedlab modules that it imports, at first or second
+    hand.
+    """
     found = {path}
     waiting = [path]
     while waiting:
@@ -103,7 +115,9 @@ def _text(path: Path) -> bytes:
 
 @cache
 def _imported(path: Path) -> frozenset[Path]:
-    """The files of the schedlab modules that a file imports itself; functions and classes among the imported names have none."""
+    """The files of the schedlab modules that a file imports itself; functions and classes among the imported names have
+    none.
+    """
     found = set()
     for source, names, module in _IMPORT.findall(_text(path)):
         base = (source or module).decode()

@@ -18,11 +18,12 @@ from schedlab.config.runtime.provenance import edited_source, keep_code, source_
 
 @contextlib.contextmanager
 def job_log(path: Path | str) -> Iterator[None]:
-    """Send standard output, standard error and logging of this process to a file; end the process with status 1 on an error.
+    """Send standard output, standard error and logging of this process to a file; end the process with status 1 on an
+    error.
 
-    Within a run of the workflow, the process ends with the run. Code that was edited while the job ran is a warning in the log.
-    A UserError becomes one paragraph on the console, and so does a disk that is full or cannot be written; any other error its last line.
-    The log holds the traceback, also of what a UserError was made of.
+    Within a run of the workflow, the process ends with the run. Code that was edited while the job ran is a warning in
+    the log. A UserError becomes one paragraph on the console, and so does a disk that is full or cannot be written; any
+    other error its last line. The log holds the traceback, also of what a UserError was made of.
     """
     console = sys.stderr
     run_lock.enter_job()
@@ -53,15 +54,21 @@ def job_log(path: Path | str) -> Iterator[None]:
 
 
 def _warn_of_edits() -> None:
-    """Say in the log where the code is no longer that with which the job began: what it imported late may be either's."""
+    """Say in the log where the code is no longer that with which the job began: what it imported late may be
+    either's.
+    """
     if now := edited_source():
         told = f"source {source_hash()} when it began, {now} now"
         remedy = "delete its outputs and run it again, and edit another checkout while a run goes on"
-        print(f"warning: the code of schedlab was edited while this job ran ({told}), and its results may be of either; {remedy}")
+        print(
+            f"warning: the code of schedlab was edited while this job ran ({told}), and its results may be of either; {remedy}"
+        )
 
 
 def _log_error(error: Exception, user_error: UserError | None, file: TextIO) -> None:
-    """Write what a job ends in: one paragraph for what the user can mend, with the traceback of what that was made of."""
+    """Write what a job ends in: one paragraph for what the user can mend, with the traceback of what that was made
+    of.
+    """
     if user_error is None:
         traceback.print_exception(error, file=file)
         return
@@ -74,7 +81,9 @@ def _log_error(error: Exception, user_error: UserError | None, file: TextIO) -> 
 
 
 def inputs_by_scenario(named: Iterable[tuple[str, str]]) -> dict[str, dict[str, Path]]:
-    """Return scenario -> input name -> file from a job's inputs, of which those named '<scenario>/<input>' are meant."""
+    """Return scenario -> input name -> file from a job's inputs, of which those named '<scenario>/<input>' are
+    meant.
+    """
     found: dict[str, dict[str, Path]] = {}
     for scenario, slash, name, path in ((*key.partition("/"), path) for key, path in named):
         if slash:
@@ -83,7 +92,9 @@ def inputs_by_scenario(named: Iterable[tuple[str, str]]) -> dict[str, dict[str, 
 
 
 def one_thread() -> None:
-    """Keep numerical libraries that are not loaded yet on one thread: jobs run side by side, and sums keep their order."""
+    """Keep numerical libraries that are not loaded yet on one thread: jobs run side by side, and sums keep their
+    order.
+    """
     for name in ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMEXPR_NUM_THREADS"):
         os.environ[name] = "1"
 

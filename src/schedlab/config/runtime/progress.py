@@ -1,7 +1,7 @@
 """The console of a run: one line for each job that ends, with done of total, its time, and an estimate of what is left.
 
-It reads the records that Snakemake logs (`event` says what a record is about) without knowing Snakemake; the Snakefile hangs it onto
-Snakemake's own handler. The log file that Snakemake keeps of a run still holds everything.
+It reads the records that Snakemake logs (`event` says what a record is about) without knowing Snakemake; the Snakefile
+hangs it onto Snakemake's own handler. The log file that Snakemake keeps of a run still holds everything.
 """
 
 from __future__ import annotations
@@ -34,7 +34,9 @@ class JobLines(logging.Formatter):
     clock  seconds that only grow
     """
 
-    def __init__(self, usual: logging.Formatter, idle: Callable[[], Collection[str]], clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(
+        self, usual: logging.Formatter, idle: Callable[[], Collection[str]], clock: Callable[[], float] = time.monotonic
+    ) -> None:
         super().__init__()
         self.usual, self.idle, self.clock = usual, idle, clock
         self.total, self.done = 0, 0
@@ -61,7 +63,8 @@ class JobLines(logging.Formatter):
     def seconds_left(self) -> float | None:
         """Estimate the seconds until the last job ends; None where nothing has ended yet.
 
-        A job takes what those of its workflow rule took (of any where none has ended), and as many go on at once as have up to now.
+        A job takes what those of its workflow rule took (of any where none has ended), and as many go on at once as
+        have up to now.
         """
         ended = [seconds for times in self.times.values() for seconds in times]
         if not ended or self.began is None:
@@ -69,14 +72,18 @@ class JobLines(logging.Formatter):
         now, mean = self.clock(), sum(ended) / len(ended)
         expected = {rule: sum(times) / len(times) for rule, times in self.times.items()}
         work = sum(count * expected.get(rule, mean) for rule, count in self.waiting.items())
-        under_way = [(now - job.since, expected.get(job.rule, mean)) for job in self.running.values() if job.rule in self.waiting]
+        under_way = [
+            (now - job.since, expected.get(job.rule, mean)) for job in self.running.values() if job.rule in self.waiting
+        ]
         work -= sum(min(spent, usual) for spent, usual in under_way)
         busy = sum(ended) + sum(spent for spent, _ in under_way)
         return work * (now - self.began) / busy if busy > 0 else 0.0
 
     def _plan(self, stats: Mapping[str, int]) -> None:
         self.total = stats["total"]
-        self.waiting = Counter({rule: count for rule, count in stats.items() if rule != "total" and rule not in self.idle()})
+        self.waiting = Counter(
+            {rule: count for rule, count in stats.items() if rule != "total" and rule not in self.idle()}
+        )
 
     def _start(self, record: Any) -> None:
         now = self.clock()

@@ -22,8 +22,12 @@ from schedlab.config.hashes import content_hash, file_hash
 NOT_OUTPUTS = ("*provenance.json", "manifest.json", ".*", "progress", "store", "logs", "benchmarks", "*.log", "*.tsv")
 
 
-def provenance(part_hash: str, seeds: Sequence[int] = (), inputs: Mapping[str, Path | str] | None = None) -> dict[str, Any]:
-    """Return the origin of one job's outputs: its part's hash, seeds, hashes of the input files by name, and `environment()`."""
+def provenance(
+    part_hash: str, seeds: Sequence[int] = (), inputs: Mapping[str, Path | str] | None = None
+) -> dict[str, Any]:
+    """Return the origin of one job's outputs: its part's hash, seeds, hashes of the input files by name, and
+    `environment()`.
+    """
     hashes = {name: file_hash(path) for name, path in sorted((inputs or {}).items())}
     return {"config_hash": part_hash, "seeds": list(seeds), "inputs": hashes, **environment()}
 
@@ -36,9 +40,11 @@ def write_provenance(
 
 
 def write_origin(job: Any, path: Path, outputs: Iterable[str] = (), **also: Any) -> None:
-    """Write where outputs of a job of the workflow came from: their names, `provenance()`, and the frozen part that they were made from.
+    """Write where outputs of a job of the workflow came from: their names, `provenance()`, and the frozen part that
+    they were made from.
 
-    job      Snakemake's object in a script, whose paths count from the folder of the run; `job.input.config` is the frozen part
+    job      Snakemake's object in a script, whose paths count from the folder of the run; `job.input.config` is the
+             frozen part
     path     the JSON file to write, named provenance.json or <output>.provenance.json, beside the outputs
     outputs  those that are meant; all where none is named
     also     what else the job has to tell
@@ -48,8 +54,16 @@ def write_origin(job: Any, path: Path, outputs: Iterable[str] = (), **also: Any)
     from schedlab.config.freeze import read_part  # which asks this module for the hash of the source
 
     config = Path(job.input.config)
-    files = {file: Path(file) for name in job.input for file in _files_below(name) if file != str(config) and file.startswith("results/")}
-    made = {"outputs": sorted(file for name in outputs or job.output for file in _files_below(name)), "config": str(config)}
+    files = {
+        file: Path(file)
+        for name in job.input
+        for file in _files_below(name)
+        if file != str(config) and file.startswith("results/")
+    }
+    made = {
+        "outputs": sorted(file for name in outputs or job.output for file in _files_below(name)),
+        "config": str(config),
+    }
     write_json(path, {**made, **provenance(content_hash(read_part(config)), inputs=files), **also})
 
 
@@ -61,7 +75,8 @@ def _files_below(path: str) -> list[str]:
 def environment() -> dict[str, Any]:
     """Return code and package versions and the kind of machine (never its name).
 
-    `source` is that of when this process began; `source_at_end` stands beside it only where the files were edited since.
+    `source` is that of when this process began; `source_at_end` stands beside it only where the files were edited
+    since.
     """
     code = {"version": schedlab.__version__, "source": source_hash(), **_git_state()}
     if edited := edited_source():
@@ -87,7 +102,9 @@ def source_now() -> str:
     """
     root = Path(schedlab.__file__).parent
     digest = hashlib.sha256()
-    found = [Path(folder, name) for folder, _, names in os.walk(root) for name in names if name.endswith(".py")]  # bears what vanishes
+    found = [
+        Path(folder, name) for folder, _, names in os.walk(root) for name in names if name.endswith(".py")
+    ]  # bears what vanishes
     for path in sorted(found):
         digest.update(path.relative_to(root).as_posix().encode() + b"\0")
         try:
@@ -106,7 +123,8 @@ def edited_source() -> str | None:
 
 @cache
 def package_versions() -> dict[str, str]:
-    """Return the version of every installed package that schedlab needs, extras included, or that one of those needs, and so on.
+    """Return the version of every installed package that schedlab needs, extras included, or that one of those needs,
+    and so on.
 
     These are what requirements.txt pins, without what only work on the code itself needs; no result depends on that.
     """
@@ -125,7 +143,9 @@ def package_versions() -> dict[str, str]:
 
 
 def _required(package: str, without: str) -> set[str]:
-    """Return the names that a package's metadata asks for, in the one spelling of https://packaging.python.org/specifications/name-normalization."""
+    """Return the names that a package's metadata asks for, in the one spelling of
+    https://packaging.python.org/specifications/name-normalization.
+    """
     named = "\n".join(line for line in metadata.requires(package) or () if not re.search(without, line))
     return {re.sub(r"[-_.]+", "-", name).lower() for name in re.findall(r"^[A-Za-z0-9._-]+", named, flags=re.M)}
 
@@ -134,7 +154,9 @@ def output_names(folder: Path | str, skip: Sequence[str] = NOT_OUTPUTS) -> list[
     """Return the relative path of every output below a folder, sorted, without the names that match `skip`."""
     folder = Path(folder)
     found = [(path.relative_to(folder), path) for path in sorted(folder.rglob("*"))]
-    skipped = {relative for relative, _ in found if any(fnmatch(name, pattern) for name in relative.parts for pattern in skip)}
+    skipped = {
+        relative for relative, _ in found if any(fnmatch(name, pattern) for name in relative.parts for pattern in skip)
+    }
     return [relative.as_posix() for relative, path in found if relative not in skipped and path.is_file()]
 
 
@@ -144,7 +166,9 @@ def output_hashes(folder: Path | str, skip: Sequence[str] = NOT_OUTPUTS) -> dict
 
 
 def code_and_packages(made: Mapping[str, Any] | None = None) -> dict[str, Any]:
-    """Return what a manifest keeps of an environment (that of this moment, or of a provenance): code, Python and packages, no machine."""
+    """Return what a manifest keeps of an environment (that of this moment, or of a provenance): code, Python and
+    packages, no machine.
+    """
     made = made or environment()
     code = made["schedlab"]
     known = {name: code.get(name) for name in ("commit", "modified", "version")}
@@ -160,7 +184,9 @@ def keep_code() -> None:
 
 @cache
 def _git_state() -> dict[str, Any]:
-    """Commit of the repository that tracks the package, and whether its tracked files differ; nothing where none does."""
+    """Commit of the repository that tracks the package, and whether its tracked files differ; nothing where none
+    does.
+    """
     root = Path(schedlab.__file__).parent
     if _git(root, "ls-files", "--error-unmatch", "__init__.py") is None:
         return {"commit": None}
@@ -170,7 +196,9 @@ def _git_state() -> dict[str, Any]:
 
 def _git(folder: Path, *arguments: str) -> str | None:
     try:
-        done = subprocess.run(["git", "-C", str(folder), *arguments], capture_output=True, text=True, timeout=20, check=True)
+        done = subprocess.run(
+            ["git", "-C", str(folder), *arguments], capture_output=True, text=True, timeout=20, check=True
+        )
     except (OSError, subprocess.SubprocessError):
         return None
     return done.stdout.strip()

@@ -1,7 +1,7 @@
 """One run at a time in a working directory, by a lock that the system drops when the process ends, however it ends.
 
-Snakemake's own lock is a file that stays behind after a kill and must be removed by hand; the profiles switch it off. Jobs share a second
-lock, so that a run that follows a killed one does not begin while a job of that one still writes.
+Snakemake's own lock is a file that stays behind after a kill and must be removed by hand; the profiles switch it off.
+Jobs share a second lock, so that a run that follows a killed one does not begin while a job of that one still writes.
 """
 
 from __future__ import annotations
@@ -22,7 +22,9 @@ _held: dict[Path | str, object] = {}
 
 
 def hold(file: Path) -> None:
-    """Hold the lock until this process ends; a second call in the same process is free. Raises UserError if another run holds it."""
+    """Hold the lock until this process ends; a second call in the same process is free. Raises UserError if another run
+    holds it.
+    """
     from filelock import FileLock, Timeout
 
     file = file.resolve()
@@ -67,16 +69,21 @@ def admit_jobs(run_lock: Path) -> None:
 
 
 def sign_jobs() -> None:
-    """Let the jobs that this process starts know it, so that one that begins when it has ended ends as well (see `enter_job`)."""
+    """Let the jobs that this process starts know it, so that one that begins when it has ended ends as well (see
+    `enter_job`).
+    """
     os.environ[STARTED_BY] = f"{_process_namespace()} {os.getpid()}"
 
 
 def enter_job() -> None:
-    """Share the jobs' lock until this process ends, which it does with the Snakemake that started it, where the system can see to that.
+    """Share the jobs' lock until this process ends, which it does with the Snakemake that started it, where the system
+    can see to that.
 
-    A terminal's Ctrl-C goes to jobs as well as to Snakemake, which waits for them: they go on, and begin nothing anew in the next run.
+    A terminal's Ctrl-C goes to jobs as well as to Snakemake, which waits for them: they go on, and begin nothing anew
+    in the next run.
 
-    Does nothing in a process that belongs to no run, or in one that has entered. Ends a process whose Snakemake was killed before it could
+    Does nothing in a process that belongs to no run, or in one that has entered. Ends a process whose Snakemake was
+    killed before it could
     ask to end with it: the next run may be at work by now.
     """
     if not os.environ.get(JOBS_LOCK) or JOBS_LOCK in _held:
@@ -92,7 +99,8 @@ def enter_job() -> None:
 def end_after_jobs() -> None:
     """Let Ctrl-C end the run of this process when the jobs at work have ended, and a second Ctrl-C at once.
 
-    Snakemake does so where it is terminated; where it is interrupted, it takes what running jobs make for broken, and makes it anew.
+    Snakemake does so where it is terminated; where it is interrupted, it takes what running jobs make for broken, and
+    makes it anew.
     """
     terminated = signal.getsignal(signal.SIGTERM)
     if not callable(terminated):
@@ -100,7 +108,10 @@ def end_after_jobs() -> None:
 
     def interrupted(*_: object) -> None:
         signal.signal(signal.SIGINT, signal.default_int_handler)
-        print("interrupted: the jobs at work end first (Ctrl-C again: at once); the same command goes on from here", file=sys.stderr)
+        print(
+            "interrupted: the jobs at work end first (Ctrl-C again: at once); the same command goes on from here",
+            file=sys.stderr,
+        )
         # in a thread, for it takes a lock that the interrupted one may hold
         threading.Thread(target=terminated, args=(signal.SIGTERM, None)).start()
 
@@ -148,7 +159,9 @@ def _end_with_parent() -> None:
 
 
 def _is_orphan() -> bool:
-    """Whether the process that signed this job has ended; False where that cannot be known, as in a container with processes of its own."""
+    """Whether the process that signed this job has ended; False where that cannot be known, as in a container with
+    processes of its own.
+    """
     namespace, _, number = os.environ.get(STARTED_BY, "").rpartition(" ")
     if not namespace or namespace != _process_namespace() or int(number) == os.getppid():
         return False

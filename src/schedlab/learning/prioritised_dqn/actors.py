@@ -1,7 +1,9 @@
-"""Actors of a Q-network: each plays episodes of its own stream; in rounds, in one process or in several, with the same bytes.
+"""Actors of a Q-network: each plays episodes of its own stream; in rounds, in one process or in several, with the same
+bytes.
 
-What an actor does hangs from its number, the parameters at the begin of a round, and its share of random actions. It asks the network for
-one observation at a time, because sums depend on a batch's size, and that would hang from how actors are spread over processes.
+What an actor does hangs from its number, the parameters at the begin of a round, and its share of random actions. It
+asks the network for one observation at a time, because sums depend on a batch's size, and that would hang from how
+actors are spread over processes.
 Source: Horgan et al. 2018, "Distributed prioritized experience replay", arXiv:1803.00933, but in step with the learner.
 """
 
@@ -89,7 +91,9 @@ class Actor:
         }
 
     def restore(self, state: Mapping[str, Any]) -> None:
-        """Go on from a state: its episode is taken up by taking the same actions again. Raises RuntimeError where it does not repeat."""
+        """Go on from a state: its episode is taken up by taking the same actions again. Raises RuntimeError where it
+        does not repeat.
+        """
         self.stream.following = state["following"]
         self._begin(state["episode"])
         for action in state["actions"]:
@@ -98,7 +102,9 @@ class Actor:
         self.random.bit_generator.state = state["random"]
         if self._seen() != state["seen"]:
             scenario, unit = self.stream.unit_of(self._episode)
-            raise RuntimeError(f"scenario {scenario}, unit {unit.id}: the environment does not repeat an episode from its seed and actions")
+            raise RuntimeError(
+                f"scenario {scenario}, unit {unit.id}: the environment does not repeat an episode from its seed and actions"
+            )
 
     def _begin(self, episode: int) -> None:
         if getattr(self, "env", None) is not None:
@@ -228,7 +234,11 @@ class ActorProcesses:
 
 
 def _serve(
-    pipe: Connection, other_end: Connection, make: Callable[[int], Actor], numbers: Sequence[int], network: Callable[[], Any]
+    pipe: Connection,
+    other_end: Connection,
+    make: Callable[[int], Actor],
+    numbers: Sequence[int],
+    network: Callable[[], Any],
 ) -> None:
     """Do what the learner asks until it closes the pipe; a mistake is sent instead of an answer."""
     other_end.close()

@@ -1,8 +1,10 @@
-"""Deep Q-learning as Ape-X puts it together: double targets, dueling heads, n-step returns, prioritised replay, several actors.
+"""Deep Q-learning as Ape-X puts it together: double targets, dueling heads, n-step returns, prioritised replay, several
+actors.
 
-Source: Horgan et al. 2018, "Distributed prioritized experience replay", arXiv:1803.00933, but in rounds instead of at each one's own pace:
-every actor takes some decisions with the parameters at a round's begin, while the learner takes gradient steps on what was there before.
-So the same seed gives the same bytes for a number of actors, over however many processes they are spread, interrupted or not.
+Source: Horgan et al. 2018, "Distributed prioritized experience replay", arXiv:1803.00933, but in rounds instead of at
+each one's own pace: every actor takes some decisions with the parameters at a round's begin, while the learner takes
+gradient steps on what was there before. So the same seed gives the same bytes for a number of actors, over however many
+processes they are spread, interrupted or not.
 
 All of the method stands here but the buffer (prioritised_replay.py); actors play in prioritised_dqn_actors.py.
 """
@@ -29,7 +31,14 @@ from schedlab.config.schema import validate
 from schedlab.config.seeds import derive_seed, generator
 from schedlab.learning.activations import ACTIVATIONS
 from schedlab.learning.adam import Adam
-from schedlab.learning.checkpoints import Checkpoint, load_module, module_arrays, read_checkpoint, read_progress, write_checkpoint
+from schedlab.learning.checkpoints import (
+    Checkpoint,
+    load_module,
+    module_arrays,
+    read_checkpoint,
+    read_progress,
+    write_checkpoint,
+)
 from schedlab.learning.episode_streams import Finished, sum_of_rewards
 from schedlab.learning.prioritised_dqn.actors import WHOLE, Actor, ActorProcesses, Actors, Rows, parts
 from schedlab.learning.prioritised_dqn.replay import PrioritisedReplay
@@ -42,19 +51,29 @@ MakeReader = Callable[[Any, gym.Space], nn.Module]  # (settings, observation spa
 
 
 def vector_reader(settings: PrioritisedDQNSettings, space: gym.Space) -> nn.Module:
-    """Return what takes a vector as it is. Raises UserError for observations in parts: they need a reader of the study's own."""
+    """Return what takes a vector as it is. Raises UserError for observations in parts: they need a reader of the
+    study's own.
+    """
     del settings
     if not isinstance(space, gym.spaces.Box):
-        raise UserError(f"the network reads a vector, not {space}", where="learner", remedy="give the learner a reader of observations")
+        raise UserError(
+            f"the network reads a vector, not {space}",
+            where="learner",
+            remedy="give the learner a reader of observations",
+        )
     reader = nn.Flatten()
     reader.features_dim = int(np.prod(space.shape))
     return reader
 
 
 class QNetwork(nn.Module):
-    """Values of all actions (rows, A): a reader of observations, shared layers, then a head, or two (Wang et al. 2016, equation 9)."""
+    """Values of all actions (rows, A): a reader of observations, shared layers, then a head, or two (Wang et al. 2016,
+    equation 9).
+    """
 
-    def __init__(self, reader: nn.Module, actions: int, settings: PrioritisedDQNSettings, in_parts: bool = False) -> None:
+    def __init__(
+        self, reader: nn.Module, actions: int, settings: PrioritisedDQNSettings, in_parts: bool = False
+    ) -> None:
         super().__init__()
         self.reader, self._in_parts = reader, in_parts
         activation = ACTIVATIONS[settings.activation]
@@ -93,14 +112,20 @@ def _head(width: int, sizes: Sequence[int], out: int, activation: type[nn.Module
 
 def tensors(columns: Mapping[str, np.ndarray], group: str) -> dict[str, torch.Tensor]:
     """Return the parts of the observations that are stored under a group's name."""
-    return {name.removeprefix(f"{group}/"): torch.from_numpy(rows) for name, rows in columns.items() if name.startswith(f"{group}/")}
+    return {
+        name.removeprefix(f"{group}/"): torch.from_numpy(rows)
+        for name, rows in columns.items()
+        if name.startswith(f"{group}/")
+    }
 
 
 @torch.no_grad()
 def targets(online: nn.Module, target: nn.Module, columns: Mapping[str, np.ndarray], double: bool) -> torch.Tensor:
-    """Return what the values of the actions taken should be (rows,): n rewards, and the discounted value of the best valid action then.
+    """Return what the values of the actions taken should be (rows,): n rewards, and the discounted value of the best
+    valid action then.
 
-    double: the learning network says which action is best, the target network what it is worth (van Hasselt et al. 2016).
+    double: the learning network says which action is best, the target network what it is worth (van Hasselt et al.
+      2016).
     """
     following, valid = tensors(columns, "following"), torch.from_numpy(columns["mask"])
     values = target(following)
@@ -109,7 +134,9 @@ def targets(online: nn.Module, target: nn.Module, columns: Mapping[str, np.ndarr
     return torch.from_numpy(columns["reward"]) + torch.from_numpy(columns["discount"]) * best
 
 
-def errors(online: nn.Module, target: nn.Module, columns: Mapping[str, np.ndarray], double: bool) -> tuple[torch.Tensor, torch.Tensor]:
+def errors(
+    online: nn.Module, target: nn.Module, columns: Mapping[str, np.ndarray], double: bool
+) -> tuple[torch.Tensor, torch.Tensor]:
     """Return (values of the actions taken, values less targets), each (rows,)."""
     taken = torch.from_numpy(columns["action"])[:, None]
     found = online(tensors(columns, "observation")).gather(1, taken)[:, 0]
@@ -125,14 +152,27 @@ def share_of_random_actions(settings: PrioritisedDQNSettings, actor: int, step: 
 
 
 class NStep:
-    """Sums the rewards of n decisions: each is given out once n rewards have come, with what follows and how much that is discounted."""
+    """Sums the rewards of n decisions: each is given out once n rewards have come, with what follows and how much that
+    is discounted.
+    """
 
     def __init__(self, n: int, gamma: float) -> None:
         self.n, self.gamma = n, gamma
         self._waiting: deque[list[Any]] = deque()  # observation, action, sum so far, discount of the next reward
 
-    def add(self, observation: Any, action: int, reward: float, following: Any, mask: np.ndarray, terminated: bool, over: bool) -> Rows:
-        """Return the decisions that are whole now; at an episode's end all, with fewer rewards. A termination leaves nothing to follow."""
+    def add(
+        self,
+        observation: Any,
+        action: int,
+        reward: float,
+        following: Any,
+        mask: np.ndarray,
+        terminated: bool,
+        over: bool,
+    ) -> Rows:
+        """Return the decisions that are whole now; at an episode's end all, with fewer rewards. A termination leaves
+        nothing to follow.
+        """
         self._waiting.append([observation, action, 0.0, 1.0])
         for entry in self._waiting:
             entry[2] += entry[3] * reward
@@ -149,7 +189,9 @@ class NStep:
 
 @dataclass(frozen=True)
 class Job:
-    """What a learning job is given: values of each phase, what each phase learns on (`seen`), spaces, and parameters to begin with."""
+    """What a learning job is given: values of each phase, what each phase learns on (`seen`), spaces, and parameters to
+    begin with.
+    """
 
     settings: Sequence[PrioritisedDQNSettings]
     seen: Sequence[Mapping[str, Problem]]
@@ -161,14 +203,18 @@ class Job:
     start: Mapping[str, np.ndarray]
 
     def digest(self) -> str:
-        """Hash of all that determines the job, so that progress of another one is not taken up; units and inputs are the stage's care."""
+        """Hash of all that determines the job, so that progress of another one is not taken up; units and inputs are
+        the stage's care.
+        """
         phases = [[list(phase.scenarios), phase.steps] for phase in self.spec.train_on]
         values = [of_policy(each) for each in self.settings]
         return content_hash([KIND, values, phases, self.seed, file_hash(self.paths.start) if self.paths.start else ""])
 
 
 class Run:
-    """One learning job. `parameters`: those kept so far, by name; `kept_step`: the step of their phase that they come from."""
+    """One learning job. `parameters`: those kept so far, by name; `kept_step`: the step of their phase that they come
+    from.
+    """
 
     def __init__(self, job: Job) -> None:
         self.job, self.digest = job, job.digest()
@@ -176,7 +222,9 @@ class Run:
         self.progress = job.paths.progress / "prioritised_dqn.zip"
 
     def learn(self) -> tuple[dict[str, np.ndarray], int]:
-        """Go on from where an interrupted job of the same values was; return the parameters kept and the step they were kept at."""
+        """Go on from where an interrupted job of the same values was; return the parameters kept and the step they were
+        kept at.
+        """
         kept, first = read_progress(self.progress, PROGRESS, self.digest), 0
         if kept is not None:
             first, self.kept_step, self.parameters = kept.meta["phase"], kept.meta["kept_step"], kept.group("policy")
@@ -197,7 +245,9 @@ class Run:
 
 
 class LearningPhase:
-    """A phase: rounds of acting and learning, a fresh optimiser and buffer, and what is recorded, validated and saved between rounds."""
+    """A phase: rounds of acting and learning, a fresh optimiser and buffer, and what is recorded, validated and saved
+    between rounds.
+    """
 
     def __init__(self, run: Run, number: int) -> None:
         self.run, self.number, job = run, number, run.job
@@ -211,7 +261,9 @@ class LearningPhase:
         self.replay = PrioritisedReplay(settings.buffer_size, settings.alpha, settings.eps)
         self.random = generator(seed, "replay")
         window = partial(NStep, settings.n_steps, settings.gamma)
-        make = partial(Actor, settings=settings, window=window, problems=self.problems, scenarios=self.phase.scenarios, seed=seed)
+        make = partial(
+            Actor, settings=settings, window=window, problems=self.problems, scenarios=self.phase.scenarios, seed=seed
+        )
         if settings.processes == 1:
             self.actors: Any = Actors(make, range(settings.actors), self.online.values)
         else:
@@ -261,7 +313,9 @@ class LearningPhase:
             self.target.load_state_dict(self.online.state_dict())
 
     def _update(self) -> None:
-        """Take a gradient step on decisions drawn by their errors, the Huber loss weighted against how often they are drawn."""
+        """Take a gradient step on decisions drawn by their errors, the Huber loss weighted against how often they are
+        drawn.
+        """
         settings, gone = self.settings, min(self.step / self.phase.steps, 1.0)
         places, weights, columns = self.replay.draw(
             self.random, settings.batch_size, settings.beta + gone * (settings.final_beta - settings.beta)
@@ -299,7 +353,13 @@ class LearningPhase:
             )
 
     def _place(self, scenario: str = "") -> dict[str, Any]:
-        return {"step": self.step, "episode": self.ended, "update": self.updates, "phase": self.number, "scenario": scenario}
+        return {
+            "step": self.step,
+            "episode": self.ended,
+            "update": self.updates,
+            "phase": self.number,
+            "scenario": scenario,
+        }
 
     def _record(self) -> None:
         """Give out means since the last point: of the episodes that ended, of loss and value."""
@@ -307,7 +367,9 @@ class LearningPhase:
         for scenario in dict.fromkeys(episode.scenario for episode in finished):
             mine = [episode for episode in finished if episode.scenario == scenario]
             self.run.job.curve("return", float(np.mean([episode.total for episode in mine])), **self._place(scenario))
-            self.run.job.curve("episode_length", float(np.mean([episode.length for episode in mine])), **self._place(scenario))
+            self.run.job.curve(
+                "episode_length", float(np.mean([episode.length for episode in mine])), **self._place(scenario)
+            )
         (loss, value, count), self.sums = self.sums, [0.0, 0.0, 0]
         if count:
             self.run.job.curve("loss", loss / count, **self._place())
@@ -355,7 +417,11 @@ class LearningPhase:
             "policy": self.run.parameters,
             "best": self.best,
         }
-        self.run.save(self.number, at, {f"{group}/{name}": array for group, arrays in groups.items() for name, array in arrays.items()})
+        self.run.save(
+            self.number,
+            at,
+            {f"{group}/{name}": array for group, arrays in groups.items() for name, array in arrays.items()},
+        )
 
     def _restore(self, kept: Checkpoint) -> None:
         at = kept.meta["at"]
@@ -392,26 +458,33 @@ class QPolicy:
 class PrioritisedDQNLearner:
     """Learns on the training units of problems; resumes bit for bit.
 
-    settings     typed values where a study adds its own (a class on PrioritisedDQNSettings; those added stay the same in all phases)
-    make_reader  (settings, observation space) -> a torch module that turns observations (a tensor, or a dictionary of them by the names of
-                 their parts; rows first) into features (rows, features_dim), and tells `features_dim`, as Stable-Baselines3's do
+    settings     typed values where a study adds its own (a class on PrioritisedDQNSettings; those added stay the same
+                 in all phases)
+    make_reader  (settings, observation space) -> a torch module that turns observations (a tensor, or a dictionary of
+                 them by the names of their parts; rows first) into features (rows, features_dim), and tells
+                 `features_dim`, as Stable-Baselines3's do
     """
 
     algorithm = "prioritised_dqn"
 
-    def __init__(self, settings: type[PrioritisedDQNSettings] = PrioritisedDQNSettings, make_reader: MakeReader = vector_reader) -> None:
+    def __init__(
+        self, settings: type[PrioritisedDQNSettings] = PrioritisedDQNSettings, make_reader: MakeReader = vector_reader
+    ) -> None:
         self.settings, self.make_reader = settings, make_reader
 
-    def learn(self, problems: Mapping[str, Problem], spec: PolicySpec, seed: int, paths: LearnPaths, curve: Curve) -> None:
+    def learn(
+        self, problems: Mapping[str, Problem], spec: PolicySpec, seed: int, paths: LearnPaths, curve: Curve
+    ) -> None:
         """Learn phase after phase and write the parameters that are kept.
 
-        Raises UserError where actions are not numbered, scenarios do not fit one another, a scenario has nothing to step or to validate
-        on, a phase changes the policy itself, and where learning diverges.
+        Raises UserError where actions are not numbered, scenarios do not fit one another, a scenario has nothing to
+        step or to validate on, a phase changes the policy itself, and where learning diverges.
         """
         use_one_thread()
         settings = phase_settings(self.settings, spec)
         seen = [
-            {name: self.seen(problems[name], own) for name in phase.scenarios} for own, phase in zip(settings, spec.train_on, strict=True)
+            {name: self.seen(problems[name], own) for name in phase.scenarios}
+            for own, phase in zip(settings, spec.train_on, strict=True)
         ]
         envs = {name: first_environment(name, problem, ("train",)) for each in seen for name, problem in each.items()}
         spaces = common_spaces(envs)
@@ -429,7 +502,9 @@ class PrioritisedDQNLearner:
         """Return the learned policy. Raises UserError where it was learned for other observations or actions."""
         use_one_thread()
         kept = read_checkpoint(checkpoint, KIND)
-        settings = validate(self.settings, kept.meta["settings"], lambda path: f"{checkpoint}: settings.{'.'.join(map(str, path))}")
+        settings = validate(
+            self.settings, kept.meta["settings"], lambda path: f"{checkpoint}: settings.{'.'.join(map(str, path))}"
+        )
         env = first_environment("to act in", self.seen(problem, settings), ANY_SPLIT)
         spaces = (env.observation_space, env.action_space)
         require_spaces(spaces, kept.meta, str(checkpoint))
@@ -439,7 +514,9 @@ class PrioritisedDQNLearner:
         return QPolicy(network.train(False), settings.keep_to_masks)
 
     def seen(self, problem: Problem, settings: PrioritisedDQNSettings) -> Problem:
-        """Return what is learned on where a problem is given: itself. A study's learner may leave out units or show something else."""
+        """Return what is learned on where a problem is given: itself. A study's learner may leave out units or show
+        something else.
+        """
         del settings
         return problem
 

@@ -1,6 +1,7 @@
 """A replay buffer that is drawn from in proportion to errors, over a sum tree.
 
-Source: Schaul et al. 2016, "Prioritized experience replay", arXiv:1511.05952, the proportional variant (section 3.3, appendix B.2.1).
+Source: Schaul et al. 2016, "Prioritized experience replay", arXiv:1511.05952, the proportional variant (section 3.3,
+  appendix B.2.1).
 """
 
 from __future__ import annotations
@@ -11,7 +12,8 @@ import numpy as np
 
 
 class SumTree:
-    """Numbers >= 0 whose sums over ranges are kept, so that a place is drawn in proportion to its number in log2(capacity) steps.
+    """Numbers >= 0 whose sums over ranges are kept, so that a place is drawn in proportion to its number in
+    log2(capacity) steps.
 
     The root stands at 1, the children of node i at 2 i and 2 i + 1, the numbers behind all inner nodes.
     """
@@ -38,7 +40,9 @@ class SumTree:
             self._nodes[nodes] = self._nodes[2 * nodes] + self._nodes[2 * nodes + 1]
 
     def find(self, masses: np.ndarray) -> np.ndarray:
-        """Return the places (int64) at which the running sum first exceeds each mass; rounding never leads to a number of 0."""
+        """Return the places (int64) at which the running sum first exceeds each mass; rounding never leads to a number
+        of 0.
+        """
         nodes, left = np.ones(len(masses), dtype=np.int64), np.array(masses, dtype=float)
         while nodes[0] < self._first:
             nodes = 2 * nodes
@@ -50,7 +54,8 @@ class SumTree:
 
 
 class PrioritisedReplay:
-    """The last decisions, as columns of equal length; a decision is drawn with a probability that goes with (|error| + eps)^alpha.
+    """The last decisions, as columns of equal length; a decision is drawn with a probability that goes with (|error| +
+    eps)^alpha.
 
     capacity  decisions kept; the oldest makes room
     """
@@ -64,14 +69,18 @@ class PrioritisedReplay:
         return self._size
 
     def add(self, columns: Mapping[str, np.ndarray], errors: np.ndarray) -> None:
-        """Append decisions (the first call tells columns and their shapes) with errors. Raises ValueError for more than it can hold."""
+        """Append decisions (the first call tells columns and their shapes) with errors. Raises ValueError for more than
+        it can hold.
+        """
         count = len(errors)
         if count > self.capacity:
             raise ValueError(f"{count} decisions at once, room for {self.capacity}")
         if count == 0:
             return
         if not self._columns:
-            self._columns = {name: np.zeros((self.capacity, *rows.shape[1:]), rows.dtype) for name, rows in columns.items()}
+            self._columns = {
+                name: np.zeros((self.capacity, *rows.shape[1:]), rows.dtype) for name, rows in columns.items()
+            }
         places = (self._next + np.arange(count)) % self.capacity
         for name, rows in columns.items():
             self._columns[name][places] = rows
@@ -82,10 +91,13 @@ class PrioritisedReplay:
         """Tell how wrong decisions were estimated (float, either sign)."""
         self._tree.set(places, (np.abs(np.asarray(errors, dtype=float)) + self.eps) ** self.alpha)
 
-    def draw(self, random: np.random.Generator, count: int, beta: float) -> tuple[np.ndarray, np.ndarray, dict[str, np.ndarray]]:
+    def draw(
+        self, random: np.random.Generator, count: int, beta: float
+    ) -> tuple[np.ndarray, np.ndarray, dict[str, np.ndarray]]:
         """Draw decisions, one from each of `count` equal parts of the sum of priorities.
 
-        Returns places (int64), importance weights (float32: (size x probability)^-beta over the largest in the buffer), columns.
+        Returns places (int64), importance weights (float32: (size x probability)^-beta over the largest in the buffer),
+        columns.
         """
         total = self._tree.total
         places = self._tree.find((np.arange(count) + random.random(count)) * (total / count))

@@ -18,8 +18,8 @@ from schedlab.learning.stock.settings import LARGEST_BUFFER, Layers, Schedule
 class PrioritisedDQNSettings(ValidationSettings):
     """Double, dueling, n-step DQN with prioritised replay and several actors (Horgan et al. 2018).
 
-    A phase's steps are decisions of all actors together. In a round each actor takes `train_freq` decisions with the parameters of
-    its begin, and meanwhile the learner takes `gradient_steps`.
+    A phase's steps are decisions of all actors together. In a round each actor takes `train_freq` decisions with the
+    parameters of its begin, and meanwhile the learner takes `gradient_steps`.
     """
 
     PHASE_KEYS: ClassVar[frozenset[str]] = frozenset()  # of the values that a study adds, those that a phase may change
@@ -27,14 +27,24 @@ class PrioritisedDQNSettings(ValidationSettings):
     learning_rate: float = setting(1e-4, doc="of the optimiser (Adam), at the start of a phase", gt=0, le=10)
     learning_rate_schedule: Schedule = setting("constant", doc="`linear`: down to 0 at the end of the phase")
     gamma: float = setting(0.99, doc="discount of a reward for each decision that lies between", ge=0, le=1)
-    reward_scale: float = setting(1.0, doc="factor on rewards while learning; curves show them without it", gt=0, le=LONGEST)
-    n_steps: int = setting(3, doc="rewards summed before the network is asked for the rest", unit="steps", ge=1, le=MOST)
-    double: bool = setting(True, doc="the learning network chooses the action that the target network values (van Hasselt et al. 2016)")
+    reward_scale: float = setting(
+        1.0, doc="factor on rewards while learning; curves show them without it", gt=0, le=LONGEST
+    )
+    n_steps: int = setting(
+        3, doc="rewards summed before the network is asked for the rest", unit="steps", ge=1, le=MOST
+    )
+    double: bool = setting(
+        True, doc="the learning network chooses the action that the target network values (van Hasselt et al. 2016)"
+    )
     net_arch: Layers = setting((256,), doc="hidden layers behind the reader of observations", unit="units")
     head_arch: Layers = setting((), doc="hidden layers of each head", unit="units")
-    dueling: bool = setting(True, doc="a head for the value and one for advantages, their mean taken off (Wang et al. 2016)")
+    dueling: bool = setting(
+        True, doc="a head for the value and one for advantages, their mean taken off (Wang et al. 2016)"
+    )
     activation: Literal["tanh", "relu", "leaky_relu", "elu", "silu"] = setting("relu", doc="after every hidden layer")
-    keep_to_masks: bool = setting(True, doc="only valid actions are taken and count in targets; false: the environment deals with others")
+    keep_to_masks: bool = setting(
+        True, doc="only valid actions are taken and count in targets; false: the environment deals with others"
+    )
 
     buffer_size: int = setting(100_000, doc="decisions kept, with both observations", ge=1, le=LARGEST_BUFFER)
     alpha: float = setting(0.6, doc="exponent of errors in priorities; 0: all decisions are drawn alike", ge=0, le=1)
@@ -46,11 +56,15 @@ class PrioritisedDQNSettings(ValidationSettings):
     train_freq: int = setting(8, doc="decisions of each actor in a round", unit="steps", ge=1, le=LONGEST)
     gradient_steps: int = setting(8, doc="gradient steps in a round", ge=1, le=LONGEST)
     batch_size: int = setting(128, doc="decisions of a gradient step", ge=1, le=10_000_000)
-    target_update_interval: int = setting(5000, doc="decisions between two updates of the target network", unit="steps", ge=1, le=LONGEST)
+    target_update_interval: int = setting(
+        5000, doc="decisions between two updates of the target network", unit="steps", ge=1, le=LONGEST
+    )
     max_grad_norm: float = setting(40.0, doc="gradients are cut to this norm", gt=0, le=LONGEST)
 
     actors: int = setting(8, doc="episodes side by side; each actor has its own stream of them", ge=1, le=MOST)
-    processes: int = setting(1, doc="that actors are spread over; 1: they act within the learner's. Changes no result", ge=1, le=MOST)
+    processes: int = setting(
+        1, doc="that actors are spread over; 1: they act within the learner's. Changes no result", ge=1, le=MOST
+    )
     exploration: Literal["linear", "by_actor"] = setting(
         "linear",
         doc="share of random actions: falls from `initial_epsilon` to `final_epsilon`, or is constant, actor i of N (from 0) at "
@@ -58,24 +72,36 @@ class PrioritisedDQNSettings(ValidationSettings):
     )
     initial_epsilon: float = setting(1.0, doc="linear: share at the start of a phase", ge=0, le=1)
     final_epsilon: float = setting(0.05, doc="linear: share that it falls to", ge=0, le=1)
-    exploration_steps: int = setting(20_000, doc="linear: decisions over which it falls", unit="steps", ge=1, le=LONGEST)
+    exploration_steps: int = setting(
+        20_000, doc="linear: decisions over which it falls", unit="steps", ge=1, le=LONGEST
+    )
     base_epsilon: float = setting(0.4, doc="by_actor: share of the first actor", gt=0, le=1)
     epsilon_alpha: float = setting(7.0, doc="by_actor: how much less the last actor explores", ge=0, le=1000)
 
     record_every: int = setting(2000, doc="least distance of two points of the curves", unit="steps", ge=1, le=LONGEST)
     save_every: int = setting(
-        50_000, doc="least distance of two states that an interrupted job can go on from", unit="steps", ge=1, le=LONGEST
+        50_000,
+        doc="least distance of two states that an interrupted job can go on from",
+        unit="steps",
+        ge=1,
+        le=LONGEST,
     )
 
     @model_validator(mode="after")
     def _check_buffer(self) -> PrioritisedDQNSettings:
-        longest = self.actors * (self.train_freq + self.n_steps)  # an episode's end gives out what waited for its n steps
+        longest = self.actors * (
+            self.train_freq + self.n_steps
+        )  # an episode's end gives out what waited for its n steps
         if self.buffer_size < longest:
-            raise ValueError(f"buffer_size: {self.buffer_size} does not hold the {longest} decisions that a round can give out")
+            raise ValueError(
+                f"buffer_size: {self.buffer_size} does not hold the {longest} decisions that a round can give out"
+            )
         return self
 
 
-NETWORK = frozenset({"net_arch", "head_arch", "dueling", "activation", "keep_to_masks", "actors"})  # the same in all phases
+NETWORK = frozenset(
+    {"net_arch", "head_arch", "dueling", "activation", "keep_to_masks", "actors"}
+)  # the same in all phases
 
 
 def phase_mistakes(learner: Settings, phases: Sequence[Phase | PhaseSettings]) -> Iterator[UserError]:

@@ -1,7 +1,9 @@
-"""Rollout buffers of Stable-Baselines3 and sb3-contrib that hold each observation once, and of it no more than it tells.
+"""Rollout buffers of Stable-Baselines3 and sb3-contrib that hold each observation once, and of it no more than it
+tells.
 
-Theirs are written step by step and read environment by environment, and copy all of a rollout between the two. These are not copied, hold
-of an observation only what is no padding, and of a mask a bit for each action; the numbers that they give are the same.
+Theirs are written step by step and read environment by environment, and copy all of a rollout between the two. These
+are not copied, hold of an observation only what is no padding, and of a mask a bit for each action; the numbers that
+they give are the same.
 """
 
 from __future__ import annotations
@@ -16,7 +18,8 @@ from stable_baselines3.common.buffers import RolloutBuffer
 class Bits:
     """Truth values of a rollout, eight to a byte.
 
-    Written a step at a time: `[step] = (environments, size)`; read by places that count environment by environment: `[places]` (B, size).
+    Written a step at a time: `[step] = (environments, size)`; read by places that count environment by environment:
+      `[places]` (B, size).
     """
 
     def __init__(self, steps: int, environments: int, size: int) -> None:
@@ -50,7 +53,10 @@ class Observations:
     def __getitem__(self, places: np.ndarray) -> np.ndarray:
         found = np.tile(self.padding.ravel(), (len(places), 1))
         environments, steps = np.divmod(places, self.steps)
-        borders = (numbers.tolist() for numbers in (steps, self._ends[steps, environments], self._ends[steps, environments + 1]))
+        borders = (
+            numbers.tolist()
+            for numbers in (steps, self._ends[steps, environments], self._ends[steps, environments + 1])
+        )
         told = [self._told[step][first:end] for step, first, end in zip(*borders, strict=True)]
         np.place(found, self._differs[places], np.concatenate(told))
         return found.reshape(len(places), *self.padding.shape)
@@ -96,4 +102,8 @@ class ReadOrderMaskableBuffer(ReadOrder, MaskableRolloutBuffer):
     """For PPO with masks."""
 
 
-BUFFERS: dict[str, type[RolloutBuffer]] = {"ppo": ReadOrderBuffer, "a2c": ReadOrderBuffer, "maskable_ppo": ReadOrderMaskableBuffer}
+BUFFERS: dict[str, type[RolloutBuffer]] = {
+    "ppo": ReadOrderBuffer,
+    "a2c": ReadOrderBuffer,
+    "maskable_ppo": ReadOrderMaskableBuffer,
+}

@@ -1,7 +1,8 @@
-"""Learners from Stable-Baselines3 and sb3-contrib on the environments of any study: PPO (with masks or without), A2C, DQN, DDPG.
+"""Learners from Stable-Baselines3 and sb3-contrib on the environments of any study: PPO (with masks or without), A2C,
+DQN, DDPG.
 
-A study registers `partial(StableBaselinesLearner, "ppo")` beside `ALGORITHM_SETTINGS["ppo"]`. Torch and Stable-Baselines3 are imported when
-something is learned or loaded, not before.
+A study registers `partial(StableBaselinesLearner, "ppo")` beside `ALGORITHM_SETTINGS["ppo"]`. Torch and
+Stable-Baselines3 are imported when something is learned or loaded, not before.
 """
 
 from __future__ import annotations
@@ -29,22 +30,34 @@ KIND = "stable-baselines"
 
 
 class StableBaselinesLearner:
-    """Learns with a stock algorithm on the training units of problems; a phase's steps are decisions. Resumes bit for bit.
+    """Learns with a stock algorithm on the training units of problems; a phase's steps are decisions. Resumes bit for
+    bit.
 
     algorithm     ppo, maskable_ppo, a2c, dqn or ddpg
-    settings      typed values where a study adds its own (a class on the algorithm's; those added stay the same in all phases)
-    make_policy   the hook for a study's own network: (settings, observation space, action space) -> a policy class of Stable-Baselines3
-                  and the keywords that it is made with; None: fully connected layers. Asked when learning and when loading.
+    settings      typed values where a study adds its own (a class on the algorithm's; those added stay the same in all
+                  phases)
+    make_policy   the hook for a study's own network: (settings, observation space, action space) -> a policy class of
+                  Stable-Baselines3 and the keywords that it is made with; None: fully connected layers. Asked when
+                  learning and when loading.
     """
 
-    def __init__(self, algorithm: str, settings: type[StockSettings] | None = None, make_policy: MakePolicy | None = None) -> None:
-        self.algorithm, self.settings, self._make_policy = algorithm, settings or ALGORITHM_SETTINGS[algorithm], make_policy
+    def __init__(
+        self, algorithm: str, settings: type[StockSettings] | None = None, make_policy: MakePolicy | None = None
+    ) -> None:
+        self.algorithm, self.settings, self._make_policy = (
+            algorithm,
+            settings or ALGORITHM_SETTINGS[algorithm],
+            make_policy,
+        )
 
-    def learn(self, problems: Mapping[str, Problem], spec: PolicySpec, seed: int, paths: LearnPaths, curve: Curve) -> None:
+    def learn(
+        self, problems: Mapping[str, Problem], spec: PolicySpec, seed: int, paths: LearnPaths, curve: Curve
+    ) -> None:
         """Learn phase after phase, each with a fresh optimiser (and buffer), and write the parameters that are kept.
 
-        Raises UserError where the algorithm cannot choose the actions, a mask is missing, scenarios do not fit one another, a scenario has
-        nothing to step or nothing to validate on, a phase changes the policy itself, and where learning diverges.
+        Raises UserError where the algorithm cannot choose the actions, a mask is missing, scenarios do not fit one
+        another, a scenario has nothing to step or nothing to validate on, a phase changes the policy itself, and where
+        learning diverges.
         """
         from schedlab.learning.stock.policy import check_actions
         from schedlab.learning.stock.run import Job, Run
@@ -61,21 +74,41 @@ class StableBaselinesLearner:
         start = read_checkpoint(paths.start, KIND).group("policy") if paths.start is not None else {}
         padding = _padding(next(iter(envs.values())))
         first = partial(self.first_parameters, seen, spaces, validate(self.settings, spec.params), seed)
-        job = Job(self.algorithm, self.make_policy, settings, problems, spec, seed, spaces, curve, paths, start, self.seen, first, padding)
+        job = Job(
+            self.algorithm,
+            self.make_policy,
+            settings,
+            problems,
+            spec,
+            seed,
+            spaces,
+            curve,
+            paths,
+            start,
+            self.seen,
+            first,
+            padding,
+        )
         parameters, kept = Run(job).learn()
         whole = validate(self.settings, spec.params).model_dump(mode="json")
         meta = {"kind": KIND, "algorithm": self.algorithm, "settings": whole, "kept_step": kept, **told_spaces(spaces)}
         write_checkpoint(paths.checkpoint, meta, {f"policy/{name}": array for name, array in parameters.items()})
 
     def load(self, checkpoint: Path, problem: Problem) -> StockPolicy:
-        """Return the learned policy. Raises UserError where it was learned by another algorithm or for other observations or actions."""
+        """Return the learned policy. Raises UserError where it was learned by another algorithm or for other
+        observations or actions.
+        """
         from schedlab.learning.stock.policy import StockPolicy, build_policy, policy_parts
 
         use_one_thread()
         kept = read_checkpoint(checkpoint, KIND)
         if kept.meta["algorithm"] != self.algorithm:
-            raise UserError(f"the policy was learned with {kept.meta['algorithm']}", where=str(checkpoint), expected=self.algorithm)
-        settings = validate(self.settings, kept.meta["settings"], lambda path: f"{checkpoint}: settings.{'.'.join(map(str, path))}")
+            raise UserError(
+                f"the policy was learned with {kept.meta['algorithm']}", where=str(checkpoint), expected=self.algorithm
+            )
+        settings = validate(
+            self.settings, kept.meta["settings"], lambda path: f"{checkpoint}: settings.{'.'.join(map(str, path))}"
+        )
         env = first_environment("to act in", self.seen(problem, settings), ANY_SPLIT)
         spaces = (env.observation_space, env.action_space)
         require_spaces(spaces, kept.meta, str(checkpoint))
@@ -84,14 +117,18 @@ class StableBaselinesLearner:
         return StockPolicy(self.algorithm, policy, getattr(settings, "acting", "greedy"))
 
     def seen(self, problem: Problem, settings: StockSettings) -> Problem:
-        """Return what is learned on where a problem is given: itself. A study's learner may leave out units or show something else."""
+        """Return what is learned on where a problem is given: itself. A study's learner may leave out units or show
+        something else.
+        """
         del settings
         return problem
 
     def first_parameters(
         self, problems: Mapping[str, Problem], spaces: tuple[gym.Space, gym.Space], settings: StockSettings, seed: int
     ) -> Mapping[str, np.ndarray]:
-        """Return parameters to begin with where no parent gives any, by name; empty: those that the seed gives. For a study's learner."""
+        """Return parameters to begin with where no parent gives any, by name; empty: those that the seed gives. For a
+        study's learner.
+        """
         del problems, spaces, settings, seed
         return {}
 

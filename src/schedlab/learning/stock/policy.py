@@ -23,8 +23,16 @@ from schedlab.learning.seeding import torch_stream
 from schedlab.learning.spaces import told
 from schedlab.learning.stock.settings import OnPolicySettings
 
-ALGORITHMS: dict[str, type[BaseAlgorithm]] = {"ppo": PPO, "maskable_ppo": MaskablePPO, "a2c": A2C, "dqn": DQN, "ddpg": DDPG}
-PolicyParts = tuple[str | type[BasePolicy], dict[str, Any]]  # a policy class, or their name of one, and the keywords it is made with
+ALGORITHMS: dict[str, type[BaseAlgorithm]] = {
+    "ppo": PPO,
+    "maskable_ppo": MaskablePPO,
+    "a2c": A2C,
+    "dqn": DQN,
+    "ddpg": DDPG,
+}
+PolicyParts = tuple[
+    str | type[BasePolicy], dict[str, Any]
+]  # a policy class, or their name of one, and the keywords it is made with
 MakePolicy = Callable[[Any, gym.Space, gym.Space], PolicyParts]  # (settings, observation space, action space) -> parts
 
 
@@ -41,7 +49,9 @@ def layered_policy(settings: Settings, observation_space: gym.Space, action_spac
     return name, {"net_arch": layers, **keywords}
 
 
-def policy_parts(algorithm: str, make: MakePolicy, settings: Settings, spaces: tuple[gym.Space, gym.Space]) -> PolicyParts:
+def policy_parts(
+    algorithm: str, make: MakePolicy, settings: Settings, spaces: tuple[gym.Space, gym.Space]
+) -> PolicyParts:
     """Return the policy's class and keywords, names resolved; DDPG has one critic, which only its algorithm would add.
 
     The optimiser is Adam, if the study names none; A2C with RMSprop makes its own.
@@ -67,14 +77,18 @@ def fresh_policy(parts: PolicyParts, spaces: tuple[gym.Space, gym.Space]) -> Bas
 
 
 class _NoOptimizer:
-    """Stands where a policy wants an optimiser: making one of torch's imports its compiler, 1.2 CPU seconds in every process."""
+    """Stands where a policy wants an optimiser: making one of torch's imports its compiler, 1.2 CPU seconds in every
+    process.
+    """
 
     def __init__(self, *arguments: Any, **keywords: Any) -> None:
         del arguments, keywords
 
 
 class StockPolicy:
-    """A learned policy that keeps to masks. `stochastic`: it draws, from a generator that begins anew with each unit."""
+    """A learned policy that keeps to masks. `stochastic`: it draws, from a generator that begins anew with each
+    unit.
+    """
 
     def __init__(self, algorithm: str, policy: BasePolicy, acting: str = "greedy") -> None:
         self.algorithm, self.policy, self.stochastic = algorithm, policy, acting == "sample"
@@ -98,7 +112,9 @@ class StockPolicy:
 
     @torch.no_grad()
     def probabilities(self, observation: Any, mask: Any = None) -> np.ndarray:
-        """Return the probability of each action when sampled, (actions,) float64; DQN: 1 for the action with the highest value."""
+        """Return the probability of each action when sampled, (actions,) float64; DQN: 1 for the action with the
+        highest value.
+        """
         scores = self._scores(observation, mask)
         if self.algorithm == "dqn":
             return (np.arange(len(scores)) == np.argmax(scores)).astype(float)
@@ -127,7 +143,9 @@ class StockPolicy:
         normal = policy.get_distribution(tensor).distribution
         drawn = normal.mean[0].cpu().numpy()
         if self.stochastic:
-            drawn = (drawn + normal.stddev[0].cpu().numpy() * self._rng.standard_normal(drawn.shape)).astype(drawn.dtype)
+            drawn = (drawn + normal.stddev[0].cpu().numpy() * self._rng.standard_normal(drawn.shape)).astype(
+                drawn.dtype
+            )
         return np.clip(drawn.reshape(space.shape), space.low, space.high)
 
 
@@ -140,16 +158,26 @@ def check_actions(algorithm: str, action: gym.Space, masked: bool, where: str, s
     if algorithm in ("dqn", "maskable_ppo") and not discrete:
         remedy = "use ppo, a2c or ddpg"
         raise UserError(
-            f"{algorithm} cannot choose {told(action)} of scenario '{scenario}'", where=where, expected="numbered actions", remedy=remedy
+            f"{algorithm} cannot choose {told(action)} of scenario '{scenario}'",
+            where=where,
+            expected="numbered actions",
+            remedy=remedy,
         )
     if algorithm == "ddpg" and not isinstance(action, gym.spaces.Box):
         remedy = "use ppo, maskable_ppo, a2c or dqn"
         raise UserError(
-            f"ddpg cannot choose {told(action)} of scenario '{scenario}'", where=where, expected="actions that are vectors", remedy=remedy
+            f"ddpg cannot choose {told(action)} of scenario '{scenario}'",
+            where=where,
+            expected="actions that are vectors",
+            remedy=remedy,
         )
     if not (discrete and action.start == 0) and not isinstance(action, gym.spaces.Box):
         raise UserError(
-            f"no stock learner chooses {told(action)} of scenario '{scenario}'", where=where, expected="actions numbered from 0, or vectors"
+            f"no stock learner chooses {told(action)} of scenario '{scenario}'",
+            where=where,
+            expected="actions numbered from 0, or vectors",
         )
     if isinstance(action, gym.spaces.Box) and not (np.isfinite(action.low).all() and np.isfinite(action.high).all()):
-        raise UserError(f"the actions of scenario '{scenario}' have no bounds", where=where, expected="vectors within finite bounds")
+        raise UserError(
+            f"the actions of scenario '{scenario}' have no bounds", where=where, expected="vectors within finite bounds"
+        )

@@ -1,4 +1,6 @@
-"""One learning job with an algorithm of Stable-Baselines3: its phases, its curves, its validation, and the file it can go on from."""
+"""One learning job with an algorithm of Stable-Baselines3: its phases, its curves, its validation, and the file it can
+go on from.
+"""
 
 from __future__ import annotations
 
@@ -33,7 +35,16 @@ from schedlab.learning.stock.state import global_streams, put_state, put_streams
 PROGRESS = "stable-baselines-progress-2"  # the form: progress of another one is begun anew
 _ON_POLICY = ("n_steps", "gamma", "gae_lambda", "ent_coef", "vf_coef", "max_grad_norm", "normalize_advantage")
 _PPO = (*_ON_POLICY, "batch_size", "n_epochs", "clip_range_vf", "target_kl")
-_OFF_POLICY = ("gamma", "buffer_size", "learning_starts", "tau", "train_freq", "gradient_steps", "batch_size", "n_steps")
+_OFF_POLICY = (
+    "gamma",
+    "buffer_size",
+    "learning_starts",
+    "tau",
+    "train_freq",
+    "gradient_steps",
+    "batch_size",
+    "n_steps",
+)
 _EXPLORATION = ("exploration_initial_eps", "exploration_final_eps", "exploration_fraction")
 KEYWORDS = {
     "ppo": _PPO,
@@ -85,14 +96,20 @@ class Job:
     padding: np.ndarray | None
 
     def digest(self) -> str:
-        """Hash of all that determines the job, so that progress of another one is not taken up; units and inputs are the stage's care."""
+        """Hash of all that determines the job, so that progress of another one is not taken up; units and inputs are
+        the stage's care.
+        """
         phases = [[list(phase.scenarios), phase.steps] for phase in self.spec.train_on]
         values = [each.model_dump(mode="json") for each in self.settings]
-        return content_hash([self.algorithm, values, phases, self.seed, file_hash(self.paths.start) if self.paths.start else ""])
+        return content_hash(
+            [self.algorithm, values, phases, self.seed, file_hash(self.paths.start) if self.paths.start else ""]
+        )
 
 
 class Run:
-    """One learning job. `parameters`: those kept so far, by name; `kept_step`: the step of their phase that they come from."""
+    """One learning job. `parameters`: those kept so far, by name; `kept_step`: the step of their phase that they come
+    from.
+    """
 
     def __init__(self, job: Job) -> None:
         self.job, self.digest = job, job.digest()
@@ -100,7 +117,9 @@ class Run:
         self.progress = job.paths.progress / "stable_baselines.zip"
 
     def learn(self) -> tuple[dict[str, np.ndarray], int]:
-        """Go on from where an interrupted job of the same values was; return the parameters kept and the step they were kept at."""
+        """Go on from where an interrupted job of the same values was; return the parameters kept and the step they were
+        kept at.
+        """
         kept = self._read()
         first = 0
         if kept is not None:
@@ -123,7 +142,9 @@ class Run:
     def _phase(self, number: int, kept: Checkpoint | None) -> None:
         phase, seed = self.job.spec.train_on[number], derive_seed(self.job.seed, "phase", number)
         with global_streams(seed):
-            problems = {name: self.job.seen(self.job.problems[name], self.job.settings[number]) for name in phase.scenarios}
+            problems = {
+                name: self.job.seen(self.job.problems[name], self.job.settings[number]) for name in phase.scenarios
+            }
             stream = EpisodeStream(problems, phase.scenarios, seed)
             model = self._model(self.job.settings[number], stream, seed)
             if self.parameters and kept is None:
@@ -145,7 +166,10 @@ class Run:
         """The algorithm with its environments; what it would warn of is a UserError."""
         observation_space, action_space = copy.deepcopy(self.job.spaces)
         action_space.seed(derive_seed(seed, "exploration"))
-        envs = [StreamEnv(stream, settings.reward_scale, observation_space, action_space) for _ in range(settings.environments)]
+        envs = [
+            StreamEnv(stream, settings.reward_scale, observation_space, action_space)
+            for _ in range(settings.environments)
+        ]
         vectorised = DummyVecEnv([lambda env=env: env for env in envs])
         keywords = {name: getattr(settings, name) for name in KEYWORDS[self.job.algorithm]}
         keywords["learning_rate"] = _schedule(settings.learning_rate, settings.learning_rate_schedule)
@@ -155,7 +179,10 @@ class Run:
             size = int(np.prod(action_space.shape))
             keywords["action_noise"] = NormalActionNoise(np.zeros(size), np.full(size, settings.action_noise))
         if self.job.algorithm in BUFFERS and isinstance(observation_space, gym.spaces.Box):
-            keywords |= {"rollout_buffer_class": BUFFERS[self.job.algorithm], "rollout_buffer_kwargs": {"padding": self.job.padding}}
+            keywords |= {
+                "rollout_buffer_class": BUFFERS[self.job.algorithm],
+                "rollout_buffer_kwargs": {"padding": self.job.padding},
+            }
         policy, parts = policy_parts(self.job.algorithm, self.job.make_policy, settings, self.job.spaces)
         device = device_or_processor(settings.device)
         if device.type == "cuda":
@@ -215,7 +242,9 @@ class Watch(BaseCallback):
         return self.settings.stop_after is not None and self.without_best >= self.settings.stop_after
 
     def _between(self, over: bool) -> None:
-        """See to the job after an update; `over`: the phase has ended. Its begin, and where a resumed job begins, are no new update."""
+        """See to the job after an update; `over`: the phase has ended. Its begin, and where a resumed job begins, are
+        no new update.
+        """
         if self.model.num_timesteps != self.step:
             self.step, self.update = self.model.num_timesteps, self.update + 1
             self.require_finite()
@@ -241,7 +270,13 @@ class Watch(BaseCallback):
             )
 
     def _place(self, scenario: str = "") -> dict[str, Any]:
-        return {"step": self.step, "episode": self.stream.ended, "update": self.update, "phase": self.phase, "scenario": scenario}
+        return {
+            "step": self.step,
+            "episode": self.stream.ended,
+            "update": self.update,
+            "phase": self.phase,
+            "scenario": scenario,
+        }
 
     def _record(self) -> None:
         """Give out the means of the episodes ended since the last point, and what the last update says of itself."""
@@ -249,7 +284,9 @@ class Watch(BaseCallback):
         for scenario in dict.fromkeys(episode.scenario for episode in finished):
             mine = [episode for episode in finished if episode.scenario == scenario]
             self.run.job.curve("return", float(np.mean([episode.total for episode in mine])), **self._place(scenario))
-            self.run.job.curve("episode_length", float(np.mean([episode.length for episode in mine])), **self._place(scenario))
+            self.run.job.curve(
+                "episode_length", float(np.mean([episode.length for episode in mine])), **self._place(scenario)
+            )
         for name, value in self.model.logger.name_to_value.items():
             if name in METRICS and math.isfinite(value):
                 metric, factor = METRICS[name]
@@ -258,7 +295,9 @@ class Watch(BaseCallback):
         self.recorded = self.step
 
     def _record_preferences(self) -> None:
-        """Give out how the first decision of each scenario's first unit would be taken now, where its environment names the actions."""
+        """Give out how the first decision of each scenario's first unit would be taken now, where its environment names
+        the actions.
+        """
         policy = StockPolicy(self.run.job.algorithm, self.model.policy)
         for scenario in self.run.job.spec.train_on[self.phase].scenarios:
             unit = self.stream.problems[scenario].units("train")[0]
@@ -272,7 +311,9 @@ class Watch(BaseCallback):
                     self.run.job.curve(f"probability {name}", float(chance), **self._place(scenario))
 
     def _validate(self) -> None:
-        """Score the policy on validation units as it will act once learned; keep its parameters where it is better than before."""
+        """Score the policy on validation units as it will act once learned; keep its parameters where it is better than
+        before.
+        """
         policy = StockPolicy(self.run.job.algorithm, self.model.policy, getattr(self.settings, "acting", "greedy"))
         scores = []
         for scenario in self.run.job.spec.train_on[self.phase].scenarios:
@@ -280,7 +321,12 @@ class Watch(BaseCallback):
             scores.append(float(np.mean(totals)))
             self.run.job.curve("return", scores[-1], **self._place(scenario), split="validation")
         if (score := float(np.mean(scores))) > self.best_score:
-            self.best, self.best_score, self.best_step, self.without_best = module_arrays(self.model.policy), score, self.step, 0
+            self.best, self.best_score, self.best_step, self.without_best = (
+                module_arrays(self.model.policy),
+                score,
+                self.step,
+                0,
+            )
         else:
             self.without_best += 1
         self.validated = self.step

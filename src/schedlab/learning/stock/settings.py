@@ -1,4 +1,5 @@
-"""Typed settings of the algorithms of Stable-Baselines3 and sb3-contrib; names are theirs, and values where the sentence says nothing else.
+"""Typed settings of the algorithms of Stable-Baselines3 and sb3-contrib; names are theirs, and values where the
+sentence says nothing else.
 
 No torch, so that a configuration is checked without it.
 """
@@ -23,7 +24,9 @@ Schedule = Literal["constant", "linear"]
 
 
 class StockSettings(ValidationSettings):
-    """What every algorithm shares. A phase's steps are decisions, of all environments together, rounded up to whole rollouts."""
+    """What every algorithm shares. A phase's steps are decisions, of all environments together, rounded up to whole
+    rollouts.
+    """
 
     PHASE_KEYS: ClassVar[frozenset[str]] = frozenset()  # of the values that a study adds, those that a phase may change
 
@@ -32,13 +35,17 @@ class StockSettings(ValidationSettings):
     gamma: float = setting(0.99, doc="discount of a reward for each decision that lies between", ge=0, le=1)
     net_arch: Layers = setting((64, 64), doc="hidden layers; without any the network is linear", unit="units")
     activation: Literal["tanh", "relu", "leaky_relu", "elu", "silu"] = setting("tanh", doc="after every hidden layer")
-    reward_scale: float = setting(1.0, doc="factor on rewards while learning; curves show them without it", gt=0, le=LONGEST)
+    reward_scale: float = setting(
+        1.0, doc="factor on rewards while learning; curves show them without it", gt=0, le=LONGEST
+    )
     environments: int = setting(1, doc="episodes that one process runs side by side", ge=1, le=MOST)
     device: Literal["auto", "cpu", "cuda"] = setting(
         "cpu",
         doc="what the networks learn on; without a CUDA device the processor, told in the log (auto: which is as well). Only the processor "
         "promises the same bytes",
-        exclude_if=lambda device: device == "cpu",  # so that the policies that there are keep the hash of their configuration
+        exclude_if=lambda device: (
+            device == "cpu"
+        ),  # so that the policies that there are keep the hash of their configuration
     )
     stop_after: int | None = setting(
         None,
@@ -49,10 +56,18 @@ class StockSettings(ValidationSettings):
         exclude_if=lambda validations: validations is None,  # as `device`
     )
     record_every: int = setting(
-        1, doc="least distance of two points of the curves; they lie at the end of updates", unit="steps", ge=1, le=LONGEST
+        1,
+        doc="least distance of two points of the curves; they lie at the end of updates",
+        unit="steps",
+        ge=1,
+        le=LONGEST,
     )
     save_every: int = setting(
-        20_000, doc="least distance of two states that an interrupted job can go on from", unit="steps", ge=1, le=LONGEST
+        20_000,
+        doc="least distance of two states that an interrupted job can go on from",
+        unit="steps",
+        ge=1,
+        le=LONGEST,
     )
 
     @model_validator(mode="after")
@@ -73,25 +88,39 @@ class OnPolicySettings(StockSettings):
     normalize_advantage: bool = setting(True, doc="advantages of a gradient step get mean 0 and deviation 1")
     critic_net_arch: Layers | None = setting(None, doc="hidden layers of the critic; null: as `net_arch`", unit="units")
     ortho_init: bool = setting(True, doc="orthogonal first parameters, the last layer's small")
-    acting: Literal["greedy", "sample"] = setting("greedy", doc="the learned policy takes the most probable action, or draws")
+    acting: Literal["greedy", "sample"] = setting(
+        "greedy", doc="the learned policy takes the most probable action, or draws"
+    )
 
     @model_validator(mode="after")
     def _check_rollout(self) -> OnPolicySettings:
         if self.normalize_advantage and self.n_steps * self.environments < 2:
-            raise ValueError("n_steps: a rollout of one decision has no deviation; normalize_advantage: false, or a longer one")
+            raise ValueError(
+                "n_steps: a rollout of one decision has no deviation; normalize_advantage: false, or a longer one"
+            )
         return self
 
 
 class PPOSettings(OnPolicySettings):
     """Proximal policy optimisation (Schulman et al. 2017)."""
 
-    batch_size: int = setting(64, doc="decisions of a gradient step; divides n_steps x environments", ge=2, le=10_000_000)
+    batch_size: int = setting(
+        64, doc="decisions of a gradient step; divides n_steps x environments", ge=2, le=10_000_000
+    )
     n_epochs: int = setting(10, doc="passes over a rollout", ge=1, le=MOST)
-    clip_range: float = setting(0.2, doc="change of an action's probability, as a share, beyond which it is not pushed", gt=0, le=1000)
+    clip_range: float = setting(
+        0.2, doc="change of an action's probability, as a share, beyond which it is not pushed", gt=0, le=1000
+    )
     clip_range_schedule: Schedule = setting("constant", doc="`linear`: down to 0 at the end of the phase")
-    clip_range_vf: float | None = setting(None, doc="change of the critic beyond which it is not pushed; null: none", gt=0, le=LONGEST)
+    clip_range_vf: float | None = setting(
+        None, doc="change of the critic beyond which it is not pushed; null: none", gt=0, le=LONGEST
+    )
     target_kl: float | None = setting(
-        None, doc="passes over a rollout end where the policy has moved by 1.5 times this; null: never", unit="nat", gt=0, le=1000
+        None,
+        doc="passes over a rollout end where the policy has moved by 1.5 times this; null: never",
+        unit="nat",
+        gt=0,
+        le=1000,
     )
 
     @model_validator(mode="after")
@@ -116,22 +145,36 @@ class A2CSettings(OnPolicySettings):
     use_rms_prop: bool = setting(True, doc="RMSprop, as published; otherwise Adam")
     rms_prop_eps: float = setting(1e-5, doc="added to RMSprop's denominator", gt=0, le=1)
     record_every: int = setting(
-        500, doc="least distance of two points of the curves; they lie at the end of updates", unit="steps", ge=1, le=LONGEST
+        500,
+        doc="least distance of two points of the curves; they lie at the end of updates",
+        unit="steps",
+        ge=1,
+        le=LONGEST,
     )
 
 
 class OffPolicySettings(StockSettings):
     """What DQN and DDPG share: they learn from decisions drawn from a buffer, and act greedily once learned."""
 
-    buffer_size: int = setting(50_000, doc="decisions kept, with both observations (theirs: 1,000,000)", ge=1, le=LARGEST_BUFFER)
-    learning_starts: int = setting(100, doc="steps by random actions before the first gradient step", unit="steps", ge=0, le=LONGEST)
+    buffer_size: int = setting(
+        50_000, doc="decisions kept, with both observations (theirs: 1,000,000)", ge=1, le=LARGEST_BUFFER
+    )
+    learning_starts: int = setting(
+        100, doc="steps by random actions before the first gradient step", unit="steps", ge=0, le=LONGEST
+    )
     tau: float = setting(1.0, doc="share of the parameters that the target network takes over at a time", gt=0, le=1)
-    train_freq: int = setting(4, doc="decisions of each environment between gradient steps", unit="steps", ge=1, le=LONGEST)
+    train_freq: int = setting(
+        4, doc="decisions of each environment between gradient steps", unit="steps", ge=1, le=LONGEST
+    )
     gradient_steps: int = setting(1, doc="gradient steps then; -1: as many as decisions were taken", ge=-1, le=LONGEST)
     batch_size: int = setting(32, doc="decisions of a gradient step", ge=1, le=10_000_000)
     n_steps: int = setting(1, doc="rewards summed before the critic is asked", unit="steps", ge=1, le=MOST)
     record_every: int = setting(
-        500, doc="least distance of two points of the curves; they lie at the end of updates", unit="steps", ge=1, le=LONGEST
+        500,
+        doc="least distance of two points of the curves; they lie at the end of updates",
+        unit="steps",
+        ge=1,
+        le=LONGEST,
     )
 
     @model_validator(mode="after")
@@ -139,7 +182,9 @@ class OffPolicySettings(StockSettings):
         if self.gradient_steps == 0:
             raise ValueError("gradient_steps: 0 learns nothing")
         if self.buffer_size < self.environments:
-            raise ValueError(f"buffer_size: {self.buffer_size} is less than one decision for each of {self.environments} environments")
+            raise ValueError(
+                f"buffer_size: {self.buffer_size} is less than one decision for each of {self.environments} environments"
+            )
         return self
 
 
@@ -148,7 +193,9 @@ class DQNSettings(OffPolicySettings):
 
     learning_rate: float = setting(1e-4, doc="of the optimiser, at the start of a phase", gt=0, le=10)
     activation: Literal["tanh", "relu", "leaky_relu", "elu", "silu"] = setting("relu", doc="after every hidden layer")
-    target_update_interval: int = setting(10_000, doc="steps between two updates of the target network", unit="steps", ge=1, le=LONGEST)
+    target_update_interval: int = setting(
+        10_000, doc="steps between two updates of the target network", unit="steps", ge=1, le=LONGEST
+    )
     exploration_initial_eps: float = setting(1.0, doc="share of random actions at the start of a phase", ge=0, le=1)
     exploration_final_eps: float = setting(0.05, doc="share of random actions it falls to", ge=0, le=1)
     exploration_fraction: float = setting(0.1, doc="share of the phase over which it falls", gt=0, le=1)
@@ -157,7 +204,9 @@ class DQNSettings(OffPolicySettings):
     @model_validator(mode="after")
     def _check_target(self) -> DQNSettings:
         if self.target_update_interval < self.environments:
-            raise ValueError(f"target_update_interval: {self.target_update_interval} is less than the {self.environments} environments")
+            raise ValueError(
+                f"target_update_interval: {self.target_update_interval} is less than the {self.environments} environments"
+            )
         return self
 
 
@@ -165,12 +214,18 @@ class DDPGSettings(OffPolicySettings):
     """Deep deterministic policy gradient (Lillicrap et al. 2016), for actions that are vectors."""
 
     learning_rate: float = setting(1e-3, doc="of both optimisers, at the start of a phase", gt=0, le=10)
-    net_arch: Layers = setting((400, 300), doc="hidden layers of actor and critic; without any they are linear", unit="units")
+    net_arch: Layers = setting(
+        (400, 300), doc="hidden layers of actor and critic; without any they are linear", unit="units"
+    )
     activation: Literal["tanh", "relu", "leaky_relu", "elu", "silu"] = setting("relu", doc="after every hidden layer")
     tau: float = setting(0.005, doc="share of the parameters that the target networks take over at a time", gt=0, le=1)
-    train_freq: int = setting(1, doc="decisions of each environment between gradient steps", unit="steps", ge=1, le=LONGEST)
+    train_freq: int = setting(
+        1, doc="decisions of each environment between gradient steps", unit="steps", ge=1, le=LONGEST
+    )
     batch_size: int = setting(256, doc="decisions of a gradient step", ge=1, le=10_000_000)
-    action_noise: float = setting(0.1, doc="deviation of the noise on actions while learning, in half ranges (theirs: none)", ge=0, le=10)
+    action_noise: float = setting(
+        0.1, doc="deviation of the noise on actions while learning, in half ranges (theirs: none)", ge=0, le=10
+    )
 
 
 ALGORITHM_SETTINGS: dict[str, type[StockSettings]] = {
@@ -180,7 +235,9 @@ ALGORITHM_SETTINGS: dict[str, type[StockSettings]] = {
     "dqn": DQNSettings,
     "ddpg": DDPGSettings,
 }
-FIXED = frozenset({"net_arch", "critic_net_arch", "activation", "ortho_init", "acting", "device"})  # the same in all phases
+FIXED = frozenset(
+    {"net_arch", "critic_net_arch", "activation", "ortho_init", "acting", "device"}
+)  # the same in all phases
 
 
 def phase_mistakes(learner: Settings, phases: Sequence[Phase | PhaseSettings]) -> Iterator[UserError]:

@@ -1,4 +1,6 @@
-"""What a job of Stable-Baselines3 is made of between two updates, as plain values and arrays: nothing is pickled, no clock is read."""
+"""What a job of Stable-Baselines3 is made of between two updates, as plain values and arrays: nothing is pickled, no
+clock is read.
+"""
 
 from __future__ import annotations
 
@@ -16,13 +18,22 @@ from schedlab.learning.checkpoints import Checkpoint, load_module, module_arrays
 from schedlab.learning.episode_streams import StreamEnv
 from schedlab.learning.seeding import torch_stream
 
-COUNTERS = ("num_timesteps", "_n_updates", "_n_calls", "_episode_num", "_current_progress_remaining", "exploration_rate")
+COUNTERS = (
+    "num_timesteps",
+    "_n_updates",
+    "_n_calls",
+    "_episode_num",
+    "_current_progress_remaining",
+    "exploration_rate",
+)
 BUFFER = ("observations", "next_observations", "actions", "rewards", "dones", "timeouts")
 
 
 @contextmanager
 def global_streams(seed: int) -> Iterator[None]:
-    """Within the block the generators that Stable-Baselines3 draws from (NumPy's and torch's global ones) hang from the seed."""
+    """Within the block the generators that Stable-Baselines3 draws from (NumPy's and torch's global ones) hang from the
+    seed.
+    """
     before = np.random.get_state()  # noqa: NPY002  (theirs)
     with torch_stream(seed, "stable-baselines"):
         np.random.set_state(np.random.MT19937(derive_seed(seed, "stable-baselines", "numpy")).state)  # noqa: NPY002
@@ -35,7 +46,8 @@ def global_streams(seed: int) -> Iterator[None]:
 def take_state(model: BaseAlgorithm) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
     """Return (values, arrays) of an algorithm that stands between two updates, its environments (StreamEnv) included.
 
-    A problem that learns beside the policy has `take_state`, which returns such a pair, and `put_state(values, arrays)`.
+    A problem that learns beside the policy has `take_state`, which returns such a pair, and `put_state(values,
+    arrays)`.
     """
     kind, keys, position, has_gauss, cached = np.random.get_state()  # noqa: NPY002
     meta: dict[str, Any] = {
@@ -80,7 +92,9 @@ def put_state(model: BaseAlgorithm, kept: Checkpoint, meta: Mapping[str, Any]) -
     for number, (env, episode) in enumerate(zip(_environments(model), meta["episodes"], strict=True)):
         _require_equal(env.take_up(episode, kept.arrays[f"actions/{number}"]), model._last_obs, number, env)
         env.total = meta["totals"][number]
-    for name, problem in _learning_problems(model).items():  # last: taking up an episode has let them learn from it again
+    for name, problem in _learning_problems(
+        model
+    ).items():  # last: taking up an episode has let them learn from it again
         problem.put_state(meta["problems"][name], kept.group(f"problems/{name}"))
     if buffer := getattr(model, "replay_buffer", None):
         buffer.pos, buffer.full = meta["buffer"]
@@ -101,7 +115,11 @@ def _environments(model: BaseAlgorithm) -> list[StreamEnv]:
 
 def _learning_problems(model: BaseAlgorithm) -> dict[str, Any]:
     """The problems that learn something themselves, by scenario."""
-    return {name: problem for name, problem in _environments(model)[0].stream.problems.items() if hasattr(problem, "take_state")}
+    return {
+        name: problem
+        for name, problem in _environments(model)[0].stream.problems.items()
+        if hasattr(problem, "take_state")
+    }
 
 
 def _optimizers(model: BaseAlgorithm) -> dict[str, torch.optim.Optimizer]:
@@ -112,7 +130,11 @@ def _optimizers(model: BaseAlgorithm) -> dict[str, torch.optim.Optimizer]:
 def optimizer_arrays(optimizer: torch.optim.Optimizer) -> dict[str, np.ndarray]:
     """Return what an optimizer remembers of each parameter, by the parameter's number and a name."""
     state = optimizer.state_dict()["state"]
-    return {f"{index}/{name}": tensor.cpu().numpy().copy() for index, entry in state.items() for name, tensor in entry.items()}
+    return {
+        f"{index}/{name}": tensor.cpu().numpy().copy()
+        for index, entry in state.items()
+        for name, tensor in entry.items()
+    }
 
 
 def load_optimizer(optimizer: torch.optim.Optimizer, arrays: Mapping[str, np.ndarray]) -> None:
@@ -142,4 +164,6 @@ def _require_equal(found: Any, wanted: Any, number: int, env: StreamEnv) -> None
     pairs = [(found[key], wanted[key]) for key in wanted] if isinstance(wanted, Mapping) else [(found, wanted)]
     if not all(np.array_equal(here, there[number]) for here, there in pairs):
         scenario, unit = env.stream.unit_of(env.number)
-        raise RuntimeError(f"scenario {scenario}, unit {unit.id}: the environment does not repeat an episode from its seed and actions")
+        raise RuntimeError(
+            f"scenario {scenario}, unit {unit.id}: the environment does not repeat an episode from its seed and actions"
+        )

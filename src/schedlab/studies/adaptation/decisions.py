@@ -36,9 +36,11 @@ class GrowthAction:
 
 @dataclass(frozen=True)
 class Decision:
-    """All that a policy may know when it decides: architecture (no weights), seconds left and in all, and what it may do.
+    """All that a policy may know when it decides: architecture (no weights), seconds left and in all, and what it may
+    do.
 
-    actions: the growth actions; one more, the last, means: do nothing. slope: validation accuracy per epoch, where recorded.
+    actions: the growth actions; one more, the last, means: do nothing. slope: validation accuracy per epoch, where
+      recorded.
     """
 
     architecture: Architecture
@@ -51,8 +53,10 @@ class Decision:
 class ActByDeciding:
     """Gives `act` to policies that have `decide`: the most probable action, the first of equals.
 
-    `stochastic` ones are scored by the exact expectation of `decide` over all sequences. One that reads `decision.slope` says so with
-    `reads_slope = True`: a real run then asks it while it trains. One that is not stochastic may count its decisions since `reset`.
+    `stochastic` ones are scored by the exact expectation of `decide` over all sequences. One that reads
+    `decision.slope` says so with
+    `reads_slope = True`: a real run then asks it while it trains. One that is not stochastic may count its decisions
+      since `reset`.
     """
 
     stochastic = False
@@ -82,7 +86,8 @@ def architectures(
 ) -> tuple[Architecture, ...]:
     """Return the architecture in which each prefix of the tree finds the network; equal ones are one object.
 
-    back: for each prefix, whether its last action has been undone since then, for lack of resources (with all before it)
+    back: for each prefix, whether its last action has been undone since then, for lack of resources (with all before
+      it)
     """
     made: dict[str, Architecture] = {"": original}
     same: dict[Architecture, Architecture] = {original: original}

@@ -20,16 +20,22 @@ _BOUND = 32.0  # no feature is larger; the space has to be bounded
 class AdaptationEnv(gym.Env[np.ndarray, int]):
     """Ask for one growth action after another; the last one is rewarded with what the table says of the whole sequence.
 
-    Observation: float32 vector of the time code (sines and cosines of 2 pi i t / T, i = 1..4, and t / T) and the features of each
-    layer in order, zero behind the last. Actions: the scenario's growth actions, then: do nothing; all are always valid.
-    Reward: 0, at the end the table's (a log loss is negative). An episode runs on one of `rows` (positions of units in the
-    problem's view), drawn at reset. `info` tells the sequence so far, at the end the regret to the unit's best sequence.
+    Observation: float32 vector of the time code (sines and cosines of 2 pi i t / T, i = 1..4, and t / T) and the
+    features of each layer in order, zero behind the last. Actions: the scenario's growth actions, then: do nothing; all
+    are always valid.
+    Reward: 0, at the end the table's (a log loss is negative). An episode runs on one of `rows` (positions of units in
+    the problem's view), drawn at reset. `info` tells the sequence so far, at the end the regret to the unit's best
+    sequence.
     """
 
     metadata = {"render_modes": ["ansi"], "render_fps": 1}  # noqa: RUF012  (as Gymnasium declares it)
 
     def __init__(
-        self, problem: AdaptationProblem, rows: Sequence[int] = (0,), seed: int | None = None, render_mode: str | None = None
+        self,
+        problem: AdaptationProblem,
+        rows: Sequence[int] = (0,),
+        seed: int | None = None,
+        render_mode: str | None = None,
     ) -> None:
         self.problem, self.rows, self.render_mode = problem, tuple(rows), render_mode
         self._seed = seed
@@ -44,8 +50,12 @@ class AdaptationEnv(gym.Env[np.ndarray, int]):
         """Position of the prefix that the episode has come to."""
         return self.problem.tree.prefixes.index(self._prefix)
 
-    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[np.ndarray, dict[str, Any]]:
-        """Begin an episode on a unit drawn from the environment's generator; the first reset uses the seed of the construction."""
+    def reset(
+        self, *, seed: int | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[np.ndarray, dict[str, Any]]:
+        """Begin an episode on a unit drawn from the environment's generator; the first reset uses the seed of the
+        construction.
+        """
         del options
         super().reset(seed=self._seed if seed is None else seed)
         self._seed = None
@@ -94,7 +104,9 @@ class AdaptationEnv(gym.Env[np.ndarray, int]):
         return {"scenario": self.problem.name, "job": job, "replicate": replicate, "sequence": self._prefix}
 
 
-def make(problem: AdaptationProblem | None = None, seed: int | None = None, render_mode: str | None = None) -> AdaptationEnv:
+def make(
+    problem: AdaptationProblem | None = None, seed: int | None = None, render_mode: str | None = None
+) -> AdaptationEnv:
     """Return the environment over all training units of a problem; without one, over a made-up example."""
     from schedlab.studies.adaptation.example import example_problem
 

@@ -36,8 +36,11 @@ def example_architecture() -> Architecture:
     return architecture(validate(ModelSettings, values))
 
 
-def example_table(start: float, replicates: int = 3, noise: float = 0.004, seed: int = 1, jobs: int = 1) -> pd.DataFrame:
-    """Return a made-up simulation table: growth pays if enough epochs are left to train it, and each epoch costs more after it.
+def example_table(
+    start: float, replicates: int = 3, noise: float = 0.004, seed: int = 1, jobs: int = 1
+) -> pd.DataFrame:
+    """Return a made-up simulation table: growth pays if enough epochs are left to train it, and each epoch costs more
+    after it.
 
     start  when growth becomes possible, s; noise  standard deviation of one log loss, nat
     """
@@ -54,7 +57,9 @@ def example_table(start: float, replicates: int = 3, noise: float = 0.004, seed:
                 row["test_loss"] = row["validation_loss"] + noise * stream.standard_normal()
                 for split in ("validation", "test"):
                     row[f"{split}_accuracy"] = float(np.exp(-row[f"{split}_loss"] / 2.5))
-                rows.append({"scenario": f"example-{start:g}", "job": job, "replicate": replicate, "sequence": sequence, **row})
+                rows.append(
+                    {"scenario": f"example-{start:g}", "job": job, "replicate": replicate, "sequence": sequence, **row}
+                )
     return pd.DataFrame(rows)
 
 
@@ -77,7 +82,12 @@ def _run(sequence: str, left: float) -> dict[str, float]:
     loss = 0.2 + 0.1 * np.exp(-epochs / 12)
     for number, (block, since) in enumerate(insertions):
         loss -= _GAINS[block] * 0.7**number * (1 - 2 * np.exp(-(epochs - since) / 3))
-    return row | {"epochs": epochs, "parameters": 754 + 584 * len(insertions), "seconds_charged": charged, "validation_loss": float(loss)}
+    return row | {
+        "epochs": epochs,
+        "parameters": 754 + 584 * len(insertions),
+        "seconds_charged": charged,
+        "validation_loss": float(loss),
+    }
 
 
 def example_problem(start: float = 90.0, replicates: int = 3, noise: float = 0.004, seed: int = 1) -> AdaptationProblem:

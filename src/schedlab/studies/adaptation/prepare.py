@@ -19,14 +19,17 @@ ANY_NAME = "shared"  # a trunk belongs to every scenario that agrees on it
 
 
 def check_data(part: Path, data: Path, summary: Path) -> None:
-    """Check a data set; write its split as arrays and what was found as JSON. Raises UserError for missing or damaged files."""
+    """Check a data set; write its split as arrays and what was found as JSON. Raises UserError for missing or damaged
+    files.
+    """
     settings = validate(DataSettings, read_part(part)["data"])
     write_json(summary, datasets.check(settings))
     datasets.save(datasets.load(settings), data)
 
 
 def train_trunk(part: Path, data: Path, store: Path, trunk: Path) -> dict[str, Any]:
-    """Train every job of a part to the end of its budget; states go to the store, the curve to a table (a row an epoch).
+    """Train every job of a part to the end of its budget; states go to the store, the curve to a table (a row an
+    epoch).
 
     Returns what the origin of the table has to tell of the device.
     """
@@ -38,12 +41,15 @@ def train_trunk(part: Path, data: Path, store: Path, trunk: Path) -> dict[str, A
     scenario = validate(AdaptationScenario, {"name": ANY_NAME, "adapt_at": 0.0, **values})
     scenario, device = _placed(scenario)
     dataset = datasets.read(data)
-    write_table(trunk, pd.concat([simulate.train_trunk(scenario, job, dataset, store, log.info) for job in scenario.jobs]))
+    write_table(
+        trunk, pd.concat([simulate.train_trunk(scenario, job, dataset, store, log.info) for job in scenario.jobs])
+    )
     return device
 
 
 def simulate_adaptation(part: Path, job: int, data: Path, store: Path, runs: Mapping[int, Path]) -> dict[str, Any]:
-    """Train all sequences of some replicates of a job. Writes one table for each replicate: a row an epoch and sequence.
+    """Train all sequences of some replicates of a job. Writes one table for each replicate: a row an epoch and
+    sequence.
 
     Returns what the origin of the tables has to tell of the device.
     """
@@ -57,7 +63,9 @@ def simulate_adaptation(part: Path, job: int, data: Path, store: Path, runs: Map
 
 
 def tabulate(part: Path, runs: Sequence[Path], table: Path) -> None:
-    """Write the simulation table of a scenario: a row a job, replicate and sequence; from its runs or from the published record."""
+    """Write the simulation table of a scenario: a row a job, replicate and sequence; from its runs or from the
+    published record.
+    """
     import pandas as pd
 
     from schedlab.studies.adaptation.simulator.table import DecisionTree, import_published, simulation_table
@@ -74,8 +82,9 @@ def tabulate(part: Path, runs: Sequence[Path], table: Path) -> None:
 
 
 def _placed(scenario: AdaptationScenario) -> tuple[AdaptationScenario, dict[str, Any]]:
-    """The scenario with `device: auto` as what this machine has; and, where it asks for another device than the processor, whose numbers
-    differ in rounding, which one was taken."""
+    """The scenario with `device: auto` as what this machine has; and, where it asks for another device than the
+    processor, whose numbers differ in rounding, which one was taken.
+    """
     from schedlab.learning.devices import described, find_device
     from schedlab.studies.adaptation.network.training import on_device
 
@@ -98,7 +107,19 @@ def trunk_values(scenario: AdaptationScenario) -> dict[str, Any]:
 
 def simulation_values(scenario: AdaptationScenario) -> dict[str, Any]:
     """What the simulated replicates depend on; of the reward only how many epochs it looks at."""
-    keys = ("name", "seed", "model", "data", "timing", "budget", "adapt_at", "changes", "decisions", "decision_every", "actions")
+    keys = (
+        "name",
+        "seed",
+        "model",
+        "data",
+        "timing",
+        "budget",
+        "adapt_at",
+        "changes",
+        "decisions",
+        "decision_every",
+        "actions",
+    )
     chosen = _chosen(scenario, (*keys, "training", "growth", "keep", "curves"))
     return {**chosen, "reward": _chosen(scenario.reward, ("window",))}
 
@@ -106,21 +127,40 @@ def simulation_values(scenario: AdaptationScenario) -> dict[str, Any]:
 def table_values(scenario: AdaptationScenario, actions: int) -> dict[str, Any]:
     """What the table depends on beside its runs; actions: growth actions and doing nothing."""
     if scenario.table.source == "published":
-        return {"source": "published", "scenario": scenario.name, "file": scenario.table.file, "experiment": scenario.table.experiment}
+        return {
+            "source": "published",
+            "scenario": scenario.name,
+            "file": scenario.table.file,
+            "experiment": scenario.table.experiment,
+        }
     chosen = _chosen(scenario, ("jobs", "replicates", "decisions", "decision_every"))
     names = {"model": scenario.model.name, "data": scenario.data.name, "timing": scenario.timing.name}
     return {"source": "simulate", **names, **chosen, "actions": actions, "window": scenario.reward.window}
 
 
 def spans(scenario: AdaptationScenario) -> list[list[int]]:
-    """First and last replicate of each simulation job. Each replicate has a file of its own, so another cut reruns none that is there."""
+    """First and last replicate of each simulation job. Each replicate has a file of its own, so another cut reruns none
+    that is there.
+    """
     size = scenario.replicates_per_job
     return [[first, min(first + size, scenario.replicates) - 1] for first in range(0, scenario.replicates, size)]
 
 
 def problem_values(scenario: AdaptationScenario) -> dict[str, Any]:
     """What decides how policies are scored and learned, given the table."""
-    keys = ("model", "data", "timing", "budget", "adapt_at", "changes", "decisions", "decision_every", "actions", "growth", "reward")
+    keys = (
+        "model",
+        "data",
+        "timing",
+        "budget",
+        "adapt_at",
+        "changes",
+        "decisions",
+        "decision_every",
+        "actions",
+        "growth",
+        "reward",
+    )
     return _chosen(scenario, (*keys, "test_replicates"))
 
 

@@ -1,4 +1,6 @@
-"""One scenario of the adaptation study as stages and learners see it: its units, and what a policy's decisions lead to."""
+"""One scenario of the adaptation study as stages and learners see it: its units, and what a policy's decisions lead
+to.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +26,9 @@ if TYPE_CHECKING:
     from schedlab.studies.adaptation.env import AdaptationEnv
     from schedlab.studies.adaptation.scenario import AdaptationScenario
 
-OVERLAPPING = "published, overlapping"  # kind of a replicate that is learned on and tested on, as in the published system
+OVERLAPPING = (
+    "published, overlapping"  # kind of a replicate that is learned on and tested on, as in the published system
+)
 
 SCORES = (
     Metric("regret", "reward", "lower", headline=True, label="regret to the best sequence"),
@@ -71,7 +75,9 @@ class ProblemSetup:
 
 
 def setup_of(scenario: AdaptationScenario, original: Architecture) -> ProblemSetup:
-    """Return the setup that a typed scenario says; without actions of its own each block of the model may be deepened."""
+    """Return the setup that a typed scenario says; without actions of its own each block of the model may be
+    deepened.
+    """
     growth = scenario.growth
     bn = False if growth.bn_init == "none" else None
     named = [parse_action(name) for name in growth_actions(scenario, original)]
@@ -94,7 +100,9 @@ def deepening_actions(original: Architecture, bn: bool | None = None) -> tuple[G
 
 @dataclass
 class _Answers:
-    """What a policy said in the states it was asked about, in order, and with what probability it then acts: (states, actions)."""
+    """What a policy said in the states it was asked about, in order, and with what probability it then acts: (states,
+    actions).
+    """
 
     said: np.ndarray
     taken: np.ndarray
@@ -114,8 +122,8 @@ class _Answers:
 class AdaptationProblem:
     """A scenario's simulation table with the model that it grows; implements the contract's Problem.
 
-    Units are replicates, their block is the job. Where a job has a single replicate (a published table), that one is learned on
-    and tested on, and its kind says so. Raises UserError for a table that does not fit the setup.
+    Units are replicates, their block is the job. Where a job has a single replicate (a published table), that one is
+    learned on and tested on, and its kind says so. Raises UserError for a table that does not fit the setup.
     """
 
     def __init__(self, name: str, table: pd.DataFrame, original: Architecture, setup: ProblemSetup) -> None:
@@ -150,7 +158,9 @@ class AdaptationProblem:
             return own, own
         if kept >= len(own):
             where = f"scenario {self.name}: test_replicates"
-            raise UserError(f"{kept} of {len(own)} replicates are kept for testing", where=where, expected=f"at most {len(own) - 1}")
+            raise UserError(
+                f"{kept} of {len(own)} replicates are kept for testing", where=where, expected=f"at most {len(own) - 1}"
+            )
         return own[:-kept], own[-kept:]
 
     def rows(self, split: Split) -> tuple[int, ...]:
@@ -161,7 +171,9 @@ class AdaptationProblem:
         return tuple(row for part in parts for row in part)
 
     def units(self, split: Split) -> Sequence[Unit]:
-        """Return the replicates of a split: `train` all but the last of each job, `test` those; there is no validation split."""
+        """Return the replicates of a split: `train` all but the last of each job, `test` those; there is no validation
+        split.
+        """
         found = []
         for row in self.rows(split):
             job, replicate = self.view.units[row]
@@ -174,7 +186,11 @@ class AdaptationProblem:
     def row(self, unit: Unit) -> int:
         """Return a unit's position in the view."""
         if unit.id not in self._rows:
-            raise UserError(f"there is no unit '{unit.id}'", where=f"scenario {self.name}", expected=f"one of {', '.join(self._rows)}")
+            raise UserError(
+                f"there is no unit '{unit.id}'",
+                where=f"scenario {self.name}",
+                expected=f"one of {', '.join(self._rows)}",
+            )
         return self._rows[unit.id]
 
     def decisions(self, row: int) -> tuple[Decision, ...]:
@@ -249,7 +265,9 @@ class AdaptationProblem:
 
     @cached_property
     def _quality(self) -> dict[int, tuple[float, np.ndarray]]:
-        """Job -> noise of one result, and each sequence's probability to be truly among the best; empty where noise is unknown."""
+        """Job -> noise of one result, and each sequence's probability to be truly among the best; empty where noise is
+        unknown.
+        """
         found = {}
         for job in dict.fromkeys(job for job, _ in self.view.units):
             results = self.view.reward[[row for row, unit in enumerate(self.view.units) if unit[0] == job]]
@@ -286,7 +304,9 @@ class AdaptationProblem:
         return pd.DataFrame(rows)
 
     def _of_parent(self, policy: Any, row: int) -> int | None:
-        """Number of the sequence that the policy's parent takes: what scoring a policy by the parameters it started from would score."""
+        """Number of the sequence that the policy's parent takes: what scoring a policy by the parameters it started
+        from would score.
+        """
         parent = getattr(policy, "parent", None)
         return None if parent is None else int(sequence_probabilities(self.tree, self._ask(parent, row).taken).argmax())
 

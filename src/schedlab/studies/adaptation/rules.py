@@ -82,7 +82,9 @@ def always(params: Mapping[str, Any], problem: AdaptationProblem, seed: int) -> 
     del seed
     action = validate(AlwaysSettings, params).action
     if action >= problem.tree.actions:
-        raise UserError(f"there is no action {action}", where="rule always: action", expected=f"0 to {problem.tree.actions - 1}")
+        raise UserError(
+            f"there is no action {action}", where="rule always: action", expected=f"0 to {problem.tree.actions - 1}"
+        )
     return SequencePolicy(DIGITS[action] * problem.tree.decisions)
 
 
@@ -108,7 +110,13 @@ def exhaustive(params: Mapping[str, Any], problem: AdaptationProblem, seed: int)
     return OraclePolicy(problem)
 
 
-RULES: dict[str, RuleMaker] = {"never": never, "always": always, "sequence": sequence, "random": random, "exhaustive": exhaustive}
+RULES: dict[str, RuleMaker] = {
+    "never": never,
+    "always": always,
+    "sequence": sequence,
+    "random": random,
+    "exhaustive": exhaustive,
+}
 RULE_SETTINGS: dict[str, type[Settings]] = {
     "never": NoSettings,
     "always": AlwaysSettings,

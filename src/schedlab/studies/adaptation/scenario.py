@@ -22,13 +22,21 @@ MAX_ACTIONS = 36  # a sequence is written with one character an action: 0-9, a-z
 
 
 class TrainingSettings(Settings):
-    """How a network is trained: Adam on the cross-entropy of mini-batches, the learning rate falling after each epoch."""
+    """How a network is trained: Adam on the cross-entropy of mini-batches, the learning rate falling after each
+    epoch.
+    """
 
     learning_rate: float = setting(0.01, doc="Adam's learning rate in the first epoch", gt=0, le=10)
-    decay: float = setting(0.95, doc="factor on the learning rate after each epoch (0.9 in the published system)", gt=0, le=1)
+    decay: float = setting(
+        0.95, doc="factor on the learning rate after each epoch (0.9 in the published system)", gt=0, le=1
+    )
     minimum_learning_rate: float = setting(1e-8, doc="the learning rate falls while it is above this", ge=0)
     batch_size: int = setting(
-        64, doc="images of a mini-batch; the last may be smaller, or larger by one left over", unit="images", gt=0, le=1_000_000
+        64,
+        doc="images of a mini-batch; the last may be smaller, or larger by one left over",
+        unit="images",
+        gt=0,
+        le=1_000_000,
     )
     device: Literal["auto", "cpu", "cuda"] = setting(
         "cpu", doc="where to train; auto: on CUDA where the machine has it; results of the two differ in rounding"
@@ -39,17 +47,28 @@ class GrowthSettings(Settings):
     """How a network grows, and what growing does to its optimizer. The published system's choices stand in brackets."""
 
     bn_init: Literal["calibrated", "default", "none"] = setting(
-        "calibrated", doc="inserted batch norm: set to the statistics of training images, torch's default [published], or left out"
+        "calibrated",
+        doc="inserted batch norm: set to the statistics of training images, torch's default [published], or left out",
     )
-    symmetry_noise: float = setting(0.0, doc="relative Gaussian noise on the weights that growth writes; widening needs some", ge=0)
+    symmetry_noise: float = setting(
+        0.0, doc="relative Gaussian noise on the weights that growth writes; widening needs some", ge=0
+    )
     optimizer: Literal["keep", "fresh", "fresh_every_decision"] = setting(
-        "keep", doc="Adam's moments: kept for surviving tensors, or empty at each growth, or in each epoch of plenty [published]"
+        "keep",
+        doc="Adam's moments: kept for surviving tensors, or empty at each growth, or in each epoch of plenty [published]",
     )
-    lr_on_growth: Literal["continue", "restart"] = setting("continue", doc="learning rate: goes on, or starts again [published]")
-    noop: Literal["continue", "reset"] = setting("continue", doc="doing nothing has no side effect, or resets as growth does [published]")
+    lr_on_growth: Literal["continue", "restart"] = setting(
+        "continue", doc="learning rate: goes on, or starts again [published]"
+    )
+    noop: Literal["continue", "reset"] = setting(
+        "continue", doc="doing nothing has no side effect, or resets as growth does [published]"
+    )
     widen_factor: float = setting(2.0, doc="channels after widening over channels before it", gt=1, le=64)
     soft_target_weight: float = setting(
-        0.75, doc="weight of the larger network's soft targets after the way back; 0: they are not used [published]", ge=0, le=1
+        0.75,
+        doc="weight of the larger network's soft targets after the way back; 0: they are not used [published]",
+        ge=0,
+        le=1,
     )
     soft_target_decay: float = setting(0.25, doc="factor on that weight after each epoch", ge=0, le=1)
     soft_target_temperature: float = setting(2.0, doc="temperature of the soft targets", gt=0)
@@ -57,7 +76,9 @@ class GrowthSettings(Settings):
     @model_validator(mode="after")
     def _check(self) -> GrowthSettings:
         if self.optimizer == "fresh_every_decision" and self.noop == "continue":
-            raise ValueError("optimizer fresh_every_decision needs noop reset: a do-nothing that continues has no side effect")
+            raise ValueError(
+                "optimizer fresh_every_decision needs noop reset: a do-nothing that continues has no side effect"
+            )
         return self
 
 
@@ -65,7 +86,9 @@ class ChangeSettings(Settings):
     """A change of the job's resources after the first one, which is always up."""
 
     time: float = setting(doc="when, from the start of training", unit="s", gt=0)
-    change: Literal["up", "down"] = setting(doc="down: back to the network before the last up; up: growth is possible again")
+    change: Literal["up", "down"] = setting(
+        doc="down: back to the network before the last up; up: growth is possible again"
+    )
 
 
 class RewardSettings(Settings):
@@ -79,7 +102,9 @@ class RewardSettings(Settings):
 class TableSettings(Settings):
     """Where the table of all sequences comes from."""
 
-    source: Literal["simulate", "published"] = setting("simulate", doc="trained here, or read from the published record")
+    source: Literal["simulate", "published"] = setting(
+        "simulate", doc="trained here, or read from the published record"
+    )
     file: str | None = setting(None, doc="the published record (published only)")
     experiment: str | None = setting(None, doc="experiment of the record (published only)")
 
@@ -102,22 +127,31 @@ class AdaptationScenario(ScenarioSettings):
     decisions: int = setting(3, doc="decisions of a run", ge=1, le=MOST_DECISIONS)
     decision_every: int = setting(1, doc="epochs from one decision to the next", unit="epochs", ge=1, le=LONGEST)
     actions: tuple[str, ...] = setting(
-        (), doc="growth actions (deepen-BLOCK, widen-BLOCK); empty: deepen each block; doing nothing is always the last action"
+        (),
+        doc="growth actions (deepen-BLOCK, widen-BLOCK); empty: deepen each block; doing nothing is always the last action",
     )
     jobs: tuple[int, ...] = setting(
-        (0,), doc="initialisations, each with a trunk of its own: they measure generality", min_length=1, max_length=MOST
+        (0,),
+        doc="initialisations, each with a trunk of its own: they measure generality",
+        min_length=1,
+        max_length=MOST,
     )
-    replicates: int = setting(3, doc="shuffle streams of each job after the adaptation point: they measure noise", ge=1, le=MOST)
+    replicates: int = setting(
+        3, doc="shuffle streams of each job after the adaptation point: they measure noise", ge=1, le=MOST
+    )
     test_replicates: int = setting(
         1, doc="how many of them, the last ones, are kept for testing and never learned or chosen on", ge=0, le=MOST
     )
-    replicates_per_job: int = setting(1, doc="replicates that one process simulates, one after the other; changes no result", ge=1, le=MOST)
+    replicates_per_job: int = setting(
+        1, doc="replicates that one process simulates, one after the other; changes no result", ge=1, le=MOST
+    )
     training: TrainingSettings = section(TrainingSettings, doc="how the network is trained")
     growth: GrowthSettings = section(GrowthSettings, doc="how it grows")
     reward: RewardSettings = section(RewardSettings, doc="what a run is judged by")
     table: TableSettings = section(TableSettings, doc="where the table of all sequences comes from")
     keep: Literal["frontier", "leaves", "all"] = setting(
-        "frontier", doc="stored states: those of the end and those that one more decision starts from, those of the end, or all"
+        "frontier",
+        doc="stored states: those of the end and those that one more decision starts from, those of the end, or all",
     )
     curves: bool = setting(False, doc="evaluate each epoch, not only those of the reward's window")
 
@@ -131,7 +165,11 @@ class AdaptationScenario(ScenarioSettings):
     @field_validator("changes")
     @classmethod
     def _in_turn(cls, value: tuple[ChangeSettings, ...], info: ValidationInfo) -> tuple[ChangeSettings, ...]:
-        times = [info.data.get("adapt_at", 0.0), *(change.time for change in value), info.data.get("budget", float("inf"))]
+        times = [
+            info.data.get("adapt_at", 0.0),
+            *(change.time for change in value),
+            info.data.get("budget", float("inf")),
+        ]
         if any(later <= earlier for earlier, later in pairwise(times)):
             raise ValueError("times that rise from adapt_at to the budget")
         if any(change.change != ("down", "up")[position % 2] for position, change in enumerate(value)):

@@ -37,7 +37,9 @@ class AdaptationScale(Settings):
     jobs: Seeds = setting((0,), doc="initialisations", min_length=1)
     replicates: int = setting(3, doc="shuffle streams of each job, those kept for testing among them", ge=1, le=MOST)
     test_replicates: int = setting(1, doc="replicates that nothing is learned or chosen on", ge=0, le=MOST)
-    replicates_per_job: int = setting(1, doc="replicates that one process simulates, one after the other", ge=1, le=MOST)
+    replicates_per_job: int = setting(
+        1, doc="replicates that one process simulates, one after the other", ge=1, le=MOST
+    )
     seeds: Seeds = setting((0, 1, 2), doc="repetitions of learned policies", min_length=1)
     exact_updates: int = setting(300, doc="most updates of the exact learner", ge=1, le=LONGEST)
     episodes: int = setting(6000, doc="episodes of a phase of the sampling learners", ge=1, le=LONGEST)
@@ -71,15 +73,21 @@ def requires(scenario: AdaptationScenario) -> list[Requirement]:
         return [Requirement("the published simulations", Path(scenario.table.file), PUBLISHED_SOURCE)]
     if scenario.data.root:
         form = scenario.data.format
-        return [Requirement(f"the data set {scenario.data.name}", Path(scenario.data.root), SOURCES[form], file_sets(form))]
+        return [
+            Requirement(f"the data set {scenario.data.name}", Path(scenario.data.root), SOURCES[form], file_sets(form))
+        ]
     return []
 
 
 def check(scenario: AdaptationScenario) -> Iterable[UserError]:
-    """Yield mistakes that types cannot see: a model whose shapes do not fit, actions without a block, rules' actions, replicates."""
+    """Yield mistakes that types cannot see: a model whose shapes do not fit, actions without a block, rules' actions,
+    replicates.
+    """
     try:
         start = architecture(scenario.model)
-    except UserError as error:  # at the block's key, so that the message names the model's file, once for all its scenarios
+    except (
+        UserError
+    ) as error:  # at the block's key, so that the message names the model's file, once for all its scenarios
         block = re.search(r"blocks\.\d+", error.where)
         where = f"model.{block.group()}" if block else "model.blocks"
         yield UserError(error.what, where=where, expected=error.expected, remedy=error.remedy)
@@ -103,14 +111,18 @@ def _check_rules(scenario: AdaptationScenario, actions: int) -> Iterable[UserErr
         target = rule.target or rule.name
         if target == "always" and rule.params["action"] >= actions:
             where = f"rules.{index}.params.action"
-            yield UserError(f"there is no action {rule.params['action']}", where=where, expected=f"a number from {numbers}")
+            yield UserError(
+                f"there is no action {rule.params['action']}", where=where, expected=f"a number from {numbers}"
+            )
         if target == "sequence":
             given, where = rule.params["sequence"], f"rules.{index}.params.sequence"
             if len(given) != scenario.decisions:
                 expected = f"{scenario.decisions} actions, one a decision"
                 yield UserError(f"'{given}' has {len(given)} actions", where=where, expected=expected)
             elif not set(given) <= set(DIGITS[:actions]):
-                yield UserError(f"'{given}' names an action that is not there", where=where, expected=f"actions from {numbers}")
+                yield UserError(
+                    f"'{given}' names an action that is not there", where=where, expected=f"actions from {numbers}"
+                )
 
 
 def policy_files(learner: Settings) -> list[str]:
@@ -119,7 +131,9 @@ def policy_files(learner: Settings) -> list[str]:
 
 
 def check_policy(policy: PolicySettings, learner: Settings) -> Iterable[UserError]:
-    """Yield what types cannot see in a policy: a phase that would change the network itself, a vocabulary that is not there."""
+    """Yield what types cannot see in a policy: a phase that would change the network itself, a vocabulary that is not
+    there.
+    """
     if not isinstance(learner, NetworkSettings):
         return
     for number, phase in enumerate(policy.train_on):
@@ -130,7 +144,9 @@ def check_policy(policy: PolicySettings, learner: Settings) -> Iterable[UserErro
         try:
             read_vocabulary(learner.vocabulary)
         except UserError as error:
-            yield UserError(f"{error.where}: {error.what}", where="learner.vocabulary", expected=error.expected, remedy=error.remedy)
+            yield UserError(
+                f"{error.where}: {error.what}", where="learner.vocabulary", expected=error.expected, remedy=error.remedy
+            )
 
 
 def _check_simulation(scenario: AdaptationScenario, start: Architecture) -> Iterable[UserError]:
@@ -147,7 +163,11 @@ def _check_simulation(scenario: AdaptationScenario, start: Architecture) -> Iter
     yield from (UserError(error.what, where="data", expected=error.expected, remedy=error.remedy) for error in wrong)
     if scenario.reward.split == "validation" and not scenario.data.validation_size:
         remedy = "give it a validation_size, or set reward: {split: test}"
-        yield UserError(f"the data set {scenario.data.name} has no validation images to judge by", where="reward.split", remedy=remedy)
+        yield UserError(
+            f"the data set {scenario.data.name} has no validation images to judge by",
+            where="reward.split",
+            remedy=remedy,
+        )
     for key, check in checks:
         try:
             check()

@@ -18,7 +18,9 @@ LENGTH = 256  # jobs of a window, as published
 def example_task(
     settings: EnvironmentSettings | Mapping[str, Any] | None = None, backfill: Backfill = "none", length: int = LENGTH
 ) -> Task:
-    """Return windows of the first half of 4000 drawn jobs on a machine of 128 processors. Raises UserError for settings that are none."""
+    """Return windows of the first half of 4000 drawn jobs on a machine of 128 processors. Raises UserError for settings
+    that are none.
+    """
     settings = settings_given(EnvironmentSettings, settings)
     jobs, machine = _workload()
     half = jobs.take(slice(0, len(jobs) // 2))

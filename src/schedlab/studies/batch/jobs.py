@@ -23,7 +23,8 @@ class Machine:
 
 @dataclass(frozen=True)
 class Jobs:
-    """Jobs in the order in which they arrive: that of submission, if not that of an unsorted trace cleaned as published. Arrays are (n,).
+    """Jobs in the order in which they arrive: that of submission, if not that of an unsorted trace cleaned as
+    published. Arrays are (n,).
 
     job_id, user, group, executable   int64, as in the trace, -1: missing
     memory         float64, requested KB a processor; -1: missing
@@ -55,12 +56,16 @@ class Jobs:
 
 
 def machine_of(trace: Trace) -> Machine:
-    """Return the machine that the header of a trace describes. Raises UserError where it does not, or contradicts itself."""
+    """Return the machine that the header of a trace describes. Raises UserError where it does not, or contradicts
+    itself.
+    """
     processors = trace.machine_size()
     nodes = trace.nodes or processors
     if nodes > processors:
         expected = "at least one processor a node"
-        raise UserError(f"{nodes} nodes (MaxNodes) have {processors} processors (MaxProcs)", where=trace.source, expected=expected)
+        raise UserError(
+            f"{nodes} nodes (MaxNodes) have {processors} processors (MaxProcs)", where=trace.source, expected=expected
+        )
     return Machine(nodes, processors, trace.source)
 
 
@@ -71,7 +76,8 @@ def out_of_order(trace: Trace) -> int:
 
 
 def jobs_of(trace: Trace, machine: Machine) -> Jobs:
-    """Return the jobs of a cleaned trace in its order, which the cleaning's key `order` decides: that in which windows are counted.
+    """Return the jobs of a cleaned trace in its order, which the cleaning's key `order` decides: that in which windows
+    are counted.
 
     A job takes as many whole nodes as its processors need.
     """
@@ -98,15 +104,25 @@ def recorded_ends(trace: Trace) -> np.ndarray:
 
 
 def window(jobs: Jobs, machine: Machine, start: int = 0, count: int | None = None) -> Jobs:
-    """Return jobs start .. start + count - 1, counted from 0 (count None: to the last one), fit for a simulation on the machine.
+    """Return jobs start .. start + count - 1, counted from 0 (count None: to the last one), fit for a simulation on the
+    machine.
 
     Raises UserError where the window is empty or passes the end, or a job of it can never run.
     """
     where = f"{machine.source}: window"
     if not len(jobs):
-        raise UserError("no job is left", where=machine.source, expected="at least one job", remedy="look at the counts of the cleaning")
+        raise UserError(
+            "no job is left",
+            where=machine.source,
+            expected="at least one job",
+            remedy="look at the counts of the cleaning",
+        )
     if not 0 <= start < len(jobs):
-        raise UserError(f"start {start} lies outside the {len(jobs)} jobs", where=where, expected=f"a number from 0 to {len(jobs) - 1}")
+        raise UserError(
+            f"start {start} lies outside the {len(jobs)} jobs",
+            where=where,
+            expected=f"a number from 0 to {len(jobs) - 1}",
+        )
     count = len(jobs) - start if count is None else count
     if not 0 < count <= len(jobs) - start:
         what = f"{count} jobs from job {start} on, of {len(jobs)} that there are"
@@ -120,7 +136,12 @@ def require_runnable(jobs: Jobs, machine: Machine) -> None:
     """Raise UserError where a job has no processors, more than the machine, or no run time."""
     size = f"1 to {machine.processors} processors"
     cases = (
-        (jobs.procs < 1, "asks for {procs} processors", size, "drop such jobs (cleaning default, or no_processors: drop)"),
+        (
+            jobs.procs < 1,
+            "asks for {procs} processors",
+            size,
+            "drop such jobs (cleaning default, or no_processors: drop)",
+        ),
         (jobs.nodes > machine.nodes, "asks for {procs} processors", size, "drop such jobs (cleaning default)"),
         (
             ~(jobs.run > 0),
@@ -134,14 +155,16 @@ def require_runnable(jobs: Jobs, machine: Machine) -> None:
             first = int(np.argmax(wrong))
             told = what.format(procs=jobs.procs[first], run=jobs.run[first])
             others = f" (and {int(wrong.sum()) - 1} more)" if wrong.sum() > 1 else ""
-            raise UserError(f"job {jobs.job_id[first]} {told}{others}", where=machine.source, expected=expected, remedy=remedy)
+            raise UserError(
+                f"job {jobs.job_id[first]} {told}{others}", where=machine.source, expected=expected, remedy=remedy
+            )
 
 
 def require_submission_order(jobs: Jobs, machine: Machine) -> None:
     """Raise UserError where a job was submitted before one that stands above it.
 
-    The published simulator lets jobs arrive one after the other as they stand, each no earlier than the one above, and so do the modes that
-    repeat it; the textbook's are defined on the times of submission alone.
+    The published simulator lets jobs arrive one after the other as they stand, each no earlier than the one above, and
+    so do the modes that repeat it; the textbook's are defined on the times of submission alone.
     """
     early = np.flatnonzero(np.diff(jobs.submit) < 0)
     if len(early):
@@ -161,8 +184,9 @@ class Prefill:
 def prefill(jobs: Jobs, machine: Machine, start: int, count: int, rng: np.random.Generator) -> Prefill:
     """Return what fills the machine before the window of `count` jobs from `start` on.
 
-    The preceding jobs, latest first, until one does not fit, at most count + U[0, count) of them; each runs as long as it requested
-    (its run time where it requested nothing) and started a whole number of seconds before, drawn from U[0, that time).
+    The preceding jobs, latest first, until one does not fit, at most count + U[0, count) of them; each runs as long as
+    it requested (its run time where it requested nothing) and started a whole number of seconds before, drawn from U[0,
+    that time).
     """
     most = count + int(rng.integers(count))
     free, places = machine.nodes, []

@@ -11,7 +11,9 @@ from schedlab.studies.batch.simulator.scores import CANDIDATES, planning_orders
 
 
 class LinearScore:
-    """The score (job, clock) -> number of a policy in a simulation, lowest first; reads the simulation as it is when called."""
+    """The score (job, clock) -> number of a policy in a simulation, lowest first; reads the simulation as it is when
+    called.
+    """
 
     def __init__(self, policy: LinearPriority, jobs: Jobs, machine: Machine, cluster: Cluster) -> None:
         self.policy, self.cluster, self.processors = policy, cluster, machine.processors
@@ -46,7 +48,9 @@ class LinearScore:
         ]
 
     def _delay(self, job: int, clock: float) -> float:
-        """Seconds until the job fits if running ones end as requested (one that has used up its request: in one second)."""
+        """Seconds until the job fits if running ones end as requested (one that has used up its request: in one
+        second).
+        """
         free, need, end = len(self.cluster.idle), self.cluster.nodes[job], clock
         for other in sorted(self.cluster.running, key=self.cluster.expected_end):
             if free >= need:

@@ -13,7 +13,12 @@ from schedlab.studies.batch.simulator.simulate import Schedule
 if TYPE_CHECKING:
     import pandas as pd
 
-RUN_CLASSES = {"run_under_1min": (0, 60), "run_under_1h": (60, 3600), "run_under_1d": (3600, 86400), "run_longer": (86400, np.inf)}
+RUN_CLASSES = {
+    "run_under_1min": (0, 60),
+    "run_under_1h": (60, 3600),
+    "run_under_1d": (3600, 86400),
+    "run_longer": (86400, np.inf),
+}
 SIZE_CLASSES = {"procs_1": (0, 1), "procs_2_to_8": (1, 8), "procs_9_to_64": (8, 64), "procs_over_64": (64, np.inf)}
 
 
@@ -40,9 +45,11 @@ def job_table(schedule: Schedule) -> pd.DataFrame:
 
 
 def measures(schedule: Schedule, machine: Machine) -> dict[str, Any]:
-    """Return all measures by name: averages over the n jobs; s, or none for ratios; None where a ratio has no denominator.
+    """Return all measures by name: averages over the n jobs; s, or none for ratios; None where a ratio has no
+    denominator.
 
-    util_to_last_start ends at the last start, as published; util_makespan at the last end. Both count processors as requested.
+    util_to_last_start ends at the last start, as published; util_makespan at the last end. Both count processors as
+    requested.
     """
     table = job_table(schedule)
     first, last_start = float(schedule.jobs.submit[0]), float(table["start"].max())
@@ -63,7 +70,9 @@ def measures(schedule: Schedule, machine: Machine) -> dict[str, Any]:
     }
     for name in ("bsld", "wait"):
         quantiles = np.percentile(table[name], [50, 90, 99])
-        found |= {f"{label}_{name}": float(value) for label, value in zip(("median", "p90", "p99"), quantiles, strict=True)}
+        found |= {
+            f"{label}_{name}": float(value) for label, value in zip(("median", "p90", "p99"), quantiles, strict=True)
+        }
         found[f"max_{name}"] = float(table[name].max())
     return found | _fairness(table) | {"bsld_by_class": _by_class(table)}
 
@@ -102,7 +111,10 @@ def _by_class(table: pd.DataFrame) -> dict[str, dict[str, Any]]:
         found[name] = table.loc[(table["run"] >= low) & (table["run"] < high), "bsld"]
     for name, (low, high) in SIZE_CLASSES.items():
         found[name] = table.loc[(table["procs"] > low) & (table["procs"] <= high), "bsld"]
-    return {name: {"jobs": len(values), "avg_bsld": float(values.mean()) if len(values) else None} for name, values in found.items()}
+    return {
+        name: {"jobs": len(values), "avg_bsld": float(values.mean()) if len(values) else None}
+        for name, values in found.items()
+    }
 
 
 def _ratio(above: float, below: float) -> float | None:

@@ -53,7 +53,9 @@ METRICS = (
 
 @dataclass(frozen=True)
 class RulePolicy:
-    """A priority rule by name or a linear priority; whole windows are simulated under it at once, so nothing asks it to act."""
+    """A priority rule by name or a linear priority; whole windows are simulated under it at once, so nothing asks it to
+    act.
+    """
 
     rule: Priorities
 
@@ -73,7 +75,9 @@ def rule_maker(policy: RulePolicy | WaitingRule) -> RuleMaker:
 
 
 def predicted_maker(name: str) -> RuleMaker:
-    """Return the maker of a base of the rollouts that decides alone, over predictions whose prior the training part gives."""
+    """Return the maker of a base of the rollouts that decides alone, over predictions whose prior the training part
+    gives.
+    """
 
     def make(params: Mapping[str, Any], problem: BatchProblem, seed: int) -> RulePolicy:
         del seed
@@ -90,7 +94,9 @@ def _row(action: Any) -> int:
     except TypeError:
         row = -1
     if isinstance(action, bool | np.bool_) or not 0 <= row < ROWS:
-        raise UserError(f"act returned {action!r} ({type(action).__name__})", expected=f"the number of a row, 0 to {ROWS - 1}")
+        raise UserError(
+            f"act returned {action!r} ({type(action).__name__})", expected=f"the number of a row, 0 to {ROWS - 1}"
+        )
     return row
 
 
@@ -104,7 +110,8 @@ RULE_MAKERS = (
 class BatchProblem:
     """Implements the contract's Problem. Units are windows of the workload.
 
-    maxima  the largest values of the whole trace as read (a cleaning's report), which the published layouts divide by; None: of the jobs
+    maxima  the largest values of the whole trace as read (a cleaning's report), which the published layouts divide by;
+            None: of the jobs
     """
 
     def __init__(self, scenario: BatchScenario, trace: Trace, maxima: Mapping[str, float] | None = None) -> None:
@@ -158,10 +165,11 @@ class BatchProblem:
         return Task(*where, scales=scales, settings=settings, seed=window_seed, backfill_order=scenario.backfill_order)
 
     def rollout(self, policy: Policy, unit: Unit) -> Outcome:
-        """Run a window under a policy: a rule at once, another job by job. A measure that has no denominator is left out.
+        """Run a window under a policy: a rule at once, another job by job. A measure that has no denominator is left
+        out.
 
-        What a policy sees is as its attribute `environment` says (EnvironmentSettings), where it has one, else as the scenario does.
-        Raises UserError where it chooses a row without a job.
+        What a policy sees is as its attribute `environment` says (EnvironmentSettings), where it has one, else as the
+        scenario does. Raises UserError where it chooses a row without a job.
         """
         schedule = self.run(policy, unit)
         table = job_table(schedule)
@@ -179,7 +187,9 @@ class BatchProblem:
         return self._stepped_schedule(policy, unit)
 
     def schedule(self, rule: Priorities, start: int, seed: int) -> Schedule:
-        """Return the schedule of the window from job `start` on; the seed draws what already runs, where the start is warm."""
+        """Return the schedule of the window from job `start` on; the seed draws what already runs, where the start is
+        warm.
+        """
         scenario = self.scenario
         chosen = window(self.jobs, self.machine, start, scenario.windows.length)
         before = None
@@ -187,7 +197,9 @@ class BatchProblem:
             before = prefill(self.jobs, self.machine, start, len(chosen), np.random.default_rng(seed))
         order = scenario.backfill_order
         rule = rule.at(self.past, start, len(chosen)) if isinstance(rule, RolloutPolicy) else rule
-        return simulate(chosen, self.machine, rule, scenario.backfill, backfill_order=order, kill=scenario.kill, prefill=before)
+        return simulate(
+            chosen, self.machine, rule, scenario.backfill, backfill_order=order, kill=scenario.kill, prefill=before
+        )
 
     def _stepped_schedule(self, policy: Policy, unit: Unit) -> Schedule:
         stepper = self._opened(getattr(policy, "environment", self.scenario.environment), unit)
@@ -197,7 +209,9 @@ class BatchProblem:
         schedule = stepper.schedule(0)
         if np.isnan(schedule.start).any():
             waiting = int(np.isnan(schedule.start).sum())
-            raise UserError(f"{waiting} jobs never started", where=f"window {unit.id}", remedy="leave environment.noop_ends off")
+            raise UserError(
+                f"{waiting} jobs never started", where=f"window {unit.id}", remedy="leave environment.noop_ends off"
+            )
         return schedule
 
     def _opened(self, settings: EnvironmentSettings, unit: Unit) -> Stepper:

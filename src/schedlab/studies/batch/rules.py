@@ -1,7 +1,8 @@
 """Priority rules: the job of the lowest score comes first, ties by submit time, then job number.
 
-Sources: Carastan-Santos and de Camargo, "Obtaining dynamic scheduling policies with simulation and machine learning", SC17 (F1 to F4);
-Tang et al., "Fault-aware, utility-based job scheduling on Blue Gene/P systems", CLUSTER 2009 (WFP3, UNICEP).
+Sources: Carastan-Santos and de Camargo, "Obtaining dynamic scheduling policies with simulation and machine learning",
+SC17 (F1 to F4); Tang et al., "Fault-aware, utility-based job scheduling on Blue Gene/P systems", CLUSTER 2009 (WFP3,
+UNICEP).
 """
 
 from __future__ import annotations
@@ -20,7 +21,8 @@ TINY = 1e-15  # the published UNICEP adds it to the wait and inside the logarith
 
 @dataclass(frozen=True)
 class Priority:
-    """The score of every job: `score`, or, where it depends on the clock t, -((t - submit) / scale) ** power * weight. Arrays (n,).
+    """The score of every job: `score`, or, where it depends on the clock t, -((t - submit) / scale) ** power * weight.
+    Arrays (n,).
 
     published  the score as the published simulator computes it, where some of its numbers are none (NaN); else None
     """
@@ -40,7 +42,9 @@ class Priority:
         return float(-(ratio * ratio * ratio if self.power == 3 else ratio) * self.weight[job])
 
     def ranks(self) -> np.ndarray:
-        """Return the place of each job (n,) int64 in the order of a score that does not change; ties by submit time, then place."""
+        """Return the place of each job (n,) int64 in the order of a score that does not change; ties by submit time,
+        then place.
+        """
         rank, submitted = np.empty(len(self.submit), dtype=np.int64), np.argsort(self.submit, kind="stable")
         rank[submitted[np.argsort(self.score[submitted], kind="stable")]] = np.arange(len(rank))
         return rank
@@ -94,10 +98,12 @@ def _f1(jobs: Jobs) -> np.ndarray:
 
 
 def _f2(jobs: Jobs) -> Priority:
-    """F2 takes the root of the requested time. Where there is none, it counts as 0 s, but not where the published simulator is repeated.
+    """F2 takes the root of the requested time. Where there is none, it counts as 0 s, but not where the published
+    simulator is repeated.
 
-    There the root of -1 is taken, and the order of what is not a number (plain.run_scores) belongs to the recorded start times and means
-    of tables. Only cleaning as published keeps jobs of no requested and no run time; the default drops them, and the question with them.
+    There the root of -1 is taken, and the order of what is not a number (plain.run_scores) belongs to the recorded
+    start times and means of tables. Only cleaning as published keeps jobs of no requested and no run time; the default
+    drops them, and the question with them.
     """
     root, weights = np.sqrt(_request(jobs)), 25600.0 * _log_submit(jobs)
     missing = jobs.requested < 0
@@ -138,7 +144,9 @@ RULES: dict[str, Callable[[Jobs], Priority]] = {
     "f4": _fixed(lambda jobs: _request(jobs) * np.sqrt(jobs.procs) + 530000.0 * _log_submit(jobs)),
     "wfp3": _wfp3,
     "unicep": _unicep,
-    "wfp3_legacy": _fixed(_wfp3_legacy),  # the wait of a job not yet started counted as -1 - submit: both run upside down
+    "wfp3_legacy": _fixed(
+        _wfp3_legacy
+    ),  # the wait of a job not yet started counted as -1 - submit: both run upside down
     "unicep_legacy": _fixed(_unicep_legacy),
 }
 
@@ -173,7 +181,9 @@ class LinearPriority:
     def __post_init__(self) -> None:
         if np.shape(self.weights) != (len(NAMES),) or not np.isfinite(self.weights).all():
             expected = f"{len(NAMES)} finite numbers: {', '.join(NAMES)}"
-            raise UserError(f"a linear priority cannot have the weights {self.weights}", where="weights", expected=expected)
+            raise UserError(
+                f"a linear priority cannot have the weights {self.weights}", where="weights", expected=expected
+            )
 
     @property
     def plans(self) -> bool:
@@ -186,4 +196,6 @@ def linear_priority(**weights: float) -> LinearPriority:
     return LinearPriority(np.array([float(weights.get(name, 0.0)) for name in NAMES]))
 
 
-PLANNER = linear_priority(plan_log=-1.0)  # simulates the queue with each candidate first and takes the best: nothing is learned
+PLANNER = linear_priority(
+    plan_log=-1.0
+)  # simulates the queue with each candidate first and takes the best: nothing is learned

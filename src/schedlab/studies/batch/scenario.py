@@ -22,16 +22,23 @@ RESULTS_VERSION = 5  # raise it when the code of this study changes its results
 
 
 class WindowSettings(Settings):
-    """Windows of consecutive jobs, simulated apart. The workload is cut by position into training, validation and test part; windows
-    of a part follow each other, so that no two windows share a job and none passes the border of its part. Given starts are those of a
+    """Windows of consecutive jobs, simulated apart. The workload is cut by position into training, validation and test
+    part; windows of a part follow each other, so that no two windows share a job and none passes the border of its
+    part. Given starts are those of a
     published protocol: all of them are test windows, they may overlap each other and what a policy learned from.
     """
 
     length: int = setting(256, doc="jobs of a window", unit="jobs", ge=1)
-    train_share: float = setting(0.5, doc="share of the jobs that policies learn on, from the first job on", unit="fraction", ge=0, lt=1)
-    validation_share: float = setting(0.1, doc="share after that, on which the best rule is chosen", unit="fraction", ge=0, lt=1)
+    train_share: float = setting(
+        0.5, doc="share of the jobs that policies learn on, from the first job on", unit="fraction", ge=0, lt=1
+    )
+    validation_share: float = setting(
+        0.1, doc="share after that, on which the best rule is chosen", unit="fraction", ge=0, lt=1
+    )
     most: int = setting(MOST, doc="most windows of each part, the first ones", unit="windows", ge=1)
-    starts: tuple[Start, ...] = setting((), doc="first jobs of a published protocol's windows, counted from 0; empty: cut by position")
+    starts: tuple[Start, ...] = setting(
+        (), doc="first jobs of a published protocol's windows, counted from 0; empty: cut by position"
+    )
 
     @model_validator(mode="after")
     def _starts_differ(self) -> WindowSettings:
@@ -46,7 +53,8 @@ class BatchScenario(ScenarioSettings):
     workload: WorkloadSettings = setting(doc="the jobs and the machine")
     windows: WindowSettings = section(WindowSettings, doc="what is simulated apart")
     backfill: Backfill = setting(
-        "none", doc="none: the chosen job blocks everything; legacy: the published simulator's; easy, conservative: the textbook's"
+        "none",
+        doc="none: the chosen job blocks everything; legacy: the published simulator's; easy, conservative: the textbook's",
     )
     backfill_order: BackfillOrder = setting(
         "default",
@@ -55,7 +63,9 @@ class BatchScenario(ScenarioSettings):
     )
     kill: bool = setting(False, doc="jobs end at their requested time")
     warm_start: bool = setting(False, doc="a window begins on a machine that runs the jobs before it")
-    environment: EnvironmentSettings = section(EnvironmentSettings, doc="what policies that decide job by job see and are rewarded with")
+    environment: EnvironmentSettings = section(
+        EnvironmentSettings, doc="what policies that decide job by job see and are rewarded with"
+    )
 
 
 class BatchScale(Settings):

@@ -17,7 +17,12 @@ from schedlab.learning.stock.settings import phase_mistakes
 from schedlab.studies.batch.env.settings import EnvironmentSettings
 from schedlab.studies.batch.figures.settings import FIGURE_SETTINGS, figure_files
 from schedlab.studies.batch.learners.search_settings import ChosenRuleSettings, EvolutionSettings, RolloutSettings
-from schedlab.studies.batch.learners.stock_settings import STOCK_SETTINGS, BatchDDPGSettings, BatchMaskablePPOSettings, TrainingWindows
+from schedlab.studies.batch.learners.stock_settings import (
+    STOCK_SETTINGS,
+    BatchDDPGSettings,
+    BatchMaskablePPOSettings,
+    TrainingWindows,
+)
 from schedlab.studies.batch.problem import METRICS, RULE_MAKERS, BatchProblem
 from schedlab.studies.batch.rules import RULES
 from schedlab.studies.batch.scenario import RESULTS_VERSION, TERMS, BatchScale, BatchScenario
@@ -44,7 +49,11 @@ def parts(scenario: BatchScenario) -> dict[str, Part]:
 
 def requires(scenario: BatchScenario) -> list[Requirement]:
     """Return the trace that must be there, where jobs are not drawn."""
-    return [Requirement(f"the trace {scenario.workload.name}", Path(scenario.workload.file), ARCHIVE)] if scenario.workload.file else []
+    return (
+        [Requirement(f"the trace {scenario.workload.name}", Path(scenario.workload.file), ARCHIVE)]
+        if scenario.workload.file
+        else []
+    )
 
 
 def check(scenario: BatchScenario) -> Iterable[UserError]:
@@ -53,14 +62,20 @@ def check(scenario: BatchScenario) -> Iterable[UserError]:
     if scenario.workload.source == "batsim":
         yield UserError("a workload file of Batsim is no trace", where="workload.source", expected="lublin or swf")
     if windows.train_share + windows.validation_share >= 1:
-        yield UserError("training and validation part leave nothing to test on", where="windows.train_share", expected="a sum below 1")
+        yield UserError(
+            "training and validation part leave nothing to test on",
+            where="windows.train_share",
+            expected="a sum below 1",
+        )
     try:
         require_order(scenario.backfill, scenario.backfill_order)
     except UserError as error:
         yield error
     workload = scenario.workload
     drawn = workload.lublin.estimates if workload.source == "lublin" else None
-    asked, key = (workload.estimates, "workload.estimates") if workload.estimates else (drawn, "workload.lublin.estimates")
+    asked, key = (
+        (workload.estimates, "workload.estimates") if workload.estimates else (drawn, "workload.lublin.estimates")
+    )
     if scenario.backfill != "none" and asked and asked.model == "none":
         what = "backfilling goes by requested times, which no job has: it would delay the first in the queue without end, or start nothing"
         yield UserError(what, where=f"{key}.model", expected="perfect, factor or menu, or backfill: none")
@@ -71,11 +86,17 @@ def environment_mistakes(environment: EnvironmentSettings, where: str) -> Iterab
     """Yield mistakes in what a policy sees and is rewarded with; `where`: its key."""
     for baseline in environment.baselines:
         if baseline not in RULES:
-            yield UserError(f"there is no rule '{baseline}'", where=f"{where}.baseline", remedy=did_you_mean(baseline, RULES))
+            yield UserError(
+                f"there is no rule '{baseline}'", where=f"{where}.baseline", remedy=did_you_mean(baseline, RULES)
+            )
     if environment.oracle_runtime and environment.layout == "rlscheduler":
-        yield UserError("real run times have no column", where=f"{where}.oracle_runtime", expected="false in the layout rlscheduler")
+        yield UserError(
+            "real run times have no column", where=f"{where}.oracle_runtime", expected="false in the layout rlscheduler"
+        )
     if environment.plan and environment.layout != "features":
-        yield UserError("plans have no columns", where=f"{where}.plan", expected=f"false in the layout {environment.layout}")
+        yield UserError(
+            "plans have no columns", where=f"{where}.plan", expected=f"false in the layout {environment.layout}"
+        )
 
 
 def problem_values(scenario: BatchScenario) -> dict[str, Any]:
@@ -116,19 +137,28 @@ def _commands(commands: Any) -> None:
 
 
 def check_policy(policy: PolicySettings, learner: Settings) -> Iterable[UserError]:
-    """Yield what types cannot see in a policy: phases that would change it, rules that are none, observations that it cannot read."""
+    """Yield what types cannot see in a policy: phases that would change it, rules that are none, observations that it
+    cannot read.
+    """
     yield from phase_mistakes(learner, policy.train_on)
     if isinstance(learner, ChosenRuleSettings | RolloutSettings):
         alone = "this learner does all of its search at once"
         if len(policy.train_on) > 1:
-            yield UserError(f"{len(policy.train_on)} phases: {alone}", where="train_on", expected="one phase, of all scenarios to learn on")
+            yield UserError(
+                f"{len(policy.train_on)} phases: {alone}",
+                where="train_on",
+                expected="one phase, of all scenarios to learn on",
+            )
         if policy.parent:
             yield UserError(f"a parent: {alone}", where="parent", expected="null")
     if isinstance(learner, TrainingWindows):
         yield from environment_mistakes(learner.environment, "learner.environment")
         rules = {"keep_rule": [learner.keep_rule]}
         if isinstance(learner, BatchMaskablePPOSettings):
-            rules |= {"clone_rule": [learner.clone_rule] if learner.clone_rule else [], "expert_rules": list(learner.expert_rules)}
+            rules |= {
+                "clone_rule": [learner.clone_rule] if learner.clone_rule else [],
+                "expert_rules": list(learner.expert_rules),
+            }
         for key, rule in ((key, rule) for key, named in rules.items() for rule in named):
             if rule not in RULES:
                 yield UserError(f"there is no rule '{rule}'", where=f"learner.{key}", remedy=did_you_mean(rule, RULES))
@@ -157,7 +187,12 @@ STUDY = Study(
         "rollout": _rollout,
         **{name: partial(_stock_learner, name) for name in STOCK_SETTINGS},
     },
-    learner_settings={"evolution": EvolutionSettings, "chosen_rule": ChosenRuleSettings, "rollout": RolloutSettings, **STOCK_SETTINGS},
+    learner_settings={
+        "evolution": EvolutionSettings,
+        "chosen_rule": ChosenRuleSettings,
+        "rollout": RolloutSettings,
+        **STOCK_SETTINGS,
+    },
     figures={
         "device_speed": "schedlab.studies.batch.figures.speed:draw_device_speed",
         "decision_latency": "schedlab.studies.batch.figures.speed:draw_decision_latency",

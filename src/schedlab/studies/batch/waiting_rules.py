@@ -1,8 +1,9 @@
 """The baselines of the dissertation's tests as they were published: rules that wait until 128 jobs do.
 
-Its test took the row of the lowest score, and the row for waiting scored below every job's. So each rule waited, 60 s at a time, as long
-as there was such a row, which is behind the last of fewer than 128 jobs; and because waiting where nothing runs or is to come ended the
-window, its last 127 jobs never started and were left out of the means. Scores were those of the numbers in the rows, which F1 is not meant
+Its test took the row of the lowest score, and the row for waiting scored below every job's. So each rule waited, 60 s
+at a time, as long as there was such a row, which is behind the last of fewer than 128 jobs; and because waiting where
+nothing runs or is to come ended the window, its last 127 jobs never started and were left out of the means. Scores were
+those of the numbers in the rows, which F1 is not meant
 for: its requested times and processors hardly count beside submit times that way.
 """
 
@@ -44,7 +45,9 @@ class WaitingRule:
     """A rule of WAITING_RULES that acts only where 128 jobs wait."""
 
     rule: str
-    environment: ClassVar[EnvironmentSettings] = EnvironmentSettings(layout="dissertation", scales="whole", noop_ends=True)
+    environment: ClassVar[EnvironmentSettings] = EnvironmentSettings(
+        layout="dissertation", scales="whole", noop_ends=True
+    )
 
     def reset(self, unit: Unit) -> None:
         """Keep nothing from one window to the next."""
@@ -61,5 +64,9 @@ class WaitingRule:
         schedule = stepper.schedule(0)
         if np.isnan(schedule.start).all():
             what = f"no job starts under {self.rule}_waiting: never do {ROWS} wait"
-            raise UserError(what, where=f"window of {len(schedule.jobs)} jobs", expected="windows of thousands of jobs, as published")
+            raise UserError(
+                what,
+                where=f"window of {len(schedule.jobs)} jobs",
+                expected="windows of thousands of jobs, as published",
+            )
         return schedule.of_started()

@@ -1,4 +1,6 @@
-"""The example of the documentation and of the environments that are made without a scenario: a small network on small pictures."""
+"""The example of the documentation and of the environments that are made without a scenario: a small network on small
+pictures.
+"""
 
 from __future__ import annotations
 
@@ -42,7 +44,9 @@ SPREAD = 0.03  # standard deviation of the logarithm of a measured time
 
 
 def synthetic_step_times(seed: int = 0) -> pd.DataFrame:
-    """Return step times as a user would measure them, drawn from the example's model (resources/step_times/synthetic.csv)."""
+    """Return step times as a user would measure them, drawn from the example's model
+    (resources/step_times/synthetic.csv).
+    """
     import pandas as pd
 
     rng, step = generator(seed, "synthetic step times"), StepParameters(**STEP)
@@ -52,6 +56,9 @@ def synthetic_step_times(seed: int = 0) -> pd.DataFrame:
         for batch in BATCHES:
             gradient, whole = gradient_time(step, batch), step_time(step, len(placement), gpus, batch)
             factor = float(np.exp(SPREAD * rng.standard_normal()))
-            times = {"step_time": round(float(whole) * factor, 6), "sync_time": round(float(whole - gradient) * factor, 6)}
+            times = {
+                "step_time": round(float(whole) * factor, 6),
+                "sync_time": round(float(whole - gradient) * factor, 6),
+            }
             rows.append({"placement": placement, "local_bsz": batch, **times})
     return pd.DataFrame(rows)

@@ -33,14 +33,27 @@ if TYPE_CHECKING:
 
 INGESTED = ("logs", "gpus_per_node")
 FITTED = ("model", "step", "scaling", "logs", "gpus_per_node")
-OF_OBJECTIVE = ("job", "resource", "start", "environment", "preferences", "random_episodes", "seed", "sla", "sla_from", "name")
+OF_OBJECTIVE = (
+    "job",
+    "resource",
+    "start",
+    "environment",
+    "preferences",
+    "random_episodes",
+    "seed",
+    "sla",
+    "sla_from",
+    "name",
+)
 SOURCE = "logs of your own training runs, or the traces of Pollux (branch osdi21-artifact of petuum/adaptdl)"
 
 
 def ingest_logs(part: Path, steps: Path, cores: Path, report: Path) -> None:
-    """Check the logs of a job; write the rows that a fit reads as two tables (`fit_report.read_logs`), and what each log is as JSON.
+    """Check the logs of a job; write the rows that a fit reads as two tables (`fit_report.read_logs`), and what each
+    log is as JSON.
 
-    steps: a row a step time; cores: a row a core time, none where no log tells its cores. Raises UserError for a wrong log.
+    steps: a row a step time; cores: a row a core time, none where no log tells its cores. Raises UserError for a wrong
+      log.
     """
     import pandas as pd
 
@@ -54,9 +67,11 @@ def ingest_logs(part: Path, steps: Path, cores: Path, report: Path) -> None:
 
 
 def fit_performance(part: Path, model: Path, steps: Path | None = None, cores: Path | None = None) -> None:
-    """Write the step-time model of a job (JSON): its pinned parameters, or those fitted to its logs with the errors of the fit.
+    """Write the step-time model of a job (JSON): its pinned parameters, or those fitted to its logs with the errors of
+    the fit.
 
-    steps, cores: what ingest_logs wrote, for a job with logs; core times tell the work of a core, which then takes the place of the job's.
+    steps, cores: what ingest_logs wrote, for a job with logs; core times tell the work of a core, which then takes the
+      place of the job's.
     """
     values = read_part(part)
     if (scaling := values["scaling"]) is not None:
@@ -76,7 +91,8 @@ def fit_performance(part: Path, model: Path, steps: Path | None = None, cores: P
 
 
 def solve_oracle(part: Path, model: Path, oracle: Path) -> None:
-    """Write the objectives of the oracles and of random actions for each preference (JSON), what they are normalised by, and the fronts.
+    """Write the objectives of the oracles and of random actions for each preference (JSON), what they are normalised
+    by, and the fronts.
 
     All are those of the job without noise. No fronts where decisions come by time.
     """
@@ -86,7 +102,11 @@ def solve_oracle(part: Path, model: Path, oracle: Path) -> None:
     calm = scenario.environment.model_copy(update={"time_noise": 0.0, "price_walk": 0.0})
     problem = CloudProblem(scenario.model_copy(update={"environment": calm}), read_model(model), {})
     replay = problem.replay
-    found: dict[str, Any] = {"time_ref": replay.time_ref, "cost_ref": replay.cost_ref, "allocations": len(replay.lattice)}
+    found: dict[str, Any] = {
+        "time_ref": replay.time_ref,
+        "cost_ref": replay.cost_ref,
+        "allocations": len(replay.lattice),
+    }
     found["preferences"] = {name: objectives_of(problem, name) for name in scenario.preferences}
     write_json(oracle, found if replay.span else found | front_report(replay))
 
@@ -145,7 +165,9 @@ def _fitted(logs: Sequence[str], steps: pd.DataFrame, cores: pd.DataFrame) -> di
 
 
 def parts(scenario: CloudScenario) -> dict[str, Part]:
-    """Return what each prepare rule reads; scenarios of one job share its logs and its model, and pinned jobs have no logs to ingest."""
+    """Return what each prepare rule reads; scenarios of one job share its logs and its model, and pinned jobs have no
+    logs to ingest.
+    """
     values, files = scenario.model_dump(mode="json"), tuple(scenario.job.logs)
     logs, job = ({key: values["job"][key] for key in keys} for keys in (INGESTED, FITTED))
     ingested = {"ingest_logs": Part(logs, shared=True, files=files)} if files else {}
@@ -181,4 +203,6 @@ def scenario_of(values: Mapping[str, Any]) -> CloudScenario:
 def load_problem(values: Mapping[str, Any], inputs: Mapping[str, Path]) -> CloudProblem:
     """Return one scenario with its model and oracle."""
     oracle = read_json(inputs["oracle"], "the objectives of the oracles")
-    return CloudProblem(with_fitted_cores(scenario_of(values), inputs["model"]), read_model(inputs["model"]), oracle["preferences"])
+    return CloudProblem(
+        with_fitted_cores(scenario_of(values), inputs["model"]), read_model(inputs["model"]), oracle["preferences"]
+    )

@@ -42,7 +42,8 @@ def preference_of(unit: Unit) -> str:
 class CloudProblem:
     """Implements the contract's Problem. Units are the preferences, each run as often as `replicates` says.
 
-    oracle  preference -> {dynamic, static, random}: objectives of the oracles and of random actions (mean), of the job without noise
+    oracle  preference -> {dynamic, static, random}: objectives of the oracles and of random actions (mean), of the job
+            without noise
     """
 
     metrics = METRICS
@@ -80,7 +81,8 @@ class CloudProblem:
     def rollout(self, policy: Policy, unit: Unit) -> Outcome:
         """Run the job under a policy: a rule of ours looks at the environment, any other policy at its vector and mask.
 
-        The regret is the distance to the oracle's objective as a share of that of random actions; left out where both are the same.
+        The regret is the distance to the oracle's objective as a share of that of random actions; left out where both
+        are the same.
         """
         env = self.env(unit, unit.seed)
         policy.reset(unit)
@@ -97,7 +99,10 @@ class CloudProblem:
             observation, reward, done, cut, info = env.step(action)
             key = {"episode": 0, "step": len(rows), "epoch": info["record"]["epoch"]}
             values = seen_values(info["record"], env.actions[action], float(reward), info["objectives"], env.vector)
-            said = {"uncertainty": spreads[-1] if spreads else float("nan"), "policy_used": getattr(policy, "acting", env.preference)}
+            said = {
+                "uncertainty": spreads[-1] if spreads else float("nan"),
+                "policy_used": getattr(policy, "acting", env.preference),
+            }
             rows.append({**key, **values, **said})
             over = done or cut
         scores = env.scores()

@@ -1,4 +1,6 @@
-"""The typed scenario of the cloud study: a training job, what can be allocated to it, its service levels, and the environment."""
+"""The typed scenario of the cloud study: a training job, what can be allocated to it, its service levels, and the
+environment.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +24,9 @@ MOST_INTERVALS = 10_000
 
 def _known_preference(name: str) -> str:
     if preference_weights(name) is None:
-        raise ValueError(f"one of {', '.join(PREFERENCES)}, or weights of cost, time and resource with the sum 1, as in 0.1:0.1:0.8")
+        raise ValueError(
+            f"one of {', '.join(PREFERENCES)}, or weights of cost, time and resource with the sum 1, as in 0.1:0.1:0.8"
+        )
     return name
 
 
@@ -49,20 +53,27 @@ class ScalingSettings(Settings):
     """Throughput by the number of GPUs alone, for the models `amdahl` and `power`."""
 
     throughput_one: float = setting(doc="throughput on one GPU", unit="samples/s", gt=0)
-    serial_share: float = setting(0.05, doc="`amdahl`: the share of the work that does not run in parallel", unit="fraction", ge=0, le=1)
+    serial_share: float = setting(
+        0.05, doc="`amdahl`: the share of the work that does not run in parallel", unit="fraction", ge=0, le=1
+    )
     exponent: float = setting(0.7, doc="`power`: exponent of the number of GPUs", gt=0, le=1)
 
 
 class TrainingJobSettings(Settings):
-    """A training job: how much there is to train, in which batches, and how long a step takes (pinned, or fitted to logs)."""
+    """A training job: how much there is to train, in which batches, and how long a step takes (pinned, or fitted to
+    logs).
+    """
 
     name: str = setting(doc="equal to the file's name")
     model: Literal["goodput", "amdahl", "power", "table"] = setting(
-        "goodput", doc="of the step time: fitted; Amdahl's law or a power of the GPUs (`scaling`); or the logs' measurements, interpolated"
+        "goodput",
+        doc="of the step time: fitted; Amdahl's law or a power of the GPUs (`scaling`); or the logs' measurements, interpolated",
     )
     step: StepSettings | None = setting(None, doc="parameters of the step time; null: fitted to the logs")
     scaling: ScalingSettings | None = setting(None, doc="for the models `amdahl` and `power`")
-    logs: tuple[str, ...] = setting((), doc="training logs or tables of measured placements to fit (resources/..., or of data)")
+    logs: tuple[str, ...] = setting(
+        (), doc="training logs or tables of measured placements to fit (resources/..., or of data)"
+    )
     parameters: int = setting(11_000_000, doc="weights of the network; the published predictor goes by them", ge=1)
     pipeline: PipelineSettings = section(PipelineSettings, doc="the input pipeline")
     gpus_per_node: int = setting(4, doc="GPUs of a node; more are spread over as few nodes as possible", ge=1)
@@ -74,7 +85,9 @@ class TrainingJobSettings(Settings):
         "per_gpu", doc="what stays when GPUs are added; with `fixed_global` all samples count alike, whatever the batch"
     )
     gradient_noise: tuple[Noise, ...] = setting(
-        (1000.0,), doc="variance over squared norm of the gradient at the base batch, at even distances over the training", min_length=1
+        (1000.0,),
+        doc="variance over squared norm of the gradient at the base batch, at even distances over the training",
+        min_length=1,
     )
 
     @model_validator(mode="after")
@@ -111,15 +124,26 @@ class EnvironmentSettings(Settings):
         None, doc="time between two decisions, a restart included, in place of `interval`; null: none", unit="s", gt=0
     )
     restart: float = setting(30.0, doc="paid time that a change of the allocation costs", unit="s", ge=0)
-    out_of_memory: float = setting(60.0, doc="paid time that is lost in an allocation whose memory does not suffice", unit="s", gt=0)
-    time_noise: float = setting(0.0, doc="standard deviation of the logarithm of an interval's time", ge=0, le=2)
-    price_walk: float = setting(0.0, doc="standard deviation of the logarithm of the price's change in an interval", ge=0, le=2)
-    interference: float = setting(1.0, doc="speed of synchronisation between nodes beside other jobs", unit="fraction", gt=0, le=1)
-    slots: tuple[int, ...] = setting(
-        (), doc="GPUs to be had in equal stretches of the training; what the job holds beyond is taken, a restart; empty: all, always"
+    out_of_memory: float = setting(
+        60.0, doc="paid time that is lost in an allocation whose memory does not suffice", unit="s", gt=0
     )
-    reward: Literal["scalar", "reference"] = setting("scalar", doc="minus what the objective grows by; or the published reward")
-    adaptive: float = setting(0.0, doc="how strongly weights lean towards what is violated; 0: not at all", ge=0, le=100)
+    time_noise: float = setting(0.0, doc="standard deviation of the logarithm of an interval's time", ge=0, le=2)
+    price_walk: float = setting(
+        0.0, doc="standard deviation of the logarithm of the price's change in an interval", ge=0, le=2
+    )
+    interference: float = setting(
+        1.0, doc="speed of synchronisation between nodes beside other jobs", unit="fraction", gt=0, le=1
+    )
+    slots: tuple[int, ...] = setting(
+        (),
+        doc="GPUs to be had in equal stretches of the training; what the job holds beyond is taken, a restart; empty: all, always",
+    )
+    reward: Literal["scalar", "reference"] = setting(
+        "scalar", doc="minus what the objective grows by; or the published reward"
+    )
+    adaptive: float = setting(
+        0.0, doc="how strongly weights lean towards what is violated; 0: not at all", ge=0, le=100
+    )
 
 
 class ReplicateSettings(Settings):
@@ -156,7 +180,9 @@ class CloudScenario(ScenarioSettings):
 
     @property
     def intervals(self) -> int:
-        """Number of intervals that the training is laid out in: of decisions until it ends, unless these come by time."""
+        """Number of intervals that the training is laid out in: of decisions until it ends, unless these come by
+        time.
+        """
         return round(self.job.epochs / self.environment.interval)
 
 
@@ -166,12 +192,16 @@ class CloudScale(Settings):
     random_episodes: int = setting(30, doc="episodes of random actions that the regret is normalised by", ge=1, le=MOST)
     seeds: Seeds = setting((0, 1, 2), doc="repetitions of rules and policies that draw", min_length=1)
     episodes: int = setting(4800, doc="episodes of each preference that a policy learns on", ge=1, le=LONGEST)
-    actor_critic_episodes: int = setting(1200, doc="episodes of each preference that an actor-critic learns on", ge=1, le=LONGEST)
+    actor_critic_episodes: int = setting(
+        1200, doc="episodes of each preference that an actor-critic learns on", ge=1, le=LONGEST
+    )
     decisions: int = setting(64_000, doc="decisions that a stock policy learns on", ge=1, le=LONGEST)
 
 
 def check(scenario: CloudScenario) -> Iterator[UserError]:
-    """Yield mistakes that types cannot see: an interval that does not divide the job, a start beyond the limits, no GPU."""
+    """Yield mistakes that types cannot see: an interval that does not divide the job, a start beyond the limits, no
+    GPU.
+    """
     intervals, job = scenario.intervals, scenario.job
     if intervals < 1 or abs(intervals * scenario.environment.interval - job.epochs) > 1e-9 * job.epochs:
         what = f"{job.epochs:g} epochs are no whole number of intervals of {scenario.environment.interval:g}"
@@ -189,12 +219,18 @@ def check(scenario: CloudScenario) -> Iterator[UserError]:
         yield UserError("a job without a GPU has no step time", where="resource.gpu_count_min", expected="1 or more")
     if any(slots < scenario.resource.gpu_count_min for slots in scenario.environment.slots):
         yield UserError(
-            "fewer GPUs than the job may have", where="environment.slots", expected=f"{scenario.resource.gpu_count_min} or more"
+            "fewer GPUs than the job may have",
+            where="environment.slots",
+            expected=f"{scenario.resource.gpu_count_min} or more",
         )
-    for key, least, most in zip(AllocationSettings.model_fields, scenario.resource.least, scenario.resource.most, strict=True):
+    for key, least, most in zip(
+        AllocationSettings.model_fields, scenario.resource.least, scenario.resource.most, strict=True
+    ):
         value = getattr(scenario.start, key)
         if not least <= value <= most:
-            yield UserError(f"{value} is beyond the limits of `resource`", where=f"start.{key}", expected=f"{least:g} to {most:g}")
+            yield UserError(
+                f"{value} is beyond the limits of `resource`", where=f"start.{key}", expected=f"{least:g} to {most:g}"
+            )
 
 
 TERMS = {

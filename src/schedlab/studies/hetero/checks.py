@@ -27,7 +27,9 @@ def check(scenario: HeteroScenario) -> Iterable[UserError]:
         yield from _check_sizes(scenario, hierarchy)
     yield from check_replicates(scenario.workload, scenario.replicates)
     if scenario.energy and not scenario.platform.energy:
-        yield UserError("energy is asked for", where="platform.energy", expected="true, as the hosts' powers must be written")
+        yield UserError(
+            "energy is asked for", where="platform.energy", expected="true, as the hosts' powers must be written"
+        )
     yield from _check_rules(scenario)
     yield from _check_decisions(scenario)
 
@@ -58,7 +60,9 @@ def _check_sizes(scenario: HeteroScenario, hierarchy: Hierarchy) -> Iterable[Use
 
 
 def _check_rules(scenario: HeteroScenario) -> Iterable[UserError]:
-    """What our schedulers need and the scenario lacks, and schedulers that PyBatsim lacks; a user's own says itself what it needs."""
+    """What our schedulers need and the scenario lacks, and schedulers that PyBatsim lacks; a user's own says itself
+    what it needs.
+    """
     rules = [(number, rule, rule.target or rule.name) for number, rule in enumerate(scenario.rule_settings())]
     needy = [rule.name for _, rule, target in rules if target in NEED_WALLTIMES]
     if needy and scenario.workload.source != "batsim" and scenario.workload.batsim.walltime == "none":
@@ -68,7 +72,9 @@ def _check_rules(scenario: HeteroScenario) -> Iterable[UserError]:
             expected="requested or slowest_core",
         )
     for number, rule, target in rules:
-        if target == "pybatsim" and importlib.util.find_spec("batsim") is not None:  # where it is missing, the job says so
+        if (
+            target == "pybatsim" and importlib.util.find_spec("batsim") is not None
+        ):  # where it is missing, the job says so
             try:
                 with TemporaryDirectory(prefix="schedlab-") as folder, own_events(f"{folder}/run") as prefix:
                     load_scheduler(rule.params["scheduler"], rule.params.get("options") or {}, prefix)
@@ -87,17 +93,27 @@ def _check_decisions(scenario: HeteroScenario) -> Iterable[UserError]:
             yield UserError(f"{named} manage the cores' pstates, and there are none", where=key, expected="true")
         for number, rule, target in rules:
             if target in OURS and rule.params.get("cores", "lowest") != "lowest":
-                yield UserError("cores are chosen on managed pstates only", where=f"rules.{number}.params.cores", expected=f"{key}: true")
+                yield UserError(
+                    "cores are chosen on managed pstates only",
+                    where=f"rules.{number}.params.cores",
+                    expected=f"{key}: true",
+                )
     elif not scenario.platform.energy:
         yield UserError("pstates need the powers of the hosts", where="platform.energy", expected="true")
     for number, rule, target in rules:
         if target == BEST_FIXED_PAIR:
             split, where = rule.params.get("split", "validation"), f"rules.{number}.params.split"
             if not getattr(scenario.replicates, split, 1):
-                yield UserError(f"no workload of the split {split} to choose on", where=where, expected=f"replicates.{split}: 1 or more")
+                yield UserError(
+                    f"no workload of the split {split} to choose on",
+                    where=where,
+                    expected=f"replicates.{split}: 1 or more",
+                )
             if not scenario.energy and str(rule.params.get("metric", "")).startswith("energy"):
                 yield UserError(
-                    "energy is not scored here", where=f"rules.{number}.params.metric", expected="energy: true, or another metric"
+                    "energy is not scored here",
+                    where=f"rules.{number}.params.metric",
+                    expected="energy: true, or another metric",
                 )
 
 

@@ -1,7 +1,7 @@
 """The learning case of HDeepRM's thesis: two like jobs whose memory bandwidths do not go together on one processor.
 
-Source: specification of the study hetero, section 8. Worked by hand: both jobs on the faster processor end at 6.3636 s, both on the
-one of lower power at 7 s, one on each at 5.25 s.
+Source: specification of the study hetero, section 8. Worked by hand: both jobs on the faster processor end at 6.3636 s,
+both on the one of lower power at 7 s, one on each at 5.25 s.
 """
 
 from __future__ import annotations
@@ -12,7 +12,13 @@ from schedlab.workloads.batsim_file import BatsimWorkload, set_work
 
 PLATFORM = "learning"
 # the thesis' actions: the best ones are the second and the last
-SELECTION = ("shortest-high_gflops", "shortest-high_mem_bw", "shortest-low_power", "first-high_gflops", "first-high_mem_bw")
+SELECTION = (
+    "shortest-high_gflops",
+    "shortest-high_mem_bw",
+    "shortest-low_power",
+    "first-high_gflops",
+    "first-high_mem_bw",
+)
 
 
 def learning_workload(reference_speed: float) -> BatsimWorkload:

@@ -1,4 +1,6 @@
-"""What a run is scored by, whoever decided: one definition of the metrics and detail tables for schedulers, pairs and learned policies."""
+"""What a run is scored by, whoever decided: one definition of the metrics and detail tables for schedulers, pairs and
+learned policies.
+"""
 
 from __future__ import annotations
 

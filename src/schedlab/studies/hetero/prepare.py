@@ -35,7 +35,9 @@ def write_workloads(path: Path | str, texts: Mapping[str, str]) -> None:
 
 
 def extract_workload(path: Path | str, name: str, folder: Path | str) -> Path:
-    """Write the workload file of a replicate into a folder and return its path. Raises UserError for a file that holds none such."""
+    """Write the workload file of a replicate into a folder and return its path. Raises UserError for a file that holds
+    none such.
+    """
     member = f"{name}.json"
     remedy = "delete the file and run the job that makes it again"
     found = read_members(path, "an archive of workloads", remedy, lambda held: held == member)
@@ -48,7 +50,17 @@ def extract_workload(path: Path | str, name: str, folder: Path | str) -> Path:
 
 log = logging.getLogger(__name__)
 TYPE_LIBRARIES = tuple(f"resources/platforms/types/{name}.json" for name in ("networks", "nodes", "processors"))
-PROBLEM = ("platform", "workload", "replicates", "decisions", "simulator", "batsim", "scheduler_limit", "energy", "network")
+PROBLEM = (
+    "platform",
+    "workload",
+    "replicates",
+    "decisions",
+    "simulator",
+    "batsim",
+    "scheduler_limit",
+    "energy",
+    "network",
+)
 PROBLEM += ("bounded_slowdown_threshold",)
 
 
@@ -79,17 +91,26 @@ def trim_workload(part: Path, resources: Path, workloads: Path, report: Path) ->
 
 
 def _tell_left_out(unit: str, report: Mapping[str, Any]) -> None:
-    """Log how many jobs of a workload were left out, and why; of those that are wider than the platform, what else could be done."""
+    """Log how many jobs of a workload were left out, and why; of those that are wider than the platform, what else
+    could be done.
+    """
     conversion = report.get("conversion", {"reasons": {}})
     reasons = {reason: jobs for reason, jobs in conversion["reasons"].items() if jobs}
     if reasons:
         log.warning("%s: %d of %d jobs taken; %s", unit, conversion["written"], conversion["read"], reasons)
     if reasons.get("too_large"):
-        log.warning("hint: jobs that the empty platform cannot run are left out or cut to its size (workload.batsim.infeasible: clip)")
+        log.warning(
+            "hint: jobs that the empty platform cannot run are left out or cut to its size (workload.batsim.infeasible: clip)"
+        )
 
 
 def _require_whole_piece(settings: WorkloadSettings, report: Mapping[str, Any], replicates: int) -> None:
-    if settings.source != "swf" or settings.trim is None or settings.trim.count is None or settings.batsim.jobs is not None:
+    if (
+        settings.source != "swf"
+        or settings.trim is None
+        or settings.trim.count is None
+        or settings.batsim.jobs is not None
+    ):
         return
     found = report["conversion"]["read"]
     if found < settings.trim.count:
@@ -118,7 +139,9 @@ def _platform_files(platform: PlatformSettings) -> tuple[str, ...]:
     """Files that a described platform rests on; a synthetic one rests on none."""
     if not platform.file:
         return ()
-    own = tuple(path for path in (platform.libraries.networks, platform.libraries.nodes, platform.libraries.processors) if path)
+    own = tuple(
+        path for path in (platform.libraries.networks, platform.libraries.nodes, platform.libraries.processors) if path
+    )
     shipped = not Path(platform.file).suffix
     return (f"resources/platforms/{platform.file}.json" if shipped else platform.file, *TYPE_LIBRARIES, *own)
 

@@ -37,7 +37,8 @@ NO_LIMITS = {"max_time": 1.0, "max_core": 1.0, "max_mem": 1.0, "max_mem_bw": 1.0
 class HeteroProblem:
     """Implements the contract's Problem. Units are the replicates of the workload.
 
-    platform   XML of the platform        resources  the same as JSON        workloads   archive of the replicates' workload files
+    platform   XML of the platform        resources  the same as JSON        workloads   archive of the replicates'
+               workload files
     """
 
     metrics = METRICS
@@ -59,11 +60,15 @@ class HeteroProblem:
         return Cluster(read_hierarchy(self._resources), read_platform(self._platform))
 
     def jobs(self, unit: Unit) -> Jobs:
-        """Return the jobs of a unit. Observations are scaled alike for all units: by the training workloads, where there are any
-        (as published: by the unit's own). Raises UserError for profiles without memory and memory bandwidth."""
+        """Return the jobs of a unit. Observations are scaled alike for all units: by the training workloads, where
+        there are any (as published: by the unit's own). Raises UserError for profiles without memory and memory
+        bandwidth.
+        """
         if unit.id not in self._jobs:
             read = self._workload(unit)
-            self._jobs[unit.id] = Jobs(parse_workload(batsim_text(read), "w0", f"workload {unit.id}"), self._limits(unit))
+            self._jobs[unit.id] = Jobs(
+                parse_workload(batsim_text(read), "w0", f"workload {unit.id}"), self._limits(unit)
+            )
         return self._jobs[unit.id]
 
     def env(self, unit: Unit, seed: int) -> HeteroEnv | None:
@@ -75,9 +80,9 @@ class HeteroProblem:
     def rollout(self, policy: Any, unit: Unit) -> Outcome:
         """Run a replicate under a policy from the first submission to the last end.
 
-        A scheduler decides in conversation with the simulator, on a managed platform upon the resource model; a pair or a learned policy
-        is asked for actions. The energy is that of all cores; the energy-delay product is energy times makespan.
-        Raises SchedulerFailed, ProtocolError, SimulationDeadlock, BatsimFailed where the simulation fails.
+        A scheduler decides in conversation with the simulator, on a managed platform upon the resource model; a pair or
+        a learned policy is asked for actions. The energy is that of all cores; the energy-delay product is energy times
+        makespan. Raises SchedulerFailed, ProtocolError, SimulationDeadlock, BatsimFailed where the simulation fails.
         """
         policy.reset(unit)
         with tempfile.TemporaryDirectory(prefix="schedlab-") as folder:
@@ -99,7 +104,9 @@ class HeteroProblem:
         scenario, inputs = self.scenario, self._inputs(unit, folder)
         system, between = None, None
         if scenario.platform.pstates.managed:
-            system = self._system(DecisionSettings(observation="minimal", legacy=scenario.decisions.legacy), NO_LIMITS, unit, policy.seed)
+            system = self._system(
+                DecisionSettings(observation="minimal", legacy=scenario.decisions.legacy), NO_LIMITS, unit, policy.seed
+            )
 
             def between(backend: Backend) -> Backend:
                 return ManagedCores(backend, system, policy.cores, derive_seed(unit.seed, policy.seed))
@@ -112,11 +119,15 @@ class HeteroProblem:
 
     def _decide(self, policy: Any, unit: Unit, folder: str) -> Outcome:
         """Run a policy of the decision system."""
-        settings = policy.decisions(self.scenario.decisions) if isinstance(policy, PairRule) else self.scenario.decisions
+        settings = (
+            policy.decisions(self.scenario.decisions) if isinstance(policy, PairRule) else self.scenario.decisions
+        )
         inputs, seed = self._inputs(unit, folder), getattr(policy, "seed", 0)
         if self.scenario.simulator == "embedded":
             with Outputs(inputs.prefix) as outputs:
-                episode = Episode(self.cluster, self.jobs(unit), settings, derive_seed(unit.seed, "episode", seed), outputs)
+                episode = Episode(
+                    self.cluster, self.jobs(unit), settings, derive_seed(unit.seed, "episode", seed), outputs
+                )
                 while episode.advance():
                     episode.decide(_action(policy, episode.system))
             system = episode.system
@@ -139,7 +150,9 @@ class HeteroProblem:
         return DecisionSystem(self.cluster.hierarchy, limits, settings, derive_seed(unit.seed, "episode", seed))
 
     def _inputs(self, unit: Unit, folder: str) -> Inputs:
-        options = Options(energy=self.scenario.energy or self.scenario.platform.pstates.managed, network=self.scenario.network)
+        options = Options(
+            energy=self.scenario.energy or self.scenario.platform.pstates.managed, network=self.scenario.network
+        )
         return Inputs(self._platform, (extract_workload(self._workloads, unit.id, folder),), f"{folder}/out", options)
 
     def _workload(self, unit: Unit) -> BatsimWorkload:
@@ -152,14 +165,18 @@ class HeteroProblem:
         learned_on = () if self.scenario.mode == "reference" else self.units("train")
         read = [self._workload(each) for each in learned_on or (unit,)]
         jobs = [{**job, "profile": f"{number} {job['profile']}"} for number, one in enumerate(read) for job in one.jobs]
-        profiles = {f"{number} {name}": profile for number, one in enumerate(read) for name, profile in one.profiles.items()}
+        profiles = {
+            f"{number} {name}": profile for number, one in enumerate(read) for name, profile in one.profiles.items()
+        }
         whole = BatsimWorkload(read[0].nb_res, jobs, profiles)
         return job_limits(whole, legacy_zero_limits=self.scenario.workload.batsim.legacy_zero_limits)
 
 
 @contextlib.contextmanager
 def _unheard() -> Iterator[None]:
-    """Drop what a scheduler prints and logs, warnings apart: megabytes of conversation for a few workloads. `sim run` shows it."""
+    """Drop what a scheduler prints and logs, warnings apart: megabytes of conversation for a few workloads. `sim run`
+    shows it.
+    """
     before = logging.root.manager.disable
     logging.disable(logging.INFO)
     try:

@@ -1,4 +1,6 @@
-"""The typed scenario of the hetero study: a platform, a workload with its replicates, and the simulator that runs them."""
+"""The typed scenario of the hetero study: a platform, a workload with its replicates, and the simulator that runs
+them.
+"""
 
 from __future__ import annotations
 
@@ -26,10 +28,13 @@ SPLITS: tuple[Split, ...] = ("train", "validation", "test")
 
 
 class ReplicateSettings(Settings):
-    """How many workloads are scored apart: draws of the model with seeds of their own, or consecutive pieces of a trace that share no job.
+    """How many workloads are scored apart: draws of the model with seeds of their own, or consecutive pieces of a trace
+    that share no job.
 
-    Pieces are cut in the order of the keys, so that policies are tested on what came later than what they learned from. A workload file
-    is one workload: where a split beside the test takes it too, policies are tested on what they learned on, as in the published system.
+    Pieces are cut in the order of the keys, so that policies are tested on what came later than what they learned from.
+    A workload file
+    is one workload: where a split beside the test takes it too, policies are tested on what they learned on, as in the
+      published system.
     """
 
     train: int = setting(0, doc="workloads that policies learn on", ge=0, le=MOST)
@@ -48,11 +53,15 @@ class HeteroScenario(ScenarioSettings):
     platform: PlatformSettings = setting(doc="the cluster")
     workload: WorkloadSettings = setting(doc="the jobs")
     replicates: ReplicateSettings = section(ReplicateSettings, doc="workloads of each split")
-    decisions: DecisionSettings = section(DecisionSettings, doc="what policies of the decision system decide, see and are rewarded for")
+    decisions: DecisionSettings = section(
+        DecisionSettings, doc="what policies of the decision system decide, see and are rewarded for"
+    )
     simulator: Literal["embedded", "batsim"] = setting("embedded", doc="the simulator inside, or a real Batsim")
     batsim: str = setting("batsim", doc="binary of the real Batsim: a name on the PATH, or a file")
     energy: bool = setting(True, doc="account for energy; without it, energy and energy-delay product are not scored")
-    scheduler_limit: float = setting(60.0, doc="wall-clock time of a scheduler for one answer; 0: no limit", unit="s", ge=0, le=1e6)
+    scheduler_limit: float = setting(
+        60.0, doc="wall-clock time of a scheduler for one answer; 0: no limit", unit="s", ge=0, le=1e6
+    )
     network: Literal["simulate", "ignore"] = setting("simulate", doc="ignore: communications take no time")
     bounded_slowdown_threshold: float = setting(
         10.0, doc="a job that ran shorter counts as one of this length in the bounded slowdown", unit="s", gt=0
@@ -65,13 +74,25 @@ class HeteroScale(Settings):
     jobs: int = setting(100, doc="jobs of a workload", unit="jobs", ge=1)
     replicates: ReplicateSettings = section(ReplicateSettings, doc="workloads of each split")
     thesis_replicates: int = setting(1, doc="test workloads of the thesis' scenarios", ge=1, le=MOST)
-    learning_jobs: int = setting(50, doc="jobs of a workload of the scenarios that policies learn on", unit="jobs", ge=1)
-    learning_replicates: ReplicateSettings = section(ReplicateSettings, doc="workloads of each split of these scenarios")
-    case_episodes: int = setting(1600, doc="episodes that a policy learns on in the thesis' case of two jobs", ge=1, le=LONGEST)
-    case_steps: int = setting(
-        2048, doc="the same for learners of Stable-Baselines3, in decisions; an episode has one", unit="steps", ge=1, le=LONGEST
+    learning_jobs: int = setting(
+        50, doc="jobs of a workload of the scenarios that policies learn on", unit="jobs", ge=1
     )
-    episodes: int = setting(200, doc="episodes that a policy learns on, and that the search for a fixed pair takes", ge=1, le=LONGEST)
+    learning_replicates: ReplicateSettings = section(
+        ReplicateSettings, doc="workloads of each split of these scenarios"
+    )
+    case_episodes: int = setting(
+        1600, doc="episodes that a policy learns on in the thesis' case of two jobs", ge=1, le=LONGEST
+    )
+    case_steps: int = setting(
+        2048,
+        doc="the same for learners of Stable-Baselines3, in decisions; an episode has one",
+        unit="steps",
+        ge=1,
+        le=LONGEST,
+    )
+    episodes: int = setting(
+        200, doc="episodes that a policy learns on, and that the search for a fixed pair takes", ge=1, le=LONGEST
+    )
     seeds: Seeds = setting((0, 1, 2), doc="repetitions of learned policies", min_length=1)
 
 
@@ -81,7 +102,9 @@ CoreChoice = Literal[tuple(KNOWN_CORE_POLICIES)]
 class SchedulerSettings(Settings):
     """A scheduler of ours. It says when a job starts; on managed pstates the cores are chosen beneath it."""
 
-    cores: CoreChoice = setting("lowest", doc="core policy by which its jobs get their cores (with platform.pstates.managed)")
+    cores: CoreChoice = setting(
+        "lowest", doc="core policy by which its jobs get their cores (with platform.pstates.managed)"
+    )
 
 
 class EasySettings(SchedulerSettings):
@@ -94,21 +117,27 @@ class PyBatsimSettings(Settings):
     """The rule `pybatsim`: a scheduler of PyBatsim's own package."""
 
     cores: Literal["own", *KNOWN_CORE_POLICIES] = setting(
-        "own", doc="core policy by which its jobs get their cores (with platform.pstates.managed); own: it names them itself"
+        "own",
+        doc="core policy by which its jobs get their cores (with platform.pstates.managed); own: it names them itself",
     )
     scheduler: str = setting(doc="module of the package `schedulers`, such as easyBackfill")
     options: dict[str, Any] = setting({}, doc="the object that it gets as its options")
 
 
 class BestFixedPairSettings(Settings):
-    """The rule `best_fixed_pair`: the pair of the scenario's actions that did best on other workloads, whatever the state."""
+    """The rule `best_fixed_pair`: the pair of the scenario's actions that did best on other workloads, whatever the
+    state.
+    """
 
     metric: Literal[tuple(metric.name for metric in (*JOB_METRICS, *ENERGY_METRICS))] = setting(
         "mean_bounded_slowdown", doc="by whose mean the best pair is chosen"
     )
     split: Literal["train", "validation"] = setting("validation", doc="workloads that it is chosen on")
     episodes: int | None = setting(
-        None, doc="most episodes of the search, workload after workload; null: each pair on each workload", ge=1, le=LONGEST
+        None,
+        doc="most episodes of the search, workload after workload; null: each pair on each workload",
+        ge=1,
+        le=LONGEST,
     )
 
 
@@ -120,7 +149,8 @@ def units(workload: WorkloadSettings, replicates: ReplicateSettings) -> tuple[Un
     """Return the replicates of all splits in order. No two share a job, so each is a block of its own.
 
     Those of a workload file are all the same workload, and so one block.
-    The seed of a replicate hangs from the workload's, its split and its number alone: more replicates change none that was there.
+    The seed of a replicate hangs from the workload's, its split and its number alone: more replicates change none that
+    was there.
     """
     made = []
     same = workload.source == "batsim"
@@ -134,7 +164,9 @@ def units(workload: WorkloadSettings, replicates: ReplicateSettings) -> tuple[Un
 
 
 def settings_of(workload: WorkloadSettings, replicates: ReplicateSettings, unit: Unit) -> WorkloadSettings:
-    """Return the settings of one replicate: its own seed and, of a trace, the next piece after that of the replicate before it."""
+    """Return the settings of one replicate: its own seed and, of a trace, the next piece after that of the replicate
+    before it.
+    """
     changes: dict[str, object] = {"seed": unit.seed, "name": f"{workload.name}, {unit.id}"}
     if workload.source == "swf" and replicates.total > 1:
         trim = workload.trim or TrimSettings()
@@ -155,11 +187,15 @@ def check_replicates(workload: WorkloadSettings, replicates: ReplicateSettings) 
         trim = workload.trim or TrimSettings()
         if trim.count is None:
             yield UserError(
-                f"{replicates.total} replicates, and the length of a piece is not given", where="workload.trim", expected="the key count"
+                f"{replicates.total} replicates, and the length of a piece is not given",
+                where="workload.trim",
+                expected="the key count",
             )
         if trim.load is not None:
             yield UserError(
-                "a load picks one piece of the trace", where="workload.trim.load", expected="no load, as there are several replicates"
+                "a load picks one piece of the trace",
+                where="workload.trim.load",
+                expected="no load, as there are several replicates",
             )
 
 

@@ -17,7 +17,12 @@ from schedlab.studies.hetero import prepare
 from schedlab.studies.hetero.checks import check
 from schedlab.studies.hetero.figures.settings import FIGURE_SETTINGS
 from schedlab.studies.hetero.hdeeprm.commands import add_commands
-from schedlab.studies.hetero.learners.settings import LEARNER_SETTINGS, STOCK, ActorCriticSettings, PolicyGradientSettings
+from schedlab.studies.hetero.learners.settings import (
+    LEARNER_SETTINGS,
+    STOCK,
+    ActorCriticSettings,
+    PolicyGradientSettings,
+)
 from schedlab.studies.hetero.outcomes import DETAILS, METRICS
 from schedlab.studies.hetero.problem import HeteroProblem
 from schedlab.studies.hetero.rules import RULE_SETTINGS, RULES, own_rule
@@ -77,7 +82,11 @@ STUDY = Study(
     scale=HeteroScale,
     metrics=METRICS,
     rules=RULES,
-    learners={"reinforce": _reinforce, "actor_critic": _actor_critic, **{name: partial(StableBaselinesLearner, name) for name in STOCK}},
+    learners={
+        "reinforce": _reinforce,
+        "actor_critic": _actor_critic,
+        **{name: partial(StableBaselinesLearner, name) for name in STOCK},
+    },
     learner_settings=LEARNER_SETTINGS,
     figures={
         "metrics": "schedlab.studies.hetero.figures.metrics:draw_metrics",

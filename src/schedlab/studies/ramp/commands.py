@@ -29,11 +29,17 @@ _DESCRIPTION = """Read, trace or draw a set of graphs and print their numbers as
 
 def add_graphs_command(commands: argparse._SubParsersAction) -> None:
     """Add `graphs SET [--steps K] [--out FOLDER] [--pictures PREFIX]` to a parser's sub-commands."""
-    parser = commands.add_parser("graphs", help="graphs of training jobs in numbers, as files, as a picture", description=_DESCRIPTION)
+    parser = commands.add_parser(
+        "graphs", help="graphs of training jobs in numbers, as files, as a picture", description=_DESCRIPTION
+    )
     parser.add_argument("set", metavar="SET", help="a file of conf/graph/, or a folder, archive or file of graphs")
-    parser.add_argument("--steps", type=int, default=1, metavar="K", help="training steps of the sequential time (default: 1)")
+    parser.add_argument(
+        "--steps", type=int, default=1, metavar="K", help="training steps of the sequential time (default: 1)"
+    )
     parser.add_argument("--out", type=Path, metavar="FOLDER", help="write the graphs there as PipeDream's text")
-    parser.add_argument("--pictures", metavar="PREFIX", help="write PREFIX.svg, .pdf, .png and the caption as PREFIX.txt")
+    parser.add_argument(
+        "--pictures", metavar="PREFIX", help="write PREFIX.svg, .pdf, .png and the caption as PREFIX.txt"
+    )
     parser.add_argument("--conf", default="conf", metavar="DIR", help="configuration folder (default: ./conf)")
     parser.set_defaults(run=run)
 
@@ -73,7 +79,10 @@ def graph_settings(name: str, folder: str) -> GraphSettings:
     if name not in known:
         remedy = did_you_mean(name, known)
         raise UserError(
-            f"there is no set of graphs '{name}'", where="SET", expected=f"a file of {folder}/{GROUP}, or a path", remedy=remedy
+            f"there is no set of graphs '{name}'",
+            where="SET",
+            expected=f"a file of {folder}/{GROUP}, or a path",
+            remedy=remedy,
         )
     conf = ConfigurationFolder(Path(folder), "small", RecordCache(None))
     if f"{GROUP}/{name}.yaml" in conf.layout.broken:
@@ -100,7 +109,9 @@ def _write(graphs: tuple[ForwardGraph, ...], folder: Path) -> None:
         try:
             write_text(folder / f"{graph.name}.txt", pipedream_text(graph))
         except OSError as error:
-            raise UserError(f"cannot be written: {error.strerror}", where=f"--out {folder}", expected="a folder") from None
+            raise UserError(
+                f"cannot be written: {error.strerror}", where=f"--out {folder}", expected="a folder"
+            ) from None
         log.info("wrote %s", folder / f"{graph.name}.txt")
 
 
@@ -108,20 +119,40 @@ def add_commands(commands: argparse._SubParsersAction) -> None:
     """Add the commands, each of which sets `run` to a function (arguments) -> exit status."""
     about = "simulate a recorded run of the published system again and print it as one JSON document"
     parser = commands.add_parser("replay", help=about, description=about)
-    parser.add_argument("case", type=Path, metavar="CASE.json", help="recorded run (schema ramp-truth/1); its results are not needed")
+    parser.add_argument(
+        "case", type=Path, metavar="CASE.json", help="recorded run (schema ramp-truth/1); its results are not needed"
+    )
     parser.add_argument("--compat", action="store_true", help="mode reference: as published, defects included")
     parser.set_defaults(run=_replay)
     about = "run a baseline in the published setting and print its episode statistics as one JSON document"
     parser = commands.add_parser("episode", help=about, description=about)
-    parser.add_argument("--policy", required=True, metavar="NAME", help="para_max, para_min, random, sequential, sip_ml_8, fixed_4, ...")
     parser.add_argument(
-        "--beta", default="A", type=str.upper, choices=sorted(BETAS), help="distribution of the acceptable share (default: A)"
+        "--policy", required=True, metavar="NAME", help="para_max, para_min, random, sequential, sip_ml_8, fixed_4, ..."
+    )
+    parser.add_argument(
+        "--beta",
+        default="A",
+        type=str.upper,
+        choices=sorted(BETAS),
+        help="distribution of the acceptable share (default: A)",
     )
     parser.add_argument("--seed", type=int, default=0, metavar="K", help="seed of all draws (default: 0)")
-    parser.add_argument("--graphs", type=Path, metavar="DIR", help="graph files (default: graphs/ of SCHEDLAB_DATA, else the shipped ones)")
-    parser.add_argument("--interarrival", type=float, default=1000.0, metavar="S", help="time between arrivals, s (default: 1000)")
+    parser.add_argument(
+        "--graphs",
+        type=Path,
+        metavar="DIR",
+        help="graph files (default: graphs/ of SCHEDLAB_DATA, else the shipped ones)",
+    )
+    parser.add_argument(
+        "--interarrival", type=float, default=1000.0, metavar="S", help="time between arrivals, s (default: 1000)"
+    )
     parser.add_argument("--end", type=float, default=1e6, metavar="S", help="length of the episode, s (default: 1e6)")
-    parser.add_argument("--time-unit", choices=("s", "ms"), default="s", help="what a 1 in a graph's times is (default, as published: s)")
+    parser.add_argument(
+        "--time-unit",
+        choices=("s", "ms"),
+        default="s",
+        help="what a 1 in a graph's times is (default, as published: s)",
+    )
     masks = "valid actions: degrees with a legal block and enough free workers (default), or those with a free block"
     parser.add_argument("--mask", choices=("degrees", "blocks"), default="degrees", help=masks)
     parser.add_argument("--compat", action="store_true", help="mode reference: as published, defects included")
@@ -139,7 +170,9 @@ def _replay(arguments: argparse.Namespace) -> int:
     print(json.dumps(document, allow_nan=False))
     if document["error"] is None:
         return 0
-    print(f"error: {arguments.case}: {document['error']['message']}", file=sys.stderr)  # the document tells what came before
+    print(
+        f"error: {arguments.case}: {document['error']['message']}", file=sys.stderr
+    )  # the document tells what came before
     return 2
 
 
@@ -164,7 +197,11 @@ def episode(arguments: argparse.Namespace) -> dict[str, Any]:
     from schedlab.studies.ramp.simulator.simulation import Simulation, run_episode
 
     rule = rule_named(arguments.policy, "--policy")
-    for option, value in (("--seed", arguments.seed), ("--interarrival", arguments.interarrival), ("--end", arguments.end)):
+    for option, value in (
+        ("--seed", arguments.seed),
+        ("--interarrival", arguments.interarrival),
+        ("--end", arguments.end),
+    ):
         if not 0 <= value < 2**63 or (value == 0 and option != "--seed"):
             least = "0 or more" if option == "--seed" else "a finite number above 0"
             raise UserError(f"{value} is out of range", where=option, expected=f"{least} and below 9.2e18")
@@ -173,7 +210,9 @@ def episode(arguments: argparse.Namespace) -> dict[str, Any]:
     on_shipped = folder.resolve() == shipped.resolve() and not arguments.compat
     management = (ON_SHIPPED["management"] if on_shipped else {}) | {"mask": arguments.mask}
     jobs = {"interarrival": {"kind": "fixed", "value": arguments.interarrival}, "time_unit": arguments.time_unit}
-    scenario = published_scenario(arguments.beta, arguments.compat, jobs=jobs, episodes={"end": arguments.end}, management=management)
+    scenario = published_scenario(
+        arguments.beta, arguments.compat, jobs=jobs, episodes={"end": arguments.end}, management=management
+    )
     graphs = read_graphs(folder)
     simulation = Simulation(scenario, graphs)
     _require_degree(arguments.policy, simulation.degrees)
@@ -187,7 +226,9 @@ def episode(arguments: argparse.Namespace) -> dict[str, Any]:
 
 
 def _require_degree(policy: str, degrees: list[int]) -> None:
-    """Raise UserError for fixed_<degree> and sip_ml_<cap> where no block takes so many shards: they would run as another, or block all."""
+    """Raise UserError for fixed_<degree> and sip_ml_<cap> where no block takes so many shards: they would run as
+    another, or block all.
+    """
     from schedlab.studies.ramp.rules import PARAMETRIC, is_possible
 
     head, _, degree = policy.lower().rpartition("_")

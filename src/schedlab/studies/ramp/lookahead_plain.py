@@ -1,4 +1,5 @@
-"""One training step in plain Python: the rules that `lookahead_kernel` compiles, as the specification states them (section 10).
+"""One training step in plain Python: the rules that `lookahead_kernel` compiles, as the specification states them
+(section 10).
 
 Slow, and read beside the kernel; the tests hold both against each other.
 """
@@ -15,8 +16,12 @@ from schedlab.studies.ramp.placement.schedulers import srpt_dep_classes, srpt_de
 from schedlab.studies.ramp.simulator.lookahead import FlowRules
 
 
-def plain_step(partition: Partition, traffic: Traffic, ranks: np.ndarray, rules: FlowRules) -> tuple[list[float], list[tuple[int, float]]]:
-    """Return [time, communication, computation, busy] in s, and (workers, s) of each tick. Raises ValueError where shards wait for ever."""
+def plain_step(
+    partition: Partition, traffic: Traffic, ranks: np.ndarray, rules: FlowRules
+) -> tuple[list[float], list[tuple[int, float]]]:
+    """Return [time, communication, computation, busy] in s, and (workers, s) of each tick. Raises ValueError where
+    shards wait for ever.
+    """
     step = _PlainStep(partition, traffic, ranks, rules)
     sums, ticks = [0.0] * 4, []
     while step.unfinished:
@@ -70,13 +75,18 @@ class _PlainStep:
         return list(best.values())
 
     def first_of_links(self) -> set[int]:
-        """The ready flow of highest rank, of equals that with least left, on each link, of those that have to do with each other."""
+        """The ready flow of highest rank, of equals that with least left, on each link, of those that have to do with
+        each other.
+        """
         best: dict[int, int] = {}
         for dep in self.flows:
             if self.rules.contention and self.traffic.collective[dep]:
                 continue
             link = int(self.traffic.link[dep])
-            if link not in best or (self.dep_ranks[dep], -self.dep_left[dep]) > (self.dep_ranks[best[link]], -self.dep_left[best[link]]):
+            if link not in best or (self.dep_ranks[dep], -self.dep_left[dep]) > (
+                self.dep_ranks[best[link]],
+                -self.dep_left[best[link]],
+            ):
                 best[link] = dep
         return set(best.values())
 
@@ -88,7 +98,9 @@ class _PlainStep:
 
     def shortest_flow(self) -> float:
         """What is left of the flow that ends the tick."""
-        deciding = self.first_of_links() if self.rules.ticks_by_priority and not self.rules.contention else self.movers()
+        deciding = (
+            self.first_of_links() if self.rules.ticks_by_priority and not self.rules.contention else self.movers()
+        )
         return min((self.dep_left[dep] for dep in deciding), default=math.inf)
 
     def run(self, running: list[int], tick: float) -> None:

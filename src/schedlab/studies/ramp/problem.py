@@ -43,7 +43,9 @@ class ClusterPolicy(Protocol):
 
 
 class RampProblem:
-    """Implements the contract's Problem. Units are episodes; each is a block of its own, for their draws are independent."""
+    """Implements the contract's Problem. Units are episodes; each is a block of its own, for their draws are
+    independent.
+    """
 
     def __init__(self, scenario: RampScenario, graphs: Sequence[ForwardGraph]) -> None:
         self.scenario, self.graphs = scenario, graphs
@@ -78,8 +80,8 @@ class RampProblem:
     def rollout(self, policy: Policy | LpBound, unit: Unit) -> Outcome:
         """Run an episode under a policy and score it. A measure without a denominator is left out.
 
-        A ClusterPolicy gets the simulation and the mask, another policy the observation (Simulation.observation) and the mask. LpBound
-        plays nothing and has a single score. Raises UserError for an action that is not valid.
+        A ClusterPolicy gets the simulation and the mask, another policy the observation (Simulation.observation) and
+        the mask. LpBound plays nothing and has a single score. Raises UserError for an action that is not valid.
         """
         if isinstance(policy, LpBound):
             return Outcome(policy.scores(unit))

@@ -62,8 +62,12 @@ def _parametric(name: str, params: Mapping[str, Any], problem: RampProblem, seed
     return RulePolicy(PARAMETRIC[name](_number(name, params)[1]), seed)
 
 
-def degree_mistake(name: str, params: Mapping[str, Any], degrees: Sequence[int], where: str = "params") -> UserError | None:
-    """Return what is wrong with a parametric rule's number where an empty cluster has blocks for `degrees` (rising), None if nothing is."""
+def degree_mistake(
+    name: str, params: Mapping[str, Any], degrees: Sequence[int], where: str = "params"
+) -> UserError | None:
+    """Return what is wrong with a parametric rule's number where an empty cluster has blocks for `degrees` (rising),
+    None if nothing is.
+    """
     key, number = _number(name, params)
     if is_possible(name, number, degrees):
         return None

@@ -1,6 +1,7 @@
 """Rules that choose how far a job may be split: the published baselines and fixed degrees.
 
-Source: specification of the ramp study, sections 8 and 15. A rule is a function (decision) -> action; 0 rejects the job.
+Source: specification of the ramp study, sections 8 and 15. A rule is a function (decision) -> action; 0 rejects the
+  job.
 """
 
 from __future__ import annotations
@@ -17,7 +18,9 @@ from schedlab.studies.ramp.simulator.jobs import Job
 
 @dataclass(frozen=True, eq=False)
 class Decision:
-    """A waiting job and what may be done with it. mask: int16[most + 1], 1 for a valid action; random: for rules that draw."""
+    """A waiting job and what may be done with it. mask: int16[most + 1], 1 for a valid action; random: for rules that
+    draw.
+    """
 
     job: Job
     mask: np.ndarray
@@ -73,7 +76,9 @@ def fixed(degree: int) -> Rule:
 
 
 def para_min(decision: Decision) -> int:
-    """As little as the job's limit asks for: the smallest valid number of shards of at least 1 / beta, else the largest."""
+    """As little as the job's limit asks for: the smallest valid number of shards of at least 1 / beta, else the
+    largest.
+    """
     needed = math.ceil(decision.job.sequential_time / decision.job.time_limit)
     valid = decision.valid
     return min((action for action in valid if action >= needed), default=max(valid, default=0))
@@ -93,7 +98,17 @@ RULES: dict[str, Rule] = {
 }
 PARAMETRIC: dict[str, Callable[[int], Rule]] = {"fixed": fixed, "sip_ml": capped}  # with a number behind their name
 CAPS = ("sip_ml",)  # of them, those whose number may lie beyond every degree: then it caps nothing
-LEARNED = ("table", "rollouts", "linear", "network", "afterstate", "ppo", "a2c", "dqn", "apex")  # how names of learned policies begin
+LEARNED = (
+    "table",
+    "rollouts",
+    "linear",
+    "network",
+    "afterstate",
+    "ppo",
+    "a2c",
+    "dqn",
+    "apex",
+)  # how names of learned policies begin
 LONGEST_DEGREE = 9  # digits
 ALIASES = {  # names of the published system
     "none": "sequential",
@@ -114,7 +129,8 @@ def takes_cap(name: str) -> bool:
 
 
 def is_possible(head: str, degree: int, degrees: Sequence[int]) -> bool:
-    """Return whether a parametric rule of a number is what its name says on a cluster with blocks for `degrees` (rising).
+    """Return whether a parametric rule of a number is what its name says on a cluster with blocks for `degrees`
+    (rising).
 
     Another number would run as the next below (fixed) or reject every job (sip_ml).
     """
@@ -127,10 +143,19 @@ def rule_named(name: str, where: str = "policy") -> Rule:
     if known in RULES:
         return RULES[known]
     head, _, degree = known.rpartition("_")
-    if head in PARAMETRIC and degree.isascii() and degree.isdecimal() and len(degree) <= LONGEST_DEGREE and int(degree) > 0:
+    if (
+        head in PARAMETRIC
+        and degree.isascii()
+        and degree.isdecimal()
+        and len(degree) <= LONGEST_DEGREE
+        and int(degree) > 0
+    ):
         return PARAMETRIC[head](int(degree))
     if known.split("-")[0] in LEARNED:
-        what, remedy = f"'{name}' is a learned policy, no rule", "`snakemake --cores all ramp` learns and evaluates those of its scenarios"
+        what, remedy = (
+            f"'{name}' is a learned policy, no rule",
+            "`snakemake --cores all ramp` learns and evaluates those of its scenarios",
+        )
         raise UserError(what, where=where, expected=f"one of {', '.join(RULES)}", remedy=remedy)
     published = ALIASES if nearest(known, ALIASES) else ()  # they are not listed beside ours
     raise UserError(f"there is no rule '{name}'", where=where, remedy=did_you_mean(known, [*RULES, *published]))

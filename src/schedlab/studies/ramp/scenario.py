@@ -24,9 +24,13 @@ def _hundredths() -> DistributionSettings:
 
 
 class ClusterSettings(Settings):
-    """A cluster of servers with one device each: RAMP, or a torus whose three axes have the sizes of groups, racks and servers."""
+    """A cluster of servers with one device each: RAMP, or a torus whose three axes have the sizes of groups, racks and
+    servers.
+    """
 
-    topology: Literal["ramp", "torus"] = setting("ramp", doc="network, and with it the blocks of servers that a job may take")
+    topology: Literal["ramp", "torus"] = setting(
+        "ramp", doc="network, and with it the blocks of servers that a job may take"
+    )
     groups: int = setting(4, doc="communication groups", ge=1, le=256)
     racks: int = setting(4, doc="racks per group, at most as many as groups (ramp)", ge=1, le=256)
     servers: int = setting(2, doc="servers per rack", ge=1, le=256)
@@ -38,13 +42,18 @@ class ClusterSettings(Settings):
     )
     channels: int = setting(1, doc="channels between two servers, each way", ge=1, le=256)
     node_bandwidth: float = setting(1.6e12, doc="bandwidth of a server, over all its channels", unit="bytes/s", gt=0)
-    propagation_latency: float = setting(50e-9, doc="time of light between servers (torus: of each hop)", unit="s", ge=0)
+    propagation_latency: float = setting(
+        50e-9, doc="time of light between servers (torus: of each hop)", unit="s", ge=0
+    )
     io_latency: float = setting(100e-9, doc="time of a server's input or output", unit="s", ge=0)
     memory: float = setting(80e9, doc="memory of a device", unit="bytes", gt=0)
     speeds: tuple[float, ...] = setting(
-        (), doc="how much faster each worker computes than the device of the graphs' times, repeated over the workers; empty: all the same"
+        (),
+        doc="how much faster each worker computes than the device of the graphs' times, repeated over the workers; empty: all the same",
     )
-    memories: tuple[float, ...] = setting((), doc="memory of each worker, repeated over the workers; empty: `memory` of all", unit="bytes")
+    memories: tuple[float, ...] = setting(
+        (), doc="memory of each worker, repeated over the workers; empty: `memory` of all", unit="bytes"
+    )
     contending_racks: Literal["one", "racks"] = setting(
         "one",
         doc="racks that share the wavelengths of a collective's steps (ramp): one, as published, or those of a group that take part in it",
@@ -55,12 +64,17 @@ class JobSettings(Settings):
     """What jobs arrive."""
 
     steps: int = setting(50, doc="training steps of a job", unit="steps", ge=1)
-    time_unit: Literal["s", "ms"] = setting("s", doc="what a 1 in a graph's times is; PipeDream measured ms, published runs took it for s")
-    beta: DistributionSettings = section(_hundredths, doc="share of its sequential time that a job may take, above 0 and at most 1")
+    time_unit: Literal["s", "ms"] = setting(
+        "s", doc="what a 1 in a graph's times is; PipeDream measured ms, published runs took it for s"
+    )
+    beta: DistributionSettings = section(
+        _hundredths, doc="share of its sequential time that a job may take, above 0 and at most 1"
+    )
     interarrival: DistributionSettings = section(_thousand, doc="time from one arrival to the next, s")
     replication: int = setting(201, doc="jobs of each graph in the pool", ge=1, le=1_000_000)
     sampling: Literal["replace", "remove", "remove_and_repeat"] = setting(
-        "remove_and_repeat", doc="what becomes of a drawn job: back into the pool, gone, or gone until the pool is filled anew"
+        "remove_and_repeat",
+        doc="what becomes of a drawn job: back into the pool, gone, or gone until the pool is filled anew",
     )
 
 
@@ -73,9 +87,12 @@ class ManagementSettings(Settings):
     )
     quantum: float = setting(0.01, doc="aimed run time of a forward shard", unit="s", gt=0)
     illegal_degrees: Literal["keep", "round_down"] = setting(
-        "keep", doc="degrees of the quantum that no block of servers has: kept, so that the job cannot be placed, or the next below"
+        "keep",
+        doc="degrees of the quantum that no block of servers has: kept, so that the job cannot be placed, or the next below",
     )
-    placer: Literal["first_fit", "random"] = setting("first_fit", doc="blocks in order, or any free servers, whatever their links")
+    placer: Literal["first_fit", "random"] = setting(
+        "first_fit", doc="blocks in order, or any free servers, whatever their links"
+    )
     shaper: Literal["none", "first_fit", "random"] = setting(
         "none", doc="the block that a job stays in is chosen first: none, the first free one, any free one"
     )
@@ -114,7 +131,9 @@ class RampScale(Settings):
     validation: int = setting(3, doc="validation episodes", unit="episodes", ge=0, le=MOST)
     seeds: Seeds = setting((0, 1, 2), doc="repetitions of learned policies", min_length=1)
     bases: int = setting(1, doc="bases of rollouts that values are fitted on", ge=1, le=MOST)
-    training_episodes: int = setting(4, doc="episodes that rollouts decide, for values to be fitted to", unit="episodes", ge=1, le=MOST)
+    training_episodes: int = setting(
+        4, doc="episodes that rollouts decide, for values to be fitted to", unit="episodes", ge=1, le=MOST
+    )
     samples: int = setting(32, doc="samples of a rollout", ge=1, le=MOST)
     generations: int = setting(40, doc="generations of the evolution strategy over linear values", ge=0, le=MOST)
 

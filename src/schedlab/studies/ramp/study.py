@@ -39,7 +39,9 @@ def requires(scenario: RampScenario) -> list[Requirement]:
 
 
 def check(scenario: RampScenario) -> Iterable[UserError]:
-    """Yield mistakes that types cannot see: a cluster that is no RAMP, shards that no cluster holds, betas outside (0, 1]."""
+    """Yield mistakes that types cannot see: a cluster that is no RAMP, shards that no cluster holds, betas outside (0,
+    1].
+    """
     try:
         topology, blocks = network(scenario)
     except UserError as error:
@@ -47,14 +49,22 @@ def check(scenario: RampScenario) -> Iterable[UserError]:
         return
     workers, most = topology.num_workers, scenario.management.most
     if most > workers:
-        yield UserError(f"{most} shards of an op on {workers} workers", where="management.most", expected=f"at most {workers}")
+        yield UserError(
+            f"{most} shards of an op on {workers} workers", where="management.most", expected=f"at most {workers}"
+        )
     if most > 1 and most % 2:
-        yield UserError(f"{most} shards of an op", where="management.most", expected="1 or an even number: no action is another")
+        yield UserError(
+            f"{most} shards of an op", where="management.most", expected="1 or an even number: no action is another"
+        )
     yield from _rule_mistakes(scenario, legal_degrees(blocks, most))
     if scenario.cluster.topology == "torus" and scenario.cluster.workers > 1:
-        yield UserError(f"{scenario.cluster.workers} workers a server", where="cluster.workers", expected="1 in a torus")
+        yield UserError(
+            f"{scenario.cluster.workers} workers a server", where="cluster.workers", expected="1 in a torus"
+        )
     if scenario.cluster.topology == "torus" and scenario.cluster.contending_racks != "one":
-        yield UserError("a torus has no racks that contend", where="cluster.contending_racks", expected="one in a torus")
+        yield UserError(
+            "a torus has no racks that contend", where="cluster.contending_racks", expected="one in a torus"
+        )
     try:
         speeds_of(scenario.cluster, workers)
         memory_of(scenario.cluster, workers)
@@ -66,16 +76,25 @@ def check(scenario: RampScenario) -> Iterable[UserError]:
     if any(value < 0 for value in _extremes(scenario.jobs.interarrival)):
         yield UserError("a negative gap between arrivals", where="jobs.interarrival", expected="times of 0 or more")
     elif _is_always_0(scenario.jobs.interarrival):
-        yield UserError("gaps between arrivals that are all 0", where="jobs.interarrival", expected="times above 0 among them")
+        yield UserError(
+            "gaps between arrivals that are all 0", where="jobs.interarrival", expected="times above 0 among them"
+        )
     if scenario.mode == "reference" and scenario.legacy.model_dump() != REFERENCE:
-        yield UserError("not every defect is switched on in mode reference", where="reference.legacy", expected="all true, or mode default")
+        yield UserError(
+            "not every defect is switched on in mode reference",
+            where="reference.legacy",
+            expected="all true, or mode default",
+        )
 
 
 def _rule_mistakes(scenario: RampScenario, degrees: list[int]) -> Iterable[UserError]:
     """Degrees and caps of rules that no block of the cluster takes."""
     for place, rule in enumerate(scenario.rule_settings()):
         name = rule.target or rule.name
-        if name in PARAMETRIC and (mistake := degree_mistake(name, rule.params, degrees, f"rules.{place}.params")) is not None:
+        if (
+            name in PARAMETRIC
+            and (mistake := degree_mistake(name, rule.params, degrees, f"rules.{place}.params")) is not None
+        ):
             yield mistake
 
 
@@ -146,7 +165,11 @@ STUDY = Study(
     metrics=METRICS,
     rules=RULE_MAKERS,
     rule_settings=RULE_SETTINGS,
-    learners={"afterstate": _afterstate, "prioritised_dqn": _dqn, **{name: partial(_stock_learner, name) for name in STOCK_SETTINGS}},
+    learners={
+        "afterstate": _afterstate,
+        "prioritised_dqn": _dqn,
+        **{name: partial(_stock_learner, name) for name in STOCK_SETTINGS},
+    },
     learner_settings=LEARNER_SETTINGS,
     figures=FIGURES,
     figure_settings=FIGURE_SETTINGS,

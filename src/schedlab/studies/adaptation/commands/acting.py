@@ -1,7 +1,7 @@
 """A policy that decides in a real run: found by name or file, asked at each decision, its answers recorded.
 
-Most policies need of their scenario only its actions and decisions. One that reads the simulation table (the oracle, a policy
-that steps the environment) gets it where the workflow has made it.
+Most policies need of their scenario only its actions and decisions. One that reads the simulation table (the oracle, a
+policy that steps the environment) gets it where the workflow has made it.
 """
 
 from __future__ import annotations
@@ -32,12 +32,15 @@ if TYPE_CHECKING:
     from schedlab.studies.adaptation.env import AdaptationEnv
 
 _LEARNER_OF_KIND = {"adaptation-network": "exact", "adaptation-sequence": "constant", "adaptation-nearest": "nearest"}
-Rates = Callable[[Decision, tuple[int, ...]], np.ndarray]  # a decision and the actions so far -> probability of each action
+Rates = Callable[
+    [Decision, tuple[int, ...]], np.ndarray
+]  # a decision and the actions so far -> probability of each action
 
 
 @dataclass(frozen=True)
 class RunProblem:
-    """A scenario as a policy sees it: name, setup and tree of decisions at once; all else is read of its table when asked for.
+    """A scenario as a policy sees it: name, setup and tree of decisions at once; all else is read of its table when
+    asked for.
 
     Those raise UserError where the table is missing, damaged, or another scenario's.
     """
@@ -112,8 +115,12 @@ class Chooser:
     reads_slope: bool = False
     decisions: list[dict[str, Any]] = field(default_factory=list)
 
-    def choose(self, grown: Architecture, number: int, seconds_left: float, taken: tuple[int, ...], slope: float | None = None) -> int:
-        """Return the action: the most probable one, or one drawn from the policy's probabilities where it is a random one."""
+    def choose(
+        self, grown: Architecture, number: int, seconds_left: float, taken: tuple[int, ...], slope: float | None = None
+    ) -> int:
+        """Return the action: the most probable one, or one drawn from the policy's probabilities where it is a random
+        one.
+        """
         decision = Decision(grown, seconds_left, self.setup.total_time, self.setup.actions, slope)
         rates = np.asarray(self.rates(decision, taken), dtype=float)
         if rates.shape != (len(self.setup.actions) + 1,):
@@ -138,7 +145,9 @@ class Chooser:
         return action
 
 
-def make_chooser(scenario: AdaptationScenario, arguments: argparse.Namespace, place: tuple[int, int], table: Path) -> Chooser:
+def make_chooser(
+    scenario: AdaptationScenario, arguments: argparse.Namespace, place: tuple[int, int], table: Path
+) -> Chooser:
     """Return what decides in a run of `schedlab adaptation run`.
 
     arguments  policy or sequence, seed, checkpoint, conf, scale, results
@@ -159,7 +168,11 @@ def make_chooser(scenario: AdaptationScenario, arguments: argparse.Namespace, pl
     policy.reset(unit)
     if not hasattr(policy, "decide"):
         return Chooser(setup, _stepped(policy, problem, unit))
-    draws = generator(scenario.seed, "baseline-draw", arguments.seed, job, replicate) if getattr(policy, "stochastic", False) else None
+    draws = (
+        generator(scenario.seed, "baseline-draw", arguments.seed, job, replicate)
+        if getattr(policy, "stochastic", False)
+        else None
+    )
     return Chooser(setup, lambda decision, _: policy.decide(decision), draws, getattr(policy, "reads_slope", False))
 
 
@@ -181,9 +194,13 @@ def _policy(scenario: AdaptationScenario, arguments: argparse.Namespace, problem
         kind = str(read_checkpoint(arguments.checkpoint).meta.get("kind"))
         if kind not in _LEARNER_OF_KIND:
             what = f"the checkpoint holds a policy of kind '{kind}'"
-            raise UserError(what, where=str(arguments.checkpoint), remedy=f"name its file of {arguments.conf}/policy/{STUDY_NAME}")
+            raise UserError(
+                what, where=str(arguments.checkpoint), remedy=f"name its file of {arguments.conf}/policy/{STUDY_NAME}"
+            )
         return _learner(_LEARNER_OF_KIND[kind]).load(arguments.checkpoint, problem)
-    raise UserError(f"unknown policy '{name}'", where="--policy", remedy=did_you_mean(name, [*rules, *learned, "never", "random"]))
+    raise UserError(
+        f"unknown policy '{name}'", where="--policy", remedy=did_you_mean(name, [*rules, *learned, "never", "random"])
+    )
 
 
 def _named_rule(name: str) -> tuple[str, Mapping[str, Any]] | None:
@@ -209,7 +226,15 @@ def _checkpoint(arguments: argparse.Namespace) -> Path:
     """The file that was named, or the one of the workflow."""
     if arguments.checkpoint:
         return arguments.checkpoint
-    file = arguments.results / arguments.scale / STUDY_NAME / "policies" / arguments.policy / f"seed-{arguments.seed}" / "policy.zip"
+    file = (
+        arguments.results
+        / arguments.scale
+        / STUDY_NAME
+        / "policies"
+        / arguments.policy
+        / f"seed-{arguments.seed}"
+        / "policy.zip"
+    )
     if not file.is_file():
         raise UserError(
             f"policy '{arguments.policy}' is not learned yet",

@@ -25,17 +25,27 @@ the result as a timing. What was measured and how far the formula is from it are
 
 def add_calibrate_command(commands: argparse._SubParsersAction) -> None:
     """Add `calibrate --model M --data D --name NAME --out FILE` to a parser's sub-commands."""
-    parser = commands.add_parser("calibrate", help="measure this machine's epoch seconds as a timing", description=_DESCRIPTION)
+    parser = commands.add_parser(
+        "calibrate", help="measure this machine's epoch seconds as a timing", description=_DESCRIPTION
+    )
     parser.add_argument("--model", required=True, metavar="M", help="a file of conf/model/")
     parser.add_argument("--data", required=True, metavar="D", help="a file of conf/data/")
-    parser.add_argument("--device", default="cpu", help="cpu (default; one thread), cuda, or auto: cuda where this machine has it")
+    parser.add_argument(
+        "--device", default="cpu", help="cpu (default; one thread), cuda, or auto: cuda where this machine has it"
+    )
     parser.add_argument("--name", required=True, help="name of the timing")
     parser.add_argument("--out", type=Path, metavar="FILE", help="file to write (default: <conf>/gpu/<name>.yaml)")
     parser.add_argument("--force", action="store_true", help="replace a file that is there")
-    parser.add_argument("--epochs", type=int, default=5, metavar="K", help="measured epochs of each architecture (default: 5)")
+    parser.add_argument(
+        "--epochs", type=int, default=5, metavar="K", help="measured epochs of each architecture (default: 5)"
+    )
     parser.add_argument("--warm-up", type=int, default=1, metavar="K", help="epochs before, not counted (default: 1)")
-    parser.add_argument("--batch-size", type=int, default=64, metavar="N", help="images of a training step (default: 64)")
-    parser.add_argument("--head-relu", action="store_true", help="the model with the ReLU behind its logits, as published")
+    parser.add_argument(
+        "--batch-size", type=int, default=64, metavar="N", help="images of a training step (default: 64)"
+    )
+    parser.add_argument(
+        "--head-relu", action="store_true", help="the model with the ReLU behind its logits, as published"
+    )
     add_conf(parser)
     parser.set_defaults(run=run)
 
@@ -51,11 +61,15 @@ def run(arguments: argparse.Namespace) -> int:
     out = _file_to_write(arguments)
     options = {"epochs": arguments.epochs, "warm_up": arguments.warm_up, "batch_size": arguments.batch_size}
     settings = validate(calibrate.CalibrateSettings, options, lambda path: "--" + str(path[0]).replace("_", "-"))
-    model = load_option(arguments.conf, "model", arguments.model, ModelSettings, {"head_relu": True} if arguments.head_relu else None)
+    model = load_option(
+        arguments.conf, "model", arguments.model, ModelSettings, {"head_relu": True} if arguments.head_relu else None
+    )
     data = load_option(arguments.conf, "data", arguments.data, datasets.DataSettings)
     device = find_device(arguments.device)
     base, dataset = architecture(model), datasets.load(data)
-    measure = _told(calibrate.epoch_measure(dataset, arguments.device, settings), settings.warm_up + settings.epochs, base)
+    measure = _told(
+        calibrate.epoch_measure(dataset, arguments.device, settings), settings.warm_up + settings.epochs, base
+    )
     gpu = device_name(device) + (", one thread" if device.type == "cpu" else "")
     timing = calibrate.calibrate(base, measure, arguments.name, gpu, data.name, settings)
     calibrate.write_timing(out, timing)
@@ -64,24 +78,35 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _file_to_write(arguments: argparse.Namespace) -> Path:
-    """The timing's file, checked before minutes of measuring: a valid name, not taken, in a folder that is or can be there."""
+    """The timing's file, checked before minutes of measuring: a valid name, not taken, in a folder that is or can be
+    there.
+    """
     if not re.fullmatch(NAME, arguments.name):
         expected = "small letters, digits, '-', '_' and '.', a letter or digit first"
         raise UserError(f"'{arguments.name}' is no name of a timing", where="--name", expected=expected)
     out = arguments.out or Path(arguments.conf) / "gpu" / f"{arguments.name}.yaml"
     if out.exists() and not arguments.force:
-        raise UserError("the file is there already", where=str(out), remedy="choose another --name or --out, or replace it with --force")
+        raise UserError(
+            "the file is there already",
+            where=str(out),
+            remedy="choose another --name or --out, or replace it with --force",
+        )
     if out.is_dir() or not next(parent for parent in out.absolute().parents if parent.exists()).is_dir():
         raise UserError("no file can be written here", where=str(out), remedy="name another file with --out")
     return out
 
 
 def report(timing: TimingSettings) -> dict[str, Any]:
-    """Return a measured timing as plain values: each architecture's seconds beside the formula's, the formula, the largest distances."""
+    """Return a measured timing as plain values: each architecture's seconds beside the formula's, the formula, the
+    largest distances.
+    """
     (name, model), *_ = timing.models.items()
     measured = []
     for entry in model.exact:
-        by_formula = {"train_s": model.train.seconds(entry.insertions), "eval_s": model.evaluation.seconds(entry.insertions)}
+        by_formula = {
+            "train_s": model.train.seconds(entry.insertions),
+            "eval_s": model.evaluation.seconds(entry.insertions),
+        }
         seconds = {"train_s": entry.train_s, "eval_s": entry.eval_s}
         residual = {key: round(seconds[key] - value, 6) for key, value in by_formula.items()}
         measured.append({"insertions": list(entry.insertions), **seconds, "residual": residual})
@@ -108,7 +133,15 @@ def _told(measure: Measure, rounds: int, base: Architecture) -> Measure:
         nonlocal done
         train_s, eval_s = measure(built)
         done += 1
-        log.info("%d of %d: %s %s trains in %.4f s, evaluates in %.4f s", done, total, built.model, built.insertions, train_s, eval_s)
+        log.info(
+            "%d of %d: %s %s trains in %.4f s, evaluates in %.4f s",
+            done,
+            total,
+            built.model,
+            built.insertions,
+            train_s,
+            eval_s,
+        )
         return train_s, eval_s
 
     return told

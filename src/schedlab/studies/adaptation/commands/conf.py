@@ -1,4 +1,6 @@
-"""What the commands read of a configuration folder: one scenario, or one model, data set or timing, typed and checked."""
+"""What the commands read of a configuration folder: one scenario, or one model, data set or timing, typed and
+checked.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +28,9 @@ def add_conf(parser: argparse.ArgumentParser) -> None:
 
 
 def load_scenario(folder: str, scale: str, name: str, compat: bool = False) -> AdaptationScenario:
-    """Return a scenario at a scale, in its own mode or in mode reference (compat); UserError(s) where it is not there or not right."""
+    """Return a scenario at a scale, in its own mode or in mode reference (compat); UserError(s) where it is not there
+    or not right.
+    """
     from schedlab.studies.adaptation.study import STUDY
 
     composed = compose_file(folder, scale, SCENARIOS, name)
@@ -36,7 +40,9 @@ def load_scenario(folder: str, scale: str, name: str, compat: bool = False) -> A
 
 
 def load_policy(folder: str, scale: str, name: str) -> dict[str, Any]:
-    """Return the record of a learned policy (target, params, seeds, ...); UserError(s) where it is not there or not right."""
+    """Return the record of a learned policy (target, params, seeds, ...); UserError(s) where it is not there or not
+    right.
+    """
     from schedlab.studies.adaptation.study import STUDY
 
     return policy_record(compose_file(folder, scale, POLICIES, name), name, STUDY)
@@ -48,21 +54,33 @@ def policy_names(folder: str) -> list[str]:
 
 
 def load_option(folder: str, group: str, name: str, kind: type[S], changes: Mapping[str, Any] | None = None) -> S:
-    """Return conf/<group>/<name>.yaml as it stands (with some keys changed), typed. Raises UserError for an unknown name."""
+    """Return conf/<group>/<name>.yaml as it stands (with some keys changed), typed. Raises UserError for an unknown
+    name.
+    """
     place = Path(folder).resolve() / group
     file = place / f"{name}.yaml"
     if not file.is_file():
-        raise UserError(f"there is no {group} '{name}'", where=str(Path(folder) / group), remedy=did_you_mean(name, option_names(place)))
+        raise UserError(
+            f"there is no {group} '{name}'",
+            where=str(Path(folder) / group),
+            remedy=did_you_mean(name, option_names(place)),
+        )
     values = read_yaml(file)
     return validate(kind, {**values, **(changes or {})}, Composed(values, ((file, ()),)).locate)
 
 
 def compose_file(folder: str | Path, scale: str, group: str, name: str) -> Composed:
-    """Return conf/<group>/<name>.yaml with everything it builds on. Raises UserError(s) where it is not there or cannot be composed."""
+    """Return conf/<group>/<name>.yaml with everything it builds on. Raises UserError(s) where it is not there or cannot
+    be composed.
+    """
     conf = ConfigurationFolder(Path(folder), scale, RecordCache(None))
     names = option_names(conf.folder / group)
     if name not in names:
-        raise UserError(f"there is no {group.split('/')[0]} '{name}'", where=f"{Path(folder) / group}", remedy=did_you_mean(name, names))
+        raise UserError(
+            f"there is no {group.split('/')[0]} '{name}'",
+            where=f"{Path(folder) / group}",
+            remedy=did_you_mean(name, names),
+        )
     if f"{group}/{name}.yaml" in conf.layout.broken:
         raise UserErrors(conf.errors)
     return conf.composer.compose(group, name)

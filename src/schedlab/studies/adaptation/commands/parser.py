@@ -1,4 +1,6 @@
-"""The sub-commands of `schedlab adaptation`. What a command needs is imported when it runs: `--help` and `rank` need no torch."""
+"""The sub-commands of `schedlab adaptation`. What a command needs is imported when it runs: `--help` and `rank` need no
+torch.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +16,9 @@ from schedlab.studies.adaptation.compat.import_toml import add_import_command
 
 
 def add_commands(commands: argparse._SubParsersAction) -> None:
-    """Add run, predict, rank, vocab, calibrate, weights and import; each sets `run` to a function (arguments) -> exit status."""
+    """Add run, predict, rank, vocab, calibrate, weights and import; each sets `run` to a function (arguments) -> exit
+    status.
+    """
     add_run_command(commands)
     add_predict_command(commands)
     add_rank_command(commands)

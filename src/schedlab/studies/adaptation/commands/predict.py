@@ -28,7 +28,9 @@ def add_predict_command(commands: argparse._SubParsersAction) -> None:
     parser.add_argument("weights", type=Path, metavar="WEIGHTS", help=".npz or .h5, as written by `run --weights`")
     parser.add_argument("--data", metavar="D", help="a file of conf/data/ (default: what the network was trained on)")
     parser.add_argument("--split", choices=SPLITS, default="test", help="default: test")
-    parser.add_argument("--output", type=Path, metavar="CSV", help="write label, prediction and probabilities of each image")
+    parser.add_argument(
+        "--output", type=Path, metavar="CSV", help="write label, prediction and probabilities of each image"
+    )
     parser.add_argument("--device", default="cpu", help="cpu (default), cuda, or auto: cuda where this machine has it")
     add_conf(parser)
     parser.set_defaults(run=run)
@@ -45,7 +47,9 @@ def run(arguments: argparse.Namespace) -> int:
     dataset = datasets.load(settings)
     images, labels = dataset.split(arguments.split)
     if not len(labels):
-        raise UserError(f"data set {settings.name} has no {arguments.split} images", where="--split", remedy="choose another split")
+        raise UserError(
+            f"data set {settings.name} has no {arguments.split} images", where="--split", remedy="choose another split"
+        )
     built = network.architecture
     require_fit(built, settings.name, dataset.input_shape, dataset.classes, str(arguments.weights))
     probabilities, log_loss = classify(network, images, labels, arguments.device)
@@ -61,7 +65,10 @@ def run(arguments: argparse.Namespace) -> int:
         "accuracy": correct / len(labels),
         "log_loss": log_loss,
         "counts": {"images": len(labels), "correct": correct, "labels": _counts(labels, built.classes)}
-        | {"predictions": _counts(predicted, built.classes), "correct_by_label": _counts(labels[predicted == labels], built.classes)},
+        | {
+            "predictions": _counts(predicted, built.classes),
+            "correct_by_label": _counts(labels[predicted == labels], built.classes),
+        },
     }
     if arguments.output:
         write_predictions(arguments.output, labels, probabilities)
@@ -70,8 +77,11 @@ def run(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def classify(network: SavedNetwork, images: np.ndarray, labels: np.ndarray, device: str = "cpu") -> tuple[np.ndarray, float]:
-    """Return each image's class probabilities (n, classes) float64 and the mean log loss (nats), computed as a simulation does.
+def classify(
+    network: SavedNetwork, images: np.ndarray, labels: np.ndarray, device: str = "cpu"
+) -> tuple[np.ndarray, float]:
+    """Return each image's class probabilities (n, classes) float64 and the mean log loss (nats), computed as a
+    simulation does.
 
     images (n, channels, height, width) float32; labels (n,) int64. Raises UserError where the device is not there.
     """
@@ -94,7 +104,9 @@ def classify(network: SavedNetwork, images: np.ndarray, labels: np.ndarray, devi
 
 
 def write_predictions(path: Path, labels: np.ndarray, probabilities: np.ndarray) -> None:
-    """Write a row an image (image, label, prediction, probability_0 ...) as CSV, atomically; numbers as their shortest exact text."""
+    """Write a row an image (image, label, prediction, probability_0 ...) as CSV, atomically; numbers as their shortest
+    exact text.
+    """
     from schedlab.config.files import atomic_path
 
     header = ["image", "label", "prediction", *(f"probability_{number}" for number in range(probabilities.shape[1]))]
@@ -113,7 +125,11 @@ def _data(arguments: argparse.Namespace, network: SavedNetwork) -> DataSettings:
         return load_option(arguments.conf, "data", arguments.data, DataSettings)
     told: Any = network.about.get("data")
     if not isinstance(told, dict):
-        raise UserError("the file does not tell what it was trained on", where=str(arguments.weights), remedy="name the data set (--data)")
+        raise UserError(
+            "the file does not tell what it was trained on",
+            where=str(arguments.weights),
+            remedy="name the data set (--data)",
+        )
     return validate(DataSettings, told, lambda path: f"{arguments.weights}: data.{'.'.join(map(str, path))}")
 
 

@@ -10,10 +10,16 @@ from schedlab.studies.adaptation.simulator.table import METRICS, read_simulation
 
 
 def add_rank_command(commands: argparse._SubParsersAction) -> None:
-    """Add `rank TABLE` to a parser's sub-commands; its `run(arguments)` prints one JSON document and returns the exit status."""
-    parser = commands.add_parser("rank", help="rank the sequences of a simulation table", description=ranking.__doc__.splitlines()[0])
+    """Add `rank TABLE` to a parser's sub-commands; its `run(arguments)` prints one JSON document and returns the exit
+    status.
+    """
+    parser = commands.add_parser(
+        "rank", help="rank the sequences of a simulation table", description=ranking.__doc__.splitlines()[0]
+    )
     parser.add_argument("table", metavar="TABLE", help="the published CSV, or a table of ours (CSV or Parquet)")
-    parser.add_argument("--metric", default="test_accuracy", help=f"one of {', '.join(METRICS)} (default: test_accuracy)")
+    parser.add_argument(
+        "--metric", default="test_accuracy", help=f"one of {', '.join(METRICS)} (default: test_accuracy)"
+    )
     parser.set_defaults(run=run)
 
 

@@ -1,4 +1,6 @@
-"""The command `schedlab adaptation vocab`: print the vocabulary of layers, or append those of the models in a configuration."""
+"""The command `schedlab adaptation vocab`: print the vocabulary of layers, or append those of the models in a
+configuration.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +22,9 @@ def add_vocab_command(commands: argparse._SubParsersAction) -> None:
     """Add `vocab [--file FILE] [--extend MODEL.yaml ...]` to a parser's sub-commands."""
     parser = commands.add_parser("vocab", help="print or extend the vocabulary of layers", description=__doc__)
     parser.add_argument("--file", default=SHIPPED_VOCABULARY, help=f"the vocabulary (default: {SHIPPED_VOCABULARY})")
-    parser.add_argument("--extend", nargs="+", metavar="MODEL.yaml", help="append the layers that these models reach by deepening")
+    parser.add_argument(
+        "--extend", nargs="+", metavar="MODEL.yaml", help="append the layers that these models reach by deepening"
+    )
     parser.set_defaults(run=run)
 
 
@@ -35,7 +39,9 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _extend(name: str, models: list[str]) -> None:
-    """Append the layers of models to a vocabulary; a file of the user's that is not there is begun, the shipped one must be there."""
+    """Append the layers of models to a vocabulary; a file of the user's that is not there is begun, the shipped one
+    must be there.
+    """
     file = find_resource(name)
     new = name != SHIPPED_VOCABULARY and not file.exists()
     if new:
@@ -45,7 +51,9 @@ def _extend(name: str, models: list[str]) -> None:
 
 
 def of_models(files: list[str]) -> Iterator[Architecture]:
-    """Yield the architectures of model files, with and without the ReLU behind the head, and what one insertion makes of them."""
+    """Yield the architectures of model files, with and without the ReLU behind the head, and what one insertion makes
+    of them.
+    """
     for file in sorted(files):
         values = read_yaml(Path(file))
         for head_relu in (True, False):

@@ -1,4 +1,6 @@
-"""The command `schedlab adaptation weights convert`: a network's weights between torch's layouts, which are ours, and TensorFlow's."""
+"""The command `schedlab adaptation weights convert`: a network's weights between torch's layouts, which are ours, and
+TensorFlow's.
+"""
 
 from __future__ import annotations
 
@@ -22,17 +24,27 @@ the same bits. A file that another program wrote does not tell its architecture:
 
 def add_weights_command(commands: argparse._SubParsersAction) -> None:
     """Add `weights convert IN OUT` to a parser's sub-commands."""
-    parser = commands.add_parser("weights", help="convert weights to and from TensorFlow's layouts", description=_DESCRIPTION)
+    parser = commands.add_parser(
+        "weights", help="convert weights to and from TensorFlow's layouts", description=_DESCRIPTION
+    )
     convert = parser.add_subparsers(title="commands", metavar="COMMAND", required=True).add_parser(
         "convert", help="convert a file", description=_DESCRIPTION
     )
     convert.add_argument("source", type=Path, metavar="IN", help=".npz or .h5")
     convert.add_argument("target", type=Path, metavar="OUT", help=".npz or .h5")
     convert.add_argument("--layout", help="torch or tensorflow (default: the one that IN does not have)")
-    convert.add_argument("--model", metavar="M", help="architecture of IN where the file does not tell it: a file of conf/model/")
-    convert.add_argument("--deepen", default="", metavar="0,0,2", help="blocks behind which layers were inserted, in order")
-    convert.add_argument("--head-relu", action="store_true", help="the model has the ReLU behind its logits, as published")
-    convert.add_argument("--no-batch-norm", action="store_true", help="inserted layers have no batch norm (bn_init: none)")
+    convert.add_argument(
+        "--model", metavar="M", help="architecture of IN where the file does not tell it: a file of conf/model/"
+    )
+    convert.add_argument(
+        "--deepen", default="", metavar="0,0,2", help="blocks behind which layers were inserted, in order"
+    )
+    convert.add_argument(
+        "--head-relu", action="store_true", help="the model has the ReLU behind its logits, as published"
+    )
+    convert.add_argument(
+        "--no-batch-norm", action="store_true", help="inserted layers have no batch norm (bn_init: none)"
+    )
     add_conf(convert)
     convert.set_defaults(run=run)
 
@@ -72,5 +84,7 @@ def _architecture(arguments: argparse.Namespace) -> Architecture | None:
         blocks = [int(text) for text in arguments.deepen.split(",") if text]
     except ValueError:
         raise UserError(f"'{arguments.deepen}'", where="--deepen", expected="block numbers, as in 0,0,2") from None
-    model = load_option(arguments.conf, "model", arguments.model, ModelSettings, {"head_relu": True} if arguments.head_relu else None)
+    model = load_option(
+        arguments.conf, "model", arguments.model, ModelSettings, {"head_relu": True} if arguments.head_relu else None
+    )
     return deepened(architecture(model), blocks, False if arguments.no_batch_norm else None)

@@ -1,4 +1,6 @@
-"""The command `schedlab adaptation import`: run files of the published system as YAML files of scenarios and policies."""
+"""The command `schedlab adaptation import`: run files of the published system as YAML files of scenarios and
+policies.
+"""
 
 from __future__ import annotations
 
@@ -21,11 +23,19 @@ the same call. Keys that have no counterpart are told on standard error; unknown
 
 def add_import_command(commands: argparse._SubParsersAction) -> None:
     """Add `import RUN.toml ... [--out CONF_DIR] [--name NAME] [--dry-run]` to a parser's sub-commands."""
-    parser = commands.add_parser("import", help="published run files (TOML) as scenarios and policies", description=_DESCRIPTION)
-    parser.add_argument("files", nargs="+", type=Path, metavar="RUN.toml", help="run files; those that belong together in one call")
-    parser.add_argument("--out", default="conf", metavar="CONF_DIR", help="configuration folder to write to (default: ./conf)")
+    parser = commands.add_parser(
+        "import", help="published run files (TOML) as scenarios and policies", description=_DESCRIPTION
+    )
+    parser.add_argument(
+        "files", nargs="+", type=Path, metavar="RUN.toml", help="run files; those that belong together in one call"
+    )
+    parser.add_argument(
+        "--out", default="conf", metavar="CONF_DIR", help="configuration folder to write to (default: ./conf)"
+    )
     parser.add_argument("--name", help="name of what comes of the file (default: its runner.folder)")
-    parser.add_argument("--timing", default="gv100gl", help="a file of conf/gpu/ (default: gv100gl, the published machine)")
+    parser.add_argument(
+        "--timing", default="gv100gl", help="a file of conf/gpu/ (default: gv100gl, the published machine)"
+    )
     parser.add_argument("--record", metavar="CSV", help="read the table from the published record instead of training")
     parser.add_argument("--ignore-unknown", action="store_true", help="tell of unknown keys and go on")
     parser.add_argument("--force", action="store_true", help="replace files that are there")
@@ -39,14 +49,21 @@ def run(arguments: argparse.Namespace) -> int:
 
     conf = Path(arguments.out)
     if not (conf / "config.yaml").is_file():
-        raise UserError(f"there is no {conf}/config.yaml", where="--out", expected="a configuration folder", remedy="run in a checkout")
+        raise UserError(
+            f"there is no {conf}/config.yaml",
+            where="--out",
+            expected="a configuration folder",
+            remedy="run in a checkout",
+        )
     if arguments.name and len(arguments.files) > 1:
         raise UserError("one name for several files", where="--name", remedy="import them one by one")
     imported = _translated(arguments, conf)
     texts = dict(_texts(imported, conf))
     taken = [path for path, text in texts.items() if path.exists() and path.read_text(encoding="utf-8") != text]
     if taken and not (arguments.force or arguments.dry_run):
-        raise UserErrors(UserError("the file is there already", where=str(path), remedy="use --name or --force") for path in taken)
+        raise UserErrors(
+            UserError("the file is there already", where=str(path), remedy="use --name or --force") for path in taken
+        )
     _verify(conf, texts)
     for remark in [*(remark for entry in imported for remark in entry.remarks), *_uncompared(imported)]:
         print(remark, file=sys.stderr)
@@ -63,7 +80,9 @@ def _translated(arguments: argparse.Namespace, conf: Path) -> list[Any]:
     """What the files say, every mistake reported at once; scenarios and policies of one call know each other."""
     from schedlab.studies.adaptation.compat.run_file import ImportOptions, read_run_file, translate
 
-    options = ImportOptions(option_names(conf / "model"), option_names(conf / "data"), arguments.timing, arguments.name, arguments.record)
+    options = ImportOptions(
+        option_names(conf / "model"), option_names(conf / "data"), arguments.timing, arguments.name, arguments.record
+    )
     imported, errors = [], []
     for file in arguments.files:
         try:
@@ -89,7 +108,9 @@ def _check_sizes(where: str, run_file: Any, options: Any, conf: Path) -> None:
 
 
 def _connect(imported: Sequence[Any], conf: Path) -> Iterator[UserError]:
-    """Point policies to their scenarios and parents, and name them in the scenarios of the same call; yield what is not there."""
+    """Point policies to their scenarios and parents, and name them in the scenarios of the same call; yield what is not
+    there.
+    """
     for group in ("scenario", "policy"):
         names = [entry.name for entry in imported if getattr(entry, group)]
         for twice in sorted({name for name in names if names.count(name) > 1}):
@@ -106,8 +127,12 @@ def _connect(imported: Sequence[Any], conf: Path) -> Iterator[UserError]:
         wanted = entry.policy["train_on"][0]["scenarios"][0]
         found = wanted if wanted in own or wanted in there else experiments.get(wanted)
         if found is None:
-            remedy = f"import that simulation's run file in the same call, or before; {did_you_mean(wanted, [*own, *there])}"
-            yield UserError(f"there is no scenario '{wanted}'", where=f"{entry.file}: simulation.datafile", remedy=remedy)
+            remedy = (
+                f"import that simulation's run file in the same call, or before; {did_you_mean(wanted, [*own, *there])}"
+            )
+            yield UserError(
+                f"there is no scenario '{wanted}'", where=f"{entry.file}: simulation.datafile", remedy=remedy
+            )
         entry.policy["train_on"][0]["scenarios"] = [found]
         parent = entry.policy.get("parent")
         if parent and parent not in policies and parent not in option_names(conf / POLICIES):
@@ -119,7 +144,9 @@ def _connect(imported: Sequence[Any], conf: Path) -> Iterator[UserError]:
 
 
 def _uncompared(imported: Sequence[Any]) -> Iterator[str]:
-    """Tell of policies that no scenario of the same call compares: they are learned only where a scenario names them."""
+    """Tell of policies that no scenario of the same call compares: they are learned only where a scenario names
+    them.
+    """
     named = {name for entry in imported if entry.scenario for name in entry.scenario["policies"]}
     for entry in imported:
         if entry.policy and entry.name not in named:
@@ -151,7 +178,9 @@ def _texts(imported: Sequence[Any], conf: Path) -> Iterator[tuple[Path, str]]:
 def _dump(values: Mapping[str, Any], header: str) -> str:
     import yaml
 
-    return header + yaml.safe_dump(dict(values), sort_keys=False, default_flow_style=None, width=140, allow_unicode=True)
+    return header + yaml.safe_dump(
+        dict(values), sort_keys=False, default_flow_style=None, width=140, allow_unicode=True
+    )
 
 
 def _verify(conf: Path, texts: Mapping[Path, str]) -> None:

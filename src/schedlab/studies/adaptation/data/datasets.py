@@ -1,4 +1,6 @@
-"""The data sets of a training job: settings, the fixed split, loading, saving, and what to say where files are missing."""
+"""The data sets of a training job: settings, the fixed split, loading, saving, and what to say where files are
+missing.
+"""
 
 from __future__ import annotations
 
@@ -39,9 +41,15 @@ class DataSettings(Settings):
     train_size: int | None = setting(None, doc="training pictures; none: all that are left", unit="pictures", ge=1)
     validation_size: int = setting(0, doc="validation pictures", unit="pictures", ge=0)
     test_size: int | None = setting(None, doc="test pictures; none: all", unit="pictures", ge=1)
-    expected_train: int | None = setting(None, doc="pictures that the training files hold when whole; none: any", unit="pictures", ge=1)
-    expected_test: int | None = setting(None, doc="pictures that the test files hold when whole; none: any", unit="pictures", ge=1)
-    mean: tuple[float, ...] = setting((0.0,), doc="taken from each value in [0, 1], by channel (or one for all)", min_length=1)
+    expected_train: int | None = setting(
+        None, doc="pictures that the training files hold when whole; none: any", unit="pictures", ge=1
+    )
+    expected_test: int | None = setting(
+        None, doc="pictures that the test files hold when whole; none: any", unit="pictures", ge=1
+    )
+    mean: tuple[float, ...] = setting(
+        (0.0,), doc="taken from each value in [0, 1], by channel (or one for all)", min_length=1
+    )
     std: tuple[float, ...] = setting((1.0,), doc="divides the result, by channel (or one for all)", min_length=1)
 
     @model_validator(mode="after")
@@ -119,12 +127,19 @@ LAYOUTS: dict[str, tuple[Layout, ...]] = {
     "cifar10": (
         Layout(_BATCHES, ("test_batch",), _read_each(_PICKLE, classes=10), (".", "cifar-10-batches-py")),
         Layout(
-            tuple(f"{name}.bin" for name in _BATCHES), ("test_batch.bin",), _read_each(_BINARY, classes=10), (".", "cifar-10-batches-bin")
+            tuple(f"{name}.bin" for name in _BATCHES),
+            ("test_batch.bin",),
+            _read_each(_BINARY, classes=10),
+            (".", "cifar-10-batches-bin"),
         ),
     ),
     "cifar100": (
-        Layout(("train",), ("test",), _read_each(_PICKLE, classes=100, label_key="fine_labels"), (".", "cifar-100-python")),
-        Layout(("train.bin",), ("test.bin",), _read_each(_BINARY, classes=100, label_bytes=2), (".", "cifar-100-binary")),
+        Layout(
+            ("train",), ("test",), _read_each(_PICKLE, classes=100, label_key="fine_labels"), (".", "cifar-100-python")
+        ),
+        Layout(
+            ("train.bin",), ("test.bin",), _read_each(_BINARY, classes=100, label_bytes=2), (".", "cifar-100-binary")
+        ),
     ),
     "mnist": _idx("raw", "MNIST/raw"),
     "fashion_mnist": _idx("raw", "FashionMNIST/raw"),
@@ -156,7 +171,9 @@ FORMS = {
 
 
 def mistakes(data: DataSettings) -> Iterator[UserError]:
-    """Yield what can be told without the files: a scaling for other channels, sizes beyond the pictures that there should be."""
+    """Yield what can be told without the files: a scaling for other channels, sizes beyond the pictures that there
+    should be.
+    """
     for check in (_check_scaling, split_sizes):
         try:
             check(data)
@@ -165,7 +182,8 @@ def mistakes(data: DataSettings) -> Iterator[UserError]:
 
 
 def split_sizes(data: DataSettings) -> tuple[int | None, int, int | None]:
-    """Return the sizes of train, validation and test as the settings tell them; None: as many as the files hold, which is not said.
+    """Return the sizes of train, validation and test as the settings tell them; None: as many as the files hold, which
+    is not said.
 
     Raises UserError for sizes beyond the pictures that there should be (expected_train, expected_test).
     """
@@ -186,7 +204,11 @@ def root_folder(data: DataSettings) -> Path:
     if data.root is None:
         found = importlib.util.find_spec("sklearn")  # finds the package without importing it, which takes a second
         if found is None or found.origin is None:
-            raise UserError("scikit-learn, which bundles the digits, is not installed", where=f"data {data.name}", remedy=SOURCES["digits"])
+            raise UserError(
+                "scikit-learn, which bundles the digits, is not installed",
+                where=f"data {data.name}",
+                remedy=SOURCES["digits"],
+            )
         return Path(found.origin).parent / "datasets" / "data"
     return find_data(data.root)
 
@@ -201,7 +223,9 @@ def _places(form: Format) -> list[tuple[Layout, str]]:
 
 
 def missing_files(data: DataSettings) -> list[str]:
-    """Return the names of the files that are not there: none where one layout is whole, else those of the nearest layout."""
+    """Return the names of the files that are not there: none where one layout is whole, else those of the nearest
+    layout.
+    """
     layout, folder = _nearest(data)
     return [name for name in layout.names if plain_or_gzip(folder / name) is None]
 
@@ -230,7 +254,9 @@ def load(data: DataSettings) -> DataSet:
 
 
 def check(data: DataSettings) -> dict[str, Any]:
-    """Return a summary of a data set (counts, shape, classes, SHA-256 of every file) after reading all of it. Raises UserError."""
+    """Return a summary of a data set (counts, shape, classes, SHA-256 of every file) after reading all of it. Raises
+    UserError.
+    """
     loaded = load(data)
     layout, folder = _whole_layout(data)
     return {
@@ -240,7 +266,8 @@ def check(data: DataSettings) -> dict[str, Any]:
         "input": list(loaded.input_shape),
         "counts": {split: len(loaded.split(split)[1]) for split in ("train", "validation", "test")},
         "labels": {
-            split: np.bincount(loaded.split(split)[1], minlength=loaded.classes).tolist() for split in ("train", "validation", "test")
+            split: np.bincount(loaded.split(split)[1], minlength=loaded.classes).tolist()
+            for split in ("train", "validation", "test")
         },
         "files": {path.name: file_hash(path) for path in _paths(folder, layout.names)},
     }
@@ -261,7 +288,9 @@ def read(path: Path | str) -> DataSet:
     except FileNotFoundError:
         raise UserError("the prepared data set is missing", where=str(path), remedy="prepare it again") from None
     except (OSError, EOFError, ValueError, KeyError, TypeError, AttributeError, zipfile.BadZipFile) as error:
-        raise UserError(f"not a prepared data set ({error})", where=str(path), remedy="delete the file and prepare it again") from None
+        raise UserError(
+            f"not a prepared data set ({error})", where=str(path), remedy="delete the file and prepare it again"
+        ) from None
 
 
 def _paths(folder: Path, names: tuple[str, ...]) -> list[Path]:
@@ -271,7 +300,10 @@ def _paths(folder: Path, names: tuple[str, ...]) -> list[Path]:
 def _nearest(data: DataSettings) -> tuple[Layout, Path]:
     root = root_folder(data)
     places = [(layout, root / folder) for layout, folder in _places(data.format)]
-    return min(places, key=lambda place: sum(plain_or_gzip(place[1] / name) is None for name in place[0].names) / len(place[0].names))
+    return min(
+        places,
+        key=lambda place: sum(plain_or_gzip(place[1] / name) is None for name in place[0].names) / len(place[0].names),
+    )
 
 
 def _whole_layout(data: DataSettings) -> tuple[Layout, Path]:
@@ -281,7 +313,8 @@ def _whole_layout(data: DataSettings) -> tuple[Layout, Path]:
         raise UserError(
             f"the data set {data.name} lacks {', '.join(missing)}",
             where=str(folder.absolute()),
-            expected=f"the files (plain or gzip) {' '.join(layout.names)}" + "".join(f", or {names}" for names in others),
+            expected=f"the files (plain or gzip) {' '.join(layout.names)}"
+            + "".join(f", or {names}" for names in others),
             remedy=f"{SOURCES[data.format]}, or set root (relative ones are looked for below ${DATA_VARIABLE}, then {LOCAL_DATA})",
         )
     return layout, folder
@@ -339,7 +372,9 @@ def _test_size(data: DataSettings, available: int) -> int:
 def _check_scaling(data: DataSettings) -> None:
     channels = FORMS[data.format].shape[0]
     if len(data.mean) not in (1, channels):
-        raise UserError(f"mean and std have {len(data.mean)} values", where=f"data {data.name}", expected=f"1 or {channels}")
+        raise UserError(
+            f"mean and std have {len(data.mean)} values", where=f"data {data.name}", expected=f"1 or {channels}"
+        )
 
 
 def _scaled(data: DataSettings, images: np.ndarray) -> np.ndarray:

@@ -3,9 +3,9 @@
 Every reader takes a path, gives `Samples`, trusts nothing in the file, and raises UserError (never executes, never
 allocates what a header merely claims) where the file is not what it should be.
 
-Sources: Y. LeCun, C. Cortes, C. J. C. Burges, "The MNIST database of handwritten digits" (idx); A. Krizhevsky, "Learning
-Multiple Layers of Features from Tiny Images", 2009 (CIFAR); E. Alpaydin, C. Kaynak, "Optical Recognition of Handwritten
-Digits", UCI, 1998 (digits, as scikit-learn bundles it).
+Sources: Y. LeCun, C. Cortes, C. J. C. Burges, "The MNIST database of handwritten digits" (idx); A. Krizhevsky,
+"Learning Multiple Layers of Features from Tiny Images", 2009 (CIFAR); E. Alpaydin, C. Kaynak, "Optical Recognition of
+Handwritten Digits", UCI, 1998 (digits, as scikit-learn bundles it).
 """
 
 from __future__ import annotations
@@ -41,7 +41,11 @@ def read_bytes(path: Path) -> bytes:
     """Return a file's content, decompressed where it is gzip whatever its name says. Raises UserError."""
     try:
         if path.stat().st_size > LARGEST_FILE:
-            raise UserError("the file is larger than any data set read here", where=str(path), expected=f"at most {LARGEST_FILE} bytes")
+            raise UserError(
+                "the file is larger than any data set read here",
+                where=str(path),
+                expected=f"at most {LARGEST_FILE} bytes",
+            )
         with path.open("rb") as file:
             if file.read(2) != b"\x1f\x8b":
                 file.seek(0)
@@ -51,7 +55,9 @@ def read_bytes(path: Path) -> bytes:
     except (EOFError, zlib.error, gzip.BadGzipFile) as error:
         raise _broken(path, f"the gzip file is truncated or damaged ({error})", "a whole gzip file") from None
     except OSError as error:
-        raise UserError(f"cannot be read ({error.strerror or error})", where=str(path), expected="a readable file") from None
+        raise UserError(
+            f"cannot be read ({error.strerror or error})", where=str(path), expected="a readable file"
+        ) from None
     if len(data) > LARGEST_FILE:
         raise _broken(path, "the file unpacks to more than any data set read here", f"at most {LARGEST_FILE} bytes")
     return data
@@ -62,13 +68,17 @@ def read_idx(path: Path, dimensions: int) -> np.ndarray:
     data = read_bytes(path)
     magic, header = struct.pack(">I", 0x800 | dimensions), 4 + 4 * dimensions
     if data[:4] != magic:
-        raise _broken(path, f"the file starts with {data[:4].hex() or 'nothing'}", f"{magic.hex()}: idx, bytes, {dimensions} axes")
+        raise _broken(
+            path, f"the file starts with {data[:4].hex() or 'nothing'}", f"{magic.hex()}: idx, bytes, {dimensions} axes"
+        )
     if len(data) < header:
         raise _broken(path, "the file ends within its header", f"{header} bytes of header")
     shape = struct.unpack_from(f">{dimensions}I", data, 4)
     if len(data) - header != math.prod(shape):
         size = " x ".join(str(axis) for axis in shape)
-        raise _broken(path, f"the file holds {len(data) - header} values", f"{size} = {math.prod(shape)} as its header says")
+        raise _broken(
+            path, f"the file holds {len(data) - header} values", f"{size} = {math.prod(shape)} as its header says"
+        )
     return np.frombuffer(data, np.uint8, offset=header).reshape(shape)
 
 
@@ -78,7 +88,11 @@ def read_idx_pair(images: Path, labels: Path, classes: int) -> Samples:
     if not pictures.size:
         raise _broken(images, "the file holds no picture", "at least one")
     if len(pictures) != len(numbers):
-        raise _broken(labels, f"the file holds {len(numbers)} labels", f"one for each of the {len(pictures)} pictures of {images.name}")
+        raise _broken(
+            labels,
+            f"the file holds {len(numbers)} labels",
+            f"one for each of the {len(pictures)} pictures of {images.name}",
+        )
     return Samples(pictures[:, None], _checked_labels(numbers, classes, labels))
 
 
@@ -129,15 +143,42 @@ def read_digits(path: Path) -> Samples:
         raise _broken(path, f"the table has {len(table)} lines of {table.shape[1]} numbers", "lines of 65 numbers")
     if not np.array_equal(table, table.round()) or table.min() < 0 or table.max() > 16:
         raise _broken(path, "the table holds other values than grey values and classes", "whole numbers from 0 to 16")
-    return Samples(table[:, :64].astype(np.uint8).reshape(-1, 1, 8, 8), _checked_labels(table[:, 64].astype(np.int64), 10, path))
+    return Samples(
+        table[:, :64].astype(np.uint8).reshape(-1, 1, 8, 8), _checked_labels(table[:, 64].astype(np.int64), 10, path)
+    )
 
 
 # The opcodes that pickled dictionaries, lists, numbers, strings and numpy arrays are made of, protocols 2 to 4.
 _OPCODES = frozenset(
     {
-        *("PROTO", "FRAME", "STOP", "MARK", "NONE", "NEWTRUE", "NEWFALSE", "BININT", "BININT1", "BININT2", "LONG1", "BINFLOAT"),
+        *(
+            "PROTO",
+            "FRAME",
+            "STOP",
+            "MARK",
+            "NONE",
+            "NEWTRUE",
+            "NEWFALSE",
+            "BININT",
+            "BININT1",
+            "BININT2",
+            "LONG1",
+            "BINFLOAT",
+        ),
         *("BINSTRING", "SHORT_BINSTRING", "BINBYTES", "SHORT_BINBYTES", "BINUNICODE", "SHORT_BINUNICODE"),
-        *("EMPTY_LIST", "APPEND", "APPENDS", "EMPTY_DICT", "SETITEM", "SETITEMS", "EMPTY_TUPLE", "TUPLE", "TUPLE1", "TUPLE2", "TUPLE3"),
+        *(
+            "EMPTY_LIST",
+            "APPEND",
+            "APPENDS",
+            "EMPTY_DICT",
+            "SETITEM",
+            "SETITEMS",
+            "EMPTY_TUPLE",
+            "TUPLE",
+            "TUPLE1",
+            "TUPLE2",
+            "TUPLE3",
+        ),
         *("BINPUT", "LONG_BINPUT", "MEMOIZE", "BINGET", "LONG_BINGET", "GLOBAL", "STACK_GLOBAL", "REDUCE", "BUILD"),
     }
 )
@@ -150,7 +191,17 @@ _GLOBALS = {
 }
 _MOST_TUPLES = 1000  # a real batch has six; hashing a deep nest of tuples overflows the interpreter's stack
 _MOST_OPCODES = 2_000_000  # the largest real batch has some 300,000
-_DAMAGE = (pickle.UnpicklingError, EOFError, ValueError, TypeError, KeyError, IndexError, AttributeError, OverflowError, struct.error)
+_DAMAGE = (
+    pickle.UnpicklingError,
+    EOFError,
+    ValueError,
+    TypeError,
+    KeyError,
+    IndexError,
+    AttributeError,
+    OverflowError,
+    struct.error,
+)
 
 
 class _Name:
@@ -201,7 +252,8 @@ def restricted_unpickle(data: bytes, path: Path | str = "pickle") -> object:
     Raises UserError for anything else, and nothing of it has then been imported or called.
     """
     try:
-        # pickletools decodes the text of operations that are refused then, and Python warns of escapes in it that it does not know.
+        # pickletools decodes the text of operations that are refused then, and Python warns of escapes in it that it
+        # does not know.
         with warnings.catch_warnings(action="ignore", category=DeprecationWarning):
             _check_opcodes(data)
         return _Restricted(io.BytesIO(data), encoding="bytes").load()
@@ -226,7 +278,9 @@ def _check_opcodes(data: bytes) -> None:
 
 
 def _as_array(value: object, path: Path) -> np.ndarray:
-    """Return the array that a recorded `_reconstruct` and its state describe: (version, shape, dtype, fortran, bytes)."""
+    """Return the array that a recorded `_reconstruct` and its state describe: (version, shape, dtype, fortran,
+    bytes).
+    """
     wrong = _broken(path, "'data' is not an array of bytes", "a numpy array of uint8 whose size fits its shape")
     if not isinstance(value, _Recorded) or value.name != "array":
         raise wrong

@@ -1,4 +1,6 @@
-"""Figures of the course of a run: what is decided with how much time left, when scenarios start, what widening and the way back do."""
+"""Figures of the course of a run: what is decided with how much time left, when scenarios start, what widening and the
+way back do.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +29,9 @@ SURE = 0.9  # mean probability of the action taken from which a mark is filled
 
 
 def draw_decisions(tables: StudyTables, spec: FigureSpec) -> Drawing:
-    """Time left against the action taken, a panel a policy; area: share of the seeds and replicates; filled: the policy was sure."""
+    """Time left against the action taken, a panel a policy; area: share of the seeds and replicates; filled: the policy
+    was sure.
+    """
     scenarios, unlike = data.alike(data.shown(tables, spec), lambda found: found.action_names, "other actions")
     names = data.policies(tables, spec)
     actions = scenarios[0].action_names
@@ -36,7 +40,9 @@ def draw_decisions(tables: StudyTables, spec: FigureSpec) -> Drawing:
     of_scenarios = rows["scenario"].isin([scenario.name for scenario in scenarios])
     rows = rows[of_scenarios & (rows["split"] == "test") & rows["policy"].isin(names)]
     most = 2 if len(names) > 1 else 1
-    figure, lines = theme.new_grid(len(names), most, row_mm=14 + 9 * len(actions), around_mm=20, sharey=True, sharex=True)
+    figure, lines = theme.new_grid(
+        len(names), most, row_mm=14 + 9 * len(actions), around_mm=20, sharey=True, sharex=True
+    )
     for axes, name in zip([axes for line in lines for axes in line], names, strict=True):
         _decision_panel(axes, rows[rows["policy"] == name], decisions)
         axes.set_title(name, fontsize="medium")
@@ -47,15 +53,24 @@ def draw_decisions(tables: StudyTables, spec: FigureSpec) -> Drawing:
     first.set(ylim=(len(actions) - 0.5, -0.5), xlim=(1.06 * rows["time_left"].max(), 0))
     helpers.shared_xlabel(lines[-1], "time left when the decision is taken (s)")
     helpers.legend_outside(figure, _decision_keys(decisions), columns=max(decisions, 3))
-    return Drawing(figure, " ".join(filter(None, [spec.caption, _decisions_told(rows, names, actions)])), left_out=unlike)
+    return Drawing(
+        figure, " ".join(filter(None, [spec.caption, _decisions_told(rows, names, actions)])), left_out=unlike
+    )
 
 
 def _decision_panel(axes: Axes, rows: pd.DataFrame, decisions: int) -> None:
-    """A mark a decision, action and time left; each number of decision has a lane, shape and colour within an action's row."""
+    """A mark a decision, action and time left; each number of decision has a lane, shape and colour within an action's
+    row.
+    """
     rows = rows.assign(sure=_probability(rows))
     runs = rows.groupby("scenario")[["policy_seed", "unit"]].apply(lambda some: len(some.drop_duplicates()))
     for number in range(decisions):
-        some = rows[rows["decision"] == number].groupby(["scenario", "action", "time_left"])["sure"].agg(["size", "mean"]).reset_index()
+        some = (
+            rows[rows["decision"] == number]
+            .groupby(["scenario", "action", "time_left"])["sure"]
+            .agg(["size", "mean"])
+            .reset_index()
+        )
         share = (some["size"] / some["scenario"].map(runs)).to_numpy()
         lane, colour = 0.27 * (number - (decisions - 1) / 2), theme.colour(number)
         axes.scatter(
@@ -88,7 +103,11 @@ def _decision_keys(decisions: int) -> list[Any]:
     for number in range(decisions):
         look = {"marker": theme.LEARNED_MARKERS[number], "color": theme.colour(number), "linestyle": "none"}
         numbers.append(Line2D([], [], markersize=5.5, label=f"{ordinals[number]} decision", **look))
-    marks = (("all seeds and replicates", 1.0, MUTED), ("a third of them", 1 / 3, MUTED), (f"probability below {SURE:g}", 1.0, "white"))
+    marks = (
+        ("all seeds and replicates", 1.0, MUTED),
+        ("a third of them", 1 / 3, MUTED),
+        (f"probability below {SURE:g}", 1.0, "white"),
+    )
     for label, share, inside in marks:
         look = {"marker": "o", "color": MUTED, "markerfacecolor": inside, "linestyle": "none"}
         sizes.append(Line2D([], [], markersize=_area(share) ** 0.5, label=label, **look))
@@ -96,7 +115,9 @@ def _decision_keys(decisions: int) -> list[Any]:
 
 
 def _decisions_told(rows: pd.DataFrame, names: Sequence[str], actions: Sequence[str]) -> str:
-    """For each policy: how often it grows with more and with less than half of the longest time left, and how sure it is at least."""
+    """For each policy: how often it grows with more and with less than half of the longest time left, and how sure it
+    is at least.
+    """
     half = rows["time_left"].max() / 2
     told = []
     for name in names:
@@ -109,12 +130,16 @@ def _decisions_told(rows: pd.DataFrame, names: Sequence[str], actions: Sequence[
 
 
 def draw_trunk(tables: StudyTables, spec: FigureSpec) -> Drawing:
-    """Results against pinned time: the trunk that never grows, when each scenario starts, and what all sequences from there lead to.
+    """Results against pinned time: the trunk that never grows, when each scenario starts, and what all sequences from
+    there lead to.
 
-    The curve of the trunk needs the input `trunk` of a scenario; without it, starts and ends alone are drawn. It begins with the last
+    The curve of the trunk needs the input `trunk` of a scenario; without it, starts and ends alone are drawn. It begins
+    with the last
     epoch before the first start: what was before would squeeze all that follows.
     """
-    scenarios, unlike = data.alike(data.shown(tables, spec), lambda found: tables.inputs[found.name].get("trunk"), "another trunk")
+    scenarios, unlike = data.alike(
+        data.shown(tables, spec), lambda found: tables.inputs[found.name].get("trunk"), "another trunk"
+    )
     columns = helpers.settings_of(spec, TrunkSettings).columns or (scenarios[0].column,)
     trunk = _trunk(tables, scenarios)
     beside = 2 if len(scenarios) < 8 else 1
@@ -122,26 +147,44 @@ def draw_trunk(tables: StudyTables, spec: FigureSpec) -> Drawing:
     for axes, column in zip([axes for line in lines for axes in line], columns, strict=True):
         if trunk is not None:
             for _, job in trunk.groupby("job"):
-                axes.plot(job["ends"].to_numpy(), job[column].to_numpy(), color=INK, linewidth=1.0, marker=".", markersize=2.5, zorder=3)
+                axes.plot(
+                    job["ends"].to_numpy(),
+                    job[column].to_numpy(),
+                    color=INK,
+                    linewidth=1.0,
+                    marker=".",
+                    markersize=2.5,
+                    zorder=3,
+                )
         _starts(axes, scenarios, column)
-        axes.set(xlabel="pinned time since the start of training (s)", ylabel=helpers.axis_label(data.QUANTITIES[column]))
+        axes.set(
+            xlabel="pinned time since the start of training (s)", ylabel=helpers.axis_label(data.QUANTITIES[column])
+        )
     helpers.legend_outside(figure, _trunk_keys(trunk is not None), columns=2)
-    return Drawing(figure, " ".join(filter(None, [spec.caption, _trunk_told(scenarios, columns[0], trunk)])), left_out=unlike)
+    return Drawing(
+        figure, " ".join(filter(None, [spec.caption, _trunk_told(scenarios, columns[0], trunk)])), left_out=unlike
+    )
 
 
 def _trunk(tables: StudyTables, scenarios: Sequence[Shown]) -> pd.DataFrame | None:
-    """The epochs of the trunk from the last one before the first start on, with the pinned second at which each `ends`."""
+    """The epochs of the trunk from the last one before the first start on, with the pinned second at which each
+    `ends`.
+    """
     paths = [tables.inputs[scenario.name]["trunk"] for scenario in scenarios if "trunk" in tables.inputs[scenario.name]]
     if not paths:
         return None
     trunk = read_table(paths[0])
-    trunk = trunk.assign(ends=trunk["time_left"].max() - trunk["time_left"] + trunk["train_seconds"] + trunk["eval_seconds"])
+    trunk = trunk.assign(
+        ends=trunk["time_left"].max() - trunk["time_left"] + trunk["train_seconds"] + trunk["eval_seconds"]
+    )
     before = trunk["ends"][trunk["ends"] <= min(scenario.start for scenario in scenarios)]
     return trunk[trunk["ends"] >= before.max()] if len(before) else trunk
 
 
 def _starts(axes: Axes, scenarios: Sequence[Shown], column: str) -> None:
-    """At each scenario's start: the range of what its sequences end with, and the best of them; at the end: what never growing gives."""
+    """At each scenario's start: the range of what its sequences end with, and the best of them; at the end: what never
+    growing gives.
+    """
     values = np.stack([scenario.mean(column) for scenario in scenarios])
     ends = np.concatenate([scenario.values(column)[:, scenario.nothing] for scenario in scenarios])
     begin, end = min(scenario.start for scenario in scenarios), max(scenario.budget for scenario in scenarios)
@@ -154,7 +197,15 @@ def _starts(axes: Axes, scenarios: Sequence[Shown], column: str) -> None:
     for scenario, results in zip(scenarios, values, strict=True):
         axes.axvline(scenario.start, color=GRID, linewidth=0.7, zorder=0)
         limits = (results.min(), results.max())
-        axes.plot([scenario.start] * 2, limits, color=theme.colour(0), linewidth=4, alpha=0.35, solid_capstyle="butt", zorder=2)
+        axes.plot(
+            [scenario.start] * 2,
+            limits,
+            color=theme.colour(0),
+            linewidth=4,
+            alpha=0.35,
+            solid_capstyle="butt",
+            zorder=2,
+        )
         axes.plot([scenario.start], [results[scenario.best]], color=theme.colour(0), zorder=4, **_STAR)
         name = scenario.label if crowded else scenario.label.replace(" ", "\n")
         place = {"ha": "center", "va": "bottom", "fontsize": "x-small", "transform": axes.get_xaxis_transform()}
@@ -162,7 +213,13 @@ def _starts(axes: Axes, scenarios: Sequence[Shown], column: str) -> None:
     axes.set_xlim(begin - 0.06 * (end - begin), end + 0.06 * (end - begin))
 
 
-_STAR: dict[str, Any] = {"marker": "*", "linestyle": "none", "markersize": 7, "markeredgecolor": "white", "markeredgewidth": 0.3}
+_STAR: dict[str, Any] = {
+    "marker": "*",
+    "linestyle": "none",
+    "markersize": 7,
+    "markeredgecolor": "white",
+    "markeredgewidth": 0.3,
+}
 
 
 _NEVER_ENDS = "end without growth: mean of all replicates and their range"
@@ -171,10 +228,24 @@ _NEVER_ENDS = "end without growth: mean of all replicates and their range"
 def _trunk_keys(with_trunk: bool) -> list[Any]:
     from matplotlib.lines import Line2D
 
-    keys = [Line2D([], [], color=INK, linewidth=1.0, marker=".", markersize=3, label="no growth, epoch by epoch")] if with_trunk else []
-    keys.append(Line2D([], [], color=MUTED, linewidth=0.8, linestyle=(0, (4, 2)), marker="D", markersize=3.5, label=_NEVER_ENDS))
+    keys = (
+        [Line2D([], [], color=INK, linewidth=1.0, marker=".", markersize=3, label="no growth, epoch by epoch")]
+        if with_trunk
+        else []
+    )
     keys.append(
-        Line2D([], [], color=theme.colour(0), linewidth=4, alpha=0.35, solid_capstyle="butt", label="ends of all sequences that start here")
+        Line2D([], [], color=MUTED, linewidth=0.8, linestyle=(0, (4, 2)), marker="D", markersize=3.5, label=_NEVER_ENDS)
+    )
+    keys.append(
+        Line2D(
+            [],
+            [],
+            color=theme.colour(0),
+            linewidth=4,
+            alpha=0.35,
+            solid_capstyle="butt",
+            label="ends of all sequences that start here",
+        )
     )
     keys.append(Line2D([], [], color=theme.colour(0), label="best of them by what is rewarded", **_STAR))
     return keys
@@ -183,9 +254,13 @@ def _trunk_keys(with_trunk: bool) -> list[Any]:
 def _trunk_told(scenarios: Sequence[Shown], column: str, trunk: pd.DataFrame | None) -> str:
     quantity = data.QUANTITIES[column]
     sign = 1 if quantity.better == "higher" else -1
-    gains = [sign * float(scenario.mean(column)[scenario.best] - scenario.mean(column)[scenario.nothing]) for scenario in scenarios]
+    gains = [
+        sign * float(scenario.mean(column)[scenario.best] - scenario.mean(column)[scenario.nothing])
+        for scenario in scenarios
+    ]
     told = ", ".join(
-        f"{data.amount(gain, quantity.unit)} from {scenario.start:g} s" for gain, scenario in zip(gains, scenarios, strict=True)
+        f"{data.amount(gain, quantity.unit)} from {scenario.start:g} s"
+        for gain, scenario in zip(gains, scenarios, strict=True)
     )
     gained = f"The best sequence gains over doing nothing, in {quantity.label}: {told}."
     if trunk is None:
@@ -193,12 +268,15 @@ def _trunk_told(scenarios: Sequence[Shown], column: str, trunk: pd.DataFrame | N
     window = scenarios[0].window
     last = "the last epoch" if window == 1 else f"the last {window} epochs"
     curve = f"The curve begins with the last epoch before growth is possible ({trunk['ends'].min():g} s) and shows single epochs"
-    end = f"of the first replicate of each job; an end, and so the dashed line, is a mean over {last} and all replicates"
+    end = (
+        f"of the first replicate of each job; an end, and so the dashed line, is a mean over {last} and all replicates"
+    )
     return f"{gained} {curve} {end}, so the curve need not end on it."
 
 
 def draw_moves(tables: StudyTables, spec: FigureSpec) -> Drawing:
-    """Left: results of two moves that may widen as well as deepen. Right: each sequence with resources kept and taken away.
+    """Left: results of two moves that may widen as well as deepen. Right: each sequence with resources kept and taken
+    away.
 
     `kept` starts like `down`, without the way back; nothing is done at decisions that `down` has not.
     """
@@ -208,23 +286,36 @@ def draw_moves(tables: StudyTables, spec: FigureSpec) -> Drawing:
     widen, down, kept = data.shown(tables, spec, (settings.widen, settings.down, settings.kept))
     if widen.problem.tree.decisions != 2:
         where = f"figure {spec.name}: params.widen"
-        raise UserError(f"{widen.name} has {widen.problem.tree.decisions} decisions", where=where, expected="a scenario with two")
+        raise UserError(
+            f"{widen.name} has {widen.problem.tree.decisions} decisions", where=where, expected="a scenario with two"
+        )
     quantity = data.one_quantity([widen, down, kept], spec)
     figure, panels = theme.new_figure(1, 2, height_mm=86, width_ratios=[1.05, 1])
     actions = widen.action_names
     square = widen.mean().reshape(len(actions), len(actions))
     colours = data.HIGH_IS_GOOD if quantity.better == "higher" else data.LOW_IS_GOOD
-    helpers.heat_map(panels[0], pd.DataFrame(square, actions, actions), form="{:.3f}", label=helpers.axis_label(quantity), colours=colours)
-    panels[0].set(title=f"{widen.label}: means of {widen.replicates} replicates", xlabel="second move", ylabel="first move")
+    helpers.heat_map(
+        panels[0],
+        pd.DataFrame(square, actions, actions),
+        form="{:.3f}",
+        label=helpers.axis_label(quantity),
+        colours=colours,
+    )
+    panels[0].set(
+        title=f"{widen.label}: means of {widen.replicates} replicates", xlabel="second move", ylabel="first move"
+    )
     panels[0].tick_params(axis="x", rotation=30)
     _dumbbells(panels[1], down, kept)
-    panels[1].set(title=f"{down.label}: taken away at {down.problem.setup.downs[0]:g} s", xlabel=helpers.axis_label(quantity))
+    panels[1].set(
+        title=f"{down.label}: taken away at {down.problem.setup.downs[0]:g} s", xlabel=helpers.axis_label(quantity)
+    )
     helpers.legend_outside(figure, _moves_keys(), columns=3)
     return Drawing(figure, f"{spec.caption} {_moves_told(widen, down, kept)}")
 
 
 def _both(down: Shown, kept: Shown) -> tuple[np.ndarray, np.ndarray]:
-    """Results of the replicates that both have, of each sequence of `down`: with resources kept and taken away, (units, sequences).
+    """Results of the replicates that both have, of each sequence of `down`: with resources kept and taken away, (units,
+    sequences).
 
     Nothing is done at the further decisions of `kept`.
     """
@@ -244,7 +335,14 @@ def _dumbbells(axes: Axes, down: Shown, kept: Shown) -> None:
         for row, results in enumerate(values.T):
             axes.plot([results.min(), results.max()], [row + shift] * 2, color=colour, linewidth=0.6, zorder=2)
             axes.plot(
-                [results.mean()], [row + shift], marker, color=colour, markersize=4, markeredgecolor="white", markeredgewidth=0.3, zorder=3
+                [results.mean()],
+                [row + shift],
+                marker,
+                color=colour,
+                markersize=4,
+                markeredgecolor="white",
+                markeredgewidth=0.3,
+                zorder=3,
             )
         axes.axvline(values.mean(0)[down.nothing], color=colour, linewidth=0.8, linestyle=(0, (4, 2)), zorder=1)
     axes.set_yticks(range(len(down.sequences)), [", ".join(down.moves(name)) for name in down.sequences])
@@ -267,7 +365,9 @@ def _moves_keys() -> list[Any]:
 def _moves_told(widen: Shown, down: Shown, kept: Shown) -> str:
     unit, values = widen.quantity.unit, widen.mean()
     sign = 1 if widen.quantity.better == "higher" else -1
-    deep = [place for place, name in enumerate(widen.sequences) if not any("widen" in move for move in widen.moves(name))]
+    deep = [
+        place for place, name in enumerate(widen.sequences) if not any("widen" in move for move in widen.moves(name))
+    ]
     deepest = max(deep, key=lambda place: sign * values[place])
     best, only, none = (data.amount(values[place], unit) for place in (widen.best, deepest, widen.nothing))
     moves = ", then ".join(widen.moves(widen.sequences[widen.best]))

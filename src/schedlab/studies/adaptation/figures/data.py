@@ -1,4 +1,6 @@
-"""What the figures of this study are drawn from: scenarios with their tables, quantities with units, what policies chose."""
+"""What the figures of this study are drawn from: scenarios with their tables, quantities with units, what policies
+chose.
+"""
 
 from __future__ import annotations
 
@@ -42,7 +44,8 @@ QUANTITIES = {  # columns of the simulation tables -> how they are scored and ca
 class Shown:
     """A scenario as a figure shows it; `table` holds a row a job, replicate and sequence, `problem` its dense view.
 
-    start, budget  pinned seconds from which growth is possible, and in all; window: epochs at the end that a result is the mean of
+    start, budget  pinned seconds from which growth is possible, and in all; window: epochs at the end that a result is
+                   the mean of
     """
 
     name: str
@@ -125,13 +128,17 @@ def in_words(name: str) -> str:
 
 
 def shown(tables: StudyTables, spec: FigureSpec, names: Iterable[str] = ()) -> list[Shown]:
-    """Return the scenarios of a figure by the time from which growth is possible, or those of `names` in their order."""
+    """Return the scenarios of a figure by the time from which growth is possible, or those of `names` in their
+    order.
+    """
     wanted = tuple(names) or spec.scenarios or tuple(tables.scenarios)
     found = []
     for name in wanted:
         if name not in tables.scenarios:
             where = f"figure {spec.name}"
-            raise UserError(f"there is no scenario '{name}' here", where=where, remedy=did_you_mean(name, tables.scenarios))
+            raise UserError(
+                f"there is no scenario '{name}' here", where=where, remedy=did_you_mean(name, tables.scenarios)
+            )
         scenario = scenario_of(tables.scenarios[name])
         start = architecture(scenario.model)
         table = read_table(tables.inputs[name]["table"])
@@ -141,7 +148,8 @@ def shown(tables: StudyTables, spec: FigureSpec, names: Iterable[str] = ()) -> l
 
 
 def alike(scenarios: Sequence[Shown], trait: Callable[[Shown], Any], reason: str) -> tuple[list[Shown], dict[str, str]]:
-    """Return the scenarios with the most frequent trait (the first among equals), and those left out -> that `reason` (see Drawing).
+    """Return the scenarios with the most frequent trait (the first among equals), and those left out -> that `reason`
+    (see Drawing).
 
     A figure that shows all scenarios has to stand when one is added that cannot be compared with the others.
     """
@@ -157,11 +165,15 @@ def alike_rewarded(scenarios: Sequence[Shown]) -> tuple[list[Shown], dict[str, s
 
 
 def start_ticks(axes: Axes, scenarios: Sequence[Shown]) -> None:
-    """Write below each cell of a column of scenarios when growth becomes possible, or the name where two scenarios begin at one time."""
+    """Write below each cell of a column of scenarios when growth becomes possible, or the name where two scenarios
+    begin at one time.
+    """
     starts = [f"{scenario.start:g}" for scenario in scenarios]
     names = [f"{start} {scenario.label}" for start, scenario in zip(starts, scenarios, strict=True)]
     apart = len(set(starts)) == len(starts)
-    axes.set_xticks(np.arange(len(starts)) + 0.5, starts if apart else names, rotation=0 if apart and len(starts) < 7 else 90)
+    axes.set_xticks(
+        np.arange(len(starts)) + 0.5, starts if apart else names, rotation=0 if apart and len(starts) < 7 else 90
+    )
 
 
 def narrow(scenario: Shown) -> str:
@@ -170,7 +182,9 @@ def narrow(scenario: Shown) -> str:
 
 
 def scenario_colour(number: int, count: int) -> str:
-    """Return a colour for one of some scenarios in the order of time, from dark (first) to light; none too light for a line on white."""
+    """Return a colour for one of some scenarios in the order of time, from dark (first) to light; none too light for a
+    line on white.
+    """
     import matplotlib as mpl
     from matplotlib.colors import to_hex
 
@@ -196,7 +210,9 @@ def regret_metric(quantity: Metric) -> Metric:
 
 
 def policies(tables: StudyTables, spec: FigureSpec, among: Iterable[str] = ()) -> list[str]:
-    """Return the policies that a figure names (all where it names none) and that were scored in its scenarios, in its order."""
+    """Return the policies that a figure names (all where it names none) and that were scored in its scenarios, in its
+    order.
+    """
     scores = tables.scores
     scores = scores[scores["scenario"].isin(spec.scenarios)] if spec.scenarios else scores
     there = set(scores["policy"])
@@ -209,7 +225,9 @@ def kinds(tables: StudyTables) -> dict[str, str]:
 
 
 def styles(tables: StudyTables, names: Sequence[str]) -> dict[str, Style]:
-    """Return the look of some policies: the one they have in every figure, but learned ones other colours where two would look alike."""
+    """Return the look of some policies: the one they have in every figure, but learned ones other colours where two
+    would look alike.
+    """
     everywhere = theme.styles_of(tables.scores)
     known = kinds(tables)
     lines = [(everywhere[name].colour, everywhere[name].dashes) for name in names if known[name] == "learned"]
@@ -232,7 +250,12 @@ def per_seed(tables: StudyTables, metric: str, names: Sequence[str], scenarios: 
 
 def summary_rows(table: pd.DataFrame, metric: str, scenario: str, names: Sequence[str]) -> pd.DataFrame:
     """Return the rows of the summary or of the comparisons of one metric and scenario on the test units."""
-    chosen = (table["metric"] == metric) & (table["split"] == "test") & (table["scenario"] == scenario) & table["policy"].isin(names)
+    chosen = (
+        (table["metric"] == metric)
+        & (table["split"] == "test")
+        & (table["scenario"] == scenario)
+        & table["policy"].isin(names)
+    )
     return table[chosen]
 
 
@@ -243,7 +266,9 @@ def noise_of(tables: StudyTables, scenario: str) -> float:
 
 
 def chosen_sequences(tables: StudyTables, scenario: str, policy: str) -> dict[str, float]:
-    """Return what a policy came to on the test units of a scenario: sequence -> share of seeds and units, most frequent first."""
+    """Return what a policy came to on the test units of a scenario: sequence -> share of seeds and units, most frequent
+    first.
+    """
     rows = tables.details["sequences"]
     rows = rows[(rows["scenario"] == scenario) & (rows["policy"] == policy) & (rows["split"] == "test")]
     shares = rows.groupby("sequence")["probability"].sum()
@@ -263,9 +288,15 @@ def listed(texts: Sequence[str]) -> str:
 
 
 def repetitions(tables: StudyTables, names: Sequence[str], scenarios: Sequence[Shown]) -> str:
-    """Return how many seeds and test replicates stand behind a comparison, and why there is no interval where there is none."""
+    """Return how many seeds and test replicates stand behind a comparison, and why there is no interval where there is
+    none.
+    """
     rows = tables.summary
-    rows = rows[rows["scenario"].isin([scenario.name for scenario in scenarios]) & rows["policy"].isin(names) & (rows["split"] == "test")]
+    rows = rows[
+        rows["scenario"].isin([scenario.name for scenario in scenarios])
+        & rows["policy"].isin(names)
+        & (rows["split"] == "test")
+    ]
     if rows.empty:
         return ""
     seeds, units, blocks = (int(rows[name].max()) for name in ("seeds", "units", "blocks"))

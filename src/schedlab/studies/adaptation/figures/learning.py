@@ -1,4 +1,6 @@
-"""Figures of learning: points of single recordings with their running mean, and groups of runs compared, with the jumpstart of transfer."""
+"""Figures of learning: points of single recordings with their running mean, and groups of runs compared, with the
+jumpstart of transfer.
+"""
 
 from __future__ import annotations
 
@@ -50,14 +52,17 @@ class Stretch:
 
 
 def settled(values: np.ndarray) -> int:
-    """Return the place in smoothed curves (..., n) after which none leaves its last value by more than 1 % of the range of all."""
+    """Return the place in smoothed curves (..., n) after which none leaves its last value by more than 1 % of the range
+    of all.
+    """
     away = np.abs(values - values[..., -1:]) > 0.01 * np.ptp(values)
     places = np.flatnonzero(away.any(axis=tuple(range(values.ndim - 1))))
     return int(places[-1]) + 1 if len(places) else 0
 
 
 def interesting(runs: Sequence[Stretch], metrics: Sequence[str], window: int) -> tuple[float, str]:
-    """Return the episode up to which runs are shown, and a sentence on what is cut: 1.25 times where the last run settles.
+    """Return the episode up to which runs are shown, and a sentence on what is cut: 1.25 times where the last run
+    settles.
 
     The objective, which is noise around nothing in the end, counts only where nothing else is shown.
     """
@@ -65,7 +70,9 @@ def interesting(runs: Sequence[Stretch], metrics: Sequence[str], window: int) ->
     last, settle = max(float(run.points["step"].max()) for run in runs), 0.0
     for run, name in product(runs, told):
         grid = (
-            run.points[run.points["metric"] == name].pivot_table(index="policy_seed", columns="step", values="value").dropna(axis="columns")
+            run.points[run.points["metric"] == name]
+            .pivot_table(index="policy_seed", columns="step", values="value")
+            .dropna(axis="columns")
         )
         if grid.size:
             smooth = helpers.running_mean(grid.to_numpy(), max(1, round(window / run.every)))
@@ -80,13 +87,22 @@ def draw_learning(tables: StudyTables, spec: FigureSpec) -> Drawing:
     """Points and running mean of single runs: a column a policy and phase, a row a curve."""
     settings = helpers.settings_of(spec, LearningSettings)
     metrics, window = settings.metrics, settings.window
-    runs = [run for policy in spec.policies for run in _stretches(tables, policy) if not spec.scenarios or run.scenario in spec.scenarios]
+    runs = [
+        run
+        for policy in spec.policies
+        for run in _stretches(tables, policy)
+        if not spec.scenarios or run.scenario in spec.scenarios
+    ]
     if not runs:
         return _nothing(spec)
     looks = data.styles(tables, list(dict.fromkeys(run.policy for run in runs)))
-    scenarios = {scenario.name: scenario for scenario in data.shown(tables, spec, dict.fromkeys(run.scenario for run in runs))}
+    scenarios = {
+        scenario.name: scenario for scenario in data.shown(tables, spec, dict.fromkeys(run.scenario for run in runs))
+    }
     until, cut = interesting(runs, metrics, window)
-    figure, panels = theme.new_figure(len(metrics), len(runs), height_mm=24 + 38 * len(metrics), squeeze=False, sharex="col")
+    figure, panels = theme.new_figure(
+        len(metrics), len(runs), height_mm=24 + 38 * len(metrics), squeeze=False, sharex="col"
+    )
     for row, metric in enumerate(metrics):
         for axes, run in zip(panels[row], runs, strict=True):
             _points(axes, run.begin(until), metric, window, looks[run.policy], scenarios[run.scenario])
@@ -96,19 +112,28 @@ def draw_learning(tables: StudyTables, spec: FigureSpec) -> Drawing:
     for axes, run in zip(panels[-1], runs, strict=True):
         axes.set_xlabel(run.counted)
         axes.locator_params(axis="x", nbins=4)
-    helpers.legend_outside(figure, _learning_keys(metrics, window, longest=max(run.points["step"].max() for run in runs)), columns=2)
+    helpers.legend_outside(
+        figure, _learning_keys(metrics, window, longest=max(run.points["step"].max() for run in runs)), columns=2
+    )
     return Drawing(
-        figure, " ".join(filter(None, [spec.caption, _learning_told(runs, scenarios), cut])), left_out=_left_out(spec, scenarios)
+        figure,
+        " ".join(filter(None, [spec.caption, _learning_told(runs, scenarios), cut])),
+        left_out=_left_out(spec, scenarios),
     )
 
 
 def _stretches(tables: StudyTables, policy: str) -> list[Stretch]:
     rows = tables.curves[tables.curves["policy"] == policy]
-    return [Stretch(policy, int(phase), scenario, points) for (phase, scenario), points in rows.groupby(["phase", "train_scenario"])]
+    return [
+        Stretch(policy, int(phase), scenario, points)
+        for (phase, scenario), points in rows.groupby(["phase", "train_scenario"])
+    ]
 
 
 def curve_metric(name: str, scenario: Shown) -> Metric:
-    """Return what a curve is, and in which unit; the reward of a scenario that is rewarded by a loss is shown as that loss."""
+    """Return what a curve is, and in which unit; the reward of a scenario that is rewarded by a loss is shown as that
+    loss.
+    """
     quantity = scenario.quantity
     accuracy = "test accuracy" if scenario.column.startswith("test") else "validation accuracy"
     return {
@@ -132,7 +157,9 @@ def shown_values(run: Stretch, name: str, scenario: Shown) -> pd.DataFrame:
 
 
 def _points(axes: Axes, run: Stretch, metric: str, window: int, look: Style, scenario: Shown) -> None:
-    """Dots of all seeds and a running mean for each; where rewards are shown, lines at the best sequence and at doing nothing."""
+    """Dots of all seeds and a running mean for each; where rewards are shown, lines at the best sequence and at doing
+    nothing.
+    """
     points = shown_values(run, metric, scenario)
     axes.plot(
         points["step"].to_numpy(), points["value"].to_numpy(), ".", color=look.colour, alpha=0.4, markersize=2.5, markeredgewidth=0,
@@ -166,7 +193,16 @@ def _learning_keys(metrics: Sequence[str], window: int, longest: float) -> list[
 
     mean = f"running mean of {window} episodes" if window < longest else "mean of all episodes so far"
     keys = [
-        Line2D([], [], color=MUTED, marker=".", linestyle="none", alpha=0.5, markersize=4, label="recorded mean of some episodes"),
+        Line2D(
+            [],
+            [],
+            color=MUTED,
+            marker=".",
+            linestyle="none",
+            alpha=0.5,
+            markersize=4,
+            label="recorded mean of some episodes",
+        ),
         Line2D([], [], color=MUTED, linewidth=1.2, label=f"{mean}, a line a seed"),
     ]
     if "reward" in metrics:
@@ -179,23 +215,35 @@ def _learning_told(runs: Sequence[Stretch], scenarios: Mapping[str, Shown]) -> s
     """Where each run ended: how many of its seeds make the best sequence of their training table probable."""
     told = []
     for run in runs:
-        last = shown_values(run, "probability_best", scenarios[run.scenario]).sort_values("step").groupby("policy_seed")["value"].last()
+        last = (
+            shown_values(run, "probability_best", scenarios[run.scenario])
+            .sort_values("step")
+            .groupby("policy_seed")["value"]
+            .last()
+        )
         if len(last):
             told.append(f"{run.policy} on {data.in_words(run.scenario)} {int((last > 0.5).sum())} of {len(last)}")
     every = sorted({round(run.every) for run in runs})
-    spaced = f"A point is the mean of {data.listed([str(number) for number in every])} episode{'s' if every != [1] else ''}."
+    spaced = (
+        f"A point is the mean of {data.listed([str(number) for number in every])} episode{'s' if every != [1] else ''}."
+    )
     return f"{spaced} Seeds that end with the best sequence of what they learned on more probable than not: {', '.join(told)}."
 
 
 def draw_transfer(tables: StudyTables, spec: FigureSpec) -> Drawing:
-    """Running means of several runs in one plot, a panel a group and curve; an arrow from scratch to transfer where a group names them."""
+    """Running means of several runs in one plot, a panel a group and curve; an arrow from scratch to transfer where a
+    group names them.
+    """
     settings = helpers.settings_of(spec, TransferSettings)
     metrics, window = settings.metrics, settings.window
     groups = [group for group in _groups(tables, spec, settings) if group["runs"]]
     if not groups:
         return _nothing(spec)
     looks = data.styles(tables, [name for name in spec.policies if any(name in group["runs"] for group in groups)])
-    scenarios = {scenario.name: scenario for scenario in data.shown(tables, spec, dict.fromkeys(group["scenario"] for group in groups))}
+    scenarios = {
+        scenario.name: scenario
+        for scenario in data.shown(tables, spec, dict.fromkeys(group["scenario"] for group in groups))
+    }
     places = [(group, metric) for group in groups for metric in metrics]
     until, cut = interesting([run for group in groups for run in group["runs"].values()], metrics, window)
     figure, lines = theme.new_grid(len(places), 3 if len(places) < 4 else 2, row_mm=46, around_mm=24)
@@ -234,7 +282,11 @@ def _groups(tables: StudyTables, spec: FigureSpec, settings: TransferSettings) -
         names = [*group.policies, *group.jumpstart]
         for name in names:
             if name not in spec.policies:
-                raise UserError(f"'{name}' is not among the figure's policies", where=where, remedy=did_you_mean(name, spec.policies))
+                raise UserError(
+                    f"'{name}' is not among the figure's policies",
+                    where=where,
+                    remedy=did_you_mean(name, spec.policies),
+                )
         runs = {}
         for name in dict.fromkeys(names):
             of_policy = [run for run in _stretches(tables, name) if run.scenario == group.scenario]
@@ -246,7 +298,13 @@ def _groups(tables: StudyTables, spec: FigureSpec, settings: TransferSettings) -
 
 
 def _group_panel(
-    axes: Axes, group: Mapping[str, Any], metric: str, window: int, looks: Mapping[str, Style], scenario: Shown, until: float
+    axes: Axes,
+    group: Mapping[str, Any],
+    metric: str,
+    window: int,
+    looks: Mapping[str, Style],
+    scenario: Shown,
+    until: float,
 ) -> list[str]:
     """Draw one group up to an episode; return what its jumpstart is, in words."""
     starts = {}

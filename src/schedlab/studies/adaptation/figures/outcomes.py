@@ -1,4 +1,6 @@
-"""Figures of what policies reach: against the best constant sequence, regret by scenario, final accuracy by scenario."""
+"""Figures of what policies reach: against the best constant sequence, regret by scenario, final accuracy by
+scenario.
+"""
 
 from __future__ import annotations
 
@@ -23,11 +25,15 @@ ACROSS = 6  # scenarios that fit beside each other as panels
 
 
 def draw_versus(tables: StudyTables, spec: FigureSpec) -> Drawing:
-    """Every policy's paired difference in regret to one baseline: the mean over the scenarios first, then each scenario."""
+    """Every policy's paired difference in regret to one baseline: the mean over the scenarios first, then each
+    scenario.
+    """
     scenarios, others = data.alike_rewarded(data.shown(tables, spec))
     baseline = helpers.settings_of(spec, VersusSettings).baseline
     names = [name for name in data.policies(tables, spec) if name not in (baseline, BEST)]
-    scenarios, unlike = data.alike(scenarios, lambda found: _compared(tables, found, [*names, baseline]), "compares other policies")
+    scenarios, unlike = data.alike(
+        scenarios, lambda found: _compared(tables, found, [*names, baseline]), "compares other policies"
+    )
     quantity = scenarios[0].quantity
     losses = data.per_seed(tables, "regret", [*names, baseline], scenarios).dropna()
     reference = losses.loc[baseline].mean(axis=0)
@@ -39,7 +45,13 @@ def draw_versus(tables: StudyTables, spec: FigureSpec) -> Drawing:
     spreads = noises * np.sqrt(2 / np.array(units))
     widths = {"width_ratios": [1.6, *[1] * len(scenarios)]}
     figure, lines = theme.new_grid(
-        len(scenarios) + 1, ACROSS + 1, row_mm=14 + ROW_MM * len(order), around_mm=20, sharey=True, sharex=True, **widths
+        len(scenarios) + 1,
+        ACROSS + 1,
+        row_mm=14 + ROW_MM * len(order),
+        around_mm=20,
+        sharey=True,
+        sharex=True,
+        **widths,
     )
     panels = [axes for line in lines for axes in line]
     _mean_points(panels[0], means, order, looks)
@@ -85,7 +97,9 @@ def _mean_points(axes: Axes, means: pd.Series, order: Sequence[str], looks: Mapp
     for height, name in enumerate(order):
         seeds, look = means.loc[name].to_numpy(), looks[name]
         if len(seeds) > 1 and seeds.max() > seeds.min():
-            axes.plot([seeds.min(), seeds.max()], [height] * 2, color=look.colour, linewidth=0.7, marker="|", markersize=4)
+            axes.plot(
+                [seeds.min(), seeds.max()], [height] * 2, color=look.colour, linewidth=0.7, marker="|", markersize=4
+            )
         axes.plot([seeds.mean()], [height], zorder=3, **look.point())
 
 
@@ -97,7 +111,9 @@ def _difference_axes(axes: Axes, spread: float) -> None:
 
 
 def _finish_rows(lines: Sequence[Sequence[Axes]], order: Sequence[str], known: Mapping[str, str]) -> None:
-    """Names of the policies left of each row of panels, a line between learned policies and rules, few ticks, which side is better."""
+    """Names of the policies left of each row of panels, a line between learned policies and rules, few ticks, which
+    side is better.
+    """
     lines[0][0].set_yticks(range(len(order)), order)
     lines[0][0].set_ylim(len(order) - 0.5, -0.5)
     learned = sum(known[name] == "learned" for name in order)
@@ -115,7 +131,9 @@ def _finish_rows(lines: Sequence[Sequence[Axes]], order: Sequence[str], known: M
 def _keys(spread: float) -> list[Any]:
     from matplotlib.lines import Line2D
 
-    keys: list[Any] = [Line2D([], [], color=MUTED, linewidth=0.7, marker="|", markersize=4, label="lowest to highest seed")]
+    keys: list[Any] = [
+        Line2D([], [], color=MUTED, linewidth=0.7, marker="|", markersize=4, label="lowest to highest seed")
+    ]
     if np.isfinite(spread):
         keys += _grey("noise of such a difference (\N{PLUS-MINUS SIGN}1 s.d.)")
     return keys
@@ -127,8 +145,12 @@ def _grey(label: str) -> list[Any]:
     return [Patch(color=GRID, alpha=0.55, linewidth=0, label=label)]
 
 
-def _told(means: pd.Series, order: Sequence[str], known: Mapping[str, str], baseline: str, quantity: Metric, spread: float) -> str:
-    """What the means say: which learned policies lose less than the baseline, and whether the noise allows to say so."""
+def _told(
+    means: pd.Series, order: Sequence[str], known: Mapping[str, str], baseline: str, quantity: Metric, spread: float
+) -> str:
+    """What the means say: which learned policies lose less than the baseline, and whether the noise allows to say
+    so.
+    """
     learned = [name for name in order if known[name] == "learned"]
     if not learned:
         return ""
@@ -139,27 +161,37 @@ def _told(means: pd.Series, order: Sequence[str], known: Mapping[str, str], base
         return f"No learned policy loses less than {baseline} on average; the closest is {texts[learned[0]]}."
     told = f"On average {data.listed([texts[name] for name in ahead])} lose less than {baseline}"
     told = told.replace(" lose ", " loses ") if len(ahead) == 1 else told
-    behind = f"; {len(learned) - len(ahead)} of {len(learned)} learned policies do not" if len(ahead) < len(learned) else ""
+    behind = (
+        f"; {len(learned) - len(ahead)} of {len(learned)} learned policies do not" if len(ahead) < len(learned) else ""
+    )
     if not np.isfinite(spread):
         return f"{told}{behind}; how large the noise is cannot be told from one replicate."
     beyond = [name for name in ahead if value[name] < -2 * spread]
     size = f"the noise of such a mean difference ({data.amount(spread, quantity.unit)})"
     verdict = (
-        f"{data.listed(beyond)} by more than twice {size}" if beyond else f"none by more than twice {size}, so none is shown to be better"
+        f"{data.listed(beyond)} by more than twice {size}"
+        if beyond
+        else f"none by more than twice {size}, so none is shown to be better"
     )
     return f"{told}{behind}; {verdict}."
 
 
 def draw_regret(tables: StudyTables, spec: FigureSpec) -> Drawing:
-    """The regret of each policy in each scenario, with its interval, or its range where there are too few seeds and blocks for one."""
+    """The regret of each policy in each scenario, with its interval, or its range where there are too few seeds and
+    blocks for one.
+    """
     scenarios, others = data.alike_rewarded(data.shown(tables, spec))
     quantity = scenarios[0].quantity
     names = [name for name in data.policies(tables, spec) if name != BEST]
     losses = data.per_seed(tables, "regret", names, scenarios)
-    average = losses.groupby(level="policy").mean().mean(axis=1, skipna=False)  # a policy that lacks a scenario has none, and stands last
+    average = (
+        losses.groupby(level="policy").mean().mean(axis=1, skipna=False)
+    )  # a policy that lacks a scenario has none, and stands last
     order = sorted(average.index, key=lambda name: (np.nan_to_num(average[name], nan=np.inf), name))
     looks = data.styles(tables, order)
-    figure, lines = theme.new_grid(len(scenarios), ACROSS, row_mm=14 + ROW_MM * len(order), around_mm=18, sharey=True, sharex=True)
+    figure, lines = theme.new_grid(
+        len(scenarios), ACROSS, row_mm=14 + ROW_MM * len(order), around_mm=18, sharey=True, sharex=True
+    )
     shown_rows = []
     for axes, scenario in zip([axes for line in lines for axes in line], scenarios, strict=True):
         rows = data.summary_rows(tables.summary, "regret", scenario.name, order)
@@ -181,7 +213,9 @@ def draw_regret(tables: StudyTables, spec: FigureSpec) -> Drawing:
 
 
 def draw_final(tables: StudyTables, spec: FigureSpec) -> Drawing:
-    """The final result by scenario: no adaptation, random sequences, policies and the best sequence; dashed: mean without adaptation."""
+    """The final result by scenario: no adaptation, random sequences, policies and the best sequence; dashed: mean
+    without adaptation.
+    """
     settings = helpers.settings_of(spec, FinalSettings)
     scenarios = data.shown(tables, spec)
     names = data.policies(tables, spec)
@@ -196,14 +230,23 @@ def draw_final(tables: StudyTables, spec: FigureSpec) -> Drawing:
             axes.set_ylim(*settings.range)
         texts.append(_final_told(tables, scenarios, names, metric))
     panels[-1, 0].set_xlabel("scenario and time from which growth is possible")
-    helpers.legend_outside(figure, [*helpers.policy_handles(looks, names), *_final_keys(tables, scenarios, names)], columns=4)
+    helpers.legend_outside(
+        figure, [*helpers.policy_handles(looks, names), *_final_keys(tables, scenarios, names)], columns=4
+    )
     return Drawing(figure, f"{spec.caption} {' '.join(texts)} {data.repetitions(tables, names, scenarios)}")
 
 
 def _final_panel(
-    axes: Axes, tables: StudyTables, scenarios: Sequence[Shown], names: Sequence[str], looks: Mapping[str, Style], metric: Metric
+    axes: Axes,
+    tables: StudyTables,
+    scenarios: Sequence[Shown],
+    names: Sequence[str],
+    looks: Mapping[str, Style],
+    metric: Metric,
 ) -> None:
-    found = {scenario.name: data.summary_rows(tables.summary, metric.name, scenario.name, names) for scenario in scenarios}
+    found = {
+        scenario.name: data.summary_rows(tables.summary, metric.name, scenario.name, names) for scenario in scenarios
+    }
     for place, scenario in enumerate(scenarios):
         rows = {row["policy"]: row for _, row in found[scenario.name].iterrows()}
         for number, name in enumerate(names):
@@ -218,14 +261,24 @@ def _final_panel(
         if place:
             axes.axvline(place - 0.5, color=GRID, linewidth=0.5)
     never = [float(rows.loc[rows["policy"] == NEVER, "value"].mean()) for rows in found.values()]
-    axes.axhline(float(np.nanmean(never)) if np.isfinite(never).any() else np.nan, color=MUTED, linewidth=0.8, linestyle=(0, (4, 2)))
-    axes.set_xticks(range(len(scenarios)), [scenario.tick if len(scenarios) < ACROSS else data.narrow(scenario) for scenario in scenarios])
+    axes.axhline(
+        float(np.nanmean(never)) if np.isfinite(never).any() else np.nan,
+        color=MUTED,
+        linewidth=0.8,
+        linestyle=(0, (4, 2)),
+    )
+    axes.set_xticks(
+        range(len(scenarios)),
+        [scenario.tick if len(scenarios) < ACROSS else data.narrow(scenario) for scenario in scenarios],
+    )
     axes.set(xlim=(-0.5, len(scenarios) - 0.5), ylabel=helpers.axis_label(metric))
     axes.tick_params(axis="x", length=0)
 
 
 def _final_keys(tables: StudyTables, scenarios: Sequence[Shown], names: Sequence[str]) -> list[Any]:
-    """Keys of the dashed line and of how uncertainty is drawn: an interval where the summary has one, else the range over seeds."""
+    """Keys of the dashed line and of how uncertainty is drawn: an interval where the summary has one, else the range
+    over seeds.
+    """
     from matplotlib.lines import Line2D
 
     rows = tables.summary[tables.summary["scenario"].isin([scenario.name for scenario in scenarios])]
@@ -235,7 +288,9 @@ def _final_keys(tables: StudyTables, scenarios: Sequence[Shown], names: Sequence
     if given.any():
         keys.append(Line2D([], [], color=MUTED, linewidth=2.2, marker="|", label="interval (bootstrap)"))
     if (~given & (rows["range_high"] > rows["range_low"])).any():
-        keys.append(Line2D([], [], color=MUTED, linewidth=0.7, marker="|", markersize=4, label="lowest to highest seed"))
+        keys.append(
+            Line2D([], [], color=MUTED, linewidth=0.7, marker="|", markersize=4, label="lowest to highest seed")
+        )
     return keys
 
 

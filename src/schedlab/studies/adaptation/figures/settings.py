@@ -10,7 +10,9 @@ from schedlab.config.schema import NoSettings, Settings, setting
 from schedlab.config.settings import LONGEST, MOST, PolicyName, ScenarioName
 
 Column = Literal["train_loss", "train_accuracy", "validation_loss", "validation_accuracy", "test_loss", "test_accuracy"]
-Score = Literal["train_log_loss", "train_accuracy", "validation_log_loss", "validation_accuracy", "test_log_loss", "test_accuracy"]
+Score = Literal[
+    "train_log_loss", "train_accuracy", "validation_log_loss", "validation_accuracy", "test_log_loss", "test_accuracy"
+]
 CurveName = Literal["objective", "reward", "accuracy", "probability_best", "regret"]
 
 
@@ -39,7 +41,9 @@ class FinalSettings(Settings):
 class RankingSettings(Settings):
     """The figure `ranking`."""
 
-    columns: tuple[Column, ...] = setting((), doc="columns of the simulation table, a panel each; empty: what is rewarded")
+    columns: tuple[Column, ...] = setting(
+        (), doc="columns of the simulation table, a panel each; empty: what is rewarded"
+    )
 
 
 class TrunkSettings(Settings):
@@ -51,7 +55,9 @@ class TrunkSettings(Settings):
 class ReliabilitySettings(Settings):
     """The figure `reliability`."""
 
-    columns: tuple[Column, ...] = setting(("validation_loss", "validation_accuracy"), doc="columns of the simulation table", min_length=1)
+    columns: tuple[Column, ...] = setting(
+        ("validation_loss", "validation_accuracy"), doc="columns of the simulation table", min_length=1
+    )
     replicates: int = setting(10, doc="how far the lines go on", unit="replicates", ge=1, le=MOST)
 
 
@@ -68,7 +74,9 @@ class GroupSettings(Settings):
     title: str = setting("", doc="heading; empty: the scenario")
     scenario: ScenarioName = setting(doc="scenario learned on")
     policies: tuple[PolicyName, ...] = setting(doc="what is drawn, among the figure's policies", min_length=1)
-    jumpstart: tuple[PolicyName, ...] = setting((), doc="from scratch and with transfer: an arrow from the first to the second")
+    jumpstart: tuple[PolicyName, ...] = setting(
+        (), doc="from scratch and with transfer: an arrow from the first to the second"
+    )
 
 
 class TransferSettings(Settings):
@@ -78,7 +86,9 @@ class TransferSettings(Settings):
     window: int = setting(50, doc="of the running mean", unit="episodes", ge=1, le=LONGEST)
     range: Range = setting((), doc="limits of the vertical axes; empty: what is needed")
     first: int = setting(0, doc="episodes shown; 0: all", unit="episodes", ge=0, le=LONGEST)
-    groups: tuple[GroupSettings, ...] = setting((), doc="panels; empty: all policies of the figure on its first scenario")
+    groups: tuple[GroupSettings, ...] = setting(
+        (), doc="panels; empty: all policies of the figure on its first scenario"
+    )
 
 
 class MovesSettings(Settings):

@@ -1,4 +1,6 @@
-"""Figures of the simulation tables: every sequence in every scenario, their ranking, and how far either can be trusted."""
+"""Figures of the simulation tables: every sequence in every scenario, their ranking, and how far either can be
+trusted.
+"""
 
 from __future__ import annotations
 
@@ -21,12 +23,18 @@ from schedlab.studies.adaptation.simulator.table import DIGITS
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-MARKS = (("o", 8.0), ("s", 10.5), ("D", 6.5))  # marker and size of the policies whose choices are shown, around the star of the best
+MARKS = (
+    ("o", 8.0),
+    ("s", 10.5),
+    ("D", 6.5),
+)  # marker and size of the policies whose choices are shown, around the star of the best
 MANY = 44  # columns of cells that fit beside each other
 
 
 def draw_sequences(tables: StudyTables, spec: FigureSpec) -> Drawing:
-    """Heat map of the regret of every sequence (rows, by their first action) in every scenario (columns), with the best and chosen ones."""
+    """Heat map of the regret of every sequence (rows, by their first action) in every scenario (columns), with the best
+    and chosen ones.
+    """
     from matplotlib.colors import PowerNorm
 
     scenarios, others = data.alike_rewarded(data.shown(tables, spec))
@@ -63,7 +71,9 @@ def draw_sequences(tables: StudyTables, spec: FigureSpec) -> Drawing:
     return Drawing(figure, " ".join(filter(None, told)), left_out=others | unlike)
 
 
-def _mark(panels: Sequence[Axes], scenarios: Sequence[Shown], tables: StudyTables, names: Sequence[str], image: Any) -> None:
+def _mark(
+    panels: Sequence[Axes], scenarios: Sequence[Shown], tables: StudyTables, names: Sequence[str], image: Any
+) -> None:
     """A star at the best mean of each scenario, and an open mark at what each policy came to on the test units."""
     tree = scenarios[0].problem.tree
     rows = len(tree.sequences) // tree.actions
@@ -71,7 +81,10 @@ def _mark(panels: Sequence[Axes], scenarios: Sequence[Shown], tables: StudyTable
         regrets = scenario.regret()
         marks = [(scenario.best, "*", 5.5, True)]
         for name, (marker, size) in zip(names, MARKS, strict=False):
-            marks += [(tree.index(sequence), marker, size, False) for sequence in data.chosen_sequences(tables, scenario.name, name)]
+            marks += [
+                (tree.index(sequence), marker, size, False)
+                for sequence in data.chosen_sequences(tables, scenario.name, name)
+            ]
         for position, marker, size, filled in marks:
             ink = theme.ink_on(image.cmap(image.norm(regrets[position])))
             panels[position // rows].plot(
@@ -83,9 +96,22 @@ def _mark(panels: Sequence[Axes], scenarios: Sequence[Shown], tables: StudyTable
 def _mark_keys(names: Sequence[str]) -> list[Any]:
     from matplotlib.lines import Line2D
 
-    keys = [Line2D([], [], color=INK, marker="*", linestyle="none", markersize=5.5, label="best mean of all replicates")]
+    keys = [
+        Line2D([], [], color=INK, marker="*", linestyle="none", markersize=5.5, label="best mean of all replicates")
+    ]
     for name, (marker, size) in zip(names, MARKS, strict=False):
-        keys.append(Line2D([], [], color=INK, marker=marker, linestyle="none", markersize=size * 0.8, markerfacecolor="none", label=name))
+        keys.append(
+            Line2D(
+                [],
+                [],
+                color=INK,
+                marker=marker,
+                linestyle="none",
+                markersize=size * 0.8,
+                markerfacecolor="none",
+                label=name,
+            )
+        )
     return keys
 
 
@@ -95,13 +121,18 @@ def _sequences_told(tables: StudyTables, scenarios: Sequence[Shown], names: Sequ
     total = len(scenarios[0].sequences)
     told = f"Best by the mean: {', '.join(bests)}. Doing nothing has rank {', '.join(nothing)} of {total}."
     for name in names:
-        hits = sum(scenario.sequences[scenario.best] in data.chosen_sequences(tables, scenario.name, name) for scenario in scenarios)
+        hits = sum(
+            scenario.sequences[scenario.best] in data.chosen_sequences(tables, scenario.name, name)
+            for scenario in scenarios
+        )
         told += f" {name} comes to the sequence with the best mean in {hits} of {len(scenarios)} scenarios."
     return told
 
 
 def draw_ranking(tables: StudyTables, spec: FigureSpec) -> Drawing:
-    """Results of all sequences in each scenario, with best, mean, worst and no adaptation, and the noise of one such mean."""
+    """Results of all sequences in each scenario, with best, mean, worst and no adaptation, and the noise of one such
+    mean.
+    """
     scenarios = data.shown(tables, spec)
     columns = helpers.settings_of(spec, RankingSettings).columns or (scenarios[0].column,)
     beside = 1 if len(scenarios) > 7 else 2
@@ -125,7 +156,9 @@ def draw_ranking(tables: StudyTables, spec: FigureSpec) -> Drawing:
 
 @dataclass(frozen=True)
 class Ranked:
-    """Where the sequences of a scenario stand in one quantity: positions of best, worst and no growth, and the rank of the last."""
+    """Where the sequences of a scenario stand in one quantity: positions of best, worst and no growth, and the rank of
+    the last.
+    """
 
     values: np.ndarray
     best: int
@@ -142,21 +175,34 @@ def ranked(scenario: Shown, column: str) -> Ranked:
 
 
 def _ranking_dots(axes: Axes, place: int, scenario: Shown, column: str) -> None:
-    """One dot a sequence, marks for best and worst, a bar for the mean; left of them the noise of one dot, right of them no adaptation."""
+    """One dot a sequence, marks for best and worst, a bar for the mean; left of them the noise of one dot, right of
+    them no adaptation.
+    """
     found, middle = ranked(scenario, column), place - 0.17
-    axes.scatter(np.full(len(found.values), middle), found.values, s=5, color=GRID, edgecolors=MUTED, linewidths=0.3, zorder=2)
+    axes.scatter(
+        np.full(len(found.values), middle), found.values, s=5, color=GRID, edgecolors=MUTED, linewidths=0.3, zorder=2
+    )
     axes.plot([middle - 0.12, middle + 0.12], [found.values.mean()] * 2, color=INK, linewidth=1.2, zorder=3)
-    for position, look, x in ((found.worst, "worst", middle), (found.best, "best", middle), (found.none, "none", place + 0.03)):
+    for position, look, x in (
+        (found.worst, "worst", middle),
+        (found.best, "best", middle),
+        (found.none, "none", place + 0.03),
+    ):
         axes.plot([x], [found.values[position]], zorder=4, **_RANKING_LOOKS[look], color=_ranking_colour(look))
     noise = _noise(scenario, column)
     if np.isfinite(noise):
-        axes.errorbar([place - 0.42], [found.values.mean()], [noise], color=MUTED, linewidth=0.9, capsize=1.8, capthick=0.7)
+        axes.errorbar(
+            [place - 0.42], [found.values.mean()], [noise], color=MUTED, linewidth=0.9, capsize=1.8, capthick=0.7
+        )
 
 
 def _ranking_notes(axes: Axes, place: int, scenario: Shown, column: str) -> None:
     """Right of the marks, moved apart: the best and the worst sequence, and the rank of no growth."""
     found = ranked(scenario, column)
-    notes = [(position, scenario.sequences[position], look) for position, look in ((found.worst, "worst"), (found.best, "best"))]
+    notes = [
+        (position, scenario.sequences[position], look)
+        for position, look in ((found.worst, "worst"), (found.best, "best"))
+    ]
     notes.append((found.none, f"#{found.rank}", "none"))
     low, high = axes.get_ylim()
     heights = helpers.spread([(found.values[position] - low) / (high - low) for position, _, _ in notes], 0.048)
@@ -177,14 +223,18 @@ def _ranking_colour(look: str) -> str:
 
 
 def _noise(scenario: Shown, column: str) -> float:
-    """Standard deviation of the mean that is shown; NaN where a single replicate leaves it open and no tail of the runs is recorded."""
+    """Standard deviation of the mean that is shown; NaN where a single replicate leaves it open and no tail of the runs
+    is recorded.
+    """
     values = scenario.values(column)
     if len(values) > 1:
         return reliability(values).sd_residual / np.sqrt(len(values))
     if column == "test_accuracy" and "test_accuracy_last3" in scenario.table:
         from schedlab.studies.adaptation.simulator.ranking import noise_from_tail
 
-        return noise_from_tail(scenario.table["test_accuracy"].to_numpy(), scenario.table["test_accuracy_last3"].to_numpy())
+        return noise_from_tail(
+            scenario.table["test_accuracy"].to_numpy(), scenario.table["test_accuracy_last3"].to_numpy()
+        )
     return float("nan")
 
 
@@ -193,11 +243,22 @@ def _ranking_keys(*, noisy: bool) -> list[Any]:
     from matplotlib.lines import Line2D
 
     labels = {"best": "best", "worst": "worst", "none": "no adaptation (#: its rank)"}
-    keys = [Line2D([], [], linestyle="none", color=_ranking_colour(n), label=text, **_RANKING_LOOKS[n]) for n, text in labels.items()]
+    keys = [
+        Line2D([], [], linestyle="none", color=_ranking_colour(n), label=text, **_RANKING_LOOKS[n])
+        for n, text in labels.items()
+    ]
     dot = {"marker": "o", "color": GRID, "markeredgecolor": MUTED, "markeredgewidth": 0.3, "markersize": 2.5}
     keys.append(Line2D([], [], linestyle="none", label="each sequence", **dot))
     keys.append(Line2D([], [], color=INK, linewidth=1.2, label="mean"))
-    noise = Line2D([], [], color=MUTED, marker="|", linewidth=0.9, markersize=4, label="\N{PLUS-MINUS SIGN}1 s.d. of the noise of a dot")
+    noise = Line2D(
+        [],
+        [],
+        color=MUTED,
+        marker="|",
+        linewidth=0.9,
+        markersize=4,
+        label="\N{PLUS-MINUS SIGN}1 s.d. of the noise of a dot",
+    )
     return [*keys, *([noise] if noisy else ())]
 
 
@@ -208,15 +269,21 @@ def _ranking_told(scenarios: Sequence[Shown], columns: Sequence[str]) -> str:
     told = []
     for scenario in scenarios:
         found, values = ranked(scenario, column), scenario.mean(column)
-        best, worst = (f"{values[position]:.3f} ({scenario.sequences[position]})" for position in (found.best, found.worst))
-        told.append(f"{scenario.label} {best} / {values.mean():.3f} / {worst} / {values[found.none]:.3f} (rank {found.rank})")
+        best, worst = (
+            f"{values[position]:.3f} ({scenario.sequences[position]})" for position in (found.best, found.worst)
+        )
+        told.append(
+            f"{scenario.label} {best} / {values.mean():.3f} / {worst} / {values[found.none]:.3f} (rank {found.rank})"
+        )
     units = scenarios[0].replicates
     what = f"means over {units} replicates" if units > 1 else "one replicate each"
     return f"{quantity.label.capitalize()}, best / mean / worst / none ({what}): {'; '.join(told)}."
 
 
 def draw_reliability(tables: StudyTables, spec: FigureSpec) -> Drawing:
-    """Share of the variance due to the sequence against the number of replicates, a panel a quantity; then what choosing on few costs."""
+    """Share of the variance due to the sequence against the number of replicates, a panel a quantity; then what
+    choosing on few costs.
+    """
     settings = helpers.settings_of(spec, ReliabilitySettings)
     scenarios, others = data.alike_rewarded(data.shown(tables, spec))
     single = {scenario.name: "one replicate" for scenario in scenarios if scenario.replicates < 2}
@@ -225,8 +292,15 @@ def draw_reliability(tables: StudyTables, spec: FigureSpec) -> Drawing:
     figure, panels = theme.new_figure(1, len(columns) + 1, height_mm=72, squeeze=False)
     shares: dict[str, list[float]] = {}
     for axes, column in zip(panels[0], columns, strict=False):
-        shares[column] = [_reliability_line(axes, look, scenario, column, furthest) for look, scenario in _scenario_looks(scenarios)]
-        axes.set(title=data.QUANTITIES[column].label, xlabel="replicates averaged", ylim=(None, 1.02), xlim=(0.6, furthest + 0.4))
+        shares[column] = [
+            _reliability_line(axes, look, scenario, column, furthest) for look, scenario in _scenario_looks(scenarios)
+        ]
+        axes.set(
+            title=data.QUANTITIES[column].label,
+            xlabel="replicates averaged",
+            ylim=(None, 1.02),
+            xlim=(0.6, furthest + 0.4),
+        )
         axes.set_ylim(bottom=min(-0.04, axes.dataLim.y0 - 0.05))
         axes.set_ylabel("variance due to the sequence (share)" if axes is panels[0][0] else "")
         axes.grid(True, axis="y")
@@ -239,12 +313,17 @@ def draw_reliability(tables: StudyTables, spec: FigureSpec) -> Drawing:
 def _scenario_looks(scenarios: Sequence[Shown]) -> list[tuple[dict[str, Any], Shown]]:
     """Keywords of a line for each scenario: colours in the order of time, a marker of its own."""
     marks, count = theme.LEARNED_MARKERS, len(scenarios)
-    looks = [{"color": data.scenario_colour(n, count), "marker": marks[n % len(marks)], "markersize": 3.5} for n in range(count)]
+    looks = [
+        {"color": data.scenario_colour(n, count), "marker": marks[n % len(marks)], "markersize": 3.5}
+        for n in range(count)
+    ]
     return list(zip(looks, scenarios, strict=True))
 
 
 def _reliability_line(axes: Axes, look: dict[str, Any], scenario: Shown, column: str, furthest: int) -> float:
-    """Draw sd_sequence^2 / (sd_sequence^2 + sd_residual^2 / n), solid up to the replicates there are; return it for one replicate."""
+    """Draw sd_sequence^2 / (sd_sequence^2 + sd_residual^2 / n), solid up to the replicates there are; return it for one
+    replicate.
+    """
     values = _first_job(scenario, column)
     parts = reliability(values)
     counts = np.arange(1, furthest + 1)
@@ -264,7 +343,9 @@ def _first_job(scenario: Shown, column: str) -> np.ndarray:
 
 
 def _selection_panel(axes: Axes, scenarios: Sequence[Shown]) -> None:
-    """Mean regret, on a replicate not looked at, of the sequence that is best by the mean of n others, over all choices of them."""
+    """Mean regret, on a replicate not looked at, of the sequence that is best by the mean of n others, over all choices
+    of them.
+    """
     for number, (look, scenario) in enumerate(_scenario_looks(scenarios)):
         losses = selection_regret(_first_job(scenario, scenario.column), scenario.quantity)
         beside = 0.5 * ((number + 0.5) / len(scenarios) - 0.5)  # so that equal losses do not hide each other
@@ -282,7 +363,8 @@ def _selection_panel(axes: Axes, scenarios: Sequence[Shown]) -> None:
 
 
 def selection_regret(values: np.ndarray, quantity: Metric) -> list[list[float]]:
-    """Return, for n = 1, 2 ... replicates, the regrets on each other replicate of the sequence that is best by the mean of n.
+    """Return, for n = 1, 2 ... replicates, the regrets on each other replicate of the sequence that is best by the mean
+    of n.
 
     values  (replicates, sequences), in the direction of `quantity`
     """
@@ -292,7 +374,9 @@ def selection_regret(values: np.ndarray, quantity: Metric) -> list[list[float]]:
         several = []
         for group in combinations(range(len(reward)), count):
             chosen = int(reward[list(group)].mean(0).argmax())
-            several += [float(reward[row].max() - reward[row, chosen]) for row in range(len(reward)) if row not in group]
+            several += [
+                float(reward[row].max() - reward[row, chosen]) for row in range(len(reward)) if row not in group
+            ]
         found.append(several)
     return found
 
@@ -312,10 +396,18 @@ def _reliability_told(scenarios: Sequence[Shown], columns: Sequence[str], shares
         return "No scenario here has two replicates, so nothing can be said."
     told = []
     for column in columns:
-        numbers = ", ".join(f"{share:.2f} ({scenario.label})" for share, scenario in zip(shares[column], scenarios, strict=True))
+        numbers = ", ".join(
+            f"{share:.2f} ({scenario.label})" for share, scenario in zip(shares[column], scenarios, strict=True)
+        )
         told.append(f"One replicate's {data.QUANTITIES[column].label} is due to the sequence by a share of {numbers}.")
-    losses = [np.mean(selection_regret(_first_job(scenario, scenario.column), scenario.quantity)[-1]) for scenario in scenarios]
-    unit, counts = scenarios[0].quantity.unit, {len(_first_job(scenario, scenario.column)) - 1 for scenario in scenarios}
+    losses = [
+        np.mean(selection_regret(_first_job(scenario, scenario.column), scenario.quantity)[-1])
+        for scenario in scenarios
+    ]
+    unit, counts = (
+        scenarios[0].quantity.unit,
+        {len(_first_job(scenario, scenario.column)) - 1 for scenario in scenarios},
+    )
     costs = f"{data.amount(min(losses), unit)} to {data.amount(max(losses), unit)}"
     of = f"{max(counts)} replicates" if max(counts) > 1 else "one replicate"
     noise = np.mean([reliability(_first_job(scenario, scenario.column)).sd_residual for scenario in scenarios])

@@ -29,10 +29,16 @@ from schedlab.studies.adaptation.problem import AdaptationProblem
 
 
 class ExactLearner:
-    """Learns a policy network from the exact gradient; its results depend on the seed through the initial parameters alone."""
+    """Learns a policy network from the exact gradient; its results depend on the seed through the initial parameters
+    alone.
+    """
 
-    def learn(self, problems: Mapping[str, AdaptationProblem], spec: PolicySpec, seed: int, paths: LearnPaths, curve: Curve) -> None:
-        """Learn phase after phase and write the final parameters. A job takes seconds, so an interrupted one starts anew."""
+    def learn(
+        self, problems: Mapping[str, AdaptationProblem], spec: PolicySpec, seed: int, paths: LearnPaths, curve: Curve
+    ) -> None:
+        """Learn phase after phase and write the final parameters. A job takes seconds, so an interrupted one starts
+        anew.
+        """
         use_one_thread()
         settings = validate(ExactSettings, spec.params)
         network, encoding = start_network(settings, problems, seed, paths)
@@ -48,10 +54,14 @@ class ExactLearner:
 
 
 class _Phase:
-    def __init__(self, network: PolicyNetwork, batches: list[Batch], settings: ExactSettings, curve: Curve, number: int) -> None:
+    def __init__(
+        self, network: PolicyNetwork, batches: list[Batch], settings: ExactSettings, curve: Curve, number: int
+    ) -> None:
         self.network, self.batches, self.settings, self.curve, self.number = network, batches, settings, curve, number
         self.optimizer = Adam(network.parameters(), settings.learning_rate)
-        self.scaled = [torch.from_numpy(np.stack([_scaled(group.reward) for group in batch.groups])) for batch in batches]
+        self.scaled = [
+            torch.from_numpy(np.stack([_scaled(group.reward) for group in batch.groups])) for batch in batches
+        ]
 
     def run(self, updates: int) -> None:
         """Climb until every scenario's best sequence is taken with confidence; end with the best parameters seen."""
@@ -89,19 +99,27 @@ class _Phase:
             return
         for group, share, greedy in zip(batch.groups, chances, chosen, strict=True):
             best = int(group.reward.argmax())
-            points = {"objective": share @ group.reward, "reward": group.reward[greedy], "accuracy": group.accuracy[greedy]}
+            points = {
+                "objective": share @ group.reward,
+                "reward": group.reward[greedy],
+                "accuracy": group.accuracy[greedy],
+            }
             points |= {"probability_best": share[best], "regret": group.reward[best] - group.reward[greedy]}
             for metric, value in points.items():
                 if np.isfinite(value):
-                    self.curve(metric, float(value), step=update, update=update, phase=self.number, scenario=group.scenario)
+                    self.curve(
+                        metric, float(value), step=update, update=update, phase=self.number, scenario=group.scenario
+                    )
 
 
 def _loss(whole: torch.Tensor, scaled: torch.Tensor, weight: float) -> torch.Tensor:
     """The loss of each group, from the sequences' log-probabilities and scaled rewards (both groups, sequences).
 
-    With an entropy weight: the negative of expected reward and weighted entropy, over the weight, so that the gradient keeps its
-    size while the weight falls. Without: -log of the best sequences' probability, which is where the expectation of an ever
-    sharper utility leads; the gradient of the plain expectation all but vanishes where the second best has been settled on.
+    With an entropy weight: the negative of expected reward and weighted entropy, over the weight, so that the gradient
+      keeps its
+    size while the weight falls. Without: -log of the best sequences' probability, which is where the expectation of an
+    ever sharper utility leads; the gradient of the plain expectation all but vanishes where the second best has been
+    settled on.
     """
     if weight > 0:
         chances = whole.exp()

@@ -40,14 +40,17 @@ class Group:
 
 
 def groups_of(problems: Mapping[str, AdaptationProblem], scenarios: Sequence[str], slope: bool = False) -> list[Group]:
-    """Return the groups of training units of the named scenarios, told apart by their slopes too where the policy reads these.
+    """Return the groups of training units of the named scenarios, told apart by their slopes too where the policy reads
+    these.
 
     Raises UserError for a scenario that is not among the problems.
     """
     found = []
     for name in scenarios:
         if name not in problems:
-            raise UserError(f"scenario '{name}' has no prepared problem", where="train_on", remedy=did_you_mean(name, problems))
+            raise UserError(
+                f"scenario '{name}' has no prepared problem", where="train_on", remedy=did_you_mean(name, problems)
+            )
         found += _groups(name, problems[name], slope)
     return found
 
@@ -92,11 +95,16 @@ def batches_of(groups: Iterable[Group], encoding: Encoding) -> list[Batch]:
     by_tree: dict[DecisionTree, list[Group]] = {}
     for group in groups:
         by_tree.setdefault(group.tree, []).append(group)
-    return [Batch(tuple(same), Inputs(encoding([decision for group in same for decision in group.decisions]))) for same in by_tree.values()]
+    return [
+        Batch(tuple(same), Inputs(encoding([decision for group in same for decision in group.decisions])))
+        for same in by_tree.values()
+    ]
 
 
 def greedy_sequences(tree: DecisionTree, scores: np.ndarray) -> np.ndarray:
-    """Return the index of the sequence that takes the highest score in each state: scores (groups, prefixes, actions) -> (groups,)."""
+    """Return the index of the sequence that takes the highest score in each state: scores (groups, prefixes, actions)
+    -> (groups,).
+    """
     best = scores.argmax(-1)
     chosen = np.zeros(len(best), dtype=int)
     first = 0
@@ -107,7 +115,9 @@ def greedy_sequences(tree: DecisionTree, scores: np.ndarray) -> np.ndarray:
 
 
 class NetworkPolicy(ActByDeciding):
-    """The most probable action of a policy network in each decision; `parent` is the policy that its learning started from, if any."""
+    """The most probable action of a policy network in each decision; `parent` is the policy that its learning started
+    from, if any.
+    """
 
     def __init__(self, network: PolicyNetwork, encoding: Encoding, parent: NetworkPolicy | None = None) -> None:
         self.network, self.encoding, self.parent = network, encoding, parent
@@ -127,7 +137,9 @@ def phase_settings(kind: type[S], spec: PolicySpec, phase: Phase) -> S:
     """Return the learner's settings in a phase; UserError where the phase would change the network itself."""
     if fixed := sorted(phase.params.keys() & NetworkSettings.model_fields.keys()):
         remedy = "set it for the whole policy, under learner"
-        raise UserError(f"'{fixed[0]}' cannot change between phases", where=f"policy {spec.name}: train_on", remedy=remedy)
+        raise UserError(
+            f"'{fixed[0]}' cannot change between phases", where=f"policy {spec.name}: train_on", remedy=remedy
+        )
     return validate(kind, {**spec.params, **phase.params})
 
 
@@ -136,12 +148,15 @@ def start_network(
 ) -> tuple[PolicyNetwork, Encoding]:
     """Return the network that learning starts from: fresh ones of the seed, or the parent's final parameters.
 
-    Raises UserError where a head with a fixed number of actions meets scenarios that differ in it, or a parent of other sizes.
+    Raises UserError where a head with a fixed number of actions meets scenarios that differ in it, or a parent of other
+    sizes.
     """
     counts = {problem.tree.actions for problem in problems.values()}
     if settings.head == "fixed" and len(counts) > 1:
         what = f"the scenarios have {sorted(counts)} actions"
-        raise UserError(what, where="learner.head", expected="one number of actions for head: fixed", remedy="set head: blocks")
+        raise UserError(
+            what, where="learner.head", expected="one number of actions for head: fixed", remedy="set head: blocks"
+        )
     encoding = encoding_of(settings)
     network = build_network(settings, max(counts), encoding, seed)
     if paths.start is not None:
@@ -163,18 +178,28 @@ def _check_words(parent: Checkpoint, encoding: Encoding) -> None:
 
 
 def save_network(
-    paths: LearnPaths, settings: NetworkSettings, network: PolicyNetwork, encoding: Encoding, problems: Mapping[str, AdaptationProblem]
+    paths: LearnPaths,
+    settings: NetworkSettings,
+    network: PolicyNetwork,
+    encoding: Encoding,
+    problems: Mapping[str, AdaptationProblem],
 ) -> None:
-    """Write a policy: its parameters, those of the parent beside them, and in meta.json all that builds the network again."""
+    """Write a policy: its parameters, those of the parent beside them, and in meta.json all that builds the network
+    again.
+    """
     words = encoding.vocabulary
     meta = {
         "kind": POLICY_KIND,
         "network": {name: getattr(settings, name) for name in NetworkSettings.model_fields},
         "actions": max(problem.tree.actions for problem in problems.values()),
-        "vocabulary": None if words is None else {"version": words.version, "seed": words.seed, "layers": list(words.layers)},
+        "vocabulary": None
+        if words is None
+        else {"version": words.version, "seed": words.seed, "layers": list(words.layers)},
     }
     begun = {} if paths.start is None else _own(read_checkpoint(paths.start, POLICY_KIND))
-    write_checkpoint(paths.checkpoint, meta, module_arrays(network) | {f"{_PARENT}{name}": array for name, array in begun.items()})
+    write_checkpoint(
+        paths.checkpoint, meta, module_arrays(network) | {f"{_PARENT}{name}": array for name, array in begun.items()}
+    )
 
 
 def _own(checkpoint: Checkpoint) -> dict[str, np.ndarray]:
@@ -183,13 +208,17 @@ def _own(checkpoint: Checkpoint) -> dict[str, np.ndarray]:
 
 
 def load_policy(path: Path, problem: AdaptationProblem) -> NetworkPolicy:
-    """Return the policy of a file; UserError where it is damaged or chooses among another number of actions than the problem has."""
+    """Return the policy of a file; UserError where it is damaged or chooses among another number of actions than the
+    problem has.
+    """
     checkpoint = read_checkpoint(path, POLICY_KIND)
     meta: Mapping[str, Any] = checkpoint.meta
     try:
         settings, actions = NetworkSettings(**meta["network"]), int(meta["actions"])
     except (KeyError, TypeError, ValueError) as error:
-        raise UserError(f"the policy's description is damaged: {error}", where=str(path), remedy="learn the policy again") from None
+        raise UserError(
+            f"the policy's description is damaged: {error}", where=str(path), remedy="learn the policy again"
+        ) from None
     if settings.head == "fixed" and actions != problem.tree.actions:
         raise UserError(
             f"the policy chooses among {actions} actions",

@@ -1,4 +1,6 @@
-"""The policy network: the published one (recurrent over the layers, fixed actions) and the default one (one score for each block)."""
+"""The policy network: the published one (recurrent over the layers, fixed actions) and the default one (one score for
+each block).
+"""
 
 from __future__ import annotations
 
@@ -20,7 +22,9 @@ from schedlab.studies.adaptation.learners.settings import NetworkSettings
 
 
 def encoding_of(settings: NetworkSettings, vocabulary: Vocabulary | None = None) -> Encoding:
-    """Return the encoding of decisions that the settings say; the vocabulary is read from its file where none is given."""
+    """Return the encoding of decisions that the settings say; the vocabulary is read from its file where none is
+    given.
+    """
     if settings.encoder == "features":
         vocabulary = None
     elif vocabulary is None:
@@ -47,7 +51,9 @@ class Inputs:
 
 
 class RecurrentEncoder(nn.Module):
-    """Reads embedded layers in both directions, then once more; gives a code for each layer and one for the model (the last)."""
+    """Reads embedded layers in both directions, then once more; gives a code for each layer and one for the model (the
+    last).
+    """
 
     def __init__(self, embedding: np.ndarray, recurrent: int, code: int) -> None:
         super().__init__()
@@ -92,13 +98,17 @@ class PolicyNetwork(nn.Module):
         if encoding.vocabulary is None:
             self.encoder: nn.Module = PooledEncoder(settings.code)
         else:
-            self.encoder = RecurrentEncoder(encoding.vocabulary.embedding(settings.embedding), settings.recurrent, settings.code)
+            self.encoder = RecurrentEncoder(
+                encoding.vocabulary.embedding(settings.embedding), settings.recurrent, settings.code
+            )
         clock = time_columns(settings.time_code, settings.frequencies) + settings.slope
         fixed = settings.head == "fixed"
         columns = clock + settings.code + (0 if fixed else settings.code + PLACE_FEATURES)
         width = settings.linear
         outputs = actions if fixed else 1
-        self.decider = nn.Sequential(nn.Linear(columns, width), nn.ReLU(), nn.Linear(width, width), nn.ReLU(), nn.Linear(width, outputs))
+        self.decider = nn.Sequential(
+            nn.Linear(columns, width), nn.ReLU(), nn.Linear(width, width), nn.ReLU(), nn.Linear(width, outputs)
+        )
 
     def forward(self, inputs: Inputs) -> torch.Tensor:
         """Return the logits (states, actions)."""

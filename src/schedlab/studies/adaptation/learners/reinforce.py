@@ -1,4 +1,6 @@
-"""REINFORCE against the table (Williams 1992): the published form of it, and a repaired one with baseline and entropy bonus."""
+"""REINFORCE against the table (Williams 1992): the published form of it, and a repaired one with baseline and entropy
+bonus.
+"""
 
 from __future__ import annotations
 
@@ -40,14 +42,18 @@ from schedlab.studies.adaptation.learners.settings import ReinforceSettings
 from schedlab.studies.adaptation.problem import AdaptationProblem
 
 _PROGRESS = "adaptation-reinforce-progress"
-_BLOCK = 1024  # episodes whose random numbers are drawn together; a stream a block needs no generator state in checkpoints
+_BLOCK = (
+    1024  # episodes whose random numbers are drawn together; a stream a block needs no generator state in checkpoints
+)
 _CURVES = ("objective", "reward", "accuracy", "probability_best")
 
 
 class ReinforceLearner:
     """Learns a policy network from sampled episodes; resumes an interrupted job with the same result bit for bit."""
 
-    def learn(self, problems: Mapping[str, AdaptationProblem], spec: PolicySpec, seed: int, paths: LearnPaths, curve: Curve) -> None:
+    def learn(
+        self, problems: Mapping[str, AdaptationProblem], spec: PolicySpec, seed: int, paths: LearnPaths, curve: Curve
+    ) -> None:
         """Learn phase after phase, each with a fresh Adam, and write the final parameters (never the parent's)."""
         use_one_thread()
         settings = validate(ReinforceSettings, spec.params)
@@ -80,7 +86,12 @@ class _Run:
     """One learning job: its phases, and the file that it can be continued from."""
 
     def __init__(
-        self, network: PolicyNetwork, encoding: Encoding, problems: Mapping[str, AdaptationProblem], spec: PolicySpec, seed: int
+        self,
+        network: PolicyNetwork,
+        encoding: Encoding,
+        problems: Mapping[str, AdaptationProblem],
+        spec: PolicySpec,
+        seed: int,
     ) -> None:
         self.network, self.encoding, self.spec, self.seed = network, encoding, spec, seed
         self.settings = [phase_settings(ReinforceSettings, spec, phase) for phase in spec.train_on]
@@ -168,9 +179,13 @@ class _Run:
         for batch, places in self._batches(number, tuple(sorted(set(of_group.tolist())))):
             mine = np.flatnonzero(np.isin(of_group, places))
             local = np.searchsorted(places, of_group[mine])
-            sampled = _Sampled.draw(_log_probabilities(batch, self.network, settings, tau), batch, local, uniforms[mine])
+            sampled = _Sampled.draw(
+                _log_probabilities(batch, self.network, settings, tau), batch, local, uniforms[mine]
+            )
             losses.append(self._loss(sampled, settings, groups, of_group[mine], episodes[mine]) * (len(mine) / count))
-        fallen = settings.learning_rate * settings.learning_rate_factor ** (state.episode // settings.learning_rate_every)
+        fallen = settings.learning_rate * settings.learning_rate_factor ** (
+            state.episode // settings.learning_rate_every
+        )
         state.optimizer.learning_rate = max(fallen, settings.minimum_learning_rate)
         state.optimizer.zero_grad()
         sum(losses).backward()
@@ -178,7 +193,12 @@ class _Run:
         state.episode += count
 
     def _loss(
-        self, sampled: _Sampled, settings: ReinforceSettings, groups: list[Group], of_group: np.ndarray, episodes: np.ndarray
+        self,
+        sampled: _Sampled,
+        settings: ReinforceSettings,
+        groups: list[Group],
+        of_group: np.ndarray,
+        episodes: np.ndarray,
     ) -> torch.Tensor:
         reward = np.array([groups[g].reward[s] for g, s in zip(of_group, sampled.sequences, strict=True)])
         advantage = self._advantage(_returns(reward, settings), settings, of_group)
@@ -191,7 +211,9 @@ class _Run:
         return loss - settings.entropy * sampled.entropies().mean() if settings.entropy else loss
 
     def _advantage(self, returns: np.ndarray, settings: ReinforceSettings, of_group: np.ndarray) -> np.ndarray:
-        """Returns less their scenario's baseline, which they then move; a scenario's first returns are their own baseline."""
+        """Returns less their scenario's baseline, which they then move; a scenario's first returns are their own
+        baseline.
+        """
         advantage = returns.copy()
         if settings.baseline == "moving":
             for group in np.unique(of_group):
@@ -226,7 +248,9 @@ class _Run:
 
 @dataclass(frozen=True)
 class _Sampled:
-    """Sampled episodes: sequence numbers, log-probabilities of the actions taken (episodes, decisions), and of all (groups, ...)."""
+    """Sampled episodes: sequence numbers, log-probabilities of the actions taken (episodes, decisions), and of all
+    (groups, ...).
+    """
 
     sequences: np.ndarray
     taken: torch.Tensor

@@ -33,14 +33,20 @@ def _one_tree(problems: list[AdaptationProblem]) -> DecisionTree:
     trees = {problem.tree for problem in problems}
     if len(trees) != 1:
         kinds = sorted(f"{tree.actions} actions in {tree.decisions} decisions" for tree in trees)
-        raise UserError(f"one sequence cannot serve all training scenarios: {kinds}", where="train_on", expected="one kind of sequence")
+        raise UserError(
+            f"one sequence cannot serve all training scenarios: {kinds}",
+            where="train_on",
+            expected="one kind of sequence",
+        )
     return trees.pop()
 
 
 class ConstantLearner:
     """The sequence with the best mean reward over the training scenarios: what a policy that sees nothing can learn."""
 
-    def learn(self, problems: Mapping[str, AdaptationProblem], spec: PolicySpec, seed: int, paths: LearnPaths, curve: Curve) -> None:
+    def learn(
+        self, problems: Mapping[str, AdaptationProblem], spec: PolicySpec, seed: int, paths: LearnPaths, curve: Curve
+    ) -> None:
         """Write the best constant sequence; nothing is random."""
         del seed
         validate(NoSettings, spec.params)
@@ -59,8 +65,12 @@ class ConstantLearner:
 class BanditLearner:
     """UCB1 over sequences: as blind as the best constant one, but it pays for each look at the tables."""
 
-    def learn(self, problems: Mapping[str, AdaptationProblem], spec: PolicySpec, seed: int, paths: LearnPaths, curve: Curve) -> None:
-        """Pull arms phase after phase, each pull on a training unit drawn at random; write the arm with the best mean."""
+    def learn(
+        self, problems: Mapping[str, AdaptationProblem], spec: PolicySpec, seed: int, paths: LearnPaths, curve: Curve
+    ) -> None:
+        """Pull arms phase after phase, each pull on a training unit drawn at random; write the arm with the best
+        mean.
+        """
         validate(BanditSettings, spec.params)
         rewards = _trained_on(problems, spec)
         arms = _Arms(next(iter(rewards.values())).shape[1], generator(seed, "bandit"))
@@ -71,7 +81,15 @@ class BanditLearner:
             for first in range(0, len(seen), settings.record_every):
                 some = seen[first : first + settings.record_every]
                 last = first + len(some)
-                curve("reward", float(some.mean()), step=last, episode=last, update=last, phase=number, scenario="+".join(phase.scenarios))
+                curve(
+                    "reward",
+                    float(some.mean()),
+                    step=last,
+                    episode=last,
+                    update=last,
+                    phase=number,
+                    scenario="+".join(phase.scenarios),
+                )
         _write_sequence(paths.checkpoint, problems[spec.train_on[0].scenarios[0]].tree, arms.best())
 
     def load(self, checkpoint: Path, problem: AdaptationProblem) -> SequencePolicy:
@@ -108,9 +126,13 @@ class _Arms:
 
 
 class NearestLearner:
-    """Remembers the best sequence of each training scenario; acts as in the one whose first decision comes at the nearest time."""
+    """Remembers the best sequence of each training scenario; acts as in the one whose first decision comes at the
+    nearest time.
+    """
 
-    def learn(self, problems: Mapping[str, AdaptationProblem], spec: PolicySpec, seed: int, paths: LearnPaths, curve: Curve) -> None:
+    def learn(
+        self, problems: Mapping[str, AdaptationProblem], spec: PolicySpec, seed: int, paths: LearnPaths, curve: Curve
+    ) -> None:
         """Write the times and best sequences; nothing is random."""
         del seed
         validate(NoSettings, spec.params)
@@ -119,10 +141,18 @@ class NearestLearner:
             problem, mean = problems[name], reward.mean(0)
             best = int(mean.argmax())
             start = float(problem.view.time_left[list(problem.rows("train")), 0].mean())
-            known.append({"part_left": start / problem.setup.total_time, "sequence": problem.tree.sequences[best], "scenario": name})
+            known.append(
+                {
+                    "part_left": start / problem.setup.total_time,
+                    "sequence": problem.tree.sequences[best],
+                    "scenario": name,
+                }
+            )
             curve("reward", float(mean[best]), step=0, scenario=name)
         tree = _one_tree([problems[entry["scenario"]] for entry in known])
-        write_checkpoint(paths.checkpoint, {"kind": _NEAREST, "actions": tree.actions, "decisions": tree.decisions, "known": known})
+        write_checkpoint(
+            paths.checkpoint, {"kind": _NEAREST, "actions": tree.actions, "decisions": tree.decisions, "known": known}
+        )
 
     def load(self, checkpoint: Path, problem: AdaptationProblem) -> NearestPolicy:
         """Return the policy that looks its scenario up by time."""

@@ -12,13 +12,23 @@ WIDEST = 4096  # numbers of a layer of the policy network
 
 
 class NetworkSettings(Settings):
-    """What the policy network reads and how large it is; the published one is vocab, fixed, sine with the sizes 16, 50, 16, 128."""
+    """What the policy network reads and how large it is; the published one is vocab, fixed, sine with the sizes 16, 50,
+    16, 128.
+    """
 
-    encoder: Literal["features", "vocab"] = setting("features", doc="layers as features, or as words with a frozen random embedding")
-    head: Literal["blocks", "fixed"] = setting("blocks", doc="a score for each growth action and one for nothing, or a fixed number")
-    time_code: Literal["sine_cosine", "sine"] = setting("sine_cosine", doc="code of time left / total time; `sine` is the published one")
+    encoder: Literal["features", "vocab"] = setting(
+        "features", doc="layers as features, or as words with a frozen random embedding"
+    )
+    head: Literal["blocks", "fixed"] = setting(
+        "blocks", doc="a score for each growth action and one for nothing, or a fixed number"
+    )
+    time_code: Literal["sine_cosine", "sine"] = setting(
+        "sine_cosine", doc="code of time left / total time; `sine` is the published one"
+    )
     frequencies: int = setting(4, doc="angles of the time code", gt=0, le=64)
-    slope: bool = setting(False, doc="read the slope of the validation accuracy as well; scenarios then need curves: true")
+    slope: bool = setting(
+        False, doc="read the slope of the validation accuracy as well; scenarios then need curves: true"
+    )
     vocabulary: str = setting(SHIPPED_VOCABULARY, doc="file of the vocabulary (encoder: vocab)")
     embedding: int = setting(16, doc="numbers of an embedded layer (encoder: vocab)", gt=0, le=WIDEST)
     recurrent: int = setting(50, doc="cells of the layer reader in each direction (encoder: vocab)", gt=0, le=WIDEST)
@@ -30,10 +40,14 @@ class ExactSettings(NetworkSettings):
     """The exact learner; a phase's steps are the most updates that it takes."""
 
     learning_rate: float = setting(0.01, doc="Adam's learning rate", gt=0, le=10)
-    entropy: float = setting(1.0, doc="weight of the entropy at the start, in spreads of the reward; keeps branches open", ge=0)
+    entropy: float = setting(
+        1.0, doc="weight of the entropy at the start, in spreads of the reward; keeps branches open", ge=0
+    )
     entropy_decay: float = setting(0.97, doc="factor on that weight after each update", ge=0, le=1)
     settle: float = setting(0.02, doc="entropy weight below which the best sequence itself is made more probable", ge=0)
-    confidence: float = setting(0.9, doc="stop when every best sequence is chosen and has at least this probability", gt=0, le=1)
+    confidence: float = setting(
+        0.9, doc="stop when every best sequence is chosen and has at least this probability", gt=0, le=1
+    )
     record_every: int = setting(5, doc="updates between two points of the curves", gt=0, le=LONGEST)
 
 
@@ -43,7 +57,9 @@ class ReinforceSettings(NetworkSettings):
     returns: Literal["plain", "tangent"] = setting(
         "plain", doc="reward of an episode: as the table has it, or 100 tan(accuracy pi / 2) [published]"
     )
-    baseline: Literal["moving", "none"] = setting("moving", doc="subtract the scenario's moving mean reward, or nothing [published]")
+    baseline: Literal["moving", "none"] = setting(
+        "moving", doc="subtract the scenario's moving mean reward, or nothing [published]"
+    )
     normalise: bool = setting(True, doc="divide the advantages of an update by their root mean square [no]")
     entropy: float = setting(0.1, doc="weight of the entropy bonus [0]", ge=0)
     temperature: float = setting(1.0, doc="temperature at the start of a phase", ge=1, le=1e9)
@@ -57,14 +73,20 @@ class ReinforceSettings(NetworkSettings):
     learning_rate_factor: float = setting(0.99, doc="factor on the learning rate", gt=0, le=1)
     learning_rate_every: int = setting(500, doc="episodes between two factors", unit="episodes", gt=0, le=LONGEST)
     minimum_learning_rate: float = setting(1e-9, doc="where the learning rate stops to fall", ge=0)
-    record_every: int = setting(64, doc="episodes of a scenario whose mean is one point of the curves", unit="episodes", gt=0, le=LONGEST)
-    save_every: int = setting(2000, doc="episodes between two checkpoints of the progress", unit="episodes", gt=0, le=LONGEST)
+    record_every: int = setting(
+        64, doc="episodes of a scenario whose mean is one point of the curves", unit="episodes", gt=0, le=LONGEST
+    )
+    save_every: int = setting(
+        2000, doc="episodes between two checkpoints of the progress", unit="episodes", gt=0, le=LONGEST
+    )
 
 
 class BanditSettings(Settings):
     """UCB1 (Auer et al. 2002) with one arm for each sequence; a phase's steps are pulls."""
 
-    exploration: float = setting(1.0, doc="factor on the width of the confidence bound, in spreads of the rewards seen", ge=0)
+    exploration: float = setting(
+        1.0, doc="factor on the width of the confidence bound, in spreads of the rewards seen", ge=0
+    )
     record_every: int = setting(16, doc="pulls whose mean is one point of the curves", unit="pulls", gt=0, le=LONGEST)
 
 

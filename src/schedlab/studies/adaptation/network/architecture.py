@@ -1,4 +1,6 @@
-"""What a network is, without its weights: the blocks of a model file, the layers they stand for, and how growth changes them."""
+"""What a network is, without its weights: the blocks of a model file, the layers they stand for, and how growth changes
+them.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +13,9 @@ from schedlab.config.errors import UserError
 from schedlab.config.hashes import canonical_json
 from schedlab.config.schema import Settings, setting
 
-Shape = tuple[int, ...]  # (channels, height, width) of an image, (features,) behind a flatten or a global pool; no batch axis
+Shape = tuple[
+    int, ...
+]  # (channels, height, width) of an image, (features,) behind a flatten or a global pool; no batch axis
 
 WEIGHTED = ("conv", "linear")
 POOLS = ("avg_pool", "max_pool")
@@ -36,21 +40,28 @@ class InputSettings(Settings):
 
 
 class BlockSettings(Settings):
-    """One block of a model: a convolution or a linear layer with what follows it, a pool, a flatten, or an insertion point.
+    """One block of a model: a convolution or a linear layer with what follows it, a pool, a flatten, or an insertion
+    point.
 
     conv            convolution, batch norm (where asked for), activation
     linear          linear layer, batch norm (where asked for), activation
     insertion_point a place between flat features where linear layers may be inserted; holds no layer itself
     """
 
-    kind: Literal["conv", "linear", "avg_pool", "max_pool", "global_average_pool", "flatten", "insertion_point"] = setting(doc="what it is")
+    kind: Literal["conv", "linear", "avg_pool", "max_pool", "global_average_pool", "flatten", "insertion_point"] = (
+        setting(doc="what it is")
+    )
     out: int | None = setting(None, doc="output channels or features of a conv or linear block", gt=0)
     kernel: int | None = setting(None, doc="side of the square kernel of a conv or pool block", unit="pixel", gt=0)
-    stride: int | None = setting(None, doc="step of the kernel; none: 1 for a conv, the kernel for a pool", unit="pixel", gt=0)
+    stride: int | None = setting(
+        None, doc="step of the kernel; none: 1 for a conv, the kernel for a pool", unit="pixel", gt=0
+    )
     padding: int = setting(0, doc="zeros put around the image by a conv block", unit="pixel", ge=0)
     batch_norm: bool = setting(False, doc="normalise the batch between the layer and its activation")
     bias: bool = setting(True, doc="add a bias to each output")
-    activation: Literal["relu", "tanh", "sigmoid", "none"] = setting("relu", doc="what follows; the last block's falls unless head_relu")
+    activation: Literal["relu", "tanh", "sigmoid", "none"] = setting(
+        "relu", doc="what follows; the last block's falls unless head_relu"
+    )
     deepen: bool = setting(True, doc="layers may be inserted behind this conv or linear block")
 
 
@@ -60,7 +71,9 @@ class ModelSettings(Settings):
     name: str = setting(doc="the model's name, which timings and tables refer to")
     input: InputSettings = setting(doc="the images that it takes")
     blocks: tuple[BlockSettings, ...] = setting(doc="its blocks in order", min_length=1)
-    head_relu: bool = setting(False, doc="leave the activation behind the last block, as the published models do (it starves classes)")
+    head_relu: bool = setting(
+        False, doc="leave the activation behind the last block, as the published models do (it starves classes)"
+    )
 
 
 @dataclass(frozen=True)
@@ -173,12 +186,16 @@ class Architecture:
             count = self.deepenable_blocks
             expected = f"a block from 0 to {count - 1}" if count else "a model with a deepenable block"
             raise UserError(
-                f"there is no deepenable block {block}", where=f"model/{self.model}", expected=expected, remedy="change the growth action"
+                f"there is no deepenable block {block}",
+                where=f"model/{self.model}",
+                expected=expected,
+                remedy="change the growth action",
             )
         return positions
 
     def deepened(self, block: int, bn: bool | None = None) -> Architecture:
-        """Return the architecture with one more layer and its ReLU behind a block: a stride-1 convolution or a linear layer.
+        """Return the architecture with one more layer and its ReLU behind a block: a stride-1 convolution or a linear
+        layer.
 
         bn: put a batch norm between the two; None: where the block itself has one.
         """
@@ -198,21 +215,31 @@ class Architecture:
         return replace(self, layers=(*self.layers[:behind], *new, *self.layers[behind:]))
 
     def widening(self, block: int) -> range:
-        """Return the positions from the layer that makes a block's channels to the one that takes them, both included."""
+        """Return the positions from the layer that makes a block's channels to the one that takes them, both
+        included.
+        """
         makers = [i for i in self.original(block) if self.layers[i].kind in WEIGHTED]
         takers = [i for i, layer in enumerate(self.layers) if layer.kind in WEIGHTED and makers and i > makers[0]]
         if not makers or not takers:
-            what = f"block {block} cannot be widened, " + ("it is the head" if makers else "it is an insertion point without weights")
+            what = f"block {block} cannot be widened, " + (
+                "it is the head" if makers else "it is an insertion point without weights"
+            )
             raise UserError(what, where=f"model/{self.model}", expected="a conv or linear block in front of the head")
         return range(makers[0], takers[0] + 1)
 
     def widened(self, block: int, factor: float) -> Architecture:
-        """Return the architecture whose block has `factor` times the channels (rounded, factor > 1), its taker the same outputs."""
+        """Return the architecture whose block has `factor` times the channels (rounded, factor > 1), its taker the same
+        outputs.
+        """
         span, layers = self.widening(block), list(self.layers)
         old = layers[span[0]].outputs
         new = round(old * factor)
         if new <= old:
-            raise UserError(f"factor {factor} leaves {new} of {old} channels", where=f"model/{self.model}", expected="a factor above 1")
+            raise UserError(
+                f"factor {factor} leaves {new} of {old} channels",
+                where=f"model/{self.model}",
+                expected="a factor above 1",
+            )
         layers[span[0]] = replace(layers[span[0]], outputs=new)
         for i in span[1:-1]:
             layers[i] = replace(layers[i], inputs=layers[i].inputs // old * new, outputs=layers[i].outputs // old * new)
@@ -224,8 +251,9 @@ def architecture(model: ModelSettings) -> Architecture:
     """Return the layers of a model; UserError naming the block that does not fit.
 
     The head's activation falls unless `head_relu`. A deepenable head with its ReLU is deepened behind it, as published;
-    without, a ReLU there would cut the logits, so that its layers are inserted in front of it, on the features: where these
-    cannot be negative, and where the block in front does not offer the same place already. Otherwise it is not deepenable.
+    without, a ReLU there would cut the logits, so that its layers are inserted in front of it, on the features: where
+    these cannot be negative, and where the block in front does not offer the same place already. Otherwise it is not
+    deepenable.
     """
     image = (model.input.channels, model.input.height, model.input.width)
     layers: list[Layer] = []
@@ -269,9 +297,17 @@ def require_fit(architecture: Architecture, data: str, shape: Shape, classes: in
 def _layers(block: BlockSettings, shape: Shape, name: str, number: int | None) -> list[Layer]:
     """The layers of one block that fits its input shape."""
     if block.kind in WEIGHTED:
-        sides = {"kernel": block.kernel, "stride": block.stride or 1, "padding": block.padding} if block.kind == "conv" else {}
-        layers = [Layer(block.kind, f"{name}.{block.kind}", shape[0], block.out, bias=block.bias, block=number, **sides)]
-        kinds = (["batch_norm"] if block.batch_norm else []) + ([block.activation] if block.activation != "none" else [])
+        sides = (
+            {"kernel": block.kernel, "stride": block.stride or 1, "padding": block.padding}
+            if block.kind == "conv"
+            else {}
+        )
+        layers = [
+            Layer(block.kind, f"{name}.{block.kind}", shape[0], block.out, bias=block.bias, block=number, **sides)
+        ]
+        kinds = (["batch_norm"] if block.batch_norm else []) + (
+            [block.activation] if block.activation != "none" else []
+        )
         return layers + [Layer(kind, f"{name}.{kind}", block.out, block.out, block=number) for kind in kinds]
     if block.kind in POOLS:
         return [Layer(block.kind, name, shape[0], shape[0], kernel=block.kernel, stride=block.stride or block.kernel)]
@@ -299,12 +335,22 @@ def _check_block(block: BlockSettings, shape: Shape, fail: _Complaint, head: boo
         raise fail("the last block is not linear", "a linear block with one output for each class as the head")
     image = len(shape) == 3
     if block.kind in ("linear", "insertion_point") and image:
-        raise fail(f"it needs flat features and gets an image {shape}", remedy="put a flatten or a global_average_pool in front of it")
+        raise fail(
+            f"it needs flat features and gets an image {shape}",
+            remedy="put a flatten or a global_average_pool in front of it",
+        )
     if block.kind not in ("linear", "insertion_point") and not image:
-        raise fail(f"it needs an image and gets {shape[0]} flat features", remedy="move it in front of the flatten or global pool")
+        raise fail(
+            f"it needs an image and gets {shape[0]} flat features",
+            remedy="move it in front of the flatten or global pool",
+        )
     room = min(shape[1:], default=0) + 2 * block.padding
     if block.kernel and block.kernel > room:
-        raise fail(f"kernel {block.kernel} does not fit the image {shape}", f"at most {room}", "use a smaller kernel or fewer pools")
+        raise fail(
+            f"kernel {block.kernel} does not fit the image {shape}",
+            f"at most {room}",
+            "use a smaller kernel or fewer pools",
+        )
 
 
 def _own_number(block: BlockSettings, number: int, fail: _Complaint) -> int | None:
@@ -313,8 +359,14 @@ def _own_number(block: BlockSettings, number: int, fail: _Complaint) -> int | No
         return None
     remedy = "or set deepen: false"
     if block.activation != "relu":
-        what = f"activation {block.activation} is not idempotent" if block.activation != "none" else "there is no activation"
-        raise fail(f"{what}, so a layer inserted behind this block would change the network", "activation: relu", remedy)
+        what = (
+            f"activation {block.activation} is not idempotent"
+            if block.activation != "none"
+            else "there is no activation"
+        )
+        raise fail(
+            f"{what}, so a layer inserted behind this block would change the network", "activation: relu", remedy
+        )
     if block.kind == "conv" and block.kernel % 2 == 0:
         raise fail(f"kernel {block.kernel} is even and has no centre for an identity", "an odd kernel", remedy)
     return number
@@ -322,7 +374,9 @@ def _own_number(block: BlockSettings, number: int, fail: _Complaint) -> int | No
 
 def _check_insertion_point(layers: list[Layer], shape: Shape, fail: _Complaint) -> None:
     if not _non_negative(layers):
-        raise fail(f"the {shape[0]} features here can be negative, so an inserted ReLU would cut them", "a ReLU in front of it")
+        raise fail(
+            f"the {shape[0]} features here can be negative, so an inserted ReLU would cut them", "a ReLU in front of it"
+        )
     if not _offers_place(layers):
         raise fail("the block in front of it is deepenable at the same place", remedy="remove one of the two")
 

@@ -1,7 +1,7 @@
 """Function-preserving growth (Net2Net, Chen, Goodfellow and Shlens 2016): deeper, wider, and the way back.
 
-A grown network computes what the network before it computed. Tensors that survive keep their names, so that an optimizer's
-moments are carried over by name; tensors that an insertion brings have new names.
+A grown network computes what the network before it computed. Tensors that survive keep their names, so that an
+optimizer's moments are carried over by name; tensors that an insertion brings have new names.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ def deepen(network: Network, block: int, settings: GrowthSettings, calibration: 
     """Return the network with one more identity layer directly behind a block (as `Architecture.deepened` places it).
 
     calibration: training images (n, c, h, w), the first 512 of which calibrate an inserted batch norm; needed for
-    `bn_init: calibrated` where one is inserted (ValueError). Without batch norm the function is preserved exactly; with one,
-    in evaluation mode to float precision (calibrated) or about 1e-5 (default), in training mode not at all. On a GPU this needs
-    `torch.backends.cudnn.allow_tf32 = False`: TF32 rounds what goes into a convolution.
+    `bn_init: calibrated` where one is inserted (ValueError). Without batch norm the function is preserved exactly; with
+    one, in evaluation mode to float precision (calibrated) or about 1e-5 (default), in training mode not at all. On a
+    GPU this needs `torch.backends.cudnn.allow_tf32 = False`: TF32 rounds what goes into a convolution.
     seed: root of the noise's stream.
     """
     grown = network.architecture.deepened(block, False if settings.bn_init == "none" else None)
@@ -60,7 +60,9 @@ def _noise(shape: torch.Size, noise: float, seed: int, name: str) -> Tensor:
 
 @torch.no_grad()
 def _calibrate(network: Network, position: int, images: Tensor | None) -> None:
-    """Set the batch norm at a position to the identity on its input's mean and variance over the images (evaluation mode)."""
+    """Set the batch norm at a position to the identity on its input's mean and variance over the images (evaluation
+    mode).
+    """
     if images is None:
         raise ValueError("calibrating a batch norm needs training images")
     training = network.training
@@ -78,8 +80,8 @@ def _calibrate(network: Network, position: int, images: Tensor | None) -> None:
 class Resized:
     """How widening changed one tensor: `index` along `axis` says which old slice each new one copies.
 
-    A copy among r copies of a channel receives 1/r of its gradient (`gradient`), because the weights that take it were divided by
-    r (`weight`); so that Adam's moments stay those of the same function.
+    A copy among r copies of a channel receives 1/r of its gradient (`gradient`), because the weights that take it were
+    divided by r (`weight`); so that Adam's moments stay those of the same function.
     """
 
     axis: int
@@ -104,18 +106,23 @@ class Resized:
         return tensor.index_select(self.axis, self.index.to(tensor.device)) * factors.to(tensor).view(shape)
 
 
-def widen(network: Network, block: int, factor: float, seed: int, noise: float = 0.0) -> tuple[Network, dict[str, Resized]]:
-    """Return the network with `factor` times the channels of a block, and how each tensor that changed its shape did so.
+def widen(
+    network: Network, block: int, factor: float, seed: int, noise: float = 0.0
+) -> tuple[Network, dict[str, Resized]]:
+    """Return the network with `factor` times the channels of a block, and how each tensor that changed its shape did
+    so.
 
-    The new channels copy randomly chosen old ones with their batch norm; the weights of the next conv or linear layer, found
-    through pools and flattens, are divided by the number of copies. Exact up to rounding, in both modes. Copies receive the same
-    gradient and stay equal for ever unless `noise` (relative, on the weights of the new channels) tells them apart.
-    UserError where the block is the head or has no weights.
+    The new channels copy randomly chosen old ones with their batch norm; the weights of the next conv or linear layer,
+    found through pools and flattens, are divided by the number of copies. Exact up to rounding, in both modes. Copies
+    receive the same gradient and stay equal for ever unless `noise` (relative, on the weights of the new channels)
+    tells them apart. UserError where the block is the head or has no weights.
     """
     old = network.architecture
     wide, span = old.widened(block, factor), old.widening(block)
     before, after = old.layers[span[0]].outputs, wide.layers[span[0]].outputs
-    drawn = torch.randint(before, (after - before,), generator=torch.Generator().manual_seed(derive_seed(seed, "widen", block)))
+    drawn = torch.randint(
+        before, (after - before,), generator=torch.Generator().manual_seed(derive_seed(seed, "widen", block))
+    )
     index = torch.cat([torch.arange(before), drawn])
     share = 1 / torch.bincount(index)[index].double()
     made = Resized(0, index, torch.ones(after), share)
@@ -152,7 +159,9 @@ def shrink(large: Network, small: Network) -> Network:
     return _network(small.architecture, state, small)
 
 
-def soft_target_loss(student: Tensor, teacher: Tensor, targets: Tensor, weight: float, temperature: float = 2.0) -> Tensor:
+def soft_target_loss(
+    student: Tensor, teacher: Tensor, targets: Tensor, weight: float, temperature: float = 2.0
+) -> Tensor:
     """Return w T^2 CE(softmax(teacher / T), softmax(student / T)) + (1 - w) CE(targets, student): Hinton et al. 2015.
 
     student, teacher: logits (n, classes), no gradient flows into the teacher; targets: class numbers (n,), int64.

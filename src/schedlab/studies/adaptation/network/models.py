@@ -17,11 +17,13 @@ BATCH_NORM_MOMENTUM = 0.1  # torch's default
 
 
 class Network(nn.Module):
-    """A network of an architecture, made from the tensors of `state` (names and shapes as `Layer.parameters` and `.buffers`).
+    """A network of an architecture, made from the tensors of `state` (names and shapes as `Layer.parameters` and
+    `.buffers`).
 
-    `network(images)` takes float32 images (n, channels, height, width) and returns logits (n, classes). The forward pass is a
-    loop over plain functions: a tenth faster than the same layers as modules for small networks. Tensors are found under
-    `state_dict()` and `named_parameters()` by names that insertions leave alone (`block0.conv.weight`).
+    `network(images)` takes float32 images (n, channels, height, width) and returns logits (n, classes). The forward
+    pass is a
+    loop over plain functions: a tenth faster than the same layers as modules for small networks. Tensors are found
+    under `state_dict()` and `named_parameters()` by names that insertions leave alone (`block0.conv.weight`).
     """
 
     def __init__(self, architecture: Architecture, state: Mapping[str, Tensor]) -> None:
@@ -85,10 +87,15 @@ def initial_tensors(layer: Layer, seed: int) -> dict[str, Tensor]:
     """Return a layer's tensors: weights and biases uniform in +-1/sqrt(fan-in), a batch norm as the identity."""
     if layer.kind == "batch_norm":
         ones = (f"{layer.name}.weight", f"{layer.name}.running_var")
-        return {name: torch.full(shape, float(name in ones)) for name, shape in {**layer.parameters, **layer.buffers}.items()}
+        return {
+            name: torch.full(shape, float(name in ones))
+            for name, shape in {**layer.parameters, **layer.buffers}.items()
+        }
     bound = (layer.inputs * layer.kernel**2) ** -0.5
     return {
-        name: torch.empty(shape).uniform_(-bound, bound, generator=torch.Generator().manual_seed(derive_seed(seed, name)))
+        name: torch.empty(shape).uniform_(
+            -bound, bound, generator=torch.Generator().manual_seed(derive_seed(seed, name))
+        )
         for name, shape in layer.parameters.items()
     }
 
@@ -100,7 +107,9 @@ def _checked(name: str, tensor: Tensor, shape: tuple[int, ...]) -> Tensor:
 
 
 def _function(layer: Layer, shape: Shape) -> Callable[..., Tensor]:
-    """The function (input, training, *tensors) -> output of a layer for its input shape; it holds no tensor, so that it can be copied."""
+    """The function (input, training, *tensors) -> output of a layer for its input shape; it holds no tensor, so that it
+    can be copied.
+    """
     stride, padding, kernel = layer.stride, layer.padding, layer.kernel
     if layer.kind == "conv" and layer.output_shape(shape)[1:] == (1, 1):
         return _conv_at_one_position(layer, shape)
@@ -124,11 +133,15 @@ def _function(layer: Layer, shape: Shape) -> Callable[..., Tensor]:
 
 
 def _conv_at_one_position(layer: Layer, shape: Shape) -> Callable[..., Tensor]:
-    """A convolution whose kernel has one place only: a matrix product with its part that lies on the image, several times faster."""
+    """A convolution whose kernel has one place only: a matrix product with its part that lies on the image, several
+    times faster.
+    """
     padding, (height, width) = layer.padding, (min(side, layer.kernel - layer.padding) for side in shape[1:])
     rows, columns = slice(padding, padding + height), slice(padding, padding + width)
 
     def function(x: Tensor, _: bool, weight: Tensor, bias: Tensor | None = None) -> Tensor:
-        return F.linear(x[:, :, :height, :width].flatten(1), weight[:, :, rows, columns].flatten(1), bias)[:, :, None, None]
+        return F.linear(x[:, :, :height, :width].flatten(1), weight[:, :, rows, columns].flatten(1), bias)[
+            :, :, None, None
+        ]
 
     return function

@@ -1,7 +1,7 @@
 """The hot loop: epochs of training and evaluation of one network, bit for bit the same wherever it is resumed.
 
-A state is a network, Adam's moments by tensor name, the learning rate and the number of epochs. Nothing else has an influence on the next
-epoch but the images and the order that the caller gives.
+A state is a network, Adam's moments by tensor name, the learning rate and the number of epochs. Nothing else has an
+influence on the next epoch but the images and the order that the caller gives.
 """
 
 from __future__ import annotations
@@ -22,7 +22,14 @@ from schedlab.config.hashes import content_hash
 from schedlab.learning.devices import find_device
 from schedlab.studies.adaptation.data.datasets import DataSet
 from schedlab.studies.adaptation.network.architecture import Architecture
-from schedlab.studies.adaptation.network.growth import CALIBRATION_IMAGES, Resized, deepen, shrink, soft_target_loss, widen
+from schedlab.studies.adaptation.network.growth import (
+    CALIBRATION_IMAGES,
+    Resized,
+    deepen,
+    shrink,
+    soft_target_loss,
+    widen,
+)
 from schedlab.studies.adaptation.network.models import Network
 from schedlab.studies.adaptation.scenario import AdaptationScenario, GrowthSettings, TrainingSettings
 
@@ -69,17 +76,23 @@ class Samples:
 
 
 def on_device(scenario: AdaptationScenario, device: str) -> AdaptationScenario:
-    """Return the scenario trained on a device that is there (cpu, cuda), by which what is stored of it is known; `auto` ends here."""
+    """Return the scenario trained on a device that is there (cpu, cuda), by which what is stored of it is known; `auto`
+    ends here.
+    """
     return scenario.model_copy(update={"training": scenario.training.model_copy(update={"device": device})})
 
 
 def prepare_torch(device: str) -> None:
     """Make torch deterministic on one thread. Raises UserError where the device is not there."""
     find_device(device, "training.device")
-    torch.backends.cudnn.allow_tf32 = False  # convolutions with ten bits of a fraction would be further from the processor's than rounding
+    torch.backends.cudnn.allow_tf32 = (
+        False  # convolutions with ten bits of a fraction would be further from the processor's than rounding
+    )
     os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")  # cuBLAS is deterministic with a fixed workspace only
     torch.set_num_threads(1)
-    torch.set_deterministic_debug_mode("error")  # what use_deterministic_algorithms sets, without its second of importing the compiler
+    torch.set_deterministic_debug_mode(
+        "error"
+    )  # what use_deterministic_algorithms sets, without its second of importing the compiler
     torch.utils.deterministic.fill_uninitialized_memory = False  # a debugging aid that costs time and changes nothing
 
 
@@ -89,7 +102,9 @@ def samples(dataset: DataSet, device: str) -> dict[str, Samples]:
     for name in ("train", *HELD_OUT):
         images, labels = dataset.split(name)
         if len(labels):
-            splits[name] = Samples(torch.from_numpy(images).contiguous().to(device), torch.from_numpy(labels).to(device))
+            splits[name] = Samples(
+                torch.from_numpy(images).contiguous().to(device), torch.from_numpy(labels).to(device)
+            )
     return splits
 
 
@@ -98,8 +113,8 @@ def train_epoch(
 ) -> dict[str, float]:
     """Run one epoch over the images in the given order, in place; return train_loss and train_accuracy.
 
-    Both are means over the epoch as it goes (each image under the weights in front of its batch), which costs next to nothing;
-    train_loss includes soft targets. Afterwards the learning rate falls.
+    Both are means over the epoch as it goes (each image under the weights in front of its batch), which costs next to
+    nothing; train_loss includes soft targets. Afterwards the learning rate falls.
     """
     network = state.network.train()
     names, parameters = zip(*network.named_parameters(), strict=True)
@@ -139,7 +154,9 @@ def evaluate(network: Network, splits: Mapping[str, Samples]) -> dict[str, float
 
 
 def restart(state: TrainState, growth: GrowthSettings, training: TrainingSettings) -> None:
-    """Do to the optimizer what growth (or a do-nothing that resets) does, in place: empty moments, first learning rate, as set."""
+    """Do to the optimizer what growth (or a do-nothing that resets) does, in place: empty moments, first learning rate,
+    as set.
+    """
     if growth.optimizer != "keep":
         state.moments = {}
     if growth.lr_on_growth == "restart":
@@ -147,9 +164,11 @@ def restart(state: TrainState, growth: GrowthSettings, training: TrainingSetting
 
 
 def grow(state: TrainState, kind: str, block: int, growth: GrowthSettings, images: Tensor, seed: int) -> TrainState:
-    """Return the state with a block deepened or widened; the moments of surviving tensors are kept, those of new ones are empty.
+    """Return the state with a block deepened or widened; the moments of surviving tensors are kept, those of new ones
+    are empty.
 
-    images: training images; the first 512 calibrate inserted batch norms. seed: root of the streams that growth draws from.
+    images: training images; the first 512 calibrate inserted batch norms. seed: root of the streams that growth draws
+      from.
     """
     if kind == "deepen":
         network, resized = deepen(state.network, block, growth, images[:CALIBRATION_IMAGES], seed), {}
@@ -160,7 +179,8 @@ def grow(state: TrainState, kind: str, block: int, growth: GrowthSettings, image
 
 
 def shrink_back(large: TrainState, small: Network) -> TrainState:
-    """Return the state after the way back to a smaller network, which takes over what it can of the larger one's weights.
+    """Return the state after the way back to a smaller network, which takes over what it can of the larger one's
+    weights.
 
     The moments of the tensors that both have with equal shapes are kept.
     """
@@ -171,7 +191,9 @@ def shrink_back(large: TrainState, small: Network) -> TrainState:
 
 
 def pack(state: TrainState) -> bytes:
-    """Return a state as bytes: a JSON header with its length in front, then the raw tensors. Equal states, equal bytes."""
+    """Return a state as bytes: a JSON header with its length in front, then the raw tensors. Equal states, equal
+    bytes.
+    """
     tensors = {f"weight {name}": tensor for name, tensor in state.network.state_dict().items()}
     for name, found in state.moments.items():
         tensors |= {f"mean {name}": found.mean, f"square {name}": found.square, f"updates {name}": found.updates}
@@ -186,7 +208,9 @@ def pack(state: TrainState) -> bytes:
 
 
 def unpack(data: bytes, architecture: Architecture, device: str = "cpu") -> TrainState:
-    """Return the state that `pack` wrote, its tensors new. Raises ValueError for another architecture or a wrong length."""
+    """Return the state that `pack` wrote, its tensors new. Raises ValueError for another architecture or a wrong
+    length.
+    """
     (length,) = struct.unpack_from("<I", data)
     header = json.loads(data[4 : 4 + length])
     if header["architecture"] != content_hash(architecture.key):
@@ -199,7 +223,9 @@ def unpack(data: bytes, architecture: Architecture, device: str = "cpu") -> Trai
         offset += 4 * count
     if offset != len(data):
         raise ValueError(f"the state has {len(data)} bytes, expected {offset}")
-    network = Network(architecture, {name[len("weight ") :]: tensor for name, tensor in tensors.items() if name.startswith("weight ")})
+    network = Network(
+        architecture, {name[len("weight ") :]: tensor for name, tensor in tensors.items() if name.startswith("weight ")}
+    )
     moments = {
         name[len("mean ") :]: Moments(tensor, tensors[f"square {name[5:]}"], tensors[f"updates {name[5:]}"])
         for name, tensor in tensors.items()
@@ -211,8 +237,9 @@ def unpack(data: bytes, architecture: Architecture, device: str = "cpu") -> Trai
 def _batches(data: Samples, order: np.ndarray, size: int) -> Iterator[tuple[Tensor, Tensor]]:
     """Images and labels of each mini-batch; the images of many batches are gathered at once.
 
-    The last batch holds what is left over. A single left-over image joins the batch before it, which then has size + 1: batch norm
-    cannot normalise one image. (With a size of 1 all others are single images, and only networks without batch norm train.)
+    The last batch holds what is left over. A single left-over image joins the batch before it, which then has size + 1:
+    batch norm cannot normalise one image. (With a size of 1 all others are single images, and only networks without
+    batch norm train.)
     """
     rows = torch.from_numpy(order).to(data.labels.device)
     ends = [*range(size, len(rows), size), len(rows)]

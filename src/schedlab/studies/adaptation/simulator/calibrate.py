@@ -52,7 +52,9 @@ def calibrate(
     settings = settings or CalibrateSettings()
     architectures = architectures_to_measure(base)
     medians = _medians(architectures, measure, settings)
-    counts = np.array([architecture.insertions for architecture in architectures], dtype=float).reshape(len(architectures), -1)
+    counts = np.array([architecture.insertions for architecture in architectures], dtype=float).reshape(
+        len(architectures), -1
+    )
     train, train_residual = fit(counts, np.array([seconds.train for seconds in medians]))
     evaluation, evaluation_residual = fit(counts, np.array([seconds.evaluation for seconds in medians]))
     exact = [
@@ -66,7 +68,9 @@ def calibrate(
         "residual": {"train_s": train_residual, "eval_s": evaluation_residual},
         "exact": exact,
     }
-    source = f"medians of {settings.epochs} epochs of each of {len(architectures)} architectures" + (f" on {data}" if data else "")
+    source = f"medians of {settings.epochs} epochs of each of {len(architectures)} architectures" + (
+        f" on {data}" if data else ""
+    )
     values = {
         "name": name,
         "gpu": gpu,
@@ -104,7 +108,9 @@ def fit(counts: np.ndarray, seconds: np.ndarray) -> tuple[dict, float]:
     base, prices[free] = round(float(solution[0]), 6), solution[1:].round(6)
     if not base > 0:
         raise UserError(
-            f"the measured seconds give a base of {base} s", expected="more than 0", remedy="measure more epochs on an idle machine"
+            f"the measured seconds give a base of {base} s",
+            expected="more than 0",
+            remedy="measure more epochs on an idle machine",
         )
     residual = float(np.abs(seconds - base - counts @ prices).max())
     return {"base": base, "per_insertion": prices.tolist()}, round(residual, 6)
@@ -139,7 +145,9 @@ def epoch_measure(data: DataSet, device: str, settings: CalibrateSettings | None
     def measure(architecture: Architecture) -> tuple[float, float]:
         require_fit(architecture, data.name, data.input_shape, data.classes)
         if architecture.key not in states:
-            states[architecture.key] = training.TrainState(models.build(architecture, 0).to(place), options.learning_rate)
+            states[architecture.key] = training.TrainState(
+                models.build(architecture, 0).to(place), options.learning_rate
+            )
         state = states[architecture.key]
         train_s = _seconds(place, lambda: training.train_epoch(state, splits["train"], order, options))
         return train_s, _seconds(place, lambda: training.evaluate(state.network, splits))

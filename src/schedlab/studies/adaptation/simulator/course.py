@@ -1,6 +1,7 @@
 """The course of a run without its weights: when epochs fit, decisions are due and resources change, and what that does.
 
-Everything here follows from architectures and pinned epoch seconds alone, so that all runs of a scenario are known before one is trained.
+Everything here follows from architectures and pinned epoch seconds alone, so that all runs of a scenario are known
+before one is trained.
 Times are whole microseconds: charges add up without rounding.
 """
 
@@ -16,14 +17,18 @@ from schedlab.studies.adaptation.scenario import GROWTH_ACTION, AdaptationScenar
 from schedlab.studies.adaptation.simulator.table import DIGITS
 from schedlab.studies.adaptation.simulator.timing import MICROSECONDS, EpochSeconds, Timing, microseconds
 
-Choose = Callable[[Architecture, int, float, tuple[int, ...]], int]  # architecture, decision, seconds left, actions so far -> action
+Choose = Callable[
+    [Architecture, int, float, tuple[int, ...]], int
+]  # architecture, decision, seconds left, actions so far -> action
 
 
 @dataclass(frozen=True)
 class Node:
-    """A state of training: the epochs trained, and all that happened on the way: (epoch in front of which, growth action or change).
+    """A state of training: the epochs trained, and all that happened on the way: (epoch in front of which, growth
+    action or change).
 
-    Together with a shuffle stream this determines the weights. A do-nothing leaves no trace: it has no effect of its own.
+    Together with a shuffle stream this determines the weights. A do-nothing leaves no trace: it has no effect of its
+    own.
     """
 
     epoch: int
@@ -82,10 +87,11 @@ class Stretch:
 
 @dataclass(frozen=True)
 class Position:
-    """Where a run stands between two epochs: its last node and architecture, the time, and what is decided for the next epoch.
+    """Where a run stands between two epochs: its last node and architecture, the time, and what is decided for the next
+    epoch.
 
-    plenty tells of the last epoch's resources; kept is what the last `up` found (node, architecture); grown counts the epochs of
-    plenty that were begun.
+    plenty tells of the last epoch's resources; kept is what the last `up` found (node, architecture); grown counts the
+    epochs of plenty that were begun.
     """
 
     node: Node
@@ -105,9 +111,10 @@ class Position:
 class Course:
     """The rules of all runs of a scenario.
 
-    An epoch is run iff its full charge fits into its stretch; else the clock jumps to the stretch's end, as a change interrupts an
-    epoch and the interrupted one counts for nothing. A change takes effect with the first epoch after it. Decisions are due at the start of
-    every `every`-th epoch of plenty until there are `decisions` of them; one whose epoch no longer fits has no effect.
+    An epoch is run iff its full charge fits into its stretch; else the clock jumps to the stretch's end, as a change
+    interrupts an epoch and the interrupted one counts for nothing. A change takes effect with the first epoch after it.
+    Decisions are due at the start of every `every`-th epoch of plenty until there are `decisions` of them; one whose
+    epoch no longer fits has no effect.
     """
 
     stretches: tuple[Stretch, ...]
@@ -134,7 +141,9 @@ class Course:
     def decide(self, position: Position, action: int) -> Position:
         """Return the position with an action taken: the number of a growth action, or one more: do nothing."""
         if not 0 <= action <= len(self.actions):
-            raise UserError(f"action {action} is none of this scenario's", expected=f"a number from 0 to {len(self.actions)}")
+            raise UserError(
+                f"action {action} is none of this scenario's", expected=f"a number from 0 to {len(self.actions)}"
+            )
         return replace(position, actions=(*position.actions, action), pending=action)
 
     def upcoming(self, position: Position) -> Step:
@@ -142,7 +151,9 @@ class Course:
         return self._next(position)[0]
 
     def advance(self, position: Position, measured: EpochSeconds | None = None) -> tuple[Step | None, Position]:
-        """Run the next epoch, or where it does not fit (None) pass to the next stretch; measured: its charge in place of the pinned one."""
+        """Run the next epoch, or where it does not fit (None) pass to the next stretch; measured: its charge in place
+        of the pinned one.
+        """
         stretch = self.stretches[position.stretch]
         step, kept = self._next(position)
         if measured is not None:
@@ -150,7 +161,9 @@ class Course:
         clock = position.clock_us + microseconds(step.seconds.total)
         if clock > stretch.end_us:
             begun = position.grown + stretch.plenty
-            return None, replace(position, clock_us=stretch.end_us, stretch=position.stretch + 1, grown=begun, pending=None)
+            return None, replace(
+                position, clock_us=stretch.end_us, stretch=position.stretch + 1, grown=begun, pending=None
+            )
         return step, replace(
             position,
             node=step.node,
@@ -219,17 +232,23 @@ def parse_action(action: str) -> tuple[str, int]:
 
 
 def growth_actions(scenario: AdaptationScenario, start: Architecture) -> tuple[str, ...]:
-    """Return the names of the growth actions, in the order of their numbers; doing nothing follows them. UserError for a bad block."""
+    """Return the names of the growth actions, in the order of their numbers; doing nothing follows them. UserError for
+    a bad block.
+    """
     names = scenario.actions or tuple(f"deepen-{block}" for block in range(start.deepenable_blocks))
     for name in names:
         grown(start, name, scenario.growth)
     if not names:
-        raise UserError(f"model {scenario.model.name} has no block that may grow", where=f"scenario {scenario.name}: model")
+        raise UserError(
+            f"model {scenario.model.name} has no block that may grow", where=f"scenario {scenario.name}: model"
+        )
     return names
 
 
 def adaptation_course(scenario: AdaptationScenario, start: Architecture, timing: Timing) -> Course:
-    """Return the course of a scenario's runs from its adaptation point on. Raises UserError for actions that it cannot have."""
+    """Return the course of a scenario's runs from its adaptation point on. Raises UserError for actions that it cannot
+    have.
+    """
     names = growth_actions(scenario, start)
     if any(name.startswith("widen") for name in names) and not timing.prices_widening:
         raise UserError(
@@ -260,7 +279,9 @@ def trunk_run(scenario: AdaptationScenario, start: Architecture, timing: Timing)
 
 
 def adaptation_start(scenario: AdaptationScenario, start: Architecture, timing: Timing) -> Position:
-    """Return the position at the adaptation point: as many trunk epochs as fit in front of it; the time of an interrupted one is lost."""
+    """Return the position at the adaptation point: as many trunk epochs as fit in front of it; the time of an
+    interrupted one is lost.
+    """
     charge = microseconds(timing.epoch_seconds(start).total)
     clock = microseconds(scenario.adapt_at)
     node = Node(clock // charge)
@@ -287,7 +308,9 @@ def one_run(course: Course, start: Position, choose: Choose) -> Run:
     while not course.finished(position):
         if course.due(position):
             seconds = course.time_left_us(position) / MICROSECONDS
-            position = course.decide(position, choose(position.architecture, len(position.actions), seconds, position.actions))
+            position = course.decide(
+                position, choose(position.architecture, len(position.actions), seconds, position.actions)
+            )
         step, position = course.advance(position)
         steps += [step] if step else []
     taken = "".join(DIGITS[action] for action in position.actions)

@@ -1,7 +1,8 @@
-"""A run that is trained while it is decided: for policies that look at what training has brought, and for the wall clock.
+"""A run that is trained while it is decided: for policies that look at what training has brought, and for the wall
+clock.
 
-The published system charges a job's budget with the seconds that the process takes. Simulations never do, for their results would
-depend on the machine; a single run may.
+The published system charges a job's budget with the seconds that the process takes. Simulations never do, for their
+results would depend on the machine; a single run may.
 """
 
 from __future__ import annotations
@@ -25,7 +26,8 @@ from schedlab.studies.adaptation.simulator.tree import Metrics
 if TYPE_CHECKING:
     import pandas as pd
 
-# architecture, number of the decision, seconds left, actions so far, what the last epoch added to the validation accuracy -> action
+# architecture, number of the decision, seconds left, actions so far, what the last epoch added to the validation
+# accuracy -> action
 ChooseLive = Callable[[Architecture, int, float, tuple[int, ...], float], int]
 
 
@@ -38,11 +40,12 @@ def run_live(
     watch: Watch | None = None,
     clock: Callable[[], float] | None = None,
 ) -> pd.DataFrame:
-    """Train one run from the first epoch on, asking for each decision when it is due; return rows as `simulate.run_sequence` does.
+    """Train one run from the first epoch on, asking for each decision when it is due; return rows as
+    `simulate.run_sequence` does.
 
-    clock: gives seconds; each epoch is charged with what it took, and one that took longer than there was time is undone. Without a
-    clock the pinned seconds are charged, and the rows are those of the same sequence in the simulation table, bit for bit.
-    Raises UserError for values that do not fit together.
+    clock: gives seconds; each epoch is charged with what it took, and one that took longer than there was time is
+    undone. Without a clock the pinned seconds are charged, and the rows are those of the same sequence in the
+    simulation table, bit for bit. Raises UserError for values that do not fit together.
     """
     whole = Job(scenario, job, dataset)
     lead = (Stretch(False, microseconds(scenario.adapt_at)),) if scenario.adapt_at else ()
@@ -62,10 +65,16 @@ def run_live(
         if lead and position.stretch == 0 and after.stretch == 1:
             trunk, training.trainer.switch = list(training.steps), after.node.epoch
         position = after
-    sequence = "".join(DIGITS[action] for action in position.actions).ljust(course.decisions, DIGITS[len(course.actions)])
+    sequence = "".join(DIGITS[action] for action in position.actions).ljust(
+        course.decisions, DIGITS[len(course.actions)]
+    )
     run = Run(sequence, tuple(training.steps[len(trunk) :]))
     if not run.steps:
-        raise UserError("not one epoch fitted behind the adaptation point", where="adapt_at", remedy="adapt earlier, or raise the budget")
+        raise UserError(
+            "not one epoch fitted behind the adaptation point",
+            where="adapt_at",
+            remedy="adapt earlier, or raise the budget",
+        )
     return rows_of(whole, replicate, [run], training.metrics, lead=trunk)
 
 
@@ -84,7 +93,9 @@ class _Training:
 
     @property
     def slope(self) -> float:
-        """What the last epoch added to the validation accuracy; 0 before two epochs are run, or without validation images."""
+        """What the last epoch added to the validation accuracy; 0 before two epochs are run, or without validation
+        images.
+        """
         last = [self.metrics[step.node].get("validation_accuracy", 0.0) for step in self.steps[-2:]]
         return last[1] - last[0] if len(last) == 2 else 0.0
 

@@ -14,6 +14,7 @@ from schedlab.studies.adaptation.simulator.table import METRICS, TableView, view
 if TYPE_CHECKING:
     import pandas as pd
 
+
 @dataclass(frozen=True)
 class Reliability:
     """Parts of the variance of results with equal replicates of every sequence.
@@ -31,15 +32,19 @@ class Reliability:
 
 
 def reliability(results: np.ndarray) -> Reliability:
-    """Return the parts of the variance of results (replicates, sequences) of one job, by a two-way analysis of variance.
+    """Return the parts of the variance of results (replicates, sequences) of one job, by a two-way analysis of
+    variance.
 
-    What a replicate adds to all sequences alike is no noise, since replicates use common random numbers. Needs two replicates (UserError).
+    What a replicate adds to all sequences alike is no noise, since replicates use common random numbers. Needs two
+    replicates (UserError).
     """
     results = np.asarray(results, dtype=float)
     replicates, sequences = results.shape
     if replicates < 2 or sequences < 2:
         raise UserError(
-            f"{replicates} replicate(s) of {sequences} sequence(s)", expected="at least two of each", remedy="simulate more replicates"
+            f"{replicates} replicate(s) of {sequences} sequence(s)",
+            expected="at least two of each",
+            remedy="simulate more replicates",
         )
     by_sequence = results.mean(0)
     rest = results - by_sequence - results.mean(1, keepdims=True) + results.mean()
@@ -50,17 +55,23 @@ def reliability(results: np.ndarray) -> Reliability:
     moved = results - results.mean(1, keepdims=True)
     scale = np.sqrt((moved**2).sum(1))
     correlation = float(((moved @ moved.T) / np.outer(scale, scale))[off].mean()) if (scale > 0).all() else float("nan")
-    return Reliability(float(np.sqrt(between)), float(np.sqrt(residual)), float(between / total) if total else 0.0, correlation)
+    return Reliability(
+        float(np.sqrt(between)), float(np.sqrt(residual)), float(between / total) if total else 0.0, correlation
+    )
 
 
-def top_probability(results: np.ndarray, k: int, seed: int, noise: float | None = None, draws: int = 4000) -> np.ndarray:
-    """Return for each sequence the probability that its true mean is among the k largest: (sequences,) numbers that sum to k.
+def top_probability(
+    results: np.ndarray, k: int, seed: int, noise: float | None = None, draws: int = 4000
+) -> np.ndarray:
+    """Return for each sequence the probability that its true mean is among the k largest: (sequences,) numbers that sum
+    to k.
 
     results  (replicates, sequences), larger is better
     noise    standard deviation of one result; needed where there is one replicate, else estimated
 
-    True means are normal around a common mean with the spread that `reliability` finds (empirical Bayes), so that each observed
-    mean is drawn towards the common one by as much as it is noise; the probability is that of `draws` draws of all of them.
+    True means are normal around a common mean with the spread that `reliability` finds (empirical Bayes), so that each
+    observed mean is drawn towards the common one by as much as it is noise; the probability is that of `draws` draws of
+    all of them.
     """
     results = np.asarray(results, dtype=float)
     replicates, sequences = results.shape
@@ -76,7 +87,9 @@ def top_probability(results: np.ndarray, k: int, seed: int, noise: float | None 
     if not k < sequences:
         return np.ones(sequences)
     sampled = generator(seed, "top-probability").normal(centre, np.sqrt(keep * of_mean), (draws, sequences))
-    sampled += generator(seed, "top-ties").normal(0, 1e-12, sampled.shape) * (np.ptp(mean) + noise + 1e-300)  # equal values share places
+    sampled += generator(seed, "top-ties").normal(0, 1e-12, sampled.shape) * (
+        np.ptp(mean) + noise + 1e-300
+    )  # equal values share places
     top = np.argpartition(-sampled, k - 1, axis=1)[:, :k]
     return np.bincount(top.ravel(), minlength=sequences) / draws
 
@@ -92,9 +105,9 @@ def noise_from_tail(last: np.ndarray, mean_of_three: np.ndarray) -> float:
 def ranking(table: pd.DataFrame, metric: str = "test_accuracy", where: str = "table") -> dict[str, dict[str, Any]]:
     """Return experiment -> its ranking by a metric's mean over units (jobs and replicates).
 
-    Keys: best, best_sequence, mean, worst, worst_sequence, none_sequence, none and none_rank (no adaptation: the highest digit
-    throughout), sequences, units, noise (standard deviation of one result), reliability (variance due to the sequence) and metric.
-    An experiment is what the column `experiment` names, else a scenario.
+    Keys: best, best_sequence, mean, worst, worst_sequence, none_sequence, none and none_rank (no adaptation: the
+    highest digit throughout), sequences, units, noise (standard deviation of one result), reliability (variance due to
+    the sequence) and metric. An experiment is what the column `experiment` names, else a scenario.
     Equal results share the better rank. Raises UserError for tables that are not complete.
     """
     if metric not in METRICS:
@@ -129,7 +142,9 @@ def _ranking(rows: pd.DataFrame, metric: str, where: str) -> dict[str, Any]:
 
 
 def _noise(rows: pd.DataFrame, seen: TableView, metric: str) -> tuple[float | None, float | None]:
-    """Noise of one result and share of the variance due to the sequence; None where a single replicate leaves them open."""
+    """Noise of one result and share of the variance due to the sequence; None where a single replicate leaves them
+    open.
+    """
     jobs = sorted({job for job, _ in seen.units})
     parts = []
     for job in jobs:

@@ -1,8 +1,9 @@
 """Simulations: the trunk of a job, all sequences of a replicate through the tree, or one sequence alone.
 
-Every random stream hangs from the scenario's root seed by name: `init` by job and tensor; `shuffle` and `growth` by job, stream and
-epoch, where the trunk and replicate 0 draw from stream 0 and replicate r from stream r after the adaptation point. So the order of the
-images in an epoch is the same for all sequences of a replicate (common random numbers), and any run can be repeated alone.
+Every random stream hangs from the scenario's root seed by name: `init` by job and tensor; `shuffle` and `growth` by
+job, stream and epoch, where the trunk and replicate 0 draw from stream 0 and replicate r from stream r after the
+adaptation point. So the order of the images in an epoch is the same for all sequences of a replicate (common random
+numbers), and any run can be repeated alone.
 """
 
 from __future__ import annotations
@@ -74,12 +75,16 @@ class Job:
 
     @cached_property
     def start(self) -> Architecture:
-        """The network at the start. Raises UserError where it does not fit the data, or the data have nothing to judge it by."""
+        """The network at the start. Raises UserError where it does not fit the data, or the data have nothing to judge
+        it by.
+        """
         start, dataset, where = architecture(self.scenario.model), self.dataset, f"scenario {self.scenario.name}"
         require_fit(start, dataset.name, dataset.input_shape, dataset.classes, f"{where}: model")
         if not len(dataset.validation_labels) + len(dataset.test_labels):
             remedy = "give it a validation_size or test_size"
-            raise UserError(f"data set {dataset.name} has nothing to evaluate on", where=f"{where}: data", remedy=remedy)
+            raise UserError(
+                f"data set {dataset.name} has nothing to evaluate on", where=f"{where}: data", remedy=remedy
+            )
         return start
 
     @cached_property
@@ -128,7 +133,9 @@ class Job:
     def replicate_family(self, replicate: int) -> dict[str, Any]:
         """All that determines a replicate's states behind the adaptation point, but for the node's own history."""
         growth = self.scenario.growth
-        scheduled = growth.noop == "reset" and growth.optimizer != "fresh_every_decision"  # a do-nothing resets, and only where asked
+        scheduled = (
+            growth.noop == "reset" and growth.optimizer != "fresh_every_decision"
+        )  # a do-nothing resets, and only where asked
         return {
             **self.family,
             "replicate": replicate,
@@ -139,7 +146,9 @@ class Job:
 
 
 class TorchTrainer:
-    """Trains the steps of a course; a `tree.Trainer`. stream: of the shuffles behind epoch `switch` (stream 0 up to there)."""
+    """Trains the steps of a course; a `tree.Trainer`. stream: of the shuffles behind epoch `switch` (stream 0 up to
+    there).
+    """
 
     def __init__(self, job: Job, stream: int = 0, switch: int = 0) -> None:
         self._job, self._stream, self.switch = job, stream, switch
@@ -184,11 +193,14 @@ class TorchTrainer:
         return unpack(data, architecture, self._settings.device)
 
 
-def train_trunk(scenario: AdaptationScenario, job: int, dataset: DataSet, store: Path | str, progress: Write | None = None) -> pd.DataFrame:
+def train_trunk(
+    scenario: AdaptationScenario, job: int, dataset: DataSet, store: Path | str, progress: Write | None = None
+) -> pd.DataFrame:
     """Train a job without adaptation to the end of its budget; every state is stored, every epoch evaluated.
 
-    store: folder of the node stores, made where it is missing; what it holds is not trained again. progress: receives lines of text.
-    Returns rows as `simulate_replicate` does, with `trunk` for the sequence. Raises UserError for values that do not fit together.
+    store: folder of the node stores, made where it is missing; what it holds is not trained again. progress: receives
+    lines of text. Returns rows as `simulate_replicate` does, with `trunk` for the sequence. Raises UserError for values
+    that do not fit together.
     """
     whole = Job(scenario, job, dataset)
     metrics = _complete_trunk(whole, Path(store), progress)
@@ -196,14 +208,20 @@ def train_trunk(scenario: AdaptationScenario, job: int, dataset: DataSet, store:
 
 
 def simulate_replicate(
-    scenario: AdaptationScenario, job: int, replicate: int, dataset: DataSet, store: Path | str, progress: Write | None = None
+    scenario: AdaptationScenario,
+    job: int,
+    replicate: int,
+    dataset: DataSet,
+    store: Path | str,
+    progress: Write | None = None,
 ) -> pd.DataFrame:
     """Train all sequences of one replicate through the tree and return one row an epoch from the adaptation point on.
 
-    Columns: scenario, job, replicate, sequence, epoch (counted from the trunk's first, 0), action (missing where none was due),
-    parameters, time_left (s, before the epoch), train_seconds, eval_seconds (s, charged) and the metrics, the held-out ones missing where
-    the epoch is not evaluated; with `curves` also slope and slope_after, what the last epoch before this one, and this one, added to the
-    validation accuracy. Trains the trunk where the store lacks it. Raises UserError for values that do not fit together.
+    Columns: scenario, job, replicate, sequence, epoch (counted from the trunk's first, 0), action (missing where none
+    was due), parameters, time_left (s, before the epoch), train_seconds, eval_seconds (s, charged) and the metrics, the
+    held-out ones missing where the epoch is not evaluated; with `curves` also slope and slope_after, what the last
+    epoch before this one, and this one, added to the validation accuracy. Trains the trunk where the store lacks it.
+    Raises UserError for values that do not fit together.
     """
     whole = Job(scenario, job, dataset)
     runs = all_runs(whole.course, whole.adaptation_point)
@@ -227,12 +245,18 @@ def simulate_replicate(
 
 
 def run_sequence(
-    scenario: AdaptationScenario, job: int, replicate: int, choose: str | Choose, dataset: DataSet, watch: Watch | None = None
+    scenario: AdaptationScenario,
+    job: int,
+    replicate: int,
+    choose: str | Choose,
+    dataset: DataSet,
+    watch: Watch | None = None,
 ) -> pd.DataFrame:
-    """Train one sequence from the first epoch on, without tree and store, and return its rows as `simulate_replicate` does.
+    """Train one sequence from the first epoch on, without tree and store, and return its rows as `simulate_replicate`
+    does.
 
-    choose: a sequence (`003`), or a function (architecture, number of the decision, seconds left, actions so far) -> action.
-    watch is called after each epoch; the state is the run's own and changes with the next one.
+    choose: a sequence (`003`), or a function (architecture, number of the decision, seconds left, actions so far) ->
+    action. watch is called after each epoch; the state is the run's own and changes with the next one.
     """
     whole = Job(scenario, job, dataset)
     run = one_run(whole.course, whole.adaptation_point, _chooser(choose, whole.course))
@@ -273,7 +297,9 @@ def _complete_trunk(job: Job, folder: Path, progress: Write | None) -> dict[Node
     nodes = [step.node for step in job.trunk.steps]
     with store.lock():
         bar = Progress(f"{job.scenario.model.name}, job {job.number}, trunk", len(nodes), progress)
-        metrics = complete(build_tree([job.trunk], (), Evaluation(1, curves=True), nodes), TorchTrainer(job), lambda _node: store, bar)
+        metrics = complete(
+            build_tree([job.trunk], (), Evaluation(1, curves=True), nodes), TorchTrainer(job), lambda _node: store, bar
+        )
     store.close()
     return metrics
 
@@ -303,7 +329,9 @@ def rows_of(
     lead: Sequence[Step] | None = None,
     curves: bool = False,
 ) -> pd.DataFrame:
-    """Return the rows that `simulate_replicate` describes; lead: the epochs before the runs (those of the trunk), curves: show all."""
+    """Return the rows that `simulate_replicate` describes; lead: the epochs before the runs (those of the trunk),
+    curves: show all.
+    """
     import pandas as pd
 
     lead = job.lead if lead is None else lead
@@ -313,7 +341,11 @@ def rows_of(
         shown = {step.node for step in evaluation.shown(run)}
         slopes = _slopes(lead, run, metrics) if has_slope else []
         for position, step in enumerate(run.steps):
-            found = {name: value for name, value in metrics[step.node].items() if name.startswith("train_") or step.node in shown}
+            found = {
+                name: value
+                for name, value in metrics[step.node].items()
+                if name.startswith("train_") or step.node in shown
+            }
             rows.append(
                 {
                     "scenario": job.scenario.name,
@@ -334,7 +366,9 @@ def rows_of(
 
 
 def _slopes(lead: Sequence[Step], run: Run, metrics: Mapping[Node, Metrics]) -> list[float]:
-    """What the last epoch before each of a run's, and its last one, added to the validation accuracy; 0 before two epochs are run."""
+    """What the last epoch before each of a run's, and its last one, added to the validation accuracy; 0 before two
+    epochs are run.
+    """
     accuracies = [metrics.get(step.node, {}).get("validation_accuracy") for step in (*lead, *run.steps)]
     added = [0.0 if earlier is None else later - earlier for earlier, later in pairwise([None, None, *accuracies])]
     return added[len(lead) :]

@@ -1,7 +1,8 @@
 """The node store: what was trained once is never trained again, whatever happens to the process that trains.
 
-One SQLite file holds one family of nodes (a trunk, or a replicate from its adaptation point on). A node is written in one transaction
-after its epoch, so a process that is killed loses the epoch under way and nothing else. Everything read is checked against its
+One SQLite file holds one family of nodes (a trunk, or a replicate from its adaptation point on). A node is written in
+one transaction after its epoch, so a process that is killed loses the epoch under way and nothing else. Everything read
+is checked against its
 SHA-256: a damaged node counts as absent, a damaged file is moved aside and begun anew; either leaves a line in the log.
 """
 
@@ -24,7 +25,13 @@ Metrics = Mapping[str, float]
 T = TypeVar("T")
 
 BUSY_SECONDS = 60.0  # how long a statement waits for another process's transaction
-NO_DAMAGE = ("locked", "unable to open", "readonly", "disk is full", "disk I/O error")  # what sqlite says of other troubles
+NO_DAMAGE = (
+    "locked",
+    "unable to open",
+    "readonly",
+    "disk is full",
+    "disk I/O error",
+)  # what sqlite says of other troubles
 SCHEMA = """
 CREATE TABLE IF NOT EXISTS family (description TEXT NOT NULL);
 CREATE TABLE IF NOT EXISTS nodes (
@@ -40,7 +47,9 @@ CREATE TABLE IF NOT EXISTS nodes (
 
 @dataclass(frozen=True)
 class NodeSummary:
-    """What the store knows of a node without its state: its metrics, whether the state is kept, how often it was trained."""
+    """What the store knows of a node without its state: its metrics, whether the state is kept, how often it was
+    trained.
+    """
 
     metrics: dict[str, float]
     has_state: bool
@@ -74,7 +83,9 @@ class NodeStore:
         """Return every intact node of the file by key, without the states."""
         query = "SELECT key, metrics, metrics_hash, state IS NOT NULL, trained FROM nodes"
         found = {}
-        for key, metrics, digest, has_state, trained in self._guarded(lambda connection: connection.execute(query).fetchall()):
+        for key, metrics, digest, has_state, trained in self._guarded(
+            lambda connection: connection.execute(query).fetchall()
+        ):
             if _hash(key, metrics) != digest:
                 self._damaged(key, "metrics")
                 continue
@@ -117,7 +128,9 @@ class NodeStore:
 
     @contextmanager
     def lock(self) -> Iterator[None]:
-        """Let one process at a time train this family; others wait (and say so). The system frees it when a process dies."""
+        """Let one process at a time train this family; others wait (and say so). The system frees it when a process
+        dies.
+        """
         import fcntl
 
         with self.path.with_suffix(".lock").open("w") as file:
@@ -146,12 +159,16 @@ class NodeStore:
             self._guarded(write)
 
     def _guarded(self, action: Callable[[sqlite3.Connection], T]) -> T:
-        """Run an action on the open file; where the file proves damaged, move it aside and run the action on an empty one."""
+        """Run an action on the open file; where the file proves damaged, move it aside and run the action on an empty
+        one.
+        """
         try:
             return action(self._open())
         except (sqlite3.Error, UnicodeDecodeError) as error:  # damaged text may not decode
             if any(sign in str(error) for sign in NO_DAMAGE):
-                raise UserError(str(error), where=str(self.path), remedy="see to the folder and its disk, then start again") from None
+                raise UserError(
+                    str(error), where=str(self.path), remedy="see to the folder and its disk, then start again"
+                ) from None
             self._move_aside(error)
             return action(self._open())
 
@@ -161,12 +178,18 @@ class NodeStore:
         self.path.parent.mkdir(parents=True, exist_ok=True)
         connection = sqlite3.connect(self.path, timeout=BUSY_SECONDS, isolation_level=None)
         try:
-            connection.execute("PRAGMA journal_mode = TRUNCATE")  # unlike WAL it needs no shared memory, so network folders work
-            connection.execute("PRAGMA synchronous = OFF")  # survives a killed process; what a power cut may spoil is mended
+            connection.execute(
+                "PRAGMA journal_mode = TRUNCATE"
+            )  # unlike WAL it needs no shared memory, so network folders work
+            connection.execute(
+                "PRAGMA synchronous = OFF"
+            )  # survives a killed process; what a power cut may spoil is mended
             if (verdict := connection.execute("PRAGMA quick_check(1)").fetchone()[0]) != "ok":
                 raise sqlite3.DatabaseError(f"malformed: {verdict}")
             connection.executescript(f"BEGIN IMMEDIATE; {SCHEMA} COMMIT;")
-            connection.execute("INSERT INTO family SELECT ? WHERE NOT EXISTS (SELECT * FROM family)", (self._description,))
+            connection.execute(
+                "INSERT INTO family SELECT ? WHERE NOT EXISTS (SELECT * FROM family)", (self._description,)
+            )
             connection.execute("SELECT key, metrics, metrics_hash, state_hash, trained FROM nodes LIMIT 1").fetchall()
         except BaseException:
             connection.close()
@@ -181,7 +204,9 @@ class NodeStore:
             number += 1
         self.path.replace(aside)
         self.path.with_name(self.path.name + "-journal").unlink(missing_ok=True)
-        self._log(f"{self.path.name}: the file is damaged ({error}); moved to {aside.name}, its nodes will be trained again")
+        self._log(
+            f"{self.path.name}: the file is damaged ({error}); moved to {aside.name}, its nodes will be trained again"
+        )
 
     def _damaged(self, key: str, what: str) -> None:
         self._log(f"{self.path.name}: node {key}: its {what} is damaged; it will be trained again")

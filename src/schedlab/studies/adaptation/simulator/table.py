@@ -37,7 +37,15 @@ PUBLISHED = {  # columns of the published record -> ours
 }
 NUMBERS = {  # columns of tables of ours and of the published record that hold numbers, where they are there
     *(*UNIT, *METRICS, "epochs", "parameters", "start", "total_time", "seconds_charged", "test_accuracy_last3"),
-    *("adapt_start_s", "budget_s", "params_final", "train_epoch_s_mean", "eval_s_mean", "train_acc_final", "test_acc_final"),
+    *(
+        "adapt_start_s",
+        "budget_s",
+        "params_final",
+        "train_epoch_s_mean",
+        "eval_s_mean",
+        "train_acc_final",
+        "test_acc_final",
+    ),
     "test_acc_mean_last3",
 }
 NUMBERED = ("time_left_", "timeleft", "slope_")  # one column a decision
@@ -59,7 +67,8 @@ class DecisionTree:
     def __post_init__(self) -> None:
         if not 2 <= self.actions <= len(DIGITS) or self.decisions < 1:
             raise UserError(
-                f"{self.actions} actions, {self.decisions} decisions", expected=f"2 to {len(DIGITS)} actions and at least 1 decision"
+                f"{self.actions} actions, {self.decisions} decisions",
+                expected=f"2 to {len(DIGITS)} actions and at least 1 decision",
             )
 
     @cached_property
@@ -93,7 +102,9 @@ class DecisionTree:
         """Return a sequence's position; UserError where it is none of this tree's."""
         valid = DIGITS[: self.actions]
         if len(sequence) != self.decisions or any(digit not in valid for digit in sequence):
-            raise UserError(f"'{sequence}' is no sequence here", expected=f"{self.decisions} digits from 0 to {valid[-1]}")
+            raise UserError(
+                f"'{sequence}' is no sequence here", expected=f"{self.decisions} digits from 0 to {valid[-1]}"
+            )
         return int(np.dot([valid.index(digit) for digit in sequence], self.actions ** np.arange(self.decisions)[::-1]))
 
     def text(self, actions: Sequence[int]) -> str:
@@ -140,15 +151,20 @@ def tree_of(table: pd.DataFrame, where: str = "table") -> DecisionTree:
     decisions = int(lengths.pop())
     actions = max(DIGITS.find(digit) for sequence in set(table["sequence"]) for digit in sequence) + 1
     if min(DIGITS.find(digit) for sequence in set(table["sequence"]) for digit in sequence) < 0:
-        raise UserError("a sequence holds something that is no action", where=f"{where}: sequence", expected="digits of actions")
+        raise UserError(
+            "a sequence holds something that is no action", where=f"{where}: sequence", expected="digits of actions"
+        )
     return DecisionTree(max(actions, 2), decisions)
 
 
-def view(table: pd.DataFrame, metric: str, where: str = "table", tree: DecisionTree | None = None, timed: bool = True) -> TableView:
+def view(
+    table: pd.DataFrame, metric: str, where: str = "table", tree: DecisionTree | None = None, timed: bool = True
+) -> TableView:
     """Return the dense view of one scenario's rows; the reward is `metric`, or its negative where that is a loss.
 
     timed: the table must tell the time left at each decision; else a table that does not has nan for it.
-    Raises UserError for missing columns, missing or doubled sequences, values that are not finite, and a tree other than expected.
+    Raises UserError for missing columns, missing or doubled sequences, values that are not finite, and a tree other
+    than expected.
     """
     import pandas as pd
 
@@ -159,7 +175,9 @@ def view(table: pd.DataFrame, metric: str, where: str = "table", tree: DecisionT
         need_columns(table, times, where)
     missing = {name: 0 for name in UNIT if name not in table} | {name: math.nan for name in times if name not in table}
     table = table.assign(**missing)
-    units = sorted({(int(job), int(replicate)) for job, replicate in zip(table["job"], table["replicate"], strict=True)})
+    units = sorted(
+        {(int(job), int(replicate)) for job, replicate in zip(table["job"], table["replicate"], strict=True)}
+    )
     _check_complete(table, tree, units, where)
     whole = pd.MultiIndex.from_tuples([(*unit, sequence) for unit in units for sequence in tree.sequences])
     ordered = table.set_index([*UNIT, "sequence"]).loc[whole]
@@ -180,7 +198,9 @@ def view(table: pd.DataFrame, metric: str, where: str = "table", tree: DecisionT
 
 
 def _at_prefixes(ordered: pd.DataFrame, name: str, tree: DecisionTree, units: int) -> np.ndarray:
-    """Values of the columns name_1 ... name_D at each prefix: those of the prefix padded with zeros, as the record is published."""
+    """Values of the columns name_1 ... name_D at each prefix: those of the prefix padded with zeros, as the record is
+    published.
+    """
     columns = np.stack([ordered[f"{name}_{step + 1}"].to_numpy(dtype=float) for step in range(tree.decisions)], axis=1)
     columns = columns.reshape(units, len(tree.sequences), tree.decisions)
     rows = [tree.index(prefix.ljust(tree.decisions, "0")) for prefix in tree.prefixes]
@@ -191,7 +211,9 @@ def need_columns(table: pd.DataFrame, columns: Sequence[str], where: str) -> Non
     """Raise UserError where a table lacks a column."""
     for column in columns:
         if column not in table:
-            raise UserError(f"column '{column}' is missing", where=where, remedy=did_you_mean(column, map(str, table.columns)))
+            raise UserError(
+                f"column '{column}' is missing", where=where, remedy=did_you_mean(column, map(str, table.columns))
+            )
 
 
 def _check_complete(table: pd.DataFrame, tree: DecisionTree, units: Sequence[tuple[int, int]], where: str) -> None:
@@ -200,7 +222,9 @@ def _check_complete(table: pd.DataFrame, tree: DecisionTree, units: Sequence[tup
         rows = table[(table["job"] == unit[0]) & (table["replicate"] == unit[1])]["sequence"]
         place = f"{where}, job {unit[0]}, replicate {unit[1]}"
         if strange := sorted(set(rows) - wanted):
-            raise UserError(f"'{strange[0]}' is no sequence of {tree.decisions} out of {tree.actions} actions", where=place)
+            raise UserError(
+                f"'{strange[0]}' is no sequence of {tree.decisions} out of {tree.actions} actions", where=place
+            )
         if missing := sorted(wanted - set(rows)):
             raise UserError(
                 f"{len(missing)} of {len(wanted)} sequences are missing, the first '{missing[0]}'",
@@ -229,11 +253,14 @@ def _check_finite(table: pd.DataFrame, columns: Sequence[str], where: str) -> No
             raise UserError(what, where=f"{where}: {column}", expected="a number in every row")
 
 
-def simulation_table(epochs: pd.DataFrame, tree: DecisionTree, window: int = 1, every: int = 1, **constants: str) -> pd.DataFrame:
+def simulation_table(
+    epochs: pd.DataFrame, tree: DecisionTree, window: int = 1, every: int = 1, **constants: str
+) -> pd.DataFrame:
     """Return the table (one row a scenario, job, replicate and sequence) of an epochs table.
 
-    epochs     one row an epoch from the adaptation point on: scenario, job, replicate, sequence, epoch, parameters, time_left (s, before
-               the epoch), train_seconds, eval_seconds and the metrics, NaN where an epoch was not evaluated; slope and
+    epochs     one row an epoch from the adaptation point on: scenario, job, replicate, sequence, epoch, parameters,
+               time_left (s, before the epoch), train_seconds, eval_seconds and the metrics, NaN where an epoch was not
+               evaluated; slope and
                slope_after where they were recorded: slope_1 ... slope_D are the slopes at the decisions
     window     metrics are means over the last `window` evaluated epochs
     every      decisions are `every` epochs apart
@@ -251,7 +278,11 @@ def simulation_table(epochs: pd.DataFrame, tree: DecisionTree, window: int = 1, 
         if "slope" in run:
             slopes = [*run["slope"], float(run["slope_after"].iloc[-1])]
             row |= {f"slope_{step + 1}": slopes[min(step * every, len(slopes) - 1)] for step in range(tree.decisions)}
-        row |= {"epochs": len(run), "parameters": int(run["parameters"].iloc[-1]), "seconds_charged": float(seconds.sum())}
+        row |= {
+            "epochs": len(run),
+            "parameters": int(run["parameters"].iloc[-1]),
+            "seconds_charged": float(seconds.sum()),
+        }
         names = [name for name in METRICS if name in run]
         evaluated = run.dropna(subset=[name for name in names if not name.startswith("train")], how="all")
         row |= {name: float(evaluated[name].astype(float).tail(window).mean()) for name in names}
@@ -263,18 +294,25 @@ def simulation_table(epochs: pd.DataFrame, tree: DecisionTree, window: int = 1, 
 
 
 def import_published(path: Path | str, experiment: str | None = None, whole: bool = True) -> pd.DataFrame:
-    """Return the published record as our table, all experiments or one; its metrics are those of the last finished epoch.
+    """Return the published record as our table, all experiments or one; its metrics are those of the last finished
+    epoch.
 
-    There is one job and one replicate, no validation set and no loss. `seconds_charged` is the number of epochs times their mean seconds.
-    whole: all columns of the record are needed; else experiment, seq and test_acc_final, and the others where they are there.
-    Raises UserError for a missing file or column, an unknown experiment, and one in which no sequence ever does nothing.
+    There is one job and one replicate, no validation set and no loss. `seconds_charged` is the number of epochs times
+    their mean seconds.
+    whole: all columns of the record are needed; else experiment, seq and test_acc_final, and the others where they are
+    there. Raises UserError for a missing file or column, an unknown experiment, and one in which no sequence ever does
+    nothing.
     """
     import pandas as pd
 
     published = _read_csv(Path(path), sequence="seq")
     times = sorted(name for name in published if name.startswith("timeleft"))
     seconds = ("train_epoch_s_mean", "eval_s_mean")
-    need_columns(published, (*PUBLISHED, *seconds, "timeleft1_s") if whole else ("experiment", "seq", "test_acc_final"), str(path))
+    need_columns(
+        published,
+        (*PUBLISHED, *seconds, "timeleft1_s") if whole else ("experiment", "seq", "test_acc_final"),
+        str(path),
+    )
     for name, rows in published.groupby("experiment", sort=False):
         if not rows["seq"].str.contains(PUBLISHED_NOTHING).any():
             raise UserError(
@@ -286,9 +324,13 @@ def import_published(path: Path | str, experiment: str | None = None, whole: boo
     if experiment is not None:
         known = list(dict.fromkeys(published["experiment"].astype(str)))
         if experiment not in known:
-            raise UserError(f"unknown experiment '{experiment}'", where=str(path), remedy=did_you_mean(experiment, known))
+            raise UserError(
+                f"unknown experiment '{experiment}'", where=str(path), remedy=did_you_mean(experiment, known)
+            )
         published = published[published["experiment"].astype(str) == experiment]
-    table = pd.DataFrame({ours: published[theirs] for theirs, ours in PUBLISHED.items() if theirs in published}).reset_index(drop=True)
+    table = pd.DataFrame(
+        {ours: published[theirs] for theirs, ours in PUBLISHED.items() if theirs in published}
+    ).reset_index(drop=True)
     if "model" in table:
         table["model"] = table["model"].astype(str).str.lower()
     for number, name in enumerate(times):
@@ -301,7 +343,9 @@ def import_published(path: Path | str, experiment: str | None = None, whole: boo
 
 
 def read_simulations(path: Path | str) -> pd.DataFrame:
-    """Return a table from a file: the published CSV, or one of ours as CSV or Parquet. UserError where it is none of these."""
+    """Return a table from a file: the published CSV, or one of ours as CSV or Parquet. UserError where it is none of
+    these.
+    """
     path = Path(path)
     if path.suffix == ".parquet":
         table = _read_parquet(path)
@@ -317,14 +361,18 @@ def read_simulations(path: Path | str) -> pd.DataFrame:
 
 
 def _without_rows(path: Path) -> UserError:
-    return UserError("the table has no rows", where=str(path), expected="a row for each sequence", remedy="take the whole file")
+    return UserError(
+        "the table has no rows", where=str(path), expected="a row for each sequence", remedy="take the whole file"
+    )
 
 
 def _open(path: Path, errors: str = "strict") -> TextIO:
     try:
         return path.open(encoding="utf-8-sig", errors=errors, newline="")
     except OSError as error:
-        raise UserError(f"the table cannot be read: {error.strerror}", where=str(path), expected="a CSV or Parquet file") from None
+        raise UserError(
+            f"the table cannot be read: {error.strerror}", where=str(path), expected="a CSV or Parquet file"
+        ) from None
 
 
 def _header(path: Path) -> list[str]:
@@ -356,7 +404,9 @@ def _read_csv(path: Path, sequence: str) -> pd.DataFrame:
 
 
 def _check_numbers(table: pd.DataFrame, path: Path) -> None:
-    """Refuse text, truth values and numbers beyond LARGEST where numbers belong, and units not counted; other numbers may be missing."""
+    """Refuse text, truth values and numbers beyond LARGEST where numbers belong, and units not counted; other numbers
+    may be missing.
+    """
     for name in table:
         if name not in NUMBERS and not str(name).startswith(NUMBERED):
             continue
@@ -364,7 +414,11 @@ def _check_numbers(table: pd.DataFrame, path: Path) -> None:
         plain = column.dtype.kind in "iuf"
         numbers = column.to_numpy(dtype=float) if plain else np.array([_number(value) for value in column])
         odd = np.abs(numbers) > (LARGEST_WHOLE if whole else LARGEST)
-        odd |= ~np.isfinite(numbers) | (numbers != np.floor(numbers)) if whole else np.isnan(numbers) & column.notna().to_numpy()
+        odd |= (
+            ~np.isfinite(numbers) | (numbers != np.floor(numbers))
+            if whole
+            else np.isnan(numbers) & column.notna().to_numpy()
+        )
         if odd.any():
             expected = "whole numbers" if whole else f"numbers up to {LARGEST:g}"
             raise UserError(f"holds '{column[odd].iloc[0]}'", where=f"{path}: {name}", expected=expected)

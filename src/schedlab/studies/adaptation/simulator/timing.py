@@ -1,6 +1,7 @@
 """What an epoch costs: pinned epoch seconds of a GPU, which `course` charges to a training budget.
 
-The budget is charged from a timing, never from the machine, so that a result does not depend on the load of the machine.
+The budget is charged from a timing, never from the machine, so that a result does not depend on the load of the
+machine.
 """
 
 from __future__ import annotations
@@ -60,12 +61,18 @@ class ModelTiming(Settings):
     train: LinearCost = setting(doc="one epoch of training")
     evaluation: LinearCost = setting(doc="one evaluation")
     exact: tuple[ExactTiming, ...] = setting((), doc="measured architectures, used before the formula where use_exact")
-    own_macs: int | None = setting(None, doc="multiply-accumulates of the model's own layers for one picture; none: not checked", gt=0)
+    own_macs: int | None = setting(
+        None, doc="multiply-accumulates of the model's own layers for one picture; none: not checked", gt=0
+    )
     residual: Residual | None = setting(None, doc="how well the formula fits what was measured; none: unknown")
 
     @model_validator(mode="after")
     def _check(self) -> ModelTiming:
-        counts = {len(self.train.per_insertion), len(self.evaluation.per_insertion), *(len(entry.insertions) for entry in self.exact)}
+        counts = {
+            len(self.train.per_insertion),
+            len(self.evaluation.per_insertion),
+            *(len(entry.insertions) for entry in self.exact),
+        }
         if len(counts) > 1:
             raise ValueError(
                 "train.per_insertion, evaluation.per_insertion and exact.insertions must have one value for each deepenable block"
@@ -76,7 +83,9 @@ class ModelTiming(Settings):
 
 
 class FlopsCost(Settings):
-    """Seconds = base + multiply-accumulates of one pass over the pictures, training ones taken training_factor times."""
+    """Seconds = base + multiply-accumulates of one pass over the pictures, training ones taken training_factor
+    times.
+    """
 
     train_base_s: float = setting(doc="overhead of one epoch of training", unit="s", gt=0)
     evaluation_base_s: float = setting(doc="overhead of one evaluation", unit="s", ge=0)
@@ -91,9 +100,15 @@ class TimingSettings(Settings):
     gpu: str = setting(doc="the device that the seconds stand for")
     source: str = setting("", doc="where the numbers come from")
     batch_size: int | None = setting(None, doc="batch size of the measurement; none: any", unit="pictures", ge=1)
-    kind: Literal["linear", "flops"] = setting("linear", doc="linear: seconds by model and insertions; flops: seconds by arithmetic")
-    use_exact: bool = setting(True, doc="take the measured seconds of an architecture where there are any, else the formula alone")
-    models: dict[str, ModelTiming] = setting({}, doc=f"seconds by model; '{ANY_MODEL}' covers those not named (linear only)")
+    kind: Literal["linear", "flops"] = setting(
+        "linear", doc="linear: seconds by model and insertions; flops: seconds by arithmetic"
+    )
+    use_exact: bool = setting(
+        True, doc="take the measured seconds of an architecture where there are any, else the formula alone"
+    )
+    models: dict[str, ModelTiming] = setting(
+        {}, doc=f"seconds by model; '{ANY_MODEL}' covers those not named (linear only)"
+    )
     flops: FlopsCost | None = setting(None, doc="seconds by arithmetic (flops only)")
 
     @model_validator(mode="after")
@@ -208,7 +223,11 @@ class Timing:
 
 def own_macs(architecture: Architecture) -> int:
     """Return the multiply-accumulates of one picture through the model's own layers; deepening does not change them."""
-    return sum(layer.macs(shape) for layer, shape in zip(architecture.layers, architecture.shapes, strict=True) if not layer.inserted)
+    return sum(
+        layer.macs(shape)
+        for layer, shape in zip(architecture.layers, architecture.shapes, strict=True)
+        if not layer.inserted
+    )
 
 
 def microseconds(seconds: float) -> int:
@@ -232,4 +251,6 @@ def _epoch(train: float, evaluation: float) -> EpochSeconds:
 
 
 def _remedy(what: str) -> str:
-    return f"measure {what} with `schedlab adaptation calibrate`, or choose another timing (gpu: flops covers every model)"
+    return (
+        f"measure {what} with `schedlab adaptation calibrate`, or choose another timing (gpu: flops covers every model)"
+    )

@@ -1,4 +1,6 @@
-"""The tree of all runs of a scenario: shared beginnings are trained once, and what a store holds is not trained again."""
+"""The tree of all runs of a scenario: shared beginnings are trained once, and what a store holds is not trained
+again.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +24,9 @@ class Trainer(Protocol):
         """Return the state before the first epoch."""
 
     def train(self, state: State, step: Step, recall: Callable[[Node], State]) -> tuple[State, Metrics]:
-        """Run one epoch; `state` may be changed in place. recall(node) gives a state of its own of `step.kept` or `step.teacher`."""
+        """Run one epoch; `state` may be changed in place. recall(node) gives a state of its own of `step.kept` or
+        `step.teacher`.
+        """
 
     def evaluate(self, state: State) -> Metrics:
         """Return the held-out metrics; the state stays as it is."""
@@ -87,7 +91,9 @@ def build_tree(runs: Sequence[Run], trunk: Sequence[Step], plan: Evaluation, kep
         steps=steps,
         children={node: tuple(found) for node, found in children.items()},
         evaluated=frozenset(step.node for run in runs for step in plan.shown(run)),
-        foreseen=frozenset(node for run in runs for node in _epochs_of_plenty(run)[max(plan.frontier - plan.window, 0) : plan.frontier]),
+        foreseen=frozenset(
+            node for run in runs for node in _epochs_of_plenty(run)[max(plan.frontier - plan.window, 0) : plan.frontier]
+        ),
         kept=frozenset(kept),
     )
 
@@ -95,8 +101,8 @@ def build_tree(runs: Sequence[Run], trunk: Sequence[Step], plan: Evaluation, kep
 def kept_nodes(runs: Sequence[Run], keep: Literal["frontier", "leaves", "all"], frontier: int) -> set[Node]:
     """Return the nodes whose states are kept.
 
-    leaves: the last of each run, and those that a way back refers to; frontier: also those behind `frontier` epochs of plenty, where
-    one more decision would be taken; all: all.
+    leaves: the last of each run, and those that a way back refers to; frontier: also those behind `frontier` epochs of
+    plenty, where one more decision would be taken; all: all.
     """
     if keep == "all":
         return {step.node for run in runs for step in run.steps}
@@ -112,7 +118,9 @@ def _epochs_of_plenty(run: Run) -> list[Node]:
 
 
 class Progress:
-    """Writes a line every few seconds: epochs done of all, and about how long the rest takes. Its clock touches no result."""
+    """Writes a line every few seconds: epochs done of all, and about how long the rest takes. Its clock touches no
+    result.
+    """
 
     def __init__(self, title: str, total: int, write: Callable[[str], None] | None, every: float = 3.0) -> None:
         self._title, self._total, self._write, self._every = title, total, write, every
@@ -133,7 +141,9 @@ class Progress:
         """Write the last line."""
         if self._write:
             stored, spent = self._done - self._trained, time.monotonic() - self._start
-            self._write(f"{self._title}: all {self._total} epochs, {self._trained} trained in {spent:.1f} s, {stored} from the store")
+            self._write(
+                f"{self._title}: all {self._total} epochs, {self._trained} trained in {spent:.1f} s, {stored} from the store"
+            )
 
 
 class _Walk:
@@ -147,7 +157,9 @@ class _Walk:
         for node in tree.steps:
             if summary := summaries[place(node)].get(node.key):
                 self.known[node] = summary
-        self._live: tuple[Node, State] | None = None  # the state trained last, which saves unpacking it for its first child
+        self._live: tuple[Node, State] | None = (
+            None  # the state trained last, which saves unpacking it for its first child
+        )
 
     def visit(self, node: Node) -> bool:
         """See to it that a node is trained, stored and where wanted evaluated; True if it was trained for that."""
@@ -210,11 +222,13 @@ class _Walk:
         return None if data is None else self.trainer.unpack(data, self.tree.steps[node].architecture)
 
 
-def complete(tree: Tree, trainer: Trainer, place: Callable[[Node], NodeStore], progress: Progress) -> dict[Node, Metrics]:
+def complete(
+    tree: Tree, trainer: Trainer, place: Callable[[Node], NodeStore], progress: Progress
+) -> dict[Node, Metrics]:
     """Train every node behind the root that the stores do not hold, and return the metrics of all of them.
 
-    Depth first in the order of the sequences; a node's state is dropped when everything behind it is done and it is not to be kept.
-    A process that is killed anywhere goes on at the node it was at.
+    Depth first in the order of the sequences; a node's state is dropped when everything behind it is done and it is not
+    to be kept. A process that is killed anywhere goes on at the node it was at.
     """
     walk = _Walk(tree, trainer, place)
     metrics: dict[Node, Metrics] = {}

@@ -14,9 +14,13 @@ if TYPE_CHECKING:
 
 def add_compare_command(commands: argparse._SubParsersAction) -> None:
     """Add `compare`, which sets `run` to a function (arguments) -> exit status."""
-    about = "compare a policy with others on the windows of every scenario that scores both, and print the ratios as CSV"
+    about = (
+        "compare a policy with others on the windows of every scenario that scores both, and print the ratios as CSV"
+    )
     parser = commands.add_parser("compare", help=about, description=about)
-    parser.add_argument("scores", type=Path, nargs="+", metavar="SCORES.parquet", help="the scores of a scale, or of evaluations")
+    parser.add_argument(
+        "scores", type=Path, nargs="+", metavar="SCORES.parquet", help="the scores of a scale, or of evaluations"
+    )
     parser.add_argument("--policy", required=True, metavar="NAME", help="the policy that is judged")
     parser.add_argument("--baseline", required=True, nargs="+", metavar="NAME", help="what it is judged against")
     parser.add_argument("--split", default="test", choices=("validation", "test"), help="which windows (default: test)")

@@ -1,9 +1,11 @@
-"""The device speed test: how many steps a second a small reinforcement learner takes on a device, and whether it learns on the way.
+"""The device speed test: how many steps a second a small reinforcement learner takes on a device, and whether it learns
+on the way.
 
-DDPG (Lillicrap et al. 2016) on Pendulum, in the sizes and constants that the dissertation measured devices with (specification: its device
-speed test). One step is a step of the environment and, once a minibatch is stored, an update of critic, actor and their slow copies. Small
-networks and small minibatches keep a device waiting for Python: that is what the test shows. It is the one place of the study that reads
-a clock; its results are recorded, never made by the workflow's default targets.
+DDPG (Lillicrap et al. 2016) on Pendulum, in the sizes and constants that the dissertation measured devices with
+(specification: its device speed test). One step is a step of the environment and, once a minibatch is stored, an update
+of critic, actor and their slow copies. Small networks and small minibatches keep a device waiting for Python: that is
+what the test shows. It is the one place of the study that reads a clock; its results are recorded, never made by the
+workflow's default targets.
 """
 
 from __future__ import annotations
@@ -53,7 +55,9 @@ class Learned:
 
 
 class Ddpg:
-    """Actor, critic and their slow copies on a device, with a memory of transitions kept on the host as the original keeps it."""
+    """Actor, critic and their slow copies on a device, with a memory of transitions kept on the host as the original
+    keeps it.
+    """
 
     def __init__(self, settings: SpeedSettings, env: gym.Env, device: torch.device, capacity: int) -> None:
         import torch
@@ -69,10 +73,13 @@ class Ddpg:
             self.critic = nn.Sequential(*_layers(inputs + actions, 1)).to(device)
         self.slow_actor, self.slow_critic = copy.deepcopy(self.actor), copy.deepcopy(self.critic)
         self.actor_steps, self.critic_steps = (
-            torch.optim.Adam(network.parameters(), lr=LEARNING_RATE, eps=EPSILON) for network in (self.actor, self.critic)
+            torch.optim.Adam(network.parameters(), lr=LEARNING_RATE, eps=EPSILON)
+            for network in (self.actor, self.critic)
         )
         self.seen, self.width = 0, 2 * inputs + actions + 2
-        self.memory = np.zeros((capacity, self.width), dtype=np.float32)  # observation, action, reward, next observation, goes on
+        self.memory = np.zeros(
+            (capacity, self.width), dtype=np.float32
+        )  # observation, action, reward, next observation, goes on
         self.parts = np.cumsum([inputs, actions, 1, inputs]).tolist()
 
     def act(self, observation: np.ndarray, *, explore: bool) -> np.ndarray:
@@ -110,9 +117,13 @@ class Ddpg:
 
 
 def rates(settings: SpeedSettings, device: torch.device) -> list[float]:
-    """Return the steps a second of each repeat; set-up, filling the first minibatch and `warm_up` steps are not timed."""
+    """Return the steps a second of each repeat; set-up, filling the first minibatch and `warm_up` steps are not
+    timed.
+    """
     with _threads(settings.threads):
-        steps, _ = _learning(settings, device, capacity=settings.batch_size + settings.warm_up + settings.steps * settings.repeats)
+        steps, _ = _learning(
+            settings, device, capacity=settings.batch_size + settings.warm_up + settings.steps * settings.repeats
+        )
         _take(steps, settings.batch_size + settings.warm_up)
         measured = []
         for _ in range(settings.repeats):
@@ -125,7 +136,9 @@ def rates(settings: SpeedSettings, device: torch.device) -> list[float]:
 
 
 def learn(settings: SpeedSettings, device: torch.device, most: int = 400_000, goal: float = -300.0) -> Learned:
-    """Learn until the mean return of three episodes reaches the goal, or for the most steps; evaluated every 2,000 steps."""
+    """Learn until the mean return of three episodes reaches the goal, or for the most steps; evaluated every 2,000
+    steps.
+    """
     import gymnasium
 
     with _threads(settings.threads):
@@ -135,7 +148,9 @@ def learn(settings: SpeedSettings, device: torch.device, most: int = 400_000, go
             some = min(EVALUATE_EVERY, most - taken)
             _take(steps, some)
             taken += some
-            reached = _mean_return(learner, judge, derive_seed(settings.seed, "batch", "device speed", "evaluation", taken))
+            reached = _mean_return(
+                learner, judge, derive_seed(settings.seed, "batch", "device speed", "evaluation", taken)
+            )
         return Learned(bool(reached >= goal), taken, float(reached))
 
 

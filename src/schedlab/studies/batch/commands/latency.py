@@ -24,13 +24,19 @@ included, over its jobs. One thread; each policy runs once before, so that nothi
 
 def add_latency_command(commands: argparse._SubParsersAction) -> None:
     """Add `latency`, which sets `run` to a function (arguments) -> exit status."""
-    parser = commands.add_parser("latency", help="measure what a decision of each policy costs", description=_DESCRIPTION)
+    parser = commands.add_parser(
+        "latency", help="measure what a decision of each policy costs", description=_DESCRIPTION
+    )
     add_window_arguments(parser)
     parser.add_argument("--policy", required=True, nargs="+", metavar="NAME", help="rules, planner, or learned:FILE")
     parser.add_argument("--repeats", type=int, default=5, metavar="N", help="timed runs of each policy (default: 5)")
-    parser.add_argument("--labels", nargs="+", metavar="NAME", help="what figures call the policies, one each (default: their names)")
+    parser.add_argument(
+        "--labels", nargs="+", metavar="NAME", help="what figures call the policies, one each (default: their names)"
+    )
     parser.add_argument("--name", default="this machine", help="what figures call the machine")
-    parser.add_argument("--out", type=Path, metavar="FILE", help="also record it, as in resources/measured/decision_latency/")
+    parser.add_argument(
+        "--out", type=Path, metavar="FILE", help="also record it, as in resources/measured/decision_latency/"
+    )
     parser.set_defaults(run=_latency)
 
 
@@ -46,15 +52,25 @@ def _latency(arguments: argparse.Namespace) -> int:
         raise UserError(f"{arguments.repeats} repeats", where="--repeats", expected="a number from 1 to 1000")
     labels = arguments.labels or arguments.policy
     if len(labels) != len(arguments.policy):
-        raise UserError(f"{len(labels)} labels for {len(arguments.policy)} policies", where="--labels", expected="one for each")
+        raise UserError(
+            f"{len(labels)} labels for {len(arguments.policy)} policies", where="--labels", expected="one for each"
+        )
     window = read_window(arguments)
     if any(name.startswith(PREFIX) for name in arguments.policy):
         use_one_thread()
-    policies = [named_policy(name, window.problem) for name in arguments.policy]  # a wrong name is told before anything is measured
+    policies = [
+        named_policy(name, window.problem) for name in arguments.policy
+    ]  # a wrong name is told before anything is measured
     rows = []
     for label, policy in zip(labels, policies, strict=True):
         times = microseconds(window, policy, arguments.repeats)
-        rows.append({"policy": label, "us_per_decision": [round(each, 3) for each in times], "median": round(statistics.median(times), 3)})
+        rows.append(
+            {
+                "policy": label,
+                "us_per_decision": [round(each, 3) for each in times],
+                "median": round(statistics.median(times), 3),
+            }
+        )
         log.info("%s: %.1f us a decision", label, rows[-1]["median"])
     how: dict[str, Any] = {name: getattr(arguments, name) for name in ("backfill", "start", "kill", "warm_start")}
     document = {

@@ -29,7 +29,9 @@ def add_commands(commands: argparse._SubParsersAction) -> None:
     what = "a rule, such as fcfs, sjf, f1, planner, or learned:FILE; several are run one after the other"
     parser.add_argument("--policy", required=True, nargs="+", metavar="NAME", help=what)
     parser.add_argument("--starts", type=Path, metavar="OUT.csv", help="write job_id,start of each job (one policy)")
-    parser.add_argument("--usage", type=Path, metavar="OUT.csv", help="write time,procs: the processors busy from then on (one policy)")
+    parser.add_argument(
+        "--usage", type=Path, metavar="OUT.csv", help="write time,procs: the processors busy from then on (one policy)"
+    )
     parser.set_defaults(run=_evaluate)
     add_latency_command(commands)
     add_speed_command(commands)
@@ -42,7 +44,9 @@ def _evaluate(arguments: argparse.Namespace) -> int:
     )
     for option, what, path, _ in written:
         if path and len(arguments.policy) > 1:
-            raise UserError(f"{what} of {len(arguments.policy)} policies", where=option, expected="one policy (--policy)")
+            raise UserError(
+                f"{what} of {len(arguments.policy)} policies", where=option, expected="one policy (--policy)"
+            )
     document, schedules = evaluate(arguments)
     for _, _, path, write in written:
         if path:
@@ -55,16 +59,22 @@ def _evaluate(arguments: argparse.Namespace) -> int:
 def evaluate(arguments: argparse.Namespace) -> tuple[dict[str, Any], list[Schedule]]:
     """Return the document of `batch evaluate` and the schedule of each policy. Raises UserError.
 
-    The measures of one policy stand in the document itself, those of several under `policies`, in the order in which they are named.
+    The measures of one policy stand in the document itself, those of several under `policies`, in the order in which
+    they are named.
     """
     from schedlab.studies.batch.learners.learned import named_policy
     from schedlab.studies.batch.metrics import measures
 
     found = read_window(arguments)
     machine = found.problem.machine
-    policies = [named_policy(name, found.problem) for name in arguments.policy]  # a wrong name is told before anything runs
+    policies = [
+        named_policy(name, found.problem) for name in arguments.policy
+    ]  # a wrong name is told before anything runs
     schedules = [found.problem.run(policy, found.unit) for policy in policies]
-    scored = [{"policy": name, **measures(schedule, machine)} for name, schedule in zip(arguments.policy, schedules, strict=True)]
+    scored = [
+        {"policy": name, **measures(schedule, machine)}
+        for name, schedule in zip(arguments.policy, schedules, strict=True)
+    ]
     document = {
         "trace": str(arguments.trace),
         "backfill": arguments.backfill,
@@ -81,7 +91,11 @@ def evaluate(arguments: argparse.Namespace) -> tuple[dict[str, Any], list[Schedu
 
 def _write_starts(path: Path, schedule: Schedule) -> None:
     """Write the start times; whole seconds without a point."""
-    _write_rows(path, "job_id,start", [[job, _seconds(start)] for job, start in zip(schedule.jobs.job_id, schedule.start, strict=True)])
+    _write_rows(
+        path,
+        "job_id,start",
+        [[job, _seconds(start)] for job, start in zip(schedule.jobs.job_id, schedule.start, strict=True)],
+    )
 
 
 def _write_usage(path: Path, schedule: Schedule) -> None:
@@ -89,7 +103,9 @@ def _write_usage(path: Path, schedule: Schedule) -> None:
     from schedlab.studies.batch.metrics import usage
 
     curve = usage(schedule)
-    _write_rows(path, "time,procs", [[_seconds(time), procs] for time, procs in zip(curve["time"], curve["procs"], strict=True)])
+    _write_rows(
+        path, "time,procs", [[_seconds(time), procs] for time, procs in zip(curve["time"], curve["procs"], strict=True)]
+    )
 
 
 def _seconds(value: float) -> str:

@@ -24,17 +24,31 @@ print it as one JSON document. --learn learns until the mean return is -300 as w
 
 def add_speed_command(commands: argparse._SubParsersAction) -> None:
     """Add `speed`, which sets `run` to a function (arguments) -> exit status."""
-    parser = commands.add_parser("speed", help="measure how fast this machine's devices learn", description=_DESCRIPTION)
-    parser.add_argument("--device", default="cpu", help="cpu (default), cuda, mps, or auto: cuda, else mps, where this machine has it")
+    parser = commands.add_parser(
+        "speed", help="measure how fast this machine's devices learn", description=_DESCRIPTION
+    )
+    parser.add_argument(
+        "--device", default="cpu", help="cpu (default), cuda, mps, or auto: cuda, else mps, where this machine has it"
+    )
     parser.add_argument("--threads", default="1", metavar="N[,N]", help="threads of torch, swept (default: 1)")
-    parser.add_argument("--batch-sizes", default="64", metavar="N[,N]", help="transitions of an update, swept (default: 64)")
-    parser.add_argument("--steps", type=int, default=2000, metavar="N", help="timed steps of each repeat (default: 2000)")
+    parser.add_argument(
+        "--batch-sizes", default="64", metavar="N[,N]", help="transitions of an update, swept (default: 64)"
+    )
+    parser.add_argument(
+        "--steps", type=int, default=2000, metavar="N", help="timed steps of each repeat (default: 2000)"
+    )
     parser.add_argument("--warm-up", type=int, default=500, metavar="N", help="steps before, not timed (default: 500)")
-    parser.add_argument("--repeats", type=int, default=3, metavar="N", help="timed stretches of each setting (default: 3)")
+    parser.add_argument(
+        "--repeats", type=int, default=3, metavar="N", help="timed stretches of each setting (default: 3)"
+    )
     parser.add_argument("--seed", type=int, default=0, metavar="N", help="root of all random draws (default: 0)")
-    parser.add_argument("--learn", action="store_true", help="also learn until the mean return reaches -300, at most 400,000 steps")
+    parser.add_argument(
+        "--learn", action="store_true", help="also learn until the mean return reaches -300, at most 400,000 steps"
+    )
     parser.add_argument("--name", default="this machine", help="what figures call the machine and device")
-    parser.add_argument("--out", type=Path, metavar="FILE", help="also record it, as in resources/measured/device_speed/")
+    parser.add_argument(
+        "--out", type=Path, metavar="FILE", help="also record it, as in resources/measured/device_speed/"
+    )
     parser.set_defaults(run=_speed)
 
 
@@ -52,13 +66,25 @@ def _speed(arguments: argparse.Namespace) -> int:
 
 
 def record_speed(out: Path, device: str, threads: int) -> None:
-    """Measure with 1, 2, 4 ... threads up to a number, and with that; record it like the command with its defaults. Raises UserError."""
+    """Measure with 1, 2, 4 ... threads up to a number, and with that; record it like the command with its defaults.
+    Raises UserError.
+    """
     from schedlab.config.files import write_json
 
     parser = argparse.ArgumentParser()
     add_speed_command(parser.add_subparsers())
     swept = sorted({1 << power for power in range(threads.bit_length())} | {threads})
-    options = ["speed", "--device", device, "--threads", ",".join(map(str, swept)), "--batch-sizes", "64,256", "--name", device]
+    options = [
+        "speed",
+        "--device",
+        device,
+        "--threads",
+        ",".join(map(str, swept)),
+        "--batch-sizes",
+        "64,256",
+        "--name",
+        device,
+    ]
     write_json(out, speed(parser.parse_args(options)))
 
 
@@ -99,7 +125,12 @@ def speed(arguments: argparse.Namespace) -> dict[str, Any]:
 
 
 def _row(settings: SpeedSettings, rates: list[float]) -> dict[str, Any]:
-    log.info("%d threads, batches of %d: %.1f steps a second", settings.threads, settings.batch_size, statistics.median(rates))
+    log.info(
+        "%d threads, batches of %d: %.1f steps a second",
+        settings.threads,
+        settings.batch_size,
+        statistics.median(rates),
+    )
     return {
         "device": settings.device,
         "threads": settings.threads,
@@ -112,5 +143,9 @@ def _row(settings: SpeedSettings, rates: list[float]) -> dict[str, Any]:
 def _numbers(text: str, option: str) -> list[int]:
     """The whole numbers of '1,2,4', each once, in their order."""
     if not re.fullmatch(r"\d{1,6}(,\d{1,6})*", text):
-        raise UserError(f"'{text}' is no list of numbers", where=option, expected="whole numbers with commas between them, such as 1,2,4")
+        raise UserError(
+            f"'{text}' is no list of numbers",
+            where=option,
+            expected="whole numbers with commas between them, such as 1,2,4",
+        )
     return list(dict.fromkeys(int(number) for number in text.split(",")))

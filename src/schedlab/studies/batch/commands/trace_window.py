@@ -21,7 +21,9 @@ log = logging.getLogger("schedlab.batch")
 
 @dataclass(frozen=True)
 class TraceWindow:
-    """A window as a unit of a problem. cleaning: counts of the cleaning; prefilled: jobs that run at its begin, None: not asked for."""
+    """A window as a unit of a problem. cleaning: counts of the cleaning; prefilled: jobs that run at its begin, None:
+    not asked for.
+    """
 
     problem: BatchProblem
     unit: Unit
@@ -31,7 +33,9 @@ class TraceWindow:
 
 def add_window_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the options that say which window of which trace is simulated, and how."""
-    parser.add_argument("--trace", required=True, metavar="FILE", help="trace in the Standard Workload Format, plain or gzip")
+    parser.add_argument(
+        "--trace", required=True, metavar="FILE", help="trace in the Standard Workload Format, plain or gzip"
+    )
     parser.add_argument("--backfill", default="none", choices=BACKFILLS, help="none (default): the chosen job blocks")
     parser.add_argument(
         "--backfill-order",
@@ -39,13 +43,24 @@ def add_window_arguments(parser: argparse.ArgumentParser) -> None:
         choices=BACKFILL_ORDERS,
         help="which jobs are looked at first when they are backfilled (legacy, easy)",
     )
-    parser.add_argument("--start", type=int, default=0, metavar="S", help="first job, counted from 0 after the cleaning (default: 0)")
+    parser.add_argument(
+        "--start", type=int, default=0, metavar="S", help="first job, counted from 0 after the cleaning (default: 0)"
+    )
     parser.add_argument("--jobs", type=int, metavar="N", help="jobs from there on (default: all)")
-    parser.add_argument("--cleaning", default="default", choices=("default", "rlscheduler"), help="default, or what published numbers use")
-    parser.add_argument("--processors", type=int, metavar="P", help="size of the machine where the header lacks it or is wrong")
+    parser.add_argument(
+        "--cleaning",
+        default="default",
+        choices=("default", "rlscheduler"),
+        help="default, or what published numbers use",
+    )
+    parser.add_argument(
+        "--processors", type=int, metavar="P", help="size of the machine where the header lacks it or is wrong"
+    )
     parser.add_argument("--kill", action="store_true", help="end jobs at their requested time")
     parser.add_argument("--warm-start", action="store_true", help="the machine already runs the jobs before the window")
-    parser.add_argument("--seed", type=int, default=0, help="what a warm start draws: how many jobs at most, since when (default: 0)")
+    parser.add_argument(
+        "--seed", type=int, default=0, help="what a warm start draws: how many jobs at most, since when (default: 0)"
+    )
 
 
 def read_window(arguments: argparse.Namespace) -> TraceWindow:
@@ -75,14 +90,23 @@ def read_window(arguments: argparse.Namespace) -> TraceWindow:
     jobs, late = jobs_of(cleaned, machine), out_of_order(trace)
     if late:
         order = {"submit": "of submission", "job_id": "of their numbers, as published"}[cleaning.action("order")]
-        log.info("%d of %d jobs stand below one submitted later; all are taken in the order %s", late, report.records, order)
+        log.info(
+            "%d of %d jobs stand below one submitted later; all are taken in the order %s", late, report.records, order
+        )
     count = len(window(jobs, machine, start, arguments.jobs))
     names = ("batch", "prefill", start)
     before = prefill(jobs, machine, start, count, generator(arguments.seed, *names)) if arguments.warm_start else None
     values = {name: getattr(arguments, name) for name in ("backfill", "backfill_order", "kill", "warm_start")}
-    workload = {"name": "trace", "source": "swf", "file": str(Path(arguments.trace)), "cleaning": {"profile": arguments.cleaning}}
+    workload = {
+        "name": "trace",
+        "source": "swf",
+        "file": str(Path(arguments.trace)),
+        "cleaning": {"profile": arguments.cleaning},
+    }
     windows = {"length": count, "starts": [start]}
-    scenario = validate(BatchScenario, {"name": "trace", "seed": arguments.seed, "workload": workload, "windows": windows, **values})
+    scenario = validate(
+        BatchScenario, {"name": "trace", "seed": arguments.seed, "workload": workload, "windows": windows, **values}
+    )
     problem = BatchProblem(scenario, cleaned, report.values().get("maxima"))
     unit = replace(problem.units("test")[0], seed=derive_seed(arguments.seed, *names))
     counts = {"profile": arguments.cleaning, **report.values(), "out_of_order": late}

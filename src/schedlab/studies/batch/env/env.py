@@ -17,9 +17,10 @@ ENVIRONMENT = "schedlab/Batch-v0"
 class BatchEnv(gym.Env[np.ndarray, int]):
     """Choose a waiting job, again and again, until every job of the window has started.
 
-    Observation: float32 vector, 128 rows of jobs, then the machine (`layout` names the columns and splits it). Actions: the row;
-    `action_masks` tells which rows may be chosen. An episode is a window of the task, drawn at reset; it is terminated when every job has
-    started. `info` tells the time (s), jobs waiting, running and started, chosen rows that were replaced, and the measure so far ("score").
+    Observation: float32 vector, 128 rows of jobs, then the machine (`layout` names the columns and splits it). Actions:
+    the row; `action_masks` tells which rows may be chosen. An episode is a window of the task, drawn at reset; it is
+    terminated when every job has started. `info` tells the time (s), jobs waiting, running and started, chosen rows
+    that were replaced, and the measure so far ("score").
 
     Raises UserError for an impossible task, and, where the settings say so, for a row without a job.
     """
@@ -33,7 +34,9 @@ class BatchEnv(gym.Env[np.ndarray, int]):
         self.observation_space = gym.spaces.Box(-1.0, self.layout.high, (self.layout.size,), np.float32)
         self.action_space = gym.spaces.Discrete(ROWS)
 
-    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[np.ndarray, dict[str, Any]]:
+    def reset(
+        self, *, seed: int | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[np.ndarray, dict[str, Any]]:
         """Begin a window; the first reset uses the seed of the construction."""
         del options
         super().reset(seed=self._seed if seed is None else seed)
@@ -43,7 +46,9 @@ class BatchEnv(gym.Env[np.ndarray, int]):
         return self.stepper.observations[0].copy(), self.stepper.info(0) | {"start": drawn.start, "jobs": drawn.length}
 
     def step(self, action: int) -> tuple[np.ndarray, float, bool, bool, dict[str, Any]]:
-        """Choose a row and go on to the next decision or to the end of the window. Raises ValueError for what is no row."""
+        """Choose a row and go on to the next decision or to the end of the window. Raises ValueError for what is no
+        row.
+        """
         stepper = self.stepper
         stepper.step(np.asarray([action]))
         return stepper.observations[0].copy(), float(stepper.rewards[0]), bool(stepper.ended[0]), False, stepper.info(0)

@@ -1,7 +1,8 @@
 """The layouts of an observation: 128 rows of jobs, then what is told of the machine, as one float32 vector.
 
-Sources: RLScheduler (Zhang et al., SC20) for `rlscheduler`; W. Zhang's dissertation (Edinburgh, 2023) for `dissertation`. The columns of
-`features` are those of the linear priority, and whether the row holds a job; real run times and what a plan says follow where asked for.
+Sources: RLScheduler (Zhang et al., SC20) for `rlscheduler`; W. Zhang's dissertation (Edinburgh, 2023) for
+`dissertation`. The columns of `features` are those of the linear priority, and whether the row holds a job; real run
+times and what a plan says follow where asked for.
 """
 
 from __future__ import annotations
@@ -23,7 +24,11 @@ COLUMNS = {
     "rlscheduler": ("wait", "request", "procs", "memory", "user", "group", "executable", "fits"),
     "dissertation": ("submit", "wait", "request", "run", "procs", "memory", "user", "group", "fits", "job"),
 }
-PADDING = {"features": 0.0, "rlscheduler": (0.0, *[1.0] * 6, 0.0), "dissertation": (*[-1.0] * 8, 0.0, 0.0)}  # a row that holds nothing
+PADDING = {
+    "features": 0.0,
+    "rlscheduler": (0.0, *[1.0] * 6, 0.0),
+    "dissertation": (*[-1.0] * 8, 0.0, 0.0),
+}  # a row that holds nothing
 CEILING = {"features": BOUND, "rlscheduler": 1.0 - 1e-5, "dissertation": 1.0 - 1e-6}
 
 
@@ -97,15 +102,23 @@ class Layout:
     def column(self, observation: np.ndarray, name: str) -> np.ndarray:
         """Return one number of each row (..., 128). Raises UserError for a name that is none of `columns`."""
         if name not in self.columns:
-            raise UserError(f"there is no column '{name}'", where=f"layout {self.name}", remedy=did_you_mean(name, self.columns))
+            raise UserError(
+                f"there is no column '{name}'", where=f"layout {self.name}", remedy=did_you_mean(name, self.columns)
+            )
         return self.split(observation)[0][..., self.columns.index(name)]
 
 
 def layout_of(settings: EnvironmentSettings, machine: Machine) -> Layout:
-    """Return the layout of an environment. Raises UserError where real run times or plans are to be shown and have no place."""
+    """Return the layout of an environment. Raises UserError where real run times or plans are to be shown and have no
+    place.
+    """
     name = settings.layout
     if settings.oracle_runtime and name == "rlscheduler":
-        raise UserError("real run times have no column", where="environment.oracle_runtime", expected="false in the layout rlscheduler")
+        raise UserError(
+            "real run times have no column",
+            where="environment.oracle_runtime",
+            expected="false in the layout rlscheduler",
+        )
     if settings.plan and name != "features":
         raise UserError("plans have no columns", where="environment.plan", expected=f"false in the layout {name}")
     cluster = {"features": 1 + 2 * settings.quantiles, "rlscheduler": 0, "dissertation": machine.nodes}[name]
@@ -113,7 +126,8 @@ def layout_of(settings: EnvironmentSettings, machine: Machine) -> Layout:
 
 
 def layout_seen(settings: EnvironmentSettings, size: int) -> Layout:
-    """Return the layout of an environment whose observations have `size` numbers; a policy's file tells both, and not the machine.
+    """Return the layout of an environment whose observations have `size` numbers; a policy's file tells both, and not
+    the machine.
 
     Raises ValueError where these settings make no observation of that size.
     """
@@ -130,7 +144,9 @@ def _columns(settings: EnvironmentSettings) -> tuple[str, ...]:
 
 
 def fixed_columns(layout: Layout, jobs: Jobs, machine: Machine, scales: Scales, *, oracle: bool) -> np.ndarray:
-    """Return the numbers of jobs that do not change while they wait, (n, k) float64, in the order in which kernel_observe reads them."""
+    """Return the numbers of jobs that do not change while they wait, (n, k) float64, in the order in which
+    kernel_observe reads them.
+    """
     if layout.name == "features":
         request = positive_request(jobs)
         share, log_request = jobs.procs / machine.processors, np.log(request)

@@ -20,9 +20,11 @@ RLSCHEDULER_TOP, DISSERTATION_TOP = CEILING["rlscheduler"], CEILING["dissertatio
 
 @compiled(error_model="numpy")
 def fill_rows(window, orders, random, state, stamp, rows, noop):
-    """Write the job of each row (EMPTY: none; NOOP: the row for waiting, behind the last job); return how many rows hold one.
+    """Write the job of each row (EMPTY: none; NOOP: the row for waiting, behind the last job); return how many rows
+    hold one.
 
-    orders  (rules, J): the jobs by each rule that a long queue is cut by; random: which of the rules shuffles the queue, -1: none
+    orders  (rules, J): the jobs by each rule that a long queue is cut by; random: which of the rules shuffles the
+            queue, -1: none
     state   (1,) uint64, of the random numbers; stamp (J,) int64: room
     All jobs in order of submission, or, of a longer queue, the best by each rule in turn, each job once.
     """
@@ -79,8 +81,8 @@ def _shuffle(order, state):
 def observe(window, terms, fixed, rows, found, excess, job_ids, out):
     """Write an observation (size,) float32.
 
-    terms: the layout and, for the dissertation's, the largest job id; fixed (n, k): layouts.fixed_columns of the jobs of the window;
-    excess (n,): what planning the queue says, (0,) where it is not seen
+    terms: the layout and, for the dissertation's, the largest job id; fixed (n, k): layouts.fixed_columns of the jobs
+    of the window; excess (n,): what planning the queue says, (0,) where it is not seen
     """
     if terms.layout == FEATURES:
         _features(window, fixed, rows, found, excess, out)
@@ -136,7 +138,9 @@ def _dissertation(window, fixed, rows, found, job_ids, largest_id, out):
 
 @compiled(error_model="numpy")
 def _features(window, fixed, rows, found, excess, out):
-    """log_delay tells when the nodes would be free if nothing else started; a job that has used up its request ends in a second."""
+    """log_delay tells when the nodes would be free if nothing else started; a job that has used up its request ends in
+    a second.
+    """
     nodes, requested, submit = window.columns.nodes, window.columns.requested, window.columns.submit
     by_request, expected = window.running.by_request, window.running.expected
     clock, free, count = window.queue.clock[0], window.running.size[FREE], window.running.size[COUNT]

@@ -1,7 +1,9 @@
 """Rewards of a window, from the running average B of a measure over the jobs that have started so far.
 
-Sources: RLScheduler (Zhang et al., SC20) for `episodic`, the scores by user and the combined one; W. Zhang's dissertation (Edinburgh,
-2023) for `direct` and `sigmoid`; `difference` and `improvement` are ours. Measures, rewards and averages over users are numbers here, their
+Sources: RLScheduler (Zhang et al., SC20) for `episodic`, the scores by user and the combined one; W. Zhang's
+  dissertation (Edinburgh,
+2023) for `direct` and `sigmoid`; `difference` and `improvement` are ours. Measures, rewards and averages over users are
+      numbers here, their
 places in MEASURES, REWARDS and USERS, because compiled code reads them.
 """
 
@@ -58,7 +60,8 @@ def average(measure, mean, work, offered):
 
 @compiled(error_model="numpy")
 def user_average(users, total, started):
-    """Return the mean score of each user's started jobs, averaged over the users that have some: their mean, max or min (USERS).
+    """Return the mean score of each user's started jobs, averaged over the users that have some: their mean, max or min
+    (USERS).
 
     total, started  (users,): sums of scores, and numbers of jobs
     """

@@ -25,23 +25,36 @@ class EnvironmentSettings(Settings):
     """What a policy that decides job by job sees, may do, and is rewarded with."""
 
     layout: Literal["features", "rlscheduler", "dissertation"] = setting(
-        "features", doc="numbers of a job and of the machine: ours, RLScheduler's, or those of the dissertation that builds on it"
+        "features",
+        doc="numbers of a job and of the machine: ours, RLScheduler's, or those of the dissertation that builds on it",
     )
     scales: Literal["training", "whole"] = setting(
-        "training", doc="jobs whose largest values the published layouts divide by; whole: all of the trace as read (as published)"
+        "training",
+        doc="jobs whose largest values the published layouts divide by; whole: all of the trace as read (as published)",
     )
-    oracle_runtime: bool = setting(False, doc="show real run times, which a scheduler does not know (not in the layout rlscheduler)")
+    oracle_runtime: bool = setting(
+        False, doc="show real run times, which a scheduler does not know (not in the layout rlscheduler)"
+    )
     plan: bool = setting(
-        False, doc="show what planning the present queue says of each job, as the planner and the linear priority see it (layout features)"
+        False,
+        doc="show what planning the present queue says of each job, as the planner and the linear priority see it (layout features)",
     )
-    quantiles: int = setting(5, doc="points in time at which the layout features tells the free nodes to come", ge=1, le=MOST_QUANTILES)
+    quantiles: int = setting(
+        5, doc="points in time at which the layout features tells the free nodes to come", ge=1, le=MOST_QUANTILES
+    )
     visible: Literal["layout", "mixed", "rlscheduler", "dissertation"] = setting(
-        "layout", doc="which jobs of a queue of more than 128 are seen; layout: those of the layout's author, mixed for the layout features"
+        "layout",
+        doc="which jobs of a queue of more than 128 are seen; layout: those of the layout's author, mixed for the layout features",
     )
-    noop: bool | None = setting(None, doc="offer to wait in the row behind the last job; null: in the layout dissertation")
-    noop_seconds: float | None = setting(None, doc="how long that is; null: 360 in the layout rlscheduler, else 60", unit="s", gt=0)
+    noop: bool | None = setting(
+        None, doc="offer to wait in the row behind the last job; null: in the layout dissertation"
+    )
+    noop_seconds: float | None = setting(
+        None, doc="how long that is; null: 360 in the layout rlscheduler, else 60", unit="s", gt=0
+    )
     noop_ends: bool = setting(
-        False, doc="published defect: to wait where nothing runs or is to come ends the window, even with jobs still waiting"
+        False,
+        doc="published defect: to wait where nothing runs or is to come ends the window, even with jobs still waiting",
     )
     empty_row: Literal["layout", "replace", "noop", "error"] = setting(
         "layout",
@@ -59,14 +72,18 @@ class EnvironmentSettings(Settings):
         False,
         doc="tell at the end of an episode what `baseline` comes to on its window (`score_<rule>`, `improvement` of `info`), whatever is "
         "rewarded; it takes simulating each rule",
-        exclude_if=lambda compare: not compare,  # so that the scenarios and policies that there are keep the hash of their configuration
+        exclude_if=lambda compare: (
+            not compare
+        ),  # so that the scenarios and policies that there are keep the hash of their configuration
     )
     track_nodes: bool = setting(False, doc="give every job concrete nodes (always in the layout dissertation)")
 
     @property
     def visible_rules(self) -> tuple[str, ...]:
         """Return the rules that a long queue is cut by."""
-        return VISIBLE[("mixed" if self.layout == "features" else self.layout) if self.visible == "layout" else self.visible]
+        return VISIBLE[
+            ("mixed" if self.layout == "features" else self.layout) if self.visible == "layout" else self.visible
+        ]
 
     @property
     def baselines(self) -> tuple[str, ...]:
@@ -88,5 +105,7 @@ class EnvironmentSettings(Settings):
     @model_validator(mode="after")
     def _empty_rows_can_wait(self) -> EnvironmentSettings:
         if self.empty_row == "noop" and not self.waiting_seconds:
-            raise ValueError("empty_row: noop waits, and waiting is not offered: set noop: true, or empty_row to replace or error")
+            raise ValueError(
+                "empty_row: noop waits, and waiting is not offered: set noop: true, or empty_row to replace or error"
+            )
         return self

@@ -17,14 +17,20 @@ from schedlab.studies.batch.simulator.stepping import Drawn, Stepper, Task, rows
 
 
 class BatchVectorEnv(VectorEnv):
-    """A number of BatchEnv side by side; each does what a BatchEnv of its seed does, number i of seed s that of seed s + i.
+    """A number of BatchEnv side by side; each does what a BatchEnv of its seed does, number i of seed s that of seed s
+    + i.
 
-    Observations (N, size) float32, actions (N,) rows, rewards (N,) float64; `action_masks` is (N, 128). A window that ends is replaced by
-    the next in the same step (SAME_STEP, the default: `final_obs` and `final_info` tell how it ended), in the next one, or not at all.
+    Observations (N, size) float32, actions (N,) rows, rewards (N,) float64; `action_masks` is (N, 128). A window that
+    ends is replaced by the next in the same step (SAME_STEP, the default: `final_obs` and `final_info` tell how it
+    ended), in the next one, or not at all.
     """
 
     def __init__(
-        self, task: Task, num_envs: int = 1, seed: int | None = None, autoreset_mode: AutoresetMode | str = AutoresetMode.SAME_STEP
+        self,
+        task: Task,
+        num_envs: int = 1,
+        seed: int | None = None,
+        autoreset_mode: AutoresetMode | str = AutoresetMode.SAME_STEP,
     ) -> None:
         if num_envs < 1:
             raise UserError(f"{num_envs} environments", where="num_envs", expected="at least 1")
@@ -42,7 +48,8 @@ class BatchVectorEnv(VectorEnv):
     def reset(
         self, *, seed: int | Sequence[int | None] | np.ndarray | None = None, options: dict[str, Any] | None = None
     ) -> tuple[np.ndarray, dict[str, Any]]:
-        """Begin a window in each place, or in those that options["reset_mask"] (N,) marks; the first uses the seed of the construction.
+        """Begin a window in each place, or in those that options["reset_mask"] (N,) marks; the first uses the seed of
+        the construction.
 
         Raises ValueError for a mask that has not one truth value for each place, and seeds of another number.
         """
@@ -55,7 +62,10 @@ class BatchVectorEnv(VectorEnv):
         self._rngs = place_generators(seed, self._rngs, self.num_envs)
         drawn = {int(place): self._open(int(place)) for place in np.flatnonzero(which)}
         infos = self._infos()
-        for key, values in (("start", [one.start for one in drawn.values()]), ("jobs", [one.length for one in drawn.values()])):
+        for key, values in (
+            ("start", [one.start for one in drawn.values()]),
+            ("jobs", [one.length for one in drawn.values()]),
+        ):
             infos[key], infos[f"_{key}"] = np.zeros(self.num_envs, dtype=np.int64), which.copy()
             infos[key][list(drawn)] = values
         return self.stepper.observations.copy(), infos
@@ -63,7 +73,8 @@ class BatchVectorEnv(VectorEnv):
     def step(self, actions: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, dict[str, Any]]:
         """Choose a row in every window.
 
-        Raises RuntimeError for windows that have not begun, or have ended where nothing begins the next, and ValueError as `rows_of`.
+        Raises RuntimeError for windows that have not begun, or have ended where nothing begins the next, and ValueError
+        as `rows_of`.
         """
         stepper, over = self.stepper, self.stepper.ended.copy()
         actions = rows_of(actions, self.num_envs)
@@ -107,7 +118,9 @@ def make(
     settings: EnvironmentSettings | Mapping[str, Any] | None = None,
     autoreset_mode: AutoresetMode | str = AutoresetMode.SAME_STEP,
 ) -> BatchVectorEnv:
-    """Return the vectorised environment of a task; without one, of the example with these settings (`example.example_task`)."""
+    """Return the vectorised environment of a task; without one, of the example with these settings
+    (`example.example_task`).
+    """
     if task is None:
         from schedlab.studies.batch.example import example_task
 

@@ -26,7 +26,11 @@ class BatchWeightsEnv(BatchEnv):
 
     def __init__(self, task: Task, seed: int | None = None, render_mode: str | None = None) -> None:
         if task.settings.layout != "features":
-            raise UserError(f"the layout {task.settings.layout} has no features to weigh", where="environment.layout", expected="features")
+            raise UserError(
+                f"the layout {task.settings.layout} has no features to weigh",
+                where="environment.layout",
+                expected="features",
+            )
         super().__init__(task, seed, render_mode)
         self.action_space = gym.spaces.Box(-1.0, 1.0, (len(weighted(self.layout)),), np.float32)
 
@@ -39,12 +43,15 @@ class BatchWeightsEnv(BatchEnv):
 
 
 def weighted(layout: Layout) -> list[str]:
-    """Return the columns that have a weight: the features of the linear priority, those of plans where they are shown."""
+    """Return the columns that have a weight: the features of the linear priority, those of plans where they are
+    shown.
+    """
     return [name for name in layout.columns if name in NAMES]
 
 
 def best_row(layout: Layout, observation: np.ndarray, mask: np.ndarray, weights: np.ndarray) -> int:
-    """Return the job of the highest weighted sum among those that the mask (128,) allows, the first of several; 0 where there is none.
+    """Return the job of the highest weighted sum among those that the mask (128,) allows, the first of several; 0 where
+    there is none.
 
     observation  (size,) in the layout features        weights  one for each of `weighted`
     """

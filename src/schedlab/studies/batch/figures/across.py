@@ -21,13 +21,20 @@ SPAN = (0.75, 1.5)  # ratios at which the colours of a matrix end
 
 
 def draw_sweep(tables: StudyTables, spec: FigureSpec) -> Drawing:
-    """A line a policy through its means over the test windows of each scenario of a sweep (mean over seeds). Settings: SweepSettings."""
+    """A line a policy through its means over the test windows of each scenario of a sweep (mean over seeds). Settings:
+    SweepSettings.
+    """
     settings = helpers.settings_of(spec, SweepSettings)
     metric = BY_NAME[settings.metric]
-    columns = {point.at: window_means(tables.scores, point.scenario, metric.name, spec.policies).mean() for point in settings.points}
+    columns = {
+        point.at: window_means(tables.scores, point.scenario, metric.name, spec.policies).mean()
+        for point in settings.points
+    }
     means = _frame(columns)
     if means.empty:
-        raise UserError("no policy is scored in all scenarios", where=f"figure {spec.name}: params.points", expected="one at least")
+        raise UserError(
+            "no policy is scored in all scenarios", where=f"figure {spec.name}: params.points", expected="one at least"
+        )
     looks = theme.styles_of(tables.scores)
     figure, axes = theme.new_figure(width=0.75, height_mm=75)
     for policy, values in means.iterrows():
@@ -40,14 +47,21 @@ def draw_sweep(tables: StudyTables, spec: FigureSpec) -> Drawing:
     axes.set_xlabel(settings.label)
     axes.set_ylabel(helpers.axis_label(metric))
     helpers.direct_labels(axes)
-    missing = dict.fromkeys(sorted(set(spec.scenarios) - {point.scenario for point in settings.points}), "has no place in params.points")
+    missing = dict.fromkeys(
+        sorted(set(spec.scenarios) - {point.scenario for point in settings.points}), "has no place in params.points"
+    )
     better = "idxmin" if metric.better == "lower" else "idxmax"
-    told = [f"{at:g}: {best} ({helpers.number_text(means.loc[best, at], '{:.3g}')})" for at, best in getattr(means, better)().items()]
+    told = [
+        f"{at:g}: {best} ({helpers.number_text(means.loc[best, at], '{:.3g}')})"
+        for at, best in getattr(means, better)().items()
+    ]
     return Drawing(figure, f"{spec.caption} Best mean by {settings.label}: {'; '.join(told)}.", left_out=missing)
 
 
 def _frame(columns: dict[float, pd.Series]) -> pd.DataFrame:
-    """A row a policy that every column has, a column a place of the sweep in order, lowest mean of the last one first."""
+    """A row a policy that every column has, a column a place of the sweep in order, lowest mean of the last one
+    first.
+    """
     import pandas as pd
 
     means = pd.DataFrame(dict(sorted(columns.items()))).dropna()
@@ -55,7 +69,9 @@ def _frame(columns: dict[float, pd.Series]) -> pd.DataFrame:
 
 
 def draw_matrix(tables: StudyTables, spec: FigureSpec) -> Drawing:
-    """A row a policy, a column a scenario: its mean bounded slowdown over that of the rule that is best there. Settings: MatrixSettings."""
+    """A row a policy, a column a scenario: its mean bounded slowdown over that of the rule that is best there.
+    Settings: MatrixSettings.
+    """
     import pandas as pd
 
     settings = helpers.settings_of(spec, MatrixSettings)
@@ -63,17 +79,28 @@ def draw_matrix(tables: StudyTables, spec: FigureSpec) -> Drawing:
     ratios, best = {}, {}
     for name in spec.scenarios:
         means = window_means(tables.scores, name, METRIC).mean()
-        rules = means[[policy for policy in means.index if kinds[policy] == "rule" and policy not in settings.not_among_rules]]
+        rules = means[
+            [policy for policy in means.index if kinds[policy] == "rule" and policy not in settings.not_among_rules]
+        ]
         if rules.empty:
-            raise UserError(f"no rule is scored in {name}", where=f"figure {spec.name}: scenarios", expected="scenarios with rules")
+            raise UserError(
+                f"no rule is scored in {name}", where=f"figure {spec.name}: scenarios", expected="scenarios with rules"
+            )
         best[name] = rules.idxmin()
         ratios[name.replace("_", " ")] = means / rules.min()
     table = pd.DataFrame(ratios).reindex(list(spec.policies)).dropna(how="all")
     if table.empty:
-        raise UserError("none of the policies is scored", where=f"figure {spec.name}: policies", expected="policies of its scenarios")
+        raise UserError(
+            "none of the policies is scored",
+            where=f"figure {spec.name}: policies",
+            expected="policies of its scenarios",
+        )
     figure, axes = theme.new_figure(width=0.9, height_mm=28 + ROW_MM * len(table))
     helpers.heat_map(axes, table, label="ratio to the best rule", colours="cividis_r", vmin=SPAN[0], vmax=SPAN[1])
     told = "; ".join(f"{name}: {rule}" for name, rule in best.items())
     lowest = table.stack().sort_values()
     where, value = lowest.index[0], float(np.asarray(lowest)[0])
-    return Drawing(figure, f"{spec.caption} The best rules: {told}. The lowest ratio is that of {where[0]} on {where[1]}, {value:.2f}.")
+    return Drawing(
+        figure,
+        f"{spec.caption} The best rules: {told}. The lowest ratio is that of {where[0]} on {where[1]}, {value:.2f}.",
+    )

@@ -1,10 +1,12 @@
 """A policy against another on the windows of one scenario, by measures that no few congested windows decide alone.
 
-The mean bounded slowdown of windows is heavy-tailed: two or three congested windows can be most of it, and windows in which nobody waits
-count for nothing. So the ratio of the means stands beside that without the worst windows, the geometric mean of the windows' ratios, and
-the share of windows won among those in which the policies of the scenario differ at all. The effect size is the mean over the standard
-deviation of the windows' log ratios (means over seeds), which is Cohen's d of paired samples (Cohen, Statistical Power Analysis for the
-Behavioral Sciences, 1988, section 2.3.5: d_z): below 0 where the policy is better, and not moved by one congested window as the means are.
+The mean bounded slowdown of windows is heavy-tailed: two or three congested windows can be most of it, and windows in
+which nobody waits count for nothing. So the ratio of the means stands beside that without the worst windows, the
+geometric mean of the windows' ratios, and the share of windows won among those in which the policies of the scenario
+differ at all. The effect size is the mean over the standard deviation of the windows' log ratios (means over seeds),
+which is Cohen's d of paired samples (Cohen, Statistical Power Analysis for the
+Behavioral Sciences, 1988, section 2.3.5: d_z): below 0 where the policy is better, and not moved by one congested
+  window as the means are.
 """
 
 from __future__ import annotations
@@ -26,11 +28,14 @@ WORST = 3  # windows left out of the second mean: those in which either policy i
 RESAMPLES, CONFIDENCE = 2000, 0.95
 
 
-def comparisons(scores: pd.DataFrame, policy: str, baselines: tuple[str, ...], split: str = "test") -> Iterator[dict[str, Any]]:
-    """Yield one row a scenario and baseline: ratios of the policy's mean bounded slowdown to the baseline's, with intervals.
+def comparisons(
+    scores: pd.DataFrame, policy: str, baselines: tuple[str, ...], split: str = "test"
+) -> Iterator[dict[str, Any]]:
+    """Yield one row a scenario and baseline: ratios of the policy's mean bounded slowdown to the baseline's, with
+    intervals.
 
-    scores: the common table of scores. Raises UserError for a policy that no scenario scores, or none beside the other, and for a policy
-    against itself.
+    scores: the common table of scores. Raises UserError for a policy that no scenario scores, or none beside the other,
+    and for a policy against itself.
     """
     rows = scores[(scores["metric"] == METRIC) & (scores["split"] == split)]
     known = sorted(set(rows["policy"]))
@@ -51,7 +56,9 @@ def comparisons(scores: pd.DataFrame, policy: str, baselines: tuple[str, ...], s
         for baseline in baselines:
             if policy in by_policy and baseline in by_policy:
                 head = {"scenario": scenario, "policy": policy, "baseline": baseline}
-                yield head | compare_windows(by_policy[policy], by_policy[baseline], differing, generator(0, policy, baseline))
+                yield head | compare_windows(
+                    by_policy[policy], by_policy[baseline], differing, generator(0, policy, baseline)
+                )
 
 
 def compare_windows(policy: Sample, baseline: Sample, differing: set[str], rng: np.random.Generator) -> dict[str, Any]:
@@ -85,7 +92,8 @@ def compare_windows(policy: Sample, baseline: Sample, differing: set[str], rng: 
         ratios = resample(ours, "mean", counts) / resample(theirs, "mean", counts)
         for name, drawn in (("ratio", ratios), ("geometric_ratio", np.exp(resample(logs, "mean", counts)))):
             found |= {
-                f"{name}_{end}": float(np.quantile(drawn, q)) for end, q in (("low", (1 - CONFIDENCE) / 2), ("high", (1 + CONFIDENCE) / 2))
+                f"{name}_{end}": float(np.quantile(drawn, q))
+                for end, q in (("low", (1 - CONFIDENCE) / 2), ("high", (1 + CONFIDENCE) / 2))
             }
     return found
 

@@ -22,7 +22,8 @@ MOST_DECADES = 5  # of a logarithmic axis whose numbers are written out
 
 
 def draw_learning(tables: StudyTables, spec: FigureSpec) -> Drawing:
-    """A panel a curve, a line a policy (mean over seeds) in a band from the lowest to the highest seed. Settings: LearningSettings.
+    """A panel a curve, a line a policy (mean over seeds) in a band from the lowest to the highest seed. Settings:
+    LearningSettings.
 
     A policy that records none of the curves is not shown; where none does at this scale, the figure says so.
     """
@@ -41,24 +42,34 @@ def draw_learning(tables: StudyTables, spec: FigureSpec) -> Drawing:
     borders = {name: fresh_starts(of_policy) for name, of_policy in rows.groupby("policy")}
     kinds = dict.fromkeys(names, "learned") | dict(zip(tables.scores["policy"], tables.scores["kind"], strict=True))
     looks = theme.policy_styles(kinds)
-    figure, lines = theme.new_grid(len(found), 3 if len(found) != 4 else 2, row_mm=52, around_mm=14, sharey=settings.shared)
+    figure, lines = theme.new_grid(
+        len(found), 3 if len(found) != 4 else 2, row_mm=52, around_mm=14, sharey=settings.shared
+    )
     for axes, (curve, points) in zip([axes for line in lines for axes in line], found.items(), strict=True):
         _panel(axes, curve, points, looks, borders, settings)
     helpers.legend_outside(figure, _keys(found, looks, borders), columns=3)
     learned_on = {name for points in found.values() for name in points["train_scenario"]}
-    missing = {} if "" in learned_on else dict.fromkeys(sorted(set(spec.scenarios) - learned_on), "none of these curves was learned there")
+    missing = (
+        {}
+        if "" in learned_on
+        else dict.fromkeys(sorted(set(spec.scenarios) - learned_on), "none of these curves was learned there")
+    )
     told = " ".join(_told(curve, points, settings) for curve, points in found.items())
     return Drawing(figure, f"{spec.caption} {told}", left_out=missing)
 
 
-def _keys(found: Mapping[CurveShown, pd.DataFrame], looks: Mapping[str, Style], borders: Mapping[str, list[int]]) -> list[Any]:
+def _keys(
+    found: Mapping[CurveShown, pd.DataFrame], looks: Mapping[str, Style], borders: Mapping[str, list[int]]
+) -> list[Any]:
     """A line a policy, or a point where its curves are single points; and what the dashed lines are."""
     from matplotlib.lines import Line2D
 
     every = _joined(list(found.values()))
     handles = []
     for name, rows in every.groupby("policy", sort=True):
-        stretches = [stretch for _, curve in rows.groupby(["metric", "split"]) for stretch in _stretches(curve, borders[name])]
+        stretches = [
+            stretch for _, curve in rows.groupby(["metric", "split"]) for stretch in _stretches(curve, borders[name])
+        ]
         longest = max(stretch["step"].nunique() for stretch in stretches)
         handles += helpers.policy_handles(looks, [name], lines=longest > 1)
     labels = dict.fromkeys(curve.line_label for curve in found if curve.line is not None and curve.line_label)
@@ -90,7 +101,9 @@ def _stretches(rows: pd.DataFrame, borders: list[int]) -> list[pd.DataFrame]:
 
 
 def smoothed(rows: pd.DataFrame, smoothing: float) -> pd.DataFrame:
-    """Return the points of each seed after an exponential mean that begins with the first point: a point weighs `smoothing` of the next."""
+    """Return the points of each seed after an exponential mean that begins with the first point: a point weighs
+    `smoothing` of the next.
+    """
     rows = rows.sort_values("step", kind="stable")
     means = rows.groupby("policy_seed")["value"].transform(lambda values: values.ewm(alpha=1 - smoothing).mean())
     return rows.assign(value=means)

@@ -1,4 +1,6 @@
-"""The figure of the published tables: what each rule comes to on the published windows, beside what was published, trace by trace."""
+"""The figure of the published tables: what each rule comes to on the published windows, beside what was published,
+trace by trace.
+"""
 
 from __future__ import annotations
 
@@ -19,13 +21,19 @@ BY_NAME = {metric.name: metric for metric in METRICS}
 
 
 def draw_published(tables: StudyTables, spec: FigureSpec) -> Drawing:
-    """A panel a trace, a row a rule: a dot ours, a ring published, a line the learned policy. Settings: PublishedSettings."""
+    """A panel a trace, a row a rule: a dot ours, a ring published, a line the learned policy. Settings:
+    PublishedSettings.
+    """
     settings = helpers.settings_of(spec, PublishedSettings)
     metric = BY_NAME[settings.metric]
     panels = [(panel, _ours(tables, panel.scenario, metric.name)) for panel in settings.panels]
     if missing := [panel.scenario for panel, ours in panels if not ours or set(panel.published) - set(ours)]:
         where = f"figure {spec.name}: params.panels"
-        raise UserError(f"no scores of rules with a published value in {', '.join(missing)}", where=where, expected="rules scored there")
+        raise UserError(
+            f"no scores of rules with a published value in {', '.join(missing)}",
+            where=where,
+            expected="rules scored there",
+        )
     order = [rule for rule in settings.order if any(rule in ours for _, ours in panels)]
     order += sorted({rule for _, ours in panels for rule in ours} - set(order))
     figure, lines = theme.new_grid(len(panels), COLUMNS, row_mm=15 + ROW_MM * len(order), around_mm=12, sharey=True)
@@ -34,7 +42,9 @@ def draw_published(tables: StudyTables, spec: FigureSpec) -> Drawing:
     for line in lines:
         helpers.shared_xlabel(line, metric.label)
     helpers.legend_outside(figure, _keys(metric), columns=4)
-    missing = dict.fromkeys(sorted(set(spec.scenarios) - {panel.scenario for panel, _ in panels}), "has no panel in params.panels")
+    missing = dict.fromkeys(
+        sorted(set(spec.scenarios) - {panel.scenario for panel, _ in panels}), "has no panel in params.panels"
+    )
     return Drawing(figure, f"{spec.caption} {_told(panels, metric, settings.decimals)}", left_out=missing)
 
 
@@ -52,7 +62,15 @@ def _panel(axes: Axes, panel: PublishedPanel, ours: dict[str, float], order: lis
     for height, rule in enumerate(order):
         if rule in ours:
             better = panel.learned is not None and _beats(ours[rule], panel.learned, metric)
-            axes.plot([ours[rule]], [height], "o", color=theme.colour(0) if better else MUTED, markersize=4, markeredgewidth=0, zorder=4)
+            axes.plot(
+                [ours[rule]],
+                [height],
+                "o",
+                color=theme.colour(0) if better else MUTED,
+                markersize=4,
+                markeredgewidth=0,
+                zorder=4,
+            )
         if rule in panel.published:
             ring = {"color": "none", "markeredgecolor": INK, "markeredgewidth": 0.8, "markersize": 7}
             axes.plot([panel.published[rule]], [height], "o", zorder=3, **ring)
@@ -78,7 +96,13 @@ def _keys(metric: Metric) -> list[object]:
         Line2D([], [], linestyle="none", marker="o", color="white", label="published", **ring),
         Line2D([], [], linestyle="none", marker="o", color=MUTED, markersize=4, label="here"),
         Line2D(
-            [], [], linestyle="none", marker="o", color=theme.colour(0), markersize=4, label=f"here, {_side(metric)} the learned policy"
+            [],
+            [],
+            linestyle="none",
+            marker="o",
+            color=theme.colour(0),
+            markersize=4,
+            label=f"here, {_side(metric)} the learned policy",
         ),
         Line2D([], [], color=theme.colour(1), linewidth=1.1, label="published, learned policy"),
     ]
@@ -89,7 +113,9 @@ def _side(metric: Metric) -> str:
 
 
 def _told(panels: list[tuple[PublishedPanel, dict[str, float]]], metric: Metric, decimals: int) -> str:
-    """How many published numbers of rules come out, and which rules do better than the published learned policy where."""
+    """How many published numbers of rules come out, and which rules do better than the published learned policy
+    where.
+    """
     agrees = 0.501 * 10**-decimals
     pairs = [(value, ours[rule]) for panel, ours in panels for rule, value in panel.published.items() if rule in ours]
     equal = sum(abs(published - own) <= agrees for published, own in pairs)

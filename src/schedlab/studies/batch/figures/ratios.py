@@ -1,4 +1,6 @@
-"""The figure of ratios: every policy against one on the same windows, by measures that no few congested windows decide alone."""
+"""The figure of ratios: every policy against one on the same windows, by measures that no few congested windows decide
+alone.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +28,9 @@ FARTHEST = 8.0  # ratio at which a panel ends
 
 
 def draw_ratios(tables: StudyTables, spec: FigureSpec) -> Drawing:
-    """A panel a scenario, a row a policy from best to worst geometric mean, a dot the ratio of a window. Settings: RatiosSettings."""
+    """A panel a scenario, a row a policy from best to worst geometric mean, a dot the ratio of a window. Settings:
+    RatiosSettings.
+    """
     settings = helpers.settings_of(spec, RatiosSettings)
     names = list(spec.scenarios or sorted(tables.scenarios))
     looks = theme.styles_of(tables.scores)
@@ -45,7 +49,8 @@ def draw_ratios(tables: StudyTables, spec: FigureSpec) -> Drawing:
 class _Panel:
     """One scenario: rows of window_comparison, the means of the windows by policy, and what they are compared with.
 
-    same: the rule that has exactly the scores of a learned baseline, which was chosen among rules; else the baseline itself
+    same: the rule that has exactly the scores of a learned baseline, which was chosen among rules; else the baseline
+      itself
     """
 
     name: str
@@ -61,7 +66,9 @@ class _Panel:
 
 
 def _compared(tables: StudyTables, spec: FigureSpec, name: str, settings: RatiosSettings) -> _Panel:
-    """Compare the figure's policies with the baseline; those that score exactly the same are shown where it names them, or alone."""
+    """Compare the figure's policies with the baseline; those that score exactly the same are shown where it names them,
+    or alone.
+    """
     means = window_means(tables.scores, name, METRIC)
     named = [pair.policy for pair in settings.against if pair.scenario == name and pair.policy in means]
     baseline = named[0] if named else _best_rule(tables.comparisons, name)
@@ -72,26 +79,41 @@ def _compared(tables: StudyTables, spec: FigureSpec, name: str, settings: Ratios
     shown = [policy for policy in spec.policies if policy in means] if spec.policies else others
     rows = [row for policy in shown if policy != baseline for row in comparisons(here, policy, (baseline,))]
     if not rows:
-        raise UserError(f"no policy is compared in {name}", where=f"figure {spec.name}: policies", expected=f"others than {baseline}")
+        raise UserError(
+            f"no policy is compared in {name}",
+            where=f"figure {spec.name}: policies",
+            expected=f"others than {baseline}",
+        )
     rows.sort(key=lambda row: (row["geometric_ratio"], row["policy"]))
     same = baseline if baseline in rules else next((policy for policy in equal if policy in rules), baseline)
     return _Panel(name, baseline, same, rows, means, learned)
 
 
 def _best_rule(compared: pd.DataFrame, scenario: str) -> str:
-    """The rule that is best on validation by mean; without validation windows, the one that the study compares with by name."""
+    """The rule that is best on validation by mean; without validation windows, the one that the study compares with by
+    name.
+    """
     rows = compared[(compared["scenario"] == scenario) & (compared["split"] == "test") & (compared["metric"] == METRIC)]
     for role in ("best_rule", "baseline"):
         if len(found := rows[rows["role"] == role]):
             return str(found["baseline"].iloc[0])
-    raise UserError("nothing is compared", where=f"scenario {scenario}", remedy="name one of its policies under params.against")
+    raise UserError(
+        "nothing is compared", where=f"scenario {scenario}", remedy="name one of its policies under params.against"
+    )
 
 
 def _panel(axes: Axes, panel: _Panel, looks: Mapping[str, Style]) -> None:
     for height, row in enumerate(panel.rows):
         look = looks[row["policy"]]
         ratios = (panel.means[row["policy"]] / panel.means[panel.baseline]).dropna().to_numpy()
-        axes.plot(np.clip(ratios, 1 / FARTHEST, FARTHEST), np.full(len(ratios), height), "|", color=look.colour, markersize=5, alpha=0.45)
+        axes.plot(
+            np.clip(ratios, 1 / FARTHEST, FARTHEST),
+            np.full(len(ratios), height),
+            "|",
+            color=look.colour,
+            markersize=5,
+            alpha=0.45,
+        )
         for name, offset, marker in (("ratio", MEAN, "D"), ("geometric_ratio", GEOMETRIC, "o")):
             low, high = row.get(f"{name}_low"), row.get(f"{name}_high")
             if low is not None:
@@ -99,12 +121,29 @@ def _panel(axes: Axes, panel: _Panel, looks: Mapping[str, Style]) -> None:
                 axes.plot(ends, [height + offset] * 2, color=INK, linewidth=1.1, solid_capstyle="butt", zorder=3)
             fill = "white" if marker == "D" else look.colour
             place = np.clip(row[name], 1 / FARTHEST, FARTHEST)
-            axes.plot([place], [height + offset], marker, color=fill, markeredgecolor=INK, markeredgewidth=0.8, markersize=4, zorder=4)
+            axes.plot(
+                [place],
+                [height + offset],
+                marker,
+                color=fill,
+                markeredgecolor=INK,
+                markeredgewidth=0.8,
+                markersize=4,
+                zorder=4,
+            )
         won = "\N{EN DASH}" if row["win_rate"] is None else f"{100 * row['win_rate']:.0f} %"
         axes.annotate(
-            won, (1, height), (3, 0), xycoords=axes.get_yaxis_transform(), textcoords="offset points", va="center", fontsize="x-small"
+            won,
+            (1, height),
+            (3, 0),
+            xycoords=axes.get_yaxis_transform(),
+            textcoords="offset points",
+            va="center",
+            fontsize="x-small",
         )
-    axes.annotate("won", (1, 1), (3, 3), xycoords="axes fraction", textcoords="offset points", fontsize="x-small", color=MUTED)
+    axes.annotate(
+        "won", (1, 1), (3, 3), xycoords="axes fraction", textcoords="offset points", fontsize="x-small", color=MUTED
+    )
     axes.axvline(1, color=INK, linewidth=0.8, zorder=1)
     axes.set_xscale("log", base=2)
     axes.set_xlim(0.92 / FARTHEST, FARTHEST / 0.92)
@@ -129,7 +168,9 @@ def _keys() -> list[object]:
 
 
 def _told(panel: _Panel) -> str:
-    """The numbers of the first row and of every learned policy in words, and which policies beat the baseline with the whole interval."""
+    """The numbers of the first row and of every learned policy in words, and which policies beat the baseline with the
+    whole interval.
+    """
     told = [f"{panel.name}, against {panel.against}: lowest is {_row_told(panel.rows[0])}"]
     told += [_row_told(row) for row in panel.rows[1:] if row["policy"] in panel.learned]
     for name, how in (("ratio", "by the ratio of the means"), ("geometric_ratio", "by the geometric mean")):
@@ -141,7 +182,9 @@ def _told(panel: _Panel) -> str:
 def _row_told(row: Mapping[str, Any]) -> str:
     differing = f"{row['windows_differing']} of {row['windows']} windows in which policies differ"
     won = "" if row["win_rate"] is None else f", won {100 * row['win_rate']:.0f} % of the {differing}"
-    numbers = f"ratio of the means {_with_interval(row, 'ratio')}, geometric mean {_with_interval(row, 'geometric_ratio')}"
+    numbers = (
+        f"ratio of the means {_with_interval(row, 'ratio')}, geometric mean {_with_interval(row, 'geometric_ratio')}"
+    )
     if (effect := row["standardised_log_ratio"]) is not None:
         numbers += f", effect size {effect:.2f}"
     return f"{row['policy']}, {numbers}{won}"
@@ -157,5 +200,7 @@ def _explained(panels: Mapping[str, _Panel]) -> str:
     lines = f" Lines: {100 * CONFIDENCE:g} % intervals (bootstrap over windows, and over seeds from five on)."
     text = lines.strip() if any("ratio_low" in row for row in rows) else "Too few windows for intervals."
     text += " Effect size: mean over standard deviation of the windows' log ratios."
-    beyond = any((panel.means.div(panel.means[panel.baseline], axis=0) > FARTHEST).any().any() for panel in panels.values())
+    beyond = any(
+        (panel.means.div(panel.means[panel.baseline], axis=0) > FARTHEST).any().any() for panel in panels.values()
+    )
     return text + (f" Ratios beyond {FARTHEST:g} stand at the edge." if beyond else "")

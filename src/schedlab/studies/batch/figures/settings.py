@@ -28,20 +28,26 @@ class DeviceSpeedSettings(Settings):
     """The figure `device_speed`."""
 
     published: dict[str, float] = setting({}, doc="device -> its published rate", unit="steps/s")
-    records: tuple[str, ...] = setting((), doc="what `schedlab batch speed --out` recorded, from the checkout or the working directory on")
+    records: tuple[str, ...] = setting(
+        (), doc="what `schedlab batch speed --out` recorded, from the checkout or the working directory on"
+    )
 
 
 class DecisionLatencySettings(Settings):
     """The figure `decision_latency`."""
 
-    records: tuple[str, ...] = setting(doc="what `schedlab batch latency --out` recorded, from the checkout or the working directory on")
+    records: tuple[str, ...] = setting(
+        doc="what `schedlab batch latency --out` recorded, from the checkout or the working directory on"
+    )
 
 
 class WindowsSettings(Settings):
     """The figure `windows`."""
 
     metric: Score = setting("avg_bsld", doc="score of a window")
-    titles: dict[ScenarioName, str] = setting({}, doc="scenario -> heading of its panel; where none is given, the scenario's name")
+    titles: dict[ScenarioName, str] = setting(
+        {}, doc="scenario -> heading of its panel; where none is given, the scenario's name"
+    )
     learned: dict[ScenarioName, tuple[float, ...]] = setting(
         {}, doc="scenario -> published means of learned policies on its windows, in the unit of the score; a line each"
     )
@@ -66,8 +72,12 @@ class RatiosSettings(Settings):
 class TraceSettings(Settings):
     """The figure `trace`."""
 
-    rule: PolicyName = setting("fcfs", doc="rule whose waits on the test windows stand for those that a log does not hold")
-    window: int = setting(500, doc="of the moving averages; at most a tenth of the trace", unit="jobs", ge=1, le=LONGEST)
+    rule: PolicyName = setting(
+        "fcfs", doc="rule whose waits on the test windows stand for those that a log does not hold"
+    )
+    window: int = setting(
+        500, doc="of the moving averages; at most a tenth of the trace", unit="jobs", ge=1, le=LONGEST
+    )
 
 
 class CurveShown(Settings):
@@ -80,7 +90,10 @@ class CurveShown(Settings):
     line: float | None = setting(None, doc="value of a dashed line across; null: none")
     line_label: str = setting("", doc="what the dashed line is, for the legend", max_length=60)
     smoothing: float | None = setting(
-        None, doc="of an exponential mean: the weight of a point over that of the next; null: the running mean", ge=0, lt=1
+        None,
+        doc="of an exponential mean: the weight of a point over that of the next; null: the running mean",
+        ge=0,
+        lt=1,
     )
 
 

@@ -36,13 +36,17 @@ class Bar:
 
 
 def draw_device_speed(tables: StudyTables, spec: FigureSpec) -> Drawing:
-    """A bar a device and setting, published ones first; lines go from the slowest to the fastest repeat. Settings: DeviceSpeedSettings."""
+    """A bar a device and setting, published ones first; lines go from the slowest to the fastest repeat. Settings:
+    DeviceSpeedSettings.
+    """
     del tables
     settings = validate(DeviceSpeedSettings, spec.params)
     published = [Bar(name, rate, rate, rate, published=True) for name, rate in settings.published.items()]
     bars = published + [bar for record in settings.records for bar in recorded(record)]
     if not bars:
-        raise UserError("there is no rate to show", where=f"figure {spec.name}: params", expected="published or records")
+        raise UserError(
+            "there is no rate to show", where=f"figure {spec.name}: params", expected="published or records"
+        )
     figure, axes = theme.new_figure(width=0.75, height_mm=18 + ROW_MM * len(bars))
     _bars(axes, bars)
     axes.set_xlabel("steps a second, an update each")
@@ -53,12 +57,16 @@ def draw_device_speed(tables: StudyTables, spec: FigureSpec) -> Drawing:
 
 
 def draw_decision_latency(tables: StudyTables, spec: FigureSpec) -> Drawing:
-    """A point a policy and machine from fastest to slowest, lines between extreme repeats. Settings: DecisionLatencySettings."""
+    """A point a policy and machine from fastest to slowest, lines between extreme repeats. Settings:
+    DecisionLatencySettings.
+    """
     del tables
     settings = validate(DecisionLatencySettings, spec.params)
     bars = sorted((bar for name in settings.records for bar in recorded_latencies(name)), key=lambda bar: bar.median)
     if not bars:
-        raise UserError("there is nothing to show", where=f"figure {spec.name}: params.records", expected="at least one record")
+        raise UserError(
+            "there is nothing to show", where=f"figure {spec.name}: params.records", expected="at least one record"
+        )
     figure, axes = theme.new_figure(width=0.75, height_mm=18 + ROW_MM * len(bars))
     machines = list(dict.fromkeys(bar.machine for bar in bars))
     for height, bar in enumerate(bars):  # points: a bar has no length on a logarithmic axis
@@ -74,7 +82,10 @@ def draw_decision_latency(tables: StudyTables, spec: FigureSpec) -> Drawing:
     axes.xaxis.set_major_formatter("{x:g}")
     axes.set_xlabel("µs a decision")
     helpers.legend_outside(figure, columns=1)
-    told = [f"{name}: {'; '.join(f'{bar.label} {short(bar.median)} µs' for bar in bars if bar.machine == name)}" for name in machines]
+    told = [
+        f"{name}: {'; '.join(f'{bar.label} {short(bar.median)} µs' for bar in bars if bar.machine == name)}"
+        for name in machines
+    ]
     return Drawing(figure, f"{spec.caption} On {'. On '.join(told)}.", of_scores=False)
 
 
@@ -84,7 +95,8 @@ def recorded(name: str) -> list[Bar]:
 
 
 def recorded_latencies(name: str) -> list[Bar]:
-    """Return the bars of a record that `schedlab batch latency --out` wrote; they say the backfilling where there is some.
+    """Return the bars of a record that `schedlab batch latency --out` wrote; they say the backfilling where there is
+    some.
 
     Raises UserError where it is none.
     """
@@ -105,7 +117,9 @@ def _read(name: str, what: str, repeats: str, command: str, label: Callable[[dic
             for row in record["measured"]
         ]
     except (OSError, ValueError, KeyError, TypeError) as error:
-        raise UserError(f"no record of {what} ({error})", where=name, remedy=f"make it by schedlab batch {command} --out") from None
+        raise UserError(
+            f"no record of {what} ({error})", where=name, remedy=f"make it by schedlab batch {command} --out"
+        ) from None
 
 
 def _label(name: str, row: dict) -> str:

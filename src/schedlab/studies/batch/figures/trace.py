@@ -1,4 +1,6 @@
-"""The figure of a trace: what its jobs are like, when they come, and how long they waited, in the log or under a rule."""
+"""The figure of a trace: what its jobs are like, when they come, and how long they waited, in the log or under a
+rule.
+"""
 
 from __future__ import annotations
 
@@ -29,7 +31,9 @@ if TYPE_CHECKING:
 HOUR = 3600.0
 NEAR = 4.0  # ratio to the mean below which a label above a point would lie on the mean's line
 MANY = 1500  # dots above which they are drawn as one picture, so that files stay small
-SHORTEST = 10  # windows of the moving averages that a trace has at least; those of a longer one would be nearly its mean
+SHORTEST = (
+    10  # windows of the moving averages that a trace has at least; those of a longer one would be nearly its mean
+)
 TOP = 0.1  # share of the jobs of the largest bounded slowdowns, whose correlation is told apart
 
 
@@ -42,7 +46,9 @@ class Waited:
     whose: str
 
     def correlation(self, share: float = 1.0) -> float | None:
-        """Return Pearson's coefficient of wait and bounded slowdown of the jobs of the largest slowdowns; None where one is constant."""
+        """Return Pearson's coefficient of wait and bounded slowdown of the jobs of the largest slowdowns; None where
+        one is constant.
+        """
         top = np.argsort(-self.bsld, kind="stable")[: max(1, round(share * len(self.bsld)))]
         pair = self.wait[top], self.bsld[top]
         return None if min(np.ptp(values) for values in pair) == 0 else float(np.corrcoef(*pair)[0, 1])
@@ -72,7 +78,9 @@ def draw_trace_study(tables: StudyTables, spec: FigureSpec) -> Drawing:
     ):
         _moving(axes, jobs.submit, values, window, f"{letter}  moving average", label)
     helpers.legend_outside(figure, _keys(), columns=5)
-    return Drawing(figure, f"{spec.caption} {_told(name, jobs, waited, window)}", left_out=helpers.after_the_first(spec))
+    return Drawing(
+        figure, f"{spec.caption} {_told(name, jobs, waited, window)}", left_out=helpers.after_the_first(spec)
+    )
 
 
 def recorded(trace: Trace) -> Waited | None:
@@ -89,8 +97,14 @@ def scheduled(tables: StudyTables, spec: FigureSpec, scenario: str, rule: str) -
     rows = tables.details["jobs"]
     rows = rows[(rows["scenario"] == scenario) & (rows["policy"] == rule) & (rows["split"] == "test")]
     if rows.empty:
-        raise UserError(f"'{rule}' is not scored in {scenario}", where=f"figure {spec.name}: params.rule", expected="one of its rules")
-    return Waited(rows["wait"].to_numpy(dtype=float), rows["bsld"].to_numpy(dtype=float), f"under {rule} on the test windows")
+        raise UserError(
+            f"'{rule}' is not scored in {scenario}",
+            where=f"figure {spec.name}: params.rule",
+            expected="one of its rules",
+        )
+    return Waited(
+        rows["wait"].to_numpy(dtype=float), rows["bsld"].to_numpy(dtype=float), f"under {rule} on the test windows"
+    )
 
 
 def _percentiles(axes: Axes, waited: Waited) -> None:
@@ -119,18 +133,37 @@ def _wait_against_slowdown(axes: Axes, waited: Waited) -> None:
     shown = waited.wait > 0
     axes.set(title="b  wait and slowdown", xlabel="wait (h)", ylabel="bounded slowdown")
     if not shown.any():  # nothing that a logarithmic axis can hold
-        axes.text(0.5, 0.5, "no job waited", transform=axes.transAxes, ha="center", va="center", color=MUTED, fontstyle="italic")
+        axes.text(
+            0.5,
+            0.5,
+            "no job waited",
+            transform=axes.transAxes,
+            ha="center",
+            va="center",
+            color=MUTED,
+            fontstyle="italic",
+        )
         return
     many = int(shown.sum()) > MANY
     look = {"markersize": 2, "alpha": 0.35} if many else {"markersize": 5, "alpha": 0.6}
-    axes.plot(waited.wait[shown] / HOUR, waited.bsld[shown], ".", color=theme.colour(0), markeredgewidth=0, rasterized=many, **look)
+    axes.plot(
+        waited.wait[shown] / HOUR,
+        waited.bsld[shown],
+        ".",
+        color=theme.colour(0),
+        markeredgewidth=0,
+        rasterized=many,
+        **look,
+    )
     axes.set(xscale="log", yscale="log")
     _few_labels(axes, waited.wait[shown])
     axes.xaxis.set_major_formatter("{x:g}")
 
 
 def _few_labels(axes: Axes, waits: np.ndarray) -> None:
-    """Label a range of less than two decades at a few places: one a decade would be too few, and one a digit run into each other."""
+    """Label a range of less than two decades at a few places: one a decade would be too few, and one a digit run into
+    each other.
+    """
     from matplotlib.ticker import LogLocator, MaxNLocator
 
     decades = np.ptp(np.log10(waits)) if len(waits) else 0.0
@@ -152,7 +185,9 @@ def _run_times(axes: Axes, run: np.ndarray) -> None:
 
 
 def arrivals_a_day(submit: np.ndarray) -> list[np.ndarray]:
-    """Return the jobs submitted on each whole day of each tenth of the time that a trace spans; of each hour, below 20 days."""
+    """Return the jobs submitted on each whole day of each tenth of the time that a trace spans; of each hour, below 20
+    days.
+    """
     first, length = submit.min(), np.ptp(submit)
     unit = DAY if length >= 20 * DAY else HOUR
     counts = np.bincount(((submit - first) // unit).astype(int))
@@ -167,7 +202,9 @@ def _tenths(axes: Axes, submit: np.ndarray) -> None:
         whiskerprops={"linewidth": 0.7}, capprops={"linewidth": 0.7},
     )  # fmt: skip
     places = range(1, len(parts) + 1)
-    axes.plot(places, [part.mean() for part in parts], linestyle="none", marker="D", markersize=3, color=theme.colour(1))
+    axes.plot(
+        places, [part.mean() for part in parts], linestyle="none", marker="D", markersize=3, color=theme.colour(1)
+    )
     axes.set_xticks(places)
     unit = "a day" if np.ptp(submit) >= 20 * DAY else "an hour"
     axes.set(title="g  arrivals", xlabel="tenth of the time", ylabel=f"jobs {unit}")
@@ -176,7 +213,13 @@ def _tenths(axes: Axes, submit: np.ndarray) -> None:
 
 def _moving(axes: Axes, submit: np.ndarray, values: np.ndarray, window: int, title: str, label: str) -> None:
     smooth = helpers.running_mean(values, window)[window - 1 :]
-    axes.plot((submit[window - 1 :] - submit.min()) / DAY, smooth, color=theme.colour(0), linewidth=0.8, rasterized=len(smooth) > MANY)
+    axes.plot(
+        (submit[window - 1 :] - submit.min()) / DAY,
+        smooth,
+        color=theme.colour(0),
+        linewidth=0.8,
+        rasterized=len(smooth) > MANY,
+    )
     axes.axhline(values.mean(), color=theme.colour(1), linewidth=0.9)
     axes.set(title=title, xlabel="days since the first job", ylabel=label)
     axes.set_ylim(bottom=0)

@@ -1,4 +1,6 @@
-"""The figure of windows: how each policy fared on every test window, as boxes with a dot a window, scenario beside scenario."""
+"""The figure of windows: how each policy fared on every test window, as boxes with a dot a window, scenario beside
+scenario.
+"""
 
 from __future__ import annotations
 
@@ -44,15 +46,19 @@ BY_NAME = {metric.name: metric for metric in METRICS}
 
 
 def draw_windows(tables: StudyTables, spec: FigureSpec) -> Drawing:
-    """A panel a scenario, a row a policy from best to worst mean, a dot a test window (mean over seeds). Settings: WindowsSettings.
+    """A panel a scenario, a row a policy from best to worst mean, a dot a test window (mean over seeds). Settings:
+    WindowsSettings.
 
-    Windows that are at least FEWEST_MARKED get marks for mean and median, those that are at least FEWEST_BOXED also a box.
+    Windows that are at least FEWEST_MARKED get marks for mean and median, those that are at least FEWEST_BOXED also a
+    box.
     """
     settings = helpers.settings_of(spec, WindowsSettings)
     metric = BY_NAME[settings.metric]
     names = list(spec.scenarios or sorted(tables.scenarios))
     if unknown := sorted({*settings.titles, *settings.learned} - set(names)):
-        raise UserError(f"{', '.join(unknown)}: not in this figure", where=f"figure {spec.name}: params", expected=", ".join(names))
+        raise UserError(
+            f"{', '.join(unknown)}: not in this figure", where=f"figure {spec.name}: params", expected=", ".join(names)
+        )
     kinds = dict(zip(tables.scores["policy"], tables.scores["kind"], strict=True))
     found, chosen = {}, {}
     for name in names:
@@ -60,7 +66,11 @@ def draw_windows(tables: StudyTables, spec: FigureSpec) -> Drawing:
         chosen[name] = same_as_rules(table, kinds)
         found[name] = table.drop(columns=list(chosen[name]))
     if empty := [name for name in names if found[name].empty]:
-        raise UserError(f"no scores of {metric.name} in {', '.join(empty)}", where=f"figure {spec.name}: policies", expected="scored ones")
+        raise UserError(
+            f"no scores of {metric.name} in {', '.join(empty)}",
+            where=f"figure {spec.name}: policies",
+            expected="scored ones",
+        )
     scale = units.scaled(metric, max(float(means.max().max()) for means in found.values()))
     rows = max(means.shape[1] for means in found.values())
     figure, lines = theme.new_grid(len(names), 2, row_mm=17 + ROW_MM * rows, around_mm=10)
@@ -77,7 +87,9 @@ def draw_windows(tables: StudyTables, spec: FigureSpec) -> Drawing:
     coloured = any(kinds[policy] != "rule" for table in found.values() for policy in table)
     helpers.legend_outside(figure, _keys(_dot_told(tables.scores, names), most, bool(settings.learned)), columns=5)
     told = [
-        _told(settings.titles.get(name, name), table, metric, scale, str(tables.scenarios[name].get("backfill", "none")))
+        _told(
+            settings.titles.get(name, name), table, metric, scale, str(tables.scenarios[name].get("backfill", "none"))
+        )
         for name, table in found.items()
     ]
     colours = " Grey, rules; in colour, learned policies." if coloured else ""
@@ -85,13 +97,19 @@ def draw_windows(tables: StudyTables, spec: FigureSpec) -> Drawing:
 
 
 def looks_of(scores: pd.DataFrame) -> dict[str, Style]:
-    """Return the looks of policies where each has a row with its name: those of rules are of one grey, as different ones mean nothing."""
+    """Return the looks of policies where each has a row with its name: those of rules are of one grey, as different
+    ones mean nothing.
+    """
     rules = set(scores.loc[scores["kind"] == "rule", "policy"])
-    return {name: replace(look, colour=MUTED) if name in rules else look for name, look in theme.styles_of(scores).items()}
+    return {
+        name: replace(look, colour=MUTED) if name in rules else look for name, look in theme.styles_of(scores).items()
+    }
 
 
 def window_means(scores: pd.DataFrame, scenario: str, metric: str, policies: tuple[str, ...] = ()) -> pd.DataFrame:
-    """Return a metric on the test windows of a scenario, mean over seeds: a row a window, a column a policy, lowest mean first."""
+    """Return a metric on the test windows of a scenario, mean over seeds: a row a window, a column a policy, lowest
+    mean first.
+    """
     rows = scores[(scores["scenario"] == scenario) & (scores["metric"] == metric) & (scores["split"] == "test")]
     if policies:
         rows = rows[rows["policy"].isin(policies)]
@@ -101,9 +119,13 @@ def window_means(scores: pd.DataFrame, scenario: str, metric: str, policies: tup
 
 
 def same_as_rules(table: pd.DataFrame, kinds: Mapping[str, str]) -> dict[str, str]:
-    """Return learned policy -> the rule that it is, for those with exactly a rule's scores; kinds: policy -> learned, rule."""
+    """Return learned policy -> the rule that it is, for those with exactly a rule's scores; kinds: policy -> learned,
+    rule.
+    """
     rules = [name for name in table if kinds[name] == "rule"]
-    equal = {name: [rule for rule in rules if table[rule].equals(table[name])] for name in table if kinds[name] == "learned"}
+    equal = {
+        name: [rule for rule in rules if table[rule].equals(table[name])] for name in table if kinds[name] == "learned"
+    }
     return {name: same[0] for name, same in equal.items() if same}
 
 
@@ -132,7 +154,14 @@ def _panel(axes: Axes, table: pd.DataFrame, looks: Mapping[str, Style]) -> None:
             )  # fmt: skip
     for place, what in zip(NUMBERS, ("mean", "median"), strict=True):
         axes.annotate(
-            what, (1, 1), (place, 3), xycoords="axes fraction", textcoords="offset points", ha="right", fontsize="x-small", color=MUTED
+            what,
+            (1, 1),
+            (place, 3),
+            xycoords="axes fraction",
+            textcoords="offset points",
+            ha="right",
+            fontsize="x-small",
+            color=MUTED,
         )
     axes.set_yticks(range(table.shape[1]), table.columns)
     axes.set_ylim(table.shape[1] - 0.4, -0.6)
@@ -166,14 +195,24 @@ def _keys(dot: str, windows: int, learned: bool) -> list[object]:
     marks = [Line2D([], [], color=INK, linewidth=1.3, label="median"), Line2D([], [], label="mean", **MEAN_MARK)]
     return [
         Line2D([], [], linestyle="none", marker=".", color=MUTED, markersize=4, label=dot),
-        *([Patch(facecolor=MUTED, alpha=0.35, label="middle half; lines, 5 to 95 %")] if windows >= FEWEST_BOXED else []),
+        *(
+            [Patch(facecolor=MUTED, alpha=0.35, label="middle half; lines, 5 to 95 %")]
+            if windows >= FEWEST_BOXED
+            else []
+        ),
         *(marks if windows >= FEWEST_MARKED else []),
-        *([Line2D([], [], color=theme.colour(1), linewidth=0.8, label="published means of learned policies")] if learned else []),
+        *(
+            [Line2D([], [], color=theme.colour(1), linewidth=0.8, label="published means of learned policies")]
+            if learned
+            else []
+        ),
     ]
 
 
 def _told(name: str, table: pd.DataFrame, metric: Metric, scale: units.Scaled, backfill: str) -> str:
-    """The best and worst policy of a scenario by mean, the best by median, and how much of a mean a few windows make."""
+    """The best and worst policy of a scenario by mean, the best by median, and how much of a mean a few windows
+    make.
+    """
     lower, means, medians = metric.better == "lower", table.mean(), table.median()
     what = f"{name}, {BACKFILLING[backfill]}, {len(table)} window{'s' if len(table) > 1 else ''}"
     best, worst = (table.columns[0], table.columns[-1]) if lower else (table.columns[-1], table.columns[0])

@@ -1,13 +1,14 @@
 """Learning with an adversary: a discriminator tells an expert's decisions from the policy's, and pays for the former.
 
-After generative adversarial imitation (Ho and Ermon, NeurIPS 2016) and GARLSched, the scheduler that the dissertation planned to build and
-did not. The expert of a window is the best of some rules on it. The reward of a decision is
+After generative adversarial imitation (Ho and Ermon, NeurIPS 2016) and GARLSched, the scheduler that the dissertation
+planned to build and did not. The expert of a window is the best of some rules on it. The reward of a decision is
 
     (1 - a) * reward of the environment + a * -ln(1 - D) / jobs
 
-where D is what the discriminator gives for its being the expert's, jobs are those of a window, and a falls from `expert_share` to 0. The
-rewards that learn well here are of the order of 1 in the sum over a window; without the division the discriminator's, which is due at each
-decision, would be about a hundred times theirs, and `expert_share` would mean nothing.
+where D is what the discriminator gives for its being the expert's, jobs are those of a window, and a falls from
+`expert_share` to 0. The rewards that learn well here are of the order of 1 in the sum over a window; without the
+division the discriminator's, which is due at each decision, would be about a hundred times theirs, and `expert_share`
+would mean nothing.
 """
 
 from __future__ import annotations
@@ -38,7 +39,9 @@ MINIBATCH = 128  # decisions of the policy in a gradient step, and as many of th
 
 
 class Adversary:
-    """The discriminator of one phase of learning. It is made, with the expert's decisions, when the first decision is paid for."""
+    """The discriminator of one phase of learning. It is made, with the expert's decisions, when the first decision is
+    paid for.
+    """
 
     def __init__(self, problem: TrainingProblem, settings: AdversarySettings, seed: int) -> None:
         self.problem, self.settings, self.seed = problem, settings, seed
@@ -74,7 +77,9 @@ class Adversary:
         return (1.0 - share) * reward + share * float(expert_like) / self.jobs
 
     def take_state(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
-        """Return (values, arrays) of what was learned so far; the expert's decisions hang from the seed and are found again."""
+        """Return (values, arrays) of what was learned so far; the expert's decisions hang from the seed and are found
+        again.
+        """
         values = {"seed": self.seed, "decisions": self.decisions, "random": self._rng.bit_generator.state}
         arrays = {f"own/{number}": decision for number, decision in enumerate(self._own)}
         if self.network is not None:
@@ -99,7 +104,9 @@ class Adversary:
 
     def _begin(self) -> None:
         settings = self.settings
-        shown = choices([self.problem], settings.expert_rules, settings.expert_windows, derive_seed(self.seed, "expert"))
+        shown = choices(
+            [self.problem], settings.expert_rules, settings.expert_windows, derive_seed(self.seed, "expert")
+        )
         layout = self.problem.env(self.problem.units("train")[0], 0).unwrapped.layout
         self._expert = torch.from_numpy(np.stack([describe(layout, *each) for each in zip(*shown, strict=True)]))
         with torch_stream(self.seed, "batch", "adversary"):
@@ -144,6 +151,8 @@ class AdversaryEnv(gym.Wrapper):
 
 
 def describe(layout: Any, observation: np.ndarray, mask: np.ndarray, row: int) -> np.ndarray:
-    """Return a decision as the discriminator sees it (2 * columns,) float32: the chosen row, and the mean of those that might be chosen."""
+    """Return a decision as the discriminator sees it (2 * columns,) float32: the chosen row, and the mean of those that
+    might be chosen.
+    """
     rows, _ = layout.split(observation)
     return np.concatenate([rows[row], rows[mask].mean(axis=0)])

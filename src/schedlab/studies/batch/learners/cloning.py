@@ -1,4 +1,6 @@
-"""First parameters that choose as a rule does (behaviour cloning): its choices on training windows are shown to the policy network."""
+"""First parameters that choose as a rule does (behaviour cloning): its choices on training windows are shown to the
+policy network.
+"""
 
 from __future__ import annotations
 
@@ -29,9 +31,14 @@ MINIBATCH = 512  # choices of a gradient step
 
 
 def cloned_parameters(
-    problems: Sequence[TrainingProblem], spaces: tuple[gym.Space, gym.Space], settings: BatchMaskablePPOSettings, seed: int
+    problems: Sequence[TrainingProblem],
+    spaces: tuple[gym.Space, gym.Space],
+    settings: BatchMaskablePPOSettings,
+    seed: int,
 ) -> dict[str, np.ndarray]:
-    """Return the parameters of a policy that was shown a rule's choices, by name; the value network's are those that the seed gives."""
+    """Return the parameters of a policy that was shown a rule's choices, by name; the value network's are those that
+    the seed gives.
+    """
     require_rule(settings.clone_rule, "learner.clone_rule")
     shown = choices(problems, (settings.clone_rule,), settings.clone_windows, seed)
     observations, masks, chosen = (torch.from_numpy(each) for each in shown)
@@ -51,7 +58,8 @@ def cloned_parameters(
 def choices(
     problems: Sequence[TrainingProblem], rules: Sequence[str], windows: int, seed: int
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return what a rule saw (n, size), was allowed (n, 128) and chose (n,) in training windows, decisions without a choice left out.
+    """Return what a rule saw (n, size), was allowed (n, 128) and chose (n,) in training windows, decisions without a
+    choice left out.
 
     Of several rules the one of the lowest mean bounded slowdown on the window.
     """
@@ -73,13 +81,17 @@ def choices(
                 found.append((observation, mask, row))
             observation, _, over, _, _ = env.step(row)
     if not found:
-        raise UserError(f"{', '.join(rules)} never had a choice", where="the training windows", expected="windows whose jobs wait")
+        raise UserError(
+            f"{', '.join(rules)} never had a choice", where="the training windows", expected="windows whose jobs wait"
+        )
     observations, masks, rows = zip(*found, strict=True)
     return np.stack(observations), np.stack(masks), np.array(rows, dtype=np.int64)
 
 
 def _best(rules: Sequence[str], env: BatchEnv) -> str:
-    """The rule of the lowest mean bounded slowdown on the window that an environment has begun, the first of several."""
+    """The rule of the lowest mean bounded slowdown on the window that an environment has begun, the first of
+    several.
+    """
     if len(rules) == 1:
         return rules[0]
     stepper, plain = env.stepper, EnvironmentSettings()

@@ -1,7 +1,7 @@
 """Learned policies of the batch study as files: what `--policy learned:PATH` and the learners load.
 
-A file of kind `batch-priority` holds a linear priority (its features and weights), a policy that rolls out, or the name of the
-rule that was chosen; those of stock learners hold a network.
+A file of kind `batch-priority` holds a linear priority (its features and weights), a policy that rolls out, or the name
+of the rule that was chosen; those of stock learners hold a network.
 """
 
 from __future__ import annotations
@@ -26,7 +26,9 @@ PREFIX = "learned:"
 
 
 def save_priority(path: Path, policy: Priorities, **about: Any) -> None:
-    """Write a linear priority, a policy that rolls out, or a rule by name, with plain values that say how it was found."""
+    """Write a linear priority, a policy that rolls out, or a rule by name, with plain values that say how it was
+    found.
+    """
     if isinstance(policy, str):
         write_checkpoint(path, {"kind": KIND, "rule": policy, "about": about})
     elif isinstance(policy, RolloutPolicy):
@@ -36,7 +38,9 @@ def save_priority(path: Path, policy: Priorities, **about: Any) -> None:
 
 
 def named_policy(name: str, problem: BatchProblem) -> Policy:
-    """Return the policy of a name of the command line on a problem: a rule, planner, or learned:FILE. Raises UserError."""
+    """Return the policy of a name of the command line on a problem: a rule, planner, or learned:FILE. Raises
+    UserError.
+    """
     from schedlab.learning.stock.learner import KIND as NETWORK
     from schedlab.studies.batch.problem import RulePolicy
 
@@ -63,7 +67,9 @@ def _require_name(name: str) -> None:
     names = [*RULES, "planner"]
     if name not in names:
         expected = f"a rule, planner or {PREFIX}FILE"
-        raise UserError(f"there is no rule '{name}'", where="--policy", expected=expected, remedy=did_you_mean(name, names))
+        raise UserError(
+            f"there is no rule '{name}'", where="--policy", expected=expected, remedy=did_you_mean(name, names)
+        )
 
 
 def load_priority(path: Path | str) -> Priorities:

@@ -1,7 +1,9 @@
-"""Learning to roll out: the prior of predictions and the arrivals come from the training part, and a search adds a base of its own.
+"""Learning to roll out: the prior of predictions and the arrivals come from the training part, and a search adds a base
+of its own.
 
-The search is CMA-ES over the coefficients of a base that decides alone. Then candidates are judged as in learner_search.py: each base that
-was found, alone; rollouts upon the given bases, with and without the best of those found, for each horizon; rules and untrained planner.
+The search is CMA-ES over the coefficients of a base that decides alone. Then candidates are judged as in
+learner_search.py: each base that was found, alone; rollouts upon the given bases, with and without the best of those
+  found, for each horizon; rules and untrained planner.
 """
 
 from __future__ import annotations
@@ -31,14 +33,20 @@ _PROGRESS = "batch-rollout-progress"
 
 
 class RolloutLearner:
-    """Learns on the scenarios of its phase; goes on after an interruption from the last generation that was finished."""
+    """Learns on the scenarios of its phase; goes on after an interruption from the last generation that was
+    finished.
+    """
 
-    def learn(self, problems: Mapping[str, BatchProblem], spec: PolicySpec, seed: int, paths: LearnPaths, curve: Curve) -> None:
+    def learn(
+        self, problems: Mapping[str, BatchProblem], spec: PolicySpec, seed: int, paths: LearnPaths, curve: Curve
+    ) -> None:
         """Search for bases, judge the candidates, and write the one that is kept."""
         (phase,) = spec.train_on
         settings = validate(RolloutSettings, {**spec.params, **phase.params})
         digest = progress_digest(spec, [settings], seed, paths.start)
-        job = _Job([problems[name] for name in phase.scenarios], settings, seed, curve, paths.progress / "rollout.zip", digest)
+        job = _Job(
+            [problems[name] for name in phase.scenarios], settings, seed, curve, paths.progress / "rollout.zip", digest
+        )
         judged = [(job.judge.figures(candidate), candidate) for candidate in job.candidates(job.search(phase.steps))]
         figures, kept = min(judged, key=lambda entry: merit(entry[0]))
         for number, (values, _) in enumerate(judged):
@@ -55,7 +63,13 @@ class RolloutLearner:
 
 class _Job:
     def __init__(
-        self, problems: Sequence[BatchProblem], settings: RolloutSettings, seed: int, curve: Curve, progress: Path, digest: str
+        self,
+        problems: Sequence[BatchProblem],
+        settings: RolloutSettings,
+        seed: int,
+        curve: Curve,
+        progress: Path,
+        digest: str,
     ) -> None:
         self.problems, self.settings, self.seed, self.curve = problems, settings, seed, curve
         self.progress, self.digest = progress, digest
@@ -102,7 +116,9 @@ class _Job:
         for number, problem in enumerate(self.problems):
             rng = generator(self.seed, "batch", "rollout", "arrivals", number, horizon)
             end = problem.part("train")[1]
-            drawn.append(Arrivals.drawn(problem.past, problem.machine, self.prior, end, (count, min(horizon, end - 1)), rng))
+            drawn.append(
+                Arrivals.drawn(problem.past, problem.machine, self.prior, end, (count, min(horizon, end - 1)), rng)
+            )
         return Arrivals(*(np.concatenate([getattr(one, field.name) for one in drawn]) for field in fields(Arrivals)))
 
     def _advance(self, strategy: CmaEs, start: str, step: int) -> None:
@@ -118,7 +134,9 @@ class _Job:
         self.curve("best_fitness", float(values.min()), step=step, update=strategy.generation)
 
     def _resume(self) -> tuple[list[np.ndarray], dict[str, np.ndarray]]:
-        """(bases of the searches that are finished, state of the one that was interrupted), where there is something to go on from."""
+        """(bases of the searches that are finished, state of the one that was interrupted), where there is something to
+        go on from.
+        """
         saved = read_progress(self.progress, _PROGRESS, self.digest)
         if saved is None:
             return [], {}

@@ -1,8 +1,10 @@
-"""Learning without a network: an evolution strategy over the weights of the linear priority, and the rule that validation chooses.
+"""Learning without a network: an evolution strategy over the weights of the linear priority, and the rule that
+validation chooses.
 
-A search overfits to a few congested training windows easily, and a validation part may hold hardly any. So its candidates, the points that
-it passed through, are judged on windows of the validation part and as many of the training part together, by the mean and by the mean
-logarithm, and stand against the rules and the untrained planner: what is kept may be one of those.
+A search overfits to a few congested training windows easily, and a validation part may hold hardly any. So its
+candidates, the points that it passed through, are judged on windows of the validation part and as many of the training
+part together, by the mean and by the mean logarithm, and stand against the rules and the untrained planner: what is
+kept may be one of those.
 """
 
 from __future__ import annotations
@@ -21,8 +23,20 @@ from schedlab.config.seeds import generator
 from schedlab.learning.checkpoints import read_progress, write_checkpoint
 from schedlab.learning.cma_es import CmaEs
 from schedlab.studies.batch.learners.learned import load_priority, save_priority
-from schedlab.studies.batch.learners.search_settings import CORRECT_RULES, CandidateSettings, ChosenRuleSettings, EvolutionSettings
-from schedlab.studies.batch.learners.search_windows import Candidate, Windows, best_rule, drawn_windows, relative, spread_windows
+from schedlab.studies.batch.learners.search_settings import (
+    CORRECT_RULES,
+    CandidateSettings,
+    ChosenRuleSettings,
+    EvolutionSettings,
+)
+from schedlab.studies.batch.learners.search_windows import (
+    Candidate,
+    Windows,
+    best_rule,
+    drawn_windows,
+    relative,
+    spread_windows,
+)
 from schedlab.studies.batch.problem import BatchProblem, RulePolicy
 from schedlab.studies.batch.rules import NAMES, PLAN, PLANNER, LinearPriority
 
@@ -32,14 +46,18 @@ _PROGRESS = "batch-search-progress"
 class EvolutionLearner:
     """Searches from each start in turn; goes on after an interruption from the last generation that was finished."""
 
-    def learn(self, problems: Mapping[str, BatchProblem], spec: PolicySpec, seed: int, paths: LearnPaths, curve: Curve) -> None:
+    def learn(
+        self, problems: Mapping[str, BatchProblem], spec: PolicySpec, seed: int, paths: LearnPaths, curve: Curve
+    ) -> None:
         """Search phase after phase, each beginning where the one before ended, and write the candidate that is kept."""
         kept: Candidate | None = load_priority(paths.start) if paths.start else None
         settings = [validate(EvolutionSettings, {**spec.params, **phase.params}) for phase in spec.train_on]
         digest = progress_digest(spec, settings, seed, paths.start)
         for number, phase in enumerate(spec.train_on):
             own = [problems[name] for name in phase.scenarios]
-            search = _Search(own, settings[number], seed, number, curve, paths.progress / f"search-{number}.zip", digest)
+            search = _Search(
+                own, settings[number], seed, number, curve, paths.progress / f"search-{number}.zip", digest
+            )
             kept = search.run(phase.steps, kept)
         save_priority(paths.checkpoint, kept, **search.about(kept))
 
@@ -50,18 +68,24 @@ class EvolutionLearner:
 
 
 def progress_digest(spec: PolicySpec, settings: Sequence[CandidateSettings], seed: int, start: Path | None) -> str:
-    """Return the hash of all that determines a search, so that progress of another one is not taken up; inputs are the stage's care.
+    """Return the hash of all that determines a search, so that progress of another one is not taken up; inputs are the
+    stage's care.
 
     settings: values of each phase      start: the parent's file
     """
-    phases = [[list(phase.scenarios), phase.steps, own.model_dump(mode="json")] for phase, own in zip(spec.train_on, settings, strict=True)]
+    phases = [
+        [list(phase.scenarios), phase.steps, own.model_dump(mode="json")]
+        for phase, own in zip(spec.train_on, settings, strict=True)
+    ]
     return content_hash([phases, seed, file_hash(start) if start else ""])
 
 
 class ChosenRuleLearner:
     """The rule that is best on validation: what a learned policy has to beat."""
 
-    def learn(self, problems: Mapping[str, BatchProblem], spec: PolicySpec, seed: int, paths: LearnPaths, curve: Curve) -> None:
+    def learn(
+        self, problems: Mapping[str, BatchProblem], spec: PolicySpec, seed: int, paths: LearnPaths, curve: Curve
+    ) -> None:
         """Choose on the scenarios of the phase. Nothing is drawn."""
         del seed
         (phase,) = spec.train_on
@@ -80,7 +104,8 @@ class ChosenRuleLearner:
 
 
 class Judge:
-    """Says how good a candidate is on validation and training windows, against the rule whose mean logarithm is best on validation.
+    """Says how good a candidate is on validation and training windows, against the rule whose mean logarithm is best on
+    validation.
 
     rules: rule -> mean bounded slowdown of each validation window
     """
@@ -93,14 +118,18 @@ class Judge:
         self._reference = self.rules[self.rule], self.training.bsld(self.rule)
 
     def figures(self, candidate: Candidate) -> np.ndarray:
-        """Return (mean, log) on validation windows, on training windows and on both together (6,): relative to the rule, as logarithms."""
+        """Return (mean, log) on validation windows, on training windows and on both together (6,): relative to the
+        rule, as logarithms.
+        """
         own = [windows.bsld(candidate) for windows in (self.validation, self.training)]
         pairs = [*zip(own, self._reference, strict=True), (np.concatenate(own), np.concatenate(self._reference))]
         return np.array([number for values, reference in pairs for number in relative(values, reference)])
 
 
 def merit(figures: np.ndarray) -> float:
-    """Return what a candidate is kept for, lowest first: the mean and the logarithm on validation and training windows together."""
+    """Return what a candidate is kept for, lowest first: the mean and the logarithm on validation and training windows
+    together.
+    """
     return float(figures[4:].sum())
 
 
@@ -172,10 +201,16 @@ class _Search:
         elif start == "kept":
             origin, plans = kept.weights, kept.plans
         used = np.arange(len(NAMES) if plans else PLAN)
-        step = settings.step_zero if start in ("linear", "zero") else settings.step_planner * max(1.0, float(np.abs(origin).max()))
+        step = (
+            settings.step_zero
+            if start in ("linear", "zero")
+            else settings.step_planner * max(1.0, float(np.abs(origin).max()))
+        )
         return CmaEs(origin[used], step, settings.population), used, origin
 
-    def _advance(self, strategy: CmaEs, used: np.ndarray, origin: np.ndarray, search: tuple[str, int], step: int) -> None:
+    def _advance(
+        self, strategy: CmaEs, used: np.ndarray, origin: np.ndarray, search: tuple[str, int], step: int
+    ) -> None:
         """One generation: all points on the same windows, drawn anew."""
         names = ("batch", "evolution", self.phase, *search, strategy.generation)
         windows = drawn_windows(self.problems, self.settings.windows, generator(self.seed, *names, "windows"))
@@ -200,7 +235,10 @@ class _Search:
             self.curve("geometric_ratio_to_rule", float(np.exp(logarithm)), step=step, phase=self.phase, split=split)
 
     def _keep(self, tried: _Tried, kept: Candidate | None) -> Candidate:
-        best = [(merit(figures), LinearPriority(weights)) for weights, figures in zip(tried.weights, tried.figures, strict=True)]
+        best = [
+            (merit(figures), LinearPriority(weights))
+            for weights, figures in zip(tried.weights, tried.figures, strict=True)
+        ]
         best += [(merit(self.judge.figures(candidate)), candidate) for candidate in self._untrained(kept)]
         return min(best, key=lambda entry: entry[0])[1]
 
@@ -213,7 +251,9 @@ class _Search:
             yield PLANNER
 
     def _resume(self, tried: _Tried) -> tuple[int, dict[str, np.ndarray]]:
-        """(searches that are finished, state of the one that was interrupted), where there is something to go on from."""
+        """(searches that are finished, state of the one that was interrupted), where there is something to go on
+        from.
+        """
         saved = read_progress(self.progress, _PROGRESS, self.digest)
         if saved is None:
             return 0, {}
@@ -221,7 +261,11 @@ class _Search:
         return saved.meta["finished"], saved.group("search")
 
     def _save(self, tried: _Tried, finished: int, state: Mapping[str, np.ndarray]) -> None:
-        arrays = {"weights": tried.weights, "figures": tried.figures, **{f"search/{name}": value for name, value in state.items()}}
+        arrays = {
+            "weights": tried.weights,
+            "figures": tried.figures,
+            **{f"search/{name}": value for name, value in state.items()},
+        }
         write_checkpoint(self.progress, {"kind": _PROGRESS, "digest": self.digest, "finished": finished}, arrays)
 
 

@@ -16,17 +16,23 @@ Horizon = Annotated[int, Field(ge=0, le=1000)]
 
 
 class CandidateSettings(Settings):
-    """How candidates are judged: on windows of the validation part, which may overlap, and on as many of the training part."""
+    """How candidates are judged: on windows of the validation part, which may overlap, and on as many of the training
+    part.
+    """
 
     stride: int = setting(64, doc="jobs from the start of one validation window to the next", unit="jobs", ge=1)
     most_windows: int = setting(80, doc="most windows of each part, evenly spread", unit="windows", ge=1)
 
 
 class EvolutionSettings(CandidateSettings):
-    """Evolution strategy over the weights of a linear priority; a phase's steps are the generations of each of its searches."""
+    """Evolution strategy over the weights of a linear priority; a phase's steps are the generations of each of its
+    searches.
+    """
 
     population: int = setting(14, doc="points of a generation", ge=4, le=1000)
-    windows: int = setting(32, doc="training windows of a generation, the same for all points", unit="windows", ge=1, le=10_000)
+    windows: int = setting(
+        32, doc="training windows of a generation, the same for all points", unit="windows", ge=1, le=10_000
+    )
     starts: tuple[Start, ...] = setting(
         ("linear", "planner"),
         doc="where searches begin: linear, zero: all weights 0, without and with plan features; planner: the untrained planner; zero takes "
@@ -44,7 +50,9 @@ class EvolutionSettings(CandidateSettings):
         doc="of mean bounded slowdowns over those of the chosen rule: ratio of the means, mean logarithm, mean ratio; both: the first two",
     )
     check_every: int = setting(5, doc="generations between two candidates of a search", unit="generations", ge=1)
-    candidates: tuple[Literal["rules", "planner"], ...] = setting(("rules", "planner"), doc="what is kept where no search beats it")
+    candidates: tuple[Literal["rules", "planner"], ...] = setting(
+        ("rules", "planner"), doc="what is kept where no search beats it"
+    )
 
 
 class RolloutSettings(CandidateSettings):
@@ -52,21 +60,29 @@ class RolloutSettings(CandidateSettings):
 
     most_windows: int = setting(40, doc="most windows of each part, evenly spread", unit="windows", ge=1)
     population: int = setting(12, doc="points of a generation", ge=4, le=1000)
-    windows: int = setting(24, doc="training windows of a generation, the same for all points", unit="windows", ge=1, le=10_000)
+    windows: int = setting(
+        24, doc="training windows of a generation, the same for all points", unit="windows", ge=1, le=10_000
+    )
     starts: tuple[Base, ...] = setting(("costly_per_area", "f1"), doc="bases that searches begin at", min_length=1)
     step: float = setting(0.3, doc="step size of a search at its begin", gt=0)
     bases: tuple[Base, ...] = setting(
-        ("f1", "shortest", "smallest", "smallest_area", "costly_per_area"), doc="bases that rollouts are tried with", min_length=1
+        ("f1", "shortest", "smallest", "smallest_area", "costly_per_area"),
+        doc="bases that rollouts are tried with",
+        min_length=1,
     )
     horizons: tuple[Horizon, ...] = setting(
         (0, 16), doc="drawn jobs that arrive in a rollout; each is a candidate, 0 plans the present queue", unit="jobs"
     )
     samples: int = setting(8, doc="rollouts of each try with arrivals", ge=1, le=1000)
     stretches: int = setting(256, doc="stretches of jobs drawn from the training part", ge=1, le=100_000)
-    candidates: tuple[Literal["rules", "planner"], ...] = setting(("rules", "planner"), doc="what is kept where no rollouts beat it")
+    candidates: tuple[Literal["rules", "planner"], ...] = setting(
+        ("rules", "planner"), doc="what is kept where no rollouts beat it"
+    )
 
 
 class ChosenRuleSettings(CandidateSettings):
     """The rule that is best on validation; a phase's steps mean nothing."""
 
-    criterion: Literal["mean", "log"] = setting("mean", doc="mean bounded slowdown of the windows, or mean of its logarithm")
+    criterion: Literal["mean", "log"] = setting(
+        "mean", doc="mean bounded slowdown of the windows, or mean of its logarithm"
+    )

@@ -67,10 +67,14 @@ def _range(problem: BatchProblem, split: Split) -> tuple[int, int]:
     length = problem.scenario.windows.length
     if end - first < length:
         where = f"scenario {problem.scenario.name}: windows"
-        raise UserError(f"the {split} part holds no window of {length} jobs", where=where, expected="a shorter window, or more jobs")
+        raise UserError(
+            f"the {split} part holds no window of {length} jobs", where=where, expected="a shorter window, or more jobs"
+        )
     return first, end - length
 
 
 def _window_bsld(problem: BatchProblem, policy: Candidate, start: int) -> float:
     schedule = problem.schedule(policy, start, derive_seed(problem.scenario.seed, "batch", "window", start))
-    return float(bounded_slowdown(schedule.start - schedule.jobs.submit + schedule.jobs.run, schedule.jobs.run, SHORT).mean())
+    return float(
+        bounded_slowdown(schedule.start - schedule.jobs.submit + schedule.jobs.run, schedule.jobs.run, SHORT).mean()
+    )

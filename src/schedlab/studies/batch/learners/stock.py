@@ -1,4 +1,6 @@
-"""The stock learners of the batch study: own networks and observations, windows that are left out, a start that repeats a rule."""
+"""The stock learners of the batch study: own networks and observations, windows that are left out, a start that repeats
+a rule.
+"""
 
 from __future__ import annotations
 
@@ -38,7 +40,11 @@ class BatchStockLearner(StableBaselinesLearner):
         return TrainingProblem(problem, settings, weights=self.algorithm == "ddpg")
 
     def first_parameters(
-        self, problems: Mapping[str, TrainingProblem], spaces: tuple[gym.Space, gym.Space], settings: TrainingWindows, seed: int
+        self,
+        problems: Mapping[str, TrainingProblem],
+        spaces: tuple[gym.Space, gym.Space],
+        settings: TrainingWindows,
+        seed: int,
     ) -> Mapping[str, np.ndarray]:
         """Return parameters that repeat a rule's choices, where the settings name one."""
         if getattr(settings, "clone_rule", None) is None:

@@ -14,7 +14,14 @@ from torch.nn import functional
 from schedlab.learning.adam import TorchAdam
 from schedlab.learning.stock.policy import PolicyParts, layered_policy
 from schedlab.studies.batch.env.layouts import Layout, layout_seen
-from schedlab.studies.batch.learners.networks import EXCLUDED, Queue, begin_orthogonal, policy_network, read, value_network
+from schedlab.studies.batch.learners.networks import (
+    EXCLUDED,
+    Queue,
+    begin_orthogonal,
+    policy_network,
+    read,
+    value_network,
+)
 from schedlab.studies.batch.learners.stock_settings import BatchMaskablePPOSettings, NetworkSettings
 
 SMALLEST = -80.0  # exp of little less is no normal number in single precision
@@ -22,7 +29,9 @@ POLICY_GAIN, VALUE_GAIN = 0.01, 1.0  # of the last layers, as in the dissertatio
 
 
 class Reader(nn.Module):
-    """Stands where Stable-Baselines3 has layers that policy and value share: takes observations apart, once for both."""
+    """Stands where Stable-Baselines3 has layers that policy and value share: takes observations apart, once for
+    both.
+    """
 
     def __init__(self, layout: Layout) -> None:
         super().__init__()
@@ -46,7 +55,9 @@ class QueueNetworks:
     value_rate  learning rate of the value network over the policy's
     """
 
-    def __init__(self, *spaces_and_schedule: Any, layout: Layout, network: str, value: str, value_rate: float, **keywords: Any) -> None:
+    def __init__(
+        self, *spaces_and_schedule: Any, layout: Layout, network: str, value: str, value_rate: float, **keywords: Any
+    ) -> None:
         self.layout, self.names, self.value_rate = layout, (network, value), value_rate
         super().__init__(*spaces_and_schedule, net_arch=[], **keywords)
 
@@ -57,7 +68,10 @@ class QueueNetworks:
         if self.ortho_init:
             begin_orthogonal(self.action_net, POLICY_GAIN)
             begin_orthogonal(self.value_net, VALUE_GAIN)
-        groups = [{"params": list(self.action_net.parameters())}, {"params": list(self.value_net.parameters()), "factor": self.value_rate}]
+        groups = [
+            {"params": list(self.action_net.parameters())},
+            {"params": list(self.value_net.parameters()), "factor": self.value_rate},
+        ]
         self.optimizer = self.optimizer_class(groups, lr=lr_schedule(1), **self.optimizer_kwargs)
 
     def evaluate_actions(
@@ -65,7 +79,8 @@ class QueueNetworks:
     ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
         """Return values (B, 1), logarithms of probabilities (B,) and entropies (B,), as the policy's distribution does.
 
-        That one takes much of a gradient step: its exponentials of excluded rows underflow, which processors are slow at.
+        That one takes much of a gradient step: its exponentials of excluded rows underflow, which processors are slow
+          at.
         """
         queue, _ = self.mlp_extractor(self.extract_features(obs))
         scores = self.action_net(queue)
@@ -86,7 +101,9 @@ class MaskableQueuePolicy(QueueNetworks, MaskableActorCriticPolicy):
 
 
 class TwoRates(TorchAdam):
-    """Adam whose groups may have a `factor` on the learning rate: Stable-Baselines3 sets one rate for all groups before each update."""
+    """Adam whose groups may have a `factor` on the learning rate: Stable-Baselines3 sets one rate for all groups before
+    each update.
+    """
 
     def step(self, closure: None = None) -> None:
         """Take a step at the rate of each group."""

@@ -7,7 +7,14 @@ from typing import Annotated, ClassVar, Literal
 from pydantic import Field, model_validator
 
 from schedlab.config.schema import Settings, section, setting
-from schedlab.learning.stock.settings import A2CSettings, DDPGSettings, DQNSettings, MaskablePPOSettings, PPOSettings, StockSettings
+from schedlab.learning.stock.settings import (
+    A2CSettings,
+    DDPGSettings,
+    DQNSettings,
+    MaskablePPOSettings,
+    PPOSettings,
+    StockSettings,
+)
 from schedlab.studies.batch.env.settings import EnvironmentSettings
 
 Network = Literal["kernel", "actor_kernel", "attention", "mlp_v1", "mlp_v2", "mlp_v3", "layers"]
@@ -18,10 +25,13 @@ Slowdown = Annotated[float, Field(ge=0)]
 class TrainingWindows(Settings):
     """What a stock learner sees, and which windows of the training part it learns on."""
 
-    PHASE_KEYS: ClassVar[frozenset[str]] = frozenset({"training_starts", "longest_window", "keep_windows", "keep_range", "keep_rule"})
+    PHASE_KEYS: ClassVar[frozenset[str]] = frozenset(
+        {"training_starts", "longest_window", "keep_windows", "keep_range", "keep_rule"}
+    )
 
     environment: EnvironmentSettings = section(
-        EnvironmentSettings, doc="what the policy sees and is rewarded with, whatever the scenarios it learns and runs on say"
+        EnvironmentSettings,
+        doc="what the policy sees and is rewarded with, whatever the scenarios it learns and runs on say",
     )
     training_starts: Literal["any", "apart"] = setting(
         "any", doc="an episode begins at any job of the training part, or at one of the windows that share no job"
@@ -32,7 +42,9 @@ class TrainingWindows(Settings):
         "always the scenario's",
         unit="jobs",
         ge=1,
-        exclude_if=lambda longest: longest is None,  # so that the policies that there are keep the hash of their configuration
+        exclude_if=lambda longest: (
+            longest is None
+        ),  # so that the policies that there are keep the hash of their configuration
     )
     keep_windows: Literal["all", "range", "median"] = setting(
         "all",
@@ -55,7 +67,9 @@ class TrainingWindows(Settings):
 
 
 class NetworkSettings(TrainingWindows):
-    """Which networks score the rows of the queue and say what is to be expected (studies/batch/learners/networks.py)."""
+    """Which networks score the rows of the queue and say what is to be expected
+    (studies/batch/learners/networks.py).
+    """
 
     network: Network = setting(
         "kernel",
@@ -63,7 +77,8 @@ class NetworkSettings(TrainingWindows):
         "queue; layers: net_arch and critic_net_arch on the whole observation",
     )
     value: Value = setting(
-        "pooled", doc="value network: rows is RLScheduler's; small, large, deep the dissertation's; not for network: layers"
+        "pooled",
+        doc="value network: rows is RLScheduler's; small, large, deep the dissertation's; not for network: layers",
     )
 
     @model_validator(mode="after")
@@ -78,7 +93,9 @@ class NetworkSettings(TrainingWindows):
 class CloneSettings(Settings):
     """A start that chooses as a rule does."""
 
-    clone_rule: str | None = setting(None, doc="rule whose choices the first parameters repeat; null: those that the seed gives")
+    clone_rule: str | None = setting(
+        None, doc="rule whose choices the first parameters repeat; null: those that the seed gives"
+    )
     clone_windows: int = setting(20, doc="training windows whose choices are shown", unit="windows", ge=1, le=100_000)
     clone_passes: int = setting(10, doc="passes over these choices", ge=1, le=10_000)
     clone_rate: float = setting(3e-3, doc="learning rate of these passes", gt=0, le=10)
@@ -87,10 +104,18 @@ class CloneSettings(Settings):
 class AdversarySettings(Settings):
     """Part of the reward from a discriminator of an expert's decisions (studies/batch/learners/adversary.py)."""
 
-    expert_share: float = setting(0.0, doc="part of the reward that a discriminator of an expert's decisions gives at first", ge=0, le=1)
-    expert_steps: int = setting(24_576, doc="decisions after which that part has fallen to 0, evenly", unit="steps", ge=1)
-    expert_rules: tuple[str, ...] = setting(("sjf", "f1"), doc="the expert of a window is the best of these rules on it", min_length=1)
-    expert_windows: int = setting(20, doc="training windows whose expert decisions are shown", unit="windows", ge=1, le=100_000)
+    expert_share: float = setting(
+        0.0, doc="part of the reward that a discriminator of an expert's decisions gives at first", ge=0, le=1
+    )
+    expert_steps: int = setting(
+        24_576, doc="decisions after which that part has fallen to 0, evenly", unit="steps", ge=1
+    )
+    expert_rules: tuple[str, ...] = setting(
+        ("sjf", "f1"), doc="the expert of a window is the best of these rules on it", min_length=1
+    )
+    expert_windows: int = setting(
+        20, doc="training windows whose expert decisions are shown", unit="windows", ge=1, le=100_000
+    )
     expert_rate: float = setting(1e-3, doc="learning rate of the discriminator", gt=0, le=10)
 
 
@@ -102,7 +127,10 @@ class BatchMaskablePPOSettings(NetworkSettings, CloneSettings, AdversarySettings
     """Proximal policy optimisation that keeps to the rows that the environment allows."""
 
     value_learning_rate: float | None = setting(
-        None, doc="of the value network, at the start of a phase; null: as learning_rate; not for network: layers", gt=0, le=10
+        None,
+        doc="of the value network, at the start of a phase; null: as learning_rate; not for network: layers",
+        gt=0,
+        le=10,
     )
 
     @model_validator(mode="after")
@@ -121,7 +149,9 @@ class BatchDQNSettings(TrainingWindows, DQNSettings):
 
 
 class BatchDDPGSettings(TrainingWindows, DDPGSettings):
-    """Deep deterministic policy gradient; an action is the weights of a linear priority, chosen anew at each decision."""
+    """Deep deterministic policy gradient; an action is the weights of a linear priority, chosen anew at each
+    decision.
+    """
 
 
 STOCK_SETTINGS: dict[str, type[StockSettings]] = {

@@ -1,4 +1,6 @@
-"""A scenario as a stock learner sees it: its own observations and rewards, and the training windows that are to be learned on."""
+"""A scenario as a stock learner sees it: its own observations and rewards, and the training windows that are to be
+learned on.
+"""
 
 from __future__ import annotations
 
@@ -53,7 +55,9 @@ class TrainingProblem:
         training = unit.split == "train" and self.settings.training_starts == "any"
         environment = self.settings.environment
         if unit.split == "validation" and self.settings.validate_by != "reward":
-            environment = environment.model_copy(update={"reward": "episodic", "measure": self.settings.validate_by, "users": "none"})
+            environment = environment.model_copy(
+                update={"reward": "episodic", "measure": self.settings.validate_by, "users": "none"}
+            )
         longest = self.settings.longest_window if training else None
         task = self.problem.task(self._starts(unit), environment, None if training else unit.seed, longest)
         env = (BatchWeightsEnv if self.weights else BatchEnv)(task, seed)
@@ -74,7 +78,9 @@ class TrainingProblem:
         from schedlab.studies.batch.learners.adversary import Adversary
 
         if values:
-            self._adversary = self._adversary or Adversary(self, self.settings, values["seed"])  # environments hold the one there is
+            self._adversary = self._adversary or Adversary(
+                self, self.settings, values["seed"]
+            )  # environments hold the one there is
             self._adversary.put_state(values, arrays)
 
     def _starts(self, unit: Unit) -> Sequence[int]:
@@ -99,16 +105,26 @@ class TrainingProblem:
         if settings.keep_windows == "median":
             low, high = float(np.median(values)), float(np.nextafter(2 * values.mean(), np.inf))
         kept = set(starts[(values > low) & (values < high)].tolist())
-        if (not any(first_job(unit) in kept for unit in self.problem.units("train")) and settings.training_starts == "apart") or not kept:
+        if (
+            not any(first_job(unit) in kept for unit in self.problem.units("train"))
+            and settings.training_starts == "apart"
+        ) or not kept:
             found = f"{values.min():.4g} to {values.max():.4g}"
-            where, remedy = f"scenario {self.problem.scenario.name}: learner.keep_windows", "widen keep_range, or keep all"
-            raise UserError(f"no training window lies between {low:.4g} and {high:.4g}", where=where, expected=found, remedy=remedy)
+            where, remedy = (
+                f"scenario {self.problem.scenario.name}: learner.keep_windows",
+                "widen keep_range, or keep all",
+            )
+            raise UserError(
+                f"no training window lies between {low:.4g} and {high:.4g}", where=where, expected=found, remedy=remedy
+            )
         return kept
 
 
 @lru_cache(maxsize=4)  # of the scenarios and rules of one job; a problem that is kept holds its whole trace
 def rule_values(problem: BatchProblem, rule: str) -> np.ndarray:
-    """Return the mean bounded slowdown under a rule of the window from each job of the training part on, an empty machine before it."""
+    """Return the mean bounded slowdown under a rule of the window from each job of the training part on, an empty
+    machine before it.
+    """
     scenario, (first, end) = problem.scenario, problem.part("train")
     length, plain = scenario.windows.length, EnvironmentSettings()
     how = {"backfill": scenario.backfill, "backfill_order": scenario.backfill_order, "kill": scenario.kill}

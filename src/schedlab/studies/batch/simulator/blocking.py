@@ -1,4 +1,6 @@
-"""Compiled form of plain.BlockingSimulation under a rule: the chosen job blocks everything, with or without the published backfilling."""
+"""Compiled form of plain.BlockingSimulation under a rule: the chosen job blocks everything, with or without the
+published backfilling.
+"""
 
 from __future__ import annotations
 
@@ -13,10 +15,12 @@ from schedlab.studies.batch.simulator.cluster import COUNT, FREE, Columns, occup
 class Queue(NamedTuple):
     """Waiting jobs and the clock.
 
-    ranks    a bit for each rank of a waiting job, started ones among them (left alone where something else than a rule chooses)
+    ranks    a bit for each rank of a waiting job, started ones among them (left alone where something else than a rule
+             chooses)
     listed   jobs in order of submission, started ones among them
     waits    (n,) whether a job waits
-    counts   (5,): arrived, waiting, length of listed, arrivals whose ranks are marked, the first word of ranks that may hold a bit
+    counts   (5,): arrived, waiting, length of listed, arrivals whose ranks are marked, the first word of ranks that may
+             hold a bit
     clock    (1,) s
     """
 
@@ -103,7 +107,9 @@ def _drain(queue, columns, order, running, job, least, keys):
 
 @uncounted
 def order_ties(queue, columns, order):
-    """Put listed jobs of one submit time in the order of their scores: the published rule sorts the queue that is then gone through."""
+    """Put listed jobs of one submit time in the order of their scores: the published rule sorts the queue that is then
+    gone through.
+    """
     kept = 0
     for place in range(queue.counts[LISTED]):
         job = queue.listed[place]
@@ -111,7 +117,11 @@ def order_ties(queue, columns, order):
             continue
         to = kept
         kept += 1
-        while to > 0 and columns.submit[queue.listed[to - 1]] == columns.submit[job] and _before(queue, columns, order, job, to - 1):
+        while (
+            to > 0
+            and columns.submit[queue.listed[to - 1]] == columns.submit[job]
+            and _before(queue, columns, order, job, to - 1)
+        ):
             queue.listed[to] = queue.listed[to - 1]
             to -= 1
         queue.listed[to] = job
@@ -130,7 +140,9 @@ def _before(queue, columns, order, job, place):
 
 @uncounted
 def backfill_by_submission(queue, columns, running, shadow):
-    """Start what fits and ends before the shadow time as requested, in order of submission; close the gaps of the list."""
+    """Start what fits and ends before the shadow time as requested, in order of submission; close the gaps of the
+    list.
+    """
     kept, clock = 0, queue.clock[0]
     for place in range(queue.counts[LISTED]):
         job = queue.listed[place]
@@ -146,13 +158,19 @@ def backfill_by_submission(queue, columns, running, shadow):
 
 @uncounted
 def backfill_by_key(queue, columns, running, shadow, keys):
-    """The same in order of keys (n,), ties in order of submission. What does not start now does not start beside more jobs either."""
+    """The same in order of keys (n,), ties in order of submission. What does not start now does not start beside more
+    jobs either.
+    """
     clock = queue.clock[0]
     while True:
         best = -1
         for place in range(queue.counts[LISTED]):
             job = queue.listed[place]
-            if not queue.waits[job] or columns.nodes[job] > running.size[FREE] or clock + columns.requested[job] >= shadow:
+            if (
+                not queue.waits[job]
+                or columns.nodes[job] > running.size[FREE]
+                or clock + columns.requested[job] >= shadow
+            ):
                 continue
             if best < 0 or keys[job] < keys[best] or (keys[job] == keys[best] and job < best):
                 best = job
@@ -163,11 +181,15 @@ def backfill_by_key(queue, columns, running, shadow, keys):
 
 @uncounted
 def shadow_time(columns, running, job):
-    """When the job would fit if all ended as requested. Jobs of equal ends take the order of their requests, as in the published one."""
+    """When the job would fit if all ended as requested. Jobs of equal ends take the order of their requests, as in the
+    published one.
+    """
     by_end, expected, count = running.by_end, running.expected, running.size[COUNT]
     for place in range(1, count):
         other, to = by_end[place], place
-        while to > 0 and running.end[by_end[to - 1]] == running.end[other] and expected[by_end[to - 1]] > expected[other]:
+        while (
+            to > 0 and running.end[by_end[to - 1]] == running.end[other] and expected[by_end[to - 1]] > expected[other]
+        ):
             by_end[to] = by_end[to - 1]
             to -= 1
         by_end[to] = other

@@ -1,4 +1,6 @@
-"""What the compiled kernels share: running jobs in order of their ends, nodes, and the columns of a window as arrays."""
+"""What the compiled kernels share: running jobs in order of their ends, nodes, and the columns of a window as
+arrays.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +23,9 @@ class Columns(NamedTuple):
 
 
 class Order(NamedTuple):
-    """The order of the queue: power 0: by `rank` (n,), whose inverse is `job_at` (n,); else by the score that depends on the clock."""
+    """The order of the queue: power 0: by `rank` (n,), whose inverse is `job_at` (n,); else by the score that depends
+    on the clock.
+    """
 
     rank: np.ndarray
     job_at: np.ndarray
@@ -31,7 +35,8 @@ class Order(NamedTuple):
 
 
 class Scan(NamedTuple):
-    """In which order jobs are looked at when they are backfilled: FCFS, BY_AREA, or BY_RULE; area (n,): requested time times nodes.
+    """In which order jobs are looked at when they are backfilled: FCFS, BY_AREA, or BY_RULE; area (n,): requested time
+    times nodes.
 
     linear: what writes the scores where the power of the order is WRITTEN (linear_kernel.Linear)
     """
@@ -74,8 +79,12 @@ COUNT, FREE, BEGUN = 0, 1, 2
 def columns_of(jobs: Jobs, prefill: Prefill) -> Columns:
     """Return the arrays that the kernels read."""
     parts = (jobs, prefill.jobs)
-    run, requested, nodes = (np.concatenate([getattr(part, name) for part in parts]) for name in ("run", "requested", "nodes"))
-    return Columns(np.array(jobs.submit), run, requested, nodes)  # copies: kernels are compiled anew for arrays that are read-only
+    run, requested, nodes = (
+        np.concatenate([getattr(part, name) for part in parts]) for name in ("run", "requested", "nodes")
+    )
+    return Columns(
+        np.array(jobs.submit), run, requested, nodes
+    )  # copies: kernels are compiled anew for arrays that are read-only
 
 
 def order_of(priority: Priority) -> Order:
@@ -105,8 +114,9 @@ def running_of(columns: Columns, prefill: Prefill, machine: Machine, *, track: b
 def uncounted(function):
     """Compile a function that allocates no array, without counting references to arrays.
 
-    Their owners live as long as the call. Counting at each use of a named tuple of arrays takes most of the time otherwise: eight times as
-    long for a rule over 10,000 jobs. A function that does allocate is refused when it is compiled.
+    Their owners live as long as the call. Counting at each use of a named tuple of arrays takes most of the time
+    otherwise: eight times as long for a rule over 10,000 jobs. A function that does allocate is refused when it is
+      compiled.
     """
     return compiled(function, error_model="numpy", _nrt=False)
 
@@ -177,7 +187,9 @@ def release(running, columns):
 
 @uncounted
 def score(columns, order, job, clock):
-    """The score of a waiting job: its rank, where it depends on the clock as rules.Priority.at, or what was written at the decision."""
+    """The score of a waiting job: its rank, where it depends on the clock as rules.Priority.at, or what was written at
+    the decision.
+    """
     if order.power == 0:
         return float(order.rank[job])
     if order.power == WRITTEN:

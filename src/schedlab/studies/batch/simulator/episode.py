@@ -22,8 +22,8 @@ class Episodes(NamedTuple):
     fixed (T, k)           layouts.fixed_columns of all jobs that windows may hold; the window's begin at `offset` (N,)
     procs, user (N, J)     processors; users, numbered within the window
     job_id (N, J)          of the window's jobs and of its prefill
-    request (N, J), plans (N, rules, J), excess (N, J)   of plan_features.excess_costs, where it is seen; else the last axis is 0
-    orders (N, rules, J), random (N, 1) uint64, stamp (N, J)   of kernel_observe.fill_rows
+    request (N, J), plans (N, rules, J), excess (N, J)   of plan_features.excess_costs, where it is seen; else the last
+    axis is 0 orders (N, rules, J), random (N, 1) uint64, stamp (N, J)   of kernel_observe.fill_rows
     rows (N, 128), found (N,)   the job of each row, and how many rows hold one
     seen (N,)              how many of the jobs begun have been scored
     total, work (N,)       sums of rewards.job_score and of processor seconds over the started jobs
@@ -57,7 +57,9 @@ class Episodes(NamedTuple):
 
 
 class Terms(NamedTuple):
-    """The settings of an environment as numbers; users, reward, measure as in rewards.py, shuffled: place of the random order or -1."""
+    """The settings of an environment as numbers; users, reward, measure as in rewards.py, shuffled: place of the random
+    order or -1.
+    """
 
     layout: int
     processors: float
@@ -89,20 +91,26 @@ def look(windows: Windows, episodes, terms, place, observation, mask):
     if len(excess) and found:
         waiting = np.flatnonzero(window.queue.waits[: window.queue.counts[ARRIVED]])
         clock = window.queue.clock[0]
-        excess_costs(window.columns, episodes.request[place], episodes.plans[place], window.running, waiting, clock, excess)
+        excess_costs(
+            window.columns, episodes.request[place], episodes.plans[place], window.running, waiting, clock, excess
+        )
     observe(window, terms, fixed, rows, found, excess, episodes.job_id[place], observation)
 
 
 @uncounted
 def _may_wait(window, terms):
     if terms.layout == RLSCHEDULER:
-        return window.queue.counts[ARRIVED] < len(window.columns.submit)  # published: the row is masked after the last arrival
+        return window.queue.counts[ARRIVED] < len(
+            window.columns.submit
+        )  # published: the row is masked after the last arrival
     return terms.noop_ends or may_wait(window)
 
 
 @compiled(error_model="numpy")
 def step(windows, episodes, terms, actions, observations, masks, rewards, ended):
-    """Step all windows that have not ended, with a row each; write observations, masks, rewards and which ended with this step."""
+    """Step all windows that have not ended, with a row each; write observations, masks, rewards and which ended with
+    this step.
+    """
     for place in range(len(actions)):
         rewards[place] = 0.0
         if ended[place]:

@@ -1,7 +1,9 @@
-"""The rules of the simulator in plain Python: what the compiled kernels are held against, and what steps one decision at a time.
+"""The rules of the simulator in plain Python: what the compiled kernels are held against, and what steps one decision
+at a time.
 
-`BlockingSimulation` has the rules of RLScheduler (Zhang et al., SC20); `textbook_starts` those of EASY (Lifka, "The ANL/IBM SP
-scheduling system", JSSPP 1995) and of conservative backfilling (Mu'alem and Feitelson, IEEE TPDS 12(6), 2001), one pass a time.
+`BlockingSimulation` has the rules of RLScheduler (Zhang et al., SC20); `textbook_starts` those of EASY (Lifka, "The
+ANL/IBM SP scheduling system", JSSPP 1995) and of conservative backfilling (Mu'alem and Feitelson, IEEE TPDS 12(6),
+2001), one pass a time.
 """
 
 from __future__ import annotations
@@ -21,7 +23,8 @@ class Cluster:
         self.submit, self.count = jobs.submit.tolist(), len(jobs)
         before = (prefill.jobs,) if prefill is not None else ()
         self.run, self.requested, self.nodes = (
-            [value for part in (jobs, *before) for value in getattr(part, name).tolist()] for name in ("run", "requested", "nodes")
+            [value for part in (jobs, *before) for value in getattr(part, name).tolist()]
+            for name in ("run", "requested", "nodes")
         )
         self.start: list[float] = [math.nan] * len(self.nodes)
         self.held: list[list[int]] = [[] for _ in self.nodes]
@@ -58,17 +61,20 @@ class Cluster:
 
 
 class BlockingSimulation(Cluster):
-    """A window in which the chosen job blocks everything until it fits, with or without the published simulator's backfilling.
+    """A window in which the chosen job blocks everything until it fits, with or without the published simulator's
+    backfilling.
 
-    queue   waiting jobs that were drawn; those submitted at the present time may be missing. Its order is the caller's to change: jobs
-            of one submit time are looked at in this order when they are backfilled
+    queue   waiting jobs that were drawn; those submitted at the present time may be missing. Its order is the caller's
+            to change: jobs of one submit time are looked at in this order when they are backfilled
     scan    the order in which jobs are looked at when they are backfilled, by a score; None: in order of submission
     clock   s of the trace
     start   when each job started; NaN: not yet
     held    the nodes of each job that has started, the first free ones in index order
     """
 
-    def __init__(self, jobs: Jobs, machine: Machine, *, backfill: bool, prefill: Prefill | None = None, scan: Score | None = None) -> None:
+    def __init__(
+        self, jobs: Jobs, machine: Machine, *, backfill: bool, prefill: Prefill | None = None, scan: Score | None = None
+    ) -> None:
         super().__init__(jobs, machine, prefill)
         self.backfill, self.scan = backfill, scan
         self._arrive()
@@ -79,7 +85,8 @@ class BlockingSimulation(Cluster):
         return not self.queue and self.arrived == self.count
 
     def choose(self, job: int) -> list[int]:
-        """Start a job of the queue as soon as it fits, go on to the next decision, and return all jobs that started, in order.
+        """Start a job of the queue as soon as it fits, go on to the next decision, and return all jobs that started, in
+        order.
 
         Raises ValueError for a job that does not wait.
         """
@@ -97,7 +104,9 @@ class BlockingSimulation(Cluster):
         return bool(self.running) or self.arrived < self.count
 
     def wait(self, seconds: float) -> None:
-        """Choose no job for so long; where a job arrives or ends before, or none is left to arrive, only until the next event."""
+        """Choose no job for so long; where a job arrives or ends before, or none is left to arrive, only until the next
+        event.
+        """
         later = self.clock + seconds
         if self.arrived == self.count:
             self.clock = later
@@ -127,7 +136,9 @@ class BlockingSimulation(Cluster):
         return sorted(sorted(self.queue), key=lambda job: self.scan(job, clock)) if self.scan else list(self.queue)
 
     def _shadow(self, job: int) -> float:
-        """When the job would fit if all running ones end as requested. The running jobs stay in this order, which decides later ties."""
+        """When the job would fit if all running ones end as requested. The running jobs stay in this order, which
+        decides later ties.
+        """
         self.running.sort(key=self.expected_end)
         free = len(self.idle)
         for running in self.running:
@@ -164,8 +175,8 @@ def run_rule(simulation: BlockingSimulation, score: Score) -> list[float]:
 def run_scores(simulation: BlockingSimulation, scores: Sequence[float]) -> list[float]:
     """Return the same for scores (n,) that never change, some of them not a number, as the published simulator does.
 
-    It sorts one list again and again, in place. A score that is not a number is neither below nor above another, so that where such a job
-    and those around it come to lie hangs on the order of the list before and on how Python sorts.
+    It sorts one list again and again, in place. A score that is not a number is neither below nor above another, so
+    that where such a job and those around it come to lie hangs on the order of the list before and on how Python sorts.
     """
     while not simulation.done:
         simulation.queue.sort(key=scores.__getitem__)
@@ -185,14 +196,17 @@ def textbook_starts(
 ) -> list[float]:
     """Return the start times under `easy` or `conservative` backfilling of a queue in the order of scores.
 
-    A pass takes place at each time at which jobs end or arrive, after all of them; nothing but queue and running jobs is carried on.
+    A pass takes place at each time at which jobs end or arrive, after all of them; nothing but queue and running jobs
+    is carried on.
     scan     the order in which EASY looks at jobs behind the first that does not fit; None: that of the scores
     cluster  the empty cluster to fill, for scores that read it
     """
     cluster = cluster or Cluster(jobs, machine, prefill)
     while cluster.queue or cluster.arrived < cluster.count:
         arrival = cluster.submit[cluster.arrived] if cluster.arrived < cluster.count else math.inf
-        now = max(cluster.clock, min([arrival, *map(cluster.end, cluster.running)])) if cluster.arrived else cluster.clock
+        now = (
+            max(cluster.clock, min([arrival, *map(cluster.end, cluster.running)])) if cluster.arrived else cluster.clock
+        )
         cluster.clock = now
         for job in [job for job in cluster.running if cluster.end(job) <= now]:
             cluster.release(job)
@@ -208,7 +222,9 @@ def textbook_starts(
 
 
 def _expected(cluster: Cluster) -> list[tuple[float, int]]:
-    """(expected end, nodes) of the running jobs by expected end: one that has used up its request ends in one second."""
+    """(expected end, nodes) of the running jobs by expected end: one that has used up its request ends in one
+    second.
+    """
     return sorted((max(cluster.expected_end(job), cluster.clock + 1.0), cluster.nodes[job]) for job in cluster.running)
 
 

@@ -1,4 +1,6 @@
-"""kernel_blocking.blocking_starts for what needs more at each decision: scores that are written then, jobs backfilled in their order."""
+"""kernel_blocking.blocking_starts for what needs more at each decision: scores that are written then, jobs backfilled
+in their order.
+"""
 
 from __future__ import annotations
 

@@ -1,12 +1,13 @@
 """How long a job will run, and what a second of its wait will cost: predicted from what its user's jobs did before.
 
-Requested times say little of either: most jobs end long before, and the bounded slowdown of a job that fails at once grows with every
-ten seconds of its wait, whatever it asked for. A user's next job resembles the last ones (Tsafrir, Etsion, Feitelson, "Backfilling
-using system-generated predictions rather than user runtime estimates", IEEE TPDS 18(6), 2007). Two numbers are predicted for each job:
-the logarithm of run time over requested time, and the slowdown that a second of wait adds, 1 / max(run, 10 s). Each is the average of a
-prior, which depends on the requested time alone and is learned on the training part, and of the user's ended jobs, each counting KEEP
-times as much as the one after it. Only jobs that have ended are known: those of the window as simulated and in the order in which
-they started, those before it as the log has it.
+Requested times say little of either: most jobs end long before, and the bounded slowdown of a job that fails at once
+grows with every ten seconds of its wait, whatever it asked for. A user's next job resembles the last ones (Tsafrir,
+Etsion, Feitelson, "Backfilling using system-generated predictions rather than user runtime estimates", IEEE TPDS 18(6),
+2007). Two numbers are predicted for each job: the logarithm of run time over requested time, and the slowdown that a
+second of wait adds, 1 / max(run, 10 s). Each is the average of a prior, which depends on the requested time alone and
+is learned on the training part, and of the user's ended jobs, each counting KEEP times as much as the one after it.
+Only jobs that have ended are known: those of the window as simulated and in the order in which they started, those
+  before it as the log has it.
 """
 
 from __future__ import annotations
@@ -57,7 +58,9 @@ class Prior:
 
 
 class Sums(NamedTuple):
-    """Of users: their ended jobs, each counting less than the next, and the sums of the two numbers over them, (users,) each."""
+    """Of users: their ended jobs, each counting less than the next, and the sums of the two numbers over them, (users,)
+    each.
+    """
 
     count: np.ndarray
     log_ratio: np.ndarray
@@ -66,7 +69,9 @@ class Sums(NamedTuple):
 
 @dataclass(frozen=True)
 class History:
-    """What is known of the users of a window when it begins. user (n,): place in `sums` of each job's user, -1: the log names none."""
+    """What is known of the users of a window when it begins. user (n,): place in `sums` of each job's user, -1: the log
+    names none.
+    """
 
     user: np.ndarray
     sums: Sums
@@ -75,11 +80,15 @@ class History:
     def empty(cls, jobs: Jobs) -> History:
         """Return the history of a window before which nothing is known."""
         names, user = np.unique(jobs.user, return_inverse=True)
-        return cls(np.where(jobs.user >= 0, user, -1).astype(np.int64), Sums(*(np.zeros(len(names)) for _ in Sums._fields)))
+        return cls(
+            np.where(jobs.user >= 0, user, -1).astype(np.int64), Sums(*(np.zeros(len(names)) for _ in Sums._fields))
+        )
 
 
 class Past:
-    """The jobs of a log as they ended there. ended (n,) s: when, NaN where the log does not say; such jobs teach nothing."""
+    """The jobs of a log as they ended there. ended (n,) s: when, NaN where the log does not say; such jobs teach
+    nothing.
+    """
 
     def __init__(self, jobs: Jobs, ended: np.ndarray) -> None:
         self.jobs, self.ended = jobs, ended
@@ -185,7 +194,9 @@ def predict(predictor, job):
 
 @compiled(error_model="numpy")
 def predicted_end(predictor, running, job, clock):
-    """When a running job will end: as predicted or, once it runs long, half as long again, but as requested at the latest."""
+    """When a running job will end: as predicted or, once it runs long, half as long again, but as requested at the
+    latest.
+    """
     end = running.expected[job]
     if job < len(predictor.told):
         start = running.start[job]

@@ -1,4 +1,6 @@
-"""Compiled form of a decision by rollouts (rollouts.py): the cost of what follows when a job comes first, and the scores it gives."""
+"""Compiled form of a decision by rollouts (rollouts.py): the cost of what follows when a job comes first, and the
+scores it gives.
+"""
 
 from __future__ import annotations
 
@@ -48,12 +50,15 @@ def base_key(coefficients, machine, nodes, run, weight, days):
     """The weighted sum of rollouts.BASE_FEATURES."""
     share, length = nodes / machine, np.log(max(run, 1.0)) / 10.0
     key = coefficients[0] * length + coefficients[1] * np.log(nodes) / 5.0 - coefficients[2] * np.log(weight) / 10.0
-    return key + coefficients[3] * share * length + coefficients[4] * share * np.sqrt(run) / 100.0 + coefficients[5] * days
+    return (
+        key + coefficients[3] * share * length + coefficients[4] * share * np.sqrt(run) / 100.0 + coefficients[5] * days
+    )
 
 
 @compiled(error_model="numpy")
 def blocking_cost(future, order, head, clock, free, count, running, queue):
-    """Weighted waits until all have started when `head` comes first and each chosen job blocks until it fits; as blocking_starts.
+    """Weighted waits until all have started when `head` comes first and each chosen job blocks until it fits; as
+    blocking_starts.
 
     order    the waiting jobs by key; count: running jobs; queue (n,): room
     running  is used up
@@ -126,7 +131,10 @@ def easy_cost(future, order, head, clock, free, count, running, queue):
         size = kept
         if size == 0 and arrived == total:
             return cost
-        time = max(time, min(running.end[done] if done < count else np.inf, future.submit[arrived] if arrived < total else np.inf))
+        time = max(
+            time,
+            min(running.end[done] if done < count else np.inf, future.submit[arrived] if arrived < total else np.inf),
+        )
         while done < count and running.end[done] <= time:
             free += running.nodes[done]
             done += 1
@@ -138,7 +146,9 @@ def easy_cost(future, order, head, clock, free, count, running, queue):
 
 @compiled(error_model="numpy")
 def _reservation(running, done, count, free, time, nodes):
-    """(time from which so many nodes are free as requested, nodes that are left then); as kernel_textbook.reservation."""
+    """(time from which so many nodes are free as requested, nodes that are left then); as
+    kernel_textbook.reservation.
+    """
     shadow, last = time, -np.inf
     while free < nodes:
         shadow = np.inf
@@ -181,7 +191,9 @@ def _insert(queue, low, size, key, job):
 
 @compiled(error_model="numpy")
 def rollout_scores(columns, rollout, easy, running, jobs, clock, scores):
-    """Write the scores of the waiting `jobs`, in order of submission: the best try's head 0, the others by its base, lowest first."""
+    """Write the scores of the waiting `jobs`, in order of submission: the best try's head 0, the others by its base,
+    lowest first.
+    """
     predictor, first = rollout.predictor, columns.submit[0]
     take_in(columns, predictor, running, clock)
     for job in jobs:
@@ -200,16 +212,24 @@ def rollout_scores(columns, rollout, easy, running, jobs, clock, scores):
 
 @compiled(error_model="numpy")
 def _best_try(columns, rollout, easy, running, jobs, clock):
-    """(base, place of the head in `jobs`, orders of the bases (bases, waiting)) of the try that costs least over the samples."""
+    """(base, place of the head in `jobs`, orders of the bases (bases, waiting)) of the try that costs least over the
+    samples.
+    """
     waiting, horizon = len(jobs), rollout.gap.shape[1]
     now = _now(columns, rollout.predictor, running, clock)
     count, free = len(now.end), running.size[FREE]
     total = waiting + horizon
     numbers = np.empty((6, total))
-    future = Future(numbers[0], np.empty(total, dtype=np.int64), numbers[1], numbers[2], numbers[3], numbers[4], numbers[5])
+    future = Future(
+        numbers[0], np.empty(total, dtype=np.int64), numbers[1], numbers[2], numbers[3], numbers[4], numbers[5]
+    )
     for place in range(waiting):
         job = jobs[place]
-        future.submit[place], future.nodes[place], future.requested[place] = columns.submit[job], columns.nodes[job], columns.requested[job]
+        future.submit[place], future.nodes[place], future.requested[place] = (
+            columns.submit[job],
+            columns.nodes[job],
+            columns.requested[job],
+        )
         future.run[place] = future.predicted[place] = rollout.predictor.run[job]
         future.weight[place] = rollout.predictor.weight[job]
     bases = len(rollout.bases)
@@ -223,7 +243,13 @@ def _best_try(columns, rollout, easy, running, jobs, clock):
     for sample in range(rollout.shape[SAMPLES]):
         if sample == TRIED:
             costs[np.argsort(costs, kind="mergesort")[KEPT:]] = np.inf
-        _arrive(future, waiting, rollout, (rollout.shape[DECISIONS] * rollout.shape[SAMPLES] + sample) % len(rollout.gap), clock)
+        _arrive(
+            future,
+            waiting,
+            rollout,
+            (rollout.shape[DECISIONS] * rollout.shape[SAMPLES] + sample) % len(rollout.gap),
+            clock,
+        )
         for number in range(bases):
             _write_keys(keys[number, waiting:], rollout, number, columns.submit[0], future, waiting)
             future.key[:] = keys[number]
@@ -232,9 +258,13 @@ def _best_try(columns, rollout, easy, running, jobs, clock):
                     room.end[:count], room.expected[:count], room.nodes[:count] = now.end, now.expected, now.nodes
                     head = orders[number, place]
                     if easy:
-                        costs[number * tries + place] += easy_cost(future, orders[number], head, clock, free, count, room, queue)
+                        costs[number * tries + place] += easy_cost(
+                            future, orders[number], head, clock, free, count, room, queue
+                        )
                     else:
-                        costs[number * tries + place] += blocking_cost(future, orders[number], head, clock, free, count, room, queue)
+                        costs[number * tries + place] += blocking_cost(
+                            future, orders[number], head, clock, free, count, room, queue
+                        )
     rollout.shape[DECISIONS] += 1
     best = 0
     for attempt in range(len(costs)):
@@ -277,4 +307,6 @@ def _write_keys(keys, rollout, number, first, future, begin):
     for step in range(len(keys)):
         place = begin + step
         days = (future.submit[place] - first) / DAY
-        keys[step] = base_key(rollout.bases[number], machine, future.nodes[place], future.predicted[place], future.weight[place], days)
+        keys[step] = base_key(
+            rollout.bases[number], machine, future.nodes[place], future.predicted[place], future.weight[place], days
+        )

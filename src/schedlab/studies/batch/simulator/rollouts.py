@@ -1,10 +1,12 @@
-"""The policy that rolls out: it tries each promising job first, simulates what would follow, arrivals included, and takes the best.
+"""The policy that rolls out: it tries each promising job first, simulates what would follow, arrivals included, and
+takes the best.
 
-What follows is played by base priorities: for each of them and each of the first HEADS jobs of its order, that job comes first and the
-base goes on with the rest of the queue and with jobs that arrive. These are stretches of the training part, drawn when the policy was
-learned, each job as long after the one before as it was there; without them (horizon 0) the present queue is planned. Jobs run as long
-as is predicted of them (predictions.py), drawn ones as long as they did. The cost is the sum of each job's predicted weight times its
-wait. Rollouts go back to Tesauro and Galperin ("On-line policy improvement using Monte-Carlo search", NeurIPS 1996).
+What follows is played by base priorities: for each of them and each of the first HEADS jobs of its order, that job
+comes first and the base goes on with the rest of the queue and with jobs that arrive. These are stretches of the
+training part, drawn when the policy was learned, each job as long after the one before as it was there; without them
+(horizon 0) the present queue is planned. Jobs run as long as is predicted of them (predictions.py), drawn ones as long
+as they did. The cost is the sum of each job's predicted weight times its wait. Rollouts go back to Tesauro and Galperin
+("On-line policy improvement using Monte-Carlo search", NeurIPS 1996).
 """
 
 from __future__ import annotations
@@ -46,8 +48,8 @@ def base(name: str) -> np.ndarray:
 class Arrivals:
     """Stretches of jobs of the training part, (stretches, horizon) each.
 
-    gap s after the job before (the first: after now), share of the machine's nodes, run s as it was, requested s; predicted run time s and
-    weight 1/s when it was submitted
+    gap s after the job before (the first: after now), share of the machine's nodes, run s as it was, requested s;
+    predicted run time s and weight 1/s when it was submitted
     """
 
     gap: np.ndarray
@@ -58,7 +60,9 @@ class Arrivals:
     weight: np.ndarray
 
     @classmethod
-    def drawn(cls, past: Past, machine: Machine, prior: Prior, end: int, shape: tuple[int, int], rng: np.random.Generator) -> Arrivals:
+    def drawn(
+        cls, past: Past, machine: Machine, prior: Prior, end: int, shape: tuple[int, int], rng: np.random.Generator
+    ) -> Arrivals:
         """Draw (stretches, horizon) from jobs 0 .. end - 1, of which there are more than `horizon`."""
         stretches, horizon = shape
         predicted, weight = past.predictions(prior, end)
@@ -77,8 +81,8 @@ class Arrivals:
 
 @dataclass(frozen=True)
 class RolloutPolicy:
-    """What was learned: base priorities (bases, 6), the prior of predictions, and arrivals. samples: stretches tried at each decision; 0:
-    no rollouts, the first base decides. history: what is known when the window begins; None: nothing.
+    """What was learned: base priorities (bases, 6), the prior of predictions, and arrivals. samples: stretches tried at
+    each decision; 0: no rollouts, the first base decides. history: what is known when the window begins; None: nothing.
     """
 
     bases: np.ndarray
@@ -94,7 +98,9 @@ class RolloutPolicy:
     def arrays(self) -> dict[str, np.ndarray]:
         """Return what a file holds."""
         parts = {"prior": self.prior, "arrivals": self.arrivals}
-        found = {f"{name}/{field.name}": getattr(part, field.name) for name, part in parts.items() for field in fields(part)}
+        found = {
+            f"{name}/{field.name}": getattr(part, field.name) for name, part in parts.items() for field in fields(part)
+        }
         return {"bases": self.bases, **found}
 
     @classmethod
@@ -104,16 +110,27 @@ class RolloutPolicy:
             prior = Prior(*(arrays[f"prior/{field.name}"] for field in fields(Prior)))
             arrivals = Arrivals(*(arrays[f"arrivals/{field.name}"] for field in fields(Arrivals)))
             policy = cls(arrays["bases"], prior, arrivals, samples)
-            sound = policy.bases.ndim == 2 and policy.bases.shape[1] == len(BASE_FEATURES) and prior.log_ratio.shape == (CLASSES,)
+            sound = (
+                policy.bases.ndim == 2
+                and policy.bases.shape[1] == len(BASE_FEATURES)
+                and prior.log_ratio.shape == (CLASSES,)
+            )
         except KeyError:
             sound = False
         if not sound:
-            raise UserError("the policy reads other features", where=where, expected=", ".join(BASE_FEATURES), remedy="learn it anew")
+            raise UserError(
+                "the policy reads other features",
+                where=where,
+                expected=", ".join(BASE_FEATURES),
+                remedy="learn it anew",
+            )
         return policy
 
 
 def untrained(name: str, jobs: Jobs) -> RolloutPolicy:
-    """Return a named base that decides alone, over predictions whose prior comes from jobs of known run times: nothing is searched."""
+    """Return a named base that decides alone, over predictions whose prior comes from jobs of known run times: nothing
+    is searched.
+    """
     nothing = Arrivals(*(np.empty((1, 0)) for _ in fields(Arrivals)))
     return RolloutPolicy(base(name)[None], Prior.of(jobs), nothing, samples=0)
 
@@ -137,7 +154,9 @@ class Rollout(NamedTuple):
 
 def rollout_of(policy: RolloutPolicy, jobs: Jobs, machine: Machine) -> Rollout:
     """Return the arrays of a policy for a window."""
-    arrivals: dict[str, Any] = {field.name: np.ascontiguousarray(getattr(policy.arrivals, field.name)) for field in fields(Arrivals)}
+    arrivals: dict[str, Any] = {
+        field.name: np.ascontiguousarray(getattr(policy.arrivals, field.name)) for field in fields(Arrivals)
+    }
     nodes = np.clip(np.rint(arrivals.pop("share") * machine.nodes), 1, machine.nodes).astype(np.int64)
     predictor = predictor_of(policy.prior, jobs, policy.history)
     shape = np.array([machine.nodes, policy.samples, 0], dtype=np.int64)

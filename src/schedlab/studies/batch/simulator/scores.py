@@ -26,7 +26,8 @@ def planning_orders(jobs: Jobs) -> np.ndarray:
 
 
 class _Queue(NamedTuple):
-    """The queue that is planned: its jobs in the order of a rule, and by job - first the bounded slowdown if started now, their sum `base`.
+    """The queue that is planned: its jobs in the order of a rule, and by job - first the bounded slowdown if started
+    now, their sum `base`.
 
     ends, freed: room for the ends of running and planned jobs and the nodes that become free then
     """
@@ -41,7 +42,9 @@ class _Queue(NamedTuple):
 
 @compiled(error_model="numpy")
 def excess_costs(columns, request, orders, running, jobs, clock, excess):
-    """Write the excess of each waiting job of `jobs` (in order of submission), 0 to 1; 1 for what no plan begins with."""
+    """Write the excess of each waiting job of `jobs` (in order of submission), 0 to 1; 1 for what no plan begins
+    with.
+    """
     first, last = jobs[0], jobs[-1]
     now = np.zeros(last - first + 1)  # 0: does not wait
     for job in jobs:
@@ -84,7 +87,10 @@ def _cost(columns, request, running, queue, head, clock, most):
             done += 1
         free -= columns.nodes[job]
         if time > clock:
-            cost += max(1.0, (time - columns.submit[job] + request[job]) / max(request[job], SHORT)) - queue.now[job - queue.first]
+            cost += (
+                max(1.0, (time - columns.submit[job] + request[job]) / max(request[job], SHORT))
+                - queue.now[job - queue.first]
+            )
             if cost > most:
                 break
         end, place = time + request[job], size

@@ -11,7 +11,17 @@ from schedlab.studies.batch.jobs import Jobs, Machine, Prefill, require_runnable
 from schedlab.studies.batch.rules import PLANNER, LinearPriority, area, priority
 from schedlab.studies.batch.scenario import Backfill, BackfillOrder
 from schedlab.studies.batch.simulator.blocking import NO_KEYS, blocking_starts, queue_of
-from schedlab.studies.batch.simulator.cluster import BY_AREA, BY_RULE, FCFS, WRITTEN, Order, Scan, columns_of, order_of, running_of
+from schedlab.studies.batch.simulator.cluster import (
+    BY_AREA,
+    BY_RULE,
+    FCFS,
+    WRITTEN,
+    Order,
+    Scan,
+    columns_of,
+    order_of,
+    running_of,
+)
 from schedlab.studies.batch.simulator.plain import BlockingSimulation, run_scores
 from schedlab.studies.batch.simulator.policies import policy_blocking_starts
 from schedlab.studies.batch.simulator.rollouts import RolloutPolicy
@@ -38,7 +48,9 @@ class Schedule:
     def of_started(self) -> Schedule:
         """Return what became of the jobs that have started."""
         begun = np.flatnonzero(~np.isnan(self.start))
-        return Schedule(self.jobs.take(begun), self.start[begun], tuple(self.held[job] for job in begun) if self.held else ())
+        return Schedule(
+            self.jobs.take(begun), self.start[begun], tuple(self.held[job] for job in begun) if self.held else ()
+        )
 
 
 def simulate(
@@ -54,14 +66,16 @@ def simulate(
 ) -> Schedule:
     """Return the schedule of jobs under a rule, `planner`, a linear priority or rollouts.
 
-    backfill     none: the chosen job blocks everything; legacy: the published simulator's; easy, conservative: those of the textbook
-    backfill_order  in which order jobs are looked at when they are backfilled (legacy, easy): by submission, by requested time times
+    backfill     none: the chosen job blocks everything; legacy: the published simulator's; easy, conservative: those of
+                 the textbook
+    backfill_order  in which order jobs are looked at when they are backfilled (legacy, easy): by submission, by
+                    requested time times
                  nodes, or by the policy; default: by submission (legacy), by the policy (easy)
     kill         end jobs at their requested time
     prefill      what already runs at the submit time of the first job; None: nothing
     track_nodes  give every job concrete nodes, the first free ones, in place of counting them; start times are the same
-    Raises UserError for a rule that is none, an order that the mode does not have, jobs that the machine can never run, and, with easy or
-    conservative, jobs that are not in the order of submission.
+    Raises UserError for a rule that is none, an order that the mode does not have, jobs that the machine can never run,
+    and, with easy or conservative, jobs that are not in the order of submission.
     """
     require_order(backfill, backfill_order)
     require_runnable(jobs, machine)
@@ -73,7 +87,11 @@ def simulate(
     policy = PLANNER if policy == "planner" else policy
     if isinstance(policy, LinearPriority | RolloutPolicy):
         rolls = isinstance(policy, RolloutPolicy)
-        linear = scores_of_rollouts(policy, jobs, machine, easy=backfill == "easy") if rolls else linear_of(policy, jobs, machine)
+        linear = (
+            scores_of_rollouts(policy, jobs, machine, easy=backfill == "easy")
+            if rolls
+            else linear_of(policy, jobs, machine)
+        )
         order = Order(np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int64), np.empty(0), linear.scores, WRITTEN)
     else:
         found = priority(policy, jobs)
@@ -93,7 +111,9 @@ def simulate(
         blocking_starts(queue_of(columns), columns, order, running, backfill == "legacy", keys)
     held = ()
     if track_nodes:
-        held = tuple(running.held[first : first + nodes] for first, nodes in zip(running.first, jobs.nodes, strict=False))
+        held = tuple(
+            running.held[first : first + nodes] for first, nodes in zip(running.first, jobs.nodes, strict=False)
+        )
     return Schedule(jobs, running.start[: len(jobs)], held)
 
 
@@ -103,7 +123,9 @@ def _as_published(backfill: Backfill, backfill_order: BackfillOrder) -> bool:
 
 
 def scan_of(backfill: Backfill, backfill_order: BackfillOrder) -> int:
-    """Return the order of backfilling as a number of kernel_cluster: by submission (legacy) or by the policy where none is named."""
+    """Return the order of backfilling as a number of kernel_cluster: by submission (legacy) or by the policy where none
+    is named.
+    """
     if backfill_order == "default":
         return FCFS if backfill == "legacy" else BY_RULE
     return _SCANS[backfill_order]
@@ -112,4 +134,8 @@ def scan_of(backfill: Backfill, backfill_order: BackfillOrder) -> int:
 def require_order(backfill: Backfill, backfill_order: BackfillOrder, where: str = "backfill_order") -> None:
     """Raise UserError for an order in a mode that looks at jobs in none, or in one that is part of its definition."""
     if backfill_order != "default" and backfill not in ("legacy", "easy"):
-        raise UserError(f"'{backfill_order}' has no meaning with backfilling '{backfill}'", where=where, expected="backfill legacy or easy")
+        raise UserError(
+            f"'{backfill_order}' has no meaning with backfilling '{backfill}'",
+            where=where,
+            expected="backfill legacy or easy",
+        )

@@ -13,7 +13,15 @@ from schedlab.config.errors import UserError
 from schedlab.studies.batch.env import rewards
 from schedlab.studies.batch.env.layouts import Layout, Scales, fixed_columns, layout_of
 from schedlab.studies.batch.env.settings import ROWS, EnvironmentSettings
-from schedlab.studies.batch.jobs import Jobs, Machine, Prefill, prefill, require_runnable, require_submission_order, window
+from schedlab.studies.batch.jobs import (
+    Jobs,
+    Machine,
+    Prefill,
+    prefill,
+    require_runnable,
+    require_submission_order,
+    window,
+)
 from schedlab.studies.batch.rules import area, positive_request, priority, require_rule
 from schedlab.studies.batch.scenario import BACKFILLS, Backfill, BackfillOrder
 from schedlab.studies.batch.simulator.blocking import WAITING
@@ -40,7 +48,8 @@ class Task:
     lengths  (shortest, longest) window, drawn evenly
     scales   what the published layouts divide by; None: the largest values of all `jobs`
     seed     of what a window draws itself (the jobs that run before it); None: drawn with the window
-    backfill_order  as in `simulate`; while the chosen job waits (legacy) no policy is asked, so `rule` has no meaning there
+    backfill_order  as in `simulate`; while the chosen job waits (legacy) no policy is asked, so `rule` has no meaning
+                    there
     """
 
     jobs: Jobs
@@ -61,13 +70,17 @@ class Task:
         if not len(self.starts):
             raise UserError("no window to draw from", where=where, expected="at least one start")
         if not 0 < shortest <= longest:
-            raise UserError(f"windows of {shortest} to {longest} jobs", where=where, expected="at least one job, shortest first")
+            raise UserError(
+                f"windows of {shortest} to {longest} jobs", where=where, expected="at least one job, shortest first"
+            )
         window(self.jobs, self.machine, min(self.starts), 1)
         window(self.jobs, self.machine, max(self.starts), longest)
         reached = self.jobs.take(_reached(self.starts, longest, len(self.jobs)))
         require_runnable(reached, self.machine)
         if self.backfill not in BACKFILLS:
-            raise UserError(f"there is no backfilling '{self.backfill}'", where="backfill", expected=", ".join(BACKFILLS))
+            raise UserError(
+                f"there is no backfilling '{self.backfill}'", where="backfill", expected=", ".join(BACKFILLS)
+            )
         require_order(self.backfill, self.backfill_order)
         if self.backfill in ("easy", "conservative"):
             require_submission_order(reached, self.machine)
@@ -100,13 +113,20 @@ class Stepper:
         self.task, self.layout = task, task.layout
         settings, machine, longest = task.settings, task.machine, task.lengths[1]
         self._first = min(task.starts)
-        reached = self._cut(slice(self._first, max(task.starts) + longest))  # all that windows hold, not the whole workload: there may be
+        reached = self._cut(
+            slice(self._first, max(task.starts) + longest)
+        )  # all that windows hold, not the whole workload: there may be
         # an environment for each of many windows
         size = longest + (min(machine.nodes, 2 * longest) if task.warm_start else 0)
         track = settings.track_nodes or settings.layout == "dissertation"
         held = most_nodes(reached, longest) + machine.nodes if track else 0
         self.windows = windows_of(
-            number, size, machine.nodes, held, BACKFILLS.index(task.backfill), scan_of(task.backfill, task.backfill_order)
+            number,
+            size,
+            machine.nodes,
+            held,
+            BACKFILLS.index(task.backfill),
+            scan_of(task.backfill, task.backfill_order),
         )
         scales = task.scales or Scales.of(task.jobs)
         self._rules = settings.visible_rules
@@ -156,7 +176,8 @@ class Stepper:
     def step(self, actions: np.ndarray) -> None:
         """Choose a row (N,) in each window that has not ended; those of windows that have are not looked at.
 
-        Raises ValueError as `rows_of`, RuntimeError where all have ended, and UserError where the settings refuse a row without a job.
+        Raises ValueError as `rows_of`, RuntimeError where all have ended, and UserError where the settings refuse a row
+        without a job.
         """
         actions = rows_of(actions, len(self.ended))
         if self.ended.all():
@@ -178,11 +199,16 @@ class Stepper:
     def schedule_under(self, place: int, rule: str) -> Schedule:
         """Return what becomes of the jobs of a window under a rule, beside the jobs that run at its begin."""
         task, (start, length, _) = self.task, self.drawn[place]
-        jobs, how = self._cut(slice(start, start + length)), {"backfill_order": task.backfill_order, "prefill": self.before[place]}
+        jobs, how = (
+            self._cut(slice(start, start + length)),
+            {"backfill_order": task.backfill_order, "prefill": self.before[place]},
+        )
         return simulate(jobs, task.machine, rule, task.backfill, **how)
 
     def infos(self) -> dict[str, np.ndarray]:
-        """Return where each window stands (N,): time (s), jobs waiting, running and started, rows replaced, and B so far."""
+        """Return where each window stands (N,): time (s), jobs waiting, running and started, rows replaced, and B so
+        far.
+        """
         windows, episodes = self.windows, self.episodes
         return {
             "time": windows.clock[:, 0].copy(),
@@ -194,7 +220,9 @@ class Stepper:
         }
 
     def info(self, place: int) -> dict[str, Any]:
-        """Return the same of one window, as plain numbers; at its end, where the settings say so, with what rules come to on it."""
+        """Return the same of one window, as plain numbers; at its end, where the settings say so, with what rules come
+        to on it.
+        """
         windows, episodes, size = self.windows, self.episodes, self.windows.size
         ending = self._compared(place) if self.ended[place] and self.task.settings.compare else {}
         return ending | {
@@ -214,18 +242,33 @@ class Stepper:
     def _under_baselines(self, place: int) -> dict[str, float]:
         """B of a window under each rule to improve on."""
         task = self.task
-        return {rule: score_of(self.schedule_under(place, rule), task.machine, task.settings) for rule in task.settings.baselines}
+        return {
+            rule: score_of(self.schedule_under(place, rule), task.machine, task.settings)
+            for rule in task.settings.baselines
+        }
 
     def _compared(self, place: int) -> dict[str, float]:
-        """What RLScheduler logged at the end of a window: B under the rules, and how much the best of them is above B."""
+        """What RLScheduler logged at the end of a window: B under the rules, and how much the best of them is above
+        B.
+        """
         found = self._under_baselines(place)
         named = {f"score_{rule}": score for rule, score in found.items()}
         return named | {"improvement": min(found.values()) - float(self.episodes.now[place])}
 
     def _begin_scores(self, place: int, jobs: Jobs) -> None:
         episodes, settings, before = self.episodes, self.task.settings, self.before[place]
-        episodes.offset[place], episodes.seen[place] = self.drawn[place].start - self._first, len(before.start) if before else 0
-        for array in (episodes.total, episodes.work, episodes.user_total, episodes.user_started, episodes.now, episodes.replaced):
+        episodes.offset[place], episodes.seen[place] = (
+            self.drawn[place].start - self._first,
+            len(before.start) if before else 0,
+        )
+        for array in (
+            episodes.total,
+            episodes.work,
+            episodes.user_total,
+            episodes.user_started,
+            episodes.now,
+            episodes.replaced,
+        ):
             array[place] = 0
         if settings.users != "none":
             users, numbers = np.unique(jobs.user, return_inverse=True)
@@ -247,7 +290,9 @@ class Stepper:
 
 
 def _reached(starts: Sequence[int], longest: int, count: int) -> np.ndarray:
-    """Which of `count` jobs (count,) some window holds; others are never simulated, so that nothing is asked of them."""
+    """Which of `count` jobs (count,) some window holds; others are never simulated, so that nothing is asked of
+    them.
+    """
     change = np.zeros(count + 1, dtype=np.int64)
     np.add.at(change, np.asarray(starts), 1)
     np.add.at(change, np.asarray(starts) + longest, -1)
@@ -257,11 +302,14 @@ def _reached(starts: Sequence[int], longest: int, count: int) -> np.ndarray:
 def rows_of(actions: Any, number: int) -> np.ndarray:
     """Return actions as rows (number,) int64; the kernel reads one for each window and checks nothing.
 
-    Raises ValueError for another number of them, for what is no integer (truth values among it), and for rows that there are not.
+    Raises ValueError for another number of them, for what is no integer (truth values among it), and for rows that
+    there are not.
     """
     rows = np.asarray(actions)
     if rows.shape != (number,):
-        raise ValueError(f"actions of shape {rows.shape} for {number} windows: expected one row for each, shape ({number},)")
+        raise ValueError(
+            f"actions of shape {rows.shape} for {number} windows: expected one row for each, shape ({number},)"
+        )
     if rows.dtype.kind not in "iu":
         raise ValueError(f"actions of type {rows.dtype}: expected numbers of rows, integers from 0 to {ROWS - 1}")
     if (wrong := (rows < 0) | (rows >= ROWS)).any():
@@ -278,7 +326,12 @@ def most_nodes(jobs: Jobs, length: int) -> int:
 def score_of(schedule: Schedule, machine: Machine, settings: EnvironmentSettings) -> float:
     """Return B of a finished window: what an episode under the same decisions ends with."""
     jobs, measure = schedule.jobs, rewards.MEASURES.index(settings.measure)
-    scores = np.array([rewards.job_score(measure, wait, run) for wait, run in zip(schedule.start - jobs.submit, jobs.run, strict=True)])
+    scores = np.array(
+        [
+            rewards.job_score(measure, wait, run)
+            for wait, run in zip(schedule.start - jobs.submit, jobs.run, strict=True)
+        ]
+    )
     mean = float(scores.mean())
     if settings.users != "none":
         _, numbers = np.unique(jobs.user, return_inverse=True)

@@ -1,9 +1,11 @@
-"""Many windows side by side, each decided job by job: the compiled rules of the simulator between one decision and the next.
+"""Many windows side by side, each decided job by job: the compiled rules of the simulator between one decision and the
+next.
 
-Where the chosen job always blocks (`none`, `legacy`) a decision is what it is in plain.BlockingSimulation. In the textbook's modes a pass
-takes place at each time at which jobs end or arrive, and its decisions are asked for one by one as long as one of them may start a job:
-`easy`       jobs start as they are chosen; the first that does not fit becomes the head, and from then on those that may be backfilled
-             beside it are offered
+Where the chosen job always blocks (`none`, `legacy`) a decision is what it is in plain.BlockingSimulation. In the
+textbook's modes a pass takes place at each time at which jobs end or arrive, and its decisions are asked for one by one
+as long as one of them may start a job:
+`easy`       jobs start as they are chosen; the first that does not fit becomes the head, and from then on those that
+             may be backfilled beside it are offered
 `conservative`  jobs are planned as they are chosen, and start where their place is now
 Choosing the job of the lowest score each time gives the start times of the whole-window kernels under that score.
 """
@@ -16,7 +18,18 @@ import numpy as np
 
 from schedlab.config.runtime.compiled import compiled
 from schedlab.studies.batch.simulator.blocking import ARRIVED, LISTED, WAITING, Queue, arrive, begin, choose, event
-from schedlab.studies.batch.simulator.cluster import BY_AREA, BY_RULE, COUNT, FREE, Columns, Order, Running, occupy, release, uncounted
+from schedlab.studies.batch.simulator.cluster import (
+    BY_AREA,
+    BY_RULE,
+    COUNT,
+    FREE,
+    Columns,
+    Order,
+    Running,
+    occupy,
+    release,
+    uncounted,
+)
 from schedlab.studies.batch.simulator.textbook import may_backfill, profile, reservation, reserve
 
 NONE, LEGACY, EASY, CONSERVATIVE = range(4)  # backfilling
@@ -61,7 +74,8 @@ class Windows(NamedTuple):
     submit .. nodes (N, J)  as in kernel_cluster.Columns; least (N,): the smallest requested time, at most 0
     rank (N, J)             order in which jobs of one submit time are backfilled (`legacy`)
     jobs (N, J)             room
-    area (N, J)             keys of backfilling, where it goes by requested time times nodes, else (N, 0); scan: as in kernel_cluster.Scan
+    area (N, J)             keys of backfilling, where it goes by requested time times nodes, else (N, 0); scan: as in
+    kernel_cluster.Scan
     others                  as in kernel_cluster.Running, kernel_blocking.Queue and Pass
     """
 
@@ -100,14 +114,17 @@ class Windows(NamedTuple):
 
 
 def windows_of(number: int, jobs: int, nodes: int, held: int, backfill: int, scan: int) -> Windows:
-    """Return room for `number` windows of up to `jobs` jobs on a machine of `nodes`; held: most nodes that the jobs of one window take.
+    """Return room for `number` windows of up to `jobs` jobs on a machine of `nodes`; held: most nodes that the jobs of
+    one window take.
 
     held 0: nodes are not told apart.
     """
     room = 3 * jobs + 1 if backfill == CONSERVATIVE else 0
     shapes: dict[str, tuple[type, int]] = {
         **dict.fromkeys(("submit", "run", "requested", "start", "end", "expected"), (np.float64, jobs)),
-        **dict.fromkeys(("nodes", "rank", "by_end", "by_request", "begun", "first", "listed", "jobs"), (np.int64, jobs)),
+        **dict.fromkeys(
+            ("nodes", "rank", "by_end", "by_request", "begun", "first", "listed", "jobs"), (np.int64, jobs)
+        ),
         **dict.fromkeys(("waits", "planned"), (np.bool_, jobs)),
         "ranks": (np.uint64, 0),
         "size": (np.int64, 3),
@@ -123,7 +140,9 @@ def windows_of(number: int, jobs: int, nodes: int, held: int, backfill: int, sca
     }
     arrays = {name: np.zeros((number, size), dtype=kind) for name, (kind, size) in shapes.items()}
     whole = {"count": np.int64, "prefilled": np.int64, "least": np.float64}
-    return Windows(**{name: np.zeros(number, dtype=kind) for name, kind in whole.items()}, **arrays, backfill=backfill, scan=scan)
+    return Windows(
+        **{name: np.zeros(number, dtype=kind) for name, kind in whole.items()}, **arrays, backfill=backfill, scan=scan
+    )
 
 
 @compiled(inline="always")
@@ -132,11 +151,18 @@ def window_at(windows, place):
     count = windows.count[place]
     size = count + windows.prefilled[place]
     columns = Columns(
-        windows.submit[place, :count], windows.run[place, :size], windows.requested[place, :size], windows.nodes[place, :size]
+        windows.submit[place, :count],
+        windows.run[place, :size],
+        windows.requested[place, :size],
+        windows.nodes[place, :size],
     )
     rank = windows.rank[place]
-    order = Order(rank, rank, windows.shadow[place], windows.shadow[place], np.int64(0))  # by rank: the other fields are not read
-    queue = Queue(windows.ranks[place], windows.listed[place], windows.waits[place], windows.counts[place], windows.clock[place])
+    order = Order(
+        rank, rank, windows.shadow[place], windows.shadow[place], np.int64(0)
+    )  # by rank: the other fields are not read
+    queue = Queue(
+        windows.ranks[place], windows.listed[place], windows.waits[place], windows.counts[place], windows.clock[place]
+    )
     running = Running(
         windows.by_end[place],
         windows.by_request[place],
@@ -149,7 +175,9 @@ def window_at(windows, place):
         windows.held[place],
         windows.first[place],
     )
-    passing = Pass(windows.numbers[place], windows.shadow[place], windows.planned[place], windows.times[place], windows.free[place])
+    passing = Pass(
+        windows.numbers[place], windows.shadow[place], windows.planned[place], windows.times[place], windows.free[place]
+    )
     return Window(
         columns,
         order,
@@ -201,7 +229,9 @@ def done(window):
 
 @uncounted
 def choices(window, found):
-    """Write the jobs that may be chosen at this decision, in order of submission, into found (J,); return how many there are."""
+    """Write the jobs that may be chosen at this decision, in order of submission, into found (J,); return how many
+    there are.
+    """
     compact(window.queue)
     listed, waiting = window.queue.listed, window.queue.counts[LISTED]
     nodes, requested, planned = window.columns.nodes, window.columns.requested, window.passing.planned

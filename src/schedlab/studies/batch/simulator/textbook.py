@@ -1,4 +1,6 @@
-"""Compiled form of plain.textbook_starts: EASY and conservative backfilling, one pass at each time at which jobs end or arrive."""
+"""Compiled form of plain.textbook_starts: EASY and conservative backfilling, one pass at each time at which jobs end or
+arrive.
+"""
 
 from __future__ import annotations
 
@@ -93,7 +95,9 @@ def _resort(queue, size):
 
 @uncounted
 def may_backfill(nodes, requested, clock, free, shadow, extra):
-    """Tell whether EASY may start a job beside the head: it fits, and ends by the shadow time or leaves the head its nodes."""
+    """Tell whether EASY may start a job beside the head: it fits, and ends by the shadow time or leaves the head its
+    nodes.
+    """
     return nodes <= free and (clock + requested <= shadow or nodes <= extra)
 
 
@@ -122,7 +126,9 @@ def _easy_pass(queue, size, columns, running, clock):
     shadow, extra = reservation(columns, running, queue[begun], clock)
     for place in range(begun, size):
         job = queue[place]
-        if place > begun and may_backfill(columns.nodes[job], columns.requested[job], clock, running.size[FREE], shadow, extra):
+        if place > begun and may_backfill(
+            columns.nodes[job], columns.requested[job], clock, running.size[FREE], shadow, extra
+        ):
             extra = backfill(columns, running, job, clock, shadow, extra)
         else:
             queue[kept] = job
@@ -132,7 +138,9 @@ def _easy_pass(queue, size, columns, running, clock):
 
 @counted
 def _scored_easy_pass(queue, size, columns, order, scan, running, clock, scores):
-    """The same from a queue in order of submission and scores of this time; a full sort of a deep queue would take most of the time."""
+    """The same from a queue in order of submission and scores of this time; a full sort of a deep queue would take most
+    of the time.
+    """
     for place in range(size):
         scores[place] = score(columns, order, queue[place], clock)
     head = -1
@@ -178,7 +186,9 @@ def _scored_easy_pass(queue, size, columns, order, scan, running, clock, scores)
 
 @uncounted
 def reservation(columns, running, head, clock):
-    """(shadow time, nodes that the head leaves free then); a job that has used up its request counts as ending in one second."""
+    """(shadow time, nodes that the head leaves free then); a job that has used up its request counts as ending in one
+    second.
+    """
     free, place, shadow = running.size[FREE], 0, clock
     while place < running.size[COUNT]:
         job = running.by_request[place]

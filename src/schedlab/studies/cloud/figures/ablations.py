@@ -1,4 +1,6 @@
-"""What parts of a learner bring: the table of ablations, weights fixed or adapted to severities, and learning from three beginnings."""
+"""What parts of a learner bring: the table of ablations, weights fixed or adapted to severities, and learning from
+three beginnings.
+"""
 
 from __future__ import annotations
 
@@ -17,8 +19,12 @@ from schedlab.studies.cloud.figures.settings import VariantsSettings
 if TYPE_CHECKING:
     import pandas as pd
 
-def episodes_until(points: Sequence[tuple[float, float]], random: float, final: float, share: float = 0.95) -> float | None:
-    """Return the episodes after which the objective first is `share` of the way from random actions' down to the final one; None: never.
+
+def episodes_until(
+    points: Sequence[tuple[float, float]], random: float, final: float, share: float = 0.95
+) -> float | None:
+    """Return the episodes after which the objective first is `share` of the way from random actions' down to the final
+    one; None: never.
 
     points: (episodes, objective), by rising episodes.
     """
@@ -26,13 +32,20 @@ def episodes_until(points: Sequence[tuple[float, float]], random: float, final: 
     return next((episodes for episodes, objective in points if objective <= enough), None)
 
 
-COLUMNS = {"regret": "regret", "time": "time (s)", "cost": "cost ($)", "sla_met": "levels met (of 6)", "severity": "severity"}
+COLUMNS = {
+    "regret": "regret",
+    "time": "time (s)",
+    "cost": "cost ($)",
+    "sla_met": "levels met (of 6)",
+    "severity": "severity",
+}
 WEIGHED = {"regret": "regret", "time": "training time (s)", "cost": "cost ($)", "severity": "severity of violations"}
 CURVE = "greedy objective "  # of the learner `reinforce`, with the preference behind it
 
 
 def draw_ablations(tables: StudyTables, spec: FigureSpec) -> Drawing:
-    """A table: a row a variant of a learner, a column a measure; mean of preferences and seeds, and the range of the seeds.
+    """A table: a row a variant of a learner, a column a measure; mean of preferences and seeds, and the range of the
+    seeds.
 
     Settings: VariantsSettings.
     """
@@ -43,7 +56,10 @@ def draw_ablations(tables: StudyTables, spec: FigureSpec) -> Drawing:
         return nothing(spec, "no policy is learned at this scale")
     cells, told = [], []
     for label, scenario in shown.items():
-        scores = {metric: seed_means(tables, scenario, settings.variants[label], metric, settings.preferences) for metric in COLUMNS}
+        scores = {
+            metric: seed_means(tables, scenario, settings.variants[label], metric, settings.preferences)
+            for metric in COLUMNS
+        }
         cells.append([label, *(_range_text(metric, values) for metric, values in scores.items())])
         told.append(f"{label} {helpers.number_text(scores['regret'].mean(), '{:.3f}')}")
     figure, axes = theme.new_figure(height_mm=14 + 11 * (len(cells) + 1))
@@ -54,9 +70,15 @@ def draw_ablations(tables: StudyTables, spec: FigureSpec) -> Drawing:
 
 
 def draw_weights(tables: StudyTables, spec: FigureSpec) -> Drawing:
-    """A panel a measure, a group a preference, a bar a variant; thin lines are the range of the seeds. Settings: VariantsSettings."""
+    """A panel a measure, a group a preference, a bar a variant; thin lines are the range of the seeds. Settings:
+    VariantsSettings.
+    """
     settings = helpers.settings_of(spec, VariantsSettings)
-    shown = {label: scenario for label, policy in settings.variants.items() if (scenario := _scenario_of(tables, spec, policy))}
+    shown = {
+        label: scenario
+        for label, policy in settings.variants.items()
+        if (scenario := _scenario_of(tables, spec, policy))
+    }
     if not shown:
         return nothing(spec, "no policy is learned at this scale")
     figure, grid = theme.new_figure(2, 2, height_mm=96)
@@ -81,12 +103,17 @@ def draw_weights(tables: StudyTables, spec: FigureSpec) -> Drawing:
 
 
 def draw_beginnings(tables: StudyTables, spec: FigureSpec) -> Drawing:
-    """A panel a preference, a line a beginning: the objective of the most probable actions over episodes. Settings: VariantsSettings.
+    """A panel a preference, a line a beginning: the objective of the most probable actions over episodes. Settings:
+    VariantsSettings.
 
     The first variant is the cold start, whose final gain over random actions the others are counted against.
     """
     settings = helpers.settings_of(spec, VariantsSettings)
-    curves = {label: tables.curves[tables.curves["policy"] == policy] for label, policy in settings.variants.items() if len(tables.curves)}
+    curves = {
+        label: tables.curves[tables.curves["policy"] == policy]
+        for label, policy in settings.variants.items()
+        if len(tables.curves)
+    }
     curves = {label: rows for label, rows in curves.items() if len(rows)}
     cold = next(iter(settings.variants))
     scenario = _scenario_of(tables, spec, settings.variants[cold])
@@ -110,13 +137,18 @@ def draw_beginnings(tables: StudyTables, spec: FigureSpec) -> Drawing:
     helpers.legend_outside(figure, columns=5)
     randoms = {preference: oracle[preference]["random"] for preference in settings.preferences}
     told = [f"{label} {_steps_text(speed(rows, curves[cold], randoms))}" for label, rows in curves.items()]
-    return Drawing(figure, f"{spec.caption} Episodes to 95 % of the {cold} start's final gain over random actions: {'; '.join(told)}.")
+    return Drawing(
+        figure,
+        f"{spec.caption} Episodes to 95 % of the {cold} start's final gain over random actions: {'; '.join(told)}.",
+    )
 
 
 def speed(rows: pd.DataFrame, cold: pd.DataFrame, randoms: dict[str, float]) -> list[float | None]:
-    """Return for each seed and preference the episodes until 95 % of the final gain of the cold start with the same seed.
+    """Return for each seed and preference the episodes until 95 % of the final gain of the cold start with the same
+    seed.
 
-    rows, cold: points of the curves table of two policies; randoms: preference -> objective of random actions. None: never.
+    rows, cold: points of the curves table of two policies; randoms: preference -> objective of random actions. None:
+      never.
     """
     found = []
     for seed in sorted(set(rows["policy_seed"]) & set(cold["policy_seed"])):
@@ -126,7 +158,9 @@ def speed(rows: pd.DataFrame, cold: pd.DataFrame, randoms: dict[str, float]) -> 
     return found
 
 
-def seed_means(tables: StudyTables, scenario: str, policy: str, metric: str, preferences: tuple[str, ...]) -> np.ndarray:
+def seed_means(
+    tables: StudyTables, scenario: str, policy: str, metric: str, preferences: tuple[str, ...]
+) -> np.ndarray:
     """Return the mean of preferences of each seed, (seeds,)."""
     scores = preference_scores(tables, scenario, policy, metric)
     return scores[[name for name in preferences if name in scores]].mean(axis=1).to_numpy()
@@ -156,4 +190,6 @@ def _range_text(metric: str, values: np.ndarray) -> str:
     form = {"time": "{:.0f}", "sla_met": "{:.1f}"}.get(metric, "{:.3f}")
     mean = helpers.number_text(float(values.mean()), form)
     ends = [helpers.number_text(float(end), form) for end in (values.min(), values.max())]
-    return mean if ends[0] == ends[1] else f"{mean}\n({ends[0]} to {ends[1]})"  # beside each other they are wider than a page
+    return (
+        mean if ends[0] == ends[1] else f"{mean}\n({ends[0]} to {ends[1]})"
+    )  # beside each other they are wider than a page

@@ -21,20 +21,29 @@ def learned_name(policy: str, scenario: str) -> str:
 
 
 def preference_colour(preference: str, place: int) -> str:
-    """Return the colour of a preference: the same in all figures for one with a name, by its place among those shown for other weights."""
+    """Return the colour of a preference: the same in all figures for one with a name, by its place among those shown
+    for other weights.
+    """
     return theme.colour(PREFERENCES.index(preference) if preference in PREFERENCES else len(PREFERENCES) + 1 + place)
 
 
 def preference_scores(tables: StudyTables, scenario: str, policy: str, metric: str) -> pd.DataFrame:
     """Return a metric on test units: a row a seed, a column a preference."""
     rows = tables.scores
-    rows = rows[(rows["scenario"] == scenario) & (rows["policy"] == policy) & (rows["metric"] == metric) & (rows["split"] == "test")]
+    rows = rows[
+        (rows["scenario"] == scenario)
+        & (rows["policy"] == policy)
+        & (rows["metric"] == metric)
+        & (rows["split"] == "test")
+    ]
     rows = rows.assign(preference=rows["unit"].str.rsplit("-", n=2).str[0])
     return rows.pivot_table(index="policy_seed", columns="preference", values="value", aggfunc="mean")
 
 
 def left_out(tables: StudyTables, spec: FigureSpec, shown: Container[str], learned: str, *rules: str) -> dict[str, str]:
-    """Return the scenarios of a figure that are not among those shown -> which of the policies it needs they did not score."""
+    """Return the scenarios of a figure that are not among those shown -> which of the policies it needs they did not
+    score.
+    """
     scored = tables.scores.groupby("scenario")["policy"].unique()
     found = {}
     for name in spec.scenarios:

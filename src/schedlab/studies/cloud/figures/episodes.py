@@ -1,4 +1,6 @@
-"""Figures of single episodes: allocations over time, what the objective is made of, service levels and their severities."""
+"""Figures of single episodes: allocations over time, what the objective is made of, service levels and their
+severities.
+"""
 
 from __future__ import annotations
 
@@ -20,16 +22,27 @@ if TYPE_CHECKING:
 
 RESOURCES = {"gpu_count": "GPUs", "cpu_count": "CPU cores", "memory_gb": "memory (GB)"}
 PARTS = ("time", "cost", "waste")
-WORDS = {"time": "time", "cost": "cost", "throughput": "throughput", "memory": "memory", "gpu_util": "GPU use", "cpu_util": "CPU use"}
+WORDS = {
+    "time": "time",
+    "cost": "cost",
+    "throughput": "throughput",
+    "memory": "memory",
+    "gpu_util": "GPU use",
+    "cpu_util": "CPU use",
+}
 
 
 def draw_allocations(tables: StudyTables, spec: FigureSpec) -> Drawing:
-    """A column a workload, a row a resource, a line a preference: what the learned policy holds. Settings: ShownSettings."""
+    """A column a workload, a row a resource, a line a preference: what the learned policy holds. Settings:
+    ShownSettings.
+    """
     settings = helpers.settings_of(spec, ShownSettings)
     shown = _with_episodes(tables, spec, settings.learned, settings.preferences[0])
     if not shown:
         return nothing(spec, "no policy is learned at this scale")
-    figure, grid = theme.new_figure(len(RESOURCES), len(shown), height_mm=110, squeeze=False, sharex="col", sharey="row")
+    figure, grid = theme.new_figure(
+        len(RESOURCES), len(shown), height_mm=110, squeeze=False, sharex="col", sharey="row"
+    )
     told = []
     for column, scenario in enumerate(shown):
         for place, preference in enumerate(settings.preferences):
@@ -56,7 +69,9 @@ def draw_allocations(tables: StudyTables, spec: FigureSpec) -> Drawing:
 
 
 def draw_objective_parts(tables: StudyTables, spec: FigureSpec) -> Drawing:
-    """A panel a workload: what each interval adds to the objective, learned above and static below zero. Settings: EpisodeSettings."""
+    """A panel a workload: what each interval adds to the objective, learned above and static below zero. Settings:
+    EpisodeSettings.
+    """
     settings = helpers.settings_of(spec, EpisodeSettings)
     shown = _with_episodes(tables, spec, settings.learned, settings.preference)
     if not shown:
@@ -70,7 +85,9 @@ def draw_objective_parts(tables: StudyTables, spec: FigureSpec) -> Drawing:
             below, edges = np.zeros(len(rows)), np.arange(len(rows) + 1) + 0.5
             for number, name in enumerate(PARTS):
                 above = below + parts[name]  # one area: gaps between bars so narrow come and go with the pixels
-                grid[row, column].stairs(above, edges, baseline=below, fill=True, color=theme.colour(4 + number), label=name)
+                grid[row, column].stairs(
+                    above, edges, baseline=below, fill=True, color=theme.colour(4 + number), label=name
+                )
                 below = above
             told.append(f"{scenario} {policy.removesuffix('-' + scenario)} {below.sum():.3f}")
         grid[0, column].set_ylim(bottom=0)  # of both rows, once both are drawn
@@ -84,7 +101,9 @@ def draw_objective_parts(tables: StudyTables, spec: FigureSpec) -> Drawing:
 
 
 def objective_parts(rows: pd.DataFrame, references: dict[str, Any], preference: str) -> dict[str, np.ndarray]:
-    """Return what time, cost and waste add to the objective in each interval (performance_metrics of an episode without noise)."""
+    """Return what time, cost and waste add to the objective in each interval (performance_metrics of an episode without
+    noise).
+    """
     weights = weights_of(preference)
     busy = (rows["gpu_util"].to_numpy() + rows["cpu_util"].to_numpy()) / 200.0
     return {
@@ -95,7 +114,9 @@ def objective_parts(rows: pd.DataFrame, references: dict[str, Any], preference: 
 
 
 def draw_service_levels(tables: StudyTables, spec: FigureSpec) -> Drawing:
-    """A column a workload, learned above and static below: the severity of each item in each interval. Settings: EpisodeSettings."""
+    """A column a workload, learned above and static below: the severity of each item in each interval. Settings:
+    EpisodeSettings.
+    """
     settings = helpers.settings_of(spec, EpisodeSettings)
     shown = _with_episodes(tables, spec, settings.learned, settings.preference)
     if not shown:
@@ -109,7 +130,14 @@ def draw_service_levels(tables: StudyTables, spec: FigureSpec) -> Drawing:
             axes = grid[row, column]
             edges = np.arange(severities.shape[1] + 1) + 0.5
             image = axes.pcolormesh(
-                edges, np.arange(len(ITEMS) + 1), severities, cmap="Blues", vmin=0, vmax=1, edgecolors=GRID, linewidth=0.3
+                edges,
+                np.arange(len(ITEMS) + 1),
+                severities,
+                cmap="Blues",
+                vmin=0,
+                vmax=1,
+                edgecolors=GRID,
+                linewidth=0.3,
             )
             axes.set_yticks(np.arange(len(ITEMS)) + 0.5, [WORDS[item] for item in ITEMS])
             axes.tick_params(length=0)

@@ -1,4 +1,6 @@
-"""Figures of what policies come to: time, money and service levels beside a static allocation, and the paper's headline claims."""
+"""Figures of what policies come to: time, money and service levels beside a static allocation, and the paper's headline
+claims.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +24,8 @@ CLAIMS |= {"sla": ("balanced", "more service levels met, balanced")}
 
 
 def draw_outcomes(tables: StudyTables, spec: FigureSpec) -> Drawing:
-    """A panel a measure, a group a workload, a bar a preference: learned, as a share of the static allocation; service levels of 6.
+    """A panel a measure, a group a workload, a bar a preference: learned, as a share of the static allocation; service
+    levels of 6.
 
     Settings: OutcomesSettings.
     """
@@ -40,7 +43,9 @@ def draw_outcomes(tables: StudyTables, spec: FigureSpec) -> Drawing:
         axes.grid(True, axis="y")
         axes.tick_params(axis="x", length=0)
         if metric != "sla_met":
-            axes.axhline(1.0, color=INK, linewidth=0.8, linestyle="--", label=f"static allocation ({settings.baseline})")
+            axes.axhline(
+                1.0, color=INK, linewidth=0.8, linestyle="--", label=f"static allocation ({settings.baseline})"
+            )
     helpers.legend_outside(figure, columns=3)
     told = "; ".join(f"{name} {value:.0f} %" for name, value in settings.published.items())
     shown = "Bars: means over seeds; thin lines: smallest to largest seed." if _seeds(found) > 1 else "One seed."
@@ -49,7 +54,9 @@ def draw_outcomes(tables: StudyTables, spec: FigureSpec) -> Drawing:
 
 
 def draw_headline(tables: StudyTables, spec: FigureSpec) -> Drawing:
-    """The table of the paper's claims, in percent of the static allocation; a column a workload. Settings: OutcomesSettings."""
+    """The table of the paper's claims, in percent of the static allocation; a column a workload. Settings:
+    OutcomesSettings.
+    """
     settings = helpers.settings_of(spec, OutcomesSettings)
     found = _learned_and_baseline(tables, spec, settings)
     if not found:
@@ -92,12 +99,16 @@ def gain_text(values: dict[str, tuple], claim: str) -> str:
     return f"{mean} ({helpers.number_text(found.min(), '{:.1f}')} to {helpers.number_text(found.max(), '{:.1f}')})"
 
 
-def _learned_and_baseline(tables: StudyTables, spec: FigureSpec, settings: OutcomesSettings) -> dict[str, dict[str, tuple]]:
+def _learned_and_baseline(
+    tables: StudyTables, spec: FigureSpec, settings: OutcomesSettings
+) -> dict[str, dict[str, tuple]]:
     """Scenario -> measure -> the learned policy's scores and the baseline's (preference_scores)."""
     found = {}
     for scenario in spec.scenarios:
         names = learned_name(settings.learned, scenario), settings.baseline
-        values = {metric: tuple(preference_scores(tables, scenario, name, metric) for name in names) for metric in MEASURES}
+        values = {
+            metric: tuple(preference_scores(tables, scenario, name, metric) for name in names) for metric in MEASURES
+        }
         if all(len(table) for table in values["time"]):
             found[scenario] = values
     return found
@@ -115,7 +126,9 @@ def _bars(axes: Axes, group: int, values: tuple, settings: OutcomesSettings, sha
     for place, preference in enumerate(settings.preferences):
         heights = learned[preference].to_numpy() / (float(baseline[preference].mean()) if shares else 1.0)
         x = group - 0.4 + (place + 0.5) * width
-        axes.bar(x, heights.mean(), width * 0.92, color=preference_colour(preference, place), label=f"learned, {preference}")
+        axes.bar(
+            x, heights.mean(), width * 0.92, color=preference_colour(preference, place), label=f"learned, {preference}"
+        )
         if np.ptp(heights) > 1e-9:
             axes.plot([x, x], [heights.min(), heights.max()], color=INK, linewidth=0.8)
     if not shares:
@@ -132,7 +145,9 @@ def _best_told(found: dict[str, dict[str, tuple]], settings: OutcomesSettings) -
         if len(mean) == 1:
             told.append(f"{words}: {overall} %")
         else:
-            told.append(f"{words}: {overall} % in the mean of workloads, at best {helpers.number_text(mean[best], '{:.1f}')} % ({best})")
+            told.append(
+                f"{words}: {overall} % in the mean of workloads, at best {helpers.number_text(mean[best], '{:.1f}')} % ({best})"
+            )
     return f"Here, beside {settings.baseline}: {'; '.join(told) or 'no preference that the claims are about'}."
 
 

@@ -11,7 +11,14 @@ import numpy as np
 from schedlab.config.contract import Drawing, FigureSpec, StudyTables
 from schedlab.figures import helpers, theme
 from schedlab.figures.theme import INK, MUTED
-from schedlab.studies.cloud.figures.common import PREFERENCES, learned_name, left_out, nothing, preference_colour, preference_scores
+from schedlab.studies.cloud.figures.common import (
+    PREFERENCES,
+    learned_name,
+    left_out,
+    nothing,
+    preference_colour,
+    preference_scores,
+)
 from schedlab.studies.cloud.figures.settings import ShownSettings
 from schedlab.studies.cloud.rules.pareto import attainment_surface, measures
 
@@ -24,9 +31,15 @@ RULE_RANGE = 3.0  # a rule farther than this many ranges of the front is left ou
 
 
 def draw_pareto(tables: StudyTables, spec: FigureSpec) -> Drawing:
-    """A panel a workload that has a front: training time against cost; the caption tells the measures. Settings: ShownSettings."""
+    """A panel a workload that has a front: training time against cost; the caption tells the measures. Settings:
+    ShownSettings.
+    """
     settings = helpers.settings_of(spec, ShownSettings)
-    learned = [name for name in spec.scenarios if len(preference_scores(tables, name, learned_name(settings.learned, name), "time"))]
+    learned = [
+        name
+        for name in spec.scenarios
+        if len(preference_scores(tables, name, learned_name(settings.learned, name), "time"))
+    ]
     oracles = {name: json.loads(tables.inputs[name]["oracle"].read_text(encoding="utf-8")) for name in learned}
     shown = [name for name in learned if "front" in oracles[name]]
     if not shown:
@@ -35,7 +48,15 @@ def draw_pareto(tables: StudyTables, spec: FigureSpec) -> Drawing:
     told, many = [], len(settings.preferences) > len(PREFERENCES)
     for axes, scenario in zip([axes for line in lines for axes in line], shown, strict=True):
         front, static = (np.array(oracles[scenario][name]) for name in ("front", "static_front"))
-        axes.step(static[:, 0], static[:, 1], where="post", color=MUTED, linewidth=0.9, linestyle="--", label="best constant allocations")
+        axes.step(
+            static[:, 0],
+            static[:, 1],
+            where="post",
+            color=MUTED,
+            linewidth=0.9,
+            linestyle="--",
+            label="best constant allocations",
+        )
         axes.step(front[:, 0], front[:, 1], where="post", color=INK, linewidth=1.1, label="front of all plans")
         far, limits = [], front.min(axis=0) + RULE_RANGE * np.maximum(np.ptp(front, axis=0), 0.15 * front.min(axis=0))
         for rule, marker in _rules_of(tables, scenario):
@@ -52,20 +73,26 @@ def draw_pareto(tables: StudyTables, spec: FigureSpec) -> Drawing:
         axes.set_title(scenario)
         axes.margins(0.08)
         far_text = f"; out of view: {', '.join(far)}" if far else ""
-        told.append(f"{scenario} {_told_measures([measures(points, front) for points in found], measures(best, front))}{far_text}")
+        told.append(
+            f"{scenario} {_told_measures([measures(points, front) for points in found], measures(best, front))}{far_text}"
+        )
     for line in lines:
         line[0].set_ylabel("cost ($)")
     helpers.shared_xlabel(lines[-1], "training time (s)")
     helpers.legend_outside(figure, columns=3 if many else 4)
     names = "hypervolume as a share of the front's (seeds from, to; of the best plans for the same preferences)"
     more = "IGD+, additive epsilon, loss of utility, means of seeds"
-    missing = left_out(tables, spec, learned, settings.learned) | {name: "no front" for name in learned if name not in shown}
+    missing = left_out(tables, spec, learned, settings.learned) | {
+        name: "no front" for name in learned if name not in shown
+    }
     return Drawing(figure, f"{spec.caption} Learned policies, {names}, {more}: {'; '.join(told)}.", left_out=missing)
 
 
 def points_by_seed(tables: StudyTables, scenario: str, policy: str, preferences: Sequence[str]) -> list[np.ndarray]:
     """Return time and cost of a policy for each preference, (preferences, 2), a seed an entry."""
-    scores = [preference_scores(tables, scenario, policy, metric)[list(preferences)].to_numpy() for metric in ("time", "cost")]
+    scores = [
+        preference_scores(tables, scenario, policy, metric)[list(preferences)].to_numpy() for metric in ("time", "cost")
+    ]
     return list(np.stack(scores, axis=-1))
 
 
@@ -77,17 +104,38 @@ def _draw_attained(axes: Axes, corners: np.ndarray, **style: Any) -> None:
 def _draw_few(axes: Axes, found: Sequence[np.ndarray], best: np.ndarray, preferences: Sequence[str]) -> None:
     """The points of each preference in its colour: rings, as many policies and seeds agree."""
     for number, preference in enumerate(preferences):
-        ring = {"markeredgecolor": preference_colour(preference, number), "markeredgewidth": 1.6, "markersize": 12 - 3 * number}
+        ring = {
+            "markeredgecolor": preference_colour(preference, number),
+            "markeredgewidth": 1.6,
+            "markersize": 12 - 3 * number,
+        }
         points = np.array([of_seed[number] for of_seed in found])
         axes.plot(*points.T, "o", color="none", label=f"learned, {preference}", zorder=4, **ring)
-        axes.plot(*best[number], "+", color=INK, markersize=6, markeredgewidth=0.8, label="best plan of a preference", zorder=5)
+        axes.plot(
+            *best[number],
+            "+",
+            color=INK,
+            markersize=6,
+            markeredgewidth=0.8,
+            label="best plan of a preference",
+            zorder=5,
+        )
 
 
 def _draw_many(axes: Axes, found: Sequence[np.ndarray], best: np.ndarray, preferences: Sequence[str]) -> None:
     """The points of all preferences in one colour, as a list of so many tells nothing."""
     ring = {"markeredgecolor": theme.colour(len(PREFERENCES)), "markeredgewidth": 0.9, "markersize": 5}
-    axes.plot(*np.concatenate(found).T, "o", color="none", label=f"learned for {len(preferences)} preferences", zorder=4, **ring)
-    axes.plot(*best.T, "+", color=INK, markersize=6, markeredgewidth=0.8, label="best plan for a weighted sum", zorder=5)
+    axes.plot(
+        *np.concatenate(found).T,
+        "o",
+        color="none",
+        label=f"learned for {len(preferences)} preferences",
+        zorder=4,
+        **ring,
+    )
+    axes.plot(
+        *best.T, "+", color=INK, markersize=6, markeredgewidth=0.8, label="best plan for a weighted sum", zorder=5
+    )
 
 
 def _rules_of(tables: StudyTables, scenario: str) -> list[tuple[str, str]]:
@@ -108,4 +156,6 @@ def _told_measures(seeds: Sequence[Mapping[str, float]], best: Mapping[str, floa
 
 def _point(tables: StudyTables, scenario: str, policy: str, preference: str) -> np.ndarray:
     """Time and cost of a policy, mean of its seeds."""
-    return np.array([float(preference_scores(tables, scenario, policy, metric)[preference].mean()) for metric in ("time", "cost")])
+    return np.array(
+        [float(preference_scores(tables, scenario, policy, metric)[preference].mean()) for metric in ("time", "cost")]
+    )

@@ -1,7 +1,8 @@
 """Networks, memory and gradient steps of one preference's actor-critic, and its uncertainty by Monte-Carlo dropout.
 
-Source: SLA-MORL's published program; specification of the study cloud, A9. Critics value an action vector, so that an actor's probabilities
-can be fed as the action (`mixed`). The default instead takes the mean of the actions' values under the actor's probabilities, which is
+Source: SLA-MORL's published program; specification of the study cloud, A9. Critics value an action vector, so that an
+actor's probabilities can be fed as the action (`mixed`). The default instead takes the mean of the actions' values
+under the actor's probabilities, which is
 what that stands for: a critic has seen single actions alone, and what it says of mixtures is not learned.
 """
 
@@ -27,7 +28,9 @@ def build_network(sizes: tuple[int, int], hidden: int, seed: int, *names: str | 
     """Return two hidden layers with dropout after each; (inputs, outputs), first parameters from seed and names."""
     with torch_stream(seed, *names):
         layers = (nn.Linear(sizes[0], hidden), nn.Linear(hidden, hidden), nn.Linear(hidden, sizes[1]))
-    return nn.Sequential(layers[0], nn.ReLU(), nn.Dropout(DROPOUT), layers[1], nn.ReLU(), nn.Dropout(DROPOUT), layers[2])
+    return nn.Sequential(
+        layers[0], nn.ReLU(), nn.Dropout(DROPOUT), layers[1], nn.ReLU(), nn.Dropout(DROPOUT), layers[2]
+    )
 
 
 def probabilities(actor: nn.Sequential, seen: torch.Tensor, masks: torch.Tensor) -> torch.Tensor:
@@ -40,7 +43,9 @@ def action_values(critic: nn.Sequential, seen: torch.Tensor, actions: int) -> to
     """Return what a critic says of every single action, (N, A)."""
     width = seen.shape[1]
     weights, bias = critic[0].weight, critic[0].bias
-    first = (seen @ weights[:, :width].T + bias)[:, None] + weights[:, width:].T[None]  # [state, one-hot] through the first layer
+    first = (seen @ weights[:, :width].T + bias)[:, None] + weights[:, width:].T[
+        None
+    ]  # [state, one-hot] through the first layer
     return critic[1:](first)[..., 0].reshape(len(seen), actions)
 
 
@@ -58,7 +63,9 @@ def uncertainty(actor: nn.Sequential, seen: np.ndarray, mask: np.ndarray, seed: 
 
 
 class Memory:
-    """A ring of decisions: what was seen, its mask and action, the reward, what was seen next with its mask, whether the job was done."""
+    """A ring of decisions: what was seen, its mask and action, the reward, what was seen next with its mask, whether
+    the job was done.
+    """
 
     NAMES = ("seen", "masks", "actions", "rewards", "seen_next", "masks_next", "done")
 
@@ -95,7 +102,9 @@ class Memory:
 
 
 class ActorCritic:
-    """The agent of one preference: actor, critic, their targets, an Adam each, its memory, and how often its critic was drawn anew."""
+    """The agent of one preference: actor, critic, their targets, an Adam each, its memory, and how often its critic was
+    drawn anew.
+    """
 
     def __init__(self, sizes: tuple[int, int], settings: MultiPolicySettings, seed: int, preference: str) -> None:
         self.sizes, self.settings, self.seed, self.preference = sizes, settings, seed, preference
@@ -110,7 +119,9 @@ class ActorCritic:
         """Draw the critic, its target and its optimiser; the same number of resets, the same ones."""
         shape = (sum(self.sizes), 1)
         self.critic = build_network(shape, self.settings.hidden, self.seed, "critic", self.preference, self.resets)
-        self.critic_target = build_network(shape, self.settings.hidden, self.seed, "critic", self.preference, self.resets).train(False)
+        self.critic_target = build_network(
+            shape, self.settings.hidden, self.seed, "critic", self.preference, self.resets
+        ).train(False)
         self.of_critic = Adam(self.critic.parameters(), self.settings.lr_critic)
 
     def maybe_reset(self, violated: float, rng: np.random.Generator) -> bool:
@@ -131,7 +142,8 @@ class ActorCritic:
     def learn(self, rng: np.random.Generator, stream: int, left: float = 1.0) -> float:
         """Take a gradient step of the critic and, where it has learned long enough, of the actor, and move the targets.
 
-        Returns the critic's loss. left: share of the actor's learning rate and of the weight of its entropy that is left.
+        Returns the critic's loss. left: share of the actor's learning rate and of the weight of its entropy that is
+          left.
         """
         batch = self.memory.draw(self.settings.batch, rng)
         self.of_actor.learning_rate = self.settings.lr_actor * left
@@ -161,7 +173,9 @@ class ActorCritic:
 
     def _learn_actor(self, batch: Mapping[str, torch.Tensor], left: float) -> None:
         """Move the actor towards actions that the critic values, and, as long as it explores, away from certainty."""
-        self.critic.train(False)  # dropout is drawn for what learns alone; it is most of the cost where all actions are valued
+        self.critic.train(
+            False
+        )  # dropout is drawn for what learns alone; it is most of the cost where all actions are valued
         self.critic.requires_grad_(False)
         chances = probabilities(self.actor, batch["seen"], batch["masks"])
         loss = -self._value(self.critic, chances, batch["seen"]).mean()
@@ -178,7 +192,9 @@ class ActorCritic:
 
     def arrays(self) -> dict[str, np.ndarray]:
         """Return all that learning goes on from, by name."""
-        found = {f"{part}/{name}": array for part in NETWORKS for name, array in module_arrays(getattr(self, part)).items()}
+        found = {
+            f"{part}/{name}": array for part in NETWORKS for name, array in module_arrays(getattr(self, part)).items()
+        }
         for part in ("of_actor", "of_critic", "memory"):
             found |= {f"{part}/{name}": array for name, array in getattr(self, part).arrays().items()}
         return found | {"resets": np.array(self.resets)}

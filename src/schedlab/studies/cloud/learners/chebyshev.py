@@ -1,8 +1,12 @@
-"""What is learned for points of a front that no weighted sum of time and cost reaches: the larger of two weighted distances.
+"""What is learned for points of a front that no weighted sum of time and cost reaches: the larger of two weighted
+distances.
 
-Distances are those in time from the fastest policy and in cost from the cheapest one, each as a share of what lies between these two, which
-are learned first: no model and no front is asked. A small share of both distances' sum is added, so that of equally far plans the better
-one is found. Sources: Steuer and Choo 1983 (augmented weighted Chebyshev); Van Moffaert, Drugan and Nowe 2013 (in reinforcement learning).
+Distances are those in time from the fastest policy and in cost from the cheapest one, each as a share of what lies
+between these two, which
+are learned first: no model and no front is asked. A small share of both distances' sum is added, so that of equally far
+  plans the better
+one is found. Sources: Steuer and Choo 1983 (augmented weighted Chebyshev); Van Moffaert, Drugan and Nowe 2013 (in
+  reinforcement learning).
 """
 
 from __future__ import annotations
@@ -27,7 +31,11 @@ def ends_of(preferences: Sequence[str]) -> tuple[str, str]:
     found = [[name for name, of in weights.items() if of[goal] == 1.0] for goal in ("time", "cost")]
     if not all(found) or any(of["resource"] for of in weights.values()):
         expected = "weights of cost and time alone, with the ends 0:1:0 and 1:0:0 among them"
-        raise UserError("there is no range of time and cost to learn in", where="preferences, scalarisation: chebyshev", expected=expected)
+        raise UserError(
+            "there is no range of time and cost to learn in",
+            where="preferences, scalarisation: chebyshev",
+            expected=expected,
+        )
     return found[0][0], found[1][0]
 
 
@@ -46,7 +54,9 @@ class Distance:
         return Distance(points.min(axis=0), np.where(span > 0, span, 1.0))
 
     def of(self, preference: str, points: np.ndarray) -> np.ndarray:
-        """Return the larger weighted distance of times and costs, (N, 2), for a preference, and a little of both distances' sum, (N,)."""
+        """Return the larger weighted distance of times and costs, (N, 2), for a preference, and a little of both
+        distances' sum, (N,).
+        """
         shares = (points - self.origin) / self.span
         weights = weights_of(preference)
         return (shares * [weights["time"], weights["cost"]]).max(axis=1) + AUGMENTATION * shares.sum(axis=1)

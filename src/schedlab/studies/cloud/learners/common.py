@@ -19,7 +19,9 @@ def problem_sizes(problem: CloudProblem) -> list[int]:
 
 
 def read_policy(checkpoint: Path, kind: str, problem: CloudProblem) -> tuple[Checkpoint, list[int]]:
-    """Return a learned policy's file and sizes as problem_sizes does. Raises UserError where it was learned for other spaces."""
+    """Return a learned policy's file and sizes as problem_sizes does. Raises UserError where it was learned for other
+    spaces.
+    """
     kept = read_checkpoint(checkpoint, kind)
     sizes = problem_sizes(problem)
     if list(kept.meta["sizes"]) != sizes:
@@ -38,7 +40,9 @@ def trained_preferences(problems: Mapping[str, CloudProblem]) -> tuple[list[int]
     for name, found in sizes.items():
         if found != common:
             what = f"{found[0]} components are observed and {found[1]} actions offered"
-            raise UserError(what, where=f"scenario {name}", expected=f"{common[0]} and {common[1]}, as in scenario {first}")
+            raise UserError(
+                what, where=f"scenario {name}", expected=f"{common[0]} and {common[1]}, as in scenario {first}"
+            )
     wanted = {preference_of(unit): None for problem in problems.values() for unit in problem.units("train")}
     if not wanted:
         raise UserError("no run to learn on", where=f"scenario {first}: replicates.train", expected="1 or more")

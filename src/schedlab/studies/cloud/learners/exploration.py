@@ -1,8 +1,9 @@
 """Exploration that gets past a restart: episodes that commit to an allocation, and imitation of the best episodes seen.
 
-A change costs a restart before it brings anything, so that single odd actions are punished wherever the policy has settled. A committed
-episode goes straight to an allocation drawn from those that the limits allow, and stays; it needs actions and masks, no model. What such an
-episode, or any other, reached is imitated while the policy's own episodes reach less (self-imitation learning, Oh et al., ICML 2018).
+A change costs a restart before it brings anything, so that single odd actions are punished wherever the policy has
+settled. A committed episode goes straight to an allocation drawn from those that the limits allow, and stays; it needs
+actions and masks, no model. What such an episode, or any other, reached is imitated while the policy's own episodes
+reach less (self-imitation learning, Oh et al., ICML 2018).
 """
 
 from __future__ import annotations
@@ -20,7 +21,8 @@ from schedlab.studies.cloud.replay.moves import step_numbers
 def committed_actions(lattice: Lattice, here: np.ndarray, targets: np.ndarray, allowed: np.ndarray) -> np.ndarray:
     """Return the actions (of 27) of committed episodes: straight on towards the targets, int64 (N,).
 
-    Where the mask forbids that, memory is taken and GPUs are given back first; where it forbids that too, and at the target, the episode
+    Where the mask forbids that, memory is taken and GPUs are given back first; where it forbids that too, and at the
+    target, the episode
     stays. allowed: (N, 27), True for actions that leave the memory which the job needs.
     """
     places = np.arange(len(here))
@@ -34,7 +36,9 @@ def committed_actions(lattice: Lattice, here: np.ndarray, targets: np.ndarray, a
 
 @dataclass(frozen=True)
 class Branches:
-    """Courses to follow before a committed episode goes to its own target: actions (E, B), and in which interval it leaves them, (B,)."""
+    """Courses to follow before a committed episode goes to its own target: actions (E, B), and in which interval it
+    leaves them, (B,).
+    """
 
     actions: np.ndarray
     until: np.ndarray
@@ -46,7 +50,9 @@ class Branches:
         return Branches(best.actions[:, rng.integers(kept, size=number)], rng.integers(intervals, size=number))
 
     def followed(self, interval: int, actions: np.ndarray) -> np.ndarray:
-        """Return the actions of committed episodes (C,) in an interval: the last B of them follow their courses as long as they do."""
+        """Return the actions of committed episodes (C,) in an interval: the last B of them follow their courses as long
+        as they do.
+        """
         begin = len(actions) - len(self.until)
         own = np.where(interval < self.until, self.actions[interval], actions[begin:])
         return np.concatenate([actions[:begin], own])
@@ -54,7 +60,9 @@ class Branches:
 
 @dataclass
 class Episodes:
-    """Episodes side by side: observations (E, N, size), masks (E, N, actions), actions (E, N), returns from each interval on (E, N)."""
+    """Episodes side by side: observations (E, N, size), masks (E, N, actions), actions (E, N), returns from each
+    interval on (E, N).
+    """
 
     observations: np.ndarray
     masks: np.ndarray
@@ -67,7 +75,12 @@ class Episodes:
 
     def arrays(self) -> dict[str, np.ndarray]:
         """Return its arrays by name, to be stored."""
-        return {"observations": self.observations, "masks": self.masks, "actions": self.actions, "returns": self.returns}
+        return {
+            "observations": self.observations,
+            "masks": self.masks,
+            "actions": self.actions,
+            "returns": self.returns,
+        }
 
 
 @dataclass
@@ -88,7 +101,9 @@ class BestEpisodes:
         self.kept = joined.take(list(once.values()))
 
     def add_shared(self, new: Episodes, values: np.ndarray) -> None:
-        """Take in the best of episodes that were run for another preference, by what they are worth for this one, (N,)."""
+        """Take in the best of episodes that were run for another preference, by what they are worth for this one,
+        (N,).
+        """
         chosen = np.argsort(-values, kind="stable")[: self.most]
         own = new.take(chosen.tolist())
         self.add(Episodes(own.observations, own.masks, own.actions, np.tile(values[chosen], (len(own.returns), 1))))

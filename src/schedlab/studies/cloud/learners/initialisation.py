@@ -1,7 +1,8 @@
 """Where learning begins: from nothing, from logs of earlier runs, or from short probes.
 
-Logs and probes give a performance model (goodput fit and work of a core on a sample), and the model an allocation for each preference, to
-which half of the committed episodes then go; what they reach is imitated like any other episode. The learner still sees rewards alone, so a
+Logs and probes give a performance model (goodput fit and work of a core on a sample), and the model an allocation for
+each preference, to which half of the committed episodes then go; what they reach is imitated like any other episode.
+The learner still sees rewards alone, so a
 wrong model is corrected. Source: SLA-MORL's abstract; specification of the study cloud, B3.
 """
 
@@ -37,7 +38,9 @@ PROBES = (
 
 @dataclass(frozen=True)
 class Guides:
-    """For each preference the number of the allocation to begin with, and how many intervals of training it took to know them."""
+    """For each preference the number of the allocation to begin with, and how many intervals of training it took to
+    know them.
+    """
 
     targets: dict[str, int]
     intervals: int
@@ -46,8 +49,10 @@ class Guides:
 def guides(problem: CloudProblem, mode: Mode) -> Guides:
     """Return what a mode begins with; nothing when cold.
 
-    historical: from logs of earlier runs of this job, on its start allocation and on the largest and the smallest that hold it; these cost
-    this run nothing. similar: from the same logs, what the published predictor says of a job that is like one of them, whatever the
+    historical: from logs of earlier runs of this job, on its start allocation and on the largest and the smallest that
+      hold it; these cost
+    this run nothing. similar: from the same logs, what the published predictor says of a job that is like one of them,
+      whatever the
     preference. baseline: from an interval on each of PROBES, whose gradient noise is that of the training's begin.
     """
     if mode == "cold":
@@ -72,7 +77,9 @@ def _logged(replay: Replay) -> list[int]:
 
 
 def _similar(problem: CloudProblem) -> int:
-    """What the analyser predicts from logs of earlier runs, as near as the lattice has it (specification of the study cloud, A3)."""
+    """What the analyser predicts from logs of earlier runs, as near as the lattice has it (specification of the study
+    cloud, A3).
+    """
     job, replay = problem.scenario.job, problem.replay
     facts = {"model_params": job.parameters, "model_layers": 1, "data_size_mb": job.pipeline.dataset_gb * 1000.0}
     analyser = OfflineDataAnalyzer()
@@ -92,7 +99,9 @@ def _log(replay: Replay, number: int, facts: Mapping[str, Any]) -> pd.DataFrame:
 
 
 def _probed(replay: Replay) -> list[int]:
-    """The allocations of the probes, each with many cores so that GPUs are measured, and one GPU with few, so that cores are."""
+    """The allocations of the probes, each with many cores so that GPUs are measured, and one GPU with few, so that
+    cores are.
+    """
     allocations, found = replay.lattice.allocations, []
     for nodes, gpus in PROBES:
         same = np.flatnonzero((allocations[:, 0] == gpus) & replay.fits)
@@ -104,7 +113,9 @@ def _probed(replay: Replay) -> list[int]:
 
 
 def _measured(replay: Replay, numbers: list[int]) -> tuple[StepParameters, float]:
-    """The step-time model and the core seconds of a sample, from throughput and utilisation on allocations, as a log tells them."""
+    """The step-time model and the core seconds of a sample, from throughput and utilisation on allocations, as a log
+    tells them.
+    """
     import pandas as pd
 
     job, at = replay.scenario.job, replay.performance
@@ -117,7 +128,15 @@ def _measured(replay: Replay, numbers: list[int]) -> tuple[StepParameters, float
         rows.append({"nodes": nodes, "gpus": int(gpus), "batch": float(on_gpu), "step_time": iteration})
         rows[-1]["sync_time"] = iteration * (1.0 - at.gpu_util[number])
     cores, used = replay.lattice.allocations[numbers, 1], at.cpu_util[numbers]
-    work = float(np.median(used * cores / at.throughput[numbers]))  # seconds of a core on a sample, as its utilisation tells
-    bound = [n for n, row in enumerate(rows) if row["step_time"] < 1.5 * rows[n]["batch"] * row["gpus"] * work / cores[n] ** CORE_EXPONENT]
-    kept = [row for n, row in enumerate(rows) if n not in bound] or rows  # where the cores were short, the step tells nothing of the GPUs
+    work = float(
+        np.median(used * cores / at.throughput[numbers])
+    )  # seconds of a core on a sample, as its utilisation tells
+    bound = [
+        n
+        for n, row in enumerate(rows)
+        if row["step_time"] < 1.5 * rows[n]["batch"] * row["gpus"] * work / cores[n] ** CORE_EXPONENT
+    ]
+    kept = [
+        row for n, row in enumerate(rows) if n not in bound
+    ] or rows  # where the cores were short, the step tells nothing of the GPUs
     return fit(pd.DataFrame(kept)).parameters, work

@@ -1,6 +1,8 @@
-"""The multi-policy actor-critic: an agent for each preference, critics drawn anew where service levels suffer, and the choice of one.
+"""The multi-policy actor-critic: an agent for each preference, critics drawn anew where service levels suffer, and the
+choice of one.
 
-The published program has these agents and never uses them. Source: SLA-MORL (arXiv 2508.03509); specification of the study cloud, A9.
+The published program has these agents and never uses them. Source: SLA-MORL (arXiv 2508.03509); specification of the
+study cloud, A9.
 """
 
 from __future__ import annotations
@@ -36,7 +38,8 @@ NEAR = 0.8  # share of a limit from which `sla_first` cares for it
 def chosen_preference(state: Mapping[str, float], preference: str, choice: str) -> str:
     """Return the preference whose agent acts in a state (components by name; what a space lacks counts as met).
 
-    `violations`: balanced where more than two items are violated; `sla_first`: what is violated or nearly so, time before cost before use;
+    `violations`: balanced where more than two items are violated; `sla_first`: what is violated or nearly so, time
+      before cost before use;
     `balanced`: always balanced; there is one policy for all.
     """
     if choice == "balanced":
@@ -62,7 +65,9 @@ class MultiPolicy:
         self.preference = preference_of(unit)
         if self.preference not in self.actors and self.choice != "balanced":
             known = ", ".join(self.actors)
-            raise UserError(f"the policy knows no preference {self.preference}", where="learned policy", expected=f"one of {known}")
+            raise UserError(
+                f"the policy knows no preference {self.preference}", where="learned policy", expected=f"one of {known}"
+            )
 
     def actor(self, observation: np.ndarray) -> torch.nn.Sequential:
         """Return the actor that is chosen in a state; where no such preference was learned, that of the user's."""
@@ -83,9 +88,13 @@ class MultiPolicy:
 
 
 class MultiPolicyLearner:
-    """Learns an agent for each preference of the training units. A phase's steps are episodes of each preference. Resumes bit for bit."""
+    """Learns an agent for each preference of the training units. A phase's steps are episodes of each preference.
+    Resumes bit for bit.
+    """
 
-    def learn(self, problems: Mapping[str, CloudProblem], spec: PolicySpec, seed: int, paths: LearnPaths, curve: Curve) -> None:
+    def learn(
+        self, problems: Mapping[str, CloudProblem], spec: PolicySpec, seed: int, paths: LearnPaths, curve: Curve
+    ) -> None:
         """Learn phase after phase and write the actors.
 
         Raises UserError where scenarios differ in their spaces or have no training unit.
@@ -96,8 +105,15 @@ class MultiPolicyLearner:
         for point in run.points:
             curve(**point)
         meta = {"kind": KIND, "hidden": run.settings.hidden, "sizes": list(run.sizes), "choice": run.settings.choice}
-        meta |= {"preferences": sorted(run.agents), "resets": {name: agent.resets for name, agent in run.agents.items()}}
-        arrays = {f"{key}/{name}": array for key, agent in run.agents.items() for name, array in module_arrays(agent.actor).items()}
+        meta |= {
+            "preferences": sorted(run.agents),
+            "resets": {name: agent.resets for name, agent in run.agents.items()},
+        }
+        arrays = {
+            f"{key}/{name}": array
+            for key, agent in run.agents.items()
+            for name, array in module_arrays(agent.actor).items()
+        }
         write_checkpoint(paths.checkpoint, meta, arrays)
 
     def load(self, checkpoint: Path, problem: CloudProblem) -> MultiPolicy:
@@ -119,7 +135,9 @@ class _Run:
         self.sizes, wanted = trained_preferences(problems)
         if self.settings.choice == "balanced" and "balanced" in wanted:
             wanted = ["balanced"]
-        self.severities = [n for n, name in enumerate(next(iter(problems.values())).component_names()) if name.endswith("_severity")]
+        self.severities = [
+            n for n, name in enumerate(next(iter(problems.values())).component_names()) if name.endswith("_severity")
+        ]
         self.agents = {name: ActorCritic(tuple(self.sizes), self.settings, seed, name) for name in wanted}
         if paths.start is not None:
             parent = read_checkpoint(paths.start, KIND)
@@ -160,16 +178,34 @@ class _Run:
             losses.append(agent.learn(rng, step, left))
         if self.round % settings.record_every == 0:
             episode = (self.round + 1) * settings.episodes_per_round
-            place = {"step": episode, "episode": episode, "update": self.round + 1, "phase": phase, "scenario": scenario}
+            place = {
+                "step": episode,
+                "episode": episode,
+                "update": self.round + 1,
+                "phase": phase,
+                "scenario": scenario,
+            }
             found = {"objective": objective, "critic loss": float(np.mean(losses))}
-            found |= {"critic resets": float(agent.resets), "violated": violated, "reset now": float(agent.resets > resets)}
-            self.points += [{"metric": f"{name} {preference}", "value": value, **place} for name, value in found.items()]
+            found |= {
+                "critic resets": float(agent.resets),
+                "violated": violated,
+                "reset now": float(agent.resets > resets),
+            }
+            self.points += [
+                {"metric": f"{name} {preference}", "value": value, **place} for name, value in found.items()
+            ]
 
-    def _collect(self, scenario: str, preference: str, agent: ActorCritic, rng: np.random.Generator) -> tuple[float, float]:
-        """Run episodes into memory; returns the mean objective of the actor's, and how many items they violate severely in the end."""
+    def _collect(
+        self, scenario: str, preference: str, agent: ActorCritic, rng: np.random.Generator
+    ) -> tuple[float, float]:
+        """Run episodes into memory; returns the mean objective of the actor's, and how many items they violate severely
+        in the end.
+        """
         settings = self.settings
         if (scenario, preference) not in self.envs:
-            self.envs[scenario, preference] = CloudReplayVectorEnv(self.problems[scenario].replay, settings.episodes_per_round, preference)
+            self.envs[scenario, preference] = CloudReplayVectorEnv(
+                self.problems[scenario].replay, settings.episodes_per_round, preference
+            )
         env = self.envs[scenario, preference]
         committed = round(settings.committed * settings.episodes_per_round)
         grid = env.replay.lattice
@@ -201,8 +237,16 @@ class _Run:
         return float(-total[committed:].mean()), float(severe.mean())
 
     def _save(self) -> None:
-        meta = {"kind": PROGRESS, "digest": self.digest, "phase": self.phase, "round": self.round, "points": self.points}
-        arrays = {f"{name}/{key}": array for name, agent in self.agents.items() for key, array in agent.arrays().items()}
+        meta = {
+            "kind": PROGRESS,
+            "digest": self.digest,
+            "phase": self.phase,
+            "round": self.round,
+            "points": self.points,
+        }
+        arrays = {
+            f"{name}/{key}": array for name, agent in self.agents.items() for key, array in agent.arrays().items()
+        }
         write_checkpoint(self.progress, meta, arrays)
 
     def _resume(self) -> None:

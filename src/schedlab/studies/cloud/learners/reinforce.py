@@ -1,8 +1,8 @@
 """REINFORCE on replayed training jobs, a network for each preference; episodes run side by side.
 
-The published program records log-probabilities without gradients, so that no update ever happens. Here the gradient is kept, the mean
-return of the episodes side by side from the same interval on is the baseline, and invalid actions are masked. A share of the episodes
-explores, and the best episodes seen are imitated (see `exploration`).
+The published program records log-probabilities without gradients, so that no update ever happens. Here the gradient is
+kept, the mean return of the episodes side by side from the same interval on is the baseline, and invalid actions are
+masked. A share of the episodes explores, and the best episodes seen are imitated (see `exploration`).
 Source: R. Williams 1992; specification of the study cloud, A9, A14 (1) and B4.
 """
 
@@ -45,7 +45,11 @@ SURE = math.log(0.9)  # an imitated action that is as probable will be taken
 def build_network(observation: int, actions: int, hidden: int, seed: int, preference: str) -> nn.Sequential:
     """Return the network of a preference: two hidden layers; its first parameters hang from seed and name."""
     with torch_stream(seed, "network", preference):
-        layers = (torch.nn.Linear(observation, hidden), torch.nn.Linear(hidden, hidden), torch.nn.Linear(hidden, actions))
+        layers = (
+            torch.nn.Linear(observation, hidden),
+            torch.nn.Linear(hidden, hidden),
+            torch.nn.Linear(hidden, actions),
+        )
     return torch.nn.Sequential(layers[0], torch.nn.ReLU(), layers[1], torch.nn.ReLU(), layers[2])
 
 
@@ -65,7 +69,9 @@ class PreferencePolicy:
         preference = preference_of(unit)
         if preference not in self.networks:
             known = ", ".join(self.networks)
-            raise UserError(f"the policy knows no preference {preference}", where="learned policy", expected=f"one of {known}")
+            raise UserError(
+                f"the policy knows no preference {preference}", where="learned policy", expected=f"one of {known}"
+            )
         self.network = self.networks[preference]
 
     @torch.no_grad()
@@ -78,7 +84,9 @@ class PreferencePolicy:
 class ReinforceLearner:
     """Learns each preference of the problems' training units on its own. Resumes bit for bit."""
 
-    def learn(self, problems: Mapping[str, CloudProblem], spec: PolicySpec, seed: int, paths: LearnPaths, curve: Curve) -> None:
+    def learn(
+        self, problems: Mapping[str, CloudProblem], spec: PolicySpec, seed: int, paths: LearnPaths, curve: Curve
+    ) -> None:
         """Learn phase after phase, each with a fresh Adam, and write the final parameters.
 
         Raises UserError where scenarios differ in their spaces or have no training unit.
@@ -116,11 +124,15 @@ class _Run:
         self.envs: dict[tuple[str, str], CloudReplayVectorEnv] = {}
         self.points: list[dict[str, Any]] = []
         self.best: dict[str, BestEpisodes] = {}
-        self.guides = {name: guides(problem, self.settings.initialisation).targets for name, problem in problems.items()}
+        self.guides = {
+            name: guides(problem, self.settings.initialisation).targets for name, problem in problems.items()
+        }
         self.ends = ends_of(wanted) if self.settings.scalarisation == "chebyshev" else ()
         if self.ends and len(spec.train_on) > 1:
             what, remedy = "distances of two phases have ends of their own and cannot be compared", "learn in one phase"
-            raise UserError(what, where=f"{spec.name}.yaml: train_on, learner.scalarisation", expected="one phase", remedy=remedy)
+            raise UserError(
+                what, where=f"{spec.name}.yaml: train_on, learner.scalarisation", expected="one phase", remedy=remedy
+            )
         self.distances: dict[str, Distance] = {}
         self.phase = self.update = 0
         self.optimizers = self._fresh()
@@ -148,7 +160,9 @@ class _Run:
             self.distances.clear()
 
     def _legs(self) -> list[tuple[int, list[str]]]:
-        """The number of each phase with its preferences; where distances from the ends are learned, twice: the ends come first."""
+        """The number of each phase with its preferences; where distances from the ends are learned, twice: the ends
+        come first.
+        """
         groups = [list(self.networks)]
         if self.ends:
             groups = [list(self.ends), [name for name in self.networks if name not in self.ends]]
@@ -156,15 +170,23 @@ class _Run:
 
     def arrays(self) -> dict[str, np.ndarray]:
         """Return the parameters of all networks by `preference/name`."""
-        return {f"{key}/{name}": array for key, network in self.networks.items() for name, array in module_arrays(network).items()}
+        return {
+            f"{key}/{name}": array
+            for key, network in self.networks.items()
+            for name, array in module_arrays(network).items()
+        }
 
     def _fresh(self) -> dict[str, Adam]:
-        return {name: Adam(network.parameters(), self.settings.learning_rate) for name, network in self.networks.items()}
+        return {
+            name: Adam(network.parameters(), self.settings.learning_rate) for name, network in self.networks.items()
+        }
 
     def _env(self, scenario: str, preference: str) -> CloudReplayVectorEnv:
         if (scenario, preference) not in self.envs:
             replay = self.problems[scenario].replay
-            self.envs[scenario, preference] = CloudReplayVectorEnv(replay, self.settings.episodes_per_update, preference)
+            self.envs[scenario, preference] = CloudReplayVectorEnv(
+                replay, self.settings.episodes_per_update, preference
+            )
         return self.envs[scenario, preference]
 
     def _step(self, phase: int, scenario: str, preference: str, left: float) -> None:
@@ -172,7 +194,9 @@ class _Run:
         names = ("phase", phase, "update", self.update, preference)
         settings, network, optimizer = self.settings, self.networks[preference], self.optimizers[preference]
         committed = round(settings.committed * settings.episodes_per_update)
-        targets = generator(derive_seed(self.seed, *names), "targets").integers(len(self.problems[scenario].replay.lattice), size=committed)
+        targets = generator(derive_seed(self.seed, *names), "targets").integers(
+            len(self.problems[scenario].replay.lattice), size=committed
+        )
         if preference in self.guides[scenario]:
             targets[: (committed + 1) // 2] = self.guides[scenario][preference]
         sample = partial(sample_episodes, self._env(scenario, preference), network)
@@ -201,14 +225,22 @@ class _Run:
             self._imitate(self._best(scenario, preference).kept, baseline, scale, network, optimizer)
         if self.update % settings.record_every == 0:
             episode = (self.update + 1) * settings.episodes_per_update
-            place = {"step": episode, "episode": episode, "update": self.update + 1, "phase": phase, "scenario": scenario}
+            place = {
+                "step": episode,
+                "episode": episode,
+                "update": self.update + 1,
+                "phase": phase,
+                "scenario": scenario,
+            }
             kind = "distance" if far else "objective"
             self.points.append({"metric": f"{kind} {preference}", "value": float(-own.returns[0].mean()), **place})
             greedy = self._greedy(scenario, preference).objective()
             self.points.append({"metric": f"greedy objective {preference}", "value": greedy, **place})
 
     def _distance(self, scenario: str, preference: str) -> Callable[[np.ndarray], np.ndarray] | None:
-        """The distance that a preference learns, from where the policies of the ends have come to; none: its weighted sum."""
+        """The distance that a preference learns, from where the policies of the ends have come to; none: its weighted
+        sum.
+        """
         if not self.ends or preference in self.ends:
             return None
         if scenario not in self.distances:
@@ -232,17 +264,26 @@ class _Run:
             over = done or cut
         return env
 
-    def _imitate(self, best: Episodes, baseline: np.ndarray, scale: float, network: nn.Sequential, optimizer: Adam) -> None:
-        """Raise the chances of the best episodes' actions where these episodes get more from there on than the policy's own do."""
+    def _imitate(
+        self, best: Episodes, baseline: np.ndarray, scale: float, network: nn.Sequential, optimizer: Adam
+    ) -> None:
+        """Raise the chances of the best episodes' actions where these episodes get more from there on than the policy's
+        own do.
+        """
         seen, masks = torch.from_numpy(best.observations), torch.from_numpy(best.masks)
         gains = torch.from_numpy(np.clip((best.returns - baseline) / scale, 0.0, 1.0).astype(np.float32))
         for _ in range(self.settings.imitations):
             _descend(optimizer, -(_chosen(masked_logs(network(seen), masks), best.actions) * gains).mean())
 
     def _distil(self, scenarios: Sequence[str], preferences: Sequence[str]) -> None:
-        """Imitate the best episode of each preference alone: of several at once, networks learn a mixture that is none of them."""
+        """Imitate the best episode of each preference alone: of several at once, networks learn a mixture that is none
+        of them.
+        """
         for preference in preferences:
-            network, optimizer = self.networks[preference], Adam(self.networks[preference].parameters(), self.settings.learning_rate)
+            network, optimizer = (
+                self.networks[preference],
+                Adam(self.networks[preference].parameters(), self.settings.learning_rate),
+            )
             best = [kept.take([0]) for scenario in scenarios if (kept := self._kept(scenario, preference))]
             for _ in range(self.settings.distilled if best else 0):
                 chosen = [self._logs(network, of) for of in best]
@@ -263,7 +304,13 @@ class _Run:
         return self.best.setdefault(f"{scenario} {preference}", BestEpisodes(self.settings.imitated))
 
     def _save(self) -> None:
-        meta = {"kind": PROGRESS, "digest": self.digest, "phase": self.phase, "update": self.update, "points": self.points}
+        meta = {
+            "kind": PROGRESS,
+            "digest": self.digest,
+            "phase": self.phase,
+            "update": self.update,
+            "points": self.points,
+        }
         arrays = self.arrays()
         for name, optimizer in self.optimizers.items():
             arrays |= {f"optimizer {name}/{key}": array for key, array in optimizer.arrays().items()}
@@ -293,7 +340,8 @@ def sample_episodes(
 ) -> tuple[Episodes, np.ndarray]:
     """Run episodes side by side by sampled valid actions, the first ones committed to targets (numbers of allocations).
 
-    The same ones for the same seed and parameters. Also returns their time (s) and cost ($), (N, 2). Returns are discounted by gamma;
+    The same ones for the same seed and parameters. Also returns their time (s) and cost ($), (N, 2). Returns are
+    discounted by gamma;
     branches: courses that the last of the committed episodes follow first.
     """
     rng, grid, committed = generator(seed, "actions"), env.replay.lattice, len(targets)

@@ -16,16 +16,24 @@ class ReinforceSettings(Settings):
     learning_rate: float = setting(3e-3, doc="of Adam, falling to 0 over a phase (published: 3e-4)", gt=0, le=1)
     episodes_per_update: int = setting(64, doc="episodes of a gradient step, run side by side", ge=2, le=100_000)
     gamma: float = setting(
-        1.0, doc="discount of an interval's reward; 1: what the objective adds up (published: .99); distances have none", ge=0, le=1
+        1.0,
+        doc="discount of an interval's reward; 1: what the objective adds up (published: .99); distances have none",
+        ge=0,
+        le=1,
     )
     scalarisation: Literal["sum", "chebyshev"] = setting(
         "sum",
         doc="what is learned for a preference: its weighted sum; or the larger of its weighted distances in time and in cost from the "
         "policies for each alone, which are learned first (weights of time and cost only)",
     )
-    entropy: float = setting(0.3, doc="weight of the policy's entropy, falling to 0 over a phase", unit="1/nat", ge=0, le=100)
+    entropy: float = setting(
+        0.3, doc="weight of the policy's entropy, falling to 0 over a phase", unit="1/nat", ge=0, le=100
+    )
     committed: float = setting(
-        0.25, doc="share of the episodes side by side that explore: they go to an allocation drawn from the limits, and stay", ge=0, lt=1
+        0.25,
+        doc="share of the episodes side by side that explore: they go to an allocation drawn from the limits, and stay",
+        ge=0,
+        lt=1,
     )
     initialisation: Literal["cold", "similar", "historical", "baseline"] = setting(
         "cold",
@@ -33,9 +41,14 @@ class ReinforceSettings(Settings):
         "or of short probes",
     )
     warm_start: int = setting(
-        100, doc="gradient steps that imitate an episode to where `initialisation` points, before anything else is learned", ge=0, le=MOST
+        100,
+        doc="gradient steps that imitate an episode to where `initialisation` points, before anything else is learned",
+        ge=0,
+        le=MOST,
     )
-    imitated: int = setting(4, doc="best episodes seen that are imitated where the policy's own reach less; 0: none", ge=0, le=MOST)
+    imitated: int = setting(
+        4, doc="best episodes seen that are imitated where the policy's own reach less; 0: none", ge=0, le=MOST
+    )
     imitations: int = setting(4, doc="gradient steps of imitation after each of REINFORCE", ge=0, le=MOST)
     distilled: int = setting(
         0,
@@ -52,22 +65,41 @@ class MultiPolicySettings(Settings):
     """The multi-policy actor-critic (SLA-MORL). A phase's steps are episodes of each preference."""
 
     hidden: int = setting(64, doc="units of both hidden layers (published: 256)", ge=1, le=4096)
-    gamma: float = setting(1.0, doc="discount of an interval's reward; 1: what the objective adds up (published: .99)", ge=0, le=1)
-    tau: float = setting(0.1, doc="share of the networks that the targets take over at a gradient step (published: .005)", gt=0, le=1)
-    lr_actor: float = setting(1e-3, doc="learning rate of the actor, falling to 0 over a phase (published: 3e-4)", gt=0, le=1)
+    gamma: float = setting(
+        1.0, doc="discount of an interval's reward; 1: what the objective adds up (published: .99)", ge=0, le=1
+    )
+    tau: float = setting(
+        0.1, doc="share of the networks that the targets take over at a gradient step (published: .005)", gt=0, le=1
+    )
+    lr_actor: float = setting(
+        1e-3, doc="learning rate of the actor, falling to 0 over a phase (published: 3e-4)", gt=0, le=1
+    )
     lr_critic: float = setting(3e-3, doc="learning rate of the critic (published: 3e-4)", gt=0, le=1)
     batch: int = setting(64, doc="decisions of a gradient step", ge=1, le=100_000)
     buffer: int = setting(20_000, doc="decisions that an agent remembers (published: 100000)", ge=1, le=1_000_000)
-    entropy: float = setting(0.03, doc="weight of an actor's entropy, falling to 0 over a phase (published: 0)", unit="1/nat", ge=0, le=100)
-    settle: int = setting(200, doc="gradient steps that a new critic learns before its actor follows it (published: 0)", ge=0, le=MOST)
-    exploration_noise: float = setting(0.1, doc="standard deviation of the noise on probabilities when actions are chosen", ge=0, le=10)
-    committed: float = setting(0.25, doc="share of the episodes side by side that explore, as of `reinforce`", ge=0, lt=1)
+    entropy: float = setting(
+        0.03, doc="weight of an actor's entropy, falling to 0 over a phase (published: 0)", unit="1/nat", ge=0, le=100
+    )
+    settle: int = setting(
+        200, doc="gradient steps that a new critic learns before its actor follows it (published: 0)", ge=0, le=MOST
+    )
+    exploration_noise: float = setting(
+        0.1, doc="standard deviation of the noise on probabilities when actions are chosen", ge=0, le=10
+    )
+    committed: float = setting(
+        0.25, doc="share of the episodes side by side that explore, as of `reinforce`", ge=0, lt=1
+    )
     episodes_per_round: int = setting(16, doc="episodes side by side before gradient steps", ge=1, le=100_000)
     gradient_steps: int = setting(10, doc="gradient steps after each round", ge=1, le=MOST)
-    reset_interval: int = setting(1000, doc="gradient steps between two chances of a critic to be drawn anew (published: 200)", ge=1)
-    reset_probability: float = setting(0.3, doc="of a reset, times 1 + 0.2 for each severely violated item; 0: never", ge=0, le=1)
+    reset_interval: int = setting(
+        1000, doc="gradient steps between two chances of a critic to be drawn anew (published: 200)", ge=1
+    )
+    reset_probability: float = setting(
+        0.3, doc="of a reset, times 1 + 0.2 for each severely violated item; 0: never", ge=0, le=1
+    )
     policy_value: Literal["expected", "mixed"] = setting(
-        "expected", doc="value of an actor's choice: mean of the actions' values, or of the probabilities fed as an action (published)"
+        "expected",
+        doc="value of an actor's choice: mean of the actions' values, or of the probabilities fed as an action (published)",
     )
     choice: Literal["preference", "violations", "sla_first", "balanced"] = setting(
         "preference",

@@ -1,6 +1,8 @@
-"""Short runs of a script that stand for a whole one: baseline samples on the whole machine, and probes that the model is fitted to.
+"""Short runs of a script that stand for a whole one: baseline samples on the whole machine, and probes that the model
+is fitted to.
 
-A short run is not a whole run divided by its share: the first epoch warms up, and the start is paid once. Both numbers are kept.
+A short run is not a whole run divided by its share: the first epoch warms up, and the start is paid once. Both numbers
+are kept.
 Source: specification of the study cloud, A11 (3, 4), A14 (5) and B3.
 """
 
@@ -27,7 +29,9 @@ PROBE_EPOCHS = 2
 
 @dataclass(frozen=True)
 class Pace:
-    """What runs on one allocation take: start_up, s of a start with what the first epoch takes longer; epoch, s of each that is warm."""
+    """What runs on one allocation take: start_up, s of a start with what the first epoch takes longer; epoch, s of each
+    that is warm.
+    """
 
     start_up: float
     epoch: float
@@ -38,7 +42,8 @@ class Pace:
 
 
 def pace(runs: Sequence[LiveRun]) -> Pace:
-    """Return the pace of runs on one allocation: the median of their starts, the means of their first epochs and of their later ones.
+    """Return the pace of runs on one allocation: the median of their starts, the means of their first epochs and of
+    their later ones.
 
     Where no run has a second epoch, the first ones stand for all.
     """
@@ -61,46 +66,71 @@ def sample_baseline(request: LiveRequest, count: int, epochs: int, folder: Path)
         if run.how != "done":
             told = f"baseline sample {number + 1} broke its limit on {run.how}"
             raise ScriptFailed(told, where=str(request.script), remedy="raise time_limit, or resource.memory_max")
-        log.info("baseline sample %d of %d: %.1f s, %.0f samples/s", number + 1, count, run.seconds, run.table["throughput"].iloc[-1])
+        log.info(
+            "baseline sample %d of %d: %.1f s, %.0f samples/s",
+            number + 1,
+            count,
+            run.seconds,
+            run.table["throughput"].iloc[-1],
+        )
         runs.append(run)
     return runs
 
 
 def probe_allocations(limits: ResourceConfig) -> list[Allocation]:
-    """Return where to measure on one node: 1, 2 and all GPUs with all cores; one core and half of them with the fewest GPUs (B3)."""
+    """Return where to measure on one node: 1, 2 and all GPUs with all cores; one core and half of them with the fewest
+    GPUs (B3).
+    """
     least, most = limits.least, limits.most
     gpus = [
-        Allocation(max(least.gpu_count, min(count, most.gpu_count)), most.cpu_count, most.memory_gb) for count in (1, 2, most.gpu_count)
+        Allocation(max(least.gpu_count, min(count, most.gpu_count)), most.cpu_count, most.memory_gb)
+        for count in (1, 2, most.gpu_count)
     ]
-    cores = [Allocation(least.gpu_count, max(least.cpu_count, count), most.memory_gb) for count in (1, most.cpu_count // 2)]
+    cores = [
+        Allocation(least.gpu_count, max(least.cpu_count, count), most.memory_gb) for count in (1, most.cpu_count // 2)
+    ]
     return list(dict.fromkeys([most, *gpus, *cores]))
 
 
-def measure(request: LiveRequest, samples: int, epochs: int, per_gpu: bool, folder: Path) -> tuple[list[LiveRun], list[LiveRun]]:
+def measure(
+    request: LiveRequest, samples: int, epochs: int, per_gpu: bool, folder: Path
+) -> tuple[list[LiveRun], list[LiveRun]]:
     """Return baseline samples of so many epochs on the request's allocation, the largest one, and probes of the others.
 
-    Without long enough samples that one is probed, too. per_gpu: on each GPU, the probes have the batch of the largest allocation.
-    Raises ScriptFailed where nothing could be run.
+    Without long enough samples that one is probed, too. per_gpu: on each GPU, the probes have the batch of the largest
+    allocation. Raises ScriptFailed where nothing could be run.
     """
     folder.mkdir(parents=True, exist_ok=True)
     taken = sample_baseline(request, samples, epochs, folder)
     others = [allocation for allocation in probe_allocations(request.prices) if allocation != request.allocation]
     probes = [] if taken and epochs >= PROBE_EPOCHS else probe(request, [request.allocation], folder)
     largest = (*taken, *probes)[:1]
-    on_gpu = round(float(largest[0].summary["batch_size"]) / max(1, request.allocation.gpu_count)) if per_gpu and largest else None
+    on_gpu = (
+        round(float(largest[0].summary["batch_size"]) / max(1, request.allocation.gpu_count))
+        if per_gpu and largest
+        else None
+    )
     probes += probe(request, others, folder, on_gpu)
     if not taken and not probes:
-        raise ScriptFailed("no probe could be run", where=str(request.script), expected="a larger limit on time or memory")
+        raise ScriptFailed(
+            "no probe could be run", where=str(request.script), expected="a larger limit on time or memory"
+        )
     return taken, probes
 
 
-def probe(request: LiveRequest, allocations: Sequence[Allocation], folder: Path, on_gpu: int | None = None) -> list[LiveRun]:
-    """Run a script shortly on each allocation; one that breaks a limit is left out. on_gpu: batch on each GPU (None: the request's)."""
+def probe(
+    request: LiveRequest, allocations: Sequence[Allocation], folder: Path, on_gpu: int | None = None
+) -> list[LiveRun]:
+    """Run a script shortly on each allocation; one that breaks a limit is left out. on_gpu: batch on each GPU (None:
+    the request's).
+    """
     runs = []
     for allocation in allocations:
         name = f"probe-{allocation.gpu_count}g-{allocation.cpu_count}c-{allocation.memory_gb:g}m"
         batch = on_gpu * max(1, allocation.gpu_count) if on_gpu else request.batch
-        run = run_script(replace(request, allocation=allocation, batch=batch, epochs=PROBE_EPOCHS, total_epochs=None), folder / name)
+        run = run_script(
+            replace(request, allocation=allocation, batch=batch, epochs=PROBE_EPOCHS, total_epochs=None), folder / name
+        )
         if run.how == "done":
             log.info("probe on %d GPUs, %d cores: %.0f samples/s", *allocation[:2], run.table["throughput"].iloc[-1])
             runs.append(run)
@@ -110,7 +140,8 @@ def probe(request: LiveRequest, allocations: Sequence[Allocation], folder: Path,
 
 
 def baseline_values(samples: Sequence[LiveRun], epochs: int, probes: Sequence[LiveRun] = ()) -> dict[str, Any]:
-    """Return what samples say of the whole training, under the names of the reports; probes: of their allocation, where samples are short.
+    """Return what samples say of the whole training, under the names of the reports; probes: of their allocation, where
+    samples are short.
 
     time_by_ratio, cost_by_ratio: their epochs divided by their share of the training, as published.
     """

@@ -1,7 +1,9 @@
-"""Runs one training script within limits: the program of the subprocess that `live_process` starts. Standard library only.
+"""Runs one training script within limits: the program of the subprocess that `live_process` starts. Standard library
+only.
 
-`python live_child.py SPEC.json` takes its limits upon itself before anything of the script is read, sets the script's module-level
-settings, and runs it as `__main__`. Exit status MEMORY: the script ran out of memory and said so; 128 + n: signal n ended it (Linux).
+`python live_child.py SPEC.json` takes its limits upon itself before anything of the script is read, sets the script's
+module-level settings, and runs it as `__main__`. Exit status MEMORY: the script ran out of memory and said so; 128 + n:
+signal n ended it (Linux).
 """
 
 from __future__ import annotations
@@ -25,11 +27,17 @@ from typing import Any, NamedTuple
 MEMORY = 77  # exit status of a MemoryError
 PR_SET_PDEATHSIG, PR_SET_CHILD_SUBREAPER = 1, 36  # prctl(2)
 GUARDED = sys.platform == "linux"  # where a script's orphans can be kept
-FIXED_NAMES = ("train", "train_model", "main")  # what is called, in this order, before any train_*, where nothing runs by itself
+FIXED_NAMES = (
+    "train",
+    "train_model",
+    "main",
+)  # what is called, in this order, before any train_*, where nothing runs by itself
 
 
 class SettingLoader(importlib.machinery.SourceFileLoader):
-    """Loads a script with other values in its module-level assignments; the file itself stays as it is, and no bytecode is kept."""
+    """Loads a script with other values in its module-level assignments; the file itself stays as it is, and no bytecode
+    is kept.
+    """
 
     def __init__(self, path: str, values: Mapping[str, Any]) -> None:
         super().__init__("__main__", path)
@@ -45,8 +53,8 @@ class SettingLoader(importlib.machinery.SourceFileLoader):
 class Setting(NamedTuple):
     """A value that a module sets outside functions and classes.
 
-    value: the expression; None where the name is declared alone. put: what puts another one in its place; None where one statement sets
-    several names, which would all get it. in_config: it is a key of `config`.
+    value: the expression; None where the name is declared alone. put: what puts another one in its place; None where
+    one statement sets several names, which would all get it. in_config: it is a key of `config`.
     """
 
     name: Any
@@ -56,10 +64,11 @@ class Setting(NamedTuple):
 
 
 def module_settings(tree: ast.Module) -> Iterator[Setting]:
-    """Yield what `name = ...` and `config["name"] = ...` set, and each key of a literal `config = {...}`, in the order of the text.
+    """Yield what `name = ...` and `config["name"] = ...` set, and each key of a literal `config = {...}`, in the order
+    of the text.
 
-    Not what is worked out from the value so far, and of loops only literals in a `for`: what changes from turn to turn is no setting, and a
-    `while` that waits for it would never end.
+    Not what is worked out from the value so far, and of loops only literals in a `for`: what changes from turn to turn
+    is no setting, and a `while` that waits for it would never end.
     """
     for setting, looped in _all_settings(tree):
         if not (looped and not isinstance(setting.value, ast.Constant)) and not _reads_itself(setting):
@@ -92,7 +101,9 @@ def _reads_itself(setting: Setting) -> bool:
 
 
 def with_settings(tree: ast.Module, values: Mapping[str, Any]) -> ast.Module:
-    """Return a module whose settings of these names get these values. Names that the module does not set are left alone."""
+    """Return a module whose settings of these names get these values. Names that the module does not set are left
+    alone.
+    """
     for setting in module_settings(tree):
         if setting.name in values and setting.put is not None:
             setting.put(ast.Constant(values[setting.name]))
@@ -100,7 +111,8 @@ def with_settings(tree: ast.Module, values: Mapping[str, Any]) -> ast.Module:
 
 
 def _statements(body: list[ast.stmt], looped: bool = False) -> Iterator[tuple[ast.Assign | ast.AnnAssign, bool]]:
-    """Assignments that run with the module, each with whether a `for` is around it: also those within if, try, with and match.
+    """Assignments that run with the module, each with whether a `for` is around it: also those within if, try, with and
+    match.
 
     Nothing of the body of a `while`.
     """
@@ -135,10 +147,16 @@ def entry_function(tree: ast.Module) -> str | None:
     functions = [node for node in tree.body if isinstance(node, ast.FunctionDef) and not _required(node.args)]
     names = [node.name for node in functions]
     for node in tree.body:
-        if isinstance(node, ast.If) and "__name__" in {name.id for name in ast.walk(node.test) if isinstance(name, ast.Name)}:
+        if isinstance(node, ast.If) and "__name__" in {
+            name.id for name in ast.walk(node.test) if isinstance(name, ast.Name)
+        }:
             return None
         if not isinstance(node, ast.FunctionDef | ast.ClassDef):
-            called = {call.func.id for call in ast.walk(node) if isinstance(call, ast.Call) and isinstance(call.func, ast.Name)}
+            called = {
+                call.func.id
+                for call in ast.walk(node)
+                if isinstance(call, ast.Call) and isinstance(call.func, ast.Name)
+            }
             if called & {each.name for each in tree.body if isinstance(each, ast.FunctionDef)}:
                 return None
     fixed = [name for name in FIXED_NAMES if name in names]
@@ -151,10 +169,12 @@ def _required(arguments: ast.arguments) -> bool:
 
 
 def guard(parent: int | None) -> int | None:
-    """Fork: None in the process that is to run the script; in the other, which waits for it and ends all that it leaves, its exit status.
+    """Fork: None in the process that is to run the script; in the other, which waits for it and ends all that it
+    leaves, its exit status.
 
-    Orphans of the script become children of the one that waits, whatever their group, session or environment. It also ends them all where
-    it is told to (SIGTERM) and where `parent`, who started it, is gone. Elsewhere than on Linux nothing is forked.
+    Orphans of the script become children of the one that waits, whatever their group, session or environment. It also
+    ends them all where it is told to (SIGTERM) and where `parent`, who started it, is gone. Elsewhere than on Linux
+    nothing is forked.
     """
     if not GUARDED:
         return None

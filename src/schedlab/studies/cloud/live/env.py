@@ -1,6 +1,8 @@
-"""schedlab/CloudLive-v0: the same job as in the replay, trained for real; a step is an action and a subprocess of the user's script.
+"""schedlab/CloudLive-v0: the same job as in the replay, trained for real; a step is an action and a subprocess of the
+user's script.
 
-Timing on a real machine cannot be repeated: record it once (`schedlab cloud sweep`), fit the model, and learn in the replay.
+Timing on a real machine cannot be repeated: record it once (`schedlab cloud sweep`), fit the model, and learn in the
+replay.
 Source: specification of the study cloud, B2.
 """
 
@@ -32,7 +34,8 @@ MOST_FAILURES = 3  # intervals that broke a limit after which an episode is cut 
 
 @dataclass(frozen=True)
 class LiveJob:
-    """A training job to run: `epochs` of a script in intervals, on at most `resource`, from `start` on (None: the largest allocation).
+    """A training job to run: `epochs` of a script in intervals, on at most `resource`, from `start` on (None: the
+    largest allocation).
 
     batch          samples of a batch (None: the script's own); on each GPU where `per_gpu`
     seconds        limit on the wall-clock time of an interval
@@ -65,13 +68,16 @@ class LiveJob:
 
 
 class CloudLiveEnv(gym.Env[np.ndarray, int]):
-    """Observations, actions, rewards and `info` as of CloudReplayEnv with its defaults; time and money are those of the runs.
+    """Observations, actions, rewards and `info` as of CloudReplayEnv with its defaults; time and money are those of the
+    runs.
 
-    The paper's space, the published reward and adapted weights are the replay's alone. Without GPUs their service level does not apply.
+    The paper's space, the published reward and adapted weights are the replay's alone. Without GPUs their service level
+    does not apply.
 
-    Time counts what epochs take, and what a start takes (imports, data) where the allocation changed: an unchanged job would not have
-    been stopped. An interval that breaks a limit (memory, time) is paid for and repeated; after MOST_FAILURES of them the episode is
-    truncated. `info["run"]` is the run. A script that keeps no checkpoint begins each interval anew (`info["resumes"]` is false).
+    Time counts what epochs take, and what a start takes (imports, data) where the allocation changed: an unchanged job
+    would not have been stopped. An interval that breaks a limit (memory, time) is paid for and repeated; after
+    MOST_FAILURES of them the episode is truncated. `info["run"]` is the run. A script that keeps no checkpoint begins
+    each interval anew (`info["resumes"]` is false).
     """
 
     metadata = {"render_modes": ["ansi"], "render_fps": 1}  # noqa: RUF012  (as Gymnasium declares it)
@@ -85,7 +91,9 @@ class CloudLiveEnv(gym.Env[np.ndarray, int]):
         folder: Path | None = None,
     ) -> None:
         if job.epochs < 1 or job.interval < 1:
-            raise UserError(f"{job.epochs} epochs in intervals of {job.interval}", where="live job", expected="1 or more of both")
+            raise UserError(
+                f"{job.epochs} epochs in intervals of {job.interval}", where="live job", expected="1 or more of both"
+            )
         self.job, self.preference, self.render_mode = job, preference, render_mode
         self.weights = weights_of(preference)
         self.actions = tuple(range(ACTIONS))
@@ -99,7 +107,9 @@ class CloudLiveEnv(gym.Env[np.ndarray, int]):
     def _begin(self) -> None:
         job = self.job
         start = job.start or job.resource.most
-        for have, least, most, name in zip(start, job.resource.least, job.resource.most, Allocation._fields, strict=True):
+        for have, least, most, name in zip(
+            start, job.resource.least, job.resource.most, Allocation._fields, strict=True
+        ):
             if not least <= have <= most:
                 raise UserError(f"'{name}' is {have:g}", where="start allocation", expected=f"{least:g} to {most:g}")
         self.allocation = Allocation(*start)
@@ -112,8 +122,12 @@ class CloudLiveEnv(gym.Env[np.ndarray, int]):
         self.state.update({**self.allocation._asdict(), "total_epochs": job.epochs})
         self.state.status = CloudEnvironmentState(job.resource, job.sla).status  # nothing was measured yet
 
-    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[np.ndarray, dict[str, Any]]:
-        """Submit the job anew; the script's seed follows from ours. `options={"preference": name}` changes the preference."""
+    def reset(
+        self, *, seed: int | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[np.ndarray, dict[str, Any]]:
+        """Submit the job anew; the script's seed follows from ours. `options={"preference": name}` changes the
+        preference.
+        """
         super().reset(seed=self._seed if seed is None else seed)
         self._root = seed if seed is not None else self._seed if self._seed is not None else 0
         self._seed = None
@@ -178,7 +192,11 @@ class CloudLiveEnv(gym.Env[np.ndarray, int]):
         """Charge a run; returns its record, its seconds, and the share of the job that it trained."""
         trained = run.how == "done"
         first = self.steps == 1
-        seconds = float(run.table["epoch_time"].sum()) + (run.overhead if changed or first else 0.0) if trained else run.seconds
+        seconds = (
+            float(run.table["epoch_time"].sum()) + (run.overhead if changed or first else 0.0)
+            if trained
+            else run.seconds
+        )
         self.time += seconds
         self.cost += seconds * self.job.resource.hourly_price(*self.allocation) / 3600.0
         epochs = min(len(run.table), self.job.epochs - self.epoch) if trained else 0
@@ -195,7 +213,11 @@ class CloudLiveEnv(gym.Env[np.ndarray, int]):
         }
         if trained:
             means = run.table.mean(numeric_only=True)
-            record |= {name: float(means[name]) for name in means.index if name in AVERAGED or str(name).startswith("gpu_utilization_")}
+            record |= {
+                name: float(means[name])
+                for name in means.index
+                if name in AVERAGED or str(name).startswith("gpu_utilization_")
+            }
             used = gpu_utilisations(record)
             self.gpu_util = sum(used) / len(used) if used else None
         return record, seconds, epochs / self.job.epochs
@@ -220,7 +242,9 @@ class CloudLiveEnv(gym.Env[np.ndarray, int]):
         return scores_of(self, sum(self.state.status[item].met for item in self.state.items))
 
     def action_masks(self) -> np.ndarray:
-        """Return True for each action that leaves `memory_needed`; where none does, for the one that keeps the allocation."""
+        """Return True for each action that leaves `memory_needed`; where none does, for the one that keeps the
+        allocation.
+        """
         after = [moved(self.allocation, action, self.job.resource) for action in self.actions]
         mask = np.array([allocation.memory_gb >= self.job.memory_needed for allocation in after])
         mask[KEEP] |= not mask.any()

@@ -1,4 +1,6 @@
-"""What NVIDIA's own command tells of the GPUs; nothing where it is not installed. The items about GPUs are then not applicable."""
+"""What NVIDIA's own command tells of the GPUs; nothing where it is not installed. The items about GPUs are then not
+applicable.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +15,8 @@ UNKNOWN = (float("nan"), float("nan"))
 
 
 def gpu_readings() -> dict[str, tuple[float, float]]:
-    """Return number -> (utilisation in percent, memory used in GB) of every GPU that may be used; what it cannot tell is NaN.
+    """Return number -> (utilisation in percent, memory used in GB) of every GPU that may be used; what it cannot tell
+    is NaN.
 
     A part of a GPU (MIG) stands there by its name.
     """
@@ -42,7 +45,11 @@ def _visible(text: str, numbers: dict[str, str]) -> list[str]:
     """
     found: list[str] = []
     for name in (part.strip() for part in text.split(",")):
-        known = [number for uuid, number in numbers.items() if number == name or (name.startswith("GPU-") and uuid.startswith(name))]
+        known = [
+            number
+            for uuid, number in numbers.items()
+            if number == name or (name.startswith("GPU-") and uuid.startswith(name))
+        ]
         if name.startswith(PART):
             known = [name]
         if len(known) != 1:

@@ -1,4 +1,6 @@
-"""Learning how to run a real job on its replay, and walking a policy through it: what is learned here is what is run."""
+"""Learning how to run a real job on its replay, and walking a policy through it: what is learned here is what is
+run.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +28,8 @@ NAME = "live"
 class Taken:
     """One step of an episode: what was seen after it and before it, what was done, what it brought.
 
-    objectives   of env.OBJECTIVES, before weights          uncertainty  mean over actions of the deviation of their probabilities
+    objectives   of env.OBJECTIVES, before weights          uncertainty  mean over actions of the deviation of their
+                 probabilities
     state        all 26 components after it                 policy_used  the preference whose policy acted
     """
 
@@ -44,7 +47,8 @@ class Taken:
 class Learned:
     """A learned policy with the course that it takes by the model, and what is best there.
 
-    objective, best, best_constant  objectives of the policy's course, of the best plan and of the best constant allocation
+    objective, best, best_constant  objectives of the policy's course, of the best plan and of the best constant
+      allocation
     """
 
     policy: Policy
@@ -93,7 +97,11 @@ def learn(replay: Replay, preference: str, rl: Mapping[str, Any], folder: Path) 
 
 
 def walk(
-    policy: Policy, env: CloudReplayEnv | CloudLiveEnv, unit: Unit, seed: int, seen: Callable[[Mapping[str, Any]], None] = lambda info: None
+    policy: Policy,
+    env: CloudReplayEnv | CloudLiveEnv,
+    unit: Unit,
+    seed: int,
+    seen: Callable[[Mapping[str, Any]], None] = lambda info: None,
 ) -> list[Taken]:
     """Run an episode by a policy's most probable actions; `seen` gets each step's `info`."""
     policy.reset(unit)
@@ -113,9 +121,11 @@ def walk(
 
 
 def uncertainty(policy: Policy, observation: np.ndarray, mask: np.ndarray, seed: int) -> float:
-    """Return the mean over actions of the standard deviation of their probabilities over PASSES with dropout after hidden layers.
+    """Return the mean over actions of the standard deviation of their probabilities over PASSES with dropout after
+    hidden layers.
 
-    A policy that has an `uncertainty` of its own is asked for it; NaN, which is unknown, for one without a network of layers.
+    A policy that has an `uncertainty` of its own is asked for it; NaN, which is unknown, for one without a network of
+    layers.
     """
     if hasattr(policy, "uncertainty"):
         return float(policy.uncertainty(observation, mask))

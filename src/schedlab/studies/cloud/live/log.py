@@ -1,4 +1,5 @@
-"""The log of a live run: what the script wrote, completed by what was measured from outside, with the cost of what it was given.
+"""The log of a live run: what the script wrote, completed by what was measured from outside, with the cost of what it
+was given.
 
 The published example charges all cores of the host; here the price is that of the allocation.
 """
@@ -26,14 +27,19 @@ LARGEST = 32 << 20  # bytes of a log
 OF_SCRIPT = ("epoch", "data_count", "epoch_time", "throughput")  # columns
 SECONDS = 3600.0  # of an hour
 GPU_MEMORY = "gpu_memory_used_gb"  # the most that all GPUs of a run hold at once while an epoch runs, GB
-LONGER, SLACK = 1.2, 1.0  # epochs may claim this factor of the wall-clock time and this many seconds more before their unit is doubted
+LONGER, SLACK = (
+    1.2,
+    1.0,
+)  # epochs may claim this factor of the wall-clock time and this many seconds more before their unit is doubted
 Readings = Sequence[tuple[int, dict[str, tuple[float, float]]]]  # rows of the log so far, what the GPUs said
 
 
 def completed(request: LiveRequest, ended: Ended, readings: Readings, log: Path | None) -> pd.DataFrame:
-    """Return the log with every column of logs.COLUMNS that can be told, a row an epoch, epochs counted from `first_epoch` on.
+    """Return the log with every column of logs.COLUMNS that can be told, a row an epoch, epochs counted from
+    `first_epoch` on.
 
-    Raises ScriptFailed where a script that ended by itself wrote none, and for what is wrong in it. A run that a limit ended may have
+    Raises ScriptFailed where a script that ended by itself wrote none, and for what is wrong in it. A run that a limit
+    ended may have
     none: the table is then empty. One that ended by itself has as many epochs as were asked for.
     """
     import pandas as pd
@@ -56,7 +62,9 @@ def completed(request: LiveRequest, ended: Ended, readings: Readings, log: Path 
     measured = [_of_epoch(row, ended.samples, request.allocation.cpu_count) for row in range(len(table))]
     table = _completed(table, request, measured, log)
     table["memory_private_gb"] = max((sample.private_bytes for sample in ended.samples), default=0) / (1 << 30)
-    of_script = [name for name in table.columns if name in OF_SCRIPT or str(name).startswith(GPU_COLUMN)]  # others were measured
+    of_script = [
+        name for name in table.columns if name in OF_SCRIPT or str(name).startswith(GPU_COLUMN)
+    ]  # others were measured
     _add_gpus(table, readings, request.allocation.gpu_count)
     table = check_training_log(table, log).drop(columns="run")
     warn_of_units(table[of_script], log)
@@ -66,7 +74,9 @@ def completed(request: LiveRequest, ended: Ended, readings: Readings, log: Path 
 
 
 def _require_epochs(logged: int, request: LiveRequest) -> None:
-    """Raise ScriptFailed for fewer epochs than were asked for: the rest of the training would be taken from nowhere. More are told."""
+    """Raise ScriptFailed for fewer epochs than were asked for: the rest of the training would be taken from nowhere.
+    More are told.
+    """
     told = f"the script logged {logged} epoch{'s' * (logged > 1)} of {request.epochs} that it was asked for"
     if logged < request.epochs:
         expected = "a row for each epoch, as many as the module-level name epochs or the environment variable OPTIMIZER_EPOCHS says"
@@ -78,12 +88,16 @@ def _require_epochs(logged: int, request: LiveRequest) -> None:
 def require_log_size(log: Path) -> Path:
     """Return the log. Raises ScriptFailed where it is larger than a row an epoch can make it."""
     if (size := log.stat().st_size) > LARGEST:
-        raise ScriptFailed(f"the log has {size >> 20} MB", where=str(log), expected=f"a row an epoch, at most {LARGEST >> 20} MB")
+        raise ScriptFailed(
+            f"the log has {size >> 20} MB", where=str(log), expected=f"a row an epoch, at most {LARGEST >> 20} MB"
+        )
     return log
 
 
 def _with_times(table: pd.DataFrame, log: Path) -> pd.DataFrame:
-    """The table with `epoch_time` in s, from `time_so_far` where it lacks it, and with throughput or the number of samples."""
+    """The table with `epoch_time` in s, from `time_so_far` where it lacks it, and with throughput or the number of
+    samples.
+    """
     if "epoch_time" not in table.columns and "time_so_far" in table.columns:
         require_numbers(table, ["time_so_far"], log)
         table = table.assign(epoch_time=table["time_so_far"].diff().fillna(table["time_so_far"]))
@@ -105,10 +119,14 @@ def _with_times(table: pd.DataFrame, log: Path) -> pd.DataFrame:
 def _require_column(table: pd.DataFrame, name: str, log: Path, expected: str) -> None:
     """Raise ScriptFailed where a column is missing, telling what it holds; one that is likely meant is named."""
     if name not in table.columns:
-        raise ScriptFailed(f"has no column '{name}'", where=str(log), expected=expected, remedy=meant_column(name, table.columns))
+        raise ScriptFailed(
+            f"has no column '{name}'", where=str(log), expected=expected, remedy=meant_column(name, table.columns)
+        )
 
 
-def _completed(table: pd.DataFrame, request: LiveRequest, measured: list[tuple[float, float]], log: Path) -> pd.DataFrame:
+def _completed(
+    table: pd.DataFrame, request: LiveRequest, measured: list[tuple[float, float]], log: Path
+) -> pd.DataFrame:
     import numpy as np
 
     gpus, cpus, memory = request.allocation
@@ -130,9 +148,14 @@ def _completed(table: pd.DataFrame, request: LiveRequest, measured: list[tuple[f
     if "batch_size" not in table.columns:
         lacking["batch_size"] = request.batch or _module_batch(request.script)
         if lacking["batch_size"] is None:
-            expected = "one, a module-level batch_size in the script that is a whole number, or batch in the file of --config"
+            expected = (
+                "one, a module-level batch_size in the script that is a whole number, or batch in the file of --config"
+            )
             raise ScriptFailed(
-                "has no column 'batch_size'", where=str(log), expected=expected, remedy=meant_column("batch_size", table.columns)
+                "has no column 'batch_size'",
+                where=str(log),
+                expected=expected,
+                remedy=meant_column("batch_size", table.columns),
             )
     missing = {name: value for name, value in lacking.items() if name not in table.columns}
     return table.assign(**given, **missing)
@@ -146,7 +169,9 @@ def _module_batch(script: Path) -> int | None:
 
 
 def _of_epoch(row: int, samples: Sequence[Sample], cpus: int) -> tuple[float, float]:
-    """CPU use in percent of the cores, and the largest resident memory, GB, while an epoch ran; of the whole run where none was sampled."""
+    """CPU use in percent of the cores, and the largest resident memory, GB, while an epoch ran; of the whole run where
+    none was sampled.
+    """
     own = [sample for sample in samples if sample.progress == row]
     seen = own if len(own) >= 2 else list(samples)
     if len(seen) < 2:

@@ -1,7 +1,8 @@
-"""A real job laid out as a replay: what was measured of it on a few allocations, extended to all of them by the performance model.
+"""A real job laid out as a replay: what was measured of it on a few allocations, extended to all of them by the
+performance model.
 
-In contrast to the scenarios of the pipeline, memory need and start-up time are measured, GPUs may be absent, and samples count alike in
-all batches (nothing tells a live job's gradient noise).
+In contrast to the scenarios of the pipeline, memory need and start-up time are measured, GPUs may be absent, and
+samples count alike in all batches (nothing tells a live job's gradient noise).
 """
 
 from __future__ import annotations
@@ -33,11 +34,13 @@ class JobFacts:
     """What was measured of a job.
 
     samples        of an epoch                   memory_used    largest resident memory, GB
-    memory_private most memory that one process asked for to itself, GB: more than it touches, but what the limit on it counts
+    memory_private most memory that one process asked for to itself, GB: more than it touches, but what the limit on it
+    counts
     batch          samples of a batch            overhead       s that a start takes beyond its warm epochs
     per_gpu        batch is that on each GPU     cpu_share      measured use of the cores over the modelled one
     anchor         measured speed on the allocation of the baseline over the modelled one, which holds for all
-    core_ratios    (cores, measured speed over the fitted one), rising: what the form of the model cannot say, as that more cores are slower
+    core_ratios    (cores, measured speed over the fitted one), rising: what the form of the model cannot say, as that
+                   more cores are slower
     """
 
     samples: int
@@ -58,22 +61,33 @@ class JobFacts:
 
 def job_facts(table: pd.DataFrame, overheads: Sequence[float], per_gpu: bool, fit: CoreFit) -> JobFacts:
     """Return what the epochs of a job tell; overheads: of its runs, s."""
-    largest = table.loc[table["gpu_count"].idxmax()]  # its batch is the baseline's, which a script may keep on fewer GPUs
+    largest = table.loc[
+        table["gpu_count"].idxmax()
+    ]  # its batch is the baseline's, which a script may keep on fewer GPUs
     counts = table["data_count"].dropna() if "data_count" in table.columns else ()
     samples = counts.iloc[-1] if len(counts) else largest["throughput"] * largest["epoch_time"]
     gpus = max(1, int(largest["gpu_count"]))
     batch = round(float(largest["batch_size"]) / gpus) if per_gpu else int(largest["batch_size"])
-    facts = JobFacts(max(1, round(samples)), max(1, batch), per_gpu, float(table["memory_used_gb"].max()), float(np.median(overheads)))
+    facts = JobFacts(
+        max(1, round(samples)),
+        max(1, batch),
+        per_gpu,
+        float(table["memory_used_gb"].max()),
+        float(np.median(overheads)),
+    )
     private = float(table["memory_private_gb"].max()) if "memory_private_gb" in table.columns else 0.0
     facts = replace(facts, core_ratios=_core_ratios(table, fit), memory_private=private)
-    modelled = _performance(fit, facts, *table[["gpu_count", "cpu_count", "memory_gb"]].to_numpy(float).T, gpus_per_node=1_000_000)
+    modelled = _performance(
+        fit, facts, *table[["gpu_count", "cpu_count", "memory_gb"]].to_numpy(float).T, gpus_per_node=1_000_000
+    )
     seen = modelled.cpu_util > 0
     ratios = table["cpu_percent"].to_numpy(float)[seen] / 100 / modelled.cpu_util[seen]
     return replace(facts, cpu_share=float(np.median(ratios)) if len(ratios) else 1.0)
 
 
 def anchored(facts: JobFacts, fit: CoreFit, allocation: Allocation, found: Pace, gpus_per_node: int) -> JobFacts:
-    """Return the facts by which the model says of an allocation what was measured there: its start and the time of an epoch.
+    """Return the facts by which the model says of an allocation what was measured there: its start and the time of an
+    epoch.
 
     What is compared with the baseline then differs from it by what it holds alone, and not by how the two were told.
     """
@@ -85,11 +99,17 @@ def _core_ratios(table: pd.DataFrame, fit: CoreFit) -> tuple[tuple[float, float]
     """Measured over fitted speed for each number of cores: the median of all measurements there."""
     runs = (table["epoch"].diff().fillna(1) <= 0) | table["sample"].diff().fillna(0).ne(0)
     rows = core_times(table.assign(run=runs.cumsum()), gpus_per_node=1_000_000)
-    ratios = rows.assign(ratio=iteration_time(fit.step, fit.core_seconds, rows) / rows["step_time"]).groupby("cores")["ratio"].median()
+    ratios = (
+        rows.assign(ratio=iteration_time(fit.step, fit.core_seconds, rows) / rows["step_time"])
+        .groupby("cores")["ratio"]
+        .median()
+    )
     return tuple((float(cores), float(ratio)) for cores, ratio in ratios.items())
 
 
-def _performance(fit: CoreFit, facts: JobFacts, gpus: np.ndarray, cores: np.ndarray, memory: np.ndarray, gpus_per_node: int) -> Performance:
+def _performance(
+    fit: CoreFit, facts: JobFacts, gpus: np.ndarray, cores: np.ndarray, memory: np.ndarray, gpus_per_node: int
+) -> Performance:
     """What allocations do by the model."""
     import pandas as pd
 
@@ -121,7 +141,9 @@ def _logs_of(ratios: Sequence[tuple[float, float]]) -> tuple[np.ndarray, np.ndar
 
 @dataclass(frozen=True)
 class LivePlan:
-    """How a job is to run: epochs, epochs between two decisions, the allocation it starts with, what it may hold, service levels."""
+    """How a job is to run: epochs, epochs between two decisions, the allocation it starts with, what it may hold,
+    service levels.
+    """
 
     epochs: int
     interval: int
@@ -133,7 +155,9 @@ class LivePlan:
 
 
 def live_replay(fit: CoreFit, facts: JobFacts, plan: LivePlan, preference: str) -> Replay:
-    """Return a job laid out on all allocations that it can reach. Where none holds its memory, all count as if they did."""
+    """Return a job laid out on all allocations that it can reach. Where none holds its memory, all count as if they
+    did.
+    """
     grid = lattice(plan.start, plan.resource)
     gpus, cores, memory = grid.allocations.T
     found = _performance(fit, facts, gpus, cores, memory, plan.gpus_per_node)
@@ -145,7 +169,9 @@ def live_replay(fit: CoreFit, facts: JobFacts, plan: LivePlan, preference: str) 
     price = plan.resource.hourly_price(gpus, cores, memory)
     time = seconds.sum(axis=0) + facts.overhead
     cost = time * price / SECONDS
-    seconds[0, grid.start] += facts.overhead  # the first start; where the first action changes the allocation, the change pays for it
+    seconds[0, grid.start] += (
+        facts.overhead
+    )  # the first start; where the first action changes the allocation, the change pays for it
     busy = np.where(gpus > 0, (found.gpu_util + found.cpu_util) / 2.0, found.cpu_util)
     return Replay(
         scenario=_scenario(fit, facts, plan, preference),
@@ -164,16 +190,26 @@ def live_replay(fit: CoreFit, facts: JobFacts, plan: LivePlan, preference: str) 
 
 
 def constant_totals(replay: Replay) -> tuple[np.ndarray, np.ndarray]:
-    """Return time (s) and cost ($) of the job on each allocation from its first start on; infinite where its memory does not suffice."""
-    time = replay.seconds.sum(axis=0) + np.where(np.arange(len(replay.lattice)) == replay.lattice.start, 0.0, replay.restart)
+    """Return time (s) and cost ($) of the job on each allocation from its first start on; infinite where its memory
+    does not suffice.
+    """
+    time = replay.seconds.sum(axis=0) + np.where(
+        np.arange(len(replay.lattice)) == replay.lattice.start, 0.0, replay.restart
+    )
     return tuple(np.where(replay.fits, values, np.inf) for values in (time, time * replay.price / SECONDS))
 
 
 def constant_objectives(replay: Replay, weights: Mapping[str, float]) -> np.ndarray:
-    """Return the objective of the job on each allocation from its first start on, (n,); infinite where its memory does not suffice."""
+    """Return the objective of the job on each allocation from its first start on, (n,); infinite where its memory does
+    not suffice.
+    """
     time, cost = constant_totals(replay)
     waste = replay.constant()[2]
-    return weights["time"] * time / replay.time_ref + weights["cost"] * cost / replay.cost_ref + weights["resource"] * waste
+    return (
+        weights["time"] * time / replay.time_ref
+        + weights["cost"] * cost / replay.cost_ref
+        + weights["resource"] * waste
+    )
 
 
 def _scenario(fit: CoreFit, facts: JobFacts, plan: LivePlan, preference: str) -> CloudScenario:

@@ -1,4 +1,6 @@
-"""Watching the log of a running training, and keeping in it what was decided. Source: specification of the study cloud, A4."""
+"""Watching the log of a running training, and keeping in it what was decided. Source: specification of the study cloud,
+A4.
+"""
 
 from __future__ import annotations
 
@@ -65,7 +67,9 @@ class CSVMonitor:
         return table.iloc[start:] if len(table) > start else None
 
     def wait(self, timeout: float) -> pd.DataFrame | None:
-        """Return new rows as soon as there are some, looking every `update_interval` seconds; None after `timeout` seconds."""
+        """Return new rows as soon as there are some, looking every `update_interval` seconds; None after `timeout`
+        seconds.
+        """
         until = time.monotonic() + timeout
         while (rows := self.new_rows()) is None:
             left = until - time.monotonic()
@@ -75,16 +79,19 @@ class CSVMonitor:
         return rows
 
     def append(self, epoch: float, metrics: Mapping[str, Any]) -> None:
-        """Fill in the extended columns of an epoch's row; keys without the prefix `rl_` get it, unknown ones are ignored.
+        """Fill in the extended columns of an epoch's row; keys without the prefix `rl_` get it, unknown ones are
+        ignored.
 
-        For a finished log: the file is replaced, and a script that still has it open would go on writing into the old one.
-        Raises UserError where no row is of this epoch.
+        For a finished log: the file is replaced, and a script that still has it open would go on writing into the old
+        one. Raises UserError where no row is of this epoch.
         """
         import pandas as pd
 
         table = self.load()
         for name in EXTENDED:
-            table[name] = table[name].astype(object) if name in table.columns else pd.Series([None] * len(table), dtype=object)
+            table[name] = (
+                table[name].astype(object) if name in table.columns else pd.Series([None] * len(table), dtype=object)
+            )
         if "epoch" not in table.columns or not (table["epoch"] == epoch).any():
             raise UserError(f"no row is of epoch {epoch:g}", where=str(self.path), expected="an epoch of the log")
         for key, value in metrics.items():
@@ -96,11 +103,14 @@ class CSVMonitor:
     def extended(self, decisions: pd.DataFrame) -> pd.DataFrame:
         """Return the log with the decisions joined to its epochs, and write it to `<stem>_rl_extended.csv` beside it.
 
-        Raises UserError where decisions name an epoch twice, which would multiply rows, and where they or the log have no epochs.
+        Raises UserError where decisions name an epoch twice, which would multiply rows, and where they or the log have
+        no epochs.
         """
         require_columns(decisions, ["epoch"], Path("decisions"))
         if decisions["epoch"].duplicated().any():
-            raise UserError("an epoch stands there twice", where="decisions", expected="one row an epoch, as of one episode")
+            raise UserError(
+                "an epoch stands there twice", where="decisions", expected="one row an epoch, as of one episode"
+            )
         table = self.load()
         require_columns(table, ["epoch"], self.path)
         joined = table.drop(columns=[name for name in table.columns if name != "epoch" and name in decisions.columns])

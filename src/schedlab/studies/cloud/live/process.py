@@ -1,4 +1,5 @@
-"""A subprocess within limits: cores, memory, time. It is watched while it runs, and nothing that it started outlives it.
+"""A subprocess within limits: cores, memory, time. It is watched while it runs, and nothing that it started outlives
+it.
 
 Limits are not a sandbox: a script that means harm can undo its own affinity. They hold for scripts that train.
 Source: specification of the study cloud, B2 (CloudLive).
@@ -65,7 +66,9 @@ class Sample:
 
 @dataclass(frozen=True)
 class Ended:
-    """How a subprocess ended: done, error, memory (above its limit), time (above its limit); exit status; wall-clock s; last output."""
+    """How a subprocess ended: done, error, memory (above its limit), time (above its limit); exit status; wall-clock s;
+    last output.
+    """
 
     how: How
     status: int
@@ -82,13 +85,17 @@ def available_cpus() -> tuple[int, ...]:
 
 
 def run_limited(
-    command: Sequence[str], folder: Path, environment: Mapping[str, str], limits: Limits, progress: Callable[[], int] = lambda: 0
+    command: Sequence[str],
+    folder: Path,
+    environment: Mapping[str, str],
+    limits: Limits,
+    progress: Callable[[], int] = lambda: 0,
 ) -> Ended:
     """Run a command without a shell in a folder and an environment of its own, until it ends or breaks a limit.
 
-    The memory of all its processes together is watched; cores and each process's own memory are for the command itself to limit
-    (live_child). Whatever it leaves running is ended, also what left its process group, session and environment (Linux; elsewhere what
-    keeps one of these). progress: counted at each sample.
+    The memory of all its processes together is watched; cores and each process's own memory are for the command itself
+    to limit (live_child). Whatever it leaves running is ended, also what left its process group, session and
+    environment (Linux; elsewhere what keeps one of these). progress: counted at each sample.
     """
     word = secrets.token_hex(16)
     started = time.monotonic()
@@ -115,7 +122,9 @@ def run_limited(
     return Ended(broken or _how(process.returncode, output), process.returncode, seconds, output, samples)
 
 
-def _watch(process: subprocess.Popen, started: float, limits: Limits, samples: list[Sample], progress: Callable[[], int]) -> How | None:
+def _watch(
+    process: subprocess.Popen, started: float, limits: Limits, samples: list[Sample], progress: Callable[[], int]
+) -> How | None:
     """Sample until the process ends; returns the limit that it broke, if any."""
     meter = _Meter(psutil.Process(process.pid))
     while True:
@@ -133,7 +142,8 @@ def _watch(process: subprocess.Popen, started: float, limits: Limits, samples: l
 
 
 class _Meter:
-    """Reads what a process and all that came of it use: CPU seconds, bytes in memory, bytes that the hungriest asked for to itself.
+    """Reads what a process and all that came of it use: CPU seconds, bytes in memory, bytes that the hungriest asked
+    for to itself.
 
     On Linux the process is live_child's waiting one, whose own few bytes are none of the script's.
     """
@@ -159,7 +169,9 @@ class _Meter:
         return cpu, self._memory(resident), max(private)
 
     def _memory(self, resident: list[tuple[psutil.Process, int]]) -> int:
-        """What processes hold together: of several, their proportional shares, which take long to read and are read the less often."""
+        """What processes hold together: of several, their proportional shares, which take long to read and are read the
+        less often.
+        """
         if len(resident) < 2:
             return sum(rss for _, rss in resident)
         if (began := time.monotonic()) >= self.again:
@@ -179,7 +191,9 @@ def _share(process: psutil.Process, rss: int) -> int:
 
 
 def _end_all(process: subprocess.Popen, word: str) -> None:
-    """End the process, which ends what it started; then its group, and every process that carries the run's word in its environment."""
+    """End the process, which ends what it started; then its group, and every process that carries the run's word in its
+    environment.
+    """
     if process.poll() is None:
         process.terminate()
         with suppress(subprocess.TimeoutExpired):

@@ -1,7 +1,9 @@
-"""One run of a user's training script on an allocation: a subprocess with an environment, a folder and limits of its own, and its log.
+"""One run of a user's training script on an allocation: a subprocess with an environment, a folder and limits of its
+own, and its log.
 
-The script is told what it gets by its environment (`script_environment`) and by its module-level settings (live_child), and writes a row
-an epoch to the file that SCHEDLAB_LOG names, or to `log-*.csv` in its folder. Source: specification of the study cloud, A5 and B2.
+The script is told what it gets by its environment (`script_environment`) and by its module-level settings (live_child),
+and writes a row an epoch to the file that SCHEDLAB_LOG names, or to `log-*.csv` in its folder. Source: specification of
+the study cloud, A5 and B2.
 """
 
 from __future__ import annotations
@@ -20,7 +22,14 @@ from schedlab.studies.cloud.live import child as live_child
 from schedlab.studies.cloud.live.gpu import gpu_numbers, gpu_readings
 from schedlab.studies.cloud.live.log import completed, require_log_size
 from schedlab.studies.cloud.live.process import How, Limits, ScriptFailed, available_cpus, run_limited
-from schedlab.studies.cloud.live.script import BATCH_NAMES, BATCH_TOLD, EPOCH_NAMES, EPOCHS_TOLD, UNKNOWN_BATCH, script_facts
+from schedlab.studies.cloud.live.script import (
+    BATCH_NAMES,
+    BATCH_TOLD,
+    EPOCH_NAMES,
+    EPOCHS_TOLD,
+    UNKNOWN_BATCH,
+    script_facts,
+)
 from schedlab.studies.cloud.model.allocation import Allocation, ResourceConfig
 
 if TYPE_CHECKING:
@@ -39,7 +48,8 @@ PASSED = (
     "TORCH_HOME",
     "OMP_WAIT_POLICY",
 )
-# Threads that wait for each other give their core away: on cores that other work shares, spinning made the example 10 to 20 times slower.
+# Threads that wait for each other give their core away: on cores that other work shares, spinning made the example 10
+# to 20 times slower.
 WAITING = {"OMP_WAIT_POLICY": "PASSIVE"}
 THREADS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMEXPR_NUM_THREADS")
 DATASET_NAMES = ("dataset_path", "data_path", "data_dir", "data_root", "DATASET_PATH", "DATA_PATH", "DATA_DIR")
@@ -54,7 +64,8 @@ class LiveRequest:
     """What to train: `epochs` of a script on an allocation, from a checkpoint on.
 
     batch       samples of a batch (None: the script's own)     first_epoch  epochs that are done already
-    seconds     limit on the wall-clock time                    gpu_util     last known mean use, percent (None: unknown)
+    seconds     limit on the wall-clock time                    gpu_util     last known mean use, percent (None:
+                unknown)
     """
 
     script: Path
@@ -75,7 +86,8 @@ class LiveRequest:
 class LiveRun:
     """What a run came to. Only `how == "done"` has trained all that was asked for.
 
-    table       the completed log, a row an epoch (live_log.completed)      checkpoint  what the script wrote (None: nothing)
+    table       the completed log, a row an epoch (live_log.completed)      checkpoint  what the script wrote (None:
+                nothing)
     seconds     wall-clock time                                             overhead    what of it no epoch accounts for
     """
 
@@ -95,7 +107,9 @@ class LiveRun:
 
 
 def script_environment(request: LiveRequest, folder: Path) -> dict[str, str]:
-    """Return the environment of a script: what a Python program needs of ours, and what it gets to know. Its home is its folder."""
+    """Return the environment of a script: what a Python program needs of ours, and what it gets to know. Its home is
+    its folder.
+    """
     gpus, cpus, memory = request.allocation
     workers = min(8 if request.gpu_util is not None and request.gpu_util < IDLE_GPU else 4, cpus)
     prices = request.prices
@@ -131,14 +145,18 @@ def script_environment(request: LiveRequest, folder: Path) -> dict[str, str]:
 
 
 def _own_batch(script: Path) -> int | None:
-    """What a script is told of its batch size where none is given (ScriptFacts); of what cannot be read, its run says what is wrong."""
+    """What a script is told of its batch size where none is given (ScriptFacts); of what cannot be read, its run says
+    what is wrong.
+    """
     with suppress(UserError):
         return script_facts(script).untold_batch
     return UNKNOWN_BATCH
 
 
 def module_settings(request: LiveRequest) -> dict[str, Any]:
-    """Return the module-level names of a script that get other values; a batch size that is not given leaves the script its own."""
+    """Return the module-level names of a script that get other values; a batch size that is not given leaves the script
+    its own.
+    """
     values: dict[str, Any] = dict.fromkeys(EPOCH_NAMES, request.epochs)
     if request.batch:
         values |= dict.fromkeys(BATCH_NAMES, request.batch)
@@ -166,7 +184,9 @@ class Watch:
         return rows
 
     def _read_on(self, log: Path | None) -> None:
-        """Count the lines that a log got since the last time; another log, or one that was cut, is read from its begin."""
+        """Count the lines that a log got since the last time; another log, or one that was cut, is read from its
+        begin.
+        """
         size = require_log_size(log).stat().st_size if log else 0
         if log != self.log or size < self.read:
             self.log, self.read, self.lines = log, 0, 0
@@ -182,24 +202,35 @@ def find_log(folder: Path) -> Path | None:
     exact = folder / "log.csv"
     if exact.is_file():
         return exact
-    return max(filter(Path.is_file, folder.glob("log-*.csv")), key=lambda path: (path.stat().st_mtime_ns, path.name), default=None)
+    return max(
+        filter(Path.is_file, folder.glob("log-*.csv")),
+        key=lambda path: (path.stat().st_mtime_ns, path.name),
+        default=None,
+    )
 
 
 def run_script(request: LiveRequest, folder: Path) -> LiveRun:
     """Run a script in a folder that is made for it. Raises ScriptFailed where it fails, writes no log or a wrong one.
 
-    Where a limit ends the run, it is returned with the epochs that were logged until then. FileExistsError: the folder is in use.
+    Where a limit ends the run, it is returned with the epochs that were logged until then. FileExistsError: the folder
+    is in use.
     """
     request = _checked(request)
     folder = folder.resolve()
     folder.mkdir(parents=True, exist_ok=False)
-    limits = Limits(available_cpus()[: request.allocation.cpu_count], max(1, int(request.allocation.memory_gb * GB)), request.seconds)
+    limits = Limits(
+        available_cpus()[: request.allocation.cpu_count],
+        max(1, int(request.allocation.memory_gb * GB)),
+        request.seconds,
+    )
     spec = folder / "run.json"
     bounds = {"cpus": limits.cpus, "memory_bytes": limits.memory_bytes, "parent": os.getpid()}
     values = {"script": str(request.script), **bounds, "values": module_settings(request)}
     spec.write_text(json.dumps(values), encoding="utf-8")
     watch = Watch(folder, request.allocation.gpu_count)
-    ended = run_limited([sys.executable, live_child.__file__, str(spec)], folder, script_environment(request, folder), limits, watch)
+    ended = run_limited(
+        [sys.executable, live_child.__file__, str(spec)], folder, script_environment(request, folder), limits, watch
+    )
     (folder / "output.txt").write_text(ended.output, encoding="utf-8")
     if ended.how == "error":
         last = next((line.strip() for line in reversed(ended.output.splitlines()) if line.strip()), "no output")
@@ -237,17 +268,27 @@ def _checked(request: LiveRequest) -> LiveRequest:
 
 
 def _there(allocation: Allocation) -> Allocation:
-    """Return an allocation. Raises UserError for one that would be no limit (no cores, no memory), and for more than there is here."""
+    """Return an allocation. Raises UserError for one that would be no limit (no cores, no memory), and for more than
+    there is here.
+    """
     gpus, cores = len(gpu_numbers()) if allocation.gpu_count > 0 else 0, len(available_cpus())
     for wrong, what, expected in (
         (allocation.cpu_count % 1 != 0, f"{allocation.cpu_count} cores", "a whole number of cores"),
         (allocation.gpu_count % 1 != 0, f"{allocation.gpu_count} GPUs", "a whole number of GPUs"),
         (allocation.cpu_count < 1, f"{allocation.cpu_count} cores", "at least a core"),
-        (allocation.cpu_count > cores, f"{allocation.cpu_count} cores asked for", f"at most {cores}, which this process may use"),
+        (
+            allocation.cpu_count > cores,
+            f"{allocation.cpu_count} cores asked for",
+            f"at most {cores}, which this process may use",
+        ),
         (not allocation.memory_gb > 0, f"{allocation.memory_gb:g} GB", "some memory"),
         (allocation.memory_gb > MOST_MEMORY, f"{allocation.memory_gb:g} GB", f"at most {MOST_MEMORY:g} GB"),
         (allocation.gpu_count < 0, f"{allocation.gpu_count} GPUs", "no fewer than 0 GPUs"),
-        (allocation.gpu_count > gpus, f"{allocation.gpu_count} GPUs asked for", f"at most {gpus} GPUs, which are seen here"),
+        (
+            allocation.gpu_count > gpus,
+            f"{allocation.gpu_count} GPUs asked for",
+            f"at most {gpus} GPUs, which are seen here",
+        ),
     ):
         if wrong:
             raise UserError(what, where="allocation", expected=expected)

@@ -1,4 +1,6 @@
-"""What the text of a training script tells about it, without running it. Source: specification of the study cloud, A5."""
+"""What the text of a training script tells about it, without running it. Source: specification of the study cloud,
+A5.
+"""
 
 from __future__ import annotations
 
@@ -27,20 +29,28 @@ GETTERS = ("get", "getenv", "setdefault", "pop")  # of os.environ or os
 
 
 class KnownNumbers:
-    """What expressions of a module come to. A name counts where one plain assignment in the whole text is all that sets it."""
+    """What expressions of a module come to. A name counts where one plain assignment in the whole text is all that sets
+    it.
+    """
 
     def __init__(self, tree: ast.Module) -> None:
         bound: Counter[str] = Counter()
         self.values: dict[str, ast.expr] = {}
         for node in ast.walk(tree):
             bound.update(_names_set(node))
-            target = node.targets[0] if isinstance(node, ast.Assign) and len(node.targets) == 1 else getattr(node, "target", None)
+            target = (
+                node.targets[0]
+                if isinstance(node, ast.Assign) and len(node.targets) == 1
+                else getattr(node, "target", None)
+            )
             if isinstance(node, ast.Assign | ast.AnnAssign) and isinstance(target, ast.Name) and node.value is not None:
                 self.values[target.id] = node.value
         self.values = {name: value for name, value in self.values.items() if bound[name] == 1}
 
     def whole_number(self, node: ast.expr | None, text: bool = False) -> int | None:
-        """Return the whole number above 0 that an expression comes to, None where the text does not tell; text: also one in quotes."""
+        """Return the whole number above 0 that an expression comes to, None where the text does not tell; text: also
+        one in quotes.
+        """
         found = self._value(node, text, DEEPEST)
         return found if found is not None and 0 < found < LARGEST else None
 
@@ -69,7 +79,9 @@ def _names_set(node: ast.AST) -> Iterator[str]:
         yield node.arg
     elif isinstance(node, ast.alias):
         yield (node.asname or node.name).partition(".")[0]
-    elif isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef | ast.ExceptHandler | ast.MatchAs | ast.MatchStar):
+    elif isinstance(
+        node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef | ast.ExceptHandler | ast.MatchAs | ast.MatchStar
+    ):
         yield node.name or ""
 
 
@@ -80,7 +92,9 @@ def _literal(value: object, text: bool) -> int | None:
 
 
 def defaults(tree: ast.Module, variable: str) -> Iterator[ast.expr]:
-    """Yield what stands for an environment variable that is not set: second arguments of `get` and its like, and `get(...) or this`."""
+    """Yield what stands for an environment variable that is not set: second arguments of `get` and its like, and
+    `get(...) or this`.
+    """
     for node in ast.walk(tree):
         if _asks(node, variable):
             yield from node.args[1:2]
@@ -102,10 +116,20 @@ def _asks(node: ast.AST, variable: str) -> bool:
 
 
 def needs(tree: ast.Module, variable: str) -> bool:
-    """Return whether a module takes an environment variable as given: by `os.environ[variable]` alone, and not within a `try`."""
-    tried = {id(part) for node in ast.walk(tree) if isinstance(node, ast.Try) for each in node.body for part in ast.walk(each)}
+    """Return whether a module takes an environment variable as given: by `os.environ[variable]` alone, and not within a
+    `try`.
+    """
+    tried = {
+        id(part)
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Try)
+        for each in node.body
+        for part in ast.walk(each)
+    }
     plain = {id(node.slice) for node in ast.walk(tree) if isinstance(node, ast.Subscript) and id(node) not in tried}
-    return all(id(node) in plain for node in ast.walk(tree) if isinstance(node, ast.Constant) and node.value == variable)
+    return all(
+        id(node) in plain for node in ast.walk(tree) if isinstance(node, ast.Constant) and node.value == variable
+    )
 
 
 def mentions(tree: ast.Module, variable: str) -> bool:
@@ -118,18 +142,21 @@ DATASETS = ("cifar", "imagenet", "mnist", "coco", "pascal")
 UNKNOWN = "unknown"
 BATCH_NAMES, EPOCH_NAMES = ("batch_size", "BATCH_SIZE"), ("epochs", "num_epochs", "EPOCHS", "NUM_EPOCHS")
 BATCH_TOLD, EPOCHS_TOLD = "OPTIMIZER_BATCH_SIZE", "OPTIMIZER_EPOCHS"  # environment variables
-UNKNOWN_BATCH = 64  # what is told to a script whose batch size nobody knows; the published program, too, takes 64 then (A3, A8)
+UNKNOWN_BATCH = (
+    64  # what is told to a script whose batch size nobody knows; the published program, too, takes 64 then (A3, A8)
+)
 
 
 @dataclass(frozen=True)
 class ScriptFacts:
-    """What a script says of itself: whether it knows GPUs, its model and data by name, its own epochs and batch size (or None).
+    """What a script says of itself: whether it knows GPUs, its model and data by name, its own epochs and batch size
+    (or None).
 
-    epochs, batch_size  the first whole number that a module-level name or a key of `config` gets, in blocks, too, as with_settings finds
-                        them; else what it takes where the environment variable for it is not set. Arithmetic on whole numbers counts, and
-                        so do names that one assignment sets to such
-    untold_batch        what OPTIMIZER_BATCH_SIZE says where no batch is given; None: it has to stay unset, as the script has a default for
-                        it that its text does not tell
+    epochs, batch_size  the first whole number that a module-level name or a key of `config` gets, in blocks, too, as
+                        with_settings finds them; else what it takes where the environment variable for it is not set.
+                        Arithmetic on whole numbers counts, and so do names that one assignment sets to such
+    untold_batch        what OPTIMIZER_BATCH_SIZE says where no batch is given; None: it has to stay unset, as the
+                        script has a default for it that its text does not tell
     function            what is called after it is loaded; None where it trains by itself
     """
 
@@ -148,11 +175,15 @@ def script_facts(path: Path) -> ScriptFacts:
     try:
         tree = ast.parse(text, str(path))
     except (RecursionError, MemoryError):  # as the parser says it of code that is nested too deeply
-        raise UserError("is nested too deeply to be read", where=str(path), expected="a training script in Python") from None
+        raise UserError(
+            "is nested too deeply to be read", where=str(path), expected="a training script in Python"
+        ) from None
     except (SyntaxError, ValueError) as error:
         line = getattr(error, "lineno", None)
         place = f"{path}, line {line}" if line else str(path)
-        raise UserError(f"is no Python: {getattr(error, 'msg', error)}", where=place, expected="a training script in Python") from None
+        raise UserError(
+            f"is no Python: {getattr(error, 'msg', error)}", where=place, expected="a training script in Python"
+        ) from None
     lower, batch_size = text.lower(), _own(tree, BATCH_NAMES, BATCH_TOLD)
     return ScriptFacts(
         gpu_support="cuda" in lower or "gpu" in lower,
@@ -174,7 +205,9 @@ def _own(tree: ast.Module, names: tuple[str, ...], variable: str) -> int | None:
 
 
 def _untold(tree: ast.Module, batch_size: int | None) -> int | None:
-    """What OPTIMIZER_BATCH_SIZE says where no batch is given, so that the script trains with its own as if the variable were not set."""
+    """What OPTIMIZER_BATCH_SIZE says where no batch is given, so that the script trains with its own as if the variable
+    were not set.
+    """
     if not mentions(tree, BATCH_TOLD) or needs(tree, BATCH_TOLD):
         return batch_size or UNKNOWN_BATCH
     numbers = KnownNumbers(tree)

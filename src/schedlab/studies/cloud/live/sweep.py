@@ -1,4 +1,6 @@
-"""Measuring a training script over a grid of allocations, and the performance model that is fitted to it (`schedlab cloud sweep`)."""
+"""Measuring a training script over a grid of allocations, and the performance model that is fitted to it (`schedlab
+cloud sweep`).
+"""
 
 from __future__ import annotations
 
@@ -38,7 +40,9 @@ class Grid:
 
 def default_grid(limits: ResourceConfig) -> Grid:
     """Return one, two and all GPUs; one core, half of them and all; all memory; the script's own batch."""
-    gpus = sorted({max(limits.gpu_count_min, min(count, limits.gpu_count_max)) for count in (1, 2, limits.gpu_count_max)})
+    gpus = sorted(
+        {max(limits.gpu_count_min, min(count, limits.gpu_count_max)) for count in (1, 2, limits.gpu_count_max)}
+    )
     cores = sorted({max(limits.cpu_count_min, count) for count in (1, limits.cpu_count_max // 2, limits.cpu_count_max)})
     return Grid(gpus, cores, (limits.most.memory_gb,))
 
@@ -53,10 +57,11 @@ def require_within(grid: Grid, limits: ResourceConfig) -> None:
 
 
 def sweep(request: LiveRequest, grid: Grid, folder: Path) -> pd.DataFrame:
-    """Return the completed logs of a script on every point of a grid, a row an epoch, with the number of the point (`sample`).
+    """Return the completed logs of a script on every point of a grid, a row an epoch, with the number of the point
+    (`sample`).
 
-    A point that breaks a limit is left out, and said so; each run has a folder of its own below `folder`. Raises ScriptFailed where no
-    point could be run.
+    A point that breaks a limit is left out, and said so; each run has a folder of its own below `folder`. Raises
+    ScriptFailed where no point could be run.
     """
     from dataclasses import replace
 
@@ -70,9 +75,13 @@ def sweep(request: LiveRequest, grid: Grid, folder: Path) -> pd.DataFrame:
             log.warning("%s, batch %s: left out, the limit on %s was broken", held, batch or "as it is", run.how)
             continue
         log.info("%s, batch %d: %.0f samples/s", held, run.summary["batch_size"], run.table["throughput"].iloc[-1])
-        tables.append(run.table.assign(sample=number))  # where the script keeps its own batch, points are alike but for it
+        tables.append(
+            run.table.assign(sample=number)
+        )  # where the script keeps its own batch, points are alike but for it
     if not tables:
-        raise ScriptFailed("no point of the grid could be run", where=str(request.script), expected="a larger limit on time or memory")
+        raise ScriptFailed(
+            "no point of the grid could be run", where=str(request.script), expected="a larger limit on time or memory"
+        )
     return pd.concat(tables, ignore_index=True)
 
 

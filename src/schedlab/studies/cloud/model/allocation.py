@@ -1,4 +1,5 @@
-"""Allocations of a training job: how many GPUs, CPU cores and gigabytes, what they cost, and the actions that change them.
+"""Allocations of a training job: how many GPUs, CPU cores and gigabytes, what they cost, and the actions that change
+them.
 
 Source: SLA-MORL (arXiv 2508.03509) and its published program; specification of the study cloud, A1 and A6.
 """
@@ -21,7 +22,8 @@ KEEP = 13  # the action that changes nothing
 PAPER_ACTIONS = tuple(range(1, ACTIONS, 3))  # the 9 actions of the paper's text: the memory stays
 WORDS = ("GPUs by {}", "CPUs by {}", "memory by {} GB")
 UNCHANGED = ("GPUs", "CPUs", "memory")
-# $/h: what clouds ask for a T4, a core and a gigabyte (an earlier generation of the published program had these), and its later prices.
+# $/h: what clouds ask for a T4, a core and a gigabyte (an earlier generation of the published program had these), and
+# its later prices.
 PRICES = {"cost_per_gpu_hour": 2.5, "cost_per_cpu_hour": 0.1, "cost_per_gb_hour": 0.02}
 PUBLISHED_PRICES = {"cost_per_gpu_hour": 10.0, "cost_per_cpu_hour": 3.0, "cost_per_gb_hour": 2.0}
 
@@ -66,7 +68,9 @@ class ResourceConfig(Settings):
 
     def hourly_price(self, gpu_count: float, cpu_count: float, memory_gb: float) -> float:
         """Return what an allocation costs, $/h."""
-        return gpu_count * self.cost_per_gpu_hour + cpu_count * self.cost_per_cpu_hour + memory_gb * self.cost_per_gb_hour
+        return (
+            gpu_count * self.cost_per_gpu_hour + cpu_count * self.cost_per_cpu_hour + memory_gb * self.cost_per_gb_hour
+        )
 
 
 def whole(value: float) -> float:
@@ -75,14 +79,18 @@ def whole(value: float) -> float:
 
 
 def require_action(action: int) -> int:
-    """Return the action, an integer of Python or NumPy, as one of Python. Raises UserError where there is no such action."""
+    """Return the action, an integer of Python or NumPy, as one of Python. Raises UserError where there is no such
+    action.
+    """
     if isinstance(action, bool) or not isinstance(action, Integral) or not 0 <= action < ACTIONS:
         raise UserError(f"action {action!r}", expected=f"a whole number from 0 to {ACTIONS - 1}")
     return int(action)
 
 
 def action_at(actions: Sequence[int], place: SupportsIndex) -> int:
-    """Return the action at a place of an action space. Raises UserError for what is no whole number or beyond the space."""
+    """Return the action at a place of an action space. Raises UserError for what is no whole number or beyond the
+    space.
+    """
     try:
         number = -1 if isinstance(place, bool) else index(place)
     except TypeError:  # a fraction, which would be cut
@@ -113,17 +121,23 @@ def describe(action: int) -> str:
 def moved(allocation: Allocation, action: int, limits: ResourceConfig) -> Allocation:
     """Return the allocation after an action, kept within the limits."""
     aimed = (have + way * step for have, way, step in zip(allocation, changes(action), STEPS, strict=True))
-    return Allocation(*(max(least, min(value, most)) for least, value, most in zip(limits.least, aimed, limits.most, strict=True)))
+    return Allocation(
+        *(max(least, min(value, most)) for least, value, most in zip(limits.least, aimed, limits.most, strict=True))
+    )
 
 
 def first_allocation(limits: ResourceConfig) -> Allocation:
-    """Return the allocation that the published environment starts an episode with: a GPU, a core and 4 GB, within the limits."""
+    """Return the allocation that the published environment starts an episode with: a GPU, a core and 4 GB, within the
+    limits.
+    """
     bounds = zip(limits.least, (1, 1, 4), limits.most, strict=True)
     return Allocation(*(min(most, max(least, usual)) for least, usual, most in bounds))
 
 
 def allocation_from(values: Mapping[str, float], where: str) -> Allocation:
-    """Return the allocation of a mapping; what it lacks counts 0. Raises UserError for what is no number of 0 or more."""
+    """Return the allocation of a mapping; what it lacks counts 0. Raises UserError for what is no number of 0 or
+    more.
+    """
     found = []
     for key in Allocation._fields:
         value = values.get(key, 0)

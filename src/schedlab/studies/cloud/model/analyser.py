@@ -45,7 +45,9 @@ class ModelFacts:
 
 
 def read_store(path: Path) -> list[dict[str, Any]]:
-    """Return the lines of a store of results; none where there is no such file. Raises UserError for a line that is damaged."""
+    """Return the lines of a store of results; none where there is no such file. Raises UserError for a line that is
+    damaged.
+    """
     if not path.exists():
         return []
     found = []
@@ -53,9 +55,16 @@ def read_store(path: Path) -> list[dict[str, Any]]:
         where = f"{path}, line {number}"
         value = parse_json(line, where, "a result")
         if not isinstance(value, dict) or not {"hash", "key", "rows"} <= set(value) or not value["rows"]:
-            raise UserError("is no result", where=where, expected="an object with hash, key and rows", remedy="remove the line")
+            raise UserError(
+                "is no result", where=where, expected="an object with hash, key and rows", remedy="remove the line"
+            )
         if not isinstance(value["key"], list) or len(value["key"]) != 3:
-            raise UserError("the key is none", where=where, expected="a list of model, dataset and gpu or cpu", remedy="remove the line")
+            raise UserError(
+                "the key is none",
+                where=where,
+                expected="a list of model, dataset and gpu or cpu",
+                remedy="remove the line",
+            )
         if content_hash(value["rows"]) != value["hash"]:
             raise UserError("the rows are not those of the hash", where=where, remedy="remove the line")
         found.append(value)
@@ -91,10 +100,11 @@ def similarity(query: Mapping[str, Any], facts: ModelFacts) -> float:
 class OfflineDataAnalyzer:
     """Collects logs and predicts resources for a job.
 
-    A later log of the same model, data and kind of device (gpu or cpu) takes the place of the earlier one; results of runs are all kept.
+    A later log of the same model, data and kind of device (gpu or cpu) takes the place of the earlier one; results of
+    runs are all kept.
 
-    store: a file of results, JSON a line, that `update_with_result` adds to; what it holds already is taken. Raises UserError for a
-    damaged one.
+    store: a file of results, JSON a line, that `update_with_result` adds to; what it holds already is taken. Raises
+    UserError for a damaged one.
     """
 
     def __init__(self, store: Path | str | None = None) -> None:
@@ -111,7 +121,9 @@ class OfflineDataAnalyzer:
             self.add(pd.DataFrame(line["rows"]), line["key"][0], line["key"][2])
 
     def add_log(self, path: Path | str) -> None:
-        """Take a training log, checked, in the place of an earlier one of its name. Raises UserErrors for what is wrong in it."""
+        """Take a training log, checked, in the place of an earlier one of its name. Raises UserErrors for what is wrong
+        in it.
+        """
         path = Path(path)
         table = read_training_log(path).drop(columns="run")
         require_columns(table, NEEDED, path)
@@ -121,10 +133,12 @@ class OfflineDataAnalyzer:
             self.tables[place], self.types[place] = self.tables.pop(), self.types.pop()
 
     def update_with_result(self, table: pd.DataFrame, name: str, gpu_type: str | None = None) -> bool:
-        """Take the log of a finished run, and keep it in the store; False where its content is there already, which changes nothing.
+        """Take the log of a finished run, and keep it in the store; False where its content is there already, which
+        changes nothing.
 
-        What `predict` and `performance` say takes it into account from now on. gpu_type: gpu or cpu (None: as its rows have GPUs or not).
-        Raises UserErrors for what is wrong in it, before anything is kept; units of a run that was measured here are only warned of.
+        What `predict` and `performance` say takes it into account from now on. gpu_type: gpu or cpu (None: as its rows
+        have GPUs or not). Raises UserErrors for what is wrong in it, before anything is kept; units of a run that was
+        measured here are only warned of.
         """
         import pandas as pd
 
@@ -145,24 +159,40 @@ class OfflineDataAnalyzer:
             write_text(self.store, kept + canonical_json(line) + "\n")
         return True
 
-    def performance(self, model: str, gpus_per_node: int = 4, dataset: str | None = None, gpu_type: str | None = None) -> CoreFit:
-        """Return the performance model fitted to all rows of a model's logs, or those of a dataset and of one type, `gpu` or `cpu`.
+    def performance(
+        self, model: str, gpus_per_node: int = 4, dataset: str | None = None, gpu_type: str | None = None
+    ) -> CoreFit:
+        """Return the performance model fitted to all rows of a model's logs, or those of a dataset and of one type,
+        `gpu` or `cpu`.
 
-        Each log is a run of its own, or several, as its column `sample` tells; epochs that two logs have in common are two measurements.
-        Raises UserErrors where there is none of them, and for unfit rows.
+        Each log is a run of its own, or several, as its column `sample` tells; epochs that two logs have in common are
+        two measurements. Raises UserErrors where there is none of them, and for unfit rows.
         """
         import pandas as pd
 
         of_type = [table for table, kind in zip(self.tables, self.types, strict=True) if gpu_type in (None, kind)]
-        alike = [table[(table["model_name"] == model) & ((dataset is None) | (table["dataset"] == dataset))] for table in of_type]
+        alike = [
+            table[(table["model_name"] == model) & ((dataset is None) | (table["dataset"] == dataset))]
+            for table in of_type
+        ]
         numbered = [_of_sample(table, number) for number, table in enumerate(alike) if len(table)]
         rows = pd.concat(numbered, ignore_index=True) if numbered else pd.DataFrame()
         if not len(rows):
-            of = f"'{model}'" + (f" with data '{dataset}'" if dataset else "") + (f" on a {gpu_type}" if gpu_type else "")
-            raise UserError(f"no log is of a model {of}", where="offline logs", remedy=did_you_mean(model, {key[0] for key in self.models}))
+            of = (
+                f"'{model}'"
+                + (f" with data '{dataset}'" if dataset else "")
+                + (f" on a {gpu_type}" if gpu_type else "")
+            )
+            raise UserError(
+                f"no log is of a model {of}",
+                where="offline logs",
+                remedy=did_you_mean(model, {key[0] for key in self.models}),
+            )
         return fit_table(rows, Path(f"logs of {model}"), gpus_per_node)
 
-    def history(self, model: str | None = None, dataset: str | None = None, gpu_type: str | None = None) -> list[dict[str, Any]]:
+    def history(
+        self, model: str | None = None, dataset: str | None = None, gpu_type: str | None = None
+    ) -> list[dict[str, Any]]:
         """Return what each whole run (of a model, on a dataset, on `gpu` or `cpu`) came to: its last row.
 
         One that ends before its `total_epochs` is no whole run.
@@ -179,7 +209,9 @@ class OfflineDataAnalyzer:
         return found
 
     def add(self, table: pd.DataFrame, name: str, gpu_type: str | None = None) -> None:
-        """Take a log; `name` stands for the model where the log does not name it, what it was given for the type (None)."""
+        """Take a log; `name` stands for the model where the log does not name it, what it was given for the type
+        (None).
+        """
         names = table["model_name"].astype(object).fillna(name).astype(str) if "model_name" in table.columns else name
         data = table["dataset"].astype(object).fillna(UNKNOWN).astype(str) if "dataset" in table.columns else UNKNOWN
         self.tables.append(table.assign(model_name=names, dataset=data))
@@ -195,7 +227,8 @@ class OfflineDataAnalyzer:
         return str(first["model_name"]), str(first["dataset"]), self.types[-1]
 
     def analyze(self) -> dict[str, Any]:
-        """Return the mean time (s) and cost ($) of all rows, and per model the rows of best throughput and best throughput per dollar.
+        """Return the mean time (s) and cost ($) of all rows, and per model the rows of best throughput and best
+        throughput per dollar.
 
         Raises UserError without logs.
         """
@@ -205,15 +238,22 @@ class OfflineDataAnalyzer:
         best = {}
         for model, rows in whole.groupby("model_name", sort=True):
             cheap = rows["throughput"] / (rows["cost_so_far"] + 0.001)
-            best[model] = {"throughput": rows.loc[rows["throughput"].idxmax()], "cost_efficiency": rows.loc[cheap.idxmax()]}
+            best[model] = {
+                "throughput": rows.loc[rows["throughput"].idxmax()],
+                "cost_efficiency": rows.loc[cheap.idxmax()],
+            }
         return {"time": float(whole["time_so_far"].mean()), "cost": float(whole["cost_so_far"].mean()), "models": best}
 
-    def predict(self, query: Mapping[str, Any], dataset: str | None = None, gpu_type: str | None = None) -> dict[str, Any]:
-        """Return GPUs, cores, memory (GB), batch size, estimated time (s) and cost ($) for a job, and the similarity that they rest on.
+    def predict(
+        self, query: Mapping[str, Any], dataset: str | None = None, gpu_type: str | None = None
+    ) -> dict[str, Any]:
+        """Return GPUs, cores, memory (GB), batch size, estimated time (s) and cost ($) for a job, and the similarity
+        that they rest on.
 
-        query: model_params, model_layers, data_size_mb; what it lacks, or is None, counts 0, a lacking size as alike. Logs of a model, its
-        data and a kind of device are asked together, and the rows of the most alike answer; of equally alike ones those of `dataset` and
-        `gpu_type` (gpu or cpu) come first, then the earliest. Raises UserError for what is no number of 0 or more.
+        query: model_params, model_layers, data_size_mb; what it lacks, or is None, counts 0, a lacking size as alike.
+        Logs of a model, its data and a kind of device are asked together, and the rows of the most alike answer; of
+        equally alike ones those of `dataset` and `gpu_type` (gpu or cpu) come first, then the earliest. Raises
+        UserError for what is no number of 0 or more.
         """
         query = require_query(query, "job")
         scores = {key: similarity(query, facts) for key, facts in self.models.items()}
@@ -256,7 +296,9 @@ def _type_of(table: pd.DataFrame) -> str:
 
 
 def _run_numbers(table: pd.DataFrame) -> pd.Series:
-    """The number of each row's run: an epoch that does not rise begins another one, and so does another baseline sample or model."""
+    """The number of each row's run: an epoch that does not rise begins another one, and so does another baseline sample
+    or model.
+    """
     begins = table["epoch"].diff().fillna(1) <= 0
     for name in {"sample", "model_name"} & set(table.columns):
         begins |= table[name].ne(table[name].shift().fillna(table[name]))

@@ -21,17 +21,27 @@ def percent(change: float, base: float) -> float:
 
 
 class ResourceCostCalculator:
-    """Compares allocations at given prices, $/h for a GPU, a core and a gigabyte. Raises UserErrors for a price below 0."""
+    """Compares allocations at given prices, $/h for a GPU, a core and a gigabyte. Raises UserErrors for a price below
+    0.
+    """
 
-    def __init__(self, cost_per_gpu_hour: float = 2.5, cost_per_cpu_hour: float = 0.1, cost_per_gb_hour: float = 0.02) -> None:
-        prices = {"cost_per_gpu_hour": cost_per_gpu_hour, "cost_per_cpu_hour": cost_per_cpu_hour, "cost_per_gb_hour": cost_per_gb_hour}
+    def __init__(
+        self, cost_per_gpu_hour: float = 2.5, cost_per_cpu_hour: float = 0.1, cost_per_gb_hour: float = 0.02
+    ) -> None:
+        prices = {
+            "cost_per_gpu_hour": cost_per_gpu_hour,
+            "cost_per_cpu_hour": cost_per_cpu_hour,
+            "cost_per_gb_hour": cost_per_gb_hour,
+        }
         self.prices = validate(ResourceConfig, prices)
 
     def hourly_cost(self, allocation: Mapping[str, float]) -> float:
         """Return what an allocation {gpu_count, cpu_count, memory_gb} costs, $/h."""
         return self.prices.hourly_price(*allocation_from(allocation, "allocation"))
 
-    def compare(self, base: Mapping[str, float], new: Mapping[str, float], times: tuple[float, float] | None = None) -> dict[str, Any]:
+    def compare(
+        self, base: Mapping[str, float], new: Mapping[str, float], times: tuple[float, float] | None = None
+    ) -> dict[str, Any]:
         """Return prices, differences and, where the training times (s) of both are known, totals and a verdict."""
         before, after = self.hourly_cost(base), self.hourly_cost(new)
         old, now = allocation_from(base, "baseline"), allocation_from(new, "optimized")
@@ -122,5 +132,7 @@ def diagnose_idle_gpus(metrics: Mapping[str, Any], gpu_count: int) -> list[str]:
         if (metrics.get("cpu_percent") or 0) > 90:
             issues.append("CPU usage is very high (>90%) - workload may be CPU-bound")
     if len(reported) != gpu_count:
-        issues.append(f"Mismatch between GPU count ({gpu_count}) and number of GPU utilization metrics ({len(reported)})")
+        issues.append(
+            f"Mismatch between GPU count ({gpu_count}) and number of GPU utilization metrics ({len(reported)})"
+        )
     return issues

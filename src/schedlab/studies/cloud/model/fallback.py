@@ -1,4 +1,5 @@
-"""Models of the step time where the goodput model cannot be fitted: Amdahl's law, a power of the GPUs, or the measured table itself.
+"""Models of the step time where the goodput model cannot be fitted: Amdahl's law, a power of the GPUs, or the measured
+table itself.
 
 Source: specification of the study cloud, B1 (fallback models).
 """
@@ -33,7 +34,9 @@ class Scaling:
     constant: float
 
     def times(self, at: Placement, slowdown: float = 1.0) -> tuple[np.ndarray, np.ndarray]:
-        """Return s of a pass and of an iteration on the GPUs. Interference is not known here, so that `slowdown` changes nothing."""
+        """Return s of a pass and of an iteration on the GPUs. Interference is not known here, so that `slowdown`
+        changes nothing.
+        """
         del slowdown
         gpus = np.asarray(at.gpus, float)
         speed = gpus / (1.0 + self.constant * (gpus - 1.0)) if self.law == "amdahl" else gpus**self.constant
@@ -47,13 +50,17 @@ class Scaling:
 
 @dataclass(frozen=True)
 class MeasuredSteps:
-    """Measured step times, interpolated and never extrapolated. rows: nodes, gpus, batch (a GPU), s of a step and of its pass; sorted."""
+    """Measured step times, interpolated and never extrapolated. rows: nodes, gpus, batch (a GPU), s of a step and of
+    its pass; sorted.
+    """
 
     rows: tuple[Row, ...]
 
     @classmethod
     def of(cls, rows: pd.DataFrame) -> MeasuredSteps:
-        """Return the model of a table as logs.read_step_times gives it; what was measured several times counts by its mean."""
+        """Return the model of a table as logs.read_step_times gives it; what was measured several times counts by its
+        mean.
+        """
         table = rows.assign(pass_time=rows["step_time"] - rows["sync_time"].fillna(0.0))
         means = table.groupby(list(KEYS), as_index=False)[["step_time", "pass_time"]].mean().sort_values(list(KEYS))
         return cls(tuple(tuple(map(float, row)) for row in means.to_numpy()))
@@ -61,8 +68,8 @@ class MeasuredSteps:
     def times(self, at: Placement, slowdown: float = 1.0) -> tuple[np.ndarray, np.ndarray]:
         """Return s of a pass and of an iteration on the GPUs, of an array of placements without accumulation.
 
-        A measured placement: linear in the batch; another one: linear in nodes, GPUs and batch between measured ones. `slowdown` changes
-        nothing. Raises UserError for a placement beyond what was measured.
+        A measured placement: linear in the batch; another one: linear in nodes, GPUs and batch between measured ones.
+        `slowdown` changes nothing. Raises UserError for a placement beyond what was measured.
         """
         del slowdown
         wanted = np.stack([np.asarray(values, float) for values in (at.nodes, at.gpus, at.batch)], axis=-1)
@@ -92,7 +99,9 @@ class MeasuredSteps:
 
 
 def _between(table: np.ndarray, place: np.ndarray) -> np.ndarray:
-    """Linear interpolation over what varies in the table; NaN outside of its hull, and where the table spans too little."""
+    """Linear interpolation over what varies in the table; NaN outside of its hull, and where the table spans too
+    little.
+    """
     from scipy.interpolate import LinearNDInterpolator
     from scipy.spatial import QhullError
 
@@ -103,7 +112,9 @@ def _between(table: np.ndarray, place: np.ndarray) -> np.ndarray:
     points, place = points[:, varies], place[varies]
     if points.shape[1] == 1:
         inside = points[:, 0].min() <= place[0] <= points[:, 0].max()
-        return np.array([np.interp(place[0], points[:, 0], table[:, column]) for column in (3, 4)]) if inside else nothing
+        return (
+            np.array([np.interp(place[0], points[:, 0], table[:, column]) for column in (3, 4)]) if inside else nothing
+        )
     try:
         return LinearNDInterpolator(points, table[:, 3:], rescale=True)(place[None])[0]
     except QhullError:  # all on a line or in a plane

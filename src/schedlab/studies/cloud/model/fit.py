@@ -44,7 +44,8 @@ class Fit:
 
 @dataclass(frozen=True)
 class LeftOut:
-    """Errors on placements that were left out of the fit, one at a time: the median of those between measured ones and of those beyond.
+    """Errors on placements that were left out of the fit, one at a time: the median of those between measured ones and
+    of those beyond.
 
     None where there is no such placement. placements: how many were left out.
     """
@@ -55,10 +56,11 @@ class LeftOut:
 
 
 def fit(rows: pd.DataFrame) -> Fit:
-    """Fit the model to rows of logs.read_step_times (columns nodes, gpus, batch, step_time, sync_time). Raises UserError without rows.
+    """Fit the model to rows of logs.read_step_times (columns nodes, gpus, batch, step_time, sync_time). Raises
+    UserError without rows.
 
-    Where what is told of synchronisation leaves the step time far off (CONTRADICTED), as the utilisation that a probe reports may,
-    the step time is fitted alone, by its absolute error, if that is nearer.
+    Where what is told of synchronisation leaves the step time far off (CONTRADICTED), as the utilisation that a probe
+    reports may, the step time is fitted alone, by its absolute error, if that is nearer.
     """
     if not len(rows):
         raise UserError("no row with a GPU", where="step times", expected="at least one measured step on a GPU")
@@ -101,7 +103,9 @@ def relative_errors(parameters: StepParameters, rows: pd.DataFrame) -> np.ndarra
 
 
 class _Data:
-    """Measurements as arrays, with the loss of a set of log parameters: by squared errors, or `absolute`, which few rows rule less."""
+    """Measurements as arrays, with the loss of a set of log parameters: by squared errors, or `absolute`, which few
+    rows rule less.
+    """
 
     def __init__(self, rows: pd.DataFrame, absolute: bool = False) -> None:
         self.mean = _mean_absolute if absolute else _rms
@@ -129,7 +133,9 @@ class _Data:
         return [of[name] for name in NAMES]
 
     def first_guess(self) -> list[float]:
-        """Parameters to start from: a line through the gradient times, and the mean time that is left for synchronisation."""
+        """Parameters to start from: a line through the gradient times, and the mean time that is left for
+        synchronisation.
+        """
         slope = float(np.polyfit(self.batch, self.gradient, 1)[0]) if len(np.unique(self.batch)) > 1 else 0.0
         slope = max(slope, 0.1 * float((self.gradient / self.batch).min()))
         base = max(float(np.mean(self.gradient) - slope * np.mean(self.batch)), 0.1 * float(self.gradient.min()))
@@ -141,7 +147,8 @@ class _Data:
         return found
 
     def loss(self, logs: np.ndarray) -> tuple[float, np.ndarray]:
-        """Root mean squared errors of the logarithms of gradient and step time, with penalties on overlap and growth; and its slope.
+        """Root mean squared errors of the logarithms of gradient and step time, with penalties on overlap and growth;
+        and its slope.
 
         The slope is that in the logarithms of the parameters; a test holds it against differences.
         """
@@ -151,12 +158,20 @@ class _Data:
         sync = self.between * (a_n + b_n * self.more) + self.within * (a_r + b_r * self.more)
         powers = gradient**y, sync**y
         whole = powers[0] + powers[1]
-        of_gradient, of_sync = powers[0] / gradient / whole, np.where(sync > 0, powers[1] / np.where(sync > 0, sync, 1.0), 0.0) / whole
+        of_gradient, of_sync = (
+            powers[0] / gradient / whole,
+            np.where(sync > 0, powers[1] / np.where(sync > 0, sync, 1.0), 0.0) / whole,
+        )
         mixed = powers[0] * np.log(gradient) + powers[1] * np.log(np.where(sync > 0, sync, 1.0))
         slopes = np.stack(
             [
                 *(of_gradient, of_gradient * self.batch),
-                *(of_sync * self.between, of_sync * self.between * self.more, of_sync * self.within, of_sync * self.within * self.more),
+                *(
+                    of_sync * self.between,
+                    of_sync * self.between * self.more,
+                    of_sync * self.within,
+                    of_sync * self.within * self.more,
+                ),
                 mixed / whole / y - np.log(whole) / y**2,
             ]
         )
@@ -177,7 +192,9 @@ class _Data:
         return float(loss), slope
 
     def completed(self, p: StepParameters) -> StepParameters:
-        """The parameters with what was not measured set by what was: between nodes it takes at least a tenth longer than within one."""
+        """The parameters with what was not measured set by what was: between nodes it takes at least a tenth longer
+        than within one.
+        """
         values = p.values()
         if not self.between.any():
             values |= {"a_n": max(p.a_n, FARTHER * p.a_r), "b_n": max(p.b_n, FARTHER * p.b_r)}
@@ -199,7 +216,8 @@ def _mean_absolute(errors: np.ndarray, slopes: np.ndarray) -> tuple[float, np.nd
 def leave_one_placement_out(rows: pd.DataFrame) -> LeftOut:
     """Fit without each placement (nodes, GPUs) in turn and predict it.
 
-    A placement is between measured ones where its numbers of nodes and of GPUs are neither the smallest nor the largest.
+    A placement is between measured ones where its numbers of nodes and of GPUs are neither the smallest nor the
+    largest.
     """
     placements = sorted({(int(n), int(k)) for n, k in zip(rows["nodes"], rows["gpus"], strict=True)})
     inside: list[float] = []
@@ -212,7 +230,9 @@ def leave_one_placement_out(rows: pd.DataFrame) -> LeftOut:
     return LeftOut(len(placements) if len(placements) > 1 else 0, *median)
 
 
-def _folds(rows: pd.DataFrame, placements: list[tuple[int, int]]) -> Iterator[tuple[tuple[int, int], pd.DataFrame, pd.DataFrame]]:
+def _folds(
+    rows: pd.DataFrame, placements: list[tuple[int, int]]
+) -> Iterator[tuple[tuple[int, int], pd.DataFrame, pd.DataFrame]]:
     if len(placements) > 1:
         for nodes, gpus in placements:
             here = (rows["nodes"] == nodes) & (rows["gpus"] == gpus)

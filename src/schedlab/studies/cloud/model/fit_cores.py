@@ -1,7 +1,9 @@
-"""The part of the performance model that goes by cores, fitted to training logs: the input pipeline, or a whole job on a CPU.
+"""The part of the performance model that goes by cores, fitted to training logs: the input pipeline, or a whole job on
+a CPU.
 
-T = (T_gpu^d + T_data^d)^(1/d), T_data = M w / c^.95 (goodput). With GPUs, T_gpu is known from their fit and w alone is free; without, the
-computing of the CPU that more cores do not speed up takes the place of the GPU step, a + b M, and all three are free.
+T = (T_gpu^d + T_data^d)^(1/d), T_data = M w / c^.95 (goodput). With GPUs, T_gpu is known from their fit and w alone is
+free; without, the computing of the CPU that more cores do not speed up takes the place of the GPU step, a + b M, and
+all three are free.
 Source: specification of the study cloud, B1 and B3 ("vary c at (1,1) for w_c").
 """
 
@@ -29,9 +31,11 @@ STARTS = (0.9, 0.5, 0.1)  # share of the shortest time that the first guess give
 
 @dataclass(frozen=True)
 class CoreFit:
-    """Parameters of the GPU step (without GPUs: what cores do not speed up), work of a core on a sample (s), and errors of the time.
+    """Parameters of the GPU step (without GPUs: what cores do not speed up), work of a core on a sample (s), and errors
+    of the time.
 
-    rows, settings: of the log, how many were fitted, and how many settings they are of, each of which counts by its median.
+    rows, settings: of the log, how many were fitted, and how many settings they are of, each of which counts by its
+      median.
     free: how many of the parameters these decided on; with as many settings, the errors say nothing.
     """
 
@@ -47,8 +51,8 @@ class CoreFit:
 def core_times(log: pd.DataFrame, gpus_per_node: int = 4) -> pd.DataFrame:
     """Return a checked training log (logs.check_rows) that tells its cores as CORE_TIMES, a row a setting.
 
-    batch: in total; step_time: s, median; rows: how many of the log's. The first epoch of each run is left out where there are more, since
-    it warms up.
+    batch: in total; step_time: s, median; rows: how many of the log's. The first epoch of each run is left out where
+    there are more, since it warms up.
     """
     rows = warmed(log)
     found = rows.assign(
@@ -72,7 +76,8 @@ def iteration_time(step: StepParameters, core_seconds: float, rows: pd.DataFrame
 
 
 def fit_cores(rows: pd.DataFrame, step: StepParameters | None = None) -> CoreFit:
-    """Fit the work of a core on a sample; without `step`, to rows without GPUs, also the part that cores do not speed up.
+    """Fit the work of a core on a sample; without `step`, to rows without GPUs, also the part that cores do not speed
+    up.
 
     Raises UserError without rows.
     """
@@ -80,7 +85,9 @@ def fit_cores(rows: pd.DataFrame, step: StepParameters | None = None) -> CoreFit
 
     rows = rows[(rows["gpus"] > 0) if step else (rows["gpus"] == 0)]
     if not len(rows):
-        raise UserError("no row to fit", where="training log", expected="epochs on a CPU" if step is None else "epochs on a GPU")
+        raise UserError(
+            "no row to fit", where="training log", expected="epochs on a CPU" if step is None else "epochs on a GPU"
+        )
     measured = rows["step_time"].to_numpy(float)
     one_batch = rows["batch"].nunique() == 1
 
@@ -103,11 +110,15 @@ def fit_cores(rows: pd.DataFrame, step: StepParameters | None = None) -> CoreFit
     fitted, core_seconds = parameters(best.x)
     errors = np.abs(iteration_time(fitted, core_seconds, rows) - measured) / measured
     free = 1 if step else 2 if one_batch else 3
-    return CoreFit(fitted, core_seconds, int(rows["rows"].sum()), float(np.median(errors)), float(errors.max()), free, len(rows))
+    return CoreFit(
+        fitted, core_seconds, int(rows["rows"].sum()), float(np.median(errors)), float(errors.max()), free, len(rows)
+    )
 
 
 def fit_table(table: pd.DataFrame, path: Path, gpus_per_node: int = 4) -> CoreFit:
-    """Return the model of a training log: the step by its GPUs, where it has any, and what goes by cores. `path` names it in UserErrors."""
+    """Return the model of a training log: the step by its GPUs, where it has any, and what goes by cores. `path` names
+    it in UserErrors.
+    """
     log = check_rows(table, path)  # units are judged where a log is taken: nothing that was measured is lost by them
     require_columns(log, ("cpu_count",), path)
     rows = core_times(require_numbers(log, ("cpu_count",), path), gpus_per_node)
@@ -119,7 +130,9 @@ def fit_table(table: pd.DataFrame, path: Path, gpus_per_node: int = 4) -> CoreFi
 
 
 def free_of_step(steps: pd.DataFrame) -> int:
-    """Return how many parameters of the step rows of `logs.read_step_times` decide on: those of what was measured (fit.bounds)."""
+    """Return how many parameters of the step rows of `logs.read_step_times` decide on: those of what was measured
+    (fit.bounds).
+    """
     within, between = (steps["nodes"] == 1) & (steps["gpus"] > 1), steps["nodes"] > 1
     found = 1 + (steps["batch"].nunique() > 1) + bool(within.any() or between.any())  # b_c, a_c, y
     return int(found + sum(1 + (steps["gpus"][which].max() > 2) for which in (within, between) if which.any()))
@@ -146,7 +159,8 @@ def core_report(rows: pd.DataFrame) -> dict[str, object]:
 
 
 def cores_beside(rows: pd.DataFrame, step: StepParameters) -> dict[str, object] | None:
-    """Return the work of a core on a sample beside a known step of the GPUs, with the errors of the time, from core times.
+    """Return the work of a core on a sample beside a known step of the GPUs, with the errors of the time, from core
+    times.
 
     None where no two rows differ in their cores alone: the logs then do not tell it.
     """

@@ -18,7 +18,16 @@ if TYPE_CHECKING:
     import pandas as pd
 
 log = logging.getLogger(__name__)
-UNITS = {"a_c": " s", "b_c": " s/sample", "a_n": " s", "b_n": " s/GPU", "a_r": " s", "b_r": " s/GPU", "y": "", "core_seconds": " s/sample"}
+UNITS = {
+    "a_c": " s",
+    "b_c": " s/sample",
+    "a_n": " s",
+    "b_n": " s/GPU",
+    "a_r": " s",
+    "b_r": " s/GPU",
+    "y": "",
+    "core_seconds": " s/sample",
+}
 ON_BOUND = 1.01  # factor of a lowest bound up to which a parameter lies on it
 MISSED = 0.2  # median relative error above which a fit says little
 
@@ -26,7 +35,8 @@ MISSED = 0.2  # median relative error above which a fit says little
 def fit_report(logs: Sequence[Path], gpus_per_node: int = 4, leave_out: bool = False) -> dict[str, Any]:
     """Return the fit of the logs' model; with several models, each under its name in `models`.
 
-    Logs that name no model belong to one; those of training without a GPU are fitted by their cores. Raises UserError for a wrong log.
+    Logs that name no model belong to one; those of training without a GPU are fitted by their cores. Raises UserError
+    for a wrong log.
     """
     import pandas as pd
 
@@ -37,8 +47,9 @@ def fit_report(logs: Sequence[Path], gpus_per_node: int = 4, leave_out: bool = F
 
 
 def read_logs(logs: Sequence[Path], gpus_per_node: int = 4) -> tuple[pd.DataFrame, list[pd.DataFrame]]:
-    """Return the checked rows of logs that are fitted: the step times of all (`logs.read_step_times`), and the core times of each that
-    tells them (`fit_cores.core_times`): a training log with the column `cpu_count`. Raises UserError for a wrong log.
+    """Return the checked rows of logs that are fitted: the step times of all (`logs.read_step_times`), and the core
+    times of each that tells them (`fit_cores.core_times`): a training log with the column `cpu_count`. Raises UserError
+    for a wrong log.
     """
     import pandas as pd
 
@@ -109,7 +120,9 @@ def report_lines(report: Mapping[str, Any]) -> Iterator[str]:
         if one["model"]:
             yield one["model"]
         yield "  ".join(f"{name} {value:.4g}{UNITS[name]}" for name, value in one["parameters"].items())
-        errors = f"median relative error {one['median_relative_error']:.2%}, largest {one['largest_relative_error']:.2%}"
+        errors = (
+            f"median relative error {one['median_relative_error']:.2%}, largest {one['largest_relative_error']:.2%}"
+        )
         yield f"{', '.join(_counted(one[name], name) for name in ('rows', 'settings', 'placements'))}: {errors}"
         if one.get("step_times_alone"):
             yield "fitted to step times alone: with the part in synchronisation as told they are farther off"

@@ -1,7 +1,8 @@
 """How long a training step takes: GPUs, their synchronisation, and the input pipeline that feeds them.
 
-Sources: Qiao et al., "Pollux", OSDI 2021 (GPU step, statistical efficiency); in the manner of Mohan et al., "Synergy", OSDI 2022, and
-Mohan et al., "CoorDL", VLDB 2021 (cores and memory). Specification of the study cloud, B1. All functions take arrays or numbers.
+Sources: Qiao et al., "Pollux", OSDI 2021 (GPU step, statistical efficiency); in the manner of Mohan et al., "Synergy",
+OSDI 2022, and Mohan et al., "CoorDL", VLDB 2021 (cores and memory). Specification of the study cloud, B1. All functions
+take arrays or numbers.
 """
 
 from __future__ import annotations
@@ -20,7 +21,9 @@ Number = float | np.ndarray
 
 @dataclass(frozen=True)
 class StepParameters:
-    """The parameters of a GPU step, s (b_c: s a sample, b_n and b_r: s a GPU), and the overlap of computing and synchronising, y."""
+    """The parameters of a GPU step, s (b_c: s a sample, b_n and b_r: s a GPU), and the overlap of computing and
+    synchronising, y.
+    """
 
     a_c: float
     b_c: float
@@ -35,7 +38,9 @@ class StepParameters:
         return asdict(self)
 
     def times(self, at: Placement, slowdown: float = 1.0) -> tuple[np.ndarray, np.ndarray]:
-        """Return s of a pass and of an iteration on the GPUs; slowdown: factor on the speed of synchronisation between nodes."""
+        """Return s of a pass and of an iteration on the GPUs; slowdown: factor on the speed of synchronisation between
+        nodes.
+        """
         gradient = gradient_time(self, at.batch)
         sync = synchronisation_time(self, at.nodes, at.gpus) / np.where(np.asarray(at.nodes) > 1, slowdown, 1.0)
         return gradient, at.accumulation * gradient + (gradient**self.y + sync**self.y) ** (1.0 / self.y)
@@ -52,7 +57,9 @@ class StepModel(Protocol):
 
 
 class PipelineSettings(Settings):
-    """What a sample costs before it reaches a GPU, and what a job keeps in memory. The defaults are assumptions, not measurements."""
+    """What a sample costs before it reaches a GPU, and what a job keeps in memory. The defaults are assumptions, not
+    measurements.
+    """
 
     core_seconds: float = setting(
         3e-4, doc="work of one core on a sample; logs on several numbers of cores tell it instead", unit="s", gt=0
@@ -70,7 +77,9 @@ def gradient_time(p: StepParameters, batch: Number) -> Number:
 
 
 def synchronisation_time(p: StepParameters, nodes: Number, gpus: Number) -> Number:
-    """Return the time in all-reduce, s: none on one GPU, else by GPUs beyond the second, within a node or between nodes."""
+    """Return the time in all-reduce, s: none on one GPU, else by GPUs beyond the second, within a node or between
+    nodes.
+    """
     nodes, gpus = np.asarray(nodes), np.asarray(gpus)
     more = np.maximum(gpus - 2, 0)
     return np.where(gpus <= 1, 0.0, np.where(nodes > 1, p.a_n + p.b_n * more, p.a_r + p.b_r * more))
@@ -112,7 +121,9 @@ class Performance:
 
 @dataclass(frozen=True)
 class Placement:
-    """Where a job runs: arrays of nodes, GPUs, cores, memory (GB), samples on each GPU and a pass, further passes an iteration."""
+    """Where a job runs: arrays of nodes, GPUs, cores, memory (GB), samples on each GPU and a pass, further passes an
+    iteration.
+    """
 
     nodes: np.ndarray
     gpus: np.ndarray
@@ -148,8 +159,8 @@ def performance(model: StepModel, pipeline: PipelineSettings, at: Placement, slo
 def statistical_efficiency(noise: Number, batch: Number, base: float) -> Number:
     """Return the progress of a sample in a total batch, as a share of that in the base batch.
 
-    noise: variance over squared norm of the gradient at the base batch. A sample in a larger batch brings less, one in a smaller batch
-    no more than noise allows.
+    noise: variance over squared norm of the gradient at the base batch. A sample in a larger batch brings less, one in
+    a smaller batch no more than noise allows.
     """
     noise = np.asarray(noise, float)
     return (noise + 1.0) / (noise + np.asarray(batch, float) / base)

@@ -15,7 +15,8 @@ class Lattice:
 
     allocations  (n, 3): GPUs, cores, GB              axes     the values of each resource, rising
     following    (n, 27) int64: the allocation's number after each action              start    number of the start
-    ways         of each resource, (values, values) int64: the first step, -1, 0 or 1, of the shortest way from one value to another
+    ways         of each resource, (values, values) int64: the first step, -1, 0 or 1, of the shortest way from one
+                 value to another
     """
 
     axes: tuple[tuple[float, ...], ...]
@@ -36,11 +37,16 @@ class Lattice:
 
     def nearest(self, allocation: Allocation) -> int:
         """Return the number of the allocation that is nearest to another one, resource by resource."""
-        near = [axis[int(np.abs(np.asarray(axis) - value).argmin())] for axis, value in zip(self.axes, allocation, strict=True)]
+        near = [
+            axis[int(np.abs(np.asarray(axis) - value).argmin())]
+            for axis, value in zip(self.axes, allocation, strict=True)
+        ]
         return self.number(Allocation(*near))
 
     def steps_to(self, here: np.ndarray, there: np.ndarray) -> np.ndarray:
-        """Return the first steps (-1, 0 or 1 of each resource) of the shortest ways from allocations to others; shape (..., 3)."""
+        """Return the first steps (-1, 0 or 1 of each resource) of the shortest ways from allocations to others; shape
+        (..., 3).
+        """
         sizes = [len(axis) for axis in self.axes]
         places = zip(self.ways, np.unravel_index(here, sizes), np.unravel_index(there, sizes), strict=True)
         return np.stack([way[at, to] for way, at, to in places], axis=-1)
@@ -71,7 +77,8 @@ def lattice(start: Allocation, limits: ResourceConfig, steps: tuple[int, int, in
 def _first_steps(nexts: np.ndarray) -> np.ndarray:
     """First steps of the shortest ways between the values of a resource, given the value after each step, (values, 3).
 
-    A step that a limit cuts short leads to values that the way back does not, so a value in between may lie off the way.
+    A step that a limit cuts short leads to values that the way back does not, so a value in between may lie off the
+    way.
     """
     size = len(nexts)
     distance = np.full((size, size), size)

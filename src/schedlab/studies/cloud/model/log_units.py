@@ -1,8 +1,9 @@
 """Units of training logs and of measured step times: what cannot be is refused, what only may be wrong is warned of.
 
-A unit is told by what else the log says: samples, throughput and time of an epoch belong together, as do times of epochs and the time so
-far, and what a step takes longer on other GPUs with the time in synchronisation. Utilisations have no such partner: values up to 1 are
-shares of 1, or the percent of a device that idles. Time, cost and memory of a run that was measured here are told by us, and not judged.
+A unit is told by what else the log says: samples, throughput and time of an epoch belong together, as do times of
+epochs and the time so far, and what a step takes longer on other GPUs with the time in synchronisation. Utilisations
+have no such partner: values up to 1 are shares of 1, or the percent of a device that idles. Time, cost and memory of a
+  run that was measured here are told by us, and not judged.
 """
 
 from __future__ import annotations
@@ -23,7 +24,10 @@ AGREE = 0.05  # relative difference of samples / epoch_time from throughput that
 FAR = 10.0  # factor between what belongs together that no validation, and no epoch that was cut, explains
 FALLS = 0.25  # share of rows where a cost may fall: counted anew, after a resumption
 MANY = 0.05  # share of rows above which such a factor is no accident
-PAUSE, START = 30.0, 180.0  # between two rows there may be so many times the epoch and so many seconds more: starts, validation
+PAUSE, START = (
+    30.0,
+    180.0,
+)  # between two rows there may be so many times the epoch and so many seconds more: starts, validation
 PAUSED = 0.25  # share of rows whose pause may be longer
 LONGER = 100.0  # factor of what a step takes longer elsewhere over the time in synchronisation there that no load of the data explains
 SPREAD = 0.03  # of the step times, at least, for that to be told
@@ -39,7 +43,9 @@ def is_share(name: object) -> bool:
 
 
 def require_units(table: pd.DataFrame, path: Path) -> None:
-    """Raise UserError where a checked training log (with its column `run`) has values that cannot be in the units of their columns."""
+    """Raise UserError where a checked training log (with its column `run`) has values that cannot be in the units of
+    their columns.
+    """
     table = table.reset_index(drop=True)
     _require_throughput(table, path)
     if OWN not in table.columns:
@@ -50,11 +56,15 @@ def require_units(table: pd.DataFrame, path: Path) -> None:
     for name in filter(is_share, table.columns):
         values = table[name].dropna()
         if len(values) and not values.between(0, WHOLE).all():
-            raise UserError(f"the largest value is {values.max():g}", where=f"{path}: column {name}", expected="percent, 0 to 100")
+            raise UserError(
+                f"the largest value is {values.max():g}", where=f"{path}: column {name}", expected="percent, 0 to 100"
+            )
 
 
 def judge_result(table: pd.DataFrame, path: Path) -> None:
-    """Judge the units of a run that is over: as `require_units`, but one that was measured here, and is not repeated, is only warned of."""
+    """Judge the units of a run that is over: as `require_units`, but one that was measured here, and is not repeated,
+    is only warned of.
+    """
     try:
         require_units(table, path)
     except UserError as error:
@@ -70,7 +80,11 @@ def _samples(table: pd.DataFrame) -> tuple[pd.Series, pd.Series]:
     """
     made = table["throughput"] * table["epoch_time"]
     data = [name for name in ("model_name", "dataset") if name in table.columns]
-    usual = made.groupby([table[name] for name in data], dropna=False).transform("median") if data else made * 0 + made.median()
+    usual = (
+        made.groupby([table[name] for name in data], dropna=False).transform("median")
+        if data
+        else made * 0 + made.median()
+    )
     told = table["data_count"] if "data_count" in table.columns else usual * float("nan")
     return told, told.fillna(usual) / table["epoch_time"]
 
@@ -150,11 +164,18 @@ def _warn_of_memory(table: pd.DataFrame, path: Path) -> None:
     if more.any():
         row = int(more.to_numpy().argmax())
         told = f"{_use(table, row)}; expected both in GB"
-        log.warning("%s: row %d, column memory_used_gb: %s; it may be percent, or the use of the whole machine", path, row + 2, told)
+        log.warning(
+            "%s: row %d, column memory_used_gb: %s; it may be percent, or the use of the whole machine",
+            path,
+            row + 2,
+            told,
+        )
 
 
 def _require_time_so_far(table: pd.DataFrame, path: Path) -> None:
-    """Between two epochs of a run passes what the later one took, or more: starts and validation; where it falls, it is counted anew."""
+    """Between two epochs of a run passes what the later one took, or more: starts and validation; where it falls, it is
+    counted anew.
+    """
     passed = table["time_so_far"].diff().where(table["run"].diff().eq(0) & table["epoch"].diff().eq(1))
     passed = passed[passed >= 0]
     took = table.loc[passed.index, "epoch_time"]
@@ -169,7 +190,8 @@ def _require_time_so_far(table: pd.DataFrame, path: Path) -> None:
 def require_step_units(rows: pd.DataFrame, path: Path) -> None:
     """Raise UserError where step_time and sync_time of rows of `logs.read_step_times` are not in one unit.
 
-    With one batch on a GPU, a step takes longer elsewhere by as much as synchronisation does (recorded ones: .7 to 1.1 of it).
+    With one batch on a GPU, a step takes longer elsewhere by as much as synchronisation does (recorded ones: .7 to 1.1
+    of it).
     """
     batches = rows.groupby("batch")
     step, sync = ((rows[name] - batches[name].transform("median")).abs().sum() for name in ("step_time", "sync_time"))
@@ -179,7 +201,9 @@ def require_step_units(rows: pd.DataFrame, path: Path) -> None:
 
 
 def warn_of_units(table: pd.DataFrame, path: Path) -> None:
-    """Warn of values of a checked training log that are likely, but not surely, in another unit than that of their columns."""
+    """Warn of values of a checked training log that are likely, but not surely, in another unit than that of their
+    columns.
+    """
     table = table.reset_index(drop=True)
     _warn_of_throughput(table, path)
     if OWN not in table.columns:
@@ -203,4 +227,6 @@ def warn_of_shares(table: pd.DataFrame, path: Path) -> None:
         values = values[values > 0]
         if len(values) and values.max() <= USED and values.median() > IDLE and (values % 1 > 0).any():
             told = f"the largest value is {values.max():g}; expected percent, 0 to 100"
-            log.warning("%s: %s: %s; either they idle, or these are shares of 1, to be multiplied by 100", path, where, told)
+            log.warning(
+                "%s: %s: %s; either they idle, or these are shares of 1, to be multiplied by 100", path, where, told
+            )

@@ -1,4 +1,5 @@
-"""Logs of training jobs: a row an epoch, or a row for each measured placement. What is wrong in them is told before anything is fitted.
+"""Logs of training jobs: a row an epoch, or a row for each measured placement. What is wrong in them is told before
+anything is fitted.
 
 Source: specification of the study cloud, A5 (training logs) and B1 (measured step times).
 """
@@ -12,7 +13,14 @@ from typing import TYPE_CHECKING
 
 from schedlab.config.errors import UserError, nearest, shortened
 from schedlab.config.readers import read_text
-from schedlab.studies.cloud.model.log_units import GPU_USE, USED, is_share, require_step_units, require_units, warn_of_units
+from schedlab.studies.cloud.model.log_units import (
+    GPU_USE,
+    USED,
+    is_share,
+    require_step_units,
+    require_units,
+    warn_of_units,
+)
 
 if TYPE_CHECKING:
     import numpy as np
@@ -21,10 +29,29 @@ if TYPE_CHECKING:
 TRAINING = ("epoch", "batch_size", "gpu_count", "epoch_time", "throughput")
 SPEED = ("local_bsz", "step_time", "sync_time")
 COLUMNS = (
-    *("timestamp", "epoch", "total_epochs", "model_name", "model_params", "model_layers", "dataset", "data_count", "data_size_mb"),
+    *(
+        "timestamp",
+        "epoch",
+        "total_epochs",
+        "model_name",
+        "model_params",
+        "model_layers",
+        "dataset",
+        "data_count",
+        "data_size_mb",
+    ),
     *("data_dim", "batch_size", "device_type", "cpu_count", "gpu_count", "cpu_percent", "memory_used_gb", "memory_gb"),
     "memory_private_gb",
-    *("train_loss", "train_accuracy", "test_loss", "test_accuracy", "epoch_time", "time_so_far", "throughput", "gpu_memory_used_gb"),
+    *(
+        "train_loss",
+        "train_accuracy",
+        "test_loss",
+        "test_accuracy",
+        "epoch_time",
+        "time_so_far",
+        "throughput",
+        "gpu_memory_used_gb",
+    ),
     "cost_so_far",
 )
 OPTIONAL = (
@@ -32,14 +59,25 @@ OPTIONAL = (
     *("cpu_count", "memory_used_gb", "memory_private_gb", "memory_gb", "time_so_far", "cost_so_far"),
 )
 TABLE = "a CSV table with a header"
-POSITIVE = ("batch_size", "epoch_time", "throughput", "cpu_count", "local_bsz", "step_time", "num_nodes", "num_replicas")
+POSITIVE = (
+    "batch_size",
+    "epoch_time",
+    "throughput",
+    "cpu_count",
+    "local_bsz",
+    "step_time",
+    "num_nodes",
+    "num_replicas",
+)
 COUNTS = ("gpu_count", "cpu_count", "batch_size", "num_nodes", "num_replicas")
 MOST = 1e15  # of any amount; above it, whole numbers are not exact
 STRAY = 0.05  # most of a table's rows that may tell no less in synchronisation than the whole step took
 
 
 def read_table(path: Path) -> pd.DataFrame:
-    """Return a CSV file with a header. Raises UserError for a missing, empty or unreadable file and for a column given twice."""
+    """Return a CSV file with a header. Raises UserError for a missing, empty or unreadable file and for a column given
+    twice.
+    """
     return parse_table(read_text(path, TABLE), path)
 
 
@@ -52,11 +90,15 @@ def parse_table(text: str, path: Path) -> pd.DataFrame:
     if not header or all(not name for name in names):
         raise UserError("is empty", where=str(path), expected="a header and rows")
     if twice := [name for name in names if names.count(name) > 1]:
-        raise UserError(f"the column '{twice[0]}' stands there twice", where=str(path), remedy="rename or remove one of them")
+        raise UserError(
+            f"the column '{twice[0]}' stands there twice", where=str(path), remedy="rename or remove one of them"
+        )
     try:
         table = pd.read_csv(io.StringIO(text), skipinitialspace=True)
     except (pd.errors.ParserError, ValueError) as error:
-        raise UserError(f"is no CSV table: {str(error).splitlines()[0]}", where=str(path), expected="a header and rows") from None
+        raise UserError(
+            f"is no CSV table: {str(error).splitlines()[0]}", where=str(path), expected="a header and rows"
+        ) from None
     if not len(table):
         raise UserError("has no rows", where=str(path), expected="rows below the header")
     return table
@@ -70,7 +112,9 @@ def require_columns(table: pd.DataFrame, names: Iterable[str], path: Path) -> No
 
 
 def meant_column(name: str, columns: Iterable[object]) -> str:
-    """Return which column was probably meant by a missing one: none that has a meaning of its own, as `epoch` beside `epoch_time`."""
+    """Return which column was probably meant by a missing one: none that has a meaning of its own, as `epoch` beside
+    `epoch_time`.
+    """
     names = [str(column) for column in columns]
     if near := nearest(name, [each for each in names if each not in {*COLUMNS, *SPEED}]):
         return f"its column '{near}' is near: call it '{name}'"
@@ -80,8 +124,8 @@ def meant_column(name: str, columns: Iterable[object]) -> str:
 def require_numbers(table: pd.DataFrame, names: Iterable[str], path: Path, optional: bool = False) -> pd.DataFrame:
     """Return the table with these columns as numbers.
 
-    Raises UserError where a cell is empty (not if optional), no number, above MOST, below (for POSITIVE: not above) 0, or (for COUNTS) no
-    whole number; its row is named.
+    Raises UserError where a cell is empty (not if optional), no number, above MOST, below (for POSITIVE: not above) 0,
+    or (for COUNTS) no whole number; its row is named.
     """
     import numpy as np
 
@@ -103,7 +147,9 @@ def require_numbers(table: pd.DataFrame, names: Iterable[str], path: Path, optio
 
 
 def _numbers(column: pd.Series) -> np.ndarray:
-    """The values as floats, NaN for what is no number; a column of text may hold whole numbers that no float can stand for."""
+    """The values as floats, NaN for what is no number; a column of text may hold whole numbers that no float can stand
+    for.
+    """
     import pandas as pd
 
     return pd.to_numeric(column if column.dtype.kind in "iuf" else column.astype(str), errors="coerce").to_numpy(float)
@@ -112,9 +158,10 @@ def _numbers(column: pd.Series) -> np.ndarray:
 def read_training_log(path: Path) -> pd.DataFrame:
     """Return a training log, a row an epoch, with the number of its run, from 0 (column `run`).
 
-    An epoch that is no later than the run's first one begins another run, and so does one that does not rise where the setting changes.
-    Raises UserError for missing columns, cells that are no numbers, an epoch that stands twice in a run, counts that are not whole, and
-    units that cannot be (log_units.require_units). Those that only may be wrong are warned of (log_units.warn_of_units).
+    An epoch that is no later than the run's first one begins another run, and so does one that does not rise where the
+    setting changes. Raises UserError for missing columns, cells that are no numbers, an epoch that stands twice in a
+    run, counts that are not whole, and units that cannot be (log_units.require_units). Those that only may be wrong are
+    warned of (log_units.warn_of_units).
     """
     table = check_training_log(read_table(path), path)
     warn_of_units(table, path)
@@ -129,18 +176,28 @@ def check_training_log(table: pd.DataFrame, path: Path) -> pd.DataFrame:
 
 
 def check_rows(table: pd.DataFrame, path: Path) -> pd.DataFrame:
-    """Return a training log with its column `run`; raises as `read_training_log`, naming `path`, but judges no units."""
+    """Return a training log with its column `run`; raises as `read_training_log`, naming `path`, but judges no
+    units.
+    """
     require_columns(table, TRAINING, path)
     if table.empty:
         raise UserError("has no rows", where=str(path), expected="a row an epoch")
     table = require_numbers(table, TRAINING, path)
-    table = require_numbers(table, [name for name in table.columns if name in OPTIONAL or is_share(name)], path, optional=True)
+    table = require_numbers(
+        table, [name for name in table.columns if name in OPTIONAL or is_share(name)], path, optional=True
+    )
     return table.assign(run=_runs(table, path))
 
 
 def _runs(table: pd.DataFrame, path: Path) -> list[int]:
-    """The number of each row's run. Raises UserError for an epoch that stands twice in one, or alone after one, as a copy of its row."""
-    settings = [name for name in ("model_name", "sample", "gpu_count", "cpu_count", "memory_gb", "batch_size") if name in table.columns]
+    """The number of each row's run. Raises UserError for an epoch that stands twice in one, or alone after one, as a
+    copy of its row.
+    """
+    settings = [
+        name
+        for name in ("model_name", "sample", "gpu_count", "cpu_count", "memory_gb", "batch_size")
+        if name in table.columns
+    ]
     numbers = table.groupby(settings, dropna=False, sort=False).ngroup().tolist()
     runs, seen = [], set()
     first = last = (0.0, -1)
@@ -170,13 +227,14 @@ def _twice(epoch: float, row: int, path: Path) -> UserError:
 
 
 def read_step_times(path: Path, gpus_per_node: int = 4) -> pd.DataFrame:
-    """Return measured step times: columns model, nodes, gpus, batch (a GPU), step_time and sync_time (s; NaN where not recorded), rows.
+    """Return measured step times: columns model, nodes, gpus, batch (a GPU), step_time and sync_time (s; NaN where not
+    recorded), rows.
 
-    Reads tables of placements (`placement`, digits = GPUs on each node, or `num_nodes`, `num_replicas`; `local_bsz`, `step_time`,
-    `sync_time`) and training logs, whose first epoch of each run is left out where there are more, since it warms up; there, nodes are
-    filled with `gpus_per_node`, and the time in synchronisation is what the GPUs' utilisation leaves. Raises UserError, also for a
-    time in synchronisation that is no part of the step; that of single rows (STRAY) counts as not recorded. rows: of the log, that each
-    stands for.
+    Reads tables of placements (`placement`, digits = GPUs on each node, or `num_nodes`, `num_replicas`; `local_bsz`,
+    `step_time`, `sync_time`) and training logs, whose first epoch of each run is left out where there are more, since
+    it warms up; there, nodes are filled with `gpus_per_node`, and the time in synchronisation is what the GPUs'
+    utilisation leaves. Raises UserError, also for a time in synchronisation that is no part of the step; that of single
+    rows (STRAY) counts as not recorded. rows: of the log, that each stands for.
     """
     table = read_table(path)
     if "step_time" in table.columns:
@@ -185,7 +243,9 @@ def read_step_times(path: Path, gpus_per_node: int = 4) -> pd.DataFrame:
 
 
 def of_placements(table: pd.DataFrame, path: Path) -> pd.DataFrame:
-    """Return the step times of a table of placements, as `read_step_times` gives them and raising as it does, naming `path`."""
+    """Return the step times of a table of placements, as `read_step_times` gives them and raising as it does, naming
+    `path`.
+    """
     import numpy as np
 
     require_columns(table, SPEED, path)
@@ -201,11 +261,15 @@ def of_placements(table: pd.DataFrame, path: Path) -> pd.DataFrame:
             row = int(beyond.argmax())
             what = f"{gpus.iloc[row]} GPUs on {nodes.iloc[row]} nodes"
             raise UserError(what, where=f"{path}: row {row + 2}", expected="one GPU at least on each node")
-    found = table[["step_time", "sync_time"]].assign(model="", nodes=nodes, gpus=gpus, batch=table["local_bsz"].astype(float), rows=1)
+    found = table[["step_time", "sync_time"]].assign(
+        model="", nodes=nodes, gpus=gpus, batch=table["local_bsz"].astype(float), rows=1
+    )
     stray = (found["sync_time"] >= found["step_time"]).to_numpy()
     if stray.mean() > STRAY:
         where = f"{path}: row {int(stray.argmax()) + 2}"
-        raise UserError("sync_time is not below step_time", where=where, expected="seconds, the part of a step in synchronisation")
+        raise UserError(
+            "sync_time is not below step_time", where=where, expected="seconds, the part of a step in synchronisation"
+        )
     found["sync_time"] = np.where(stray, np.nan, found["sync_time"])
     require_step_units(found, path)
     return found[["model", "nodes", "gpus", "batch", "step_time", "sync_time", "rows"]]
@@ -220,7 +284,9 @@ def _placement(value: object, path: Path, row: int) -> str:
 
 
 def warmed(log: pd.DataFrame) -> pd.DataFrame:
-    """Return a training log without the first epoch of each run on an allocation and batch that has more there: it warms up."""
+    """Return a training log without the first epoch of each run on an allocation and batch that has more there: it
+    warms up.
+    """
     setting = [name for name in ("run", "gpu_count", "cpu_count", "batch_size") if name in log.columns]
     epochs = log.groupby(setting, dropna=False)["epoch"]
     return log[(epochs.cumcount() > 0) | (epochs.transform("size") == 1)]
@@ -229,8 +295,9 @@ def warmed(log: pd.DataFrame) -> pd.DataFrame:
 def of_training(log: pd.DataFrame, gpus_per_node: int) -> pd.DataFrame:
     """Return the step times of a checked training log, as `read_step_times` gives them; rows without GPUs have none.
 
-    Of each number of GPUs and batch the rows with the most cores count, if the log tells them: with fewer, the GPUs may have waited.
-    Of epochs that agree in these, the median counts. A GPU alone never synchronises: what it shows is what computing shows.
+    Of each number of GPUs and batch the rows with the most cores count, if the log tells them: with fewer, the GPUs may
+    have waited. Of epochs that agree in these, the median counts. A GPU alone never synchronises: what it shows is what
+    computing shows.
     """
     rows = warmed(log[log["gpu_count"] > 0])
     if "cpu_count" in rows.columns:
@@ -254,10 +321,12 @@ def of_training(log: pd.DataFrame, gpus_per_node: int) -> pd.DataFrame:
 
 
 def _computing(settings: pd.DataFrame) -> pd.Series:
-    """The share of its time that a job computes on its GPUs: their use as a share of what one GPU alone shows with as large a batch.
+    """The share of its time that a job computes on its GPUs: their use as a share of what one GPU alone shows with as
+    large a batch.
 
-    NaN where it is not told, or several GPUs show no less: probes that count waiting for the others as use do not tell it. Neither does use
-    of less than a percent where no GPU is alone: it may be a share of 1, and GPUs that idle do not wait for each other.
+    NaN where it is not told, or several GPUs show no less: probes that count waiting for the others as use do not tell
+    it. Neither does use of less than a percent where no GPU is alone: it may be a share of 1, and GPUs that idle do not
+    wait for each other.
     """
     import numpy as np
 
@@ -270,10 +339,14 @@ def _computing(settings: pd.DataFrame) -> pd.Series:
 
 
 def _use_of_own(rows: pd.DataFrame, gpus: np.ndarray) -> np.ndarray:
-    """The mean utilisation of the GPUs that each row's job holds, the first ones, as a share; NaN where none is told, or nothing but 0."""
+    """The mean utilisation of the GPUs that each row's job holds, the first ones, as a share; NaN where none is told,
+    or nothing but 0.
+    """
     import numpy as np
 
-    columns = sorted((name for name in rows.columns if str(name).startswith(GPU_USE)), key=lambda name: (len(name), name))
+    columns = sorted(
+        (name for name in rows.columns if str(name).startswith(GPU_USE)), key=lambda name: (len(name), name)
+    )
     use = rows[columns].to_numpy(float)
     told = np.isfinite(use) & (np.arange(len(columns)) < gpus[:, None])
     total, count = np.where(told, use, 0.0).sum(axis=1), told.sum(axis=1)

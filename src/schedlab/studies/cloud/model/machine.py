@@ -1,6 +1,7 @@
 """What this machine has for a training job: GPUs, cores, memory.
 
-For live runs and the API alone (specification of the study cloud, A1); nothing that the pipeline computes rests on its host.
+For live runs and the API alone (specification of the study cloud, A1); nothing that the pipeline computes rests on its
+host.
 """
 
 from __future__ import annotations
@@ -47,10 +48,11 @@ class MachineResources(ResourceConfig):
 
 
 class MachineLimits(SLAConfig):
-    """The limits of a job on this machine. A limit that nothing can meet is no mistake: its severity then tells how far away it is.
+    """The limits of a job on this machine. A limit that nothing can meet is no mistake: its severity then tells how far
+    away it is.
 
-    Where they are not given, memory_max is half of the machine's memory, and gpu_util_min is twice the use, at most 20 %, of GPUs that idle
-    now.
+    Where they are not given, memory_max is half of the machine's memory, and gpu_util_min is twice the use, at most 20
+    %, of GPUs that idle now.
     """
 
     model_config = ConfigDict(title="SLAConfig")
@@ -71,14 +73,24 @@ def _least_use() -> float:
     return USUAL_USE if mean is None or mean >= IDLE_GPUS else min(2.0 * mean, 20.0)
 
 
-MOST = {"gpu_count_max": lambda: len(gpu_readings()), "cpu_count_max": lambda: len(available_cpus()), "memory_max": memory_gb}
+MOST = {
+    "gpu_count_max": lambda: len(gpu_readings()),
+    "cpu_count_max": lambda: len(available_cpus()),
+    "memory_max": memory_gb,
+}
 LEAST = {"gpu_count_min": ("gpu_count_max", 1), "memory_min": ("memory_max", LEAST_MEMORY)}
 LIMITS = {"memory_max": lambda: psutil.virtual_memory().total / (1 << 30) / 2, "gpu_util_min": _least_use}
 
 
-def machine_resources(cost_per_gpu_hour: float = 2.5, cost_per_cpu_hour: float = 0.1, cost_per_gb_hour: float = 0.02) -> ResourceConfig:
+def machine_resources(
+    cost_per_gpu_hour: float = 2.5, cost_per_cpu_hour: float = 0.1, cost_per_gb_hour: float = 0.02
+) -> ResourceConfig:
     """Return all of this machine as limits, at prices in $/h."""
-    prices = {"cost_per_gpu_hour": cost_per_gpu_hour, "cost_per_cpu_hour": cost_per_cpu_hour, "cost_per_gb_hour": cost_per_gb_hour}
+    prices = {
+        "cost_per_gpu_hour": cost_per_gpu_hour,
+        "cost_per_cpu_hour": cost_per_cpu_hour,
+        "cost_per_gb_hour": cost_per_gb_hour,
+    }
     return MachineResources(**prices)
 
 

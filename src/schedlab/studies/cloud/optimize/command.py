@@ -1,4 +1,6 @@
-"""What `schedlab cloud optimize` does with its options: one training after another, its report, and what is learned for the next time."""
+"""What `schedlab cloud optimize` does with its options: one training after another, its report, and what is learned for
+the next time.
+"""
 
 from __future__ import annotations
 
@@ -47,7 +49,9 @@ def settings_of(arguments: argparse.Namespace) -> OptimizeSettings:
     for target, limit in (("time_target", "time_max"), ("cost_target", "cost_max")):
         if getattr(arguments, target) is not None and getattr(arguments, limit) is not None:
             raise UserError("both are given", where=f"--{target}, --{limit}", expected="one of them: they say the same")
-    given: dict[str, Any] = {name: getattr(arguments, name) for name in OF_SETTINGS if getattr(arguments, name) is not None}
+    given: dict[str, Any] = {
+        name: getattr(arguments, name) for name in OF_SETTINGS if getattr(arguments, name) is not None
+    }
     limits = {name: getattr(arguments, name) for name in OF_LIMITS if getattr(arguments, name) is not None}
     if arguments.time_target is not None:
         limits["time_max"] = arguments.time_target * 60.0
@@ -59,7 +63,9 @@ def settings_of(arguments: argparse.Namespace) -> OptimizeSettings:
 
 
 def read_logs(given: Sequence[Path], store: Path) -> OfflineDataAnalyzer:
-    """Return the analyser of earlier runs: those that the store holds, and those that were given as files or folders. Raises UserErrors."""
+    """Return the analyser of earlier runs: those that the store holds, and those that were given as files or folders.
+    Raises UserErrors.
+    """
     analyser = OfflineDataAnalyzer(store)
     for path in given:
         if path.is_dir():
@@ -84,7 +90,9 @@ def run(arguments: argparse.Namespace) -> int:
         raise UserError("two scripts have one name", where="--training_file", expected="names that tell them apart")
     for path in arguments.training_file:
         if not path.is_file():
-            raise UserError("there is no such file", where=f"--training_file {path}", expected="a training script in Python")
+            raise UserError(
+                "there is no such file", where=f"--training_file {path}", expected="a training script in Python"
+            )
     settings.resource.limits()
     folders = [arguments.output_dir if len(stems) == 1 else arguments.output_dir / stem for stem in stems]
     analysers = [read_logs(arguments.offline_logs or (), folder / HISTORY) for folder in folders]
@@ -124,15 +132,19 @@ def write_all(found: Optimization, folder: Path, logs: Path, analyser: OfflineDa
 
 
 def keep_logs(found: Optimization, folder: Path, now: datetime.datetime) -> None:
-    """Keep the completed logs of baseline and run as `<script>_<baseline|optimized>_<unix time>.csv`, s (specification, A5).
+    """Keep the completed logs of baseline and run as `<script>_<baseline|optimized>_<unix time>.csv`, s (specification,
+    A5).
 
-    Only what was measured here and cannot be repeated is named by the clock. Nothing is overwritten: where logs of this second are there,
-    the next free one counts.
+    Only what was measured here and cannot be repeated is named by the clock. Nothing is overwritten: where logs of this
+    second are there, the next free one counts.
     """
     import pandas as pd
 
     folder.mkdir(parents=True, exist_ok=True)
-    tables = {"baseline": found.baseline_table, "optimized": pd.concat(found.live_tables) if found.live_tables else None}
+    tables = {
+        "baseline": found.baseline_table,
+        "optimized": pd.concat(found.live_tables) if found.live_tables else None,
+    }
     second = int(now.timestamp())
     while any((folder / f"{found.script.stem}_{name}_{second}.csv").exists() for name in tables):
         second += 1

@@ -1,7 +1,9 @@
-"""The flow of `schedlab cloud optimize`: measure, fit, freeze the service levels, learn on the model, run what was learned, report.
+"""The flow of `schedlab cloud optimize`: measure, fit, freeze the service levels, learn on the model, run what was
+learned, report.
 
-Source: specification of the study cloud, A11, mended as A14 asks: actions change what follows, the learned policy is what is run,
-thresholds stay as they were set, and the mean baseline, extrapolated to the whole training, is what the run is compared with.
+Source: specification of the study cloud, A11, mended as A14 asks: actions change what follows, the learned policy is
+what is run, thresholds stay as they were set, and the mean baseline, extrapolated to the whole training, is what the
+run is compared with.
 """
 
 from __future__ import annotations
@@ -43,7 +45,8 @@ class Optimization:
     """One optimised training: what was asked, measured, learned and run.
 
     baseline   under the names of baseline.baseline_values          live   the steps that were really run
-    refits     the model fitted anew after each interval of the run, with what was measured until then; the policy stays what it was
+    refits     the model fitted anew after each interval of the run, with what was measured until then; the policy stays
+               what it was
     resumes    the script keeps checkpoints, so that decisions count while it trains
     work       where runs and policy lie
     minutes    wall-clock time of all                               thresholds_from   where each limit comes from
@@ -92,7 +95,9 @@ class _Prepared:
     resumes: bool
 
 
-def optimize(script: Path, settings: OptimizeSettings, dataset: Path | None, analyser: OfflineDataAnalyzer, folder: Path) -> Optimization:
+def optimize(
+    script: Path, settings: OptimizeSettings, dataset: Path | None, analyser: OfflineDataAnalyzer, folder: Path
+) -> Optimization:
     """Optimise the training of one script; runs, tables and the policy lie in `folder`, which is new.
 
     Raises ScriptFailed where the script fails, UserError for what cannot be.
@@ -134,13 +139,21 @@ def optimize(script: Path, settings: OptimizeSettings, dataset: Path | None, ana
         minutes=(time.monotonic() - began) / 60.0,
         work=folder,
     )
-    told = [*short_warnings(found.baseline, ready.job.overhead), *fit_warnings({"median_relative_error": ready.fit.median_error})]
+    told = [
+        *short_warnings(found.baseline, ready.job.overhead),
+        *fit_warnings({"median_relative_error": ready.fit.median_error}),
+    ]
     told += run_warnings(found.baseline, optimized_values(found), preference)
     return replace(found, warnings=told)
 
 
 def _prepare(
-    script: Path, settings: OptimizeSettings, facts: ScriptFacts, dataset: Path | None, analyser: OfflineDataAnalyzer, folder: Path
+    script: Path,
+    settings: OptimizeSettings,
+    facts: ScriptFacts,
+    dataset: Path | None,
+    analyser: OfflineDataAnalyzer,
+    folder: Path,
 ) -> _Prepared:
     """Measure a script shortly, fit the model, and freeze the limits."""
     resource = settings.resource.limits()
@@ -156,7 +169,10 @@ def _prepare(
         seconds=settings.time_limit,
     )
     per_gpu = settings.batching == "per_gpu" and resource.gpu_count_max > 0
-    length, count = max(1, int(settings.baseline_ratio * epochs)), 0 if settings.skip_baseline else settings.baseline_samples
+    length, count = (
+        max(1, int(settings.baseline_ratio * epochs)),
+        0 if settings.skip_baseline else settings.baseline_samples,
+    )
     samples, probes = measure(request, count, length, per_gpu, folder / "runs")
     runs = [*(run for run in samples if len(run.table) >= PROBE_EPOCHS), *probes] or samples
     tables = [run.table for run in runs]
@@ -174,7 +190,9 @@ def _prepare(
     start = _start(prediction, resource, job)
     interval = min(epochs, settings.interval or -(-epochs // DECISIONS))
     plan = LivePlan(epochs, interval, start, resource, machine_limits(), settings.gpus_per_node, settings.seed)
-    baseline = baseline_values(samples, epochs, there[len(samples) :]) if samples else _modelled(fit, job, plan, settings)
+    baseline = (
+        baseline_values(samples, epochs, there[len(samples) :]) if samples else _modelled(fit, job, plan, settings)
+    )
     sla, origins = frozen_limits(settings, analyser.history(*key), baseline if samples else None)
     resumes = all(run.checkpoint is not None for run in (*samples, *probes))
     return _Prepared(request, samples, tables, fit, job, replace(plan, sla=sla), baseline, origins, prediction, resumes)
@@ -183,17 +201,34 @@ def _prepare(
 def _prediction(table: pd.DataFrame, analyser: OfflineDataAnalyzer, key: Key) -> dict[str, Any] | None:
     """What earlier logs say of a job like this one; None where there is none like it."""
     first = table.iloc[0]
-    facts = {key: float(first[key]) for key in ("model_params", "model_layers", "data_size_mb") if known(first.get(key))}
-    found = analyser.predict(facts, *key[1:]) if analyser.tables and {"model_params", "model_layers"} <= set(facts) else None
+    facts = {
+        key: float(first[key]) for key in ("model_params", "model_layers", "data_size_mb") if known(first.get(key))
+    }
+    found = (
+        analyser.predict(facts, *key[1:])
+        if analyser.tables and {"model_params", "model_layers"} <= set(facts)
+        else None
+    )
     return found if found and found["similarity_score"] > 0 else None
 
 
 def _start(prediction: dict[str, Any] | None, resource: ResourceConfig, job: JobFacts) -> Allocation:
-    """Where the training starts: what earlier logs suggest, within this machine and with the memory that the job needs; else all of it."""
+    """Where the training starts: what earlier logs suggest, within this machine and with the memory that the job needs;
+    else all of it.
+    """
     if prediction is None:
         return resource.most
-    wanted = (prediction["gpu_count"], prediction["cpu_count"], max(prediction["memory_gb"], -(-job.memory_needed // 1)))
-    return Allocation(*(max(least, min(value, most)) for least, value, most in zip(resource.least, wanted, resource.most, strict=True)))
+    wanted = (
+        prediction["gpu_count"],
+        prediction["cpu_count"],
+        max(prediction["memory_gb"], -(-job.memory_needed // 1)),
+    )
+    return Allocation(
+        *(
+            max(least, min(value, most))
+            for least, value, most in zip(resource.least, wanted, resource.most, strict=True)
+        )
+    )
 
 
 def _modelled(fit: CoreFit, job: JobFacts, plan: LivePlan, settings: OptimizeSettings) -> dict[str, Any]:
@@ -224,14 +259,16 @@ def frozen_limits(
 ) -> tuple[SLAConfig, dict[str, str]]:
     """Return the service levels, which nothing changes from here on, and where each comes from.
 
-    In this order: what the user says; a forecast from `history`, whole earlier runs of the same model, data and kind of device, else from
-    the measured baseline (10 % beyond); the default.
+    In this order: what the user says; a forecast from `history`, whole earlier runs of the same model, data and kind of
+    device, else from the measured baseline (10 % beyond); the default.
     """
     usual = machine_limits()
     values, origins = usual.model_dump(), dict.fromkeys(SLAConfig.model_fields, "default")
     origin = "earlier logs"
     if not history and baseline is not None:
-        history = [{"time_so_far": baseline["time"], "cost_so_far": baseline["cost"], "throughput": baseline["throughput"]}]
+        history = [
+            {"time_so_far": baseline["time"], "cost_so_far": baseline["cost"], "throughput": baseline["throughput"]}
+        ]
         origin = "baseline"
     if history:
         expected = forecast(history)
@@ -241,7 +278,9 @@ def frozen_limits(
     return SLAConfig(**{**values, **given}), {**origins, **dict.fromkeys(given, "user")}
 
 
-def _live_job(request: LiveRequest, settings: OptimizeSettings, plan: LivePlan, replay: Replay, job: JobFacts) -> LiveJob:
+def _live_job(
+    request: LiveRequest, settings: OptimizeSettings, plan: LivePlan, replay: Replay, job: JobFacts
+) -> LiveJob:
     return LiveJob(
         script=request.script,
         epochs=plan.epochs,
@@ -260,7 +299,9 @@ def _live_job(request: LiveRequest, settings: OptimizeSettings, plan: LivePlan, 
 
 
 def _run(env: CloudLiveEnv, learned: Learned, resumes: bool, seed: int) -> tuple[list[Taken], list[pd.DataFrame]]:
-    """Run the learned policy: while the script trains, or (where it keeps no checkpoint) at once on the allocation that it settles on."""
+    """Run the learned policy: while the script trains, or (where it keeps no checkpoint) at once on the allocation that
+    it settles on.
+    """
     tables: list[pd.DataFrame] = []
 
     def seen(info: Mapping[str, Any]) -> None:
@@ -285,13 +326,17 @@ def _run(env: CloudLiveEnv, learned: Learned, resumes: bool, seed: int) -> tuple
 
 
 def _refitted(measured: list[pd.DataFrame], live: list[pd.DataFrame], where: Path, gpus_per_node: int) -> list[CoreFit]:
-    """The model fitted anew after each interval, a run of its own, whose first epoch warms up as that of a probe does."""
+    """The model fitted anew after each interval, a run of its own, whose first epoch warms up as that of a probe
+    does.
+    """
     runs = [table.assign(epoch=range(1, len(table) + 1)) for table in live]
     return [fit_table(combined([*measured, *runs[: number + 1]]), where, gpus_per_node) for number in range(len(runs))]
 
 
 def _of_training(table: pd.DataFrame, env: CloudLiveEnv) -> pd.DataFrame:
-    """The log of an interval with time and cost since the training began, starts included: so far that its last row is what was charged."""
+    """The log of an interval with time and cost since the training began, starts included: so far that its last row is
+    what was charged.
+    """
     totals = {"time_so_far": env.time, "cost_so_far": env.cost}
     return table.assign(**{name: table[name] + (total - table[name].iloc[-1]) for name, total in totals.items()})
 
@@ -323,11 +368,15 @@ def percent_change(new: float, old: float) -> float | None:
 
 
 def short_warnings(base: Mapping[str, Any], start_up: float) -> list[str]:
-    """Return that a training is short against the time that a start takes, s, where it is: what differs may then be the start alone."""
+    """Return that a training is short against the time that a start takes, s, where it is: what differs may then be the
+    start alone.
+    """
     if start_up <= SHORT * base["time"]:
         return []
     told = f"the training is short: of {base['time']:.1f} s a start takes {start_up:.1f} s"
-    return [f"{told}, which differs from run to run, and changes of time and cost may be no more than that; more epochs tell more"]
+    return [
+        f"{told}, which differs from run to run, and changes of time and cost may be no more than that; more epochs tell more"
+    ]
 
 
 def run_warnings(base: dict[str, Any], new: dict[str, Any], preference: str) -> list[str]:

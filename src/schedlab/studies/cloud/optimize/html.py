@@ -1,4 +1,6 @@
-"""The report of an optimised training as one HTML file: no script, no network; all text that comes from elsewhere is escaped."""
+"""The report of an optimised training as one HTML file: no script, no network; all text that comes from elsewhere is
+escaped.
+"""
 
 from __future__ import annotations
 
@@ -57,7 +59,11 @@ def html_report(values: Mapping[str, Any], pictures: Sequence[Picture]) -> str:
         _method(values),
     ]
     head = f'<meta charset="utf-8"><meta http-equiv="Content-Security-Policy" content="{POLICY}"><title>Training report</title>'
-    return f'<!DOCTYPE html>\n<html lang="en"><head>{head}<style>{STYLE}</style></head>\n<body>\n' + "\n".join(parts) + "\n</body></html>\n"
+    return (
+        f'<!DOCTYPE html>\n<html lang="en"><head>{head}<style>{STYLE}</style></head>\n<body>\n'
+        + "\n".join(parts)
+        + "\n</body></html>\n"
+    )
 
 
 def _warnings(values: Mapping[str, Any]) -> list[str]:
@@ -79,13 +85,27 @@ def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
 def _compared(values: Mapping[str, Any]) -> str:
     base, new, changes = values["baseline"], values["optimized"], values["change_percent"]
     rows = []
-    for label, name in (("GPUs", "gpu_count"), ("cores", "cpu_count"), ("memory, GB", "memory_gb"), ("batch size", "batch_size")):
+    for label, name in (
+        ("GPUs", "gpu_count"),
+        ("cores", "cpu_count"),
+        ("memory, GB", "memory_gb"),
+        ("batch size", "batch_size"),
+    ):
         rows.append((label, f"{base[name]:g}", f"{new[name]:g}", f"{new[name] - base[name]:+g}"))
     rows.append(("time, s", f"{base['time']:.1f}", f"{new['time']:.1f}", change(changes["time"])))
     starts = [part["start_up_seconds"] for part in (base, new)]
-    rows.append(("of that starts, s", *(f"{value:.1f}" for value in starts), change(percent_change(starts[1], starts[0]))))
+    rows.append(
+        ("of that starts, s", *(f"{value:.1f}" for value in starts), change(percent_change(starts[1], starts[0])))
+    )
     rows.append(("cost", money(base["cost"]), money(new["cost"]), change(changes["cost"])))
-    rows.append(("throughput, samples/s", f"{base['throughput']:.0f}", f"{new['throughput']:.0f}", change(changes["throughput"])))
+    rows.append(
+        (
+            "throughput, samples/s",
+            f"{base['throughput']:.0f}",
+            f"{new['throughput']:.0f}",
+            change(changes["throughput"]),
+        )
+    )
     whence = "baseline, by the model" if base["source"] == "model" else f"baseline, from {base['samples']} short runs"
     return _table(("", whence, "run, measured", "change"), rows)
 
@@ -99,7 +119,9 @@ def _services(values: Mapping[str, Any]) -> str:
             rows.append((label, "not applicable", "", "", ""))
             continue
         told = f"{limit['limit']:.4g} {escape(limit['unit'])} ({escape(limit['from'])})"
-        rows.append((label, told, _side(levels["baseline"]), _side(levels["optimized"]), f"{levels['severity_change']:+.1%}"))
+        rows.append(
+            (label, told, _side(levels["baseline"]), _side(levels["optimized"]), f"{levels['severity_change']:+.1%}")
+        )
     return _table(("", "limit (from)", "baseline", "run", "change of severity"), rows)
 
 

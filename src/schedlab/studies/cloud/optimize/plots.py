@@ -29,7 +29,9 @@ NAMES = {"gpu_count": "GPUs", "cpu_count": "cores", "memory_gb": "memory (GB)"}
 
 @dataclass(frozen=True)
 class Picture:
-    """A picture of the report: its caption, what it shows for who cannot see it, and its address, an SVG image that holds all of it."""
+    """A picture of the report: its caption, what it shows for who cannot see it, and its address, an SVG image that
+    holds all of it.
+    """
 
     caption: str
     told: str
@@ -43,7 +45,11 @@ def plots(found: Optimization) -> list[Picture]:
         for number, (caption, (draw, tell)) in enumerate(DRAWN.items()):
             path = Path(folder, f"{number}.svg")
             save_as(draw(found, caption), [path])
-            made.append(Picture(caption, tell(found), "data:image/svg+xml;base64," + base64.b64encode(path.read_bytes()).decode()))
+            made.append(
+                Picture(
+                    caption, tell(found), "data:image/svg+xml;base64," + base64.b64encode(path.read_bytes()).decode()
+                )
+            )
     return made
 
 
@@ -69,8 +75,12 @@ def _tell_plane(found: Optimization) -> str:
     base, new = found.baseline, optimized_values(found)
     time, cost = constant_totals(found.replay)
     front = undominated(time, cost)
-    ends = f"from {time[front[0]]:.1f} s at {money(cost[front[0]])} to {time[front[-1]]:.1f} s at {money(cost[front[-1]])}"
-    points = f"baseline {base['time']:.1f} s at {money(base['cost'])}; this run {new['time']:.1f} s at {money(new['cost'])}"
+    ends = (
+        f"from {time[front[0]]:.1f} s at {money(cost[front[0]])} to {time[front[-1]]:.1f} s at {money(cost[front[-1]])}"
+    )
+    points = (
+        f"baseline {base['time']:.1f} s at {money(base['cost'])}; this run {new['time']:.1f} s at {money(new['cost'])}"
+    )
     constants = f"{np.isfinite(time).sum()} constant allocations by the model, {len(front)} that none beats"
     return f"Cost over training time: {points}; {constants} {ends}"
 
@@ -119,12 +129,21 @@ def _tell_allocation(found: Optimization) -> str:
 
 def _course(found: Optimization, caption: str) -> Drawing:
     figure, panels = new_figure(1, 3, height_mm=50)
-    drawn = {"throughput": ("throughput (samples/s)", found.sla.throughput_min), "time_so_far": ("time (s)", found.sla.time_max)}
+    drawn = {
+        "throughput": ("throughput (samples/s)", found.sla.throughput_min),
+        "time_so_far": ("time (s)", found.sla.time_max),
+    }
     drawn["cost_so_far"] = ("cost ($)", found.sla.cost_max)
     for axes, (name, (label, limit)) in zip(panels, drawn.items(), strict=True):
         for course, told in ((found.live, "run"), (found.learned.course, "by the model")):
             style = {"color": colour(0), "marker": "o"} if told == "run" else {"color": MUTED, "linestyle": (0, (4, 2))}
-            axes.plot([t.record["epoch"] for t in course], [t.record[name] for t in course], label=told, markersize=3.5, **style)
+            axes.plot(
+                [t.record["epoch"] for t in course],
+                [t.record[name] for t in course],
+                label=told,
+                markersize=3.5,
+                **style,
+            )
         axes.axhline(limit, color=INK, linewidth=0.8, linestyle=(0, (2, 2)), label="limit")
         axes.set(xlabel="epochs", title=label)
         axes.margins(x=EDGE)
@@ -136,9 +155,16 @@ def _course(found: Optimization, caption: str) -> Drawing:
 
 def _tell_course(found: Optimization) -> str:
     last, model = found.live[-1].record, found.learned.course[-1].record
-    limits = {"throughput": found.sla.throughput_min, "time_so_far": found.sla.time_max, "cost_so_far": found.sla.cost_max}
+    limits = {
+        "throughput": found.sla.throughput_min,
+        "time_so_far": found.sla.time_max,
+        "cost_so_far": found.sla.cost_max,
+    }
     names = {"throughput": "samples/s", "time_so_far": "s", "cost_so_far": "$"}
-    told = [f"{last[key]:.4g} {unit} in the run, {model[key]:.4g} by the model, limit {limits[key]:.4g}" for key, unit in names.items()]
+    told = [
+        f"{last[key]:.4g} {unit} in the run, {model[key]:.4g} by the model, limit {limits[key]:.4g}"
+        for key, unit in names.items()
+    ]
     return f"Throughput, time and cost over the epochs; at the end {'; '.join(told)}"
 
 

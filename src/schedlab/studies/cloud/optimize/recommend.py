@@ -1,4 +1,5 @@
-"""What the report of an optimised training recommends: what was there, what was run, a step of the published rules, the best to stay on.
+"""What the report of an optimised training recommends: what was there, what was run, a step of the published rules, the
+best to stay on.
 
 Source: specification of the study cloud, A8 and A11; that what was there and what was run are candidates, too, is ours.
 """
@@ -19,15 +20,24 @@ from schedlab.studies.cloud.rules.suggestion_estimates import estimates
 from schedlab.studies.cloud.rules.suggestions import NAMES, options
 
 COMPARED = ("time", "cost", "throughput")
-KEEP, RUN, STEP = "keeps what was there", "keeps what the run held at its end", "a step of the published rule from what the run held"
+KEEP, RUN, STEP = (
+    "keeps what was there",
+    "keeps what the run held at its end",
+    "a step of the published rule from what the run held",
+)
 STAY = "best to stay on from the begin"
-SOUGHT = {"time": ("time", "cost"), "cost": ("cost", "time")}  # what a recommendation is the least of, and what decides a tie
+SOUGHT = {
+    "time": ("time", "cost"),
+    "cost": ("cost", "time"),
+}  # what a recommendation is the least of, and what decides a tie
 
 
 def recommendations(found: Optimization, new: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Return three recommendations: for time and for cost the best of what was there, what was run and a step further; the run, balanced.
+    """Return three recommendations: for time and for cost the best of what was there, what was run and a step further;
+    the run, balanced.
 
-    A step further is told by the model, where that reaches it, else as published; a run that was cut off is no candidate.
+    A step further is told by the model, where that reaches it, else as published; a run that was cut off is no
+    candidate.
     """
     last = found.live[-1].record
     held = Allocation(*(last[name] for name in Allocation._fields))
@@ -44,7 +54,9 @@ def recommendations(found: Optimization, new: Mapping[str, Any]) -> list[dict[st
                 candidates.append(_row(found, aimed, modelled, STEP, "model"))
             elif not _reached(found, aimed):  # where the model reaches, its None says that the memory does not suffice
                 candidates.append(_row(found, aimed, vars(guesses[priority]), STEP, "published rule"))
-        best = min(candidates, key=itemgetter(*SOUGHT[priority])) if priority in SOUGHT else kept if found.cut_off else run
+        best = (
+            min(candidates, key=itemgetter(*SOUGHT[priority])) if priority in SOUGHT else kept if found.cut_off else run
+        )
         result.append({"priority": priority, "name": NAMES[priority], **best})
     return result
 
@@ -57,7 +69,8 @@ def kept_row(found: Optimization) -> dict[str, Any]:
 
 
 def best_constants(found: Optimization) -> list[dict[str, Any]]:
-    """Return the allocations to stay on from the begin that are fastest, cheapest and best for the preference, by the model.
+    """Return the allocations to stay on from the begin that are fastest, cheapest and best for the preference, by the
+    model.
 
     `best_for` names what each one is best for; one that is best for several stands there once.
     """
@@ -65,8 +78,16 @@ def best_constants(found: Optimization) -> list[dict[str, Any]]:
     preference, replay = found.settings.preference, found.replay
     weights = weights_of(preference)
     waste = replay.constant()[2]
-    objective = weights["time"] * time / replay.time_ref + weights["cost"] * cost / replay.cost_ref + weights["resource"] * waste
-    sought = {"time": np.lexsort((cost, time)), "cost": np.lexsort((time, cost)), f"the preference {preference}": objective.argsort()}
+    objective = (
+        weights["time"] * time / replay.time_ref
+        + weights["cost"] * cost / replay.cost_ref
+        + weights["resource"] * waste
+    )
+    sought = {
+        "time": np.lexsort((cost, time)),
+        "cost": np.lexsort((time, cost)),
+        f"the preference {preference}": objective.argsort(),
+    }
     best: dict[int, list[str]] = {}
     for name, order in sought.items():
         best.setdefault(int(order[0]), []).append(name)
@@ -97,7 +118,9 @@ def _reached(found: Optimization, allocation: Allocation) -> bool:
     return all(value in axis for value, axis in zip(allocation, found.replay.lattice.axes, strict=True))
 
 
-def _row(found: Optimization, allocation: Allocation, values: Mapping[str, Any], description: str, source: str) -> dict[str, Any]:
+def _row(
+    found: Optimization, allocation: Allocation, values: Mapping[str, Any], description: str, source: str
+) -> dict[str, Any]:
     return {
         "description": description,
         **allocation._asdict(),

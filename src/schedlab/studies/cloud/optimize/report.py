@@ -1,4 +1,6 @@
-"""The report of an optimised training: what was measured, what was done, what it came to; as values (JSON) and as text."""
+"""The report of an optimised training: what was measured, what was done, what it came to; as values (JSON) and as
+text.
+"""
 
 from __future__ import annotations
 
@@ -62,7 +64,9 @@ def report_values(found: Optimization) -> dict[str, Any]:
             "minutes": found.minutes,
             "cut_off": found.cut_off,
         },
-        "thresholds": {item: {"limit": found.sla.limit(item), "unit": UNITS[item], "from": _origin(item, found)} for item in ITEMS},
+        "thresholds": {
+            item: {"limit": found.sla.limit(item), "unit": UNITS[item], "from": _origin(item, found)} for item in ITEMS
+        },
         "baseline": base,
         "optimized": new,
         "sla": {item: _service(item, base, new, before, after) for item in ITEMS},
@@ -105,15 +109,25 @@ def report_values(found: Optimization) -> dict[str, Any]:
 
 
 def _suggested(found: Optimization, base: Mapping[str, Any], new: Mapping[str, Any]) -> dict[str, int | None]:
-    """The batch that the published rule suggests for the GPUs that the run held at its end (A11, 8); None where it held none."""
+    """The batch that the published rule suggests for the GPUs that the run held at its end (A11, 8); None where it held
+    none.
+    """
     if new["gpu_count"] < 1:
         return {"suggested_batch_size": None}
-    rule = found.settings.preference, int(new["gpu_count"]), base["batch_size"], base["gpu_count"], base["gpu_utilization"]
+    rule = (
+        found.settings.preference,
+        int(new["gpu_count"]),
+        base["batch_size"],
+        base["gpu_count"],
+        base["gpu_utilization"],
+    )
     return {"suggested_batch_size": batch_size(*rule)}
 
 
 def idle_gpus(table: pd.DataFrame | None) -> list[str]:
-    """Return what may be wrong where a log, of runs on one allocation, tells the use of its GPUs and that there is none (A12)."""
+    """Return what may be wrong where a log, of runs on one allocation, tells the use of its GPUs and that there is none
+    (A12).
+    """
     columns = [name for name in table.columns if str(name).startswith(GPU_COLUMN)] if table is not None else []
     told = table[columns].mean().dropna() if columns else {}
     if not len(told):
@@ -130,8 +144,13 @@ def _fit_values(fit: CoreFit) -> dict[str, Any]:
 
 
 def _time_of_run(found: Optimization) -> float | None:
-    """What the model, fitted before the run, says of its time, s; None where the run held something else than the course by the model."""
-    held = [[tuple(taken.record[name] for name in Allocation._fields) for taken in course] for course in (found.learned.course, found.live)]
+    """What the model, fitted before the run, says of its time, s; None where the run held something else than the
+    course by the model.
+    """
+    held = [
+        [tuple(taken.record[name] for name in Allocation._fields) for taken in course]
+        for course in (found.learned.course, found.live)
+    ]
     if found.cut_off:
         return None
     if found.resumes:
@@ -141,7 +160,9 @@ def _time_of_run(found: Optimization) -> float | None:
 
 
 def model_error(values: Mapping[str, Any]) -> str:
-    """Return the error of the model as it was learned on, of the one that was fitted anew with what the run measured, and on the run."""
+    """Return the error of the model as it was learned on, of the one that was fitted anew with what the run measured,
+    and on the run.
+    """
     model = values["model"]
     told = fit_told(model)
     if model["refitted"]:
@@ -153,7 +174,9 @@ def model_error(values: Mapping[str, Any]) -> str:
 
 
 def fit_told(fit: Mapping[str, Any]) -> str:
-    """Return the error of a fit in words; one with as many parameters as settings passes through them, whatever it says of others."""
+    """Return the error of a fit in words; one with as many parameters as settings passes through them, whatever it says
+    of others.
+    """
     if fit["settings"] <= fit["free_parameters"]:
         return f"{fit['free_parameters']} parameters for {fit['settings']} settings, so that their error says nothing"
     return f"median error {fit['median_relative_error']:.1%} over {fit['settings']} settings"
@@ -178,7 +201,9 @@ def _met(found: Mapping[str, Verdict]) -> int:
     return sum(verdict.met for verdict in found.values())
 
 
-def _service(item: str, base: Mapping[str, Any], new: Mapping[str, Any], before: dict[str, Verdict], after: dict[str, Verdict]) -> Any:
+def _service(
+    item: str, base: Mapping[str, Any], new: Mapping[str, Any], before: dict[str, Verdict], after: dict[str, Verdict]
+) -> Any:
     """What became of one service level; None where it does not apply."""
     if item not in before:
         return None
@@ -191,24 +216,29 @@ def _service(item: str, base: Mapping[str, Any], new: Mapping[str, Any], before:
 
 
 def batch_told(batch: Mapping[str, Any]) -> str:
-    """Return the batch of baseline and run, whether it goes with the GPUs, and what else the published rule suggests, in words."""
+    """Return the batch of baseline and run, whether it goes with the GPUs, and what else the published rule suggests,
+    in words.
+    """
     suggested = batch["suggested_batch_size"]
     if suggested is None or suggested == batch["optimized_batch_size"]:
         return _batch_kept(batch)
-    return (
-        f"{_batch_kept(batch)} The published rule of thumb suggests {suggested} for {_counted(int(batch['optimized_gpu_count']), 'GPU')}."
-    )
+    return f"{_batch_kept(batch)} The published rule of thumb suggests {suggested} for {_counted(int(batch['optimized_gpu_count']), 'GPU')}."
 
 
 def idle_told(values: Mapping[str, Any]) -> Iterator[str]:
-    """Yield what may be wrong with GPUs that nothing uses, a sentence for the baseline and one for the run, where something is."""
+    """Yield what may be wrong with GPUs that nothing uses, a sentence for the baseline and one for the run, where
+    something is.
+    """
     for name, label in (("baseline", "baseline"), ("optimized", "run")):
         if issues := values["idle_gpus"][name]:
             yield f"GPUs of the {label}: {'; '.join(issues)}"
 
 
 def _batch_kept(batch: Mapping[str, Any]) -> str:
-    if batch["baseline_batch_size"] == batch["optimized_batch_size"] and batch["baseline_gpu_count"] == batch["optimized_gpu_count"]:
+    if (
+        batch["baseline_batch_size"] == batch["optimized_batch_size"]
+        and batch["baseline_gpu_count"] == batch["optimized_gpu_count"]
+    ):
         return f"Batch: {batch['optimized_batch_size']:g} samples, as in the baseline."
     sizes = f"{batch['baseline_batch_size']:g} -> {batch['optimized_batch_size']:g}"
     each = f"{batch['baseline_per_gpu_batch']:g} -> {batch['optimized_per_gpu_batch']:g}"
@@ -303,7 +333,9 @@ def report_lines(values: Mapping[str, Any]) -> Iterator[str]:
 
 
 def recommended(values: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, Any]]]:
-    """Yield what the report recommends, each with its label: what was there first, then the three, then the best to stay on."""
+    """Yield what the report recommends, each with its label: what was there first, then the three, then the best to
+    stay on.
+    """
     yield "What was there", values["what_was_there"]
     for each in values["recommendations"]:
         yield f"{each['name']} ({each['description']})", each
@@ -312,7 +344,9 @@ def recommended(values: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, A
 
 
 def source_told(each: Mapping[str, Any], values: Mapping[str, Any]) -> str:
-    """Return what a recommendation's values come from; of the fastest one that it is slower than the whole run, where it is."""
+    """Return what a recommendation's values come from; of the fastest one that it is slower than the whole run, where
+    it is.
+    """
     run, told = values["optimized"], TOLD[each["source"]]
     fastest = each.get("priority") == "time" or "time" in each.get("best_for", ())
     slower = fastest and each["source"] != "measured" and not values["run"]["cut_off"] and each["time"] > run["time"]

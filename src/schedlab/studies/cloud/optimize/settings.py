@@ -1,4 +1,6 @@
-"""The settings of `schedlab cloud optimize`: a configuration file in YAML or JSON, over which options of the command line are laid."""
+"""The settings of `schedlab cloud optimize`: a configuration file in YAML or JSON, over which options of the command
+line are laid.
+"""
 
 from __future__ import annotations
 
@@ -41,16 +43,30 @@ class MachineSettings(Settings):
     cost_per_gb_hour: float = setting(PRICES["cost_per_gb_hour"], doc="price of a gigabyte of memory", unit="$/h", ge=0)
 
     def limits(self) -> ResourceConfig:
-        """Return the limits, none above what this machine has; a least one that is not given is at most the most. Raises UserErrors."""
+        """Return the limits, none above what this machine has; a least one that is not given is at most the most.
+        Raises UserErrors.
+        """
         here = machine_resources(self.cost_per_gpu_hour, self.cost_per_cpu_hour, self.cost_per_gb_hour)
         given = {key: value for key, value in self.model_dump().items() if value is not None}
         for key in ("gpu_count_max", "cpu_count_max", "memory_max"):
             if given.get(key, 0) > getattr(here, key):
-                raise UserError(f"'{key}' is {given[key]:g}", where="resource", expected=f"at most {getattr(here, key):g} on this machine")
+                raise UserError(
+                    f"'{key}' is {given[key]:g}",
+                    where="resource",
+                    expected=f"at most {getattr(here, key):g} on this machine",
+                )
         least = {}
-        for most, key in (("gpu_count_max", "gpu_count_min"), ("cpu_count_max", "cpu_count_min"), ("memory_max", "memory_min")):
+        for most, key in (
+            ("gpu_count_max", "gpu_count_min"),
+            ("cpu_count_max", "cpu_count_min"),
+            ("memory_max", "memory_min"),
+        ):
             least[key] = min(getattr(here, key), given.get(most, getattr(here, most)))
-        return validate(ResourceConfig, {**here.model_dump(), **least, **given}, lambda path: f"resource: {'.'.join(map(str, path))}")
+        return validate(
+            ResourceConfig,
+            {**here.model_dump(), **least, **given},
+            lambda path: f"resource: {'.'.join(map(str, path))}",
+        )
 
 
 class LearnSettings(Settings):
@@ -64,14 +80,24 @@ class LearnSettings(Settings):
 class OptimizeSettings(Settings):
     """`schedlab cloud optimize`."""
 
-    preference: Preference = setting("balanced", doc="what matters most: a name, or weights of cost, time and resource as in `0.1:0.1:0.8`")
-    epochs: int | None = setting(None, doc="length of the training; null: the script's own, else 15", unit="epochs", ge=1)
-    interval: int | None = setting(None, doc="epochs between two decisions; null: a quarter of the training", unit="epochs", ge=1)
+    preference: Preference = setting(
+        "balanced", doc="what matters most: a name, or weights of cost, time and resource as in `0.1:0.1:0.8`"
+    )
+    epochs: int | None = setting(
+        None, doc="length of the training; null: the script's own, else 15", unit="epochs", ge=1
+    )
+    interval: int | None = setting(
+        None, doc="epochs between two decisions; null: a quarter of the training", unit="epochs", ge=1
+    )
     batch: int | None = setting(None, doc="batch size; null: the script's own", unit="samples", ge=1)
-    batching: Literal["fixed_global", "per_gpu"] = setting("per_gpu", doc="what stays when GPUs are added: the batch, or its part on each")
+    batching: Literal["fixed_global", "per_gpu"] = setting(
+        "per_gpu", doc="what stays when GPUs are added: the batch, or its part on each"
+    )
     baseline_samples: int = setting(4, doc="short runs on the whole machine", ge=1, le=100)
     baseline_ratio: float = setting(0.2, doc="their length as a share of the training", unit="fraction", gt=0, le=1)
-    skip_baseline: bool = setting(False, doc="measure no baseline; the model's estimate for the whole machine takes its place")
+    skip_baseline: bool = setting(
+        False, doc="measure no baseline; the model's estimate for the whole machine takes its place"
+    )
     time_limit: float = setting(3600.0, doc="wall-clock limit of one run of the script", unit="s", gt=0)
     gpus_per_node: int = setting(8, doc="GPUs that talk without a network", ge=1)
     seed: int = setting(0, doc="of script and learner", ge=0)
@@ -81,21 +107,33 @@ class OptimizeSettings(Settings):
 
 
 def read_settings(config: Path | None, options: Mapping[str, Any]) -> OptimizeSettings:
-    """Return the settings of a file (by its ending YAML or JSON) with the options that were given laid over it. Raises UserErrors."""
+    """Return the settings of a file (by its ending YAML or JSON) with the options that were given laid over it. Raises
+    UserErrors.
+    """
     values: dict[str, Any] = {}
     if config is not None:
         if config.suffix.lower() not in (".yaml", ".yml", ".json"):
-            raise UserError("the file's kind cannot be told", where=str(config), expected="a name that ends in .yaml, .yml or .json")
+            raise UserError(
+                "the file's kind cannot be told", where=str(config), expected="a name that ends in .yaml, .yml or .json"
+            )
         what = "settings of `schedlab cloud optimize`"
         values = read_json(config, what) if config.suffix.lower() == ".json" else read_yaml(config)
         if not isinstance(values, dict):
             raise UserError("the file holds no mapping", where=str(config), expected="keys and values")
-        validate(OptimizeSettings, values, lambda path: ": ".join([str(config), ".".join(map(str, path))] if path else [str(config)]))
+        validate(
+            OptimizeSettings,
+            values,
+            lambda path: ": ".join([str(config), ".".join(map(str, path))] if path else [str(config)]),
+        )
     return checked_settings(merged(values, options), lambda path: f"--{path[-1]}" if path else "command line")
 
 
-def checked_settings(values: Mapping[str, Any], where: Callable[[Sequence[Any]], str] | None = None) -> OptimizeSettings:
-    """Return the settings, those of the learner checked. Raises UserErrors, each told by `where` of its path (else by its path)."""
+def checked_settings(
+    values: Mapping[str, Any], where: Callable[[Sequence[Any]], str] | None = None
+) -> OptimizeSettings:
+    """Return the settings, those of the learner checked. Raises UserErrors, each told by `where` of its path (else by
+    its path).
+    """
     found = validate(OptimizeSettings, values, where)
     if found.rl.learner not in LEARNER_SETTINGS:
         remedy = did_you_mean(found.rl.learner, LEARNER_SETTINGS)

@@ -1,4 +1,5 @@
-"""The tables of an optimised training (specification, A10): those of `episode_tables`, the Pareto front, and a row a run.
+"""The tables of an optimised training (specification, A10): those of `episode_tables`, the Pareto front, and a row a
+run.
 
 Episode 0 is the course that the learned policy takes by the model, episode 1 the run.
 """
@@ -34,19 +35,30 @@ METRICS = "optimization_metrics.csv"  # a row a run
 def tables(found: Optimization) -> dict[str, pd.DataFrame]:
     """Return every table of A10 that has a row a step, and the Pareto front, by name.
 
-    allocation_history and rl_action_log tell beside the published name of an action, which is what it asks for, what was done (`change`).
+    allocation_history and rl_action_log tell beside the published name of an action, which is what it asks for, what
+    was done (`change`).
     """
     courses = found.learned.course, found.live
     rows = [
-        {"episode": episode, "step": step, "epoch": taken.record["epoch"], **_row(taken, found.resource.gpu_count_max > 0)}
+        {
+            "episode": episode,
+            "step": step,
+            "epoch": taken.record["epoch"],
+            **_row(taken, found.resource.gpu_count_max > 0),
+        }
         for episode, course in enumerate(courses)
         for step, taken in enumerate(course)
     ]
     made = step_tables(rows, found.settings.preference)
-    held = [[Allocation(*(taken.record[name] for name in Allocation._fields)) for taken in course] for course in courses]
+    held = [
+        [Allocation(*(taken.record[name] for name in Allocation._fields)) for taken in course] for course in courses
+    ]
     begins = found.start, found.start if found.resumes else held[1][0]  # run once, it began where it stayed
     done = [told for begin, course in zip(begins, held, strict=True) for told in changes_told([begin, *course])]
-    for name, column, beside in (("allocation_history", "change", "action_description"), ("rl_action_log", "rl_change", ACTION_LOG)):
+    for name, column, beside in (
+        ("allocation_history", "change", "action_description"),
+        ("rl_action_log", "rl_change", ACTION_LOG),
+    ):
         made[name].insert(made[name].columns.get_loc(beside) + 1, column, done)
     return {**made, "pareto_front": pareto_table(found.replay, found.settings.preference)}
 
@@ -56,7 +68,9 @@ def changes_told(held: Sequence[Allocation]) -> list[str]:
     told = []
     for before, after in itertools.pairwise(held):
         parts = zip(("GPUs", "cores", "memory"), before, after, ("", "", " GB"), strict=True)
-        told.append(", ".join(f"{name} {old:g} to {new:g}{unit}" for name, old, new, unit in parts if new != old) or "nothing")
+        told.append(
+            ", ".join(f"{name} {old:g} to {new:g}{unit}" for name, old, new, unit in parts if new != old) or "nothing"
+        )
     return told
 
 
@@ -71,8 +85,9 @@ def _row(taken: Taken, gpus: bool) -> dict[str, Any]:
 def pareto_table(replay: Replay, preference: str) -> pd.DataFrame:
     """Return the constant allocations that no other one beats in both time and cost, by the model, cheapest last.
 
-    The column of that name: the preferences, the published ones and `preference`, whose objective is best there, from the first start on as
-    in the report; empty for the others. One that asks for use may be best where another allocation is both faster and cheaper.
+    The column of that name: the preferences, the published ones and `preference`, whose objective is best there, from
+    the first start on as in the report; empty for the others. One that asks for use may be best where another
+    allocation is both faster and cheaper.
     """
     import pandas as pd
 
@@ -90,7 +105,9 @@ def pareto_table(replay: Replay, preference: str) -> pd.DataFrame:
 
 
 def undominated(time: np.ndarray, cost: np.ndarray) -> list[int]:
-    """Return the numbers of the finite points that no other point is as good as in both and better in one, fastest first."""
+    """Return the numbers of the finite points that no other point is as good as in both and better in one, fastest
+    first.
+    """
     order = np.lexsort((cost, time))
     found: list[int] = []
     least = np.inf
@@ -117,7 +134,11 @@ def metrics_row(found: Optimization, now: str) -> dict[str, Any]:
     }
     for name, values in (("baseline", base), ("optimized", new)):
         row |= {f"{name}_{key}": values[key] for key in Allocation._fields}
-        row |= {f"{name}_time_minutes": values["time"] / 60, f"{name}_cost": values["cost"], f"{name}_throughput": values["throughput"]}
+        row |= {
+            f"{name}_time_minutes": values["time"] / 60,
+            f"{name}_cost": values["cost"],
+            f"{name}_throughput": values["throughput"],
+        }
     for name, key in (("gpu", "gpu_count"), ("time", "time"), ("cost", "cost")):
         change = percent_change(new[key], base[key])
         row[f"{name}_reduction_pct"] = None if change is None else -change
@@ -128,7 +149,9 @@ def metrics_row(found: Optimization, now: str) -> dict[str, Any]:
 
 
 def runs_so_far(folder: Path) -> pd.DataFrame | None:
-    """Return the rows of optimization_metrics.csv of a folder, None where there is none. Raises UserError for a damaged one."""
+    """Return the rows of optimization_metrics.csv of a folder, None where there is none. Raises UserError for a damaged
+    one.
+    """
     file = folder / METRICS
     return read_table(file) if file.exists() else None
 

@@ -1,4 +1,6 @@
-"""The replay environments: one episode is a training job, one step an action and the interval of training that follows it."""
+"""The replay environments: one episode is a training job, one step an action and the interval of training that follows
+it.
+"""
 
 from __future__ import annotations
 
@@ -44,7 +46,8 @@ MOST_FAILURES = 100  # intervals without memory after which an episode is cut of
 
 
 def weights_of(preference: str) -> dict[str, float]:
-    """Return the weights of time, cost and resource of a preference: a name, or weights of cost, time and resource as in `0.1:0.1:0.8`.
+    """Return the weights of time, cost and resource of a preference: a name, or weights of cost, time and resource as
+    in `0.1:0.1:0.8`.
 
     Raises UserError for what is neither.
     """
@@ -74,17 +77,20 @@ def scores_of(episode: Any, met: int) -> dict[str, float]:
 class CloudReplayEnv(gym.Env[np.ndarray, int]):
     """Change GPUs, cores and memory of a training job before each interval of its training.
 
-    Observation: float32 vector of state.COMPONENTS (without the memory's in the space `paper9`). Actions: 27 (`paper9`: 9);
-    `action_masks` tells which ones leave the job the memory that it needs. The action counts for the interval that follows, a share of
-    the training or, with `interval_seconds`, a stretch of time; a change costs a restart. Reward: minus what the objective grows by,
-    J = w_t T / T_ref + w_c C / C_ref + w_r (1 - use); or the published one.
-    The episode is terminated when the training is done, and truncated after MOST_FAILURES intervals that ran out of memory.
+    Observation: float32 vector of state.COMPONENTS (without the memory's in the space `paper9`). Actions: 27 (`paper9`:
+    9); `action_masks` tells which ones leave the job the memory that it needs. The action counts for the interval that
+    follows, a share of the training or, with `interval_seconds`, a stretch of time; a change costs a restart. Reward:
+    minus what the objective grows by, J = w_t T / T_ref + w_c C / C_ref + w_r (1 - use); or the published one.
+    The episode is terminated when the training is done, and truncated after MOST_FAILURES intervals that ran out of
+    memory.
     `info`: `record` (the interval as a row of a log), `objectives` (see OBJECTIVES) and, at the end, `scores`.
     """
 
     metadata = {"render_modes": ["ansi"], "render_fps": 1}  # noqa: RUF012  (as Gymnasium declares it)
 
-    def __init__(self, replay: Replay, preference: str = "balanced", seed: int | None = None, render_mode: str | None = None) -> None:
+    def __init__(
+        self, replay: Replay, preference: str = "balanced", seed: int | None = None, render_mode: str | None = None
+    ) -> None:
         self.replay, self.preference, self.render_mode = replay, preference, render_mode
         self.settings = replay.scenario.environment
         self.weights = weights_of(preference)
@@ -112,8 +118,11 @@ class CloudReplayEnv(gym.Env[np.ndarray, int]):
         """What the job holds."""
         return Allocation(*self._tables.allocations[self.here])
 
-    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[np.ndarray, dict[str, Any]]:
-        """Submit the job anew; the first reset uses the seed of the construction. `options={"preference": name}` changes the preference.
+    def reset(
+        self, *, seed: int | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[np.ndarray, dict[str, Any]]:
+        """Submit the job anew; the first reset uses the seed of the construction. `options={"preference": name}`
+        changes the preference.
 
         Raises UserError for a preference that is none.
         """
@@ -148,7 +157,11 @@ class CloudReplayEnv(gym.Env[np.ndarray, int]):
         parts = (-seconds / self.replay.time_ref, -dollars / self.replay.cost_ref, -waste, compliance * share)
         objectives = dict(zip(OBJECTIVES, parts, strict=True))
         done = self.progress >= self.replay.intervals
-        info: dict[str, Any] = {"record": self._record(seconds, fits, gained), "objectives": objectives, "changed": changed}
+        info: dict[str, Any] = {
+            "record": self._record(seconds, fits, gained),
+            "objectives": objectives,
+            "changed": changed,
+        }
         cut = self.failures >= MOST_FAILURES and not done
         if done or cut:
             info["scores"] = self.scores()
@@ -160,7 +173,9 @@ class CloudReplayEnv(gym.Env[np.ndarray, int]):
         return int(self.progress)
 
     def _train(self, restart: float) -> tuple[float, float]:
-        """Time of a decision's training on the allocation held, with its noise and restart, s, and how far it gets, in intervals."""
+        """Time of a decision's training on the allocation held, with its noise and restart, s, and how far it gets, in
+        intervals.
+        """
         sigma, factor = self.settings.time_noise, 1.0
         if sigma:
             factor = math.exp(sigma * self.np_random.standard_normal() - sigma * sigma / 2)
@@ -180,7 +195,11 @@ class CloudReplayEnv(gym.Env[np.ndarray, int]):
         """The interval as a row of a log; times s, money $, memory GB, utilisation percent."""
         epochs = self.settings.interval
         epoch_time = seconds / (epochs * (gained or 1))
-        totals = {"epoch": self.progress * epochs, "total_epochs": self.replay.scenario.job.epochs, "epoch_time": epoch_time}
+        totals = {
+            "epoch": self.progress * epochs,
+            "total_epochs": self.replay.scenario.job.epochs,
+            "epoch_time": epoch_time,
+        }
         return {**totals, "time_so_far": self.time, "cost_so_far": self.cost, **self._tables.measured(self.here, fits)}
 
     def _see(self, seconds: float, fits: bool, gained: float) -> float:
@@ -223,7 +242,11 @@ class CloudReplayEnv(gym.Env[np.ndarray, int]):
 
     def objective(self) -> float:
         """Return J so far, with the weights of the preference as they are."""
-        of = {"time": self.time / self.replay.time_ref, "cost": self.cost / self.replay.cost_ref, "resource": self.waste}
+        of = {
+            "time": self.time / self.replay.time_ref,
+            "cost": self.cost / self.replay.cost_ref,
+            "resource": self.waste,
+        }
         return sum(weight * of[name] for name, weight in self.weights.items())
 
     def scores(self) -> dict[str, float]:
@@ -231,7 +254,9 @@ class CloudReplayEnv(gym.Env[np.ndarray, int]):
         return scores_of(self, self.met)
 
     def action_masks(self) -> np.ndarray:
-        """Return True for each action that leaves the job the memory it needs; where none does, for the one that keeps the allocation."""
+        """Return True for each action that leaves the job the memory it needs; where none does, for the one that keeps
+        the allocation.
+        """
         mask = self._tables.allowed[self.here][list(self.actions)]
         if not mask.any():
             mask[self.actions.index(KEEP)] = True
@@ -248,9 +273,13 @@ class CloudReplayEnv(gym.Env[np.ndarray, int]):
 
 
 class MoCloudReplayEnv(CloudReplayEnv):
-    """The same with a reward for each of OBJECTIVES: -dt / T_ref, -d$ / C_ref, minus the waste, and the share of service levels met."""
+    """The same with a reward for each of OBJECTIVES: -dt / T_ref, -d$ / C_ref, minus the waste, and the share of
+    service levels met.
+    """
 
-    def __init__(self, replay: Replay, preference: str = "balanced", seed: int | None = None, render_mode: str | None = None) -> None:
+    def __init__(
+        self, replay: Replay, preference: str = "balanced", seed: int | None = None, render_mode: str | None = None
+    ) -> None:
         super().__init__(replay, preference, seed, render_mode)
         self.reward_space = gym.spaces.Box(-np.inf, np.inf, (len(OBJECTIVES),), np.float32)
         self.reward_dim = len(OBJECTIVES)

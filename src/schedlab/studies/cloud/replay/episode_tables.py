@@ -1,7 +1,8 @@
 """The published tables that have a row a step (specification, A10), with `episode`, `step` and `epoch` in front.
 
-`reward` is what the policy is rewarded by; its components are those of the vector reward, before weights (time stands under
-`reward_performance`, waste under `reward_efficiency`). Epochs repeat over episodes, so that tables are joined by episode and step.
+`reward` is what the policy is rewarded by; its components are those of the vector reward, before weights (time stands
+under `reward_performance`, waste under `reward_efficiency`). Epochs repeat over episodes, so that tables are joined by
+episode and step.
 """
 
 from __future__ import annotations
@@ -32,11 +33,15 @@ STEP_TABLES = {
 
 
 def step_tables(rows: Sequence[Mapping[str, Any]], policy: str) -> dict[str, pd.DataFrame]:
-    """Return STEP_TABLES by name; rows: KEY, the values of `step_values` and, if it is not `policy`, `policy_used`: whose policy acted."""
+    """Return STEP_TABLES by name; rows: KEY, the values of `step_values` and, if it is not `policy`, `policy_used`:
+    whose policy acted.
+    """
     import pandas as pd
 
     whole = pd.DataFrame(rows)
-    whole = whole.astype({name: "int64" for name in COUNTS if (whole[name] % 1 == 0).all()})  # 2 GPUs, not 2.0; half an epoch stays one
+    whole = whole.astype(
+        {name: "int64" for name in COUNTS if (whole[name] % 1 == 0).all()}
+    )  # 2 GPUs, not 2.0; half an epoch stays one
     met, severe = [f"sla_{item}_met" for item in ITEMS], [f"sla_{item}_severity" for item in ITEMS]
     held, rewards = list(Allocation._fields), ["reward", *COMPONENTS.values()]
     measured = ["throughput", "time_so_far", "cost_so_far"]
@@ -45,22 +50,45 @@ def step_tables(rows: Sequence[Mapping[str, Any]], policy: str) -> dict[str, pd.
         "reward_components": rewards,
         "sla_metrics": [*met, *severe],
         "performance_metrics": [*measured, "gpu_util", "cpu_util", "memory_util"],
-        "combined_metrics": [*held, "action", *rewards, "sla_time_met", "sla_cost_met", "sla_throughput_met", *measured],
+        "combined_metrics": [
+            *held,
+            "action",
+            *rewards,
+            "sla_time_met",
+            "sla_cost_met",
+            "sla_throughput_met",
+            *measured,
+        ],
     }
-    return {**{name: whole[[*KEY, *wanted]] for name, wanted in columns.items()}, "rl_action_log": _action_log(whole, policy, met)}
+    return {
+        **{name: whole[[*KEY, *wanted]] for name, wanted in columns.items()},
+        "rl_action_log": _action_log(whole, policy, met),
+    }
 
 
 def seen_values(
     record: Mapping[str, Any], action: int, reward: float, objectives: Mapping[str, float], state: np.ndarray
 ) -> dict[str, Any]:
-    """Return the values of a step of an environment for `step_tables`; state: all components of the state after it, (26,)."""
+    """Return the values of a step of an environment for `step_tables`; state: all components of the state after it,
+    (26,).
+    """
     seen = state.tolist()
-    verdicts = {item: Verdict(bool(met), severity) for item, met, severity in zip(ITEMS, seen[MET], seen[SEVERITY], strict=True)}
-    return step_values(record, action, {"reward": reward, **{column: objectives[name] for name, column in COMPONENTS.items()}}, verdicts)
+    verdicts = {
+        item: Verdict(bool(met), severity) for item, met, severity in zip(ITEMS, seen[MET], seen[SEVERITY], strict=True)
+    }
+    return step_values(
+        record,
+        action,
+        {"reward": reward, **{column: objectives[name] for name, column in COMPONENTS.items()}},
+        verdicts,
+    )
 
 
-def step_values(record: Mapping[str, Any], action: int, rewards: Mapping[str, float], verdicts: Mapping[str, Verdict]) -> dict[str, Any]:
-    """Return the values of a step for `step_tables`: its record (with the allocation), action, reward and components, verdicts.
+def step_values(
+    record: Mapping[str, Any], action: int, rewards: Mapping[str, float], verdicts: Mapping[str, Verdict]
+) -> dict[str, Any]:
+    """Return the values of a step for `step_tables`: its record (with the allocation), action, reward and components,
+    verdicts.
 
     An item without a verdict has none in the tables either.
     """

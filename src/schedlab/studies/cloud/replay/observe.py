@@ -1,6 +1,8 @@
-"""What a learner sees of a replayed job: state vectors laid out for every allocation, of which a step fills in time, money and progress.
+"""What a learner sees of a replayed job: state vectors laid out for every allocation, of which a step fills in time,
+money and progress.
 
-The plain statement of the same numbers is state.CloudEnvironmentState, told the record of each interval; a test holds the two together.
+The plain statement of the same numbers is state.CloudEnvironmentState, told the record of each interval; a test holds
+the two together.
 """
 
 from __future__ import annotations
@@ -21,7 +23,8 @@ SEVERITY = slice(TIME_SEVERITY, TIME_SEVERITY + len(ITEMS))
 
 
 class Tables:
-    """The arrays of a replay as lists, whose single elements are looked up ten times faster than an array's, and the state vectors.
+    """The arrays of a replay as lists, whose single elements are looked up ten times faster than an array's, and the
+    state vectors.
 
     rows, failed  float32 (n, 26): after an interval on an allocation, and after one that ran out of memory there
     severity      {fits: (n,)} sum of the severities of what depends on the allocation alone
@@ -38,8 +41,13 @@ class Tables:
         self.throughput, self.gpu_util, self.cpu_util, self.memory_used = (
             values.tolist() for values in (found.throughput, found.gpu_util, found.cpu_util, found.memory_used)
         )
-        self.rows = {fits: np.stack([self._row(replay, number, fits) for number in range(len(self.price))]) for fits in (True, False)}
-        self.severity = {fits: rows[:, SEVERITY][:, 2:].astype(float).sum(axis=1).tolist() for fits, rows in self.rows.items()}
+        self.rows = {
+            fits: np.stack([self._row(replay, number, fits) for number in range(len(self.price))])
+            for fits in (True, False)
+        }
+        self.severity = {
+            fits: rows[:, SEVERITY][:, 2:].astype(float).sum(axis=1).tolist() for fits, rows in self.rows.items()
+        }
         self.met = {fits: rows[:, MET][:, 2:].sum(axis=1).tolist() for fits, rows in self.rows.items()}
         self.first = first_state(replay).vector()
 
@@ -73,4 +81,6 @@ def first_state(replay: Replay) -> CloudEnvironmentState:
 
 def component_numbers(space: str) -> list[int] | None:
     """Return which components a space shows; None: all."""
-    return [number for number in range(SIZE) if not COMPONENTS[number].startswith("memory")] if space == "paper9" else None
+    return (
+        [number for number in range(SIZE) if not COMPONENTS[number].startswith("memory")] if space == "paper9" else None
+    )

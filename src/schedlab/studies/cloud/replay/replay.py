@@ -1,7 +1,7 @@
 """A training job on every allocation it can reach: what an interval of training takes, costs and uses there.
 
-All numbers that an episode needs are laid out before it begins, so that a step looks up one row. The objective of an episode is additive
-over its intervals, which is what the oracle rests on (specification of the study cloud, B2 and B5).
+All numbers that an episode needs are laid out before it begins, so that a step looks up one row. The objective of an
+episode is additive over its intervals, which is what the oracle rests on (specification of the study cloud, B2 and B5).
 """
 
 from __future__ import annotations
@@ -32,9 +32,12 @@ class Replay:
 
     seconds    (E, n) of an interval without restart          price   (n,) $/h
     busy       (n,) mean of the GPUs' and the cores' utilisation, fraction
-    fits       (n,) False where the job runs out of memory    allowed (n, 27) actions that lead to an allocation that fits
-    cuts       (stretches, n) the allocation that is left where a stretch of the training has fewer GPUs; empty: nothing is ever taken
-    time_ref, cost_ref  s and $ of the best constant allocations for time and for cost, without a restart and with all GPUs
+    fits       (n,) False where the job runs out of memory    allowed (n, 27) actions that lead to an allocation that
+               fits
+    cuts       (stretches, n) the allocation that is left where a stretch of the training has fewer GPUs; empty: nothing
+               is ever taken
+    time_ref, cost_ref  s and $ of the best constant allocations for time and for cost, without a restart and with all
+                        GPUs
     """
 
     scenario: CloudScenario
@@ -51,7 +54,9 @@ class Replay:
     cuts: np.ndarray
 
     def taken(self, interval: int | np.ndarray, numbers: np.ndarray) -> np.ndarray:
-        """Return what is left of allocations in an interval (or each in its own): those beyond the GPUs to be had are cut down."""
+        """Return what is left of allocations in an interval (or each in its own): those beyond the GPUs to be had are
+        cut down.
+        """
         return self.cuts[interval * len(self.cuts) // self.intervals, numbers] if len(self.cuts) else numbers
 
     @cached_property
@@ -73,11 +78,14 @@ class Replay:
 
     @cached_property
     def clock(self) -> np.ndarray:
-        """Time of the training up to the begin of each interval, and its end, on each allocation kept from the begin on, s, (E + 1, n)."""
+        """Time of the training up to the begin of each interval, and its end, on each allocation kept from the begin
+        on, s, (E + 1, n).
+        """
         return np.concatenate([np.zeros((1, len(self.lattice))), self.seconds.cumsum(axis=0)])
 
     def after(self, numbers: np.ndarray, progress: np.ndarray, seconds: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return how far the training gets on allocations in a time, and the time that it takes to: less where the training ends.
+        """Return how far the training gets on allocations in a time, and the time that it takes to: less where the
+        training ends.
 
         All of one shape (N,); progress in intervals, 0 to E; time in s, without restarts.
         """
@@ -101,7 +109,8 @@ class Replay:
         return weights["time"] / self.time_ref + weights["cost"] * (self.price / SECONDS) / self.cost_ref
 
     def step_costs(self, weights: Mapping[str, float]) -> tuple[np.ndarray, np.ndarray]:
-        """Return what the objective grows by: (E, n) in an interval on each allocation, (n,) more where it is newly taken.
+        """Return what the objective grows by: (E, n) in an interval on each allocation, (n,) more where it is newly
+        taken.
 
         weights: of time, cost and resource. Infinite where the memory does not suffice.
         """
@@ -111,13 +120,19 @@ class Replay:
         return costs, self.restart * rate
 
     def constant(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Return time (s), cost ($) and waste (fraction) of each allocation kept from the begin on, (n,); infinite if it does not fit."""
+        """Return time (s), cost ($) and waste (fraction) of each allocation kept from the begin on, (n,); infinite if
+        it does not fit.
+        """
         time = self.seconds.sum(axis=0)
-        return tuple(np.where(self.fits, values, np.inf) for values in (time, time * self.price / SECONDS, 1.0 - self.busy))
+        return tuple(
+            np.where(self.fits, values, np.inf) for values in (time, time * self.price / SECONDS, 1.0 - self.busy)
+        )
 
 
 def make_replay(scenario: CloudScenario, model: StepModel) -> Replay:
-    """Return a scenario laid out. Raises UserError where no reachable allocation, or not the start, has the memory that the job needs."""
+    """Return a scenario laid out. Raises UserError where no reachable allocation, or not the start, has the memory that
+    the job needs.
+    """
     start = Allocation(*scenario.start.model_dump().values())
     grid = lattice(start, scenario.resource, STEPS if scenario.environment.space == "full27" else (*STEPS[:2], 0))
     gpus, cores, memory = grid.allocations.T
@@ -127,7 +142,9 @@ def make_replay(scenario: CloudScenario, model: StepModel) -> Replay:
     at = Placement(nodes, gpus, cores, memory, on_gpu, np.zeros(len(grid)))
     found = performance(model, job.pipeline, at, settings.interference)
     if not found.fits[grid.start]:
-        raise UserError("the start allocation lacks the memory that the job needs", where="start.memory_gb", expected="more memory")
+        raise UserError(
+            "the start allocation lacks the memory that the job needs", where="start.memory_gb", expected="more memory"
+        )
     seconds = settings.interval * job.samples / (found.throughput * _efficiency(scenario, gpus * on_gpu))
     price = scenario.resource.hourly_price(gpus, cores, memory)
     allowed = found.fits[grid.following]
@@ -135,27 +152,37 @@ def make_replay(scenario: CloudScenario, model: StepModel) -> Replay:
         allowed = allowed & np.isin(np.arange(ACTIONS), PAPER_ACTIONS)
     time = seconds.sum(axis=0)
     time_ref = float(time[found.fits].min())
-    cost_ref = float((time * price / SECONDS)[found.fits].min()) or 1.0  # what is free weighs nothing, whatever it is divided by
+    cost_ref = (
+        float((time * price / SECONDS)[found.fits].min()) or 1.0
+    )  # what is free weighs nothing, whatever it is divided by
     busy = (found.gpu_util + found.cpu_util) / 2.0
     sla = _limits(scenario, grid.start, found, float(time[grid.start]), float(price[grid.start]))
-    cuts = np.array([_cut(grid, slots) for slots in settings.slots], dtype=np.int64).reshape(len(settings.slots), len(grid))
+    cuts = np.array([_cut(grid, slots) for slots in settings.slots], dtype=np.int64).reshape(
+        len(settings.slots), len(grid)
+    )
     return Replay(scenario, grid, found, seconds, price, busy, found.fits, allowed, time_ref, cost_ref, sla, cuts)
 
 
 def _efficiency(scenario: CloudScenario, total: np.ndarray) -> np.ndarray:
-    """Progress of a sample in each interval, (E, n), on allocations with these total batches, (n,), as a share of that in the base batch.
+    """Progress of a sample in each interval, (E, n), on allocations with these total batches, (n,), as a share of that
+    in the base batch.
 
-    It is 1 where the total batch stays (`fixed_global`): all allocations then need the same samples (specification, B1).
+    It is 1 where the total batch stays (`fixed_global`): all allocations then need the same samples (specification,
+    B1).
     """
     job = scenario.job
     if job.batching == "fixed_global":
         return np.ones((scenario.intervals, len(total)))
-    noise = np.interp(np.linspace(0, 1, scenario.intervals), np.linspace(0, 1, len(job.gradient_noise)), job.gradient_noise)
+    noise = np.interp(
+        np.linspace(0, 1, scenario.intervals), np.linspace(0, 1, len(job.gradient_noise)), job.gradient_noise
+    )
     return statistical_efficiency(noise[:, None], total[None, :], job.base_batch)
 
 
 def _cut(grid: Lattice, slots: int) -> np.ndarray:
-    """What is left of each allocation where only so many GPUs are to be had: as many of them as the lattice holds, the rest as it is."""
+    """What is left of each allocation where only so many GPUs are to be had: as many of them as the lattice holds, the
+    rest as it is.
+    """
     block = len(grid) // len(grid.axes[0])  # GPUs are the first axis
     most = max(place for place, value in enumerate(grid.axes[0]) if value <= slots or place == 0)
     ranks, rest = np.divmod(np.arange(len(grid)), block)
@@ -163,7 +190,9 @@ def _cut(grid: Lattice, slots: int) -> np.ndarray:
 
 
 def _limits(scenario: CloudScenario, start: int, found: Performance, time: float, price: float) -> SLAConfig:
-    """The service levels, frozen before anything is learned: as configured, or forecast from the job on its start allocation."""
+    """The service levels, frozen before anything is learned: as configured, or forecast from the job on its start
+    allocation.
+    """
     if scenario.sla_from == "configuration":
         return scenario.sla
     record = {"time_so_far": time, "cost_so_far": time * price / SECONDS, "throughput": float(found.throughput[start])}

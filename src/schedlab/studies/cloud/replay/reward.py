@@ -11,7 +11,9 @@ from dataclasses import dataclass
 
 from schedlab.config.errors import UserError, did_you_mean
 
-PREFERENCES: dict[str, tuple[float, float, float]] = {  # weights of cost, time, resource; the order is that of the policies
+PREFERENCES: dict[
+    str, tuple[float, float, float]
+] = {  # weights of cost, time, resource; the order is that of the policies
     "balanced": (0.33, 0.33, 0.34),
     "cost": (0.6, 0.2, 0.2),
     "time": (0.2, 0.6, 0.2),
@@ -30,7 +32,9 @@ SMALLEST, INSTEAD = 0.01, 0.5  # a smaller total becomes this
 
 
 def preference_weights(name: str) -> tuple[float, float, float] | None:
-    """Return the weights of cost, time and resource of a preference: a name, or the weights as in `0.1:0.1:0.8`; None: neither."""
+    """Return the weights of cost, time and resource of a preference: a name, or the weights as in `0.1:0.1:0.8`; None:
+    neither.
+    """
     if name in PREFERENCES:
         return PREFERENCES[name]
     try:
@@ -62,7 +66,8 @@ class ReferenceReward:
 class Transition:
     """What the published reward looks at.
 
-    price_before, price_after  of the allocation, $/h        throughputs  of the last two records, samples/s (fewer: no change)
+    price_before, price_after  of the allocation, $/h        throughputs  of the last two records, samples/s (fewer: no
+                               change)
     gpu_count                  after the action              gpu_util, cpu_util  fractions
     compliance                 share of items met            changed      whether the allocation is another one
     """
@@ -94,7 +99,9 @@ def reference_reward(preference: str, step: Transition) -> ReferenceReward:
     return ReferenceReward(cost, performance, efficiency, sla, INSTEAD if abs(total) < SMALLEST else total)
 
 
-def adapted_weights(preference: Mapping[str, float], severities: Mapping[str, float], strength: float = 2.0) -> dict[str, float]:
+def adapted_weights(
+    preference: Mapping[str, float], severities: Mapping[str, float], strength: float = 2.0
+) -> dict[str, float]:
     """Return weights that lean towards what is violated: w_i ~ w0_i exp(strength * severity_i), with a sum of 1.
 
     The keys of both are the same (cost, time, resource).

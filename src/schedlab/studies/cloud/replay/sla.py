@@ -64,7 +64,9 @@ class SLAConfig(Settings):
     @classmethod
     def _without_none(cls, values: Any) -> Any:
         """A limit of None stands for its default."""
-        return {key: value for key, value in values.items() if value is not None} if isinstance(values, dict) else values
+        return (
+            {key: value for key, value in values.items() if value is not None} if isinstance(values, dict) else values
+        )
 
     def limit(self, item: str) -> float:
         """Return the limit of an item."""
@@ -101,7 +103,9 @@ def known(value: Any) -> bool:
 
 
 def require_record(record: Mapping[str, Any], where: str) -> dict[str, Any]:
-    """Return a record of a log. Raises UserError for what is neither a number, text nor nothing, and for text where a number belongs."""
+    """Return a record of a log. Raises UserError for what is neither a number, text nor nothing, and for text where a
+    number belongs.
+    """
     for key, value in record.items():
         measured = key in MEASURED or str(key).startswith(GPU_COLUMN)
         if isinstance(value, list | dict) or (measured and isinstance(value, str)):
@@ -115,7 +119,8 @@ def gpu_utilisations(metrics: Mapping[str, Any]) -> list[float]:
 
 
 def forecast(history: Iterable[Mapping[str, float]]) -> dict[str, float]:
-    """Return limits for a job from records {time_so_far, cost_so_far, throughput}: 10 % beyond their means, or beyond the fallbacks.
+    """Return limits for a job from records {time_so_far, cost_so_far, throughput}: 10 % beyond their means, or beyond
+    the fallbacks.
 
     Raises UserError for a value that is no number.
     """
@@ -129,14 +134,18 @@ def forecast(history: Iterable[Mapping[str, float]]) -> dict[str, float]:
 
 @dataclass(frozen=True)
 class TableVerdict:
-    """What a log says of one item: its value, verdict, and the share of rows in violation. None: the log has no such column."""
+    """What a log says of one item: its value, verdict, and the share of rows in violation. None: the log has no such
+    column.
+    """
 
     value: float
     verdict: Verdict
     violated_share: float
 
 
-def check_table(table: pd.DataFrame, sla: SLAConfig, how: Literal["summary", "last"] = "summary") -> dict[str, TableVerdict]:
+def check_table(
+    table: pd.DataFrame, sla: SLAConfig, how: Literal["summary", "last"] = "summary"
+) -> dict[str, TableVerdict]:
     """Return what a log table says of each item that it has columns for, in the order of ITEMS.
 
     summary: the maximum of time, cost and memory, the mean of throughput and utilisations; last: the last row's values.
@@ -145,7 +154,9 @@ def check_table(table: pd.DataFrame, sla: SLAConfig, how: Literal["summary", "la
     from schedlab.studies.cloud.model.logs import require_numbers
 
     if how not in HOW:
-        raise UserError(f"how is {how!r}", where="check_table", expected=" or ".join(HOW), remedy=did_you_mean(str(how), HOW))
+        raise UserError(
+            f"how is {how!r}", where="check_table", expected=" or ".join(HOW), remedy=did_you_mean(str(how), HOW)
+        )
     if not len(table):
         raise UserError("the table has no rows", where="log table", expected="a row an epoch")
     columns = [name for name in table.columns if str(name).startswith(GPU_COLUMN)]
@@ -163,8 +174,11 @@ def check_table(table: pd.DataFrame, sla: SLAConfig, how: Literal["summary", "la
     return found
 
 
-def check_learning(table: pd.DataFrame, accuracy_min: float = 85.0, convergence_min: float = 0.01) -> dict[str, TableVerdict]:
-    """Return what a log table says of the two items of the program's earlier generation, as far as it has columns for them.
+def check_learning(
+    table: pd.DataFrame, accuracy_min: float = 85.0, convergence_min: float = 0.01
+) -> dict[str, TableVerdict]:
+    """Return what a log table says of the two items of the program's earlier generation, as far as it has columns for
+    them.
 
     accuracy     the last test_accuracy (else train_accuracy), percent, at or above accuracy_min
     convergence  the fall of the train_loss in an epoch, mean of the epochs, at or above convergence_min

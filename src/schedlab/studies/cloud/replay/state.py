@@ -1,6 +1,7 @@
 """The state of a training job as a learner sees it: resources, utilisation, progress, money and service levels.
 
-Source: specification of the study cloud, A2 and A6. `StateSwitches` names what the published program does wrong, each on its own.
+Source: specification of the study cloud, A2 and A6. `StateSwitches` names what the published program does wrong, each
+  on its own.
 """
 
 from __future__ import annotations
@@ -16,7 +17,18 @@ from schedlab.studies.cloud.replay.sla import ITEMS, SLAConfig, Verdict, gpu_uti
 
 SIZE = 26
 COMPONENTS = (
-    *("gpu_count", "cpu_count", "memory_gb", "gpu_util", "cpu_util", "memory_util", "progress", "throughput", "time", "cost"),
+    *(
+        "gpu_count",
+        "cpu_count",
+        "memory_gb",
+        "gpu_util",
+        "cpu_util",
+        "memory_util",
+        "progress",
+        "throughput",
+        "time",
+        "cost",
+    ),
     *(f"{item}_met" for item in ITEMS),
     *(f"{item}_severity" for item in ITEMS),
     *("memory_used", "time_remaining", "cost_rate", "epoch_time"),
@@ -29,7 +41,9 @@ class StateSwitches(Settings):
     """Defects of the published program's state."""
 
     keep_severities: bool = setting(False, doc="the severity of an item stays when the item is met again")
-    memory_used_only: bool = setting(False, doc="the state knows the memory in use alone, whose utilisation is then always 1")
+    memory_used_only: bool = setting(
+        False, doc="the state knows the memory in use alone, whose utilisation is then always 1"
+    )
     whole_epochs: bool = setting(False, doc="epochs are cut to whole numbers")
     empty_components: bool = setting(False, doc="the last four components are 0")
 
@@ -40,9 +54,11 @@ REFERENCE = StateSwitches(**dict.fromkeys(StateSwitches.model_fields, True))
 class CloudEnvironmentState:
     """What is known of a job, taken from its records.
 
-    Utilisations are fractions, times s, money $, throughput samples/s. Before the first record every item is met. An item whose metric
-    is not reported keeps its verdict; the GPUs' utilisation is judged with every record, as 0 where it was never reported, unless
-    `gpus_apply` is false: a job without GPUs can neither meet nor violate it (in the vector, which has no place for that, it is met).
+    Utilisations are fractions, times s, money $, throughput samples/s. Before the first record every item is met. An
+    item whose metric is not reported keeps its verdict; the GPUs' utilisation is judged with every record, as 0 where
+    it was never reported, unless
+    `gpus_apply` is false: a job without GPUs can neither meet nor violate it (in the vector, which has no place for
+      that, it is met).
     """
 
     def __init__(self, resource: ResourceConfig, sla: SLAConfig, switches: StateSwitches | None = None) -> None:

@@ -34,24 +34,34 @@ from schedlab.studies.cloud.replay.state import SIZE
 
 
 class CloudReplayVectorEnv(VectorEnv):
-    """A number of CloudReplayEnv side by side; each does what a CloudReplayEnv of its seed does, number i of seed s that of seed s + i.
+    """A number of CloudReplayEnv side by side; each does what a CloudReplayEnv of its seed does, number i of seed s
+    that of seed s + i.
 
-    Observations (N, 26 or 21) float32, actions (N,), rewards (N,) float64; `action_masks` is (N, 27 or 9). A job that ends is replaced by a
-    new one in the same step: `final_obs` and `final_info` (its scores) tell how it ended. Only the scalar reward, its weights fixed or
-    adapted, and intervals that are shares of the training. Raises UserError for others.
+    Observations (N, 26 or 21) float32, actions (N,), rewards (N,) float64; `action_masks` is (N, 27 or 9). A job that
+    ends is replaced by a
+    new one in the same step: `final_obs` and `final_info` (its scores) tell how it ended. Only the scalar reward, its
+    weights fixed or adapted, and intervals that are shares of the training. Raises UserError for others.
     """
 
-    def __init__(self, replay: Replay, num_envs: int = 1, preference: str = "balanced", seed: int | None = None) -> None:
+    def __init__(
+        self, replay: Replay, num_envs: int = 1, preference: str = "balanced", seed: int | None = None
+    ) -> None:
         settings = replay.scenario.environment
         if num_envs < 1:
             raise UserError(f"{num_envs} environments", where="num_envs", expected="at least 1")
         if settings.reward != "scalar":
             raise UserError(
-                "the reward is not the scalar one", where=ENVIRONMENT, remedy="step single environments, or take reward: scalar"
+                "the reward is not the scalar one",
+                where=ENVIRONMENT,
+                remedy="step single environments, or take reward: scalar",
             )
         if replay.span:
             what = "intervals are stretches of time, in which jobs side by side do not end together"
-            raise UserError(what, where=ENVIRONMENT, remedy="step single environments (stock learners do), or take `interval` in epochs")
+            raise UserError(
+                what,
+                where=ENVIRONMENT,
+                remedy="step single environments (stock learners do), or take `interval` in epochs",
+            )
         self.num_envs, self.replay, self.settings = num_envs, replay, settings
         self.weights, self.preference = weights_of(preference), preference
         self.metadata = {"render_modes": [], "autoreset_mode": AutoresetMode.SAME_STEP}
@@ -64,7 +74,9 @@ class CloudReplayVectorEnv(VectorEnv):
         self.action_space = batch_space(self.single_action_space, num_envs)
         tables, grid = replay.tables, replay.lattice
         self._rows = np.stack([tables.rows[False], tables.rows[True]])
-        self._severity, self._met = (np.array([values[False], values[True]]) for values in (tables.severity, tables.met))
+        self._severity, self._met = (
+            np.array([values[False], values[True]]) for values in (tables.severity, tables.met)
+        )
         self._following = grid.following[:, self.actions]
         self._allowed = replay.allowed[:, self.actions]
         self._allowed[:, self.actions == KEEP] |= ~self._allowed.any(axis=1, keepdims=True)
@@ -72,7 +84,8 @@ class CloudReplayVectorEnv(VectorEnv):
         self._seed = seed
         self._rngs: list[np.random.Generator] = []
         self._totals = {
-            name: np.zeros(num_envs) for name in ("time", "cost", "waste", "gpu_hours", "severity", "restarts", "failures", "met")
+            name: np.zeros(num_envs)
+            for name in ("time", "cost", "waste", "gpu_hours", "severity", "restarts", "failures", "met")
         }
         self.here, self.interval = np.zeros(num_envs, dtype=np.int64), np.zeros(num_envs, dtype=np.int64)
         self.price_factor = np.ones(num_envs)
@@ -81,7 +94,8 @@ class CloudReplayVectorEnv(VectorEnv):
     def reset(
         self, *, seed: int | Sequence[int | None] | None = None, options: dict[str, Any] | None = None
     ) -> tuple[np.ndarray, dict[str, Any]]:
-        """Submit every job anew; the first reset uses the construction's seed. `options={"preference": name}` changes the preference.
+        """Submit every job anew; the first reset uses the construction's seed. `options={"preference": name}` changes
+        the preference.
 
         Raises UserError for a preference that is none.
         """
@@ -94,7 +108,9 @@ class CloudReplayVectorEnv(VectorEnv):
         return self._observation(), {}
 
     def step(self, actions: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, dict[str, Any]]:
-        """Take an action, a whole number, in every job and train for an interval. Raises UserError for others, before anything is done."""
+        """Take an action, a whole number, in every job and train for an interval. Raises UserError for others, before
+        anything is done.
+        """
         replay, totals, before = self.replay, self._totals, self.here
         here = self.here = replay.taken(self.interval, self._following[before, self._checked(actions)])
         changed, fits = here != before, replay.fits[here]
@@ -104,13 +120,22 @@ class CloudReplayVectorEnv(VectorEnv):
         waste = np.where(fits, (1.0 - replay.busy[here]) / replay.intervals, 0.0)
         self.interval = self.interval + fits
         gpu_hours = self._gpus[here] * seconds / SECONDS
-        added = {"time": seconds, "cost": dollars, "waste": waste, "gpu_hours": gpu_hours, "restarts": changed, "failures": ~fits}
+        added = {
+            "time": seconds,
+            "cost": dollars,
+            "waste": waste,
+            "gpu_hours": gpu_hours,
+            "restarts": changed,
+            "failures": ~fits,
+        }
         for name, more in added.items():
             totals[name] += more
         self._see(seconds, fits)
         weights = self._weights()
         rewards = (
-            weights["time"] * (-seconds / replay.time_ref) + weights["cost"] * (-dollars / replay.cost_ref) - weights["resource"] * waste
+            weights["time"] * (-seconds / replay.time_ref)
+            + weights["cost"] * (-dollars / replay.cost_ref)
+            - weights["resource"] * waste
         )
         ended = self.interval >= replay.intervals
         cut = (totals["failures"] >= MOST_FAILURES) & ~ended
@@ -118,7 +143,9 @@ class CloudReplayVectorEnv(VectorEnv):
         if (over := np.flatnonzero(ended | cut)).size:
             observed = self._observation()
             for place in over.tolist():
-                final = self._add_info(final, {"final_obs": observed[place], "final_info": {"scores": self.scores(place)}}, place)
+                final = self._add_info(
+                    final, {"final_obs": observed[place], "final_info": {"scores": self.scores(place)}}, place
+                )
             self._begin(over)
         return self._observation(), rewards, ended, cut, final
 
@@ -127,18 +154,26 @@ class CloudReplayVectorEnv(VectorEnv):
         given, most = np.asarray(actions), len(self.actions) - 1
         whole = given.shape == (self.num_envs,) and given.dtype.kind in "iu"
         if not whole or given.min() < 0 or given.max() > most:
-            what = f"actions of shape {given.shape} and type {given.dtype}" + (f", {given.min()} to {given.max()}" if whole else "")
+            what = f"actions of shape {given.shape} and type {given.dtype}" + (
+                f", {given.min()} to {given.max()}" if whole else ""
+            )
             raise UserError(what, where=ENVIRONMENT, expected=f"{self.num_envs} whole numbers from 0 to {most}")
         return given
 
     def action_masks(self) -> np.ndarray:
-        """Return True for each action that leaves the job the memory it needs, (N, 27 or 9); where none does, for the one that keeps."""
+        """Return True for each action that leaves the job the memory it needs, (N, 27 or 9); where none does, for the
+        one that keeps.
+        """
         return self._allowed[self.here]
 
     def scores(self, place: int) -> dict[str, float]:
         """Return what the episode of one place is scored by so far, as CloudReplayEnv.scores does."""
         total = {name: float(values[place]) for name, values in self._totals.items()}
-        of = {"time": total["time"] / self.replay.time_ref, "cost": total["cost"] / self.replay.cost_ref, "resource": total["waste"]}
+        of = {
+            "time": total["time"] / self.replay.time_ref,
+            "cost": total["cost"] / self.replay.cost_ref,
+            "resource": total["waste"],
+        }
         return {
             "objective": sum(weight * of[name] for name, weight in self.weights.items()),
             **{name: total[name] for name in ("time", "cost", "gpu_hours", "waste")},
@@ -149,7 +184,9 @@ class CloudReplayVectorEnv(VectorEnv):
         }
 
     def _weights(self) -> Mapping[str, float | np.ndarray]:
-        """The weights of the preference, or those that lean towards what is violated in each place, as reward.adapted_weights has them."""
+        """The weights of the preference, or those that lean towards what is violated in each place, as
+        reward.adapted_weights has them.
+        """
         if not self.settings.adaptive:
             return self.weights
         raw = self._leaning()
@@ -160,7 +197,9 @@ class CloudReplayVectorEnv(VectorEnv):
         """Weights that lean towards what is violated in each place, before they are divided by their sum."""
         late, dear, _, _, idle_gpus, idle_cores = self._observed[:, SEVERITY].astype(float).T
         severities = {"time": late, "cost": dear, "resource": (idle_gpus + idle_cores) / 2.0}
-        return {name: weight * np.exp(self.settings.adaptive * severities[name]) for name, weight in self.weights.items()}
+        return {
+            name: weight * np.exp(self.settings.adaptive * severities[name]) for name, weight in self.weights.items()
+        }
 
     def _begin(self, places: np.ndarray) -> None:
         self.here[places], self.interval[places], self.price_factor[places] = self.replay.lattice.start, 0, 1.0
@@ -170,7 +209,9 @@ class CloudReplayVectorEnv(VectorEnv):
         self._observed[places] = self.replay.tables.first
 
     def _noise(self, fits: np.ndarray) -> np.ndarray | float:
-        """Factors on the intervals' times, and the walk of the prices, each from the job's own generator in the order of CloudReplayEnv."""
+        """Factors on the intervals' times, and the walk of the prices, each from the job's own generator in the order
+        of CloudReplayEnv.
+        """
         sigma, walk = self.settings.time_noise, self.settings.price_walk
         if not sigma and not walk:
             return 1.0
@@ -222,7 +263,9 @@ def _excess(values: np.ndarray, limit: float) -> np.ndarray:
     return np.where(values <= limit, 0.0, np.minimum(1.0, (values - limit) / limit))
 
 
-def make(replay: Replay | None = None, num_envs: int = 1, preference: str = "balanced", seed: int | None = None) -> CloudReplayVectorEnv:
+def make(
+    replay: Replay | None = None, num_envs: int = 1, preference: str = "balanced", seed: int | None = None
+) -> CloudReplayVectorEnv:
     """Return the vectorised environment of a replay; without one, of the example (`example.example_replay`)."""
     if replay is None:
         from schedlab.studies.cloud.example import example_replay

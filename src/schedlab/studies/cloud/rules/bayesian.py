@@ -1,8 +1,9 @@
 """The rule `bayesian`: Bayesian optimisation over allocations, measured while the job runs.
 
-In the manner of Alipourfard et al., "CherryPick", NSDI 2017: a Gaussian process with a Matern 5/2 kernel, expected improvement, and an end
-once that is a small share of the best seen. There each probe is a run of its own; here it is an interval of the job, with the intervals on
-the way to it, which are measured as well. It knows prices and limits, not the performance model.
+In the manner of Alipourfard et al., "CherryPick", NSDI 2017: a Gaussian process with a Matern 5/2 kernel, expected
+improvement, and an end once that is a small share of the best seen. There each probe is a run of its own; here it is an
+interval of the job, with the intervals on the way to it, which are measured as well. It knows prices and limits, not
+the performance model.
 """
 
 from __future__ import annotations
@@ -29,12 +30,20 @@ if TYPE_CHECKING:
 class BayesianSettings(Settings):
     """The rule `bayesian`: Bayesian optimisation of a constant allocation (CherryPick, NSDI 2017)."""
 
-    first: int = setting(3, doc="probes before the first model: the start, then allocations that are drawn", unit="probes", ge=1, le=100)
+    first: int = setting(
+        3, doc="probes before the first model: the start, then allocations that are drawn", unit="probes", ge=1, le=100
+    )
     probes: int = setting(6, doc="most probes; then the job goes to the best one", unit="probes", ge=1, le=1000)
     improvement: float = setting(
-        0.1, doc="probing ends where the expected improvement is a smaller share of the best seen", unit="fraction", ge=0, le=1
+        0.1,
+        doc="probing ends where the expected improvement is a smaller share of the best seen",
+        unit="fraction",
+        ge=0,
+        le=1,
     )
-    share: float = setting(0.3, doc="most of the job's intervals that go to probes and the ways to them", unit="fraction", gt=0, le=1)
+    share: float = setting(
+        0.3, doc="most of the job's intervals that go to probes and the ways to them", unit="fraction", gt=0, le=1
+    )
 
 
 class _Before(NamedTuple):
@@ -51,7 +60,9 @@ class BayesianRule:
     def __init__(self, problem: CloudProblem, settings: BayesianSettings, seed: int) -> None:
         self.problem, self.settings, self.seed = problem, settings, seed
         values = problem.replay.lattice.allocations
-        self.places = (values - values.min(axis=0)) / np.maximum(np.ptp(values, axis=0), 1e-12)  # 0 to 1 in each resource
+        self.places = (values - values.min(axis=0)) / np.maximum(
+            np.ptp(values, axis=0), 1e-12
+        )  # 0 to 1 in each resource
         self.ranks = np.stack([np.unique(column, return_inverse=True)[1] for column in values.T], axis=1)
         self.budget = max(1, int(settings.share * problem.replay.intervals))
 
@@ -95,7 +106,9 @@ class BayesianRule:
                 self.target = int(self.rng.choice(left))
                 return
             best = min(self.measured.values())
-            mean, spread = predict(self._points(), np.array(list(self.measured.values())), self.places[left], self._seed())
+            mean, spread = predict(
+                self._points(), np.array(list(self.measured.values())), self.places[left], self._seed()
+            )
             gains = expected_improvement(mean, spread, best)
             if gains.max() >= self.settings.improvement * best:
                 self.target = int(left[gains.argmax()])
@@ -104,13 +117,17 @@ class BayesianRule:
         self.target = min(self.measured, key=lambda number: (self.measured[number], number))
 
     def _reachable(self, env: CloudReplayEnv) -> np.ndarray:
-        """The allocations not yet measured that what is left of the budget leads to; an action moves each resource by one step.
+        """The allocations not yet measured that what is left of the budget leads to; an action moves each resource by
+        one step.
 
-        A decision is taken to train as much as those before did in the mean: an interval, unless decisions come by time.
+        A decision is taken to train as much as those before did in the mean: an interval, unless decisions come by
+        time.
         """
         away = np.abs(self.ranks - self.ranks[env.here]).max(axis=1)
         near = env.replay.fits & (away * env.progress / env.decisions <= self.budget - env.progress)
-        return np.array([number for number in np.flatnonzero(near).tolist() if number not in self.measured], dtype=np.int64)
+        return np.array(
+            [number for number in np.flatnonzero(near).tolist() if number not in self.measured], dtype=np.int64
+        )
 
     def _points(self) -> np.ndarray:
         return self.places[list(self.measured)]
@@ -120,7 +137,9 @@ class BayesianRule:
 
 
 def expected_improvement(mean: np.ndarray, spread: np.ndarray, best: float) -> np.ndarray:
-    """Return by how much values of normal distributions are expected to lie below the best; no more than it where nothing is uncertain."""
+    """Return by how much values of normal distributions are expected to lie below the best; no more than it where
+    nothing is uncertain.
+    """
     from scipy.stats import norm
 
     below = best - mean
@@ -129,7 +148,9 @@ def expected_improvement(mean: np.ndarray, spread: np.ndarray, best: float) -> n
 
 
 def predict(points: np.ndarray, values: np.ndarray, at: np.ndarray, seed: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return mean and standard deviation, (n,), that a Gaussian process fitted to values at points (k, 3) gives at places (n, 3)."""
+    """Return mean and standard deviation, (n,), that a Gaussian process fitted to values at points (k, 3) gives at
+    places (n, 3).
+    """
     from sklearn.exceptions import ConvergenceWarning
     from sklearn.gaussian_process import GaussianProcessRegressor
     from sklearn.gaussian_process.kernels import Matern, WhiteKernel
@@ -146,7 +167,13 @@ def make_bayesian(params: Mapping[str, Any], problem: CloudProblem, seed: int) -
     """Return the rule. Raises UserError without scikit-learn, and where there are fewer probes than first ones."""
     settings = validate(BayesianSettings, params)
     if settings.first > settings.probes:
-        raise UserError(f"{settings.first} first probes of {settings.probes}", where="rule bayesian: first", expected="at most `probes`")
+        raise UserError(
+            f"{settings.first} first probes of {settings.probes}",
+            where="rule bayesian: first",
+            expected="at most `probes`",
+        )
     if importlib.util.find_spec("sklearn") is None:
-        raise UserError("it needs scikit-learn", where="rule bayesian", remedy="install schedlab[learn], or leave the rule out")
+        raise UserError(
+            "it needs scikit-learn", where="rule bayesian", remedy="install schedlab[learn], or leave the rule out"
+        )
     return BayesianRule(problem, settings, seed)

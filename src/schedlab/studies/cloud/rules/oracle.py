@@ -1,4 +1,5 @@
-"""Oracles of a noiseless scenario: the best plan by dynamic programming, and the best allocation to move to and stay on.
+"""Oracles of a noiseless scenario: the best plan by dynamic programming, and the best allocation to move to and stay
+on.
 
 Both start where the scenario starts and pay for every change. Source: specification of the study cloud, B4 and B5.
 """
@@ -17,7 +18,9 @@ from schedlab.studies.cloud.rules.oracle_timed import TimedPlan, best_timed_plan
 
 @dataclass(frozen=True)
 class Plan:
-    """The best action in each interval on each allocation, (E, n) int64, and the objective from there on, (E + 1, n)."""
+    """The best action in each interval on each allocation, (E, n) int64, and the objective from there on, (E + 1,
+    n).
+    """
 
     actions: np.ndarray
     values: np.ndarray
@@ -28,9 +31,11 @@ class Plan:
 
 
 def best_plan(replay: Replay, weights: Mapping[str, float]) -> Plan | TimedPlan:
-    """Return the plan of the smallest objective, by backward induction over intervals and allocations; ties: the lowest action.
+    """Return the plan of the smallest objective, by backward induction over intervals and allocations; ties: the lowest
+    action.
 
-    Exact for the objective, which is a sum over intervals, where these are shares of the training; see `oracle_timed` for stretches of
+    Exact for the objective, which is a sum over intervals, where these are shares of the training; see `oracle_timed`
+    for stretches of
     time. weights: of time, cost and resource.
     """
     if replay.span:

@@ -1,8 +1,9 @@
 """The best plan where decisions come at equal distances of time, not of training.
 
-How far the training is when a decision is due then depends on all decisions before, so progress is a state of the plan besides the
-allocation. It is rounded up to a grid: each decision is taken to train a little more than it does, and the objective that is found lies
-below what can be reached, by at most what that adds up to (CELLS).
+How far the training is when a decision is due then depends on all decisions before, so progress is a state of the plan
+besides the
+allocation. It is rounded up to a grid: each decision is taken to train a little more than it does, and the objective
+that is found lies below what can be reached, by at most what that adds up to (CELLS).
 """
 
 from __future__ import annotations
@@ -38,7 +39,9 @@ class TimedPlan:
 
 
 def best_timed_plan(replay: Replay, weights: Mapping[str, float]) -> TimedPlan:
-    """Return the plan of the smallest objective. Raises UserError where decisions are too many; weights: of time, cost and resource."""
+    """Return the plan of the smallest objective. Raises UserError where decisions are too many; weights: of time, cost
+    and resource.
+    """
     decisions = math.ceil(replay.clock[-1][replay.fits].max() / replay.span)
     if decisions > MOST_DECISIONS:
         least = replay.clock[-1][replay.fits].max() / MOST_DECISIONS
@@ -55,7 +58,9 @@ def best_timed_plan(replay: Replay, weights: Mapping[str, float]) -> TimedPlan:
 
 
 def _onward(replay: Replay, weights: Mapping[str, float], values: np.ndarray, progress: float) -> np.ndarray:
-    """The objective from `progress` (intervals) on if each allocation is kept, or newly taken, for the next decision, (2, n)."""
+    """The objective from `progress` (intervals) on if each allocation is kept, or newly taken, for the next decision,
+    (2, n).
+    """
     points, n = len(values) - 1, len(replay.lattice)
     rate = replay.rate(weights)
     found = []

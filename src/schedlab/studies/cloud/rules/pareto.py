@@ -1,9 +1,9 @@
 """Plans that no other beats in both time and cost, and how near a set of policies is to them.
 
-The front is that of all plans from the start on, up to a share EPSILON of its range in each objective: the non-dominated union of constant
-allocations, of the best plans for many weights of time and cost, and of what lies between these (a multi-objective dynamic programme,
-whose partial plans are ended as each of the best plans would, and dropped where bounds tell that the points known by then cover whatever
-they lead to).
+The front is that of all plans from the start on, up to a share EPSILON of its range in each objective: the
+non-dominated union of constant allocations, of the best plans for many weights of time and cost, and of what lies
+between these (a multi-objective dynamic programme, whose partial plans are ended as each of the best plans would, and
+dropped where bounds tell that the points known by then cover whatever they lead to).
 Sources: Ehrgott and Gandibleux 2007 (bound sets); specification of the study cloud, B4 and B5. Measures: moocore.
 """
 
@@ -20,7 +20,9 @@ from schedlab.studies.cloud.replay.replay import SECONDS, Replay
 from schedlab.studies.cloud.rules.oracle import best_plan
 
 EPSILON = 0.005  # a plan of the front may be longer and dearer than the exact one by this share of the front's range
-WEIGHTS = 41  # of time against cost, even in the front's range: ends of partial plans, and bounds of what they can lead to
+WEIGHTS = (
+    41  # of time against cost, even in the front's range: ends of partial plans, and bounds of what they can lead to
+)
 LEAST = 1e-4  # of a weight: of equally fast plans the cheapest is found
 UTILITIES = 101  # weights of the expected utility
 REFERENCE = 1.1  # reference point of the hypervolume, in units of the front's range
@@ -33,7 +35,9 @@ def non_dominated(points: np.ndarray) -> np.ndarray:
 
 
 def staying_points(replay: Replay) -> np.ndarray:
-    """Return time (s) and cost ($) of going straight to each allocation and staying, (n, 2); infinite as in oracle.objective_of_staying."""
+    """Return time (s) and cost ($) of going straight to each allocation and staying, (n, 2); infinite as in
+    oracle.objective_of_staying.
+    """
     seconds, dollars, restart = interval_points(replay)
     target = np.arange(len(replay.lattice))
     here = np.full(len(target), replay.lattice.start)
@@ -58,7 +62,8 @@ def interval_points(replay: Replay) -> tuple[np.ndarray, np.ndarray, np.ndarray]
 class Course:
     """The best plan for weights of seconds and dollars, (2,), from each interval and allocation on.
 
-    points (E + 1, n, 2): seconds and dollars that it still takes; values (E + 1, n): their weighted sum, the least of all plans.
+    points (E + 1, n, 2): seconds and dollars that it still takes; values (E + 1, n): their weighted sum, the least of
+    all plans.
     """
 
     weights: np.ndarray
@@ -67,7 +72,9 @@ class Course:
 
 
 def best_course(replay: Replay, share: float) -> Course:
-    """Return the best plan for a share of the weight on time over time_ref, the rest on cost over cost_ref; shares are kept off 0 and 1."""
+    """Return the best plan for a share of the weight on time over time_ref, the rest on cost over cost_ref; shares are
+    kept off 0 and 1.
+    """
     share = min(max(share, LEAST), 1.0 - LEAST)
     plan = best_plan(replay, {"time": share, "cost": 1.0 - share, "resource": 0.0})
     seconds, dollars, restart = interval_points(replay)
@@ -75,25 +82,33 @@ def best_course(replay: Replay, share: float) -> Course:
     points = np.zeros((replay.intervals + 1, len(here), 2))
     for interval in range(replay.intervals - 1, -1, -1):
         there = replay.taken(interval, replay.lattice.following[here, plan.actions[interval]])
-        points[interval] = np.stack([seconds[interval, there], dollars[interval, there]], axis=1) + points[interval + 1, there]
+        points[interval] = (
+            np.stack([seconds[interval, there], dollars[interval, there]], axis=1) + points[interval + 1, there]
+        )
         points[interval] += np.where((there != here)[:, None], restart[there], 0.0)
     return Course(np.array([share / replay.time_ref, (1.0 - share) / replay.cost_ref]), points, plan.values)
 
 
 def best_courses(replay: Replay) -> tuple[list[Course], np.ndarray]:
-    """Return the best plans for WEIGHTS weights, even in the range between the fastest and the cheapest plan, and that range, (2,)."""
+    """Return the best plans for WEIGHTS weights, even in the range between the fastest and the cheapest plan, and that
+    range, (2,).
+    """
     start = replay.lattice.start
     fastest, cheapest = best_course(replay, 1.0), best_course(replay, 0.0)
     span = np.abs(fastest.points[0, start] - cheapest.points[0, start])
     units = np.where(span > 0, span, 1.0) / [replay.time_ref, replay.cost_ref]
-    shares = [share * units[1] / (share * units[1] + (1.0 - share) * units[0]) for share in np.linspace(0.0, 1.0, WEIGHTS)[1:-1]]
+    shares = [
+        share * units[1] / (share * units[1] + (1.0 - share) * units[0])
+        for share in np.linspace(0.0, 1.0, WEIGHTS)[1:-1]
+    ]
     return [fastest, *(best_course(replay, share) for share in shares), cheapest], span
 
 
 def front(replay: Replay, epsilon: float = EPSILON) -> np.ndarray:
     """Return time (s) and cost ($) of the plans of the front, (k, 2), by rising time. All are reached exactly.
 
-    Its ends are the best plans for a weight of LEAST on cost or on time: a plan that is faster or cheaper by less than that is not sought.
+    Its ends are the best plans for a weight of LEAST on cost or on time: a plan that is faster or cheaper by less than
+    that is not sought.
     """
     seconds, dollars, restart = interval_points(replay)
     courses, span = best_courses(replay)
@@ -109,12 +124,16 @@ def front(replay: Replay, epsilon: float = EPSILON) -> np.ndarray:
         bounds = labels @ weights.T + np.stack([course.values[interval + 1, nodes] for course in courses], axis=1)
         alive = _may_improve(bounds, weights, known, epsilon * span)
         nodes, labels = nodes[alive], labels[alive]
-        known = non_dominated(np.concatenate([known, *(labels + course.points[interval + 1, nodes] for course in courses)]))
+        known = non_dominated(
+            np.concatenate([known, *(labels + course.points[interval + 1, nodes] for course in courses)])
+        )
     return known
 
 
 def _may_improve(bounds: np.ndarray, weights: np.ndarray, known: np.ndarray, slack: np.ndarray) -> np.ndarray:
-    """Which partial plans may lead to a point that no known one covers: some corner between known points lies above all their bounds."""
+    """Which partial plans may lead to a point that no known one covers: some corner between known points lies above all
+    their bounds.
+    """
     corners = np.stack([np.append(known[1:, 0], np.inf), known[:, 1]], axis=1)[:-1] - slack
     alive, open_ones = np.zeros(len(bounds), dtype=bool), np.arange(len(bounds))
     for corner in corners @ weights.T:
@@ -139,8 +158,9 @@ def _best_labels(nodes: np.ndarray, labels: np.ndarray) -> tuple[np.ndarray, np.
 def measures(points: np.ndarray, of: np.ndarray) -> dict[str, float]:
     """Return how near points (n, 2) are to a front (k, 2), in units of the front's range.
 
-    hypervolume (share of the front's), igd_plus, additive_epsilon, and utility: how much more the best of the points costs than the best of
-    the front, in the mean over UTILITIES weights of time and cost. The first is 1 and the others are 0 for the front itself.
+    hypervolume (share of the front's), igd_plus, additive_epsilon, and utility: how much more the best of the points
+    costs than the best of the front, in the mean over UTILITIES weights of time and cost. The first is 1 and the others
+    are 0 for the front itself.
     """
     low, span = of.min(axis=0), np.ptp(of, axis=0)
     span = np.where(span > 0, span, 1.0)
@@ -157,9 +177,11 @@ def measures(points: np.ndarray, of: np.ndarray) -> dict[str, float]:
 
 
 def attainment_surface(sets: Sequence[np.ndarray], share: float) -> np.ndarray:
-    """Return the corners (k, 2), by rising time, of what at least a share of the sets of points (n, 2) attains: 0.5 the median, 1 all.
+    """Return the corners (k, 2), by rising time, of what at least a share of the sets of points (n, 2) attains: 0.5 the
+    median, 1 all.
 
-    That is the empirical attainment function (Grunert da Fonseca, Fonseca and Hall 2001): a set attains whatever one of its points beats.
+    That is the empirical attainment function (Grunert da Fonseca, Fonseca and Hall 2001): a set attains whatever one of
+    its points beats.
     """
     numbers = np.repeat(np.arange(len(sets)), [len(points) for points in sets])
     found = moocore.eaf(np.concatenate(sets), sets=numbers, percentiles=[100.0 * share])

@@ -1,6 +1,7 @@
 """Rules: fixed ways to allocate, on the same environment as learned policies, and the oracles.
 
-A rule of ours looks at the environment itself (`choose`), not at its vector. Source: specification of the study cloud, B4.
+A rule of ours looks at the environment itself (`choose`), not at its vector. Source: specification of the study cloud,
+B4.
 """
 
 from __future__ import annotations
@@ -38,13 +39,17 @@ class FixedSettings(Settings):
 class ThresholdSettings(Settings):
     """The rule `threshold`: the autoscaler of clouds, which follows the utilisation of the GPUs."""
 
-    high: float = setting(90.0, doc="utilisation above which a GPU is added, if the time limit is at risk", unit="%", gt=0, le=100)
+    high: float = setting(
+        90.0, doc="utilisation above which a GPU is added, if the time limit is at risk", unit="%", gt=0, le=100
+    )
     low: float = setting(40.0, doc="utilisation below which a GPU is given back", unit="%", ge=0, le=100)
     cooldown: int = setting(2, doc="intervals between two changes", unit="intervals", ge=0)
 
 
 class HorizontalSettings(Settings):
-    """The rule `horizontal`: as many GPUs as bring their utilisation to a target, as Kubernetes' horizontal autoscaler reckons."""
+    """The rule `horizontal`: as many GPUs as bring their utilisation to a target, as Kubernetes' horizontal autoscaler
+    reckons.
+    """
 
     target: float = setting(80.0, doc="utilisation to reach", unit="%", gt=0, le=100)
     cooldown: int = setting(2, doc="intervals between two changes", unit="intervals", ge=0)
@@ -52,7 +57,9 @@ class HorizontalSettings(Settings):
 
 @dataclass
 class ChosenAction:
-    """A rule that is a function of the environment, with something kept from step to step in `memory`, emptied for each unit."""
+    """A rule that is a function of the environment, with something kept from step to step in `memory`, emptied for each
+    unit.
+    """
 
     decide: Callable[[CloudReplayEnv, dict[str, Any]], int]
     memory: dict[str, Any]
@@ -89,10 +96,16 @@ def _at(find: Callable[[CloudProblem], Allocation]) -> RuleMaker:
 
 
 def affordable(problem: CloudProblem, allocation: Allocation) -> int:
-    """Return the number of the allocation of the lattice that is nearest, with as much more memory as the job needs there."""
+    """Return the number of the allocation of the lattice that is nearest, with as much more memory as the job needs
+    there.
+    """
     grid, fits = problem.replay.lattice, problem.replay.fits
     number = grid.nearest(allocation)
-    enough = [n for n in range(number, len(grid)) if fits[n] and (grid.allocations[n, :2] == grid.allocations[number, :2]).all()]
+    enough = [
+        n
+        for n in range(number, len(grid))
+        if fits[n] and (grid.allocations[n, :2] == grid.allocations[number, :2]).all()
+    ]
     return enough[0] if enough else grid.start
 
 
@@ -163,7 +176,8 @@ def _gpus(env: CloudReplayEnv, memory: dict[str, Any], way: int) -> int:
 
 
 def make_greedy(params: Mapping[str, Any], problem: CloudProblem, seed: int) -> ChosenAction:
-    """Return the rule that takes the neighbour of the best objective if it were kept to the end, as far as the model tells.
+    """Return the rule that takes the neighbour of the best objective if it were kept to the end, as far as the model
+    tells.
 
     A restart counts; what the next change would bring does not (goodput-greedy).
     """

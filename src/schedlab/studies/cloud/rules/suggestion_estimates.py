@@ -1,7 +1,8 @@
-"""What an option of the published rules would come to, options where nothing was recorded, and the batch size that goes with one.
+"""What an option of the published rules would come to, options where nothing was recorded, and the batch size that goes
+with one.
 
-Source: specification of the study cloud, A8 and A11 (8). An option without GPUs is estimated by its cores, where the published program
-divides by zero.
+Source: specification of the study cloud, A8 and A11 (8). An option without GPUs is estimated by its cores, where the
+published program divides by zero.
 """
 
 from __future__ import annotations
@@ -14,7 +15,11 @@ from schedlab.studies.cloud.model.allocation import Allocation, ResourceConfig
 from schedlab.studies.cloud.rules.suggestions import Option
 
 ADDING, REMOVING = 0.7, 0.9  # exponents of throughput over GPUs
-MISSING = {"time": (0.6, 1.3, 1.4), "cost": (1.3, 0.7, 0.7), "balanced": (1.0, 1.0, 1.0)}  # time, cost, throughput where there is no option
+MISSING = {
+    "time": (0.6, 1.3, 1.4),
+    "cost": (1.3, 0.7, 0.7),
+    "balanced": (1.0, 1.0, 1.0),
+}  # time, cost, throughput where there is no option
 UNKNOWN_BATCH = 64  # on a GPU, where no baseline tells it
 BATCH, LEAST_BATCH, KEPT_SHARE, IDLE = 128, 32, 0.75, 15.0
 
@@ -46,17 +51,23 @@ def _size(gpus: int, cores: int, option: Option) -> tuple[float, float]:
 
 
 def estimates(options: list[Option], baseline: Mapping[str, Any]) -> dict[str, Estimate]:
-    """Return estimates of time, cost and balanced by priority; one that is missing has the published factors on the baseline."""
+    """Return estimates of time, cost and balanced by priority; one that is missing has the published factors on the
+    baseline.
+    """
     given = {option.priority: estimate(option, baseline) for option in options}
     found = {}
     for priority, (time, cost, throughput) in MISSING.items():
-        usual = Estimate(priority, baseline["time"] * time, baseline["cost"] * cost, baseline["throughput"] * throughput)
+        usual = Estimate(
+            priority, baseline["time"] * time, baseline["cost"] * cost, baseline["throughput"] * throughput
+        )
         found[priority] = given.get(priority, usual)
     return found
 
 
 def options_without_records(use: float, now: Allocation, limits: ResourceConfig) -> list[Option]:
-    """Return the options where nothing was recorded but the mean use of the GPUs (percent), in the order time, cost, resource, balanced."""
+    """Return the options where nothing was recorded but the mean use of the GPUs (percent), in the order time, cost,
+    resource, balanced.
+    """
     gpus, cores, memory = now
     least, most = limits.least, limits.most
     share = 0.75 if use < 30 else 0.5 if use < 50 else 0.25 if use < 70 else 0.1
@@ -64,7 +75,9 @@ def options_without_records(use: float, now: Allocation, limits: ResourceConfig)
     fast = max(2, gpus // 2) if use < 20 and gpus > 4 else gpus + 1
     fitting = gpus - 1 if use < 40 else gpus + 1 if use > 90 else gpus
     even = int(0.75 * gpus) if use < 30 else int(0.9 * gpus) if use < 60 else gpus + 1 if use > 90 else gpus
-    cheap, fast, fitting, even = (max(least.gpu_count, min(value, most.gpu_count)) for value in (cheap, fast, fitting, even))
+    cheap, fast, fitting, even = (
+        max(least.gpu_count, min(value, most.gpu_count)) for value in (cheap, fast, fitting, even)
+    )
     wanted = {
         "time": Allocation(fast, cores + 4, memory),
         "cost": Allocation(cheap, max(8, min(8 * cheap, cores)), memory),
@@ -73,22 +86,30 @@ def options_without_records(use: float, now: Allocation, limits: ResourceConfig)
     }
     found = []
     for priority, allocation in wanted.items():
-        kept = Allocation(*(max(low, min(value, high)) for low, value, high in zip(least, allocation, most, strict=True)))
+        kept = Allocation(
+            *(max(low, min(value, high)) for low, value, high in zip(least, allocation, most, strict=True))
+        )
         found.append(Option(priority, kept, limits.hourly_price(*kept)))
     return found
 
 
 def batch_without_records(gpus: int, baseline_batch: int | None = None, baseline_gpus: int = 1) -> int:
-    """Return the batch of an option of `options_without_records`: on each GPU as many as in the baseline, or UNKNOWN_BATCH."""
+    """Return the batch of an option of `options_without_records`: on each GPU as many as in the baseline, or
+    UNKNOWN_BATCH.
+    """
     each = UNKNOWN_BATCH if baseline_batch is None else baseline_batch / max(1, baseline_gpus)
     return round(each * max(1, gpus))
 
 
-def batch_size(preference: str, gpus: int, baseline_batch: int, baseline_gpus: int, gpu_use: float | None = None) -> int:
+def batch_size(
+    preference: str, gpus: int, baseline_batch: int, baseline_gpus: int, gpu_use: float | None = None
+) -> int:
     """Return the batch that goes with a number of GPUs: 128 on each for time, else as many on each as in the baseline.
 
     At least 32, and where the GPUs idled (below 15 %) at least three quarters of the baseline's.
     """
-    batch = BATCH * max(1, gpus) if preference == "time" else round(baseline_batch / max(1, baseline_gpus) * max(1, gpus))
+    batch = (
+        BATCH * max(1, gpus) if preference == "time" else round(baseline_batch / max(1, baseline_gpus) * max(1, gpus))
+    )
     least = KEPT_SHARE * baseline_batch if preference != "time" and gpu_use is not None and gpu_use < IDLE else 0
     return max(LEAST_BATCH, batch, int(least))

@@ -38,12 +38,19 @@ class Option:
 
     def values(self) -> dict[str, Any]:
         """Return the option under the published names."""
-        found = {"priority": self.priority, "name": NAMES[self.priority], **self.allocation._asdict(), "hourly_cost": self.hourly_cost}
+        found = {
+            "priority": self.priority,
+            "name": NAMES[self.priority],
+            **self.allocation._asdict(),
+            "hourly_cost": self.hourly_cost,
+        }
         return found if self.promise is None else {**found, MARKS[self.priority]: self.promise}
 
 
 def options(metrics: Mapping[str, Any], now: Allocation, limits: ResourceConfig, throughput_min: float) -> list[Option]:
-    """Return the options after the latest record, in the order time, cost, resource, balanced. Throughput: samples/s."""
+    """Return the options after the latest record, in the order time, cost, resource, balanced. Throughput:
+    samples/s.
+    """
     found = gpu_utilisations(metrics)
     utilisation = sum(found) / max(1, len(found))
     throughput = metrics.get("throughput", 0)
@@ -59,12 +66,16 @@ def options(metrics: Mapping[str, Any], now: Allocation, limits: ResourceConfig,
         ("resource", _for_resource(utilisation, now, limits), improvement),
         ("balanced", now, None),
     ]
-    return [Option(name, allocation, limits.hourly_price(*allocation), promise) for name, allocation, promise in suggested]
+    return [
+        Option(name, allocation, limits.hourly_price(*allocation), promise) for name, allocation, promise in suggested
+    ]
 
 
 def _for_time(utilisation: float, now: Allocation, limits: ResourceConfig) -> Allocation:
     if utilisation > 70 and now.gpu_count < limits.gpu_count_max:
-        return Allocation(*(min(have + more, most) for have, more, most in zip(now, (2, 8, 16), limits.most, strict=True)))
+        return Allocation(
+            *(min(have + more, most) for have, more, most in zip(now, (2, 8, 16), limits.most, strict=True))
+        )
     return now._replace(cpu_count=min(now.cpu_count + 4, limits.cpu_count_max))
 
 

@@ -74,7 +74,9 @@ COMPONENTS = ("cost", "performance", "efficiency", "sla")  # of the published re
 
 
 class RLConfig(Settings):
-    """A record of the published learners' constants; what ours learn with are settings (`rl` of CloudResourceOptimizer)."""
+    """A record of the published learners' constants; what ours learn with are settings (`rl` of
+    CloudResourceOptimizer).
+    """
 
     hidden: int = setting(256, doc="units of a hidden layer", ge=1)
     gamma: float = setting(0.99, doc="discount of an interval's reward", ge=0, le=1)
@@ -92,7 +94,9 @@ class RLConfig(Settings):
 class MultiObjectiveConfig(Settings):
     """Policies by name, each with the weights of cost, time and resource; any number of them."""
 
-    preferences: dict[str, tuple[float, float, float]] = setting(dict(PREFERENCES), doc="weights of cost, time, resource", min_length=1)
+    preferences: dict[str, tuple[float, float, float]] = setting(
+        dict(PREFERENCES), doc="weights of cost, time, resource", min_length=1
+    )
 
     @model_validator(mode="after")
     def _weights(self) -> MultiObjectiveConfig:
@@ -109,11 +113,14 @@ class MultiObjectiveConfig(Settings):
     def weights(self, name: str) -> dict[str, float]:
         """Return the weights of a preference by objective. Raises UserError for a name that is none."""
         if name not in self.preferences:
-            raise UserError(f"there is no preference {name!r}", where="preferences", remedy=did_you_mean(name, self.preferences))
+            raise UserError(
+                f"there is no preference {name!r}", where="preferences", remedy=did_you_mean(name, self.preferences)
+            )
         return dict(zip(("cost", "time", "resource"), self.preferences[name], strict=True))
 
     def text(self, name: str) -> str:
-        """Return a preference as learners, Gymnasium environments and CloudResourceOptimizer take any: weights of cost, time and resource.
+        """Return a preference as learners, Gymnasium environments and CloudResourceOptimizer take any: weights of cost,
+        time and resource.
 
         Not CloudEnvironment, whose reward is the published one, with weights for the four names alone.
         """
@@ -184,7 +191,9 @@ class ReplayBuffer:
         """Keep a transition; the oldest goes where the buffer is full."""
         one_hot = np.zeros(ACTIONS, dtype=np.float32)
         one_hot[require_action(action)] = 1.0
-        kept = Transition(np.array(state, np.float32), one_hot, float(reward), np.array(next_state, np.float32), bool(done))
+        kept = Transition(
+            np.array(state, np.float32), one_hot, float(reward), np.array(next_state, np.float32), bool(done)
+        )
         if len(self._kept) < self.capacity:
             self._kept.append(kept)
         else:
@@ -196,7 +205,9 @@ class ReplayBuffer:
         if not 0 < count <= len(self._kept):
             raise UserError(f"{count} transitions asked for", where="replay buffer", expected=f"1 to {len(self._kept)}")
         chosen = [self._kept[number] for number in self._rng.choice(len(self._kept), count, replace=False)]
-        return Transition(*(np.stack([np.asarray(each[field]) for each in chosen]) for field in range(len(Transition._fields))))
+        return Transition(
+            *(np.stack([np.asarray(each[field]) for each in chosen]) for field in range(len(Transition._fields)))
+        )
 
     def clear(self) -> None:
         """Forget everything."""
@@ -232,14 +243,17 @@ class ResourceManager:
 
 
 class CloudEnvironment:
-    """A job as records of its log tell it: decisions when something changed, the published reward, and a log of adjustments.
+    """A job as records of its log tell it: decisions when something changed, the published reward, and a log of
+    adjustments.
 
-    Records come from outside (`observe`): what follows from an action is seen in the records that come after it. To learn, use the
-    environments schedlab/CloudReplay-v0 and schedlab/CloudLive-v0, in which it is computed or run. Raises UserError where the preference is
-    none of the four names.
+    Records come from outside (`observe`): what follows from an action is seen in the records that come after it. To
+    learn, use the environments schedlab/CloudReplay-v0 and schedlab/CloudLive-v0, in which it is computed or run.
+    Raises UserError where the preference is none of the four names.
     """
 
-    def __init__(self, resource: ResourceConfig | None = None, sla: SLAConfig | None = None, preference: str = "balanced") -> None:
+    def __init__(
+        self, resource: ResourceConfig | None = None, sla: SLAConfig | None = None, preference: str = "balanced"
+    ) -> None:
         MultiObjectiveConfig().weights(preference)
         self.resources, self.sla, self.preference = ResourceManager(resource), sla or machine_limits(), preference
         self.reset()
@@ -257,7 +271,9 @@ class CloudEnvironment:
         return self.resources.adjustments
 
     def observe(self, record: Mapping[str, Any]) -> np.ndarray:
-        """Take over a record of the job's log and return the state. Raises UserError for text where a number belongs."""
+        """Take over a record of the job's log and return the state. Raises UserError for text where a number
+        belongs.
+        """
         self.history.append(require_record(record, "record"))
         return self.state()
 
@@ -277,15 +293,21 @@ class CloudEnvironment:
         return state
 
     def decision_due(self) -> bool:
-        """Tell whether an action should be taken: at the first record, then where a watched component moved by more than 0.1."""
+        """Tell whether an action should be taken: at the first record, then where a watched component moved by more
+        than 0.1.
+        """
         if not self.history:
             return False
         return self._decided is None or significant_change(self._decided, self.state())
 
     def step(self, action: int) -> tuple[np.ndarray, float, bool, dict[str, Any]]:
-        """Take an action after the records so far; returns state, published reward, whether the episode is over, and its parts."""
+        """Take an action after the records so far; returns state, published reward, whether the episode is over, and
+        its parts.
+        """
         limits = self.resources.limits, self.sla
-        taken = published_step(require_action(action), self.resources.allocation, self.history, self.preference, limits, compat=False)
+        taken = published_step(
+            require_action(action), self.resources.allocation, self.history, self.preference, limits, compat=False
+        )
         epoch = self.history[-1].get("epoch", 0) if self.history else 0
         self.resources.adjust(action, epoch)
         self.resources.allocation = taken.allocation
@@ -320,9 +342,11 @@ class RLMetricsTracker:
         components: Mapping[str, float] | None = None,
         critic_reset: bool = False,
     ) -> None:
-        """Take a step: record with epoch and allocation, action, reward, verdicts, components (cost, performance, efficiency, sla).
+        """Take a step: record with epoch and allocation, action, reward, verdicts, components (cost, performance,
+        efficiency, sla).
 
-        Items without a verdict have empty cells. Raises UserError for a record without these, and for names that are none.
+        Items without a verdict have empty cells. Raises UserError for a record without these, and for names that are
+        none.
         """
         from schedlab.studies.cloud.replay.episode_tables import step_values
 
@@ -359,7 +383,9 @@ class RLMetricsTracker:
 
 
 class TrainingModuleManager:
-    """A user's training script: what its text tells, and runs of it within limits. Raises UserError where it is no Python."""
+    """A user's training script: what its text tells, and runs of it within limits. Raises UserError where it is no
+    Python.
+    """
 
     def __init__(self, script: Path | str, folder: Path | str, limits: ResourceConfig | None = None) -> None:
         self.script, self.folder, self.limits = Path(script), Path(folder), limits or machine_resources()
@@ -368,9 +394,18 @@ class TrainingModuleManager:
 
     def environment(self, allocation: Allocation, epochs: int = 1, batch: int | None = None) -> dict[str, str]:
         """Return the environment that a run on an allocation would have."""
-        return script_environment(LiveRequest(self.script, allocation, epochs, batch, prices=self.limits), self.folder.resolve())
+        return script_environment(
+            LiveRequest(self.script, allocation, epochs, batch, prices=self.limits), self.folder.resolve()
+        )
 
-    def run(self, allocation: Allocation | None = None, epochs: int = 1, batch: int | None = None, seed: int = 0, **more: Any) -> LiveRun:
+    def run(
+        self,
+        allocation: Allocation | None = None,
+        epochs: int = 1,
+        batch: int | None = None,
+        seed: int = 0,
+        **more: Any,
+    ) -> LiveRun:
         """Train; `more`: further fields of LiveRequest. Raises ScriptFailed."""
         from schedlab.studies.cloud.optimize.command import new_folder
 
@@ -399,7 +434,9 @@ class CloudResourceOptimizer:
         self.found: Optimization | None = None
 
     def optimize(self, script: Path | str, dataset: Path | str | None = None) -> dict[str, Any]:
-        """Optimise the training of a script; returns the report, and writes it with the tables to `output_dir`. Raises ScriptFailed."""
+        """Optimise the training of a script; returns the report, and writes it with the tables to `output_dir`. Raises
+        ScriptFailed.
+        """
         from schedlab.studies.cloud.optimize.command import new_folder, write_all
         from schedlab.studies.cloud.optimize.flow import optimize
         from schedlab.studies.cloud.optimize.report import report_values

@@ -1,6 +1,7 @@
 """Case files: inputs of the published program's functions, answered with ours (`schedlab cloud replay`).
 
-The file's stem is its kind. A document is answered with itself, its results replaced or filled in; lists keep order and length.
+The file's stem is its kind. A document is answered with itself, its results replaced or filled in; lists keep order and
+length.
 """
 
 from __future__ import annotations
@@ -29,7 +30,14 @@ from schedlab.studies.cloud.model.analyser import NEEDED, QUERY, OfflineDataAnal
 from schedlab.studies.cloud.model.cost import ResourceCostCalculator, check_batch, diagnose_idle_gpus
 from schedlab.studies.cloud.replay.reward import require_preference
 from schedlab.studies.cloud.replay.sla import SLAConfig, forecast, gpu_utilisations, require_record
-from schedlab.studies.cloud.replay.state import CHANGE, REFERENCE, SIZE, CloudEnvironmentState, StateSwitches, significant_change
+from schedlab.studies.cloud.replay.state import (
+    CHANGE,
+    REFERENCE,
+    SIZE,
+    CloudEnvironmentState,
+    StateSwitches,
+    significant_change,
+)
 from schedlab.studies.cloud.rules.suggestion_estimates import batch_without_records, options_without_records
 from schedlab.studies.cloud.rules.suggestions import options
 from schedlab.studies.cloud.slamorl.published import step
@@ -40,7 +48,9 @@ NUMBER = "a number"
 
 
 def replay(path: Path, compat: bool) -> dict[str, Any]:
-    """Return the document of a case file with our results. compat: as the published program computes them. Raises UserError."""
+    """Return the document of a case file with our results. compat: as the published program computes them. Raises
+    UserError.
+    """
     if path.stem not in KINDS:
         raise UserError(
             f"there is no kind of case '{path.stem}'",
@@ -103,7 +113,9 @@ class Case:
         """Return the objects of a list; nothing where an optional one is missing. Raises UserError."""
         if optional and key not in self.values:
             return []
-        return [Case(value, f"{self.where}: {key}[{n}]") for n, value in enumerate(self.get(key, list, "a list of objects"))]
+        return [
+            Case(value, f"{self.where}: {key}[{n}]") for n, value in enumerate(self.get(key, list, "a list of objects"))
+        ]
 
     def settings(self, key: str, kind: type[Settings]) -> Any:
         """Return a typed section. Raises UserErrors."""
@@ -148,7 +160,9 @@ def _change(document: Case, path: Path, compat: bool) -> dict[str, Any]:
     for case in document.list("cases"):
         index = case.get("index", int, f"a component of the state, 0 to {SIZE - 1}")
         if not 0 <= index < SIZE:
-            raise UserError(f"'index' is {index}", where=case.where, expected=f"a component of the state, 0 to {SIZE - 1}")
+            raise UserError(
+                f"'index' is {index}", where=case.where, expected=f"a component of the state, 0 to {SIZE - 1}"
+            )
         after = [0.0] * SIZE
         after[index] = float(case.number("delta"))
         answered.append({**case.values, "significant": significant_change([0.0] * SIZE, after, threshold)})
@@ -164,7 +178,10 @@ def _cost(document: Case, path: Path, compat: bool) -> dict[str, Any]:
         base, new = case.inner("baseline").values, case.inner("optimized").values
         result = calculator.compare(base, new, _times(case))
         answered.append({**case.values, "result": result, "hourly_baseline": calculator.hourly_cost(base)})
-    batches = [{**case.values, "result": check_batch(*_arguments(case))} for case in document.list("batch_cases", optional=True)]
+    batches = [
+        {**case.values, "result": check_batch(*_arguments(case))}
+        for case in document.list("batch_cases", optional=True)
+    ]
     diagnoses = [
         {**case.values, "result": diagnose_idle_gpus(case.inner("metrics").metrics(), case.number("gpu_count"))}
         for case in document.list("diagnose_cases", optional=True)
@@ -204,14 +221,19 @@ def _similarity(document: Case, path: Path, compat: bool) -> dict[str, Any]:
         for model, rows in table.groupby("model_name", sort=False):
             analyser.add(rows, str(model))
     answered = [{**case.values, "prediction": analyser.predict(_query(case)), "error": None} for case in cases]
-    defaults = [{**case.values, "prediction": default_prediction(_query(case))} for case in document.list("default_cases", optional=True)]
+    defaults = [
+        {**case.values, "prediction": default_prediction(_query(case))}
+        for case in document.list("default_cases", optional=True)
+    ]
     found = {**document.values, "cases": answered}
     return {**found, "default_cases": defaults} if "default_cases" in document.values else found
 
 
 def _query(case: Case) -> Mapping[str, Any]:
     query = case.inner("model_info")
-    return require_query({key: query.number(key) for key in QUERY if query.values.get(key) is not None}, query.where)  # null: nothing
+    return require_query(
+        {key: query.number(key) for key in QUERY if query.values.get(key) is not None}, query.where
+    )  # null: nothing
 
 
 def _sla(document: Case, path: Path, compat: bool) -> dict[str, Any]:
@@ -222,7 +244,14 @@ def _sla(document: Case, path: Path, compat: bool) -> dict[str, Any]:
     for case in document.list("cases"):
         state = CloudEnvironmentState(*limits, switches)
         state.update(case.inner("metrics").metrics())
-        answered.append({**case.values, **_status(state), "overall_compliance": state.compliance, "state_vector": state.vector().tolist()})
+        answered.append(
+            {
+                **case.values,
+                **_status(state),
+                "overall_compliance": state.compliance,
+                "state_vector": state.vector().tolist(),
+            }
+        )
     sequence, state = [], CloudEnvironmentState(*limits, switches)
     for case in document.list("stale_severity_sequence", optional=True):
         state.update(case.inner("metrics").metrics())
@@ -236,7 +265,11 @@ def _sla(document: Case, path: Path, compat: bool) -> dict[str, Any]:
 
 
 def _status(state: CloudEnvironmentState) -> dict[str, Any]:
-    return {"sla_status": {item: {"met": verdict.met, "severity": verdict.severity} for item, verdict in state.status.items()}}
+    return {
+        "sla_status": {
+            item: {"met": verdict.met, "severity": verdict.severity} for item, verdict in state.status.items()
+        }
+    }
 
 
 def _reward(document: Case, path: Path, compat: bool) -> dict[str, Any]:
@@ -251,7 +284,9 @@ def _rewarded(case: Case, limits: tuple[ResourceConfig, SLAConfig], compat: bool
     allocation = allocation_from(case.inner("allocation").values, f"{case.where}: allocation")
     taken = step(_action(case), allocation, history, preference, limits, compat)
     suggested = (
-        [option.values() for option in options(history[-1], taken.allocation, limits[0], limits[1].throughput_min)] if history else []
+        [option.values() for option in options(history[-1], taken.allocation, limits[0], limits[1].throughput_min)]
+        if history
+        else []
     )
     suggested = suggested or _without_records(case, taken.allocation, limits[0])
     parts = {name: getattr(taken.reward, name) for name in ("cost", "performance", "efficiency", "sla", "total")}
@@ -268,12 +303,17 @@ def _rewarded(case: Case, limits: tuple[ResourceConfig, SLAConfig], compat: bool
 
 
 def _without_records(case: Case, allocation: Allocation, limits: ResourceConfig) -> list[dict[str, Any]]:
-    """The options of a case without a history, each with its batch, by `baseline`, a record of the baseline's log, if the case has it."""
+    """The options of a case without a history, each with its batch, by `baseline`, a record of the baseline's log, if
+    the case has it.
+    """
     record = case.inner("baseline") if "baseline" in case.values else Case({}, case.where)
     used = gpu_utilisations(record.metrics())
     batch, gpus = record.count("batch_size", least=1), record.count("gpu_count", least=0)
     found = options_without_records(sum(used) / max(1, len(used)), allocation, limits)
-    return [{**each.values(), "batch_size": batch_without_records(each.allocation.gpu_count, batch, gpus or 1)} for each in found]
+    return [
+        {**each.values(), "batch_size": batch_without_records(each.allocation.gpu_count, batch, gpus or 1)}
+        for each in found
+    ]
 
 
 KINDS: dict[str, Callable[[Case, Path, bool], dict[str, Any]]] = {

@@ -1,4 +1,5 @@
-"""One step of the published environment: an action on the allocation, judged by the records of a log that it cannot change.
+"""One step of the published environment: an action on the allocation, judged by the records of a log that it cannot
+change.
 
 Source: specification of the study cloud, A7, A14 (3). The environment in which actions have consequences is `env`.
 """
@@ -22,7 +23,9 @@ MOST_SEVERE = 3  # severe violations that end an episode
 
 @dataclass(frozen=True)
 class Step:
-    """What an action led to: the allocation, the reward and its parts, whether the episode is over, the next state (float32, 26)."""
+    """What an action led to: the allocation, the reward and its parts, whether the episode is over, the next state
+    (float32, 26).
+    """
 
     allocation: Allocation
     changed: bool
@@ -32,14 +35,17 @@ class Step:
 
 
 def trimmed(allocation: Allocation, metrics: Mapping[str, Any]) -> Allocation:
-    """Return the allocation without the GPUs that idle: one GPU where all reported are below 5 %, else those at 10 % or more.
+    """Return the allocation without the GPUs that idle: one GPU where all reported are below 5 %, else those at 10 % or
+    more.
 
     Meant by the published program, which reads the utilisations under a name that nothing writes.
     """
     found = gpu_utilisations(metrics)
     if len(found) <= 1:
         return allocation
-    return allocation._replace(gpu_count=1 if all(value < 5 for value in found) else max(1, sum(value >= 10 for value in found)))
+    return allocation._replace(
+        gpu_count=1 if all(value < 5 for value in found) else max(1, sum(value >= 10 for value in found))
+    )
 
 
 def step(
@@ -52,8 +58,8 @@ def step(
 ) -> Step:
     """Take an action after the records of a log.
 
-    compat: with the published defects (severities that stay, memory in use for memory held, no trim of idle GPUs, a service level of GPUs
-    that a machine without any violates).
+    compat: with the published defects (severities that stay, memory in use for memory held, no trim of idle GPUs, a
+    service level of GPUs that a machine without any violates).
     """
     resource, sla = limits
     state = CloudEnvironmentState(resource, sla, REFERENCE if compat else StateSwitches())

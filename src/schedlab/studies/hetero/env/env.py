@@ -1,4 +1,6 @@
-"""Gymnasium environment over the embedded simulator: one episode is one workload, one step is one decision of the decision system."""
+"""Gymnasium environment over the embedded simulator: one episode is one workload, one step is one decision of the
+decision system.
+"""
 
 from __future__ import annotations
 
@@ -19,13 +21,15 @@ ENVIRONMENT = "schedlab/Hetero-v0"
 class HeteroEnv(gym.Env[np.ndarray, int]):
     """Ask for a job policy and a core policy wherever jobs came or ended and others wait.
 
-    Observation: float32 vector (`Observer` gives the order of the numbers), within 0 and 1. Actions: the pairs of the selection, then,
-    where it is offered, void; `action_masks` tells where void is not valid. Reward: the objective's value after the action, or its integral
-    until the next decision (`time_weighted`). An episode runs one of the workloads, drawn at reset, or the one that
-    `options={"workload": number}` names, and is terminated when its last job has ended; `info` then holds Batsim's totals ("scores").
-    Each info tells the date ("time", s), jobs waiting and running, and voids that were replaced because nothing else could happen.
+    Observation: float32 vector (`Observer` gives the order of the numbers), within 0 and 1. Actions: the pairs of the
+    selection, then, where it is offered, void; `action_masks` tells where void is not valid. Reward: the objective's
+    value after the action, or its integral until the next decision (`time_weighted`). An episode runs one of the
+    workloads, drawn at reset, or the one that `options={"workload": number}` names, and is terminated when its last job
+    has ended; `info` then holds Batsim's totals ("scores"). Each info tells the date ("time", s), jobs waiting and
+    running, and voids that were replaced because nothing else could happen.
 
-    Raises UserError where no workload is given, where a workload asks for no decision, and for a wrong number in `options`.
+    Raises UserError where no workload is given, where a workload asks for no decision, and for a wrong number in
+    `options`.
     """
 
     metadata = {"render_modes": ["ansi"], "render_fps": 1}  # noqa: RUF012  (as Gymnasium declares it)
@@ -40,7 +44,11 @@ class HeteroEnv(gym.Env[np.ndarray, int]):
     ) -> None:
         if not workloads:
             raise UserError("no workload", where=ENVIRONMENT, expected="at least one")
-        self.cluster, self.workloads, self.settings = cluster, tuple(workloads), settings_given(DecisionSettings, settings)
+        self.cluster, self.workloads, self.settings = (
+            cluster,
+            tuple(workloads),
+            settings_given(DecisionSettings, settings),
+        )
         self.render_mode = render_mode
         self._seed = seed
         self.episode = self._episode(0, 0)
@@ -53,14 +61,20 @@ class HeteroEnv(gym.Env[np.ndarray, int]):
         """What each action is called."""
         return self.settings.names
 
-    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[np.ndarray, dict[str, Any]]:
-        """Begin an episode; the first reset uses the seed of the construction. Random policies draw from the episode's own seed."""
+    def reset(
+        self, *, seed: int | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[np.ndarray, dict[str, Any]]:
+        """Begin an episode; the first reset uses the seed of the construction. Random policies draw from the episode's
+        own seed.
+        """
         super().reset(seed=self._seed if seed is None else seed)
         self._seed = None
         drawn = int(self.np_random.integers(len(self.workloads)))
         number = (options or {}).get("workload", drawn)
         if number not in range(len(self.workloads)):
-            raise UserError(f"workload {number!r}", where="options of reset", expected=f"a number below {len(self.workloads)}")
+            raise UserError(
+                f"workload {number!r}", where="options of reset", expected=f"a number below {len(self.workloads)}"
+            )
         self.episode = self._episode(number, drawn_seed(self.np_random))
         if not self.episode.advance():
             raise UserError("asks for no decision", where=f"workload {number}", expected="a job that fits the platform")
@@ -90,7 +104,12 @@ class HeteroEnv(gym.Env[np.ndarray, int]):
 
     def _info(self) -> dict[str, Any]:
         system = self.episode.system
-        return {"time": self.episode.now, "waiting": len(system.queue), "running": len(system.model.running), "replaced": system.replaced}
+        return {
+            "time": self.episode.now,
+            "waiting": len(system.queue),
+            "running": len(system.model.running),
+            "replaced": system.replaced,
+        }
 
 
 def drawn_seed(rng: np.random.Generator) -> int:
@@ -105,7 +124,9 @@ def make(
     seed: int | None = None,
     render_mode: str | None = None,
 ) -> HeteroEnv:
-    """Return the environment; without a cluster and workloads, over the example of HDeepRM's thesis (`example.learning_case`)."""
+    """Return the environment; without a cluster and workloads, over the example of HDeepRM's thesis
+    (`example.learning_case`).
+    """
     if cluster is None or workloads is None:
         from schedlab.studies.hetero.example import learning_case
 

@@ -1,4 +1,6 @@
-"""The typed values of the decisions on a heterogeneous cluster: actions, observation, objective; and the switches of reference mode."""
+"""The typed values of the decisions on a heterogeneous cluster: actions, observation, objective; and the switches of
+reference mode.
+"""
 
 from __future__ import annotations
 
@@ -28,12 +30,18 @@ class LegacySettings(Settings):
     silent_begin: bool = setting(
         False, doc="pstates are not sent at the begin: Batsim counts full power for cores that no job ever comes near"
     )
-    remaining_in_gigaflop: bool = setting(False, doc="done work is counted in Gflop and asked work in flop: the rest never moves")
+    remaining_in_gigaflop: bool = setting(
+        False, doc="done work is counted in Gflop and asked work in flop: the rest never moves"
+    )
     late_reward: bool = setting(
         False, doc="an action is rewarded by the state at the next message, which later events have changed already"
     )
-    last_action_is_void: bool = setting(False, doc="the last action counts as void in the flow of control though void is not offered")
-    void_asks_again: bool = setting(False, doc="after the last submission a void is followed by a decision at once, whatever still runs")
+    last_action_is_void: bool = setting(
+        False, doc="the last action counts as void in the flow of control though void is not offered"
+    )
+    void_asks_again: bool = setting(
+        False, doc="after the last submission a void is followed by a decision at once, whatever still runs"
+    )
     keep_infeasible: bool = setting(False, doc="jobs that never fit are not rejected: they block the queue for ever")
     unclipped_observation: bool = setting(False, doc="shares of waiting jobs above the 99th percentile exceed 1")
 
@@ -44,15 +52,24 @@ REFERENCE: dict[str, Any] = dict.fromkeys(LegacySettings.model_fields, True)
 class DecisionSettings(Settings):
     """What is decided, what is seen, and what is rewarded."""
 
-    selection: tuple[str, ...] = setting(ALL_PAIRS, doc="job policy - core policy of each action, by its number", min_length=1)
+    selection: tuple[str, ...] = setting(
+        ALL_PAIRS, doc="job policy - core policy of each action, by its number", min_length=1
+    )
     void: bool = setting(True, doc="a last action that does nothing")
     observation: Literal["normal", "small", "minimal", "heads"] = setting(
-        "normal", doc="cores, processors and nodes with the queue; without cores; the queue alone; the first job of each job policy"
+        "normal",
+        doc="cores, processors and nodes with the queue; without cores; the queue alone; the first job of each job policy",
     )
-    queue_sensitivity: float = setting(0.05, doc="growth of the queue, as a share, at which its variation shows 0 or 1", gt=0)
+    queue_sensitivity: float = setting(
+        0.05, doc="growth of the queue, as a share, at which its variation shows 0 or 1", gt=0
+    )
     objective: Literal[tuple(OBJECTIVES)] = setting("avg_job_slowdown", doc="what the reward adds up to")
-    time_weighted: bool = setting(False, doc="the reward is the objective's integral until the next decision, not its value now")
-    void_limit: int = setting(100, doc="voids in a row where nothing else can happen; then the first action is taken", ge=1)
+    time_weighted: bool = setting(
+        False, doc="the reward is the objective's integral until the next decision, not its value now"
+    )
+    void_limit: int = setting(
+        100, doc="voids in a row where nothing else can happen; then the first action is taken", ge=1
+    )
     legacy: LegacySettings = section(LegacySettings, doc="defects of the original, by name")
 
     @model_validator(mode="after")
@@ -62,7 +79,9 @@ class DecisionSettings(Settings):
             if job not in JOB_POLICIES:
                 raise ValueError(f"selection.{number}: '{pair}' has no job policy; {did_you_mean(job, JOB_POLICIES)}")
             if core not in KNOWN_CORE_POLICIES:
-                raise ValueError(f"selection.{number}: '{pair}' has no core policy; {did_you_mean(core, KNOWN_CORE_POLICIES)}")
+                raise ValueError(
+                    f"selection.{number}: '{pair}' has no core policy; {did_you_mean(core, KNOWN_CORE_POLICIES)}"
+                )
         if len(set(self.selection)) < len(self.selection):
             raise ValueError("selection: each pair once")
         return self

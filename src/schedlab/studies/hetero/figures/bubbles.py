@@ -22,7 +22,8 @@ FLAT = {"alpha": 0.55, "edgecolor": "white", "linewidth": 0.4}
 
 
 def draw_bubbles(tables: StudyTables, spec: FigureSpec) -> Drawing:
-    """A panel a policy: the queue over time, and on it bubbles whose areas tell how often the next job was held back, and for lack of what.
+    """A panel a policy: the queue over time, and on it bubbles whose areas tell how often the next job was held back,
+    and for lack of what.
 
     Settings: BubblesSettings.
     """
@@ -40,7 +41,9 @@ def draw_bubbles(tables: StudyTables, spec: FigureSpec) -> Drawing:
         for lacking in COLOURS
     }
     most = max((int(found.max()) for found in counts.values()), default=0)
-    figure, panels = theme.new_figure(len(names), 1, height_mm=24 + 42 * len(names), sharex=True, sharey=True, squeeze=False)
+    figure, panels = theme.new_figure(
+        len(names), 1, height_mm=24 + 42 * len(names), sharex=True, sharey=True, squeeze=False
+    )
     for axes, policy in zip(panels[:, 0], names, strict=True):
         times, waiting = load[policy]["time"].to_numpy() - first, load[policy]["waiting"].to_numpy(float)
         queue_line(axes, times, waiting, scale.size)
@@ -67,9 +70,18 @@ def queue_line(axes: Axes, times: np.ndarray, waiting: np.ndarray, size: float) 
 
 
 def bubbles(
-    axes: Axes, times: np.ndarray, waiting: np.ndarray, counts: np.ndarray, edges: np.ndarray, size: float, most: int, color: str
+    axes: Axes,
+    times: np.ndarray,
+    waiting: np.ndarray,
+    counts: np.ndarray,
+    edges: np.ndarray,
+    size: float,
+    most: int,
+    color: str,
 ) -> None:
-    """Draw a bubble in the middle of each interval that counts something, at the mean length of the queue; `most` has the largest area."""
+    """Draw a bubble in the middle of each interval that counts something, at the mean length of the queue; `most` has
+    the largest area.
+    """
     found = counts > 0
     if found.any():
         middles, heights = (edges[1:] + edges[:-1]) / 2 / size, data.means_within(times, waiting, edges)
@@ -79,7 +91,9 @@ def bubbles(
 def size_keys(axes: Axes, most: int, color: str) -> None:
     """Add what areas mean to the legend: once, a quarter of the most, the most."""
     for count in dict.fromkeys((1, max(1, most // 4), most)) if most else ():
-        axes.scatter([], [], s=LARGEST * count / most, color=color, label=f"held back {count} time{'s' * (count > 1)}", **FLAT)
+        axes.scatter(
+            [], [], s=LARGEST * count / most, color=color, label=f"held back {count} time{'s' * (count > 1)}", **FLAT
+        )
 
 
 def _legend(axes: Axes, most: int) -> None:

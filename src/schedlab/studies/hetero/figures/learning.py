@@ -1,4 +1,6 @@
-"""Figures of learning: return and loss an episode, and what a policy prefers, each agent beside the others with the range of its seeds."""
+"""Figures of learning: return and loss an episode, and what a policy prefers, each agent beside the others with the
+range of its seeds.
+"""
 
 from __future__ import annotations
 
@@ -68,7 +70,9 @@ def draw_preferences(tables: StudyTables, spec: FigureSpec) -> Drawing:
     settings = helpers.settings_of(spec, PreferencesSettings)
     agents = _curves(tables, spec)
     rows = len(settings.by)
-    figure, panels = theme.new_figure(rows, len(agents), height_mm=24 + 38 * rows, sharex="col", sharey=True, squeeze=False)
+    figure, panels = theme.new_figure(
+        rows, len(agents), height_mm=24 + 38 * rows, sharex="col", sharey=True, squeeze=False
+    )
     told, most = [], 0.0
     for column, (agent, points) in enumerate(agents.items()):
         for axes, by in zip(panels[:, column], settings.by, strict=True):
@@ -102,13 +106,20 @@ def preferred(points: pd.DataFrame, by: str) -> tuple[np.ndarray, dict[str, np.n
     actions = rows["metric"].str.removeprefix(CHANCE)
     parts = actions.str.split(PAIR_SEPARATOR, n=1, expand=True)
     groups = actions if by == "pair" else parts[0 if by == "job" else 1].fillna(actions)
-    sums = rows.assign(group=groups).groupby(["group", "policy_seed", "episode"])["value"].sum().unstack("episode").dropna(axis="columns")
+    sums = (
+        rows.assign(group=groups)
+        .groupby(["group", "policy_seed", "episode"])["value"]
+        .sum()
+        .unstack("episode")
+        .dropna(axis="columns")
+    )
     order = sorted(set(groups), key=lambda name: (_place(name), name))
     return sums.columns.to_numpy(), {name: sums.loc[name].to_numpy() for name in order}
 
 
 def preference_lines(axes: Axes, places: np.ndarray, groups: Mapping[str, np.ndarray]) -> None:
-    """Draw a line a group, the mean of its seeds with their range; those beyond the first NAMED pale and without a name.
+    """Draw a line a group, the mean of its seeds with their range; those beyond the first NAMED pale and without a
+    name.
 
     places (n,): episodes; groups: name -> (seeds, n)
     """
@@ -122,7 +133,9 @@ def preference_lines(axes: Axes, places: np.ndarray, groups: Mapping[str, np.nda
             else {"color": PALE, "linewidth": 0.6}
         )
         if named and len(values) > 1:
-            axes.fill_between(places, values.min(axis=0), values.max(axis=0), color=look["color"], alpha=0.15, linewidth=0)
+            axes.fill_between(
+                places, values.min(axis=0), values.max(axis=0), color=look["color"], alpha=0.15, linewidth=0
+            )
         look["marker"] = "." if len(places) < FEW else ""
         axes.plot(places, values.mean(axis=0), label=name if named else "_others", **look)
 
@@ -144,13 +157,19 @@ def _place(name: str) -> int:
 
 
 def _curves(tables: StudyTables, spec: FigureSpec) -> dict[str, pd.DataFrame]:
-    """Agent -> rows of its training curves on the figure's scenario. Raises UserError where none of its policies learned there."""
+    """Agent -> rows of its training curves on the figure's scenario. Raises UserError where none of its policies
+    learned there.
+    """
     scenario = data.scenarios(tables, spec)[0]
     rows = tables.curves[(tables.curves["split"] == "train") & tables.curves["train_scenario"].isin([scenario, ""])]
     learned = set(rows.loc[rows["train_scenario"] == scenario, "policy"])
     names = [name for name in spec.policies or sorted(learned) if name in learned]
     if not names:
-        raise UserError(f"none of its policies learned on {scenario}", where=f"figure {spec.name}: policies", expected="some that did")
+        raise UserError(
+            f"none of its policies learned on {scenario}",
+            where=f"figure {spec.name}: policies",
+            expected="some that did",
+        )
     return {name: rows[rows["policy"] == name] for name in names}
 
 

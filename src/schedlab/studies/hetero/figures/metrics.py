@@ -28,9 +28,11 @@ WIDE = 20.0  # largest over smallest value from which an axis is logarithmic
 
 
 def draw_metrics(tables: StudyTables, spec: FigureSpec) -> Drawing:
-    """A panel a metric, a row a scheduler, a point with its interval for each scenario; from best to worst by the headline metric.
+    """A panel a metric, a row a scheduler, a point with its interval for each scenario; from best to worst by the
+    headline metric.
 
-    A metric that is 0 everywhere, or that `against` scores 0 in, has no panel, and the caption says so. Settings: MetricsSettings.
+    A metric that is 0 everywhere, or that `against` scores 0 in, has no panel, and the caption says so. Settings:
+    MetricsSettings.
     """
     settings = helpers.settings_of(spec, MetricsSettings)
     names = data.scenarios(tables, spec)
@@ -43,7 +45,9 @@ def draw_metrics(tables: StudyTables, spec: FigureSpec) -> Drawing:
     metrics = [metric for metric in chosen if metric.name in set(rows["metric"]) - nothing]
     if not metrics:
         what = (
-            f"every difference to '{baseline}' that is to be shown is 0, or 0 is its score" if baseline else "every score to be shown is 0"
+            f"every difference to '{baseline}' that is to be shown is 0, or 0 is its score"
+            if baseline
+            else "every score to be shown is 0"
         )
         raise UserError(what, where=f"figure {spec.name}: params.metrics", expected="others")
     columns = min(COLUMNS, len(metrics))
@@ -66,16 +70,24 @@ def draw_metrics(tables: StudyTables, spec: FigureSpec) -> Drawing:
         told.append(f"Not shown, as {baseline} scores 0 or none differs from it: {', '.join(missing)}.")
     if any(metric.name == "utilisation" for metric in metrics):
         told.append("Utilisation is the time that cores are busy: the same work keeps slower cores busy for longer.")
-    missing_scenarios = dict.fromkeys([name for name in names if name not in set(rows["scenario"])], "scores none of these schedulers")
-    return Drawing(figure, f"{spec.caption} {' '.join(told)} {_workloads(rows)} {explained}", left_out=missing_scenarios)
+    missing_scenarios = dict.fromkeys(
+        [name for name in names if name not in set(rows["scenario"])], "scores none of these schedulers"
+    )
+    return Drawing(
+        figure, f"{spec.caption} {' '.join(told)} {_workloads(rows)} {explained}", left_out=missing_scenarios
+    )
 
 
 def _against(tables: StudyTables, baseline: str, names: Sequence[str], spec: FigureSpec) -> pd.DataFrame:
-    """The paired differences to a scheduler in percent of its mean, in the summary's columns; where its mean is 0 there is no row.
+    """The paired differences to a scheduler in percent of its mean, in the summary's columns; where its mean is 0 there
+    is no row.
 
-    Those to the study's baseline stand in the comparisons; to any other scheduler they are made of the scores in the same way.
+    Those to the study's baseline stand in the comparisons; to any other scheduler they are made of the scores in the
+    same way.
     """
-    compared = tables.comparisons[(tables.comparisons["baseline"] == baseline) & tables.comparisons["scenario"].isin(names)]
+    compared = tables.comparisons[
+        (tables.comparisons["baseline"] == baseline) & tables.comparisons["scenario"].isin(names)
+    ]
     compared = compared[compared["role"] == "baseline"].rename(columns={"difference": "value"})
     if compared.empty:
         compared = _paired(tables, baseline, names, spec)
@@ -88,14 +100,20 @@ def _against(tables: StudyTables, baseline: str, names: Sequence[str], spec: Fig
 
 
 def _paired(tables: StudyTables, baseline: str, names: Sequence[str], spec: FigureSpec) -> pd.DataFrame:
-    """Differences of the test scores to a scheduler's on the same workloads, with their uncertainty. Raises UserError where it has none."""
+    """Differences of the test scores to a scheduler's on the same workloads, with their uncertainty. Raises UserError
+    where it has none.
+    """
     import pandas as pd
 
     scores = tables.scores[tables.scores["scenario"].isin(names) & (tables.scores["split"] == "test")]
     if baseline not in set(scores["policy"]):
         where = f"figure {spec.name}: params.against"
         remedy = did_you_mean(baseline, set(scores["policy"]))
-        raise UserError(f"nothing is compared with '{baseline}', which has no scores in {', '.join(names)}", where=where, remedy=remedy)
+        raise UserError(
+            f"nothing is compared with '{baseline}', which has no scores in {', '.join(names)}",
+            where=where,
+            remedy=remedy,
+        )
     settings = StatisticsSettings(statistic=tables.summary["statistic"].iloc[0])
     rows = []
     for (scenario, metric), found in scores.groupby(["scenario", "metric"], sort=True):
@@ -108,7 +126,9 @@ def _paired(tables: StudyTables, baseline: str, names: Sequence[str], spec: Figu
     return pd.DataFrame(rows).sort_values(["scenario", "metric", "policy"], ignore_index=True)
 
 
-def _metric_panel(axes: Axes, rows: pd.DataFrame, metric: Metric, order: Sequence[str], names: Sequence[str], difference: bool) -> None:
+def _metric_panel(
+    axes: Axes, rows: pd.DataFrame, metric: Metric, order: Sequence[str], names: Sequence[str], difference: bool
+) -> None:
     scale = units.Scaled(1.0, metric.label, "%") if difference else units.scaled(metric, float(rows["value"].max()))
     offsets = np.linspace(-0.17, 0.17, len(names)) if len(names) > 1 else [0.0]
     for name, offset in zip(names, offsets, strict=True):
@@ -148,14 +168,33 @@ def _spread_axis(axes: Axes, values: np.ndarray, difference: bool) -> None:
 
 def _point(axes: Axes, row: pd.Series, height: float, size: float, look: Mapping[str, Any]) -> None:
     low, high, width = ("ci_low", "ci_high", 2.2) if np.isfinite(row["ci_low"]) else ("range_low", "range_high", 0.7)
-    axes.plot([row[low] / size, row[high] / size], [height] * 2, color=look["color"], linewidth=width, alpha=0.55, solid_capstyle="butt")
-    axes.plot([row["value"] / size], [height], linestyle="none", zorder=3, markeredgecolor="white", markeredgewidth=0.3, **look)
+    axes.plot(
+        [row[low] / size, row[high] / size],
+        [height] * 2,
+        color=look["color"],
+        linewidth=width,
+        alpha=0.55,
+        solid_capstyle="butt",
+    )
+    axes.plot(
+        [row["value"] / size],
+        [height],
+        linestyle="none",
+        zorder=3,
+        markeredgecolor="white",
+        markeredgewidth=0.3,
+        **look,
+    )
 
 
 def _look(name: str, names: Sequence[str]) -> dict[str, Any]:
     """The look of a scenario: the same in every figure of the same scenarios, in whatever order they stand."""
     number = sorted(names).index(name)
-    return {"color": theme.colour(number), "marker": theme.LEARNED_MARKERS[number % len(theme.LEARNED_MARKERS)], "markersize": 4}
+    return {
+        "color": theme.colour(number),
+        "marker": theme.LEARNED_MARKERS[number % len(theme.LEARNED_MARKERS)],
+        "markersize": 4,
+    }
 
 
 def _keys(names: Sequence[str]) -> list[Any]:
@@ -168,8 +207,14 @@ def _told(tables: StudyTables, names: Sequence[str], order: Sequence[str], metri
     """The best and the worst scheduler of each scenario in the first metric shown."""
     metric, told = metrics[0], []
     for name in names:
-        means = {policy: value for policy, value in data.split_means(tables.summary, metric.name, name).items() if policy in order}
-        ranked = sorted(means, key=lambda policy: (means[policy] if metric.better == "lower" else -means[policy], policy))
+        means = {
+            policy: value
+            for policy, value in data.split_means(tables.summary, metric.name, name).items()
+            if policy in order
+        }
+        ranked = sorted(
+            means, key=lambda policy: (means[policy] if metric.better == "lower" else -means[policy], policy)
+        )
         scale = units.scaled(metric, max(means.values()))
         best, worst = ([policy for policy in ranked if means[policy] == means[end]] for end in (ranked[0], ranked[-1]))
         if len(best) == len(ranked):

@@ -1,4 +1,6 @@
-"""The figure of over-subscribed memory bandwidth: when on each processor, and on how many of them, policy below policy."""
+"""The figure of over-subscribed memory bandwidth: when on each processor, and on how many of them, policy below
+policy.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +26,8 @@ Span = tuple[int, float, float]  # processor, start (s), length (s)
 
 
 def draw_overuse(tables: StudyTables, spec: FigureSpec) -> Drawing:
-    """Above, the share of processors that are over-subscribed over time, a line a policy; below, a panel a policy with their spans.
+    """Above, the share of processors that are over-subscribed over time, a line a policy; below, a panel a policy with
+    their spans.
 
     Settings: OveruseSettings.
     """
@@ -39,7 +42,9 @@ def draw_overuse(tables: StudyTables, spec: FigureSpec) -> Drawing:
     spans = {policy: _spans(data.detail(tables, "overuse", name, unit, policy), first) for policy in names}
     scale = units.scaled(TIME, last)
     rows = 1 + len(names)
-    figure, panels = theme.new_figure(rows, 1, height_mm=30 + 40 * rows, sharex=True, height_ratios=[0.8] + [1.0] * len(names))
+    figure, panels = theme.new_figure(
+        rows, 1, height_mm=30 + 40 * rows, sharex=True, height_ratios=[0.8] + [1.0] * len(names)
+    )
     for policy in names:
         share_line(panels[0], spans[policy], processors, last, scale.size, looks[policy].line())
     share_axis(panels[0], [found for found in spans.values() if found], processors)
@@ -48,7 +53,9 @@ def draw_overuse(tables: StudyTables, spec: FigureSpec) -> Drawing:
         axes.set_title(policy)
     panels[-1].set(xlabel=scale.label, xlim=(0, last / scale.size))
     helpers.legend_outside(figure, helpers.policy_handles(looks, names, lines=True))
-    told = "; ".join(f"{policy} {_told(spans[policy], processors, _end(jobs[policy]) - first, scale)}" for policy in names)
+    told = "; ".join(
+        f"{policy} {_told(spans[policy], processors, _end(jobs[policy]) - first, scale)}" for policy in names
+    )
     caption = f"{spec.caption} Workload {unit} of {name}, {len(jobs[names[0]])} jobs. {told}."
     return Drawing(figure, caption, left_out=helpers.after_the_first(spec))
 
@@ -77,8 +84,12 @@ def part_of_time(spans: Sequence[Span], processors: int, last: float) -> float:
     return sum(length for _, _, length in spans) / (processors * last) if last else 0.0
 
 
-def share_line(axes: Axes, spans: Sequence[Span], processors: int, last: float, size: float, look: dict[str, object]) -> None:
-    """Draw the share (%) of the processors that are over-subscribed from 0 to `last` (s); size: seconds of a unit of the axis."""
+def share_line(
+    axes: Axes, spans: Sequence[Span], processors: int, last: float, size: float, look: dict[str, object]
+) -> None:
+    """Draw the share (%) of the processors that are over-subscribed from 0 to `last` (s); size: seconds of a unit of
+    the axis.
+    """
     times, counts = _counts(spans, last)
     axes.plot(times / size, 100 * counts / processors, drawstyle="steps-post", **look)
 

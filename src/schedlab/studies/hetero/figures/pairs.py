@@ -1,4 +1,6 @@
-"""The figure of the pairs: job policy against core policy in colours, and where schedulers and learned policies stand among them."""
+"""The figure of the pairs: job policy against core policy in colours, and where schedulers and learned policies stand
+among them.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +28,8 @@ ROW_MM = 4.6
 
 
 def draw_pairs(tables: StudyTables, spec: FigureSpec) -> Drawing:
-    """Above, the pairs' score on the test workloads, framed where a rule chose the pair; below, all else with its uncertainty.
+    """Above, the pairs' score on the test workloads, framed where a rule chose the pair; below, all else with its
+    uncertainty.
 
     The rules' own runs tell which pair they chose: it has the same scores. Settings: PairsSettings.
     """
@@ -38,12 +41,20 @@ def draw_pairs(tables: StudyTables, spec: FigureSpec) -> Drawing:
     pairs = {pair: means[pair] for pair in ALL_PAIRS if pair in means}
     if not pairs:
         raise UserError(
-            f"no pair has a score {metric.name} on {name}", where=f"figure {spec.name}: scenarios", expected="a scenario with pairs"
+            f"no pair has a score {metric.name} on {name}",
+            where=f"figure {spec.name}: scenarios",
+            expected="a scenario with pairs",
         )
     shown = [policy for policy in spec.policies or sorted(means) if policy in means and policy not in pairs]
-    chosen = {policy: pair for policy in settings.found if policy in shown and (pair := same_scores(tables.scores, name, policy, pairs))}
+    chosen = {
+        policy: pair
+        for policy in settings.found
+        if policy in shown and (pair := same_scores(tables.scores, name, policy, pairs))
+    }
     order = sorted(shown, key=lambda policy: means[policy] if metric.better == "lower" else -means[policy])
-    figure, (above, below) = theme.new_figure(2, 1, height_mm=82 + ROW_MM * len(order), height_ratios=[46, 8 + ROW_MM * len(order)])
+    figure, (above, below) = theme.new_figure(
+        2, 1, height_mm=82 + ROW_MM * len(order), height_ratios=[46, 8 + ROW_MM * len(order)]
+    )
     low, high = min(pairs.values()), max(pairs.values())
     scale = units.scaled(metric, high)
     norm = LogNorm(low / scale.size, high / scale.size) if 0 < low < high else Normalize()
@@ -51,7 +62,9 @@ def draw_pairs(tables: StudyTables, spec: FigureSpec) -> Drawing:
     if isinstance(norm, LogNorm):
         _plain_ticks(figure.axes[-1].yaxis)
     above.set(xlabel="core policy", ylabel="job policy")
-    frames = [_frame(above, chosen[policy], FRAMES[number % len(FRAMES)], policy) for number, policy in enumerate(chosen)]
+    frames = [
+        _frame(above, chosen[policy], FRAMES[number % len(FRAMES)], policy) for number, policy in enumerate(chosen)
+    ]
     rows = tables.summary[(tables.summary["scenario"] == name) & (tables.summary["split"] == "test")]
     rows = _in_unit(rows[(rows["metric"] == metric.name) & rows["policy"].isin(order)], scale.size)
     _strip(below, rows, order, theme.styles_of(tables.scores), [value / scale.size for value in pairs.values()])
@@ -59,17 +72,29 @@ def draw_pairs(tables: StudyTables, spec: FigureSpec) -> Drawing:
     for height, policy in enumerate(order):
         if len(seeds[policy]) > 1:
             below.plot(
-                seeds[policy] / scale.size, [height] * len(seeds[policy]), "|", color=INK, markersize=6, markeredgewidth=0.7, zorder=4
+                seeds[policy] / scale.size,
+                [height] * len(seeds[policy]),
+                "|",
+                color=INK,
+                markersize=6,
+                markeredgewidth=0.7,
+                zorder=4,
             )
     below.set_xlabel(f"{scale.label}   {_arrow(metric)} better")
     keys = [*frames, *_keys(any(len(values) > 1 for values in seeds[order]))]
     explained = helpers.explain_uncertainty(figure, rows, more=keys) if order else ""
     told = _told(pairs, chosen, order, means, seeds, metric, scale)
-    return Drawing(figure, f"{spec.caption} Scenario {name}. {told} {_units(rows)}{explained}", left_out=helpers.after_the_first(spec))
+    return Drawing(
+        figure,
+        f"{spec.caption} Scenario {name}. {told} {_units(rows)}{explained}",
+        left_out=helpers.after_the_first(spec),
+    )
 
 
 def same_scores(scores: pd.DataFrame, scenario: str, policy: str, pairs: Mapping[str, float]) -> str:
-    """Return the pair whose scores on the test workloads are those of a rule in every metric; empty where no pair's are."""
+    """Return the pair whose scores on the test workloads are those of a rule in every metric; empty where no pair's
+    are.
+    """
     rows = scores[(scores["scenario"] == scenario) & (scores["split"] == "test")]
     key = ["policy_seed", "unit", "metric"]
     own = rows[(rows["policy"] == policy) & (rows["kind"] == "rule")].set_index(key)["value"].sort_index()
@@ -92,9 +117,14 @@ def table(pairs: Mapping[str, float], size: float) -> pd.DataFrame:
     import pandas as pd
 
     parts = [(*pair.split(PAIR_SEPARATOR, 1), value / size) for pair, value in pairs.items()]
-    grid = pd.DataFrame(parts, columns=["job", "core", "value"]).pivot_table(index="job", columns="core", values="value")
+    grid = pd.DataFrame(parts, columns=["job", "core", "value"]).pivot_table(
+        index="job", columns="core", values="value"
+    )
     logs = np.log(grid.where(grid > 0))
-    rows, columns = logs.mean(axis=1).sort_values(kind="stable").index, logs.mean(axis=0).sort_values(kind="stable").index
+    rows, columns = (
+        logs.mean(axis=1).sort_values(kind="stable").index,
+        logs.mean(axis=0).sort_values(kind="stable").index,
+    )
     return grid.loc[rows, columns].rename_axis(index=None, columns=None)
 
 
@@ -104,7 +134,9 @@ def _frame(axes: Axes, pair: str, dashes: Any, policy: str) -> Any:
     from matplotlib.patches import Rectangle
 
     job, core = pair.split(PAIR_SEPARATOR, 1)
-    columns, rows = ([label.get_text() for label in labels] for labels in (axes.get_xticklabels(), axes.get_yticklabels()))
+    columns, rows = (
+        [label.get_text() for label in labels] for labels in (axes.get_xticklabels(), axes.get_yticklabels())
+    )
     look = {"linestyle": dashes, "linewidth": 1.8}
     corner = (columns.index(core) + 0.04, rows.index(job) + 0.06)
     axes.add_patch(Rectangle(corner, 0.92, 0.88, fill=False, edgecolor="#d0021b", zorder=5, **look))
@@ -121,10 +153,14 @@ def _plain_ticks(axis: Axis) -> None:
 
 
 def _in_unit(rows: pd.DataFrame, size: float) -> pd.DataFrame:
-    return rows.assign(**{name: rows[name] / size for name in ("value", "ci_low", "ci_high", "range_low", "range_high")})
+    return rows.assign(
+        **{name: rows[name] / size for name in ("value", "ci_low", "ci_high", "range_low", "range_high")}
+    )
 
 
-def _strip(axes: Axes, rows: pd.DataFrame, order: Sequence[str], styles: Mapping[str, theme.Style], pairs: Sequence[float]) -> None:
+def _strip(
+    axes: Axes, rows: pd.DataFrame, order: Sequence[str], styles: Mapping[str, theme.Style], pairs: Sequence[float]
+) -> None:
     for value in pairs:
         axes.axvline(value, color=GRID, linewidth=0.8, zorder=0)
     helpers.points_with_uncertainty(axes, rows, order, styles)
@@ -148,7 +184,9 @@ def _keys(seeds: bool) -> list[Any]:
 
     made = [Line2D([], [], color=GRID, linewidth=1.2, label="a pair")]
     return made + (
-        [Line2D([], [], color=INK, marker="|", linestyle="none", markersize=6, label="a seed of a learned policy")] if seeds else []
+        [Line2D([], [], color=INK, marker="|", linestyle="none", markersize=6, label="a seed of a learned policy")]
+        if seeds
+        else []
     )
 
 
@@ -169,7 +207,9 @@ def _told(
     metric: Metric,
     scale: units.Scaled,
 ) -> str:
-    """The best and the last pair, and the place of each of the others among the pairs; of a learned policy those of its seeds."""
+    """The best and the last pair, and the place of each of the others among the pairs; of a learned policy those of its
+    seeds.
+    """
     ranked = sorted(pairs, key=lambda pair: place_among(pairs[pair], pairs, metric))
     told = [
         f"Best of {len(pairs)} pairs {ranked[0]} ({scale.text(pairs[ranked[0]])}), last {ranked[-1]} ({scale.text(pairs[ranked[-1]])})."
@@ -178,5 +218,7 @@ def _told(
         values = seeds[policy]
         places = ", ".join(str(place_among(value, pairs, metric)) for value in sorted(values))
         what = f" chose {chosen[policy]}," if policy in chosen else ""
-        told.append(f"{policy}{what} {scale.text(means[policy])}, place {places}" + (" (by seed)" if len(values) > 1 else ""))
+        told.append(
+            f"{policy}{what} {scale.text(means[policy])}, place {places}" + (" (by seed)" if len(values) > 1 else "")
+        )
     return f"{told[0]} Where each would stand among them: {'; '.join(told[1:])}."

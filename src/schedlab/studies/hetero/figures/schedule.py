@@ -1,4 +1,6 @@
-"""Figures of one workload under several schedulers: where each job ran (Gantt), and queue, utilisation and energy over time."""
+"""Figures of one workload under several schedulers: where each job ran (Gantt), and queue, utilisation and energy over
+time.
+"""
 
 from __future__ import annotations
 
@@ -29,7 +31,8 @@ DARKEST = 100.0  # bounded slowdown from which boxes are no darker
 
 
 def draw_gantt(tables: StudyTables, spec: FigureSpec) -> Drawing:
-    """A panel a scheduler: cores from bottom to top, a box for each job and run of neighbouring cores, coloured by its bounded slowdown.
+    """A panel a scheduler: cores from bottom to top, a box for each job and run of neighbouring cores, coloured by its
+    bounded slowdown.
 
     Settings: GanttSettings.
     """
@@ -54,11 +57,20 @@ def draw_gantt(tables: StudyTables, spec: FigureSpec) -> Drawing:
         axes.set_title(policy)
     panels[-1, 0].set_xlabel(scale.label)
     panels[-1, 0].set_xlim(0, max(_span(jobs) for jobs in found.values()) / scale.size)
-    looks = {"label": "bounded slowdown of the job", "aspect": 40, "pad": 0.01, "extend": "max" if worst > DARKEST else "neither"}
+    looks = {
+        "label": "bounded slowdown of the job",
+        "aspect": 40,
+        "pad": 0.01,
+        "extend": "max" if worst > DARKEST else "neither",
+    }
     bar = figure.colorbar(colours, ax=list(panels[:, 0]), **looks)
     bar.ax.yaxis.set_major_formatter("{x:g}")
     bar.outline.set_visible(False)
-    return Drawing(figure, f"{spec.caption} Workload {unit} of {name}. {_gantt_told(found, scale)}", left_out=helpers.after_the_first(spec))
+    return Drawing(
+        figure,
+        f"{spec.caption} Workload {unit} of {name}. {_gantt_told(found, scale)}",
+        left_out=helpers.after_the_first(spec),
+    )
 
 
 def with_slowdown(jobs: pd.DataFrame, threshold: float) -> pd.DataFrame:
@@ -86,7 +98,9 @@ def boxes(axes: Axes, jobs: pd.DataFrame, size: float, colours: ScalarMappable) 
     axes.add_collection(PolyCollection(corners, facecolors=faces, edgecolors="white", linewidths=0.3))
 
 
-def numbers(axes: Axes, jobs: pd.DataFrame, size: float, colours: ScalarMappable, lowest: float = LOWEST_LABELLED) -> None:
+def numbers(
+    axes: Axes, jobs: pd.DataFrame, size: float, colours: ScalarMappable, lowest: float = LOWEST_LABELLED
+) -> None:
     """Write the job's number in the middle of its tallest box, where the box is wide and high enough to hold it."""
     cores = 1 + max(last for text in jobs["allocation"] for _, last in intervals(text))
     for job in jobs.itertuples():
@@ -100,7 +114,9 @@ def numbers(axes: Axes, jobs: pd.DataFrame, size: float, colours: ScalarMappable
 
 def clusters(axes: Axes, machine: Hierarchy) -> None:
     """Draw lines between clusters; right of them their speeds."""
-    cores = [sum(processor.cores for node in cluster.nodes for processor in node.processors) for cluster in machine.clusters]
+    cores = [
+        sum(processor.cores for node in cluster.nodes for processor in node.processors) for cluster in machine.clusters
+    ]
     edges = np.cumsum([0, *cores])
     axes.set_ylim(-0.5, machine.cores - 0.5)
     axes.set_yticks(edges[:-1], [str(edge) for edge in edges[:-1]]) if len(cores) <= 8 else None
@@ -113,13 +129,22 @@ def clusters(axes: Axes, machine: Hierarchy) -> None:
         speeds = {round(processor.gflops_per_core, 1) for node in cluster.nodes for processor in node.processors}
         told = " to ".join(f"{speed:g}" for speed in dict.fromkeys((min(speeds), max(speeds))))
         axes.text(
-            1.01, (low + high - 1) / 2, f"{told}\nGflop/s", transform=axes.get_yaxis_transform(), va="center", fontsize="x-small", color=INK
+            1.01,
+            (low + high - 1) / 2,
+            f"{told}\nGflop/s",
+            transform=axes.get_yaxis_transform(),
+            va="center",
+            fontsize="x-small",
+            color=INK,
         )
 
 
 def _gantt_told(found: Mapping[str, pd.DataFrame], scale: units.Scaled) -> str:
     slowdown = units.scaled(data.BY_NAME["mean_bounded_slowdown"], 1.0)
-    told = [f"{policy} {scale.text(_span(jobs))} ({slowdown.text(jobs['slowdown'].mean())})" for policy, jobs in found.items()]
+    told = [
+        f"{policy} {scale.text(_span(jobs))} ({slowdown.text(jobs['slowdown'].mean())})"
+        for policy, jobs in found.items()
+    ]
     jobs = next(iter(found.values()))
     return f"{len(jobs)} jobs. Makespan and mean bounded slowdown: {', '.join(told)}."
 
@@ -160,14 +185,18 @@ def _queue_line(axes: Axes, load: pd.DataFrame, first: float, size: float, style
     axes.plot((load["time"] - first) / size, load["waiting"], drawstyle="steps-post", label=label, **style.line())
 
 
-def _use_line(axes: Axes, load: pd.DataFrame, cores: int, edges: np.ndarray, first: float, size: float, style: Style) -> None:
+def _use_line(
+    axes: Axes, load: pd.DataFrame, cores: int, edges: np.ndarray, first: float, size: float, style: Style
+) -> None:
     end = load["time"].iloc[-1]
     edges = np.append(edges[edges < end], end)  # the last interval ends with the last job
     means = data.means_within(load["time"].to_numpy(), load["busy_hosts"].to_numpy() / cores, edges)
     axes.stairs(means, (edges - first) / size, baseline=None, color=style.colour, linestyle=style.dashes, linewidth=1.2)
 
 
-def _energy_lines(axes: Axes, energies: Mapping[str, pd.DataFrame], first: float, size: float, styles: Mapping[str, Style]) -> None:
+def _energy_lines(
+    axes: Axes, energies: Mapping[str, pd.DataFrame], first: float, size: float, styles: Mapping[str, Style]
+) -> None:
     scale = units.scaled(data.BY_NAME["energy"], max(float(energy["energy"].max()) for energy in energies.values()))
     for policy, energy in energies.items():
         axes.plot((energy["time"] - first) / size, energy["energy"] / scale.size, **styles[policy].line())

@@ -26,7 +26,8 @@ class MetricsSettings(Settings):
 
     metrics: tuple[Score, ...] = setting((), doc="scores, a panel each; empty: all that are not 0 everywhere")
     against: PolicyName | None = setting(
-        None, doc="scheduler to which differences on the same workloads are shown, in percent of its mean; null: the scores themselves"
+        None,
+        doc="scheduler to which differences on the same workloads are shown, in percent of its mean; null: the scores themselves",
     )
 
 
@@ -68,7 +69,10 @@ class LearningSettings(Settings):
     """The figure `learning`."""
 
     window: int = setting(
-        0, doc="points of the running mean, as a turn of workloads that differ; 0: a twentieth of all", unit="points", ge=0
+        0,
+        doc="points of the running mean, as a turn of workloads that differ; 0: a twentieth of all",
+        unit="points",
+        ge=0,
     )
 
 
@@ -76,7 +80,9 @@ class PreferencesSettings(Settings):
     """The figure `preferences`."""
 
     by: tuple[Literal["pair", "job", "core"], ...] = setting(
-        ("job", "core"), doc="what actions are put together by, a row each: not at all, by job policy, by core policy", min_length=1
+        ("job", "core"),
+        doc="what actions are put together by, a row each: not at all, by job policy, by core policy",
+        min_length=1,
     )
 
 

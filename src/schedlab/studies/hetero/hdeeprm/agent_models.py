@@ -1,5 +1,6 @@
-"""Models of agents as files: weights and the optimizer's memory, written with the same bytes for the same values, read without running
-anything that a file might hold. The form is HDeepRM's (`model_state_dict`, `optimizer_state_dict`), with the number of episodes learned.
+"""Models of agents as files: weights and the optimizer's memory, written with the same bytes for the same values, read
+without running anything that a file might hold. The form is HDeepRM's (`model_state_dict`, `optimizer_state_dict`),
+with the number of episodes learned.
 """
 
 from __future__ import annotations
@@ -61,7 +62,9 @@ def read_model(path: Path) -> Model:
         what = "holds more than numbers: objects of its own, which could run anything; it was not loaded"
         raise UserError(what, where=where, expected=expected) from None
     except Exception as error:  # torch raises KeyError, EOFError and others for what it did not write
-        raise UserError(f"is no model, or not a whole one ({type(error).__name__})", where=where, expected=expected) from None
+        raise UserError(
+            f"is no model, or not a whole one ({type(error).__name__})", where=where, expected=expected
+        ) from None
     weights = values.get(MODEL) if isinstance(values, dict) else None
     if not isinstance(weights, dict) or not all(isinstance(tensor, torch.Tensor) for tensor in weights.values()):
         raise UserError(f"has no weights under '{MODEL}'", where=where, expected=expected)
@@ -85,7 +88,9 @@ def put_memory(optimizer: torch.optim.Adam, model: Model) -> None:
             what = f"the optimizer's memory of parameter {number!r} is of another shape"
             raise UserError(what, where=model.source, expected="that of the same network")
     groups = optimizer.state_dict()["param_groups"]
-    kept: dict[int, Any] = {number: {key: entry[key].clone() for key in _KEPT} for number, entry in model.memory.items()}
+    kept: dict[int, Any] = {
+        number: {key: entry[key].clone() for key in _KEPT} for number, entry in model.memory.items()
+    }
     optimizer.load_state_dict({"state": kept, "param_groups": groups})
 
 
@@ -94,4 +99,7 @@ def _fits(number: Any, entry: Any, parameters: list[torch.nn.Parameter]) -> bool
         return False
     shapes = {"step": torch.Size([]), "exp_avg": parameters[number].shape, "exp_avg_sq": parameters[number].shape}
     tensors = {key: entry.get(key) for key in _KEPT}
-    return all(isinstance(value, torch.Tensor) and value.shape == shapes[key] and value.isfinite().all() for key, value in tensors.items())
+    return all(
+        isinstance(value, torch.Tensor) and value.shape == shapes[key] and value.isfinite().all()
+        for key, value in tensors.items()
+    )

@@ -1,4 +1,6 @@
-"""The sub-commands of `schedlab hetero`: HDeepRM's launcher and its tools. What a command needs is imported when it runs."""
+"""The sub-commands of `schedlab hetero`: HDeepRM's launcher and its tools. What a command needs is imported when it
+runs.
+"""
 
 from __future__ import annotations
 
@@ -40,13 +42,17 @@ def add_tool_commands(commands: argparse._SubParsersAction) -> None:
     about = "a statistic over the jobs of a workload file"
     jobstat = commands.add_parser("jobstat", help=about, description=about)
     jobstat.add_argument("workload", type=Path, metavar="WORKLOAD.json")
-    jobstat.add_argument("field", metavar="FIELD", help="req_time (s), size (cores), mem (MB per core) or mem_bw (GB/s per core)")
+    jobstat.add_argument(
+        "field", metavar="FIELD", help="req_time (s), size (cores), mem (MB per core) or mem_bw (GB/s per core)"
+    )
     jobstat.add_argument("statistic", metavar="STATISTIC", help="min, max, mean, median, p95 or p99")
     jobstat.set_defaults(run=_jobstat)
 
 
 def _add_save(parser: argparse.ArgumentParser, default: str) -> None:
-    parser.add_argument("-s", "--save", type=Path, metavar="FILE", help=f"file to write, .svg, .pdf or .png (default: {default})")
+    parser.add_argument(
+        "-s", "--save", type=Path, metavar="FILE", help=f"file to write, .svg, .pdf or .png (default: {default})"
+    )
 
 
 def _metrics(arguments: argparse.Namespace) -> int:
@@ -67,7 +73,9 @@ def _visual(arguments: argparse.Namespace) -> int:
     from schedlab.studies.hetero.hdeeprm.figures import KINDS
 
     if arguments.kind not in KINDS:
-        raise UserError(f"unknown picture '{arguments.kind}'", where="visual", remedy=did_you_mean(arguments.kind, KINDS))
+        raise UserError(
+            f"unknown picture '{arguments.kind}'", where="visual", remedy=did_you_mean(arguments.kind, KINDS)
+        )
     target = _target(arguments.save, arguments.kind)
     _draw(lambda: KINDS[arguments.kind](Path()), target)
     return 0
@@ -79,7 +87,9 @@ def _target(save: Path | None, name: str) -> Path:
     if not path.suffix:
         path = path.with_name(f"{path.name}.svg")
     if path.suffix not in ENDINGS:
-        raise UserError(f"'{path}' has the ending {path.suffix}", where="-s", expected="a name that ends in " + ", ".join(ENDINGS))
+        raise UserError(
+            f"'{path}' has the ending {path.suffix}", where="-s", expected="a name that ends in " + ", ".join(ENDINGS)
+        )
     return path
 
 
@@ -114,11 +124,17 @@ def add_commands(commands: argparse._SubParsersAction) -> None:
 def _add_launch(commands: argparse._SubParsersAction) -> None:
     parser = commands.add_parser("launch", help=LAUNCH, description=LAUNCH)
     parser.add_argument("options", type=Path, metavar="options.json", help="in the form of HDeepRM 0.3 or 0.2")
-    parser.add_argument("-a", "--agent", metavar="AGENT.py", help="file of a LEARNING agent, or an example: reinforce, actor_critic")
+    parser.add_argument(
+        "-a", "--agent", metavar="AGENT.py", help="file of a LEARNING agent, or an example: reinforce, actor_critic"
+    )
     parser.add_argument("-im", "--inmodel", type=Path, metavar="IN.pt", help="model to go on from")
     parser.add_argument("-om", "--outmodel", type=Path, metavar="OUT.pt", help="model to write")
-    parser.add_argument("-cw", "--customworkload", type=Path, metavar="CUSTOM.json", help="workload of Batsim instead of a trace")
-    parser.add_argument("-nr", "--nbruns", type=_count, default=1, metavar="N", help="episodes, one after the other (default: 1)")
+    parser.add_argument(
+        "-cw", "--customworkload", type=Path, metavar="CUSTOM.json", help="workload of Batsim instead of a trace"
+    )
+    parser.add_argument(
+        "-nr", "--nbruns", type=_count, default=1, metavar="N", help="episodes, one after the other (default: 1)"
+    )
     parser.add_argument("--compat", action="store_true", help="mode reference: as published, defects included")
     limit = "to read an agent's file, and for one call of its methods, in s; 0: none (default: 60)"
     parser.add_argument("--agent-limit", type=_seconds, default=60.0, metavar="S", help=limit)
@@ -148,7 +164,10 @@ def _launch(arguments: argparse.Namespace) -> int:
                 print(f"episode {finished.number}: {said}", flush=True)
     except (ProtocolError, SimulationDeadlock, *_agent_failures()) as failure:
         print("\n".join(f"error: {line}" for line in str(failure).splitlines()), file=sys.stderr)
-        print("finished episodes are kept; of the one that failed there are partial_*.csv and insights.log", file=sys.stderr)
+        print(
+            "finished episodes are kept; of the one that failed there are partial_*.csv and insights.log",
+            file=sys.stderr,
+        )
         return 1
     except Terminated:
         return STATUS

@@ -1,4 +1,5 @@
-"""Pictures of what one launch left in its directory: queue, utilisation, lives of the jobs, Gantt, what did not suffice, learning.
+"""Pictures of what one launch left in its directory: queue, utilisation, lives of the jobs, Gantt, what did not
+suffice, learning.
 
 Source: specification of the study hetero, section 7 (what HDeepRM draws with Evalys, and its own).
 """
@@ -38,7 +39,9 @@ def draw_queue_size(folder: Path) -> Drawing:
     load, scale = _load(folder)
     figure, panels = theme.new_figure(2, 1, height_mm=90, sharex=True)
     times = (load["time"] - load["time"].iloc[0]) / scale.size
-    for axes, column, label in zip(panels, ("waiting", "waiting_hosts"), ("waiting jobs", "cores that they ask for"), strict=True):
+    for axes, column, label in zip(
+        panels, ("waiting", "waiting_hosts"), ("waiting jobs", "cores that they ask for"), strict=True
+    ):
         axes.fill_between(times, load[column], step="post", alpha=0.18, linewidth=0)
         axes.plot(times, load[column], drawstyle="steps-post")
         axes.set_ylabel(label)
@@ -59,7 +62,11 @@ def draw_utilization(folder: Path) -> Drawing:
     axes.plot(times / scale.size, use, drawstyle="steps-post", color=PALE, linewidth=0.7, label="at each moment")
     edges = np.linspace(0.0, times[-1], BINS + 1)
     axes.stairs(
-        data.means_within(times, use, edges), edges / scale.size, baseline=None, linewidth=1.4, label="mean of a sixtieth of the time"
+        data.means_within(times, use, edges),
+        edges / scale.size,
+        baseline=None,
+        linewidth=1.4,
+        label="mean of a sixtieth of the time",
     )
     mean = float(data.means_within(times, use, times[[0, -1]])[0])
     axes.axhline(mean, color=INK, linewidth=0.8, linestyle=(0, (5, 1.5)), label="mean")
@@ -77,13 +84,29 @@ def draw_lifecycle(folder: Path) -> Drawing:
     figure, axes = theme.new_figure(1, 1, height_mm=height)
     rows = np.arange(len(jobs))
     thick = float(np.clip((height - 25) / len(jobs) * 2.2, 0.5, 4.0))
-    axes.hlines(rows, jobs["submit"] / scale.size, jobs["start"] / scale.size, color=PALE, linewidth=max(0.4, thick / 3), label="waits")
-    axes.hlines(rows, jobs["start"] / scale.size, jobs["finish"] / scale.size, color=theme.colour(0), linewidth=thick, label="runs")
+    axes.hlines(
+        rows,
+        jobs["submit"] / scale.size,
+        jobs["start"] / scale.size,
+        color=PALE,
+        linewidth=max(0.4, thick / 3),
+        label="waits",
+    )
+    axes.hlines(
+        rows,
+        jobs["start"] / scale.size,
+        jobs["finish"] / scale.size,
+        color=theme.colour(0),
+        linewidth=thick,
+        label="runs",
+    )
     axes.set(ylabel="job, by submission", ylim=(len(jobs) - 0.5, -0.5))
     _time_axis(axes, scale, float(jobs["finish"].max()) / scale.size)
     helpers.legend_outside(figure)
     wait = jobs["start"] - jobs["submit"]
-    return Drawing(figure, f"{len(jobs)} jobs: waiting {scale.text(wait.mean())} on average, {scale.text(wait.max())} at most.")
+    return Drawing(
+        figure, f"{len(jobs)} jobs: waiting {scale.text(wait.mean())} on average, {scale.text(wait.max())} at most."
+    )
 
 
 def draw_gantt(folder: Path, labels: bool = True) -> Drawing:
@@ -137,7 +160,10 @@ def draw_mem_bw_overutilization(folder: Path) -> Drawing:
     jobs = _ran(folder)
     first, last = float(_submitted(folder)["submit"].min()), float(jobs["finish"].max())
     scale = units.scaled(TIME, last)
-    spans = [(number, start - first, last - (start - first) if length is None else length) for number, start, length in overuse["spans"]]
+    spans = [
+        (number, start - first, last - (start - first) if length is None else length)
+        for number, start, length in overuse["spans"]
+    ]
     figure, panels = theme.new_figure(2, 1, height_mm=110, sharex=True, height_ratios=[1, 2])
     processors = overuse["processors"]
     share_line(panels[0], spans, processors, last, scale.size, {"color": theme.colour(1)})
@@ -159,7 +185,9 @@ def draw_rewards(folder: Path) -> Drawing:
 
 
 def draw_action_preferences(folder: Path) -> Drawing:
-    """The probability of each action at the first decision of each episode; those that were preferred most have names."""
+    """The probability of each action at the first decision of each episode; those that were preferred most have
+    names.
+    """
     names, rows = run_files.read_preferences(folder)
     table = np.array(rows)
     episodes = np.arange(1, len(table) + 1)
@@ -173,7 +201,10 @@ def draw_action_preferences(folder: Path) -> Drawing:
     helpers.direct_labels(axes)
     told = ", ".join(f"{names[action]} {table[-1, action]:.3g}" for action in chosen[:3])
     rest = f" Grey: {len(ranked) - NAMED} others." if len(ranked) > NAMED else ""
-    return Drawing(figure, f"Probabilities of the actions at the first decision of {len(table)} episodes; in the last one {told}.{rest}")
+    return Drawing(
+        figure,
+        f"Probabilities of the actions at the first decision of {len(table)} episodes; in the last one {told}.{rest}",
+    )
 
 
 KINDS: dict[str, Callable[[Path], Drawing]] = {
@@ -192,7 +223,9 @@ KINDS: dict[str, Callable[[Path], Drawing]] = {
 
 
 def _bubbles(folder: Path, kind: str, what: str) -> Drawing:
-    """The queue over time, and bubbles on it whose areas tell how often in a sixtieth of the time a job was held back."""
+    """The queue over time, and bubbles on it whose areas tell how often in a sixtieth of the time a job was held
+    back.
+    """
     dates = np.array(run_files.read_overuse(folder)[kind])
     load, scale = _load(folder)
     times, waiting = load["time"].to_numpy() - load["time"].iloc[0], load["waiting"].to_numpy(float)
@@ -210,7 +243,8 @@ def _bubbles(folder: Path, kind: str, what: str) -> Drawing:
     helpers.legend_outside(figure)
     told = f"{len(dates)} times" if len(dates) else "never"
     return Drawing(
-        figure, f"Decisions at which the next job did not start for lack of {what}: {told}. Bubbles count a sixtieth of the time."
+        figure,
+        f"Decisions at which the next job did not start for lack of {what}: {told}. Bubbles count a sixtieth of the time.",
     )
 
 
@@ -273,18 +307,25 @@ COLUMNS = {  # of out_schedule.csv -> quantity; in the order of the panels
 
 
 def draw_comparison(rows: Sequence[Mapping[str, float]], names: Sequence[str]) -> Drawing:
-    """Draw a 2 x 4 grid of bars from two rows of out_schedule.csv; each bar bears its number, in all of them less is better."""
+    """Draw a 2 x 4 grid of bars from two rows of out_schedule.csv; each bar bears its number, in all of them less is
+    better.
+    """
     figure, panels = theme.new_figure(2, 4, height_mm=105)
     for axes, (column, metric) in zip(panels.ravel(), COLUMNS.items(), strict=True):
         _bars(axes, metric, [row[column] for row in rows])
     helpers.legend_outside(figure, _handles(names))
-    return Drawing(figure, f"{names[1]} against {names[0]}: " + "; ".join(_told(rows)) + ". Less is better in all of them.")
+    return Drawing(
+        figure, f"{names[1]} against {names[0]}: " + "; ".join(_told(rows)) + ". Less is better in all of them."
+    )
 
 
 def _bars(axes: Axes, metric: Metric, values: Sequence[float]) -> None:
     scale = units.scaled(metric, max(values))
     bars = axes.bar(
-        range(len(values)), [value / scale.size for value in values], width=0.7, color=[theme.colour(n) for n in range(len(values))]
+        range(len(values)),
+        [value / scale.size for value in values],
+        width=0.7,
+        color=[theme.colour(n) for n in range(len(values))],
     )
     for bar, value in zip(bars, values, strict=True):
         place = (bar.get_x() + bar.get_width() / 2, bar.get_height())
@@ -310,6 +351,8 @@ def _told(rows: Sequence[Mapping[str, float]]) -> list[str]:
     told = []
     for column, metric in COLUMNS.items():
         first, second = (row[column] for row in rows)
-        change = "as much" if first == second else "none before" if not first else f"{100 * (second / first - 1):+.1f} %"
+        change = (
+            "as much" if first == second else "none before" if not first else f"{100 * (second / first - 1):+.1f} %"
+        )
         told.append(f"{metric.label} {change}")
     return [text.replace("-", "\N{MINUS SIGN}") for text in told]

@@ -1,7 +1,9 @@
-"""HDeepRM's launcher: episode after episode of one options file, on the embedded simulator, in one process without a port.
+"""HDeepRM's launcher: episode after episode of one options file, on the embedded simulator, in one process without a
+port.
 
-A CLASSIC agent takes the first action always; a LEARNING one is a class in a file. Every draw hangs from the options' seed and the number
-of the episode, so equal launches give equal bytes, and a model goes on learning as if it had never been put away.
+A CLASSIC agent takes the first action always; a LEARNING one is a class in a file. Every draw hangs from the options'
+seed and the number of the episode, so equal launches give equal bytes, and a model goes on learning as if it had never
+been put away.
 Source: specification of the study hetero, sections 1, 6 and 7.
 """
 
@@ -36,7 +38,9 @@ log = logging.getLogger("schedlab.hetero.launch")
 insight = logging.getLogger("schedlab.hetero.insights")
 LOCK = ".hetero-launch.lock"
 AGENT_LIMIT = 60.0  # s for one call of an agent's method
-SAVE_EVERY = 50  # episodes between two times that tables and model are written; they are at the end, whatever ends the launch
+SAVE_EVERY = (
+    50  # episodes between two times that tables and model are written; they are at the end, whatever ends the launch
+)
 
 
 @dataclass(frozen=True)
@@ -44,8 +48,10 @@ class Launch:
     """What the command line says.
 
     agent         file of a LEARNING agent, or the name of an example       runs          episodes
-    input_model   file to go on from                                        output_model  file to write what was learned to
-    compat        mode reference: with every defect of the original         agent_limit   s for one call of an agent's method; None: any
+    input_model   file to go on from                                        output_model  file to write what was learned
+                  to
+    compat        mode reference: with every defect of the original         agent_limit   s for one call of an agent's
+                  method; None: any
     """
 
     options: Path
@@ -60,7 +66,9 @@ class Launch:
 
 @dataclass(frozen=True)
 class Finished:
-    """One episode: its number in the life of the agent, Batsim's totals, the rewards' sum, the loss where it learned."""
+    """One episode: its number in the life of the agent, Batsim's totals, the rewards' sum, the loss where it
+    learned.
+    """
 
     number: int
     scores: dict[str, float]
@@ -81,10 +89,11 @@ Teacher = Callable[[int], float | None]
 
 
 def launch(given: Launch, folder: Path) -> Iterator[Finished]:
-    """Run the episodes in a working directory, and give each when it is in the logs; close the iterator to have tables and model written.
+    """Run the episodes in a working directory, and give each when it is in the logs; close the iterator to have tables
+    and model written.
 
-    What was finished stays, whatever comes later; an episode that fails leaves partial_*.csv. Raises UserError(s) for wrong input;
-    AgentFailed, ProtocolError and SimulationDeadlock where an episode fails.
+    What was finished stays, whatever comes later; an episode that fails leaves partial_*.csv. Raises UserError(s) for
+    wrong input; AgentFailed, ProtocolError and SimulationDeadlock where an episode fails.
     """
     options = read_options(given.options)
     settings = decision_settings(options, given.compat)
@@ -98,7 +107,9 @@ def launch(given: Launch, folder: Path) -> Iterator[Finished]:
             play, learn, save, first = _play_classic, _learn_nothing, _save_nothing, 0
         sources = Sources(options, given.options, given.custom_workload, given.compat)
         cluster, jobs = prepare_inputs(sources, folder)
-        write_json(folder / outputs.ACTION_NAMES, {"actions": [*settings.selection, *(["void"] if settings.void else [])]})
+        write_json(
+            folder / outputs.ACTION_NAMES, {"actions": [*settings.selection, *(["void"] if settings.void else [])]}
+        )
         stack.enter_context(outputs.insights(folder, options.pybatsim.log_level))
         for path in sorted(folder.glob(f"{outputs.PARTIAL_PREFIX}_*.csv")):
             path.unlink()  # of an earlier launch that failed
@@ -126,7 +137,9 @@ class _Inputs:
 
 
 class _Runs:
-    """Episodes in one directory. `save` writes what the last finished one replaces: Batsim's tables, overutilizations.json."""
+    """Episodes in one directory. `save` writes what the last finished one replaces: Batsim's tables,
+    overutilizations.json.
+    """
 
     def __init__(self, folder: Path, inputs: _Inputs, play: Player, learn: Teacher) -> None:
         self._folder, self._inputs, self._play, self._learn = folder, inputs, play, learn
@@ -135,7 +148,9 @@ class _Runs:
     def run(self, number: int) -> Finished:
         """Run an episode, add it to the logs, and learn from it."""
         inputs, tables = self._inputs, outputs.EpisodeTables()
-        episode = Episode(inputs.cluster, inputs.jobs, inputs.settings, derive_seed(inputs.seed, "launch", number), tables)
+        episode = Episode(
+            inputs.cluster, inputs.jobs, inputs.settings, derive_seed(inputs.seed, "launch", number), tables
+        )
         try:
             notes = self._play(episode, number)
         except BaseException as failure:
@@ -150,7 +165,9 @@ class _Runs:
         loss = self._learn(number)
         if loss is not None:
             outputs.append_lines(self._folder / outputs.LOSSES, [loss])
-        insight.info("episode %d ends: makespan %r s, sum of rewards %r, loss %r", number, scores["makespan"], reward, loss)
+        insight.info(
+            "episode %d ends: makespan %r s, sum of rewards %r, loss %r", number, scores["makespan"], reward, loss
+        )
         return Finished(number, scores, reward, loss)
 
     def save(self) -> None:
@@ -178,7 +195,13 @@ def _play_classic(episode: Episode, number: int) -> Notes:
         episode.decide(0)
         if insight.isEnabledFor(logging.INFO):
             history = episode.history
-            insight.info("decision %d at %.6g s: %s, %d jobs waited", len(history.actions), episode.now, name, history.waiting[-1])
+            insight.info(
+                "decision %d at %.6g s: %s, %d jobs waited",
+                len(history.actions),
+                episode.now,
+                name,
+                history.waiting[-1],
+            )
     return Notes()
 
 
@@ -191,7 +214,8 @@ def _save_nothing() -> None:
 
 
 class _Pupil:
-    """A LEARNING agent through its episodes: made anew for each with what it has learned so far, as its author may expect.
+    """A LEARNING agent through its episodes: made anew for each with what it has learned so far, as its author may
+    expect.
 
     first  number of the first episode: those that its model has learned
     """
@@ -249,7 +273,9 @@ class _Pupil:
             loss.backward()
             slopes = [parameter.grad for parameter in self._agent.parameters() if parameter.grad is not None]
             if not all(tensor.isfinite().all() for tensor in (loss, *slopes)):
-                what = f"the loss of episode {number} is {loss.item()}" + (", its gradient is not finite" if loss.isfinite() else "")
+                what = f"the loss of episode {number} is {loss.item()}" + (
+                    ", its gradient is not finite" if loss.isfinite() else ""
+                )
                 raise AgentFailed(what, expected="finite numbers; nothing was learned from this episode")
             self._optimizer.step()
         self._model = model_of(self._agent, self._optimizer, number + 1)
@@ -271,7 +297,10 @@ class _Pupil:
         with _seeded(self._seed, "agent"), self._guard.during("__init__"):
             agent = self._class(options.gamma, options.hidden, environment.action_size, environment.observation_size)
             if "_modules" not in vars(agent):  # what torch.nn.Module.__init__ sets, and all of torch builds on
-                what, expected = f"{self._class.__name__}.__init__ does not begin its base class", "super().__init__(...) in its first line"
+                what, expected = (
+                    f"{self._class.__name__}.__init__ does not begin its base class",
+                    "super().__init__(...) in its first line",
+                )
                 raise AgentFailed(what, expected=expected)
         agent.train(training)
         agent.acting = "sample" if training else options.acting or ("sample" if self._given.compat else "greedy")
@@ -307,23 +336,35 @@ class _Pupil:
         if given.output_model is not None and not training:
             log.warning("-om %s: nothing is learned in a test run, so no model is written", given.output_model)
         if given.output_model is not None and given.output_model.is_dir():
-            raise UserError(f"{given.output_model} is a directory", where="-om", expected="a file to write the model to")
+            raise UserError(
+                f"{given.output_model} is a directory", where="-om", expected="a file to write the model to"
+            )
         path = given.input_model
         if path is None:
             return None
-        if not path.exists() and training and given.output_model is not None and path.resolve() == given.output_model.resolve():
+        if (
+            not path.exists()
+            and training
+            and given.output_model is not None
+            and path.resolve() == given.output_model.resolve()
+        ):
             return None
         if not path.is_file():
             expected = "a model that a launch wrote with -om"
             raise UserError(
-                f"there is no file {path}", where="-im", expected=expected, remedy="for a new one: -im and -om alike, or -om alone"
+                f"there is no file {path}",
+                where="-im",
+                expected=expected,
+                remedy="for a new one: -im and -om alike, or -om alone",
             )
         return read_model(path)
 
 
 @contextmanager
 def _seeded(seed: int, *names: str | int) -> Iterator[None]:
-    """Within the block Python's, NumPy's and torch's global generators, from which agents may draw, hang from the seed and names."""
+    """Within the block Python's, NumPy's and torch's global generators, from which agents may draw, hang from the seed
+    and names.
+    """
     from schedlab.learning.seeding import torch_stream
 
     derived = derive_seed(seed, "launch", *names)
@@ -348,7 +389,11 @@ def _tell_oddities(episode: Episode) -> None:
 
 
 def _tell_unused(given: Launch) -> None:
-    unused = [name for name, value in (("-a", given.agent), ("-im", given.input_model), ("-om", given.output_model)) if value is not None]
+    unused = [
+        name
+        for name, value in (("-a", given.agent), ("-im", given.input_model), ("-om", given.output_model))
+        if value is not None
+    ]
     if unused:
         log.warning("a CLASSIC agent needs no %s", ", ".join(unused))
 

@@ -1,7 +1,8 @@
 """What a launch generates before it runs: platform, resources, workload and job limits, kept in the working directory.
 
-`inputs.json` beside them holds a hash of what they were made from and one of each file. Files that still fit are used again; others are
-made anew, and one that somebody else made or changed is kept as NAME.old. (The original used whatever it found.)
+`inputs.json` beside them holds a hash of what they were made from and one of each file. Files that still fit are used
+again; others are made anew, and one that somebody else made or changed is kept as NAME.old. (The original used whatever
+it found.)
 Source: specification of the study hetero, sections 2, 4 and 7.
 """
 
@@ -45,7 +46,9 @@ DEMANDS = {
 
 @dataclass(frozen=True)
 class Sources:
-    """What the inputs are made from: a typed options file, its path for messages, the files that it names, mode reference or not."""
+    """What the inputs are made from: a typed options file, its path for messages, the files that it names, mode
+    reference or not.
+    """
 
     options: LaunchOptions
     file: Path
@@ -54,12 +57,16 @@ class Sources:
 
 
 def prepare_inputs(sources: Sources, folder: Path) -> tuple[Cluster, Jobs]:
-    """Return cluster and jobs from the files in a folder, which are generated where they are missing or stale. Raises UserError(s)."""
+    """Return cluster and jobs from the files in a folder, which are generated where they are missing or stale. Raises
+    UserError(s).
+    """
     platform = _platform_file(sources)
     made_from = content_hash(_origin(sources, platform), 64)
     if not _are_fresh(folder, made_from):
         _generate(sources, platform, folder)
-        write_json(folder / STAMP, {"made_from": made_from, "files": {name: file_hash(folder / name) for name in GENERATED}})
+        write_json(
+            folder / STAMP, {"made_from": made_from, "files": {name: file_hash(folder / name) for name in GENERATED}}
+        )
     else:
         log.info("platform and workload: those of the last run, made from the same options and files")
     limits = read_json(folder / LIMITS, "job limits")
@@ -92,8 +99,14 @@ def _platform_file(sources: Sources) -> Path:
         raise UserError(error.what, where=where, remedy=error.remedy) from None
     if not path.is_file():
         near = nearest(path.stem, shipped_platforms())
-        remedy = f'the shipped platform of this name is "{near}", without a path' if near else "give a path from the working directory"
-        raise UserError(f"there is no file {name}", where=where, expected="a platform description (JSON)", remedy=remedy)
+        remedy = (
+            f'the shipped platform of this name is "{near}", without a path'
+            if near
+            else "give a path from the working directory"
+        )
+        raise UserError(
+            f"there is no file {name}", where=where, expected="a platform description (JSON)", remedy=remedy
+        )
     return path
 
 
@@ -113,7 +126,9 @@ def _are_fresh(folder: Path, made_from: str) -> bool:
     """Whether the folder holds files of this origin that nobody changed since."""
     try:
         stamp = read_json(folder / STAMP, "the hashes of generated inputs")
-        return stamp["made_from"] == made_from and all(stamp["files"][name] == file_hash(folder / name) for name in GENERATED)
+        return stamp["made_from"] == made_from and all(
+            stamp["files"][name] == file_hash(folder / name) for name in GENERATED
+        )
     except (UserError, OSError, KeyError, TypeError):
         return False
 
@@ -121,7 +136,9 @@ def _are_fresh(folder: Path, made_from: str) -> bool:
 def _generate(sources: Sources, platform: Path, folder: Path) -> None:
     if sources.custom_workload is not None and sources.custom_workload.resolve() == (folder / WORKLOAD).resolve():
         remedy = "give your file another name"
-        raise UserError(f"the generated workload is written to {WORKLOAD} of this directory", where="-cw", remedy=remedy)
+        raise UserError(
+            f"the generated workload is written to {WORKLOAD} of this directory", where="-cw", remedy=remedy
+        )
     settings = _platform_settings(platform, sources.compat)
     hierarchy = hierarchy_of(settings)
     _check_resources(sources, hierarchy)
@@ -141,7 +158,10 @@ def _platform_settings(platform: Path, compat: bool) -> platforms.PlatformSettin
 def _check_resources(sources: Sources, hierarchy: Hierarchy) -> None:
     asked = sources.options.nb_resources
     if asked and asked > hierarchy.cores and not sources.compat:
-        where, expected = f"{sources.file}: nb_resources", f"at most {hierarchy.cores}, the cores of platform {hierarchy.name}"
+        where, expected = (
+            f"{sources.file}: nb_resources",
+            f"at most {hierarchy.cores}, the cores of platform {hierarchy.name}",
+        )
         raise UserError(f"nb_resources is {asked}", where=where, expected=expected)
 
 
@@ -153,7 +173,9 @@ def _make_workload(sources: Sources, hierarchy: Hierarchy) -> tuple[BatsimWorklo
     path = _workload_file(sources)
     if sources.custom_workload is not None:
         workload = set_work(_custom_workload(path), hierarchy.reference_speed)
-        parse_workload(batsim_text(workload), "w0", str(path))  # so that the simulator's complaints name the file that can be mended
+        parse_workload(
+            batsim_text(workload), "w0", str(path)
+        )  # so that the simulator's complaints name the file that can be mended
     else:
         trace = read_swf(path)
         if not trace.processors:
@@ -171,7 +193,9 @@ def _make_workload(sources: Sources, hierarchy: Hierarchy) -> tuple[BatsimWorklo
 
 
 def _custom_workload(path: Path) -> BatsimWorkload:
-    """A workload of one's own, whose jobs tell what the decision system asks of them. Raises UserError naming file and profile."""
+    """A workload of one's own, whose jobs tell what the decision system asks of them. Raises UserError naming file and
+    profile.
+    """
     workload = read_batsim(path)
     if not workload.jobs:
         raise UserError("has no job", where=str(path), expected="at least one")
@@ -194,6 +218,8 @@ def _keep_what_is_not_ours(folder: Path) -> None:
         path = folder / name
         if path.is_file() and file_hash(path) != written.get(name):
             path.replace(path.with_name(f"{name}.old"))
-            log.warning("%s was not made from these options: it is made anew, the former one kept as %s.old", name, name)
+            log.warning(
+                "%s was not made from these options: it is made anew, the former one kept as %s.old", name, name
+            )
         elif path.is_file():
             log.info("%s was made from other options or files: it is made anew", name)

@@ -1,6 +1,8 @@
-"""The files that a launch writes into the working directory: logs that grow by an episode at a time, Batsim's tables of the last one.
+"""The files that a launch writes into the working directory: logs that grow by an episode at a time, Batsim's tables of
+the last one.
 
-An episode's lines are added by one write, so that a reader sees none or all of them; tables and models take their names only when they
+An episode's lines are added by one write, so that a reader sees none or all of them; tables and models take their names
+only when they
 are whole. Source: specification of the study hetero, section 7.
 """
 
@@ -33,7 +35,9 @@ def append_lines(path: Path, values: Iterable[float | int]) -> None:
 
 
 def append_row(path: Path, row: Sequence[float]) -> None:
-    """Add a row to a JSON list of lists, which stays valid JSON after each row. A file of another form is kept as NAME.old."""
+    """Add a row to a JSON list of lists, which stays valid JSON after each row. A file of another form is kept as
+    NAME.old.
+    """
     text = json.dumps([float(value) for value in row])
     size = path.stat().st_size if path.exists() else 0
     if size > len(_END) and _tail(path) == _END:
@@ -66,7 +70,9 @@ def _write_at(path: Path, place: int, text: str) -> None:
 
 
 class EpisodeTables(Outputs):
-    """Batsim's output files of one episode, kept in memory: most episodes are followed by another, whose tables replace theirs."""
+    """Batsim's output files of one episode, kept in memory: most episodes are followed by another, whose tables replace
+    theirs.
+    """
 
     def __init__(self) -> None:
         super().__init__(PREFIX)
@@ -91,7 +97,9 @@ class EpisodeTables(Outputs):
 
 @contextmanager
 def insights(folder: Path, level: str) -> Iterator[None]:
-    """Add what the decision system and the agent's file log, without clocks, to insights.log; other programs' lines stay out of it."""
+    """Add what the decision system and the agent's file log, without clocks, to insights.log; other programs' lines
+    stay out of it.
+    """
     root = logging.getLogger()
     handler = logging.FileHandler(folder / INSIGHTS, encoding="utf-8")
     handler.setLevel(level)
@@ -115,7 +123,9 @@ def insights(folder: Path, level: str) -> Iterator[None]:
 
 
 def _is_ours(record: logging.LogRecord) -> bool:
-    return record.name == "root" or (record.name.startswith("schedlab") and not record.name.startswith("schedlab.hetero.launch"))
+    return record.name == "root" or (
+        record.name.startswith("schedlab") and not record.name.startswith("schedlab.hetero.launch")
+    )
 
 
 def _is_for_people(record: logging.LogRecord) -> bool:

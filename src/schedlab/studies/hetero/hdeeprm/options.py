@@ -1,6 +1,7 @@
 """HDeepRM's options file (options.json): the forms of versions 0.3 and 0.2, typed, with mistakes told by file and key.
 
-Version 0.2 named the pair of a CLASSIC agent in `agent.policy_pair`; it stands for a selection of that pair alone, without void.
+Version 0.2 named the pair of a CLASSIC agent in `agent.policy_pair`; it stands for a selection of that pair alone,
+without void.
 Source: specification of the study hetero, section 1.
 """
 
@@ -26,7 +27,8 @@ class ActionOptions(Settings):
     """`env.actions`: which pairs an agent chooses from, in the order of their numbers."""
 
     selection: tuple[dict[str, tuple[str, ...]], ...] = setting(
-        doc="one {job policy: [core policy, ...]} after the other; the order gives the actions their numbers", min_length=1
+        doc="one {job policy: [core policy, ...]} after the other; the order gives the actions their numbers",
+        min_length=1,
     )
     void: bool = setting(True, doc="a last action that does nothing")
 
@@ -36,21 +38,31 @@ class EnvironmentOptions(Settings):
 
     objective: Literal[tuple(OBJECTIVES)] = setting(doc="what the reward adds up to")
     actions: ActionOptions | None = setting(None, doc="pairs to choose from; without it all 36 and void")
-    observation: Literal["normal", "small", "minimal"] = setting("normal", doc="what the agent sees of cluster and queue")
-    queue_sensitivity: float = setting(0.05, doc="growth of the queue, as a share, at which its variation shows 0 or 1", gt=0)
-    time_weighted: bool = setting(False, doc="the reward is the objective's integral until the next decision (not in HDeepRM)")
+    observation: Literal["normal", "small", "minimal"] = setting(
+        "normal", doc="what the agent sees of cluster and queue"
+    )
+    queue_sensitivity: float = setting(
+        0.05, doc="growth of the queue, as a share, at which its variation shows 0 or 1", gt=0
+    )
+    time_weighted: bool = setting(
+        False, doc="the reward is the objective's integral until the next decision (not in HDeepRM)"
+    )
     void_limit: int = setting(100, doc="voids in a row where nothing else can happen (not in HDeepRM)", ge=1)
 
 
 class AgentOptions(Settings):
     """`agent`: who decides."""
 
-    type: Literal["CLASSIC", "LEARNING"] = setting(doc="CLASSIC: always the first action; LEARNING: a class in a file of its own (-a)")
+    type: Literal["CLASSIC", "LEARNING"] = setting(
+        doc="CLASSIC: always the first action; LEARNING: a class in a file of its own (-a)"
+    )
     policy_pair: str | None = setting(None, doc="version 0.2: the pair of a CLASSIC agent")
     run: Literal["train", "test"] | None = setting(None, doc="LEARNING: learn, or act as learned")
     hidden: int | None = setting(None, doc="LEARNING: units of a hidden layer", ge=1)
     lr: float | None = setting(None, doc="LEARNING, train: learning rate of Adam", gt=0)
-    gamma: float | None = setting(None, doc="LEARNING: discount of a reward for each decision that lies between", ge=0, le=1)
+    gamma: float | None = setting(
+        None, doc="LEARNING: discount of a reward for each decision that lies between", ge=0, le=1
+    )
     acting: Literal["greedy", "sample"] | None = setting(
         None, doc="LEARNING, test: take the most probable action (default), or draw as while learning (not in HDeepRM)"
     )
@@ -59,7 +71,9 @@ class AgentOptions(Settings):
 class ProgramOptions(Settings):
     """`pybatsim`: the decision system."""
 
-    log_level: Literal["DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL"] = setting("WARNING", doc="least weight of a line in insights.log")
+    log_level: Literal["DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL"] = setting(
+        "WARNING", doc="least weight of a line in insights.log"
+    )
     env: EnvironmentOptions = setting(doc="what is decided, seen and rewarded")
     agent: AgentOptions = setting(doc="who decides")
 
@@ -78,7 +92,9 @@ class LaunchOptions(Settings):
 
 
 def read_options(path: Path | str) -> LaunchOptions:
-    """Return the options in a file. Raises UserError(s) with file, key, what was expected and the nearest valid name."""
+    """Return the options in a file. Raises UserError(s) with file, key, what was expected and the nearest valid
+    name.
+    """
     values = read_json(path, "HDeepRM's options")
     if not isinstance(values, dict):
         raise UserError("is no mapping", where=str(path), expected=f"the keys {', '.join(LaunchOptions.model_fields)}")
@@ -112,7 +128,12 @@ def _actions(options: LaunchOptions) -> tuple[tuple[str, ...], bool]:
         return (program.agent.policy_pair,), False
     if program.env.actions is None:
         return ALL_PAIRS, True
-    pairs = [f"{job}{PAIR_SEPARATOR}{core}" for entry in program.env.actions.selection for job, cores in entry.items() for core in cores]
+    pairs = [
+        f"{job}{PAIR_SEPARATOR}{core}"
+        for entry in program.env.actions.selection
+        for job, cores in entry.items()
+        for core in cores
+    ]
     return tuple(pairs), program.env.actions.void
 
 
@@ -123,10 +144,14 @@ def _mistakes(options: LaunchOptions, file: str) -> Iterator[UserError]:
         yield from _unknown(job, core, f"{file}: pybatsim.agent.policy_pair")
         if env.actions is not None:
             expected = "policy_pair alone (version 0.2) or env.actions alone (0.3)"
-            yield UserError("the actions are given twice", where=f"{file}: pybatsim.agent.policy_pair", expected=expected)
+            yield UserError(
+                "the actions are given twice", where=f"{file}: pybatsim.agent.policy_pair", expected=expected
+            )
         if agent.type == "LEARNING":
             remedy = "give the pairs to choose from in env.actions"
-            yield UserError("a LEARNING agent has no one pair", where=f"{file}: pybatsim.agent.policy_pair", remedy=remedy)
+            yield UserError(
+                "a LEARNING agent has no one pair", where=f"{file}: pybatsim.agent.policy_pair", remedy=remedy
+            )
     if env.actions is not None:
         yield from _selection_mistakes(env.actions, f"{file}: pybatsim.env.actions.selection")
     if agent.type == "LEARNING":
@@ -158,7 +183,11 @@ def _learning_mistakes(agent: AgentOptions, where: str) -> Iterator[UserError]:
     needed = ("run", *NEEDED_BY_LEARNING, *(("lr",) if agent.run == "train" else ()))
     for key in needed:
         if getattr(agent, key) is None:
-            yield UserError(f"key '{key}' is missing", where=f"{where}.{key}", expected=AgentOptions.model_fields[key].description or "")
+            yield UserError(
+                f"key '{key}' is missing",
+                where=f"{where}.{key}",
+                expected=AgentOptions.model_fields[key].description or "",
+            )
     if agent.run == "train" and agent.acting == "greedy":
         what = "a greedy agent sees the outcome of one action alone and cannot learn"
         yield UserError(what, where=f"{where}.acting", expected="sample, or no such key, where run is train")

@@ -17,9 +17,11 @@ Decide = Callable[[DecisionSystem], int]
 
 
 class DecisionScheduler(BatsimScheduler):
-    """Collects what PyBatsim tells of one message, lets the decision system take it in, asks for actions while they are due.
+    """Collects what PyBatsim tells of one message, lets the decision system take it in, asks for actions while they are
+    due.
 
-    decide  gives the action for the state of the decision system, which offers observe(), masks() and the last action's reward
+    decide  gives the action for the state of the decision system, which offers observe(), masks() and the last action's
+            reward
     """
 
     def __init__(self, system: DecisionSystem, decide: Decide) -> None:
@@ -29,7 +31,9 @@ class DecisionScheduler(BatsimScheduler):
 
     def onSimulationBegins(self) -> None:
         """Learn hosts and profiles."""
-        self._hear("SIMULATION_BEGINS", {"profiles": self.bs.profiles, "compute_resources": self.bs.machines["compute"]})
+        self._hear(
+            "SIMULATION_BEGINS", {"profiles": self.bs.profiles, "compute_resources": self.bs.machines["compute"]}
+        )
 
     def onJobSubmission(self, job: Job) -> None:
         """Note a job; the decision system sees the profiles that PyBatsim keeps."""

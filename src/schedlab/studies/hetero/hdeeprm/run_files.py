@@ -1,4 +1,6 @@
-"""Reading what a launch (or HDeepRM, or any Batsim) left in a directory: tables by the names of their columns, logs, JSON."""
+"""Reading what a launch (or HDeepRM, or any Batsim) left in a directory: tables by the names of their columns, logs,
+JSON.
+"""
 
 from __future__ import annotations
 
@@ -23,13 +25,17 @@ STATISTICS = ("min", "max", "mean", "median", "p95", "p99")
 
 
 def read_schedule(path: Path, columns: Sequence[str]) -> dict[str, float]:
-    """Return columns of the one row of a `_schedule.csv`, found by name. Raises UserError naming the file and what it lacks."""
+    """Return columns of the one row of a `_schedule.csv`, found by name. Raises UserError naming the file and what it
+    lacks.
+    """
     expected = "Batsim's out_schedule.csv"
     try:
         with path.open(newline="", encoding="utf-8") as file:
             row = next(csv.DictReader(file), None)
     except (OSError, UnicodeDecodeError, csv.Error) as error:
-        raise UserError(f"cannot be read: {getattr(error, 'strerror', None) or error}", where=str(path), expected=expected) from None
+        raise UserError(
+            f"cannot be read: {getattr(error, 'strerror', None) or error}", where=str(path), expected=expected
+        ) from None
     if row is None:
         raise UserError("has no row", where=str(path), expected=expected)
     missing = [name for name in columns if name not in row]
@@ -45,7 +51,9 @@ def read_log(path: Path) -> list[float]:
         lines = path.read_text(encoding="utf-8").splitlines()
     except (OSError, UnicodeDecodeError) as error:
         expected = "a log of a launch in this directory"
-        raise UserError(f"cannot be read: {getattr(error, 'strerror', None) or error}", where=str(path), expected=expected) from None
+        raise UserError(
+            f"cannot be read: {getattr(error, 'strerror', None) or error}", where=str(path), expected=expected
+        ) from None
     if not lines:
         raise UserError("is empty", where=str(path), expected="a number for each episode")
     return [_number(line, f"{path}: line {number}") for number, line in enumerate(lines, 1)]
@@ -68,7 +76,8 @@ def read_preferences(folder: Path) -> tuple[list[str], list[list[float]]]:
 
 
 def read_overuse(folder: Path) -> dict[str, Any]:
-    """Return overutilizations.json: dates of `core` and `mem`, and `spans` [processor, start, duration] with `processors` in all.
+    """Return overutilizations.json: dates of `core` and `mem`, and `spans` [processor, start, duration] with
+    `processors` in all.
 
     A span that HDeepRM left open, a bare start, lasts until the end: its duration is None. Raises UserError.
     """
@@ -78,7 +87,11 @@ def read_overuse(folder: Path) -> dict[str, Any]:
         procs = values["mem_bw"]["procs"]
         spans = [(int(number), *_span(span)) for number, entry in procs.items() for span in entry["values"]]
         dates = {key: [float(date) for date in values[key]] for key in ("core", "mem")}
-        return {**dates, "spans": sorted(spans, key=lambda span: span[:2]), "processors": int(values["mem_bw"]["nb_procs"])}
+        return {
+            **dates,
+            "spans": sorted(spans, key=lambda span: span[:2]),
+            "processors": int(values["mem_bw"]["nb_procs"]),
+        }
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         what = f"is not of the form that a launch writes ({type(error).__name__}: {error})"
         raise UserError(what, where=str(path), expected="core, mem and mem_bw") from None
@@ -90,7 +103,8 @@ def read_resources(folder: Path) -> Hierarchy | None:
 
 
 def job_statistic(path: Path, field: str, statistic: str) -> float:
-    """Return a statistic of a field over the jobs of a workload of Batsim: req_time (s), size (cores), mem (MB), mem_bw (GB/s per core).
+    """Return a statistic of a field over the jobs of a workload of Batsim: req_time (s), size (cores), mem (MB), mem_bw
+    (GB/s per core).
 
     Raises UserError for an unknown field or statistic, and where a job has no such number.
     """
@@ -121,7 +135,9 @@ def _span(span: Any) -> tuple[float, float | None]:
 
 
 def _is_row(row: Any) -> bool:
-    return isinstance(row, list) and all(isinstance(value, int | float) and not isinstance(value, bool) for value in row)
+    return isinstance(row, list) and all(
+        isinstance(value, int | float) and not isinstance(value, bool) for value in row
+    )
 
 
 def _number(text: str | None, where: str) -> float:

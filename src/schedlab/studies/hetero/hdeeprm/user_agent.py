@@ -1,4 +1,6 @@
-"""A user's agent at work: its class found in a file, an episode run by it, and whatever it does wrong told by file and line."""
+"""A user's agent at work: its class found in a file, an episode run by it, and whatever it does wrong told by file and
+line.
+"""
 
 from __future__ import annotations
 
@@ -44,8 +46,9 @@ def agent_file(name: str) -> Path:
 def load_agent(path: Path, seconds: float | None = None) -> type[Agent]:
     """Return the first class in a file that is derived from Agent.
 
-    The file may import the base classes from `schedlab.studies.hetero.hdeeprm.agent` or, as for HDeepRM, from `hdeeprm.agent`, and modules that
-    lie beside it. Raises UserError where it does not run, runs longer than `seconds` (None: any), or has no such class.
+    The file may import the base classes from `schedlab.studies.hetero.hdeeprm.agent` or, as for HDeepRM, from
+    `hdeeprm.agent`, and modules that lie beside it. Raises UserError where it does not run, runs longer than `seconds`
+    (None: any), or has no such class.
     """
     with _importable(path), TimeLimit(seconds) as limit:
         limit.start()
@@ -53,13 +56,22 @@ def load_agent(path: Path, seconds: float | None = None) -> type[Agent]:
             module = limit.call(lambda: load_module(path))
         except TimeIsUp as late:
             expected = "a class, and nothing that runs while it is read; or a longer --agent-limit"
-            raise UserError(f"takes more than {seconds:g} s to be read", where=place_in(path, late), expected=expected) from None
+            raise UserError(
+                f"takes more than {seconds:g} s to be read", where=place_in(path, late), expected=expected
+            ) from None
     own = [value for value in vars(module).values() if isinstance(value, type) and value.__module__ == module.__name__]
     found = next((value for value in own if issubclass(value, Agent)), None)
     if found is None:
         others = f" (there: {', '.join(value.__name__ for value in own)})" if own else ""
-        expected = "a class derived from Agent, PolicyLearningAgent or another class of schedlab.studies.hetero.hdeeprm.agent"
-        raise UserError(f"holds no class of an agent{others}", where=str(path), expected=expected, remedy="see docs/hetero_launch.md")
+        expected = (
+            "a class derived from Agent, PolicyLearningAgent or another class of schedlab.studies.hetero.hdeeprm.agent"
+        )
+        raise UserError(
+            f"holds no class of an agent{others}",
+            where=str(path),
+            expected=expected,
+            remedy="see docs/hetero_launch.md",
+        )
     return found
 
 
@@ -86,7 +98,9 @@ def _importable(path: Path) -> Iterator[None]:
 
 
 class Guard:
-    """Calls an agent's own code: errors become AgentFailed with the file's line, and no call lasts longer than `seconds` (None: any)."""
+    """Calls an agent's own code: errors become AgentFailed with the file's line, and no call lasts longer than
+    `seconds` (None: any).
+    """
 
     def __init__(self, path: Path, name: str, seconds: float | None) -> None:
         self._path, self._name, self._limit = path, name, TimeLimit(seconds)
@@ -107,7 +121,9 @@ class Guard:
         except AgentFailed as failure:
             raise AgentFailed(failure.what, where=failure.where or str(self._path), expected=failure.expected) from None
         except TimeIsUp as late:
-            raise AgentFailed(f"{self._name}.{what} takes more than {self._limit.seconds:g} s", where=place_in(self._path, late)) from None
+            raise AgentFailed(
+                f"{self._name}.{what} takes more than {self._limit.seconds:g} s", where=place_in(self._path, late)
+            ) from None
         except (Exception, SystemExit) as error:
             told = f"{self._name}.{what} raised {type(error).__name__}" + (f": {error}" if str(error) else "")
             raise AgentFailed(told, where=place_in(self._path, error)) from error
@@ -118,7 +134,8 @@ class Guard:
 class AgentEnvironment:
     """The decisions of one episode as an agent meets them; implements `agent.Environment`.
 
-    action_names   what each action is called          masked   whether agents learn which actions are valid (published: no)
+    action_names   what each action is called          masked   whether agents learn which actions are valid (published:
+                   no)
     """
 
     def __init__(self, episode: Episode, masked: bool = True) -> None:
@@ -176,7 +193,9 @@ def run_agent(agent: Agent, environment: AgentEnvironment, guard: Guard) -> None
         with guard.during("alter"):
             agent.alter(action, environment)
             if environment.action is None:
-                raise AgentFailed(f"{type(agent).__name__}.alter takes no action", expected="one call of environment.step(action)")
+                raise AgentFailed(
+                    f"{type(agent).__name__}.alter takes no action", expected="one call of environment.step(action)"
+                )
         tell_decision(episode, environment.action_names[environment.action], observation)
         going_on = episode.advance()
         with guard.during("rewarded"):
@@ -189,7 +208,14 @@ def tell_decision(episode: Episode, name: str, observation: Any = None) -> None:
         history = episode.history
         number, waiting = len(history.actions), history.waiting[-1]
         insight.info(
-            "decision %d at %.6g s: %s, %d jobs waited, %d wait now", number, episode.now, name, waiting, len(episode.system.queue)
+            "decision %d at %.6g s: %s, %d jobs waited, %d wait now",
+            number,
+            episode.now,
+            name,
+            waiting,
+            len(episode.system.queue),
         )
         if observation is not None:
-            insight.debug("seen: %s", np.array2string(np.asarray(observation), precision=4, threshold=64, max_line_width=10**6))
+            insight.debug(
+                "seen: %s", np.array2string(np.asarray(observation), precision=4, threshold=64, max_line_width=10**6)
+            )

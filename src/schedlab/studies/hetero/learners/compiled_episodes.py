@@ -12,18 +12,32 @@ from schedlab.config.errors import UserError
 from schedlab.config.seeds import derive_seed, generator
 from schedlab.studies.hetero.env.env import HeteroEnv, drawn_seed
 from schedlab.studies.hetero.env.settings import PAIR_SEPARATOR, DecisionSettings, LegacySettings
-from schedlab.studies.hetero.learners.episode_kernel import CORE_CODES, JOB_CODES, KernelCluster, KernelJobs, KernelNetwork, play_compiled
+from schedlab.studies.hetero.learners.episode_kernel import (
+    CORE_CODES,
+    JOB_CODES,
+    KernelCluster,
+    KernelJobs,
+    KernelNetwork,
+    play_compiled,
+)
 from schedlab.studies.hetero.learners.episodes import EpisodeRecord
 from schedlab.studies.hetero.learners.networks import AgentNetwork
 from schedlab.studies.hetero.simulator.decisions import random_policies
 from schedlab.studies.hetero.simulator.episode import Jobs
 from schedlab.studies.hetero.simulator.resources import GIGA, KB_PER_GB, KB_PER_MB, OVERSUBSCRIBED, ResourceModel
 
-KERNEL_CASE = {"observation": "heads", "objective": "avg_job_slowdown", "time_weighted": True, "void": False, "legacy": LegacySettings()}
+KERNEL_CASE = {
+    "observation": "heads",
+    "objective": "avg_job_slowdown",
+    "time_weighted": True,
+    "void": False,
+    "legacy": LegacySettings(),
+}
 
 
 class CompiledEpisodes:
-    """One workload of an environment. Raises UserError for decisions, jobs and core policies that the kernel does not know.
+    """One workload of an environment. Raises UserError for decisions, jobs and core policies that the kernel does not
+    know.
 
     action_names  what each action is called
     """
@@ -37,7 +51,9 @@ class CompiledEpisodes:
         self._pairs = np.array([(JOB_CODES[job], CORE_CODES[core]) for job, core in split])
 
     def sample(self, network: AgentNetwork, seed: int, number: int) -> EpisodeRecord:
-        """Return an episode by sampled actions; episode `number` of a seed is always the same for the same parameters."""
+        """Return an episode by sampled actions; episode `number` of a seed is always the same for the same
+        parameters.
+        """
         uniform = generator(seed, "policy-sample", number).random(2 * len(self._jobs.time))
         drawing, _ = np_random(derive_seed(seed, "episode", number))
         drawing.integers(1)  # the number of the workload, which is the only one
@@ -59,15 +75,25 @@ def _require(settings: DecisionSettings, where: str) -> None:
             )
     unknown = [name for name in settings.selection if name.split(PAIR_SEPARATOR)[1] not in CORE_CODES]
     if unknown:
-        raise UserError(f"the pair {unknown[0]}", where=f"{where}: decisions.selection", expected=f"core policies {', '.join(CORE_CODES)}")
+        raise UserError(
+            f"the pair {unknown[0]}",
+            where=f"{where}: decisions.selection",
+            expected=f"core policies {', '.join(CORE_CODES)}",
+        )
 
 
 def _jobs(jobs: Jobs, model: ResourceModel, where: str) -> KernelJobs:
     """Jobs that the empty platform can run, as arrays."""
-    kept = [job for job in jobs.workload.jobs if 1 <= job.resources <= model.room_for(round(job.profile.json["mem"] * KB_PER_MB))]
+    kept = [
+        job
+        for job in jobs.workload.jobs
+        if 1 <= job.resources <= model.room_for(round(job.profile.json["mem"] * KB_PER_MB))
+    ]
     for job in kept:
         if not isinstance(job.profile, Homogeneous) or job.profile.com or job.profile.total:
-            expected = "computing jobs without communication (parallel_homogeneous), where a learner takes compiled episodes"
+            expected = (
+                "computing jobs without communication (parallel_homogeneous), where a learner takes compiled episodes"
+            )
             raise UserError(f"job {job.id} does more than compute", where=where, expected=expected)
     asked = [job.profile.json for job in kept]
     submitted, time = np.array([job.submission for job in kept]), np.array([float(one["req_time"]) for one in asked])
@@ -78,14 +104,26 @@ def _jobs(jobs: Jobs, model: ResourceModel, where: str) -> KernelJobs:
     ranks = np.arange(len(kept))
     limits = np.array([log1p(jobs.limits["max_time"]), jobs.limits["max_mem_bw"] * KB_PER_GB])
     keys = np.stack([ranks, time, cores, memory, bandwidth]).astype(float)
-    return KernelJobs(submitted, time, cores, memory, bandwidth, np.array([float(one["req_ops"]) for one in asked]), flops, keys, limits)
+    return KernelJobs(
+        submitted,
+        time,
+        cores,
+        memory,
+        bandwidth,
+        np.array([float(one["req_ops"]) for one in asked]),
+        flops,
+        keys,
+        limits,
+    )
 
 
 def _cluster(model: ResourceModel) -> KernelCluster:
     speed, power = model.gflops_per_core * GIGA, model.power_per_core
     fastest, frugal = np.argsort(-speed, kind="stable"), np.argsort(power, kind="stable")
     bandwidth, node, memory = (np.array(values) for values in (model.bandwidth, model.node_of, model.memory))
-    return KernelCluster(model.size, bandwidth, node, speed, memory, fastest, frugal, float(model.speed_share[OVERSUBSCRIBED]))
+    return KernelCluster(
+        model.size, bandwidth, node, speed, memory, fastest, frugal, float(model.speed_share[OVERSUBSCRIBED])
+    )
 
 
 def _network(network: AgentNetwork) -> KernelNetwork:
@@ -97,4 +135,6 @@ def _network(network: AgentNetwork) -> KernelNetwork:
     if network.parts is not None:
         parts = network.parts.double().numpy()
         last, last_bias = np.ascontiguousarray(parts.T @ last), parts.T @ last_bias
-    return KernelNetwork(arrays["first.weight"], arrays["first.bias"], np.stack(weights), np.stack(biases), last, last_bias)
+    return KernelNetwork(
+        arrays["first.weight"], arrays["first.bias"], np.stack(weights), np.stack(biases), last, last_bias
+    )

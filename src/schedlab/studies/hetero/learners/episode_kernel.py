@@ -1,8 +1,9 @@
-"""A whole episode of the decision system, compiled: for learners that take tens of thousands of them, some 300 times as fast as `Episode`.
+"""A whole episode of the decision system, compiled: for learners that take tens of thousands of them, some 300 times as
+fast as `Episode`.
 
-It holds one case only: observation `heads`, objective `avg_job_slowdown`, time-weighted, no void, no defect of the original. `Episode` is
-the statement of the rules; the tests hold decisions, observations, dates and rewards of the two against each other. Results that are
-reported come from `Episode` alone.
+It holds one case only: observation `heads`, objective `avg_job_slowdown`, time-weighted, no void, no defect of the
+original. `Episode` is the statement of the rules; the tests hold decisions, observations, dates and rewards of the two
+against each other. Results that are reported come from `Episode` alone.
 """
 
 from __future__ import annotations
@@ -13,13 +14,23 @@ import numpy as np
 
 from schedlab.config.runtime.compiled import compiled
 
-CORE_CODES = {"random": 0, "high_gflops": 1, "low_power": 2, "lowest": 3, "high_cores": 4, "high_mem_bw": 5, "high_mem": 6}
+CORE_CODES = {
+    "random": 0,
+    "high_gflops": 1,
+    "low_power": 2,
+    "lowest": 3,
+    "high_cores": 4,
+    "high_mem_bw": 5,
+    "high_mem": 6,
+}
 RANDOM_CORE, HIGH_GFLOPS, LOW_POWER, LOWEST, HIGH_CORES, HIGH_MEM_BW, HIGH_MEM = range(7)
 
 
 class KernelCluster(NamedTuple):
-    """By processor: cores, bandwidth (kB/s), node, speed (flop/s) and power (W) of a core; by node: memory (kB); by rank: the processors
-    from the fastest and from the most frugal on; share of full speed where bandwidth is over-subscribed."""
+    """By processor: cores, bandwidth (kB/s), node, speed (flop/s) and power (W) of a core; by node: memory (kB); by
+    rank: the processors from the fastest and from the most frugal on; share of full speed where bandwidth is
+      over-subscribed.
+    """
 
     size: np.ndarray
     bandwidth: np.ndarray
@@ -35,7 +46,8 @@ class KernelState(NamedTuple):
     """What is free: cores and bandwidth (kB/s) by processor, memory (kB) by node; and the jobs.
 
     taken    (jobs, processors): cores that each job has or had       done   (jobs,): flop a core so far
-    speed    (jobs,): of a running job's slowest core, flop/s          queue, running   (jobs,): numbers of jobs, as many as `counts` tells
+    speed    (jobs,): of a running job's slowest core, flop/s          queue, running   (jobs,): numbers of jobs, as
+             many as `counts` tells
     counts   jobs that wait, run, and were submitted
     """
 
@@ -94,7 +106,9 @@ def take_cores(
 
 
 @compiled
-def in_order(cluster: KernelCluster, order: np.ndarray, free: np.ndarray, missing: int, room: np.ndarray, taken: np.ndarray) -> None:
+def in_order(
+    cluster: KernelCluster, order: np.ndarray, free: np.ndarray, missing: int, room: np.ndarray, taken: np.ndarray
+) -> None:
     """Take up to `free` cores of one processor after another; one may come several times."""
     for processor in order:
         granted = min(free[processor], missing, room[cluster.node[processor]])
@@ -128,7 +142,14 @@ def by_level(
         missing -= 1
 
 
-JOB_CODES = {"first": 0, "shortest": 1, "smallest": 2, "low_mem": 3, "low_mem_bw": 4, "random": 5}  # the first five in the order of ORDERS
+JOB_CODES = {
+    "first": 0,
+    "shortest": 1,
+    "smallest": 2,
+    "low_mem": 3,
+    "low_mem_bw": 4,
+    "random": 5,
+}  # the first five in the order of ORDERS
 RANDOM, SHORTEST = 5, 1
 WAITING, RUNNING, SUBMITTED = range(3)  # places of KernelState.counts
 PER_HEAD = 6
@@ -137,8 +158,8 @@ DONE = 1e-9  # s of work left that count as none: dates are sums of floats
 
 
 class KernelJobs(NamedTuple):
-    """The jobs of a workload by date of submission: dates and requested times (s), cores, memory (kB) and bandwidth (kB/s) a core, flop a
-    core as asked for and as done.
+    """The jobs of a workload by date of submission: dates and requested times (s), cores, memory (kB) and bandwidth
+    (kB/s) a core, flop a core as asked for and as done.
 
     keys    (5, jobs): what each job policy sorts by
     limits  log(1 + requested time in s) and bandwidth (kB/s) that count as 1 in observations
@@ -156,7 +177,9 @@ class KernelJobs(NamedTuple):
 
 
 class KernelNetwork(NamedTuple):
-    """Weights and biases of a network of leaky rectifiers: first (hidden, size), inner (layers, hidden, hidden), last (actions, hidden)."""
+    """Weights and biases of a network of leaky rectifiers: first (hidden, size), inner (layers, hidden, hidden), last
+    (actions, hidden).
+    """
 
     first: np.ndarray
     first_bias: np.ndarray
@@ -242,7 +265,9 @@ def next_date(state: KernelState, jobs: KernelJobs, now: float) -> float:
 
 @compiled
 def end_jobs(state: KernelState, jobs: KernelJobs, cluster: KernelCluster, urgency: float) -> tuple[bool, float]:
-    """End the jobs that have done their work; return whether there were any, and the sum of 1 / requested time of what is left."""
+    """End the jobs that have done their work; return whether there were any, and the sum of 1 / requested time of what
+    is left.
+    """
     left = 0
     for job in state.running[: state.counts[RUNNING]]:
         if jobs.flops[job] - state.done[job] <= DONE * state.speed[job]:
@@ -269,14 +294,18 @@ def submit_jobs(state: KernelState, jobs: KernelJobs, now: float, urgency: float
 
 
 @compiled
-def start_jobs(state: KernelState, jobs: KernelJobs, cluster: KernelCluster, pair: np.ndarray, rng: np.random.Generator) -> None:
+def start_jobs(
+    state: KernelState, jobs: KernelJobs, cluster: KernelCluster, pair: np.ndarray, rng: np.random.Generator
+) -> None:
     """Start jobs in the order of a pair's job policy until one does not fit."""
     while state.counts[WAITING]:
         waiting = state.counts[WAITING]
         job = state.queue[rng.integers(0, waiting)] if pair[0] == RANDOM else head(state, jobs, pair[0])
         if not fits(state, cluster, jobs.cores[job], jobs.memory[job]):
             return
-        take_cores(state, cluster, pair[1], jobs.cores[job], jobs.memory[job], jobs.bandwidth[job], state.taken[job], rng)
+        take_cores(
+            state, cluster, pair[1], jobs.cores[job], jobs.memory[job], jobs.bandwidth[job], state.taken[job], rng
+        )
         book(state, jobs, cluster, job, state.taken[job])
         state.running[state.counts[RUNNING]] = job
         state.counts[RUNNING] += 1
@@ -311,7 +340,9 @@ def set_speeds(state: KernelState, cluster: KernelCluster) -> None:
 
 @compiled
 def head(state: KernelState, jobs: KernelJobs, policy: int) -> int:
-    """Return the job that a job policy other than `random` takes first; ties keep the order of submission, in which the queue is."""
+    """Return the job that a job policy other than `random` takes first; ties keep the order of submission, in which the
+    queue is.
+    """
     best = state.queue[0]
     for job in state.queue[1 : state.counts[WAITING]]:
         if jobs.keys[policy, job] < jobs.keys[policy, best]:

@@ -1,8 +1,10 @@
-"""HDeepRM's learning agents on the environment: REINFORCE (Williams 1992) and advantage actor-critic, whole episodes at a time.
+"""HDeepRM's learning agents on the environment: REINFORCE (Williams 1992) and advantage actor-critic, whole episodes at
+a time.
 
-Source: specification of the study hetero, section 6. Published: one episode a gradient step, returns standardised within the episode,
-torch not seeded, an actor-critic that could not run. Here returns are standardised over the episodes of a step, which is a baseline too,
-so that episodes of one decision teach something; every draw hangs from the seed.
+Source: specification of the study hetero, section 6. Published: one episode a gradient step, returns standardised
+within the episode, torch not seeded, an actor-critic that could not run. Here returns are standardised over the
+episodes of a step, which is a baseline too, so that episodes of one decision teach something; every draw hangs from the
+seed.
 """
 
 from __future__ import annotations
@@ -42,17 +44,21 @@ def discounted(rewards: Sequence[float], gamma: float) -> np.ndarray:
 
 
 def standardised(values: np.ndarray) -> np.ndarray:
-    """Return values less their mean, by their unbiased standard deviation (plus float32's epsilon); a single value as it is."""
+    """Return values less their mean, by their unbiased standard deviation (plus float32's epsilon); a single value as
+    it is.
+    """
     if len(values) < 2:
         return values
     return (values - values.mean()) / (values.std(ddof=1) + np.finfo(np.float32).eps)
 
 
 def against_each_other(records: Sequence[EpisodeRecord], returns: Sequence[np.ndarray]) -> list[np.ndarray]:
-    """Return each return less the mean return of all episodes from the same date on, which is interpolated between their decisions.
+    """Return each return less the mean return of all episodes from the same date on, which is interpolated between
+    their decisions.
 
-    For episodes of one workload: what comes from the workload and not from the actions cancels. Source: the input-dependent baseline of
-    H. Mao et al., "Learning scheduling algorithms for data processing clusters", SIGCOMM 2019, section 5.3.
+    For episodes of one workload: what comes from the workload and not from the actions cancels. Source: the
+    input-dependent baseline of H. Mao et al., "Learning scheduling algorithms for data processing clusters", SIGCOMM
+    2019, section 5.3.
     """
     made = []
     for record, own in zip(records, returns, strict=True):
@@ -107,7 +113,8 @@ class AgentPolicy:
 
 
 class PolicyGradientLearner:
-    """Learns on the training units of the problems' environments in turn; a phase's steps are episodes. Resumes bit for bit.
+    """Learns on the training units of the problems' environments in turn; a phase's steps are episodes. Resumes bit for
+    bit.
 
     kind  typed values of the learner: ActorCriticSettings has a critic by default
     """
@@ -115,10 +122,13 @@ class PolicyGradientLearner:
     def __init__(self, kind: type[PolicyGradientSettings] = PolicyGradientSettings) -> None:
         self._kind = kind
 
-    def learn(self, problems: Mapping[str, Problem], spec: PolicySpec, seed: int, paths: LearnPaths, curve: Curve) -> None:
+    def learn(
+        self, problems: Mapping[str, Problem], spec: PolicySpec, seed: int, paths: LearnPaths, curve: Curve
+    ) -> None:
         """Learn phase after phase, each with a fresh Adam, and write the final parameters.
 
-        Raises UserError where a scenario has no environment or no training unit, and where its sizes differ from those learned so far.
+        Raises UserError where a scenario has no environment or no training unit, and where its sizes differ from those
+        learned so far.
         """
         use_one_thread()
         settings = validate(self._kind, spec.params)
@@ -128,26 +138,37 @@ class PolicyGradientLearner:
         for scenario, found in shapes.items():
             if found != shape:
                 what = f"{found[0]} numbers are observed and {found[1]} actions offered"
-                raise UserError(what, where=f"scenario {scenario}", expected=f"{shape[0]} and {shape[1]}, as in scenario {first}")
-        network = build_network(shape[0], envs[first][0].action_names, settings.hidden, settings.critic, seed, settings.head)
+                raise UserError(
+                    what, where=f"scenario {scenario}", expected=f"{shape[0]} and {shape[1]}, as in scenario {first}"
+                )
+        network = build_network(
+            shape[0], envs[first][0].action_names, settings.hidden, settings.critic, seed, settings.head
+        )
         if paths.start is not None:
             load_module(network, read_checkpoint(paths.start, _KIND).group("network"), paths.start)
         if settings.compiled:
-            envs = {scenario: [CompiledEpisodes(env, f"scenario {scenario}") for env in some] for scenario, some in envs.items()}
+            envs = {
+                scenario: [CompiledEpisodes(env, f"scenario {scenario}") for env in some]
+                for scenario, some in envs.items()
+            }
         run = _Run(network, settings, envs, spec, seed, paths.progress / "policy_gradient.zip")
         run.learn()
         for point in run.points:
             curve(**point)
         meta = {"kind": _KIND, "observation": shape[0], "actions": shape[1]}
         meta |= {"hidden": settings.hidden, "critic": settings.critic, "head": settings.head, "acting": settings.acting}
-        write_checkpoint(paths.checkpoint, meta, {f"network/{name}": array for name, array in module_arrays(network).items()})
+        write_checkpoint(
+            paths.checkpoint, meta, {f"network/{name}": array for name, array in module_arrays(network).items()}
+        )
 
     def load(self, checkpoint: Path, problem: Problem) -> AgentPolicy:
         """Return the learned policy. Raises UserError where it was learned for other observations or actions."""
         kept = read_checkpoint(checkpoint, _KIND)
         env = _environments("of the policy", problem, ("test", "validation", "train"))[0]
         meta = kept.meta
-        network = build_network(env.observation_space.shape[0], env.action_names, meta["hidden"], meta["critic"], 0, meta["head"])
+        network = build_network(
+            env.observation_space.shape[0], env.action_names, meta["hidden"], meta["critic"], 0, meta["head"]
+        )
         load_module(network, kept.group("network"), checkpoint)
         return AgentPolicy(network, meta["acting"])
 
@@ -164,11 +185,20 @@ class _Run:
         seed: int,
         progress: Path,
     ) -> None:
-        self.network, self.settings, self.envs, self.spec, self.seed, self.progress = network, settings, envs, spec, seed, progress
+        self.network, self.settings, self.envs, self.spec, self.seed, self.progress = (
+            network,
+            settings,
+            envs,
+            spec,
+            seed,
+            progress,
+        )
         self.points: list[dict[str, Any]] = []
         self.phase = self.update = self.averaged = 0
         self.mean: dict[str, np.ndarray] = {}
-        self.digest = content_hash({"params": settings.model_dump(), "phases": [str(phase) for phase in spec.train_on], "seed": seed})
+        self.digest = content_hash(
+            {"params": settings.model_dump(), "phases": [str(phase) for phase in spec.train_on], "seed": seed}
+        )
         self.optimizer = Adam(network.parameters(), settings.learning_rate)
 
     def learn(self) -> None:
@@ -178,7 +208,9 @@ class _Run:
             phase = self.spec.train_on[number]
             updates = -(-phase.steps // self.settings.episodes_per_update)
             while self.update < updates:
-                self._step(number, phase.scenarios, min(self.settings.episodes_per_update, phase.steps - self._episode()))
+                self._step(
+                    number, phase.scenarios, min(self.settings.episodes_per_update, phase.steps - self._episode())
+                )
                 if self.update > updates * (1 - self.settings.average):
                     self._add_to_mean()
                 if self.update % self.settings.save_every == 0:
@@ -217,8 +249,16 @@ class _Run:
                 self._record(phase, scenario, mine, float(loss.detach()))
 
     def _record(self, phase: int, scenario: str, records: Sequence[EpisodeRecord], loss: float) -> None:
-        """Note mean return and loss, how often each action was taken, and how probable it is now in the states that were met."""
-        place = {"step": self._episode(), "episode": self._episode(), "update": self.update, "phase": phase, "scenario": scenario}
+        """Note mean return and loss, how often each action was taken, and how probable it is now in the states that
+        were met.
+        """
+        place = {
+            "step": self._episode(),
+            "episode": self._episode(),
+            "update": self.update,
+            "phase": phase,
+            "scenario": scenario,
+        }
         values = {"return": float(np.mean([sum(record.rewards) for record in records])), "loss": loss}
         names = self.envs[scenario][0].action_names
         observations, masks, actions = _joined(records)
@@ -261,5 +301,7 @@ def _environments(scenario: str, problem: Problem, splits: Sequence[str] = ("tra
     units = [unit for split in splits for unit in problem.units(split)]
     envs = [env for unit in units if (env := problem.env(unit, unit.seed)) is not None]
     if not envs:
-        raise UserError("no environment to learn on", where=f"scenario {scenario}", expected="at least one unit of the split train")
+        raise UserError(
+            "no environment to learn on", where=f"scenario {scenario}", expected="at least one unit of the split train"
+        )
     return envs

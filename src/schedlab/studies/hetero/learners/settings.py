@@ -12,9 +12,12 @@ class PolicyGradientSettings(Settings):
     """How an agent of HDeepRM learns."""
 
     critic: bool = setting(False, doc="advantage actor-critic; without it REINFORCE")
-    hidden: int = setting(16, doc="units of every hidden layer: more can tell more states apart and need more episodes", ge=1)
+    hidden: int = setting(
+        16, doc="units of every hidden layer: more can tell more states apart and need more episodes", ge=1
+    )
     head: Literal["actions", "parts"] = setting(
-        "actions", doc="a logit for each action (published), or one for each job policy and core policy, which an action adds up"
+        "actions",
+        doc="a logit for each action (published), or one for each job policy and core policy, which an action adds up",
     )
     learning_rate: float = setting(0.005, doc="of Adam: larger learns faster, and settles on a bad action sooner", gt=0)
     gamma: float = setting(0.99, doc="discount of a reward for each decision that lies between", ge=0, le=1)
@@ -24,9 +27,14 @@ class PolicyGradientSettings(Settings):
         doc="returns get mean 0 and deviation 1 over an update, or over an episode of more than one decision (published); workload: an "
         "update's episodes are of one workload, and a return counts against their mean at the same date",
     )
-    entropy: float = setting(0.0, doc="weight of the policy's entropy, which keeps it from settling", unit="1/nat", ge=0)
+    entropy: float = setting(
+        0.0, doc="weight of the policy's entropy, which keeps it from settling", unit="1/nat", ge=0
+    )
     average: float = setting(
-        0.0, doc="share of a phase's last updates whose mean parameters are kept: less left to the luck of the last workloads", ge=0, le=1
+        0.0,
+        doc="share of a phase's last updates whose mean parameters are kept: less left to the luck of the last workloads",
+        ge=0,
+        le=1,
     )
     compiled: bool = setting(
         False,

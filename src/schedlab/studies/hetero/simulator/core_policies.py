@@ -1,7 +1,9 @@
-"""Which cores a job gets: free cores on nodes with enough memory, one after another by a key that is looked at anew after each core taken.
+"""Which cores a job gets: free cores on nodes with enough memory, one after another by a key that is looked at anew
+after each core taken.
 
-All cores of a processor have the same key, ties go to the lowest number and cores of a processor are numbered in a row. So the rule is
-carried out on processors or nodes instead of cores; `statement` is the rule itself, which the tests hold it against.
+All cores of a processor have the same key, ties go to the lowest number and cores of a processor are numbered in a row.
+So the rule is carried out on processors or nodes instead of cores; `statement` is the rule itself, which the tests hold
+it against.
 Source: specification of the study hetero, section 5.1.
 """
 
@@ -62,7 +64,10 @@ def high_mem_bw(model: ResourceModel, job: JobRequest, _: np.random.Generator) -
 def high_mem(model: ResourceModel, job: JobRequest, _: np.random.Generator) -> list[int]:
     """Nodes with the most free memory first."""
     inside = zip(model.processors_of, model.free_in_node, strict=True)
-    free = [[core for number in processors for core in model.free_cores[number]] if count else [] for processors, count in inside]
+    free = [
+        [core for number in processors for core in model.free_cores[number]] if count else []
+        for processors, count in inside
+    ]
     return _by_level(model, job, free, range(len(free)), model.free_memory, job.memory)
 
 
@@ -137,7 +142,12 @@ def _in_order(model: ResourceModel, job: JobRequest, processors: Iterable[int]) 
 
 
 def _by_level(
-    model: ResourceModel, job: JobRequest, free: Sequence[list[int]], nodes: Sequence[int], levels: Sequence[int], step: int
+    model: ResourceModel,
+    job: JobRequest,
+    free: Sequence[list[int]],
+    nodes: Sequence[int],
+    levels: Sequence[int],
+    step: int,
 ) -> list[int]:
     """Take a core of the group (processor or node) with the highest level, which sinks by `step`, again and again.
 

@@ -1,7 +1,9 @@
-"""HDeepRM's decision system in plain objects: told what Batsim says, asked for an action where one is due, it says what to do.
+"""HDeepRM's decision system in plain objects: told what Batsim says, asked for an action where one is due, it says what
+to do.
 
 It knows no simulator and no agent: `Episode` steps it on the embedded core, a scheduler on PyBatsim can do the same.
-Source: specification of the study hetero, sections 3 and 5; each deviation of the original is a switch of LegacySettings.
+Source: specification of the study hetero, sections 3 and 5; each deviation of the original is a switch of
+  LegacySettings.
 """
 
 from __future__ import annotations
@@ -25,7 +27,9 @@ from schedlab.studies.hetero.simulator.resources import GIGA, IDLE, KB_PER_GB, K
 
 @dataclass
 class Orders:
-    """What is to be done now: jobs to start on hosts, jobs to reject, pstates of hosts; hosts are Batsim's numbers, ascending."""
+    """What is to be done now: jobs to start on hosts, jobs to reject, pstates of hosts; hosts are Batsim's numbers,
+    ascending.
+    """
 
     start: list[tuple[str, list[int]]] = field(default_factory=list)
     reject: list[str] = field(default_factory=list)
@@ -34,8 +38,9 @@ class Orders:
 
 @dataclass
 class History:
-    """What was decided: date (s), action, jobs that waited and reward of each decision; a reward comes with the next decision or
-    with the end."""
+    """What was decided: date (s), action, jobs that waited and reward of each decision; a reward comes with the next
+    decision or with the end.
+    """
 
     times: list[float] = field(default_factory=list)
     actions: list[int] = field(default_factory=list)
@@ -50,7 +55,9 @@ class DecisionSystem:
     reward    of the last action, complete once the next one is due or the run is over; None before the first action
     """
 
-    def __init__(self, hierarchy: Hierarchy, limits: Mapping[str, float], settings: DecisionSettings, seed: int) -> None:
+    def __init__(
+        self, hierarchy: Hierarchy, limits: Mapping[str, float], settings: DecisionSettings, seed: int
+    ) -> None:
         legacy = settings.legacy
         self.hierarchy, self.settings = hierarchy, settings
         self.model = ResourceModel(hierarchy, 1 / GIGA if legacy.remaining_in_gigaflop else 1.0)
@@ -78,7 +85,9 @@ class DecisionSystem:
         self._to_send: dict[int, None] = {}
 
     def take(self, message: Mapping[str, Any]) -> None:
-        """Take in a message of Batsim. Raises UserError for hosts and job profiles that do not belong to this platform and study."""
+        """Take in a message of Batsim. Raises UserError for hosts and job profiles that do not belong to this platform
+        and study.
+        """
         now = message["now"]
         if self.reward is not None and self.settings.time_weighted:
             self.reward += self._value * (now - self.model.now)
@@ -97,11 +106,15 @@ class DecisionSystem:
             self._note_reward()
 
     def observe(self) -> np.ndarray:
-        """Return the observation, (size,) float32; once for each decision, as it tells how the queue grew since the last one."""
+        """Return the observation, (size,) float32; once for each decision, as it tells how the queue grew since the
+        last one.
+        """
         return self.observer.observe(self.queue)
 
     def masks(self) -> np.ndarray:
-        """Return which actions are valid, (actions,) bool: void is not where nothing but a decision can make time pass."""
+        """Return which actions are valid, (actions,) bool: void is not where nothing but a decision can make time
+        pass.
+        """
         valid = np.ones(self.settings.actions, bool)
         if self.settings.void and self._stuck():
             valid[-1] = False
@@ -130,7 +143,9 @@ class DecisionSystem:
         self.due = bool(len(self.queue)) and self._ask_again()
 
     def orders(self) -> Orders:
-        """Return what is to be done now, each thing once: pstates last and merged, only those that differ from what was sent."""
+        """Return what is to be done now, each thing once: pstates last and merged, only those that differ from what was
+        sent.
+        """
         orders, self._orders = self._orders, Orders()
         if self._to_send:
             cores = self.model.cores_of(np.array(list(self._to_send)))
@@ -144,7 +159,9 @@ class DecisionSystem:
         return orders
 
     def start(self, job: JobRequest, cores: Sequence[int]) -> None:
-        """Start a waiting job on cores that are free and whose nodes have the memory; `refresh` follows after the last one."""
+        """Start a waiting job on cores that are free and whose nodes have the memory; `refresh` follows after the last
+        one.
+        """
         self.model.take(job, cores)
         self.queue.remove(job)
         self._orders.start.append((job.id, np.sort(self._host_of[cores]).tolist()))
@@ -224,10 +241,21 @@ class DecisionSystem:
         values = [_number(profile, key, job) for key in ("req_time", "req_ops", "mem", "mem_bw")]
         time, flops, memory, bandwidth = values
         if time <= 0:
-            raise UserError(f"req_time is {time:g}", where=f"profile {job['profile']} of job {job['id']}", expected="seconds, above 0")
+            raise UserError(
+                f"req_time is {time:g}",
+                where=f"profile {job['profile']} of job {job['id']}",
+                expected="seconds, above 0",
+            )
         self._submitted += 1
         return JobRequest(
-            job["id"], self._submitted, job["subtime"], time, job["res"], round(memory * KB_PER_MB), round(bandwidth * KB_PER_GB), flops
+            job["id"],
+            self._submitted,
+            job["subtime"],
+            time,
+            job["res"],
+            round(memory * KB_PER_MB),
+            round(bandwidth * KB_PER_GB),
+            flops,
         )
 
     def _complete(self, data: Mapping[str, Any]) -> None:
@@ -266,7 +294,9 @@ def _pair(name: str, high_cores_packs: bool) -> tuple[str, Choice]:
 def _number(profile: Mapping[str, Any], key: str, job: Mapping[str, Any]) -> float:
     value = profile.get(key)
     if isinstance(value, bool) or not isinstance(value, int | float) or value < 0:
-        raise UserError(f"{key} is {value!r}", where=f"profile {job['profile']} of job {job['id']}", expected="a number, 0 or more")
+        raise UserError(
+            f"{key} is {value!r}", where=f"profile {job['profile']} of job {job['id']}", expected="a number, 0 or more"
+        )
     return value
 
 

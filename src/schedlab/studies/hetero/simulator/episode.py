@@ -1,4 +1,6 @@
-"""One run of a workload, stepped from decision to decision on the embedded simulator: no thread and no scheduler process between."""
+"""One run of a workload, stepped from decision to decision on the embedded simulator: no thread and no scheduler
+process between.
+"""
 
 from __future__ import annotations
 
@@ -44,7 +46,9 @@ def make_cluster(settings: PlatformSettings) -> Cluster:
 
 
 def make_jobs(workload: BatsimWorkload, limits: Mapping[str, float] | None = None) -> Jobs:
-    """Return the jobs of a workload; limits: those of another workload, such as the one that was trained on. Raises UserError(s)."""
+    """Return the jobs of a workload; limits: those of another workload, such as the one that was trained on. Raises
+    UserError(s).
+    """
     return Jobs(parse_workload(batsim_text(workload), "w0", "workload"), limits or job_limits(workload))
 
 
@@ -52,10 +56,13 @@ class Episode:
     """`advance` goes on to the next decision, `decide` makes it, in turn until `advance` returns False.
 
     outputs  files of Batsim, where wanted; the caller closes them
-    Raises SimulationDeadlock and ProtocolError as the simulator does, UserError for jobs and platforms that do not go together.
+    Raises SimulationDeadlock and ProtocolError as the simulator does, UserError for jobs and platforms that do not go
+    together.
     """
 
-    def __init__(self, cluster: Cluster, jobs: Jobs, settings: DecisionSettings, seed: int, outputs: Outputs | None = None) -> None:
+    def __init__(
+        self, cluster: Cluster, jobs: Jobs, settings: DecisionSettings, seed: int, outputs: Outputs | None = None
+    ) -> None:
         self.system = DecisionSystem(cluster.hierarchy, jobs.limits, settings, seed)
         self.simulation = Simulation(cluster.platform, [jobs.workload], Options(energy=True), outputs)
         self.now = 0.0
@@ -103,7 +110,10 @@ def _events(orders: Orders, now: float) -> list[dict[str, Any]]:
     """Orders as events of Batsim's protocol: starts before pstates, all at one date."""
     said = [("REJECT_JOB", {"job_id": job}) for job in orders.reject]
     said += [("EXECUTE_JOB", {"job_id": job, "alloc": intervals(hosts)}) for job, hosts in orders.start]
-    said += [("SET_RESOURCE_STATE", {"resources": intervals(hosts), "state": str(pstate)}) for pstate, hosts in orders.pstates]
+    said += [
+        ("SET_RESOURCE_STATE", {"resources": intervals(hosts), "state": str(pstate)})
+        for pstate, hosts in orders.pstates
+    ]
     return [{"timestamp": now, "type": kind, "data": data} for kind, data in said]
 
 

@@ -1,4 +1,5 @@
-"""The jobs that wait, in the order of each job policy at once: the first job of any policy and the quartiles of any column are at hand.
+"""The jobs that wait, in the order of each job policy at once: the first job of any policy and the quartiles of any
+column are at hand.
 
 Source: specification of the study hetero, sections 5.1 and 5.2.
 """

@@ -1,9 +1,11 @@
-"""The resource model beneath a scheduler that knows nothing of it, so that memory, memory bandwidth and pstates count as for policy pairs.
+"""The resource model beneath a scheduler that knows nothing of it, so that memory, memory bandwidth and pstates count
+as for policy pairs.
 
-It stands between scheduler and simulator. The scheduler says when a job starts. On which cores is up to a core policy, or to the
-scheduler where it cares: then the cores that it names are taken. A start whose memory is not free is held back until it is, and holds
-those behind it, as with pairs; the scheduler takes such a job for running. Jobs that the empty platform cannot run are rejected
-before the scheduler hears of them. Pstates are set and sent as the decision system does.
+It stands between scheduler and simulator. The scheduler says when a job starts. On which cores is up to a core policy,
+or to the
+scheduler where it cares: then the cores that it names are taken. A start whose memory is not free is held back until it
+is, and holds those behind it, as with pairs; the scheduler takes such a job for running. Jobs that the empty platform
+cannot run are rejected before the scheduler hears of them. Pstates are set and sent as the decision system does.
 """
 
 from __future__ import annotations
@@ -61,7 +63,10 @@ class ManagedCores:
         passed += starts.values()
         passed += [_event(now, "REJECT_JOB", job_id=job) for job in orders.reject]
         passed.sort(key=lambda event: event["timestamp"])
-        passed += [_event(now, "SET_RESOURCE_STATE", resources=intervals(hosts), state=str(pstate)) for pstate, hosts in orders.pstates]
+        passed += [
+            _event(now, "SET_RESOURCE_STATE", resources=intervals(hosts), state=str(pstate))
+            for pstate, hosts in orders.pstates
+        ]
         self._backend.answer({**message, "events": passed})
 
     def _concerns(self, event: Event) -> bool:
@@ -115,7 +120,11 @@ class ManagedCores:
         for node, count in wanted.items():
             if count * job.memory > model.memory[node]:
                 what = f"job {job.id} needs {job.memory / KB_PER_MB:g} MB on each of {count} cores of node {node}"
-                raise UserError(what, where="the scheduler's choice of cores", expected=f"at most {model.memory[node] / KB_PER_MB:g} MB")
+                raise UserError(
+                    what,
+                    where="the scheduler's choice of cores",
+                    expected=f"at most {model.memory[node] / KB_PER_MB:g} MB",
+                )
         return cores if all(count * job.memory <= model.free_memory[node] for node, count in wanted.items()) else None
 
 

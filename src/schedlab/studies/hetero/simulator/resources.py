@@ -1,10 +1,13 @@
-"""The resource model of a heterogeneous cluster: memory of nodes, memory bandwidth of processors, pstates of cores, progress of jobs.
+"""The resource model of a heterogeneous cluster: memory of nodes, memory bandwidth of processors, pstates of cores,
+progress of jobs.
 
-Rule (specification of the study hetero, section 3). Each core of a job takes the job's memory from its node, a hard limit, and the job's
-bandwidth from its processor, which may be over-subscribed: then all busy cores of that processor run in pstate 1. A free core is in
-pstate 2 where another core of its processor is busy, else in pstate 3. A job is as fast as its slowest core.
+Rule (specification of the study hetero, section 3). Each core of a job takes the job's memory from its node, a hard
+limit, and the job's bandwidth from its processor, which may be over-subscribed: then all busy cores of that processor
+run in pstate 1. A free core is in pstate 2 where another core of its processor is busy, else in pstate 3. A job is as
+fast as its slowest core.
 
-Memory and bandwidth are kept as whole numbers (kB, kB/s), so that what is taken and given back in any order adds up exactly.
+Memory and bandwidth are kept as whole numbers (kB, kB/s), so that what is taken and given back in any order adds up
+exactly.
 """
 
 from __future__ import annotations
@@ -25,7 +28,8 @@ FULL_SPEED, OVERSUBSCRIBED, NEIGHBOUR_BUSY, IDLE = range(4)
 
 @dataclass(slots=True)
 class JobRequest:
-    """What a job asks for: `cores` with `memory` kB and `bandwidth` kB/s each; `time` in s and `flops` for each core as it was asked for.
+    """What a job asks for: `cores` with `memory` kB and `bandwidth` kB/s each; `time` in s and `flops` for each core as
+    it was asked for.
 
     order  rank among all submitted jobs
     """
@@ -42,7 +46,9 @@ class JobRequest:
 
 @dataclass(slots=True)
 class Placement:
-    """A running job: its cores in the order in which they were taken, its cores by processor, its place among running jobs."""
+    """A running job: its cores in the order in which they were taken, its cores by processor, its place among running
+    jobs.
+    """
 
     job: JobRequest
     cores: np.ndarray
@@ -52,8 +58,9 @@ class Placement:
 
 @dataclass
 class Overuse:
-    """When resources did not suffice (dates in s): a job found too few free cores, or too little memory; spans [start, duration] in which
-    a processor's memory bandwidth was over-subscribed."""
+    """When resources did not suffice (dates in s): a job found too few free cores, or too little memory; spans [start,
+    duration] in which a processor's memory bandwidth was over-subscribed.
+    """
 
     core: list[float] = field(default_factory=list)
     memory: list[float] = field(default_factory=list)
@@ -70,7 +77,8 @@ class Overuse:
         procs = {
             str(number): {
                 "state": number in self.open,
-                "values": self.bandwidth.get(number, []) + ([[self.open[number], now - self.open[number]]] if number in self.open else []),
+                "values": self.bandwidth.get(number, [])
+                + ([[self.open[number], now - self.open[number]]] if number in self.open else []),
             }
             for number in range(processors)
         }
@@ -78,11 +86,15 @@ class Overuse:
 
 
 class ResourceModel:
-    """The state of all cores. `take` and `give_back` note what changed; `refresh` brings pstates, speeds and powers up to date.
+    """The state of all cores. `take` and `give_back` note what changed; `refresh` brings pstates, speeds and powers up
+    to date.
 
-    free_memory     kB by node, ints                free_bandwidth   kB/s by processor, ints, below 0 where over-subscribed
-    free_cores      by processor, ascending lists   free_in_node     free cores by node      free_in_all    free cores of the platform
-    busy            busy cores by processor         pstate           (cores,) int8           served         (cores,) slot of the job, 0 free
+    free_memory     kB by node, ints                free_bandwidth   kB/s by processor, ints, below 0 where
+                    over-subscribed
+    free_cores      by processor, ascending lists   free_in_node     free cores by node      free_in_all    free cores
+                    of the platform
+    busy            busy cores by processor         pstate           (cores,) int8           served         (cores,)
+                    slot of the job, 0 free
     """
 
     def __init__(self, hierarchy: Hierarchy, flops_scale: float = 1.0) -> None:
@@ -99,10 +111,14 @@ class ResourceModel:
         self.power_per_core = np.array([processor.power_per_core for processor in processors])
         self.speed_share = np.array([state.speed for state in hierarchy.states])
         self.power_share = np.array([state.model_power for state in hierarchy.states])
-        self._cores_of = [np.arange(processor.first_core, processor.first_core + processor.cores) for processor in processors]
+        self._cores_of = [
+            np.arange(processor.first_core, processor.first_core + processor.cores) for processor in processors
+        ]
         self._processor_of = hierarchy.processor_of_core
         self._flops_scale = flops_scale
-        self._kinds = Counter((int(sum(self.size[inside])), size) for inside, size in zip(self.processors_of, self.memory, strict=True))
+        self._kinds = Counter(
+            (int(sum(self.size[inside])), size) for inside, size in zip(self.processors_of, self.memory, strict=True)
+        )
         self._rooms: dict[int, int] = {}
         self.reset()
 
@@ -147,14 +163,17 @@ class ResourceModel:
         return float(self._watts.sum())
 
     def remaining(self) -> np.ndarray:
-        """Return the share of its flop that each running job has still to do, by slot; 0 at slot 0. In [0, 1]: a job may need more than
-        was asked for."""
+        """Return the share of its flop that each running job has still to do, by slot; 0 at slot 0. In [0, 1]: a job
+        may need more than was asked for.
+        """
         return np.clip(1.0 - self._done / self._flops, 0.0, 1.0)
 
     def room_for(self, memory: int) -> int:
         """Return the cores that a job can have on the free platform when each of them needs `memory` kB of its node."""
         if memory not in self._rooms:
-            fitting = [min(cores, size // memory if memory else cores) * count for (cores, size), count in self._kinds.items()]
+            fitting = [
+                min(cores, size // memory if memory else cores) * count for (cores, size), count in self._kinds.items()
+            ]
             self._rooms[memory] = sum(fitting)
         return self._rooms[memory]
 
@@ -173,7 +192,9 @@ class ResourceModel:
         return "memory"
 
     def expected_wait(self, cores: int) -> float:
-        """Return the time, s, until this many cores are free if each running job takes the flop that it asked for, at its present speed."""
+        """Return the time, s, until this many cores are free if each running job takes the flop that it asked for, at
+        its present speed.
+        """
         missing = cores - self.free_in_all
         if missing <= 0:
             return 0.0
@@ -225,7 +246,9 @@ class ResourceModel:
         return placement.job
 
     def refresh(self) -> np.ndarray:
-        """Bring pstates, speeds, powers and rates up to date; return the processors on which cores were taken or given back."""
+        """Bring pstates, speeds, powers and rates up to date; return the processors on which cores were taken or given
+        back.
+        """
         if not self._touched:
             return np.empty(0, np.int64)
         processors = np.array(list(self._touched))
@@ -248,7 +271,11 @@ class ResourceModel:
 
     def cores_of(self, processors: np.ndarray) -> np.ndarray:
         """Return the numbers of all cores of some processors."""
-        return np.concatenate([self._cores_of[number] for number in processors]) if len(processors) else np.empty(0, np.int64)
+        return (
+            np.concatenate([self._cores_of[number] for number in processors])
+            if len(processors)
+            else np.empty(0, np.int64)
+        )
 
     def _book(self, processor: int, count: int, job: JobRequest) -> None:
         """Take a job's share of `count` cores, or give it back where the number is negative."""
@@ -261,7 +288,9 @@ class ResourceModel:
         self._touched[processor] = None
 
     def _set_rates(self, flipped: np.ndarray) -> None:
-        """Give each new job, and each job on a processor that became over-subscribed or ceased to be, the speed of its slowest core."""
+        """Give each new job, and each job on a processor that became over-subscribed or ceased to be, the speed of its
+        slowest core.
+        """
         for number in flipped.tolist():
             if self._busy_state[number] == OVERSUBSCRIBED:
                 self.overuse.open[number] = self.now

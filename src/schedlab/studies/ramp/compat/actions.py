@@ -30,7 +30,9 @@ Channels = Set[str] | None
 
 @dataclass(frozen=True)
 class OpPartition:
-    """job -> op id -> number of shards: 1 or even, the same for an op and its mate (ops that are not named stay whole)."""
+    """job -> op id -> number of shards: 1 or even, the same for an op and its mate (ops that are not named stay
+    whole).
+    """
 
     degrees: Mapping[int, Mapping[int, int]] = field(default_factory=dict)
 
@@ -80,7 +82,8 @@ class DepPlacement:
 class DepSchedule:
     """name of a channel that the dep takes, or None -> job -> dep -> priority.
 
-    Under None stand deps that take no channel, and those whose channel does not matter to the schedule. A dep that has no priority is told;
+    Under None stand deps that take no channel, and those whose channel does not matter to the schedule. A dep that has
+    no priority is told;
     durations do not depend on the numbers: ready flows advance together or, in contention, shortest first.
     """
 
@@ -94,7 +97,9 @@ class DepSchedule:
 
 @dataclass(frozen=True)
 class JointAction:
-    """The five actions of a step. A job is handled if all five handle it; the first that does not names the cause of its rejection."""
+    """The five actions of a step. A job is handled if all five handle it; the first that does not names the cause of
+    its rejection.
+    """
 
     op_partition: OpPartition = field(default_factory=OpPartition)
     op_placement: OpPlacement = field(default_factory=OpPlacement)
@@ -109,9 +114,9 @@ class JointAction:
     def decisions(self, cluster: Cluster) -> dict[int, JobPlan | str]:
         """Return what `Cluster.step` takes, for every waiting job: its plan, or the cause of its rejection.
 
-        Raises UserError for a job that does not wait, a shard without a server or unknown, a server that holds another job or is unknown,
-        memory that is exceeded, an unknown dep, a channel that does not join the servers of its dep or that another job holds, and
-        priorities that leave a shard or dep out or stand where it is not.
+        Raises UserError for a job that does not wait, a shard without a server or unknown, a server that holds another
+        job or is unknown, memory that is exceeded, an unknown dep, a channel that does not join the servers of its dep
+        or that another job holds, and priorities that leave a shard or dep out or stand where it is not.
         """
         waiting = {job.index: job for job in cluster.queue}
         if unknown := set().union(*(getattr(self, part).jobs for part in PARTS)) - waiting.keys():
@@ -125,10 +130,14 @@ class JointAction:
                 continue
             plan = self._plan(cluster, job)
             if plan.placement.mask & taken:
-                raise UserError("takes a server of another job", where=f"action: job {index}", expected="servers of one job only")
+                raise UserError(
+                    "takes a server of another job", where=f"action: job {index}", expected="servers of one job only"
+                )
             if plan.channels & held:
                 name = _channel_name(cluster.times.topology, *min(plan.channels & held))
-                raise UserError(f"takes {name} of another job", where=f"action: job {index}", expected="channels of one job only")
+                raise UserError(
+                    f"takes {name} of another job", where=f"action: job {index}", expected="channels of one job only"
+                )
             taken |= plan.placement.mask
             held |= plan.channels
             found[index] = plan
@@ -194,7 +203,9 @@ class JointAction:
     def _check_dep_schedule(self, deps: Sequence[Dep], job: int) -> None:
         """Refuse a schedule that leaves deps out, has unknown ones, or names another channel than the dep's."""
         where = f"action: job {job}, dep_schedule"
-        _require_known({dep for jobs in self.dep_schedule.priorities.values() for dep in jobs.get(job, {})}, deps, where)
+        _require_known(
+            {dep for jobs in self.dep_schedule.priorities.values() for dep in jobs.get(job, {})}, deps, where
+        )
         for channel, jobs in self.dep_schedule.priorities.items():
             for dep in jobs.get(job, {}):
                 taken = self.dep_placement.channels[job][dep] or ()
@@ -206,7 +217,11 @@ class JointAction:
 def _require_known(given: Collection[Dep], deps: Sequence[Dep], where: str) -> None:
     known = set(deps)
     if unknown := set(given) - known:
-        raise UserError(f"there is no dep {' -> '.join(map(str, min(unknown, key=str)))}", where=where, expected="deps of the partition")
+        raise UserError(
+            f"there is no dep {' -> '.join(map(str, min(unknown, key=str)))}",
+            where=where,
+            expected="deps of the partition",
+        )
     if missing := next((dep for dep in deps if dep not in given), None):
         raise UserError(f"{missing[0]} -> {missing[1]} is missing", where=where, expected="every dep of the job")
 
@@ -214,7 +229,9 @@ def _require_known(given: Collection[Dep], deps: Sequence[Dep], where: str) -> N
 def _blocks(cluster: Cluster, split: Partition, servers: Mapping[str, str], where: str) -> list[Block]:
     labels = {label: number for number, label in enumerate(cluster.times.topology.worker_labels)}
     if unknown := set(servers) - set(split.shard_names):
-        raise UserError(f"there is no shard {min(unknown)}", where=f"{where}, op_placement", expected="shards of the partition")
+        raise UserError(
+            f"there is no shard {min(unknown)}", where=f"{where}, op_placement", expected="shards of the partition"
+        )
     blocks = []
     for op in range(split.graph.num_ops):
         places = []
@@ -222,7 +239,9 @@ def _blocks(cluster: Cluster, split: Partition, servers: Mapping[str, str], wher
             name = split.shard_names[shard]
             if servers.get(name) not in labels:
                 raise UserError(
-                    f"shard {name} is on {servers.get(name)}", where=f"{where}, op_placement", expected="a server such as 0-0-0"
+                    f"shard {name} is on {servers.get(name)}",
+                    where=f"{where}, op_placement",
+                    expected="a server such as 0-0-0",
                 )
             places.append(labels[servers[name]])
         blocks.append(make_block(tuple(places)))
@@ -230,9 +249,11 @@ def _blocks(cluster: Cluster, split: Partition, servers: Mapping[str, str], wher
 
 
 def action_of(cluster: Cluster, plans: Mapping[int, JobPlan]) -> JointAction:
-    """Return the five actions that say what plans say, with shortest-first schedules: what the managers of section 8 hand over.
+    """Return the five actions that say what plans say, with shortest-first schedules: what the managers of section 8
+    hand over.
 
-    A dep takes the first channel of its link that no job holds; a job for which a link has none is left out of dep_placement.
+    A dep takes the first channel of its link that no job holds; a job for which a link has none is left out of
+    dep_placement.
     """
     partitions, placements, schedules, deps, dep_schedules = {}, {}, {}, {}, {}
     held = set(cluster.held)
@@ -244,7 +265,9 @@ def action_of(cluster: Cluster, plans: Mapping[int, JobPlan]) -> JointAction:
         placements[job] = {name: topology.worker_labels[server[shard]] for shard, name in enumerate(names)}
         ranks = srpt_ranks(split.cost, server, placement_order(split, plan.placement))
         for shard, name in enumerate(names):
-            schedules.setdefault(topology.worker_labels[server[shard]], {}).setdefault(job, {})[name] = int(ranks[shard])
+            schedules.setdefault(topology.worker_labels[server[shard]], {}).setdefault(job, {})[name] = int(
+                ranks[shard]
+            )
         channels = cluster.free_channels(plan, held) if plan.channels is None else plan.channels
         if channels is None:
             continue
@@ -257,7 +280,11 @@ def action_of(cluster: Cluster, plans: Mapping[int, JobPlan]) -> JointAction:
             deps[job][dep] = None if channel is None else frozenset([channel])
             dep_schedules.setdefault(channel, {}).setdefault(job, {})[dep] = int(dep_ranks[number])
     return JointAction(
-        OpPartition(partitions), OpPlacement(placements), OpSchedule(schedules), DepPlacement(deps), DepSchedule(dep_schedules)
+        OpPartition(partitions),
+        OpPlacement(placements),
+        OpSchedule(schedules),
+        DepPlacement(deps),
+        DepSchedule(dep_schedules),
     )
 
 
@@ -267,4 +294,7 @@ def _channel_name(topology: Topology, link: int, number: int) -> str:
 
 def _named_deps(split: Partition) -> Iterable[Dep]:
     names = split.shard_names
-    return ((names[source], names[destination]) for source, destination in zip(split.dep_source, split.dep_destination, strict=True))
+    return (
+        (names[source], names[destination])
+        for source, destination in zip(split.dep_source, split.dep_destination, strict=True)
+    )

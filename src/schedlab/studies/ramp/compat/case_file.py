@@ -1,6 +1,7 @@
 """Recorded runs of the published system (schema ramp-truth/1): reading their inputs.
 
-The inputs hold all realised random draws: which job arrived when, and what was decided. Raises UserError for whatever is wrong.
+The inputs hold all realised random draws: which job arrived when, and what was decided. Raises UserError for whatever
+is wrong.
 """
 
 from __future__ import annotations
@@ -33,7 +34,8 @@ class Case:
     """A recorded run without its results. memory: bytes of a device; actions: by job index, those that were recorded.
 
     rule   what the agent does where no action was recorded; None where no agent is named
-    drawn  what `expected` says of the jobs' random degrees and placements, by job index (draws that the inputs do not hold)
+    drawn  what `expected` says of the jobs' random degrees and placements, by job index (draws that the inputs do not
+           hold)
     """
 
     topology: Ramp
@@ -84,13 +86,17 @@ class _Reader:
             return math.inf
         value = self.get(key, (int, float), "a number", default)
         if value != math.inf and abs(value) > LARGEST:
-            raise UserError(f"is {_shown(value)}", where=f"{self.where}.{key}", expected=f"a number of at most {LARGEST:g}")
+            raise UserError(
+                f"is {_shown(value)}", where=f"{self.where}.{key}", expected=f"a number of at most {LARGEST:g}"
+            )
         return float(value)
 
     def positive(self, key: str) -> float:
         value = self.number(key)
         if not 0 < value < math.inf:
-            raise UserError(f"is {_shown(self.values[key])}", where=f"{self.where}.{key}", expected="a finite number above 0")
+            raise UserError(
+                f"is {_shown(self.values[key])}", where=f"{self.where}.{key}", expected="a finite number above 0"
+            )
         return value
 
     def whole(self, key: str, default: Any = ...) -> int:
@@ -100,7 +106,9 @@ class _Reader:
         """A manager's name, which tells its kind within a longer name."""
         name = self.get(key, str, "a name", default=default)
         if name is not None and not any(kind in name for kind in kinds):
-            raise UserError(f"is {_shown(name)}", where=f"{self.where}.{key}", expected=f"a name with {' or '.join(kinds)}")
+            raise UserError(
+                f"is {_shown(name)}", where=f"{self.where}.{key}", expected=f"a name with {' or '.join(kinds)}"
+            )
         return name
 
     def section(self, key: str) -> _Reader:
@@ -168,13 +176,17 @@ def _rule(inputs: _Reader) -> Rule | None:
         raise UserError(f"is {cap}", where=f"{where}.max_partitions_per_op", expected="a whole number from 1 on")
     if cap is not None:
         return capped(cap)
-    return lambda decision: rule_named(name, f"{inputs.where}.agent")(decision)  # a name of others will do where each action is recorded
+    return lambda decision: rule_named(name, f"{inputs.where}.agent")(
+        decision
+    )  # a name of others will do where each action is recorded
 
 
 def _most(inputs: _Reader) -> int:
     most = inputs.whole("max_partitions_per_op")
     if most < 1:
-        raise UserError(f"is {most}", where=f"{inputs.where}.max_partitions_per_op", expected="a whole number from 1 on")
+        raise UserError(
+            f"is {most}", where=f"{inputs.where}.max_partitions_per_op", expected="a whole number from 1 on"
+        )
     return most
 
 
@@ -188,9 +200,13 @@ def _drawn(document: _Reader) -> dict[int, dict[str, Any]]:
         job = jobs.section(number)
         degrees = job.get("partition_degrees", dict, "degrees by op id", default={})
         if not is_number(number):
-            raise UserError(f"is {_shown(number)}", where=f"{jobs.where}: the name of a job", expected="its index, such as 0")
+            raise UserError(
+                f"is {_shown(number)}", where=f"{jobs.where}: the name of a job", expected="its index, such as 0"
+            )
         if not all(is_number(op) and isinstance(degree, int) for op, degree in degrees.items()):
-            raise UserError("are no degrees by op id", where=f"{job.where}.partition_degrees", expected='such as {"1": 2, "8": 2}')
+            raise UserError(
+                "are no degrees by op id", where=f"{job.where}.partition_degrees", expected='such as {"1": 2, "8": 2}'
+            )
         found[int(number)] = {
             "partition_degrees": {int(op): degree for op, degree in degrees.items()},
             "max_partition_degree": job.get("max_partition_degree", int, "a whole number", default=None),
@@ -221,7 +237,11 @@ def _graphs(inputs: _Reader, join_sinks: bool) -> dict[str, TrainingGraph]:
         ops = [_op(op, f"{graph.where}.ops.{at}") for at, op in enumerate(graph.get("ops", list, "a list"))]
         edges = graph.get("edges", list, "a list")
         for at, edge in enumerate(edges):
-            if not (isinstance(edge, list) and len(edge) == 2 and all(isinstance(op, int) and abs(op) <= LARGEST_ID for op in edge)):
+            if not (
+                isinstance(edge, list)
+                and len(edge) == 2
+                and all(isinstance(op, int) and abs(op) <= LARGEST_ID for op in edge)
+            ):
                 raise UserError(f"is {_shown(edge)}", where=f"{graph.where}.edges.{at}", expected="[op id, op id]")
         ids, kinds, forward, backward, activation, parameter = ([op[place] for op in ops] for place in range(6))
         made = ForwardGraph(name, ids, [str(kind) for kind in kinds], forward, backward, activation, parameter, edges)
@@ -238,7 +258,10 @@ def _op(values: Any, where: str) -> list[Any]:
     sizes = values[4] if isinstance(values[4], list) else [values[4]]
     numbers = [values[0], values[2], values[3], values[5], *sizes]
     whole = isinstance(values[0], int) and abs(values[0]) <= LARGEST_ID
-    if any(isinstance(value, bool) or not isinstance(value, (int, float)) or abs(value) > LARGEST for value in numbers) or not whole:
+    if (
+        any(isinstance(value, bool) or not isinstance(value, (int, float)) or abs(value) > LARGEST for value in numbers)
+        or not whole
+    ):
         raise UserError(f"is {_shown(values)}", where=where, expected=OP)
     return [*values[:4], sum(sizes), values[5]]
 
@@ -252,18 +275,26 @@ def _jobs(inputs: _Reader, graphs: Mapping[str, TrainingGraph]) -> tuple[tuple[J
         arrival = _Reader(values, f"{inputs.where}.arrivals.{at}")
         model = arrival.get("model", str, "the name of a graph")
         if model not in graphs:
-            raise UserError(f"there is no graph '{model}'", where=f"{arrival.where}.model", expected=f"one of {', '.join(sorted(graphs))}")
+            raise UserError(
+                f"there is no graph '{model}'",
+                where=f"{arrival.where}.model",
+                expected=f"one of {', '.join(sorted(graphs))}",
+            )
         job_id = arrival.get("job_id", (int, str), "a number", default=at)
         number = int(job_id) if is_number(str(job_id)) else at
         jobs.append(Job(at, number, graphs[model], steps, arrival.number("max_acceptable_jct_frac")))
         times.append(arrival.number("time"))
         if at == 0 and times[0] != 0:
             raise UserError(
-                f"the first job arrives at {times[0]:g} s", where=f"{arrival.where}.time", expected="0, where a simulation begins"
+                f"the first job arrives at {times[0]:g} s",
+                where=f"{arrival.where}.time",
+                expected="0, where a simulation begins",
             )
         if times != sorted(times):
             raise UserError(
-                f"arrives at {times[-1]} s, before the job ahead of it", where=f"{arrival.where}.time", expected="times in order"
+                f"arrives at {times[-1]} s, before the job ahead of it",
+                where=f"{arrival.where}.time",
+                expected="times in order",
             )
     return tuple(jobs), times
 
@@ -276,7 +307,9 @@ def _later(inputs: _Reader, jobs: tuple[Job, ...], times: list[float]) -> float:
     if not left or not isinstance(interarrival, (int, float)):
         return math.inf
     later = times[-1] + interarrival
-    return later if later >= inputs.number("max_simulation_time", math.inf) else math.inf  # else it would stand in the record
+    return (
+        later if later >= inputs.number("max_simulation_time", math.inf) else math.inf
+    )  # else it would stand in the record
 
 
 def _ranges(inputs: _Reader, graphs: Mapping[str, TrainingGraph], jobs: tuple[Job, ...]) -> PoolRanges:

@@ -13,15 +13,24 @@ from schedlab.studies.ramp.legacy import REFERENCE
 from schedlab.studies.ramp.scenario import RampScenario
 
 SHIPPED = "resources/graphs/a100"
-# What the setting needs on the shipped graphs: traced ones have short ops, and no block takes the 10, 12 or 14 shards that they would get.
+# What the setting needs on the shipped graphs: traced ones have short ops, and no block takes the 10, 12 or 14 shards
+# that they would get.
 ON_SHIPPED = {"management": {"illegal_degrees": "round_down"}}
 
 
 def _skewed(skewness: float, *extremes: float) -> dict[str, Any]:
-    return {"kind": "skew_normal", "skewness": skewness, "low": 0.1, "high": 1.0, "decimals": 2, "extremes": list(extremes)}
+    return {
+        "kind": "skew_normal",
+        "skewness": skewness,
+        "low": 0.1,
+        "high": 1.0,
+        "decimals": 2,
+        "extremes": list(extremes),
+    }
 
 
-# The published sample is not known but by its mean and deviation; these extremes give both (test_ramp_distributions.py).
+# The published sample is not known but by its mean and deviation; these extremes give both
+# (test_ramp_distributions.py).
 BETAS: dict[str, dict[str, Any]] = {
     "A": {"kind": "uniform", "low": 0.1, "high": 1.0, "decimals": 2},
     "B": _skewed(5.0, -0.6813, 4.4868),

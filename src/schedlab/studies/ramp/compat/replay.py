@@ -1,4 +1,5 @@
-"""A recorded run of the published system, simulated again: the same document, with the names that it was recorded under.
+"""A recorded run of the published system, simulated again: the same document, with the names that it was recorded
+under.
 
 Source: specification of the ramp study; contract of `schedlab ramp replay`.
 """
@@ -26,11 +27,16 @@ from schedlab.studies.ramp.simulator.jobs import NO_PARTITION, NO_PLACEMENT, PAR
 from schedlab.studies.ramp.simulator.timing import JobTimes
 
 UNHANDLED = "not_handled_by_action:"
-LISTED = ("mean_mounted_worker_utilisation_frac", "mean_cluster_worker_utilisation_frac")  # recorded as lists of one value
+LISTED = (
+    "mean_mounted_worker_utilisation_frac",
+    "mean_cluster_worker_utilisation_frac",
+)  # recorded as lists of one value
 
 
 def replay(path: Path | str, compat: bool) -> dict[str, Any]:
-    """Return what a recorded run's `expected` holds, made from its inputs. compat: with the published defects. Raises UserError."""
+    """Return what a recorded run's `expected` holds, made from its inputs. compat: with the published defects. Raises
+    UserError.
+    """
     legacy = PUBLISHED if compat else LegacySettings()
     case = read_case(path, legacy)
     return _Replay(case, legacy).run()
@@ -45,7 +51,9 @@ class _Replay:
         memory = np.full(case.topology.num_workers, case.memory)
         times = JobTimes(case.topology, legacy, reuse=case.reuse)
         self.cluster = Cluster(times, rules, memory, case.source, ClusterLimits(case.queue_capacity, case.end))
-        self.observer = Observer(case.ranges, case.most, rules, case.topology.num_workers, no_largest_cost=legacy.no_largest_cost)
+        self.observer = Observer(
+            case.ranges, case.most, rules, case.topology.num_workers, no_largest_cost=legacy.no_largest_cost
+        )
         self.manager = Manager(case.quantum)
         self.random = generator(0, "ramp", "replay")
         self.decisions: list[dict[str, Any]] = []
@@ -61,7 +69,9 @@ class _Replay:
             error = {"type": "UserError", "message": str(mistake)}
         self._finish()
         return {
-            "original_graphs": {name: _original(graph, self.case.jobs[0].steps) for name, graph in self.case.graphs.items()},
+            "original_graphs": {
+                name: _original(graph, self.case.jobs[0].steps) for name, graph in self.case.graphs.items()
+            },
             "decisions": self.decisions,
             "jobs": {str(number): job for number, job in sorted(self.jobs.items())},
             "steps": [step | {name: [step[name]] for name in LISTED} for step in self.cluster.record.steps],
@@ -86,7 +96,9 @@ class _Replay:
         if isinstance(plan, JobPlan):
             timing, lookahead = cluster.times.lookahead(plan.split, plan.placement)
             running = outcome if isinstance(outcome, RunningJob) else None
-            self.jobs[job.index] |= describe_job(cluster, job, plan, timing, lookahead, running) | {"lookahead_simulated": not known}
+            self.jobs[job.index] |= describe_job(cluster, job, plan, timing, lookahead, running) | {
+                "lookahead_simulated": not known
+            }
         if self.case.has_agent:
             decision["reward"] = 1.0 if isinstance(outcome, RunningJob) and not self._blocked(job) else -1.0
 
@@ -107,11 +119,15 @@ class _Replay:
         if action is None:
             if self.case.rule is None:
                 what = f"job {job.index} has no recorded action"
-                raise UserError(what, where="inputs.decisions", expected="an action for each job, or an agent or an op_partitioner")
+                raise UserError(
+                    what, where="inputs.decisions", expected="an action for each job, or an agent or an op_partitioner"
+                )
             action = self.case.rule(Decision(job, mask, self.random))
         if action >= len(mask) or not mask[action]:
             valid = ", ".join(map(str, np.flatnonzero(mask).tolist()))
-            raise UserError(f"action {action} is not valid", where=f"decision {len(self.decisions)}", expected=f"one of {valid}")
+            raise UserError(
+                f"action {action} is not valid", where=f"decision {len(self.decisions)}", expected=f"one of {valid}"
+            )
         seen |= {
             "action": action,
             "action_mask": mask.tolist(),
@@ -134,7 +150,11 @@ class _Replay:
         if split is None:
             return NO_PARTITION
         self.jobs[job.index] |= _partitioned(split)
-        plan = self._recorded_placement(job, split) if "random" in self.case.placer else self.manager.place(self.cluster, split)
+        plan = (
+            self._recorded_placement(job, split)
+            if "random" in self.case.placer
+            else self.manager.place(self.cluster, split)
+        )
         if isinstance(plan, str):
             self.jobs[job.index] |= {"partition_degrees": {}, "placed": False}
         return plan
@@ -146,7 +166,9 @@ class _Replay:
         return lost and "random" in (self.case.partitioner or "")
 
     def _split(self, job: Job, action: int | None) -> Partition | None:
-        """The job in shards: by its action, with the recorded degrees, or by the partitioner where none are recorded."""
+        """The job in shards: by its action, with the recorded degrees, or by the partitioner where none are
+        recorded.
+        """
         times, case = self.cluster.times, self.case
         if action is not None:
             return times.split_by_quantum(job.graph, action, case.quantum)
@@ -177,7 +199,9 @@ class _Replay:
             missing = [name for name in names if named.get(name) not in labels] + sorted(set(named) - set(shards))
             if missing:
                 raise UserError(
-                    f"shard {missing[0]} has no server or is none", where=f"expected.jobs.{job.index}.placement", expected="a server each"
+                    f"shard {missing[0]} has no server or is none",
+                    where=f"expected.jobs.{job.index}.placement",
+                    expected="a server each",
                 )
             servers = tuple(labels[named[name]] for name in names)
             blocks.append(make_block(servers))
@@ -223,8 +247,12 @@ def _original(graph: Any, steps: int) -> dict[str, Any]:
     passes = ("forward_pass", "backward_pass")
     ids = graph.ids.tolist()
     return {
-        "ops": {str(op): [graph.cost[at], graph.memory[at], passes[at >= graph.num_forward]] for at, op in enumerate(ids)},
-        "deps": [[ids[u], ids[v], size] for (u, v), size in zip(graph.edges.tolist(), graph.dep_size.tolist(), strict=True)],
+        "ops": {
+            str(op): [graph.cost[at], graph.memory[at], passes[at >= graph.num_forward]] for at, op in enumerate(ids)
+        },
+        "deps": [
+            [ids[u], ids[v], size] for (u, v), size in zip(graph.edges.tolist(), graph.dep_size.tolist(), strict=True)
+        ],
         "depth": {str(op): int(graph.depth[at]) for at, op in enumerate(ids)},
         "sequential_jct": steps * graph.step_time,
     }

@@ -34,7 +34,10 @@ def describe_job(
         "servers": sorted(labels[number] for number in set(server.tolist())),
         "sum_dep_run_time": sequential_sum(traffic.time),
         "placement": {names[shard]: labels[server[shard]] for shard in by_server},
-        "ops": {names[shard]: [cost, memory] for shard, (cost, memory) in enumerate(zip(split.cost, split.memory, strict=True))},
+        "ops": {
+            names[shard]: [cost, memory]
+            for shard, (cost, memory) in enumerate(zip(split.cost, split.memory, strict=True))
+        },
         "deps": [
             [names[source], names[destination], size, time, [channel]]
             for source, destination, size, time, channel in zip(
@@ -77,7 +80,9 @@ def _op_priorities(
     return found
 
 
-def _dep_priorities(split: Partition, traffic: Traffic, channels: list[str], names: tuple[str, ...]) -> dict[str, list[list[Any]]]:
+def _dep_priorities(
+    split: Partition, traffic: Traffic, channels: list[str], names: tuple[str, ...]
+) -> dict[str, list[list[Any]]]:
     ranks = srpt_dep_ranks(traffic.time)
     found: dict[str, list[list[Any]]] = {}
     for dep in np.argsort(ranks).tolist():
@@ -92,7 +97,9 @@ def _lookahead(job: Job, timing: Timing, lookahead: Lookahead, running: RunningJ
         "communication_overhead": job.steps * lookahead.communication,
         "computation_overhead": job.steps * lookahead.computation,
         "num_ticks": len(lookahead.ticks),
-        "ticks": [[active, tick] for active, tick in zip(lookahead.active.tolist(), lookahead.ticks.tolist(), strict=True)],
+        "ticks": [
+            [active, tick] for active, tick in zip(lookahead.active.tolist(), lookahead.ticks.tolist(), strict=True)
+        ],
         "max_acceptable_jct": job.time_limit,
         "num_mounted_workers": timing.workers,
         "num_mounted_channels": timing.channels,

@@ -26,17 +26,19 @@ ENVIRONMENT = "schedlab/Ramp-v0"
 
 
 class RampEnv(gym.Env[Any, int]):
-    """Decide on the waiting job: action k splits its ops up to k ways, 0 rejects it; `action_masks` tells which are valid.
+    """Decide on the waiting job: action k splits its ops up to k ways, 0 rejects it; `action_masks` tells which are
+    valid.
 
-    Observation: float32 vector of 17 features and the mask, or a dictionary (`EnvironmentSettings.observation`): `features`, that vector;
-    `graph`, a number into `graphs`; or, as published, the padded graph itself (view.py). Terminated when no job waits and none will come;
-    then the last observation stands for the end. `info` tells the time (s), the job's index and whether it was `accepted`: placed, within
-    its limit, and not cut off by the end before the next decision where that blocks it (`legacy.running_jobs_blocked`).
+    Observation: float32 vector of 17 features and the mask, or a dictionary (`EnvironmentSettings.observation`):
+    `features`, that vector; `graph`, a number into `graphs`; or, as published, the padded graph itself (view.py).
+    Terminated when no job waits and none will come; then the last observation stands for the end. `info` tells the time
+    (s), the job's index and whether it was `accepted`: placed, within its limit, and not cut off by the end before the
+    next decision where that blocks it (`legacy.running_jobs_blocked`).
 
     fixed_episode  seed of the only episode; None: every reset draws another
     tables         durations for the observation `durations`, as in View
-    Raises UserError for an action that is not valid, where the settings say so, for settings of another type, and where no job waits when
-    an episode begins.
+    Raises UserError for an action that is not valid, where the settings say so, for settings of another type, and where
+    no job waits when an episode begins.
     """
 
     metadata = {"render_modes": ["ansi"], "render_fps": 1}  # noqa: RUF012  (as Gymnasium declares it)
@@ -78,7 +80,9 @@ class RampEnv(gym.Env[Any, int]):
         if not 0 <= action < len(self._mask) or not self._mask[action]:
             if self.settings.invalid == "raise":
                 valid = ", ".join(map(str, np.flatnonzero(self._mask).tolist()))
-                raise UserError(f"the action {action} is not valid", where=f"job {job.index}", expected=f"one of {valid}")
+                raise UserError(
+                    f"the action {action} is not valid", where=f"job {job.index}", expected=f"one of {valid}"
+                )
             action = 0
         record = simulation.cluster.record
         steps, blocked = len(record.steps), len(record.blocked)

@@ -43,7 +43,9 @@ class Rewards:
         if settings.reward in THROUGHPUTS:
             value = sum(step[THROUGHPUTS[settings.reward]] for step in steps) / max(len(steps), 1) / self._most
         else:
-            value = self._completion_time(job, duration) if settings.reward == "jct" else self._objectives(job, duration)
+            value = (
+                self._completion_time(job, duration) if settings.reward == "jct" else self._objectives(job, duration)
+            )
             value = settings.sign * (1 / value if settings.inverse and value else value)
         return math.copysign(math.log10(1 + abs(value)), value) if settings.logarithm else float(value)
 

@@ -6,7 +6,9 @@ from typing import Literal
 
 from schedlab.config.schema import Settings, setting
 
-Reward = Literal["acceptance", "jct", "multi_objective", "compute_throughput", "cluster_throughput", "demand_throughput"]
+Reward = Literal[
+    "acceptance", "jct", "multi_objective", "compute_throughput", "cluster_throughput", "demand_throughput"
+]
 
 
 class EnvironmentSettings(Settings):
@@ -32,8 +34,12 @@ class EnvironmentSettings(Settings):
         doc="pool: times and sizes among those of the jobs, and of a graph over its largest, as published; absolute: logarithms of s and "
         "bytes, which mean the same among jobs of other graphs",
     )
-    mask: Literal["scenario", "blocks"] = setting("scenario", doc="valid actions: as the scenario has them, or those with a free block")
-    invalid: Literal["raise", "reject"] = setting("reject", doc="an action that is not valid is an error, or rejects the job")
+    mask: Literal["scenario", "blocks"] = setting(
+        "scenario", doc="valid actions: as the scenario has them, or those with a free block"
+    )
+    invalid: Literal["raise", "reject"] = setting(
+        "reject", doc="an action that is not valid is an error, or rejects the job"
+    )
     reward: Reward = setting(
         "acceptance",
         doc="acceptance: by whether the job was accepted; jct: its completion time; multi_objective: that over its sequential time, or a "
@@ -42,12 +48,15 @@ class EnvironmentSettings(Settings):
     success: float = setting(1.0, doc="acceptance: of an accepted job")
     failure: float = setting(-1.0, doc="acceptance: of a blocked job")
     failure_factor: float = setting(1.0, doc="jct, multi_objective: factor on what a blocked job counts", gt=0)
-    failure_time: float | None = setting(None, doc="jct: what a blocked job counts; null: its sequential time", unit="s", gt=0)
+    failure_time: float | None = setting(
+        None, doc="jct: what a blocked job counts; null: its sequential time", unit="s", gt=0
+    )
     jct_over: Literal["one", "sequential", "failure"] = setting(
         "one", doc="jct: divided by nothing, by the job's sequential time, or by that times `failure_factor`"
     )
     of_most: bool = setting(
-        False, doc="throughputs: as shares of the most: that of the fastest op on every worker, and but for compute_throughput all channels"
+        False,
+        doc="throughputs: as shares of the most: that of the fastest op on every worker, and but for compute_throughput all channels",
     )
     sign: Literal[-1, 1] = setting(-1, doc="jct, multi_objective: factor, -1 where shorter is better")
     inverse: bool = setting(False, doc="jct, multi_objective: one over the value")

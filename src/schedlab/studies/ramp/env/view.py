@@ -19,7 +19,9 @@ from schedlab.studies.ramp.simulator.simulation import Simulation
 
 
 class GraphNumber(gym.spaces.Box):
-    """The number of a graph, and the graphs themselves: whoever reads observations finds there what a number stands for."""
+    """The number of a graph, and the graphs themselves: whoever reads observations finds there what a number stands
+    for.
+    """
 
     def __init__(self, graphs: tuple[GraphFeatures, ...]) -> None:
         super().__init__(0, len(graphs) - 1, (1,), np.int64)
@@ -29,7 +31,8 @@ class GraphNumber(gym.spaces.Box):
 class View:
     """What settings show of a simulation; `graphs`: features of the graphs of its pool. It leaves the simulation reset.
 
-    tables  durations of the pool's jobs, needed for the form `durations`; None: they are made here where they are needed
+    tables  durations of the pool's jobs, needed for the form `durations`; None: they are made here where they are
+            needed
     """
 
     def __init__(self, simulation: Simulation, settings: EnvironmentSettings, tables: Tables | None = None) -> None:
@@ -39,7 +42,9 @@ class View:
         if settings.observation == "durations":
             self._speedups = _speedups(tables or fast_tables(simulation), simulation.scenario.management.most)
         simulation.reset(0)
-        self.graphs: tuple[GraphFeatures, ...] = tuple(simulation.observer.graph(graph, self._absolute) for graph in simulation.pool.graphs)
+        self.graphs: tuple[GraphFeatures, ...] = tuple(
+            simulation.observer.graph(graph, self._absolute) for graph in simulation.pool.graphs
+        )
         self.space = self._space(simulation.scenario.management.most + 1)
 
     def mask(self) -> np.ndarray:
@@ -47,7 +52,9 @@ class View:
         return self.simulation.mask(blocks=self.settings.mask == "blocks")
 
     def features(self, mask: np.ndarray) -> np.ndarray:
-        """Return float32: the vector of the waiting job, its graph in numbers, the cluster, a mask; in the form `durations` times too."""
+        """Return float32: the vector of the waiting job, its graph in numbers, the cluster, a mask; in the form
+        `durations` times too.
+        """
         seen = self.simulation.features(mask, self._absolute, self.settings.partitions)
         if self._speedups is None:
             return seen
@@ -67,7 +74,12 @@ class View:
         if self.settings.observation == "graph_id":
             return {"features": features.copy(), "graph": np.array([number], dtype=np.int64)}
         graph = self.graphs[number]
-        arrays = {"node_features": graph.nodes, "edge_features": graph.edges, "edges_src": graph.sources, "edges_dst": graph.destinations}
+        arrays = {
+            "node_features": graph.nodes,
+            "edge_features": graph.edges,
+            "edges_src": graph.sources,
+            "edges_dst": graph.destinations,
+        }
         return {
             **{name: self._padded(name, values) for name, values in arrays.items()},
             "node_split": np.array([len(graph.nodes)], dtype=np.float32),
@@ -109,7 +121,11 @@ class View:
             return ops, deps
         if ops > most:
             name = next(graph.name for graph in self.simulation.pool.graphs if graph.num_ops == ops)
-            raise UserError(f"graph '{name}' has {ops} ops in a training step", where="environment.max_nodes", expected=f"at least {ops}")
+            raise UserError(
+                f"graph '{name}' has {ops} ops in a training step",
+                where="environment.max_nodes",
+                expected=f"at least {ops}",
+            )
         return most, most * (most - 1) // 2
 
     def _padded(self, name: str, values: np.ndarray) -> np.ndarray:
@@ -119,7 +135,9 @@ class View:
 
 
 def _speedups(tables: Tables, most: int) -> np.ndarray:
-    """Speed-up of each graph split 1 to `most` ways on an empty cluster, float64[graphs, most]; 0 where it cannot be placed."""
+    """Speed-up of each graph split 1 to `most` ways on an empty cluster, float64[graphs, most]; 0 where it cannot be
+    placed.
+    """
     found = np.zeros((len(tables.sequential), most))
     found[:, tables.actions - 1] = tables.sequential[:, None] / tables.durations
     return found

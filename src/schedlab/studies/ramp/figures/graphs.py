@@ -1,4 +1,6 @@
-"""Figures of what jobs are made of: drawings of graphs, histograms of their ops, the table of graphs, and the densities of beta."""
+"""Figures of what jobs are made of: drawings of graphs, histograms of their ops, the table of graphs, and the densities
+of beta.
+"""
 
 from __future__ import annotations
 
@@ -33,7 +35,9 @@ COLUMNS = ("run time of an op", "memory of an op", "size of a dep")
 
 
 def draw_graphs(tables: StudyTables, spec: FigureSpec) -> Drawing:
-    """A panel a graph: ops in layers, the forward pass above, its mirror below; dots as large as the op's share of the step's time."""
+    """A panel a graph: ops in layers, the forward pass above, its mirror below; dots as large as the op's share of the
+    step's time.
+    """
     return drawing_of(graphs_shown(tables, spec), spec.caption, helpers.after_the_first(spec))
 
 
@@ -42,7 +46,9 @@ def drawing_of(graphs: Sequence[TrainingGraph], caption: str, left_out: Mapping[
     figure, panels = theme.new_figure(len(graphs), 1, height_mm=12 + 26 * len(graphs), squeeze=False)
     colours = kind_colours(graphs)
     places = [layers(graph) for graph in graphs]
-    largest = min(LARGEST_DOT, *((1.4 * WIDTH / (place[:, 0].max() + 1)) ** 2 for place in places))  # so that no dot covers the next
+    largest = min(
+        LARGEST_DOT, *((1.4 * WIDTH / (place[:, 0].max() + 1)) ** 2 for place in places)
+    )  # so that no dot covers the next
     for axes, graph, place in zip(panels[:, 0], graphs, places, strict=True):
         _draw_graph(axes, graph, place, largest, colours)
         axes.set_title(f"{graph.name}: {graph.num_ops} ops, {len(graph.edges)} deps")
@@ -92,14 +98,23 @@ def draw_graph_table(tables: StudyTables, spec: FigureSpec) -> Drawing:
         for end, texts in zip(ends, columns.values(), strict=True):
             axes.text(end, row + 0.5, texts.iloc[row], va="center", ha="right")
     for end, heading in zip(ends, columns, strict=True):
-        axes.text(end, -0.2, heading.replace(" (", "\n(").replace("largest ", "largest\n"), va="bottom", ha="right", color=MUTED)
+        axes.text(
+            end,
+            -0.2,
+            heading.replace(" (", "\n(").replace("largest ", "largest\n"),
+            va="bottom",
+            ha="right",
+            color=MUTED,
+        )
     for height in (0, len(table)):
         axes.axhline(height, color=INK, linewidth=0.6)
     return Drawing(figure, f"{spec.caption} {_unit_told(tables, spec)}", left_out=helpers.after_the_first(spec))
 
 
 def draw_betas(tables: StudyTables, spec: FigureSpec) -> Drawing:
-    """A line a scenario: the density of the share of its sequential time that a job accepts. Settings: BetasSettings."""
+    """A line a scenario: the density of the share of its sequential time that a job accepts. Settings:
+    BetasSettings.
+    """
     settings = helpers.settings_of(spec, BetasSettings)
     names = spec.scenarios or tuple(sorted(tables.scenarios))
     figure, axes = theme.new_figure(width=0.62, height_mm=58)
@@ -112,7 +127,9 @@ def draw_betas(tables: StudyTables, spec: FigureSpec) -> Drawing:
                 continue  # scenarios that differ in something else
             drawn.add(same)
             edges = _edges(found.values)
-            axes.stairs(found.probabilities / np.diff(edges), edges, color=theme.colour(len(told)), label=label, linewidth=1.2)
+            axes.stairs(
+                found.probabilities / np.diff(edges), edges, color=theme.colour(len(told)), label=label, linewidth=1.2
+            )
             told.append(f"{label} {found.mean:.3f} ({found.std:.3f})")
     axes.set(xlabel="beta: accepted share of the sequential time", ylabel="density", xlim=(0, None), ylim=(0, None))
     axes.grid(True, axis="y")
@@ -130,7 +147,11 @@ def graphs_shown(tables: StudyTables, spec: FigureSpec) -> list[TrainingGraph]:
     for name in settings.graphs:
         if name not in graphs:
             remedy = did_you_mean(name, graphs)
-            raise UserError(f"scenario '{scenario}' has no graph '{name}'", where=f"figure {spec.name}: params.graphs", remedy=remedy)
+            raise UserError(
+                f"scenario '{scenario}' has no graph '{name}'",
+                where=f"figure {spec.name}: params.graphs",
+                remedy=remedy,
+            )
     return [graphs[name] for name in settings.graphs or list(graphs)[: settings.most]]
 
 
@@ -148,7 +169,9 @@ def _unit_told(tables: StudyTables, spec: FigureSpec) -> str:
 
 
 def layers(graph: TrainingGraph) -> np.ndarray:
-    """Return float64[n, 2], where the forward ops are drawn: the longest path that leads there, and a height among ops of one layer."""
+    """Return float64[n, 2], where the forward ops are drawn: the longest path that leads there, and a height among ops
+    of one layer.
+    """
     count = graph.num_forward
     parents: list[list[int]] = [[] for _ in range(count)]
     for source, destination in graph.edges.tolist():
@@ -165,13 +188,17 @@ def layers(graph: TrainingGraph) -> np.ndarray:
     heights = np.zeros(count)
     for value in np.unique(layer):
         beside = np.flatnonzero(layer == value)
-        above = [np.mean([heights[parent] for parent in parents[op]] or [0.0]) for op in beside.tolist()]  # so that fewer edges cross
+        above = [
+            np.mean([heights[parent] for parent in parents[op]] or [0.0]) for op in beside.tolist()
+        ]  # so that fewer edges cross
         heights[beside[np.lexsort((graph.ids[beside], above))]] = np.arange(len(beside)) - (len(beside) - 1) / 2
     return np.column_stack([layer, heights])
 
 
 def kind_colours(graphs: Sequence[TrainingGraph]) -> dict[str, str]:
-    """Return a colour for each of the kinds of ops that take most time in these graphs, by name; the others have none."""
+    """Return a colour for each of the kinds of ops that take most time in these graphs, by name; the others have
+    none.
+    """
     shares: Counter[str] = Counter()
     for graph in graphs:
         for kind, cost in zip(graph.kinds, (graph.cost / max(graph.step_time, 1e-300)).tolist(), strict=True):
@@ -183,12 +210,15 @@ def kind_colours(graphs: Sequence[TrainingGraph]) -> dict[str, str]:
 def dot_sizes(shares: np.ndarray, largest: float) -> np.ndarray:
     """Return the areas of dots (points squared) of ops by their share of the time of the graph's slowest op.
 
-    They follow the root of it: the slowest op takes a thousand times as long as most, which all would be dots of one size.
+    They follow the root of it: the slowest op takes a thousand times as long as most, which all would be dots of one
+      size.
     """
     return SMALLEST_DOT + largest * np.sqrt(shares)
 
 
-def _draw_graph(axes: Axes, graph: TrainingGraph, places: np.ndarray, largest: float, colours: Mapping[str, str]) -> None:
+def _draw_graph(
+    axes: Axes, graph: TrainingGraph, places: np.ndarray, largest: float, colours: Mapping[str, str]
+) -> None:
     from matplotlib.collections import PathCollection
     from matplotlib.path import Path as Curve
 
@@ -217,17 +247,30 @@ def _kind_keys(colours: Mapping[str, str]) -> list[Any]:
     from matplotlib.lines import Line2D
 
     named = [*colours.items(), ("other", MUTED)]
-    return [Line2D([], [], linestyle="none", marker="o", markersize=4, color=colour, label=kind) for kind, colour in named]
+    return [
+        Line2D([], [], linestyle="none", marker="o", markersize=4, color=colour, label=kind) for kind, colour in named
+    ]
 
 
 def _size_keys(largest: float) -> list[Any]:
     from matplotlib.lines import Line2D
 
     sizes = dot_sizes(np.array(SHARES), largest) ** 0.5
-    labels = [f"{100 * share:g} %" + (" of the time of the graph's slowest op" if share == SHARES[-1] else "") for share in SHARES]
+    labels = [
+        f"{100 * share:g} %" + (" of the time of the graph's slowest op" if share == SHARES[-1] else "")
+        for share in SHARES
+    ]
     return [
         Line2D(
-            [], [], linestyle="none", marker="o", markeredgewidth=0.3, markersize=size, color=MUTED, markeredgecolor="white", label=label
+            [],
+            [],
+            linestyle="none",
+            marker="o",
+            markeredgewidth=0.3,
+            markersize=size,
+            color=MUTED,
+            markeredgecolor="white",
+            label=label,
         )
         for size, label in zip(sizes, labels, strict=True)
     ]
@@ -262,12 +305,16 @@ def _betas(scenarios: Mapping[str, Mapping[str, Any]], name: str, spec: FigureSp
     values = scenarios.get(name, {})
     beta = values.get("jobs", {}).get("beta")
     if beta is None:
-        raise UserError(f"scenario '{name}' has no beta", where=f"figure {spec.name}: scenarios", expected="scenarios of this study")
+        raise UserError(
+            f"scenario '{name}' has no beta", where=f"figure {spec.name}: scenarios", expected="scenarios of this study"
+        )
     return of_scenario(validate(DistributionSettings, beta), int(values.get("seed", 0)), "beta")
 
 
 def _edges(values: np.ndarray) -> np.ndarray:
-    """Borders of bars around values: halfway to the next; the outermost as wide as their neighbours, a single one 0.02 wide."""
+    """Borders of bars around values: halfway to the next; the outermost as wide as their neighbours, a single one 0.02
+    wide.
+    """
     if len(values) == 1:
         return values[0] + np.array([-0.01, 0.01])
     inner = (values[1:] + values[:-1]) / 2

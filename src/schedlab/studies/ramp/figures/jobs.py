@@ -1,4 +1,6 @@
-"""Figures of single jobs: why they were blocked, which of them were, and what those that completed got for what they asked."""
+"""Figures of single jobs: why they were blocked, which of them were, and what those that completed got for what they
+asked.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +12,15 @@ from schedlab.config.contract import Drawing, FigureSpec, StudyTables
 from schedlab.figures import helpers, theme
 from schedlab.studies.ramp.figures.parts import MARKERS, NOT_SCORED, family, left_out, nothing_to_draw
 from schedlab.studies.ramp.figures.settings import CausesSettings, JobsSettings
-from schedlab.studies.ramp.simulator.jobs import CUT_OFF, NO_CHANNEL, NO_PARTITION, NO_PLACEMENT, QUEUE_FULL, REJECTED, TOO_SLOW
+from schedlab.studies.ramp.simulator.jobs import (
+    CUT_OFF,
+    NO_CHANNEL,
+    NO_PARTITION,
+    NO_PLACEMENT,
+    QUEUE_FULL,
+    REJECTED,
+    TOO_SLOW,
+)
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -55,7 +65,9 @@ def draw_causes(tables: StudyTables, spec: FigureSpec) -> Drawing:
             for cause, share in found.get(policy, {}).items():
                 axes.barh(height, share, left=start, color=colours[cause], height=0.7, label=CAUSES[cause])
                 start += share
-            axes.text(start + 0.01, height, f"{start:.3f}" if policy in found else "not run", va="center", color=theme.MUTED)
+            axes.text(
+                start + 0.01, height, f"{start:.3f}" if policy in found else "not run", va="center", color=theme.MUTED
+            )
         label = settings.labels.get(name, name)
         axes.set_title(label)
         axes.set_yticks(range(len(settings.policies)), settings.policies)
@@ -75,7 +87,9 @@ def draw_causes(tables: StudyTables, spec: FigureSpec) -> Drawing:
 
 
 def draw_characteristics(tables: StudyTables, spec: FigureSpec) -> Drawing:
-    """Distributions over the completed and over the blocked jobs of each policy: what they were, what they asked for and got."""
+    """Distributions over the completed and over the blocked jobs of each policy: what they were, what they asked for
+    and got.
+    """
     settings = helpers.settings_of(spec, JobsSettings)
     jobs = _jobs(tables, spec.scenarios[0], settings.policies) if spec.scenarios else None
     if jobs is None or jobs.empty:
@@ -90,7 +104,9 @@ def draw_characteristics(tables: StudyTables, spec: FigureSpec) -> Drawing:
         "excess": ("f  got over asked for", 1.0, True),
     }
     figure, lines = theme.new_grid(len(panels), 3, row_mm=48, around_mm=14, sharey=True)
-    for axes, (column, (title, size, logarithmic)) in zip([axes for line in lines for axes in line], panels.items(), strict=True):
+    for axes, (column, (title, size, logarithmic)) in zip(
+        [axes for line in lines for axes in line], panels.items(), strict=True
+    ):
         for number, policy in enumerate(settings.policies):
             own = jobs[jobs["policy"] == policy]
             for blocked, dashes in ((False, "-"), (True, theme.DASHES[2])):
@@ -101,7 +117,9 @@ def draw_characteristics(tables: StudyTables, spec: FigureSpec) -> Drawing:
                         "linestyle": dashes,
                         "label": f"{policy}, {'blocked' if blocked else 'completed'}",
                     }
-                    axes.step(np.append(values, values[-1]), np.arange(len(values) + 1) / len(values), where="pre", **look)
+                    axes.step(
+                        np.append(values, values[-1]), np.arange(len(values) + 1) / len(values), where="pre", **look
+                    )
         axes.set_title(title)
         if logarithmic:
             low, high = (getattr(jobs[column], end)() for end in ("min", "max"))
@@ -113,7 +131,9 @@ def draw_characteristics(tables: StudyTables, spec: FigureSpec) -> Drawing:
         line[0].set_ylabel("share of the jobs")
     helpers.legend_outside(figure, columns=jobs["policy"].nunique())
     medians = jobs.groupby("policy")["excess"].median()
-    told = ", ".join(f"{policy} {medians[policy]:.2f}" for policy in settings.policies if np.isfinite(medians.get(policy, np.nan)))
+    told = ", ".join(
+        f"{policy} {medians[policy]:.2f}" for policy in settings.policies if np.isfinite(medians.get(policy, np.nan))
+    )
     caption = f"{spec.caption} Median of what completed jobs got over what they asked for: {told}."
     return Drawing(figure, caption, left_out=helpers.after_the_first(spec))
 
@@ -126,7 +146,9 @@ def draw_attributes(tables: StudyTables, spec: FigureSpec) -> Drawing:
         return nothing_to_draw(spec, "no such scenario is run at this scale")
     jobs = jobs.assign(blocked=(jobs["cause"] != "").astype(float))
     figure, lines = theme.new_grid(len(ATTRIBUTES), 3, row_mm=48, around_mm=14, sharey=True)
-    for letter, axes, (column, (label, size)) in zip("abcdef", [axes for line in lines for axes in line], ATTRIBUTES.items(), strict=True):
+    for letter, axes, (column, (label, size)) in zip(
+        "abcdef", [axes for line in lines for axes in line], ATTRIBUTES.items(), strict=True
+    ):
         where = _binned(jobs[column]) / size
         for number, policy in enumerate(settings.policies):
             own = jobs["policy"] == policy

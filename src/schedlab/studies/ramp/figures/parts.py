@@ -14,7 +14,9 @@ SHORT = {"jct": "completion time", "speedup": "speed-up"}  # of completed jobs; 
 
 
 def family(policy: str, scenario: str) -> str:
-    """Return a policy's name without the scenario that it was learned on, so that panels have rows of the same names."""
+    """Return a policy's name without the scenario that it was learned on, so that panels have rows of the same
+    names.
+    """
     return policy.removesuffix("-" + scenario.replace("_", "-"))
 
 

@@ -1,4 +1,6 @@
-"""Figures of policies: how learning went against the rules, scores scaled by the best, and blocking rates beside published ones."""
+"""Figures of policies: how learning went against the rules, scores scaled by the best, and blocking rates beside
+published ones.
+"""
 
 from __future__ import annotations
 
@@ -24,11 +26,17 @@ NARROW = SHORT | {"demand_throughput": "throughput"}  # four panels in a line
 
 
 def draw_validation(tables: StudyTables, spec: FigureSpec) -> Drawing:
-    """A line a scenario, a panel a measure: validation episodes while a policy learned; rules as bands. Settings: ValidationSettings."""
+    """A line a scenario, a panel a measure: validation episodes while a policy learned; rules as bands. Settings:
+    ValidationSettings.
+    """
     settings = helpers.settings_of(spec, ValidationSettings)
     metrics = [metric for name in settings.metrics for metric in METRICS if metric.name == name]
     curves = tables.curves[tables.curves["metric"].isin(settings.metrics) & (tables.curves["split"] == "validation")]
-    shown = [(name, rows) for name in spec.scenarios if len(rows := curves[curves["policy"] == _learned(settings.policy, name)])]
+    shown = [
+        (name, rows)
+        for name in spec.scenarios
+        if len(rows := curves[curves["policy"] == _learned(settings.policy, name)])
+    ]
     if not shown:
         return nothing_to_draw(spec, "no such curve is learned at this scale")
     figure, lines = theme.new_grid(len(shown) * len(metrics), len(metrics), row_mm=42, around_mm=16)
@@ -40,7 +48,10 @@ def draw_validation(tables: StudyTables, spec: FigureSpec) -> Drawing:
             _against_rules(axes, rows[rows["metric"] == metric.name], bands, metric)
         line[0].set_ylabel(label)
         blocking = rows[rows["metric"] == BLOCKING]
-        first, last = (blocking.loc[blocking["step"] == step, "value"].mean() for step in (blocking["step"].min(), blocking["step"].max()))
+        first, last = (
+            blocking.loc[blocking["step"] == step, "value"].mean()
+            for step in (blocking["step"].min(), blocking["step"].max())
+        )
         told.append(f"{label} {first:.3f} at first, {last:.3f} after {blocking['step'].max()} generations")
     helpers.shared_xlabel(lines[-1], "generation")
     helpers.legend_outside(figure, columns=4)
@@ -55,7 +66,9 @@ def _against_rules(axes: Axes, curve: pd.DataFrame, bands: dict[str, pd.DataFram
     values = {rule: scores.loc[scores["metric"] == metric.name, "value"] for rule, scores in bands.items()}
     largest = pd.concat([curve["value"], *values.values()]).max()
     unit = scaled(replace(metric, label=NARROW.get(metric.name, metric.label)), float(largest))
-    helpers.learning_curve(axes, curve.assign(value=curve["value"] / unit.size), theme.Style(theme.colour(0), "o"), label=LEARNED)
+    helpers.learning_curve(
+        axes, curve.assign(value=curve["value"] / unit.size), theme.Style(theme.colour(0), "o"), label=LEARNED
+    )
     for number, (rule, found) in enumerate(values.items()):
         if len(found):
             colour = theme.RULE_GREYS[number % len(theme.RULE_GREYS)]
@@ -73,7 +86,9 @@ def bar_colours(count: int) -> list[str]:
 
 
 def draw_scores(tables: StudyTables, spec: FigureSpec) -> Drawing:
-    """A panel a scenario, a group a measure, a bar a policy: best over value, or value over best. Settings: ScoresSettings."""
+    """A panel a scenario, a group a measure, a bar a policy: best over value, or value over best. Settings:
+    ScoresSettings.
+    """
     import numpy as np
 
     settings = helpers.settings_of(spec, ScoresSettings)
@@ -104,17 +119,22 @@ def draw_scores(tables: StudyTables, spec: FigureSpec) -> Drawing:
     for line in lines:
         line[0].set_ylabel("score (1: best)")
     helpers.legend_outside(figure, columns=5)
-    return Drawing(figure, f"{spec.caption} Least blocking: {'; '.join(best)}.", left_out=left_out(spec, dict(panels), NOT_SCORED))
+    return Drawing(
+        figure, f"{spec.caption} Least blocking: {'; '.join(best)}.", left_out=left_out(spec, dict(panels), NOT_SCORED)
+    )
 
 
 def draw_pairs(tables: StudyTables, spec: FigureSpec) -> Drawing:
-    """A panel a scenario, a row a policy: blocking rate on test episodes, and the published one as a ring. Settings: PairsSettings."""
+    """A panel a scenario, a row a policy: blocking rate on test episodes, and the published one as a ring. Settings:
+    PairsSettings.
+    """
     settings = helpers.settings_of(spec, PairsSettings)
     panels = [(name, values) for name in spec.scenarios if (values := _values(tables, name, ()))]
     if not panels:
         return nothing_to_draw(spec, "no such scenario is run at this scale")
     order = sorted(
-        {policy for _, values in panels for policy in values} | {policy for rows in settings.published.values() for policy in rows}
+        {policy for _, values in panels for policy in values}
+        | {policy for rows in settings.published.values() for policy in rows}
     )
     first = panels[0][1]
     order.sort(key=lambda policy: (first.get(policy, {}).get(BLOCKING, 0.0), policy))
@@ -153,7 +173,10 @@ def _keys() -> list[object]:
 
     ring = {"markeredgecolor": INK, "markeredgewidth": 0.8, "markersize": 7}
     ours = {"linestyle": "none", "marker": "o", "color": theme.colour(0), "markersize": 4}
-    return [Line2D([], [], linestyle="none", marker="o", color="white", label="published", **ring), Line2D([], [], label="here", **ours)]
+    return [
+        Line2D([], [], linestyle="none", marker="o", color="white", label="published", **ring),
+        Line2D([], [], label="here", **ours),
+    ]
 
 
 def _learned(policy: str, scenario: str) -> str:
@@ -178,4 +201,9 @@ def _values(tables: StudyTables, scenario: str, policies: tuple[str, ...]) -> di
 
 
 def _short(metric: str) -> str:
-    return {"blocking_rate": "blocking", "demand_throughput": "throughput", "jct": "completion", "speedup": "speed-up"}.get(metric, metric)
+    return {
+        "blocking_rate": "blocking",
+        "demand_throughput": "throughput",
+        "jct": "completion",
+        "speedup": "speed-up",
+    }.get(metric, metric)

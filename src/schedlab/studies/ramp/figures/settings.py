@@ -27,7 +27,9 @@ class ValidationSettings(BetasSettings):
 
     policy: str = setting("afterstate", doc="learned policy, without the scenario that ends its name")
     baselines: Names = setting(("para_max", "para_min"), doc="rules whose validation episodes are bands")
-    metrics: Names = setting(("blocking_rate", "demand_throughput", "jct", "speedup"), doc="measures, a panel each", min_length=1)
+    metrics: Names = setting(
+        ("blocking_rate", "demand_throughput", "jct", "speedup"), doc="measures, a panel each", min_length=1
+    )
 
 
 class ScoresSettings(BetasSettings):
@@ -40,7 +42,9 @@ class ScoresSettings(BetasSettings):
 class SweepSettings(Settings):
     """The figure `sweep`."""
 
-    x: Literal["interarrival", "arrival_rate", "workers"] = setting("interarrival", doc="value in which the scenarios differ")
+    x: Literal["interarrival", "arrival_rate", "workers"] = setting(
+        "interarrival", doc="value in which the scenarios differ"
+    )
     policies: Names = setting(doc="policies, learned ones without the scenario that ends their names", min_length=1)
     metrics: Names = setting(("demand_throughput", "blocking_rate", "jct"), doc="measures, a panel each", min_length=1)
 
@@ -72,7 +76,9 @@ class PairsSettings(BetasSettings):
 class TuningSettings(Settings):
     """The figure `tuning`."""
 
-    record: str = setting(doc="curves that `benchmarks/ramp_tuning.py --curves` recorded, from the checkout or the working directory on")
+    record: str = setting(
+        doc="curves that `benchmarks/ramp_tuning.py --curves` recorded, from the checkout or the working directory on"
+    )
     named: int = setting(3, doc="configurations, from the best on, that have a colour and a name", ge=1, le=20)
     most: float = setting(1.0, doc="upper end of the shares shown", gt=0, le=1)
 

@@ -1,4 +1,6 @@
-"""Figures over scenarios that differ in one value: scores by load or by size of the cluster, and what the network costs single jobs."""
+"""Figures over scenarios that differ in one value: scores by load or by size of the cluster, and what the network costs
+single jobs.
+"""
 
 from __future__ import annotations
 
@@ -29,19 +31,27 @@ TIME = Metric("time", "s", "lower")
 
 
 def place(scenario: Mapping[str, Any], x: str, where: str = "") -> float:
-    """Return where a scenario (its frozen values) lies on an axis: s between arrivals, arrivals in 1000 s, or workers. Raises UserError."""
+    """Return where a scenario (its frozen values) lies on an axis: s between arrivals, arrivals in 1000 s, or workers.
+    Raises UserError.
+    """
     cluster, gap = scenario["cluster"], scenario["jobs"]["interarrival"]
     if x == "workers":
         return float(cluster["groups"] * cluster["racks"] * cluster["servers"] * cluster["workers"])
     if gap["kind"] != "fixed":
-        raise UserError(f"arrivals are '{gap['kind']}'", where=where, expected="scenarios with jobs.interarrival of the kind fixed")
+        raise UserError(
+            f"arrivals are '{gap['kind']}'", where=where, expected="scenarios with jobs.interarrival of the kind fixed"
+        )
     return gap["value"] if x == "interarrival" else 1000.0 / gap["value"]
 
 
 def draw_sweep(tables: StudyTables, spec: FigureSpec) -> Drawing:
-    """A panel a measure, a line a policy over the scenarios' places: means of test episodes, bands from the lowest to the highest."""
+    """A panel a measure, a line a policy over the scenarios' places: means of test episodes, bands from the lowest to
+    the highest.
+    """
     settings = helpers.settings_of(spec, SweepSettings)
-    places = {name: place(tables.scenarios[name], settings.x, f"figure {spec.name}: scenarios") for name in spec.scenarios}
+    places = {
+        name: place(tables.scenarios[name], settings.x, f"figure {spec.name}: scenarios") for name in spec.scenarios
+    }
     metrics = [metric for name in settings.metrics for metric in METRICS if metric.name == name]
     if len(set(places.values())) < 2:
         return nothing_to_draw(spec, "fewer than two such scenarios are run at this scale")
@@ -69,7 +79,9 @@ def draw_sweep(tables: StudyTables, spec: FigureSpec) -> Drawing:
         _missing_told(rows, metrics, settings),
     ]
     scored = set(rows.loc[rows["policy"].isin(settings.policies), "scenario"])
-    return Drawing(figure, f"{spec.caption} {' '.join(filter(None, told))}", left_out=left_out(spec, scored, NOT_SCORED))
+    return Drawing(
+        figure, f"{spec.caption} {' '.join(filter(None, told))}", left_out=left_out(spec, scored, NOT_SCORED)
+    )
 
 
 def _line(axes: Axes, rows: pd.DataFrame, number: int, name: str, unit: Scaled) -> None:
@@ -78,7 +90,10 @@ def _line(axes: Axes, rows: pd.DataFrame, number: int, name: str, unit: Scaled) 
     values = rows.groupby("x")["value"].agg(["mean", "min", "max"]) / unit.size
     colour = theme.colour(number)
     axes.fill_between(values.index, values["min"], values["max"], color=colour, alpha=0.15, linewidth=0)
-    marker = {"marker": MARKERS[number % len(MARKERS)], "markersize": max(3.0, LARGEST_MARKER - number)}  # none hides those below it
+    marker = {
+        "marker": MARKERS[number % len(MARKERS)],
+        "markersize": max(3.0, LARGEST_MARKER - number),
+    }  # none hides those below it
     axes.plot(values.index, values["mean"], color=colour, label=name, **marker)
 
 
@@ -116,7 +131,10 @@ def _lengths_told(scenarios: Mapping[str, Mapping[str, Any]], places: Mapping[st
     ends = {place: scenarios[name].get("episodes", {}).get("end") for name, place in places.items()}
     if len(set(ends.values())) < 2:
         return ""
-    told = [f"{scaled(TIME, end).text(end)} at {_span([x for x in sorted(ends) if ends[x] == end])}" for end in sorted(set(ends.values()))]
+    told = [
+        f"{scaled(TIME, end).text(end)} at {_span([x for x in sorted(ends) if ends[x] == end])}"
+        for end in sorted(set(ends.values()))
+    ]
     return f"Arrivals end after {', '.join(told)}."
 
 
@@ -153,7 +171,12 @@ def draw_overheads(tables: StudyTables, spec: FigureSpec) -> Drawing:
     told = []
     for number, model in enumerate(sorted(jobs["model"].unique())):
         rows = means.loc[model]
-        look = {"color": theme.colour(number), "marker": MARKERS[number % len(MARKERS)], "markersize": 3.5, "label": model}
+        look = {
+            "color": theme.colour(number),
+            "marker": MARKERS[number % len(MARKERS)],
+            "markersize": 3.5,
+            "label": model,
+        }
         left.plot(rows.index, rows["overhead"], **look)
         right.plot(rows.index, rows["gain"], **look)
         told.append(f"{model} {rows['overhead'].iloc[0]:.0f} to {rows['overhead'].iloc[-1]:.0f} %")
@@ -171,4 +194,6 @@ def draw_overheads(tables: StudyTables, spec: FigureSpec) -> Drawing:
     helpers.shared_xlabel([left, right], AXES["workers"])
     helpers.legend_outside(figure, columns=4)
     missing = left_out(spec, set(jobs["scenario"]), f"no job ran under {settings.policy}")
-    return Drawing(figure, f"{spec.caption} From {every[0]:g} to {every[-1]:g} workers: {', '.join(told)}.", left_out=missing)
+    return Drawing(
+        figure, f"{spec.caption} From {every[0]:g} to {every[-1]:g} workers: {', '.join(told)}.", left_out=missing
+    )

@@ -15,7 +15,8 @@ COLUMNS = ["configuration", "rung", "step", "blocked"]
 
 
 def draw_tuning(tables: StudyTables, spec: FigureSpec) -> Drawing:
-    """A panel a rung, a line a configuration: share of validation decisions that block; rules across. Settings: TuningSettings.
+    """A panel a rung, a line a configuration: share of validation decisions that block; rules across. Settings:
+    TuningSettings.
 
     Raises UserError where the record has other columns.
     """
@@ -34,11 +35,21 @@ def draw_tuning(tables: StudyTables, spec: FigureSpec) -> Drawing:
         for name in reversed([name for name in order if name in set(mine["configuration"])]):
             curve = mine[mine["configuration"] == name]
             named = order.index(name) < settings.named
-            look = {"color": theme.colour(order.index(name)), "label": name, "zorder": 3} if named else {"color": MUTED, "alpha": 0.5}
+            look = (
+                {"color": theme.colour(order.index(name)), "label": name, "zorder": 3}
+                if named
+                else {"color": MUTED, "alpha": 0.5}
+            )
             axes.plot(curve["step"] / 1000, curve["blocked"], marker="o", markersize=2.5, **look)
         for number, (rule, value) in enumerate(zip(rules["configuration"], rules["blocked"], strict=True)):
             grey = theme.RULE_GREYS[number % len(theme.RULE_GREYS)]
-            axes.axhline(value, color=grey, linewidth=1.0, linestyle=theme.DASHES[1 + number % (len(theme.DASHES) - 1)], label=rule)
+            axes.axhline(
+                value,
+                color=grey,
+                linewidth=1.0,
+                linestyle=theme.DASHES[1 + number % (len(theme.DASHES) - 1)],
+                label=rule,
+            )
         axes.set_title(f"rung {int(rung)}: {mine['configuration'].nunique()} configurations")
         axes.set_ylim(0, settings.most)
     lines[0][0].set_ylabel("blocked share of decisions")
@@ -47,8 +58,12 @@ def draw_tuning(tables: StudyTables, spec: FigureSpec) -> Drawing:
     helpers.legend_outside(figure, _once(lines), columns=6)
     best, last = order[0], runs[runs["rung"] == rungs[-1]]
     least = last.loc[last["configuration"] == best, "blocked"].min()
-    told = ", ".join(f"{rule} {value:.3f}" for rule, value in zip(rules["configuration"], rules["blocked"], strict=True))
-    return Drawing(figure, f"{spec.caption} Best at last: configuration {best}, {least:.3f} at its best validation; {told}.")
+    told = ", ".join(
+        f"{rule} {value:.3f}" for rule, value in zip(rules["configuration"], rules["blocked"], strict=True)
+    )
+    return Drawing(
+        figure, f"{spec.caption} Best at last: configuration {best}, {least:.3f} at its best validation; {told}."
+    )
 
 
 def _from_least(rows: pd.DataFrame) -> list[str]:

@@ -1,4 +1,5 @@
-"""Reading TensorFlow's cost graphs in protocol buffers' text format (CostGraphDef), which the REGAL data set consists of.
+"""Reading TensorFlow's cost graphs in protocol buffers' text format (CostGraphDef), which the REGAL data set consists
+of.
 
     node {
       name: "conv" id: 1 compute_cost: 12
@@ -20,7 +21,8 @@ from schedlab.studies.ramp.graphs.graph import LARGEST, ForwardGraph
 
 SOURCE = "_SOURCE"  # the one node whose id, 0, is not written
 _TOKEN = re.compile(
-    r"""(?P<skip>[\s,;]+|\#[^\n]*)|(?P<text>"(?:[^"\\\n]|\\.)*"|'(?:[^'\\\n]|\\.)*')|(?P<word>[\w.+-]+)|(?P<mark>[{}<>:\[\]])""", re.ASCII
+    r"""(?P<skip>[\s,;]+|\#[^\n]*)|(?P<text>"(?:[^"\\\n]|\\.)*"|'(?:[^'\\\n]|\\.)*')|(?P<word>[\w.+-]+)|(?P<mark>[{}<>:\[\]])""",
+    re.ASCII,
 )
 _CLOSING = {"{": "}", "<": ">"}
 
@@ -36,7 +38,9 @@ class _Message:
         """Return the messages under a field; raises UserError for a plain value."""
         for value, line in self.fields.get(name, ()):
             if isinstance(value, str):
-                raise UserError(f"{name} is '{_short(value)}'", where=f"{where}:{line}", expected=f"a message: {name} {{ ... }}")
+                raise UserError(
+                    f"{name} is '{_short(value)}'", where=f"{where}:{line}", expected=f"a message: {name} {{ ... }}"
+                )
         return [value for value, _ in self.fields.get(name, ())]
 
     def scalars(self, name: str, where: str) -> list[tuple[str, int]]:
@@ -76,11 +80,13 @@ class _Node:
 
 
 def parse_cost_graph(text: str, name: str, where: str, *, backward_factor: float = 1.0) -> ForwardGraph:
-    """Return the graph in a CostGraphDef's text. Raises UserError that names line and field; `where` stands for the file.
+    """Return the graph in a CostGraphDef's text. Raises UserError that names line and field; `where` stands for the
+    file.
 
-    A cost graph has a forward pass only: an op of the backward pass costs `backward_factor` times its mate. The format allows any ids;
-    ours rise along the edges, so that the pass ends at the highest one. An op's activation is all that it puts out; its edges carry one
-    output each, control edges nothing. Where no edge of the file names the output (preceding_port), it is drawn, by the name of the graph.
+    A cost graph has a forward pass only: an op of the backward pass costs `backward_factor` times its mate. The format
+    allows any ids; ours rise along the edges, so that the pass ends at the highest one. An op's activation is all that
+    it puts out; its edges carry one output each, control edges nothing. Where no edge of the file names the output
+    (preceding_port), it is drawn, by the name of the graph.
     """
     nodes = _nodes(_message(text, where), where)
     if not nodes:
@@ -109,11 +115,18 @@ def _nodes(message: _Message, where: str) -> dict[int, _Node]:
         name = next((text for text, _ in reversed(entry.scalars("name", where))), "")
         number = entry.number("id", where, 0 if name == SOURCE else None, whole=True)
         if number is None:
-            raise UserError(f"node '{_short(name)}' has no id", where=here, expected=f"an id for each node but {SOURCE}")
+            raise UserError(
+                f"node '{_short(name)}' has no id", where=here, expected=f"an id for each node but {SOURCE}"
+            )
         if number in found:
-            raise UserError(f"id {number} stands in line {found[number].line} already", where=here, expected="each id once")
+            raise UserError(
+                f"id {number} stands in line {found[number].line} already", where=here, expected="each id once"
+            )
         inputs = [
-            (message.number("preceding_node", where, 0, whole=True), message.number("preceding_port", where, None, whole=True))
+            (
+                message.number("preceding_node", where, 0, whole=True),
+                message.number("preceding_port", where, None, whole=True),
+            )
             for message in entry.messages("input_info", where)
         ]
         found[number] = _Node(
@@ -136,7 +149,11 @@ def _edges(nodes: dict[int, _Node], name: str, where: str) -> dict[tuple[int, in
         here = f"{where}:{node.line}"
         for parent, port in [*node.inputs, *((parent, None) for parent in node.controls)]:
             if parent not in nodes:
-                raise UserError(f"node {op} follows node {parent}, which the file does not have", where=here, expected="ids of the file")
+                raise UserError(
+                    f"node {op} follows node {parent}, which the file does not have",
+                    where=here,
+                    expected="ids of the file",
+                )
             if port is not None and port >= len(nodes[parent].outputs):
                 what = f"node {op} reads output {port} of node {parent}, which has {len(nodes[parent].outputs)}"
                 raise UserError(what, where=here, expected="an output counted from 0")
@@ -152,7 +169,9 @@ def _edges(nodes: dict[int, _Node], name: str, where: str) -> dict[tuple[int, in
 
 
 def _ranks(nodes: dict[int, _Node], edges: Iterable[tuple[int, int]], where: str) -> dict[int, int]:
-    """Node id -> 1..n, rising along every edge; of ops that could come next, the one that could first, then the file's order."""
+    """Node id -> 1..n, rising along every edge; of ops that could come next, the one that could first, then the file's
+    order.
+    """
     children: dict[int, list[int]] = {op: [] for op in nodes}
     parents = dict.fromkeys(nodes, 0)
     for source, destination in edges:
@@ -166,7 +185,11 @@ def _ranks(nodes: dict[int, _Node], edges: Iterable[tuple[int, int]], where: str
                 order.append(child)
     if left := [op for op in nodes if parents[op]]:
         shown = ", ".join(map(str, left[:6])) + (", ..." if len(left) > 6 else "")
-        raise UserError(f"nodes on or behind a cycle: {shown}", where=f"{where}:{nodes[left[0]].line}", expected="a graph without cycles")
+        raise UserError(
+            f"nodes on or behind a cycle: {shown}",
+            where=f"{where}:{nodes[left[0]].line}",
+            expected="a graph without cycles",
+        )
     return {op: rank for rank, op in enumerate(order, 1)}
 
 
@@ -181,7 +204,9 @@ def _message(text: str, where: str) -> _Message:
             opened.pop()
             continue
         if kind != "word":
-            raise UserError(f"'{_short(token)}' is no field", where=f"{where}:{line}", expected="name: value, or name { ... }")
+            raise UserError(
+                f"'{_short(token)}' is no field", where=f"{where}:{line}", expected="name: value, or name { ... }"
+            )
         values = here.fields.setdefault(token, [])
         kind, value, at = next(tokens, ("end", "the end of the file", line))
         if value == ":" and kind == "mark":
@@ -194,7 +219,9 @@ def _message(text: str, where: str) -> _Message:
                 continue
         if kind != "mark" or value not in _CLOSING:
             raise UserError(
-                f"{token} is followed by '{_short(value)}'", where=f"{where}:{at}", expected=f"{token}: value, or {token} {{ ... }}"
+                f"{token} is followed by '{_short(value)}'",
+                where=f"{where}:{at}",
+                expected=f"{token}: value, or {token} {{ ... }}",
             )
         opened.append((_Message(at), _CLOSING[value]))
         values.append((opened[-1][0], at))

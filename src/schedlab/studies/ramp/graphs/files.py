@@ -1,12 +1,14 @@
-"""Files of graphs: PipeDream's text, which we also write, TensorFlow's cost graphs (cost_graph.py), and folders and archives of both.
+"""Files of graphs: PipeDream's text, which we also write, TensorFlow's cost graphs (cost_graph.py), and folders and
+archives of both.
 
 PipeDream's text has a line for each op and each edge, fields separated by ` -- `; edges are indented by a tab:
 
     node1 -- Input -- forward_compute_time=0.0, backward_compute_time=0.0, activation_size=600.0, parameter_size=0.0
         node1 -- node2
 
-An activation may be a list, `[6.0; 2.0]`, and counts as its sum. We write and read a third field, `size=0.0`, of an edge that carries
-something else than its source's activation. Source: specification of the ramp study, section 2; github.com/msr-fiddle/pipedream.
+An activation may be a list, `[6.0; 2.0]`, and counts as its sum. We write and read a third field, `size=0.0`, of an
+edge that carries something else than its source's activation. Source: specification of the ramp study, section 2;
+github.com/msr-fiddle/pipedream.
 """
 
 from __future__ import annotations
@@ -35,7 +37,8 @@ _EPOCH = (1980, 1, 1, 0, 0, 0)  # the earliest time that a zip can hold
 
 
 def read_graph(path: Path | str) -> ForwardGraph:
-    """Return the graph in a file of PipeDream (.txt) or a cost graph (.pbtxt). Raises UserError that names file, line and field.
+    """Return the graph in a file of PipeDream (.txt) or a cost graph (.pbtxt). Raises UserError that names file, line
+    and field.
 
     The graph is called like the file, or like its folder where the file is graph.txt.
     """
@@ -46,14 +49,19 @@ def read_graph(path: Path | str) -> ForwardGraph:
 
 
 def read_graphs(path: Path | str, max_files: int | None = None) -> tuple[ForwardGraph, ...]:
-    """Return the graphs of a folder, of a zip archive that `write_graphs` wrote, or of one file, ordered by the files' names.
+    """Return the graphs of a folder, of a zip archive that `write_graphs` wrote, or of one file, ordered by the files'
+    names.
 
     Of a folder: its .txt and .pbtxt files, and PipeDream's <model>/graph.txt. max_files: only the first of them.
     Raises UserError, also where there is none, or where two have one name.
     """
     path = Path(path)
     if path.is_dir():
-        files = [file for file in path.iterdir() if file.suffix in SUFFIXES and file.is_file() and not file.name.startswith(".")]
+        files = [
+            file
+            for file in path.iterdir()
+            if file.suffix in SUFFIXES and file.is_file() and not file.name.startswith(".")
+        ]
         files += [file for file in path.glob("*/graph.txt") if file.is_file()]
         graphs = [read_graph(file) for file in sorted(files)[:max_files]]
     elif path.suffix == ".zip":
@@ -63,17 +71,24 @@ def read_graphs(path: Path | str, max_files: int | None = None) -> tuple[Forward
     else:
         raise UserError("there is no such file or folder", where=str(path), expected="graphs of training jobs")
     if not graphs:
-        raise UserError("there is no graph here", where=str(path), expected=f"files that end in {' or '.join(SUFFIXES)}")
+        raise UserError(
+            "there is no graph here", where=str(path), expected=f"files that end in {' or '.join(SUFFIXES)}"
+        )
     names = [graph.name for graph in graphs]
     if twice := sorted({name for name in names if names.count(name) > 1}):
         raise UserError(
-            f"two graphs are called '{twice[0]}'", where=str(path), expected="a name for each", remedy="rename one of the files"
+            f"two graphs are called '{twice[0]}'",
+            where=str(path),
+            expected="a name for each",
+            remedy="rename one of the files",
         )
     return tuple(graphs)
 
 
 def write_graphs(path: Path | str, graphs: Iterable[ForwardGraph]) -> None:
-    """Write graphs as PipeDream's text into a zip archive without clocks and compression: equal graphs, equal bytes. Order by name."""
+    """Write graphs as PipeDream's text into a zip archive without clocks and compression: equal graphs, equal bytes.
+    Order by name.
+    """
     with atomic_path(path) as temporary, zipfile.ZipFile(temporary, "w", zipfile.ZIP_STORED) as archive:
         for graph in sorted(graphs, key=lambda graph: graph.name):
             member = zipfile.ZipInfo(f"{graph.name}.txt", _EPOCH)
@@ -82,13 +97,21 @@ def write_graphs(path: Path | str, graphs: Iterable[ForwardGraph]) -> None:
 
 
 def pipedream_text(graph: ForwardGraph) -> str:
-    """Return a graph as PipeDream's text; reading it gives the same graph, to the last bit (a kind up to its first bracket)."""
+    """Return a graph as PipeDream's text; reading it gives the same graph, to the last bit (a kind up to its first
+    bracket).
+    """
     columns = (graph.forward_cost, graph.backward_cost, graph.activation, graph.parameter)
     lines = []
-    for op, kind, *values in zip(graph.ids.tolist(), graph.kinds, *(column.tolist() for column in columns), strict=True):
+    for op, kind, *values in zip(
+        graph.ids.tolist(), graph.kinds, *(column.tolist() for column in columns), strict=True
+    ):
         costs = ", ".join(f"{name}={value!r}" for name, value in zip(COSTS, values, strict=True))
         lines.append(f"node{op} -- {kind} -- {costs}")
-    sizes = [""] * len(graph.edges) if graph.edge_size is None else [f" -- size={size!r}" for size in graph.edge_size.tolist()]
+    sizes = (
+        [""] * len(graph.edges)
+        if graph.edge_size is None
+        else [f" -- size={size!r}" for size in graph.edge_size.tolist()]
+    )
     lines += [f"\tnode{u} -- node{v}{size}" for (u, v), size in zip(graph.edges.tolist(), sizes, strict=True)]
     return "\n".join(lines) + "\n"
 
@@ -122,7 +145,9 @@ class _Lines:
         if len(fields) == 2 or (len(fields) == 3 and fields[2].startswith("size=")):
             edge = (op, _node(fields[1], where, "field 2"))
             if (first := self.edge_lines.setdefault(edge, number)) != number:
-                raise UserError(f"edge {op} -> {edge[1]} stands in line {first} already", where=where, expected="each edge once")
+                raise UserError(
+                    f"edge {op} -> {edge[1]} stands in line {first} already", where=where, expected="each edge once"
+                )
             self.sizes.append(_number(fields[2].removeprefix("size="), where, "size") if len(fields) == 3 else None)
             return
         if (first := self.op_lines.setdefault(op, number)) != number:
@@ -137,9 +162,13 @@ class _Lines:
         sizes = None
         if any(size is not None for size in self.sizes):
             sent = dict(zip(self.op_lines, (row[2] for row in self.costs), strict=True))
-            sizes = [sent[u] if size is None else size for (u, _), size in zip(self.edge_lines, self.sizes, strict=True)]
+            sizes = [
+                sent[u] if size is None else size for (u, _), size in zip(self.edge_lines, self.sizes, strict=True)
+            ]
         forward, backward, activation, parameter = zip(*self.costs, strict=True)
-        return ForwardGraph(name, list(self.op_lines), kinds, forward, backward, activation, parameter, list(self.edge_lines), sizes)
+        return ForwardGraph(
+            name, list(self.op_lines), kinds, forward, backward, activation, parameter, list(self.edge_lines), sizes
+        )
 
     def _check(self) -> None:
         """The ops are 1..n, edges name them, and there is no cycle."""
@@ -158,7 +187,9 @@ class _Lines:
             for op in (source, destination):
                 if op not in self.op_lines:
                     raise UserError(
-                        f"the edge names op {op}, which has no line", where=f"{self.where}:{line}", expected=f"ops 1 to {count}"
+                        f"the edge names op {op}, which has no line",
+                        where=f"{self.where}:{line}",
+                        expected=f"ops 1 to {count}",
                     )
         try:
             graphlib.TopologicalSorter(_children(self.edge_lines)).prepare()
@@ -167,7 +198,9 @@ class _Lines:
             lines = [self.edge_lines.get((u, v)) or self.edge_lines[v, u] for u, v in itertools.pairwise(cycle)]
             path = ", ".join(map(str, sorted(set(cycle))[:6])) + (", ..." if len(set(cycle)) > 6 else "")
             raise UserError(
-                f"the edges lead in a circle through ops {path}", where=f"{self.where}:{max(lines)}", expected="no cycle"
+                f"the edges lead in a circle through ops {path}",
+                where=f"{self.where}:{max(lines)}",
+                expected="no cycle",
             ) from None
 
 
@@ -188,7 +221,14 @@ def _costs(text: str, where: str) -> list[float]:
     parts = [part.partition("=") for part in text.split(", ")]
     names = tuple(name.strip() for name, _, _ in parts)
     if names != COSTS:
-        wrong = next((f"'{_short(given)}' instead of {name}" for given, name in zip(names, COSTS, strict=False) if given != name), "")
+        wrong = next(
+            (
+                f"'{_short(given)}' instead of {name}"
+                for given, name in zip(names, COSTS, strict=False)
+                if given != name
+            ),
+            "",
+        )
         what = f"field 3 has {wrong}" if wrong else f"field 3 has {len(names)} values"
         raise UserError(what, where=where, expected=", ".join(f"{name}=<number>" for name in COSTS))
     return [_amount(value.strip(), where, name) for name, _, value in parts]

@@ -1,8 +1,8 @@
 """Graphs drawn at random, for learning on graphs that are not those of the test.
 
-Each graph has a form and three scales of its own, for compute, activations and parameters, drawn evenly in their logarithm; its layers lie
-around these. So two jobs of one sequential time can differ much in how long they take when split. Source: specification of the ramp study,
-section 18.
+Each graph has a form and three scales of its own, for compute, activations and parameters, drawn evenly in their
+logarithm; its layers lie around these. So two jobs of one sequential time can differ much in how long they take when
+split. Source: specification of the ramp study, section 18.
 """
 
 from __future__ import annotations
@@ -48,10 +48,20 @@ class _Drawn:
     activation: float
     parameter: float
     spread: float
-    ops: list[tuple[str, float, float, float, float]] = field(default_factory=list)  # kind, forward, backward, activation, parameter
+    ops: list[tuple[str, float, float, float, float]] = field(
+        default_factory=list
+    )  # kind, forward, backward, activation, parameter
     edges: list[tuple[int, int]] = field(default_factory=list)
 
-    def add(self, kind: str, parents: tuple[int, ...], *, work: float, parameter: float = 0.0, activation: float | None = None) -> int:
+    def add(
+        self,
+        kind: str,
+        parents: tuple[int, ...],
+        *,
+        work: float,
+        parameter: float = 0.0,
+        activation: float | None = None,
+    ) -> int:
         """Add an op and return its id; one with parameters takes twice as long backwards."""
         activation = self._around(self.activation) if activation is None else activation
         times = round(work, DECIMALS), round(2 * work if parameter else work, DECIMALS)
@@ -83,7 +93,9 @@ class _Drawn:
     def graph(self, name: str) -> ForwardGraph:
         """Return what was drawn."""
         kinds, forward, backward, activation, parameter = zip(*self.ops, strict=True)
-        return ForwardGraph(name, range(1, len(self.ops) + 1), kinds, forward, backward, activation, parameter, self.edges)
+        return ForwardGraph(
+            name, range(1, len(self.ops) + 1), kinds, forward, backward, activation, parameter, self.edges
+        )
 
     def _around(self, scale: float) -> float:
         return _log_uniform(self.rng, ScaleRange(low=scale / self.spread, high=scale * self.spread))

@@ -27,7 +27,8 @@ class ForwardGraph:
     activation     float64[n], bytes
     parameter      float64[n], bytes
     edges          int64[m, 2], (source, destination) as op ids
-    edge_size      float64[m], bytes of each edge and of its mirror; None: the activation of the source (PipeDream's files say no more)
+    edge_size      float64[m], bytes of each edge and of its mirror; None: the activation of the source (PipeDream's
+                   files say no more)
     """
 
     name: str
@@ -41,7 +42,9 @@ class ForwardGraph:
     edge_size: np.ndarray | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
-        """Bring everything to its type and refuse what cannot be simulated; raises UserError that names graph and op."""
+        """Bring everything to its type and refuse what cannot be simulated; raises UserError that names graph and
+        op.
+        """
         for name in ("ids", "forward_cost", "backward_cost", "activation", "parameter"):
             kind = np.int64 if name == "ids" else np.float64
             object.__setattr__(self, name, _frozen(np.asarray(getattr(self, name), dtype=kind).reshape(-1)))
@@ -61,10 +64,15 @@ class ForwardGraph:
         where, count = f"graph '{self.name}'", len(self.ids)
         if count == 0:
             raise UserError("the graph has no ops", where=where, expected="at least one op")
-        lengths = {name: len(getattr(self, name)) for name in ("kinds", "forward_cost", "backward_cost", "activation", "parameter")}
+        lengths = {
+            name: len(getattr(self, name))
+            for name in ("kinds", "forward_cost", "backward_cost", "activation", "parameter")
+        }
         for name, length in lengths.items():
             if length != count:
-                raise UserError(f"{length} values of {name} for {count} ops", where=where, expected="one value for each op")
+                raise UserError(
+                    f"{length} values of {name} for {count} ops", where=where, expected="one value for each op"
+                )
         if sorted(self.ids.tolist()) != list(range(1, count + 1)):
             raise UserError(
                 f"the op ids are not the numbers 1 to {count}: {_first_wrong_id(self.ids, count)}",
@@ -76,7 +84,11 @@ class ForwardGraph:
             wrong = np.flatnonzero(~np.isfinite(values) | (values < 0))
             if wrong.size:
                 at = wrong[0]
-                raise UserError(f"{name} is {values[at]}", where=f"{where}, op {self.ids[at]}", expected="a finite number, at least 0")
+                raise UserError(
+                    f"{name} is {values[at]}",
+                    where=f"{where}, op {self.ids[at]}",
+                    expected="a finite number, at least 0",
+                )
 
     def _check_edges(self) -> None:
         where, count = f"graph '{self.name}'", len(self.ids)
@@ -84,12 +96,18 @@ class ForwardGraph:
         for source, destination in self.edges.tolist():
             edge = f"edge {source} -> {destination}"
             if not (1 <= source <= count and 1 <= destination <= count):
-                raise UserError(f"{edge} names an op that the graph does not have", where=where, expected=f"ops 1 to {count}")
+                raise UserError(
+                    f"{edge} names an op that the graph does not have", where=where, expected=f"ops 1 to {count}"
+                )
             if (source, destination) in seen:
                 raise UserError(f"{edge} is given twice", where=where, expected="each edge once")
             seen.add((source, destination))
         if self.edge_size is not None and len(self.edge_size) != len(self.edges):
-            raise UserError(f"{len(self.edge_size)} sizes for {len(self.edges)} edges", where=where, expected="one size for each edge")
+            raise UserError(
+                f"{len(self.edge_size)} sizes for {len(self.edges)} edges",
+                where=where,
+                expected="one size for each edge",
+            )
         if self.edge_size is not None and not (self.edge_size >= 0).all() & np.isfinite(self.edge_size).all():
             raise UserError("an edge's size is no finite number of at least 0", where=where, expected="bytes")
         if cycle := _ops_on_cycles(count, self.edges):
@@ -156,13 +174,16 @@ class TrainingGraph:
 def training_graph(forward: ForwardGraph, seconds_per_unit: float = 1.0, join_sinks: bool = True) -> TrainingGraph:
     """Mirror a forward pass into a training step; costs become cost x `seconds_per_unit` (specification, section 3).
 
-    Edges: all forward edges, for each u -> v the edge mate(v) -> mate(u), and a join from the highest forward id to its mate.
+    Edges: all forward edges, for each u -> v the edge mate(v) -> mate(u), and a join from the highest forward id to its
+      mate.
     join_sinks: the other sinks are joined to their mates as well; as published, these mates are ready at time 0.
     Raises UserError for a graph whose ops all take no time: a job of it would have no length.
     """
     cost = np.concatenate([forward.forward_cost, forward.backward_cost]) * seconds_per_unit
     if not cost.any():
-        raise UserError("no op takes any time", where=f"graph '{forward.name}'", expected="at least one run time above 0")
+        raise UserError(
+            "no op takes any time", where=f"graph '{forward.name}'", expected="at least one run time above 0"
+        )
     count = forward.num_ops
     ids = np.concatenate([forward.ids, 2 * count + 1 - forward.ids])
     position = {int(op): at for at, op in enumerate(ids)}

@@ -1,8 +1,10 @@
-"""The models that we trace into graphs, written for tracing: each operation of `forward` becomes an op, a layer of torch.nn one op.
+"""The models that we trace into graphs, written for tracing: each operation of `forward` becomes an op, a layer of
+torch.nn one op.
 
-Layer sizes follow the papers: AlexNet (Krizhevsky 2014, one tower), VGG-16 (Simonyan, Zisserman 2015), ResNet (He et al. 2016),
-SqueezeNet 1.0 (Iandola et al. 2016), GNMT (Wu et al. 2016, with four layers a side), Transformer (Vaswani et al. 2017, layer norm first).
-Batches are those of PipeDream's files of the same models. No weights are needed or made: everything lives on torch's meta device.
+Layer sizes follow the papers: AlexNet (Krizhevsky 2014, one tower), VGG-16 (Simonyan, Zisserman 2015), ResNet (He et
+al. 2016), SqueezeNet 1.0 (Iandola et al. 2016), GNMT (Wu et al. 2016, with four layers a side), Transformer (Vaswani et
+al. 2017, layer norm first). Batches are those of PipeDream's files of the same models. No weights are needed or made:
+everything lives on torch's meta device.
 """
 
 from __future__ import annotations
@@ -30,7 +32,9 @@ def _sentences(batch: int) -> tuple[Tensor, ...]:
 
 def _tokens(batch: int) -> tuple[Tensor, ...]:
     """Words (batch, sentence) and their places."""
-    return torch.zeros(batch, Transformer.LENGTH, dtype=torch.long), torch.zeros(1, Transformer.LENGTH, dtype=torch.long)
+    return torch.zeros(batch, Transformer.LENGTH, dtype=torch.long), torch.zeros(
+        1, Transformer.LENGTH, dtype=torch.long
+    )
 
 
 class Classifier(nn.Module):
@@ -77,7 +81,11 @@ def vgg16() -> nn.Module:
 def _dense(inputs: int, *, dropout_first: bool) -> nn.Sequential:
     first = [nn.Linear(inputs, 4096), nn.ReLU()]
     second = [nn.Linear(4096, 4096), nn.ReLU()]
-    layers = [nn.Dropout(), *first, nn.Dropout(), *second] if dropout_first else [*first, nn.Dropout(), *second, nn.Dropout()]
+    layers = (
+        [nn.Dropout(), *first, nn.Dropout(), *second]
+        if dropout_first
+        else [*first, nn.Dropout(), *second, nn.Dropout()]
+    )
     return nn.Sequential(*layers, nn.Linear(4096, CLASSES))
 
 
@@ -106,7 +114,12 @@ def _resnet(blocks: tuple[int, ...], *, bottleneck: bool) -> nn.Module:
         for block in range(count):
             stride = 2 if stage and not block else 1
             if bottleneck:
-                layers = [*_convolution(channels, width, 1), nn.ReLU(), *_convolution(width, width, 3, stride), nn.ReLU()]
+                layers = [
+                    *_convolution(channels, width, 1),
+                    nn.ReLU(),
+                    *_convolution(width, width, 3, stride),
+                    nn.ReLU(),
+                ]
                 layers += _convolution(width, out, 1)
             else:
                 layers = [*_convolution(channels, out, 3, stride), nn.ReLU(), *_convolution(out, out, 3)]
@@ -148,7 +161,13 @@ class SqueezeNet(nn.Module):
         super().__init__()
         fires = [nn.Conv2d(3, 96, 7, 2), nn.ReLU(), nn.MaxPool2d(3, 2, ceil_mode=True)]
         fires += [Fire(96, 16, 64), Fire(128, 16, 64), Fire(128, 32, 128), nn.MaxPool2d(3, 2, ceil_mode=True)]
-        fires += [Fire(256, 32, 128), Fire(256, 48, 192), Fire(384, 48, 192), Fire(384, 64, 256), nn.MaxPool2d(3, 2, ceil_mode=True)]
+        fires += [
+            Fire(256, 32, 128),
+            Fire(256, 48, 192),
+            Fire(384, 48, 192),
+            Fire(384, 64, 256),
+            nn.MaxPool2d(3, 2, ceil_mode=True),
+        ]
         self.features = nn.Sequential(*fires, Fire(512, 64, 256))
         self.classifier = nn.Sequential(nn.Dropout(), nn.Conv2d(512, CLASSES, 1), nn.ReLU(), nn.AvgPool2d(13))
 
@@ -174,7 +193,9 @@ class Attention(nn.Module):
 
 
 class Gnmt(nn.Module):
-    """A translator like GNMT: four LSTM layers a side, the first one of the encoder in both directions, residual from the third on."""
+    """A translator like GNMT: four LSTM layers a side, the first one of the encoder in both directions, residual from
+    the third on.
+    """
 
     def __init__(self) -> None:
         super().__init__()
@@ -201,7 +222,9 @@ class Gnmt(nn.Module):
 
 
 class Block(nn.Module):
-    """A block of a transformer: attention of all heads, then two wide layers, each after a layer norm and around a residual."""
+    """A block of a transformer: attention of all heads, then two wide layers, each after a layer norm and around a
+    residual.
+    """
 
     def __init__(self, width: int, heads: int) -> None:
         super().__init__()

@@ -1,4 +1,6 @@
-"""The graphs of a scenario from their settings, and the prepare rule that writes them down: traced, drawn, or read from files."""
+"""The graphs of a scenario from their settings, and the prepare rule that writes them down: traced, drawn, or read from
+files.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +23,9 @@ PART, ARCHIVE = "trace_graphs", "graphs.zip"
 
 
 def make_graphs(settings: GraphSettings) -> tuple[ForwardGraph, ...]:
-    """Return the graphs ordered by name; costs are in milliseconds but for files, whose unit is their own. Raises UserError."""
+    """Return the graphs ordered by name; costs are in milliseconds but for files, whose unit is their own. Raises
+    UserError.
+    """
     if settings.source == "traced":
         graphs = _traced(settings)
     elif settings.source == "generated":
@@ -31,7 +35,9 @@ def make_graphs(settings: GraphSettings) -> tuple[ForwardGraph, ...]:
     known = {graph.name: graph for graph in graphs}
     for name in settings.only:
         if name not in known:
-            raise UserError(f"there is no graph '{name}'", where=f"graphs {settings.name}: only", remedy=did_you_mean(name, known))
+            raise UserError(
+                f"there is no graph '{name}'", where=f"graphs {settings.name}: only", remedy=did_you_mean(name, known)
+            )
     return tuple(known[name] for name in sorted(settings.only or known))
 
 
@@ -41,7 +47,10 @@ def trace_graphs(part: Path, archive: Path, report: Path) -> None:
     graphs = make_graphs(settings)
     write_graphs(archive, graphs)
     table = statistics_table([training_graph(graph) for graph in graphs])
-    rows = [{key: list(value) if isinstance(value, tuple) else value for key, value in row.items()} for row in table.to_dict("records")]
+    rows = [
+        {key: list(value) if isinstance(value, tuple) else value for key, value in row.items()}
+        for row in table.to_dict("records")
+    ]
     device = settings.device.model_dump(mode="json") if settings.device else None
     write_json(
         report,
@@ -55,13 +64,19 @@ def trace_graphs(part: Path, archive: Path, report: Path) -> None:
 
 def graph_part(settings: GraphSettings) -> Part:
     """Return what the prepare rule reads; scenarios of the same graphs share them."""
-    return Part({"graphs": settings.model_dump(mode="json")}, shared=True, files=(settings.path,) if settings.path else ())
+    return Part(
+        {"graphs": settings.model_dump(mode="json")}, shared=True, files=(settings.path,) if settings.path else ()
+    )
 
 
 def graph_requirements(settings: GraphSettings) -> list[Requirement]:
     """Return the files that must be there, where graphs are not made here."""
     shipped = settings.path.startswith("resources/")
-    return [Requirement(f"the graphs {settings.name}", Path(settings.path), PIPEDREAM)] if settings.path and not shipped else []
+    return (
+        [Requirement(f"the graphs {settings.name}", Path(settings.path), PIPEDREAM)]
+        if settings.path and not shipped
+        else []
+    )
 
 
 def find_graphs(path: str) -> Path:

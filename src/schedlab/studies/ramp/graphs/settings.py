@@ -1,4 +1,6 @@
-"""The typed section of a scenario's graphs (conf/graph/<name>.yaml) and of the device that they are traced for (conf/gpu/<name>.yaml)."""
+"""The typed section of a scenario's graphs (conf/graph/<name>.yaml) and of the device that they are traced for
+(conf/gpu/<name>.yaml).
+"""
 
 from __future__ import annotations
 
@@ -27,7 +29,9 @@ class TracedModelSettings(Settings):
     """A model that is traced into a graph."""
 
     model: ModelName = setting(doc="which one")
-    batch: int | None = setting(None, doc="size of its batches; null: as in PipeDream's file of the model", ge=1, le=1_000_000)
+    batch: int | None = setting(
+        None, doc="size of its batches; null: as in PipeDream's file of the model", ge=1, le=1_000_000
+    )
 
 
 class ScaleRange(Settings):
@@ -68,7 +72,9 @@ class GeneratorSettings(Settings):
     """Graphs drawn at random, in which sequential time does not tell how well a job can be split."""
 
     count: int = setting(16, doc="graphs", ge=1, le=MOST)
-    first: int = setting(0, doc="number of the first graph; each number is a graph of its own, whatever the count", ge=0, le=1_000_000)
+    first: int = setting(
+        0, doc="number of the first graph; each number is a graph of its own, whatever the count", ge=0, le=1_000_000
+    )
     forms: tuple[Literal["chain", "residual", "branching", "mixed"], ...] = setting(
         ("chain", "residual", "branching", "mixed"),
         doc="what blocks look like, one form a graph: layers in a row, around a shortcut, side by side, or another form each block",
@@ -103,7 +109,9 @@ class GraphSettings(Settings):
     )
     generator: GeneratorSettings = section(GeneratorSettings, doc="graphs drawn at random (generated)")
     seed: int = setting(0, doc="root seed of what is drawn (generated)", ge=0)
-    path: str = setting("", doc="folder or file of graphs: absolute, or below SCHEDLAB_DATA, resources/data or here (files)")
+    path: str = setting(
+        "", doc="folder or file of graphs: absolute, or below SCHEDLAB_DATA, resources/data or here (files)"
+    )
     max_files: int | None = setting(None, doc="only the first files of the folder; null: all", ge=1, le=MOST)
     only: Names = setting((), doc="names of the graphs that are taken; empty: all")
 
@@ -114,7 +122,9 @@ class GraphSettings(Settings):
         if self.source == "traced" and not self.models:
             raise ValueError("`models` for the source traced, as in `models: [{model: resnet18}]`")
         if self.source != "traced" and (self.models or self.device is not None):
-            raise ValueError(f"no `models` and no `device` for the source {self.source}; these are of the source traced")
+            raise ValueError(
+                f"no `models` and no `device` for the source {self.source}; these are of the source traced"
+            )
         if (self.source == "files") != bool(self.path):
             raise ValueError("a path for the source files, and none for the others")
         if self.reading_rate is not None and self.source != "traced":

@@ -19,9 +19,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class GraphStatistics:
-    """One training step of a graph in numbers; times in the unit of its costs, sizes in bytes; ops by id, the first where several tie.
+    """One training step of a graph in numbers; times in the unit of its costs, sizes in bytes; ops by id, the first
+    where several tie.
 
-    max_throughput  the largest memory / cost of an op, 0 for ops that cost nothing. depth: ops on the longest of the shortest paths
+    max_throughput  the largest memory / cost of an op, 0 for ops that cost nothing. depth: ops on the longest of the
+                    shortest paths
     """
 
     name: str
@@ -81,7 +83,9 @@ def statistics(graph: TrainingGraph) -> GraphStatistics:
 
 
 def statistics_table(graphs: Sequence[TrainingGraph], training_steps: int = 1) -> pd.DataFrame:
-    """Return a row a graph, columns as in GraphStatistics, and the sequential completion time of a job of so many training steps."""
+    """Return a row a graph, columns as in GraphStatistics, and the sequential completion time of a job of so many
+    training steps.
+    """
     import pandas as pd
 
     table = pd.DataFrame([asdict(statistics(graph)) for graph in graphs])

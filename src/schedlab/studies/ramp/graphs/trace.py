@@ -1,10 +1,11 @@
 """Tracing a model of torch into a graph, with the time that each op takes on a named device.
 
-Time of an op: the larger of its floating-point operations over the device's rate and its bytes over the device's memory bandwidth (the
-roofline of Williams, Waterman, Patterson 2009). Bytes are those of inputs, parameters and outputs, each once; views are free. Operations
-are those of matrix products and convolutions, as torch counts them; everything else is bound by memory. The backward pass of an op with
-products or parameters does the work twice, for the gradients of inputs and of parameters (or of both factors); of other ops, once. Inputs
-take the time of reading a batch from storage, where its rate is given, in the forward pass alone.
+Time of an op: the larger of its floating-point operations over the device's rate and its bytes over the device's memory
+bandwidth (the roofline of Williams, Waterman, Patterson 2009). Bytes are those of inputs, parameters and outputs, each
+once; views are free. Operations are those of matrix products and convolutions, as torch counts them; everything else is
+bound by memory. The backward pass of an op with products or parameters does the work twice, for the gradients of inputs
+and of parameters (or of both factors); of other ops, once. Inputs take the time of reading a batch from storage, where
+its rate is given, in the forward pass alone.
 """
 
 from __future__ import annotations
@@ -24,7 +25,14 @@ from schedlab.studies.ramp.graphs.settings import DeviceSettings
 MS_PER_SECOND = 1000.0
 INPUT = "Input"
 DECIMALS = 6  # of a cost in ms: nanoseconds
-NAMES = {"add": "Add", "cat": "Concat", "getitem": "__getitem__", "matmul": "MatMul", "bmm": "MatMul", "truediv": "Scale"}
+NAMES = {
+    "add": "Add",
+    "cat": "Concat",
+    "getitem": "__getitem__",
+    "matmul": "MatMul",
+    "bmm": "MatMul",
+    "truediv": "Scale",
+}
 
 
 @dataclass(frozen=True)
@@ -38,7 +46,9 @@ class Work:
 
 @dataclass(frozen=True)
 class TracedOp:
-    """An op of a traced model: its kind, its work, bytes of outputs and parameters, and the ops whose outputs it takes."""
+    """An op of a traced model: its kind, its work, bytes of outputs and parameters, and the ops whose outputs it
+    takes.
+    """
 
     kind: str
     work: Work
@@ -58,18 +68,26 @@ def trace(name: str, batch: int, device: DeviceSettings, reading_rate: float | N
     return graph_of(name, traced_ops(model, inputs), device, reading_rate)
 
 
-def graph_of(name: str, ops: dict[fx.Node, TracedOp], device: DeviceSettings, reading_rate: float | None = None) -> ForwardGraph:
+def graph_of(
+    name: str, ops: dict[fx.Node, TracedOp], device: DeviceSettings, reading_rate: float | None = None
+) -> ForwardGraph:
     """Return traced ops as a graph, numbered in the order in which they ran, costs in milliseconds on the device."""
     numbers = {node: number for number, node in enumerate(ops, 1)}
     seconds = [max(op.work.flops / device.peak_flops, op.work.moved / device.memory_bandwidth) for op in ops.values()]
     if reading_rate is not None:
-        seconds = [op.activation / reading_rate if op.kind == INPUT else time for time, op in zip(seconds, ops.values(), strict=True)]
+        seconds = [
+            op.activation / reading_rate if op.kind == INPUT else time
+            for time, op in zip(seconds, ops.values(), strict=True)
+        ]
     return ForwardGraph(
         name=name,
         ids=list(numbers.values()),
         kinds=tuple(op.kind for op in ops.values()),
         forward_cost=[round(MS_PER_SECOND * time, DECIMALS) for time in seconds],
-        backward_cost=[round(MS_PER_SECOND * time * op.work.backward, DECIMALS) for time, op in zip(seconds, ops.values(), strict=True)],
+        backward_cost=[
+            round(MS_PER_SECOND * time * op.work.backward, DECIMALS)
+            for time, op in zip(seconds, ops.values(), strict=True)
+        ],
         activation=[op.activation for op in ops.values()],
         parameter=[op.parameter for op in ops.values()],
         edges=[(numbers[parent], number) for node, number in numbers.items() for parent in ops[node].parents],
@@ -77,7 +95,9 @@ def graph_of(name: str, ops: dict[fx.Node, TracedOp], device: DeviceSettings, re
 
 
 def traced_ops(model: nn.Module, inputs: tuple[Tensor, ...]) -> dict[fx.Node, TracedOp]:
-    """Return the ops of a model by its traced nodes, in the order in which they run; all tensors may lie on the meta device."""
+    """Return the ops of a model by its traced nodes, in the order in which they run; all tensors may lie on the meta
+    device.
+    """
     recorder = _Recorder(fx.symbolic_trace(model))
     with torch.no_grad():
         recorder.run(*inputs)
@@ -106,10 +126,14 @@ class _Recorder(fx.Interpreter):
             work = Work()
         else:
             outputs = _bytes(_tensors(result))
-            read = outputs if isinstance(layer, nn.Embedding) else parameter  # of a table only the rows that are asked for
+            read = (
+                outputs if isinstance(layer, nn.Embedding) else parameter
+            )  # of a table only the rows that are asked for
             moved = sum(_bytes(_tensors(self.env[parent])) for parent in parents) + read + outputs
             work = Work(flops, moved, 2.0 if flops or parameter else 1.0)
-        activation = _bytes(_tensors(result)) if not isinstance(result, int) else 4.0  # a number, as PipeDream counts sizes
+        activation = (
+            _bytes(_tensors(result)) if not isinstance(result, int) else 4.0
+        )  # a number, as PipeDream counts sizes
         return TracedOp(_kind(node, layer), work, activation, parameter, parents)
 
 

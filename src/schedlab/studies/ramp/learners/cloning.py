@@ -1,4 +1,5 @@
-"""First parameters that decide as an expert does (behaviour cloning); the expert may know durations that the policy is not shown.
+"""First parameters that decide as an expert does (behaviour cloning); the expert may know durations that the policy is
+not shown.
 
 Source: specification of the ramp study, section 18: a reward for accepted jobs alone needs such a start.
 """
@@ -27,7 +28,11 @@ MINIBATCH = 256  # decisions of a gradient step
 
 
 def cloned_parameters(
-    seen: SeenProblem, spaces: tuple[gym.Space, gym.Space], parts: PolicyParts, settings: RampMaskablePPOSettings, seed: int
+    seen: SeenProblem,
+    spaces: tuple[gym.Space, gym.Space],
+    parts: PolicyParts,
+    settings: RampMaskablePPOSettings,
+    seed: int,
 ) -> dict[str, np.ndarray]:
     """Return the parameters of a policy that was shown an expert's decisions and what they returned, by name."""
     observations, masks, actions, returns = decisions(seen, settings, seed)
@@ -38,7 +43,9 @@ def cloned_parameters(
         schedule = torch.optim.lr_scheduler.LinearLR(optimiser, 1.0, 0.0, steps)
         for _ in range(settings.clone_passes):
             for part in torch.randperm(len(actions)).split(MINIBATCH):
-                values, chances, _ = policy.evaluate_actions(_taken(observations, part), actions[part], action_masks=masks[part])
+                values, chances, _ = policy.evaluate_actions(
+                    _taken(observations, part), actions[part], action_masks=masks[part]
+                )
                 loss = settings.vf_coef * ((values.flatten() - returns[part]) ** 2).mean() - chances.mean()
                 optimiser.zero_grad()
                 loss.backward()
@@ -48,8 +55,12 @@ def cloned_parameters(
     return module_arrays(policy)
 
 
-def decisions(seen: SeenProblem, settings: RampMaskablePPOSettings, seed: int) -> tuple[Any, torch.Tensor, torch.Tensor, torch.Tensor]:
-    """Return observations, masks (n, actions), an expert's actions (n,) and discounted returns (n,) in training episodes."""
+def decisions(
+    seen: SeenProblem, settings: RampMaskablePPOSettings, seed: int
+) -> tuple[Any, torch.Tensor, torch.Tensor, torch.Tensor]:
+    """Return observations, masks (n, actions), an expert's actions (n,) and discounted returns (n,) in training
+    episodes.
+    """
     problem = seen.problem
     training = Training(problem, settings.expert, derive_seed(seed, "ramp", "expert"), lambda *_, **__: None)
     kept, _ = training.run(settings.expert_episodes)
@@ -74,7 +85,12 @@ def decisions(seen: SeenProblem, settings: RampMaskablePPOSettings, seed: int) -
             rewards[place] = total
         returns += rewards
     observations, masks, actions = zip(*found, strict=True)
-    return _stacked(observations), torch.from_numpy(np.stack(masks)), torch.tensor(actions), torch.tensor(returns, dtype=torch.float32)
+    return (
+        _stacked(observations),
+        torch.from_numpy(np.stack(masks)),
+        torch.tensor(actions),
+        torch.tensor(returns, dtype=torch.float32),
+    )
 
 
 def _stacked(observations: tuple[Any, ...]) -> Any:
@@ -84,4 +100,8 @@ def _stacked(observations: tuple[Any, ...]) -> Any:
 
 
 def _taken(observations: Any, part: torch.Tensor) -> Any:
-    return {key: values[part] for key, values in observations.items()} if isinstance(observations, dict) else observations[part]
+    return (
+        {key: values[part] for key, values in observations.items()}
+        if isinstance(observations, dict)
+        else observations[part]
+    )

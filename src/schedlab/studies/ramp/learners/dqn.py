@@ -1,4 +1,6 @@
-"""The paper's learner on the ramp study: a DQN that keeps to masks, or, as published, whose invalid actions reject the job."""
+"""The paper's learner on the ramp study: a DQN that keeps to masks, or, as published, whose invalid actions reject the
+job.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +29,9 @@ class RampDQNLearner(PrioritisedDQNLearner):
     def __init__(self) -> None:
         super().__init__(RampDQNSettings, _reader)
 
-    def learn(self, problems: Mapping[str, RampProblem], spec: PolicySpec, seed: int, paths: LearnPaths, curve: Curve) -> None:
+    def learn(
+        self, problems: Mapping[str, RampProblem], spec: PolicySpec, seed: int, paths: LearnPaths, curve: Curve
+    ) -> None:
         """Learn as in any study. Raises UserError where graphs would have to be those of several scenarios."""
         require_one_scenario(problems, spec, validate(self.settings, spec.params))
         super().learn(problems, spec, seed, paths, curve)

@@ -1,12 +1,14 @@
-"""The graph policy's network: message passing over a job's ops and deps, beside the vector of job and cluster. Torch modules.
+"""The graph policy's network: message passing over a job's ops and deps, beside the vector of job and cluster. Torch
+modules.
 
 Source: specification of the ramp study, section 13 (PAC-ML, arXiv 2301.13799); messages go through torch-geometric.
 
 A round gives every op v, from ops u with a dep (u, v) of features e,
     message(u, v) = reduce([node(h_u), edge(e)])        own(v) = reduce([node(h_v), 0])
     h_v' = mean of own(v) and all message(u, v)
-with node, edge and reduce each a normalisation, a linear map and an activation. The layer norm of an edge's two features leaves hardly more
-than which of them is larger, so that the published network cannot read the sizes of deps; `norm: ops` and `norm: none` let it.
+with node, edge and reduce each a normalisation, a linear map and an activation. The layer norm of an edge's two
+features leaves hardly more than which of them is larger, so that the published network cannot read the sizes of deps;
+`norm: ops` and `norm: none` let it.
 """
 
 from __future__ import annotations
@@ -29,8 +31,12 @@ from schedlab.studies.ramp.learners.settings import GraphNetworkSettings
 NODE_FEATURES, EDGE_FEATURES = 5, 2
 
 
-def network(size: int, out: int, settings: GraphNetworkSettings, normed: bool, last_active: bool = True) -> nn.Sequential:
-    """Return normalisation (if any), linear map, activation, the last two `depth` times; last_active: also the first map of one layer."""
+def network(
+    size: int, out: int, settings: GraphNetworkSettings, normed: bool, last_active: bool = True
+) -> nn.Sequential:
+    """Return normalisation (if any), linear map, activation, the last two `depth` times; last_active: also the first
+    map of one layer.
+    """
     active = ACTIVATIONS[settings.graph_activation]
     layers: list[nn.Module] = [nn.LayerNorm(size) if normed else nn.Identity(), nn.Linear(size, out)]
     layers += [active()] if last_active else []
@@ -80,7 +86,8 @@ class GraphEmbedding(nn.Module):
 
 
 class GraphReader(BaseFeaturesExtractor):
-    """Reads an observation of a graph by number (`graph_id`) or padded (`published`): the graph's embedding beside the vector's.
+    """Reads an observation of a graph by number (`graph_id`) or padded (`published`): the graph's embedding beside the
+    vector's.
 
     Each distinct graph of a minibatch is embedded once; where nothing is learned, once until the parameters change.
     """

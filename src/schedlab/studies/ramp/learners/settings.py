@@ -17,9 +17,11 @@ Candidate = Literal["fixed", "table", "rollouts", "linear", "linear_rollouts", "
 
 
 class AfterstateSettings(Settings):
-    """Scores a decision by the value of the cluster after it. A phase's steps are training episodes that rollouts decide.
+    """Scores a decision by the value of the cluster after it. A phase's steps are training episodes that rollouts
+    decide.
 
-    Rollouts go on with a base, the fixed degree or tuned table under which they block least; values are fitted to what they return.
+    Rollouts go on with a base, the fixed degree or tuned table under which they block least; values are fitted to what
+    they return.
     """
 
     candidates: tuple[Candidate, ...] = setting(
@@ -28,7 +30,9 @@ class AfterstateSettings(Settings):
         "network: values fitted to rollouts; linear_rollouts: rollouts at decision time, of the linear values",
         min_length=1,
     )
-    degrees: tuple[int, ...] = setting((2, 4, 6, 8, 16), doc="fixed degrees that are tried as base, where they are legal", min_length=1)
+    degrees: tuple[int, ...] = setting(
+        (2, 4, 6, 8, 16), doc="fixed degrees that are tried as base, where they are legal", min_length=1
+    )
     tables: bool = setting(True, doc="tuned tables are tried as base as well")
     tuning_episodes: int = setting(24, doc="episodes that tables are tuned on", unit="episodes", ge=1, le=MOST)
     validation_episodes: int = setting(20, doc="episodes that candidates are chosen on", unit="episodes", ge=1, le=MOST)
@@ -46,11 +50,15 @@ class AfterstateSettings(Settings):
         le=MOST,
     )
     second_samples: int = setting(24, doc="samples of these rollouts", ge=1, le=MOST)
-    generations: int = setting(0, doc="generations of the evolution strategy over the linear weights, started at the regression", ge=0)
+    generations: int = setting(
+        0, doc="generations of the evolution strategy over the linear weights, started at the regression", ge=0
+    )
     population: int = setting(14, doc="points of a generation", ge=4, le=MOST)
     episodes: int = setting(4, doc="episodes of a generation, the same for all points", unit="episodes", ge=1, le=MOST)
     check_every: int = setting(10, doc="generations between two validations", unit="generations", ge=1, le=LONGEST)
-    step: float = setting(0.5, doc="first step of the evolution strategy, over the root mean square of the weights", gt=0)
+    step: float = setting(
+        0.5, doc="first step of the evolution strategy, over the root mean square of the weights", gt=0
+    )
     hidden: int = setting(96, doc="units of each of the two hidden layers", unit="units", ge=1, le=4096)
     epochs: int = setting(40, doc="passes over the decisions", ge=1, le=MOST)
     batch: int = setting(64, doc="decisions of a gradient step", ge=1, le=MOST)
@@ -61,32 +69,44 @@ class AfterstateSettings(Settings):
         ge=0,
         le=1,
     )
-    fits: int = setting(1, doc="networks that are fitted to the same decisions; validation keeps one", unit="networks", ge=1, le=MOST)
+    fits: int = setting(
+        1, doc="networks that are fitted to the same decisions; validation keeps one", unit="networks", ge=1, le=MOST
+    )
     temperature: float = setting(0.1, doc="temperature of that choice", unit="accepted jobs", gt=0)
 
     @model_validator(mode="after")
     def _rolls_out_something(self) -> AfterstateSettings:
         if self.second_episodes and not {"linear", "network"} <= set(self.candidates):
-            raise ValueError("second_episodes: candidates must hold linear, whose rollouts are meant, and network, which is fitted to them")
+            raise ValueError(
+                "second_episodes: candidates must hold linear, whose rollouts are meant, and network, which is fitted to them"
+            )
         return self
 
 
 class GraphNetworkSettings(Settings):
-    """The network that reads a job's graph (studies/ramp/learners/graph_network.py); sizes and defaults as published."""
+    """The network that reads a job's graph (studies/ramp/learners/graph_network.py); sizes and defaults as
+    published.
+    """
 
     rounds: int = setting(2, doc="rounds of messages", ge=1, le=16)
-    message: int = setting(32, doc="numbers of a message, half of them from the op and half from the dep", ge=2, le=WIDEST)
+    message: int = setting(
+        32, doc="numbers of a message, half of them from the op and half from the dep", ge=2, le=WIDEST
+    )
     hidden: int = setting(64, doc="numbers of an op between rounds", ge=1, le=WIDEST)
     node_out: int = setting(16, doc="numbers of an op after the last round; their mean is the graph's", ge=1, le=WIDEST)
     graph_out: int = setting(8, doc="numbers that the vector of job and cluster becomes", ge=1, le=WIDEST)
     depth: int = setting(1, doc="linear maps of each part", ge=1, le=8)
-    graph_activation: Literal["tanh", "relu", "leaky_relu", "elu", "silu"] = setting("relu", doc="after each linear map")
+    graph_activation: Literal["tanh", "relu", "leaky_relu", "elu", "silu"] = setting(
+        "relu", doc="after each linear map"
+    )
     norm: Literal["layer", "ops", "none"] = setting(
         "layer",
         doc="layer: what a part reads is normalised over its features, as published, which leaves of a dep's two hardly more than which is "
         "larger; ops: the same, but deps are read as they are; none: all is read as it is",
     )
-    zero_sources: bool = setting(False, doc="as published: an op without an incoming dep becomes zeros, and not its own message")
+    zero_sources: bool = setting(
+        False, doc="as published: an op without an incoming dep becomes zeros, and not its own message"
+    )
 
     @model_validator(mode="after")
     def _halves(self) -> GraphNetworkSettings:
@@ -100,7 +120,8 @@ class SeenSettings(Settings):
 
     environment: EnvironmentSettings = section(EnvironmentSettings, doc="what is seen and rewarded")
     network: Literal["layers", "graph"] = setting(
-        "layers", doc="layers: net_arch alone, on a vector; graph: messages over the job's graph first, on graph_id or published"
+        "layers",
+        doc="layers: net_arch alone, on a vector; graph: messages over the job's graph first, on graph_id or published",
     )
     graph: GraphNetworkSettings = section(GraphNetworkSettings, doc="the network graph")
 
@@ -109,7 +130,9 @@ class SeenSettings(Settings):
         kinds = ("graph_id", "published") if self.network == "graph" else ("vector", "durations")
         if self.environment.observation not in kinds:
             seen = self.environment.observation
-            raise ValueError(f"environment.observation: the network {self.network} reads {' or '.join(kinds)}, not {seen}")
+            raise ValueError(
+                f"environment.observation: the network {self.network} reads {' or '.join(kinds)}, not {seen}"
+            )
         return self
 
 
@@ -121,12 +144,17 @@ class RampMaskablePPOSettings(RampStockSettings, MaskablePPOSettings):
     """Proximal policy optimisation that keeps to valid numbers of shards."""
 
     clone_episodes: int = setting(
-        0, doc="training episodes whose decisions by an expert are shown first; 0: the seed gives the first parameters", ge=0, le=MOST
+        0,
+        doc="training episodes whose decisions by an expert are shown first; 0: the seed gives the first parameters",
+        ge=0,
+        le=MOST,
     )
     clone_passes: int = setting(20, doc="passes over these decisions", ge=1, le=MOST)
     clone_rate: float = setting(2e-3, doc="learning rate of these passes, falling to 0", gt=0, le=10)
     expert_episodes: int = setting(4, doc="training episodes that the expert's rollouts decide", ge=1, le=MOST)
-    expert: AfterstateSettings = section(AfterstateSettings, doc="the expert: a table, rollouts or values of the cluster after a decision")
+    expert: AfterstateSettings = section(
+        AfterstateSettings, doc="the expert: a table, rollouts or values of the cluster after a decision"
+    )
 
 
 class RampA2CSettings(RampStockSettings, A2CSettings):
@@ -145,9 +173,15 @@ class RampDQNSettings(PrioritisedDQNSettings, SeenSettings):
     @model_validator(mode="after")
     def _one_meaning(self) -> RampDQNSettings:
         if not self.keep_to_masks and self.environment.invalid != "reject":
-            raise ValueError("keep_to_masks: false takes invalid actions, and environment.invalid raises an error; set that to reject")
+            raise ValueError(
+                "keep_to_masks: false takes invalid actions, and environment.invalid raises an error; set that to reject"
+            )
         return self
 
 
 STOCK_SETTINGS: dict[str, type[RampStockSettings]] = {"maskable_ppo": RampMaskablePPOSettings, "a2c": RampA2CSettings}
-LEARNER_SETTINGS: dict[str, type[Settings]] = {"afterstate": AfterstateSettings, "prioritised_dqn": RampDQNSettings, **STOCK_SETTINGS}
+LEARNER_SETTINGS: dict[str, type[Settings]] = {
+    "afterstate": AfterstateSettings,
+    "prioritised_dqn": RampDQNSettings,
+    **STOCK_SETTINGS,
+}

@@ -34,13 +34,21 @@ class RampStockLearner(StableBaselinesLearner):
     def __init__(self, algorithm: str) -> None:
         super().__init__(algorithm, STOCK_SETTINGS[algorithm], _network)
 
-    def learn(self, problems: Mapping[str, RampProblem], spec: PolicySpec, seed: int, paths: LearnPaths, curve: Curve) -> None:
-        """Learn as every stock learner. Raises UserError where graphs or an expert would have to be those of several scenarios."""
+    def learn(
+        self, problems: Mapping[str, RampProblem], spec: PolicySpec, seed: int, paths: LearnPaths, curve: Curve
+    ) -> None:
+        """Learn as every stock learner. Raises UserError where graphs or an expert would have to be those of several
+        scenarios.
+        """
         require_one_scenario(problems, spec, validate(self.settings, spec.params))
         super().learn(problems, spec, seed, paths, curve)
 
     def first_parameters(
-        self, problems: Mapping[str, SeenProblem], spaces: tuple[gym.Space, gym.Space], settings: RampStockSettings, seed: int
+        self,
+        problems: Mapping[str, SeenProblem],
+        spaces: tuple[gym.Space, gym.Space],
+        settings: RampStockSettings,
+        seed: int,
     ) -> Mapping[str, np.ndarray]:
         """Return parameters that repeat an expert's decisions, where the settings ask for them."""
         if not getattr(settings, "clone_episodes", 0):
@@ -64,14 +72,18 @@ class RampStockLearner(StableBaselinesLearner):
 
 def require_one_scenario(problems: Mapping[str, RampProblem], spec: PolicySpec, settings: SeenSettings) -> None:
     """Raise UserError where graphs or an expert would have to be those of several scenarios."""
-    needed = (["graphs"] if settings.network == "graph" else []) + (["an expert"] if getattr(settings, "clone_episodes", 0) else [])
+    needed = (["graphs"] if settings.network == "graph" else []) + (
+        ["an expert"] if getattr(settings, "clone_episodes", 0) else []
+    )
     if len(problems) > 1 and needed:
         what, where = f"{' and '.join(needed)} of {len(problems)} scenarios", f"{spec.name}.yaml: train_on"
         raise UserError(what, where=where, expected="one scenario in all phases")
 
 
 class SeenProblem:
-    """A problem whose environments show and reward as settings say; a training unit draws another episode at every reset."""
+    """A problem whose environments show and reward as settings say; a training unit draws another episode at every
+    reset.
+    """
 
     def __init__(self, problem: RampProblem, settings: EnvironmentSettings) -> None:
         self.problem, self.settings = problem, settings
@@ -79,14 +91,20 @@ class SeenProblem:
     def units(self, split: Split) -> Sequence[Unit]:
         """Return the episodes of a split; one is all of training, since each reset draws another."""
         if split == "train":
-            return [Unit("train", "episode", "train", "train", derive_seed(self.problem.scenario.seed, "ramp", "train"))]
+            return [
+                Unit("train", "episode", "train", "train", derive_seed(self.problem.scenario.seed, "ramp", "train"))
+            ]
         return self.problem.units(split)
 
     def env(self, unit: Unit, seed: int) -> RampEnv:
         """Return the environment of a unit."""
         fixed = None if unit.split == "train" else unit.seed
         return RampEnv(
-            self.problem.simulation.twin(), self.settings, seed, fixed_episode=fixed, tables=known_tables(self.problem, self.settings)
+            self.problem.simulation.twin(),
+            self.settings,
+            seed,
+            fixed_episode=fixed,
+            tables=known_tables(self.problem, self.settings),
         )
 
     def rollout(self, policy: StockPolicy, unit: Unit) -> Outcome:

@@ -68,7 +68,9 @@ class CommunicationModel:
         return self._compute(partition, worker, None)
 
     def collectives(self, partition: Partition, worker: np.ndarray) -> list[Collective]:
-        """Return the collectives, op by op in file order: those of the forward op, of its mate, of the mate's synchronisation."""
+        """Return the collectives, op by op in file order: those of the forward op, of its mate, of the mate's
+        synchronisation.
+        """
         found: list[Collective] = []
         self._compute(partition, worker, found)
         return found
@@ -94,14 +96,19 @@ class CommunicationModel:
         remote = (source != destination) & (partition.dep_size > 0)
         return Traffic(worker, time, remote, collective, source * self.topology.num_servers + destination)
 
-    def _exchange(self, partition: Partition, server: np.ndarray, bundles: Sequence[Bundle], by_source: bool) -> Collective | None:
+    def _exchange(
+        self, partition: Partition, server: np.ndarray, bundles: Sequence[Bundle], by_source: bool
+    ) -> Collective | None:
         """The collective that these deps are, or None: sent from as many places, and as often each, as received in."""
         if not bundles:
             return None
         total = self.topology.num_servers
         sent, received = np.zeros(total, dtype=np.int64), np.zeros(total, dtype=np.int64)
         for bundle in bundles:
-            senders, receivers = server[list(partition.shards(bundle.source))], server[list(partition.shards(bundle.destination))]
+            senders, receivers = (
+                server[list(partition.shards(bundle.source))],
+                server[list(partition.shards(bundle.destination))],
+            )
             np.add.at(sent, senders, bundle.width)
             np.add.at(received, receivers, len(senders))
         if not np.array_equal(sent, received):
@@ -145,7 +152,9 @@ class CommunicationModel:
 
     def _pair_spreads(self, servers: tuple[int, ...]) -> tuple[np.ndarray, list[Spread]]:
         """Return the number of each pair's spread, uint8 or uint16 [k, k], and the spreads."""
-        return self._pairs.get(servers, lambda: self._find_pairs(servers), lambda found: KEY_BYTES + 8 * len(servers) + found[0].nbytes)
+        return self._pairs.get(
+            servers, lambda: self._find_pairs(servers), lambda found: KEY_BYTES + 8 * len(servers) + found[0].nbytes
+        )
 
     def _find_pairs(self, servers: tuple[int, ...]) -> tuple[np.ndarray, list[Spread]]:
         numbers: dict[Spread, int] = {}

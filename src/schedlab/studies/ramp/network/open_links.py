@@ -14,7 +14,9 @@ Channel = tuple[int, int]  # link (source server x servers + destination), and a
 
 @dataclass(frozen=True)
 class OpenLinks:
-    """Which workers each worker may send to (bits): those of its own server, and those behind a link with a free channel."""
+    """Which workers each worker may send to (bits): those of its own server, and those behind a link with a free
+    channel.
+    """
 
     reach: tuple[int, ...]
 

@@ -1,6 +1,7 @@
 """Optical clusters: which servers there are and how long a message takes between them.
 
-A topology knows nothing of jobs. Where it may place a job is said by rules of placement (placement_rules.py); both are exchangeable.
+A topology knows nothing of jobs. Where it may place a job is said by rules of placement (placement_rules.py); both are
+exchangeable.
 Source: specification of the ramp study, sections 5 and 9 (RAMP, arXiv 2211.15226).
 """
 
@@ -16,14 +17,18 @@ import numpy as np
 
 from schedlab.config.errors import UserError
 
-MEMORY_FREQUENCY, PEAK_FLOPS = 2e12, 130e12  # bytes/s of a device's memory and its peak, as the published cost model of reductions has them
+MEMORY_FREQUENCY, PEAK_FLOPS = (
+    2e12,
+    130e12,
+)  # bytes/s of a device's memory and its peak, as the published cost model of reductions has them
 MOST_WORKERS = 65536
 
 Spread = tuple[int, ...]
 
 
 class Topology(Protocol):
-    """What the simulator asks of a network. Servers are numbered 0..num_servers-1; worker w belongs to server w // workers.
+    """What the simulator asks of a network. Servers are numbered 0..num_servers-1; worker w belongs to server w //
+    workers.
 
     workers  workers of each server, one device each; what they send each other within a server takes no time
     """
@@ -72,9 +77,10 @@ class Topology(Protocol):
 class Ramp:
     """RAMP: communication groups x racks per group x servers per rack, each pair of servers one optical hop apart.
 
-    node_bandwidth and the derived channel bandwidth in bytes/s, latencies in s. free_inside_racks and bandwidth_shared_twice as in
-    LegacySettings. contending_racks: how many racks share the wavelengths of a collective's steps, one or those of a group that take part.
-    Raises UserError for sizes that are no RAMP.
+    node_bandwidth and the derived channel bandwidth in bytes/s, latencies in s. free_inside_racks and
+    bandwidth_shared_twice as in
+    LegacySettings. contending_racks: how many racks share the wavelengths of a collective's steps, one or those of a
+    group that take part. Raises UserError for sizes that are no RAMP.
     """
 
     groups: int
@@ -107,7 +113,11 @@ class Ramp:
         for key in ("node_bandwidth", "propagation_latency", "io_latency"):
             value = getattr(self, key)
             if not math.isfinite(value) or value < 0 or (key == "node_bandwidth" and value == 0):
-                raise UserError(f"{key} is {value}", where=where, expected="a finite number above 0" if "band" in key else "at least 0")
+                raise UserError(
+                    f"{key} is {value}",
+                    where=where,
+                    expected="a finite number above 0" if "band" in key else "at least 0",
+                )
 
     @property
     def num_servers(self) -> int:
@@ -162,7 +172,9 @@ class Ramp:
         return np.where((sources == destinations) | (sizes == 0), 0.0, times)
 
     def symmetry_key(self, worker: np.ndarray) -> bytes:
-        """Return a placement with the numbers along each axis, and of workers, exchanged for those of their first appearance."""
+        """Return a placement with the numbers along each axis, and of workers, exchanged for those of their first
+        appearance.
+        """
         columns = [self.coordinates[worker // self.workers, axis] for axis in range(3)]
         if self.workers > 1:
             columns.append(worker)
@@ -174,7 +186,8 @@ class Ramp:
         return (len(places), *(len({place[axis] for place in places}) for axis in range(3)))
 
     def collective_time(self, spread: Spread, message: float) -> float:
-        """Return the seconds of a reduce-scatter and an all-gather over the servers of a spread (specification, section 9).
+        """Return the seconds of a reduce-scatter and an all-gather over the servers of a spread (specification, section
+        9).
 
         Infinity where there are more members than wavelengths, as in a rack of more servers than twice the groups.
         """
@@ -197,7 +210,8 @@ class Ramp:
         return 2 * communication + computation
 
     def _step_bandwidth(self, members: int, contending: int) -> float:
-        """Bytes/s of one step among `members`, each of which talks to the others over the wavelengths that are left for it; 0: none is.
+        """Bytes/s of one step among `members`, each of which talks to the others over the wavelengths that are left for
+        it; 0: none is.
 
         contending  racks that share the wavelengths; the published counter always says one (errata, 38)
         """

@@ -1,9 +1,10 @@
 """A torus beside RAMP: servers on a grid whose edges meet, linked to their neighbours; jobs take boxes of the grid.
 
-A simple second pair of topology and rules of placement, which shows what the simulator asks of them. Messages go the shortest way at the
-bandwidth of a link; collectives go around a ring of the members (reduce-scatter, then all-gather; Patarasuk and Yuan 2009), whose steps
-are taken to be as long as the way between the two that lie farthest apart. Links that several jobs would share are left out: each pair of
-servers has a channel of its own, and jobs do not slow each other down.
+A simple second pair of topology and rules of placement, which shows what the simulator asks of them. Messages go the
+shortest way at the bandwidth of a link; collectives go around a ring of the members (reduce-scatter, then all-gather;
+Patarasuk and Yuan 2009), whose steps are taken to be as long as the way between the two that lie farthest apart. Links
+that several jobs would share are left out: each pair of servers has a channel of its own, and jobs do not slow each
+other down.
 """
 
 from __future__ import annotations
@@ -41,11 +42,19 @@ class Torus:
         """Refuse what is no torus."""
         where = "topology torus " + " x ".join(map(str, self.shape))
         if min(self.shape) < 1 or self.channels < 1 or self.num_servers > MOST_WORKERS:
-            raise UserError("sizes that are no torus", where=where, expected=f"three numbers from 1 on, at most {MOST_WORKERS} servers")
+            raise UserError(
+                "sizes that are no torus",
+                where=where,
+                expected=f"three numbers from 1 on, at most {MOST_WORKERS} servers",
+            )
         for key in ("node_bandwidth", "propagation_latency", "io_latency"):
             value = getattr(self, key)
             if not math.isfinite(value) or value < 0 or (key == "node_bandwidth" and value == 0):
-                raise UserError(f"{key} is {value}", where=where, expected="a finite number above 0" if "band" in key else "at least 0")
+                raise UserError(
+                    f"{key} is {value}",
+                    where=where,
+                    expected="a finite number above 0" if "band" in key else "at least 0",
+                )
 
     @property
     def num_servers(self) -> int:
@@ -88,12 +97,16 @@ class Torus:
         return ((places - places[0]) % np.array(self.shape)).astype(np.int32).tobytes()
 
     def spread(self, servers: Sequence[int]) -> Spread:
-        """Return the number of servers, and the most hops between any two: no step of a ring takes more, wherever on the torus they lie."""
+        """Return the number of servers, and the most hops between any two: no step of a ring takes more, wherever on
+        the torus they lie.
+        """
         members = np.array(sorted(set(servers)))
         return len(members), int(self.hops(members[:, None], members[None, :]).max())
 
     def collective_time(self, spread: Spread, message: float) -> float:
-        """Return the seconds of a ring all-reduce: 2 (n - 1) steps with an n-th of the message each, and the adding up of n - 1 of them."""
+        """Return the seconds of a ring all-reduce: 2 (n - 1) steps with an n-th of the message each, and the adding up
+        of n - 1 of them.
+        """
         servers, hops = spread
         if servers <= 1:
             return 0.0
@@ -103,7 +116,11 @@ class Torus:
 
     def one_to_one_times(self, sources: np.ndarray, destinations: np.ndarray, sizes: np.ndarray) -> np.ndarray:
         """Return hops x latency + size / link bandwidth, in s; 0 within a server and for a size of 0."""
-        times = self.hops(sources, destinations) * self.propagation_latency + 2 * self.io_latency + sizes / self.channel_bandwidth
+        times = (
+            self.hops(sources, destinations) * self.propagation_latency
+            + 2 * self.io_latency
+            + sizes / self.channel_bandwidth
+        )
         return np.where((sources == destinations) | (sizes == 0), 0.0, times)
 
     def channel_name(self, source: int, destination: int, channel: int) -> str:
@@ -135,7 +152,9 @@ class TorusPlacement:
         return tuple(seen.values())
 
     def _boxes(self, degree: int) -> list[Shape]:
-        boxes = [box for box in itertools.product(*(range(1, size + 1) for size in self._shape)) if math.prod(box) == degree]
+        boxes = [
+            box for box in itertools.product(*(range(1, size + 1) for size in self._shape)) if math.prod(box) == degree
+        ]
         return sorted(boxes, key=lambda box: (sum(box), box))
 
     def _servers(self, box: Shape, origin: Shape) -> tuple[int, ...]:

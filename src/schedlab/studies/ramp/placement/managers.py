@@ -28,7 +28,8 @@ class Manager:
 
     partitioner  quantum, or random: a degree drawn for each forward op
     quantum  s, aimed run time of a forward shard
-    placer   first_fit or random; shaper: a block of as many servers as the largest degree is chosen first, and the job stays in it
+    placer   first_fit or random; shaper: a block of as many servers as the largest degree is chosen first, and the job
+             stays in it
     random   for what draws
     legal    degrees to which the quantum's are rounded down, None to keep them
     """
@@ -55,12 +56,17 @@ class Manager:
         Raises UserError for a `most` below 0, or odd and not 1: no action is such a number.
         """
         if most < 0 or (most > 1 and most % 2):
-            raise UserError(f"{most} shards of an op", where=f"job {job.index}", expected="0 (rejected), 1, or an even number")
+            raise UserError(
+                f"{most} shards of an op", where=f"job {job.index}", expected="0 (rejected), 1, or an even number"
+            )
         if most == 0:
             return NO_PARTITION
         if self.partitioner == "random":
             degrees = random_degrees(job.graph, most, self._draws())
-            return self.place(cluster, cluster.times.split(job.graph, degrees if self.legal is None else round_down(degrees, self.legal)))
+            return self.place(
+                cluster,
+                cluster.times.split(job.graph, degrees if self.legal is None else round_down(degrees, self.legal)),
+            )
         return self.place(cluster, cluster.times.split_by_quantum(job.graph, most, self.quantum, self.legal))
 
     def place(self, cluster: Cluster, split: Partition) -> JobPlan | str:
@@ -74,7 +80,11 @@ class Manager:
         placement = self._place(cluster, split, room)
         if placement is None:
             linked = self.placer == "first_fit" and room.links is not None
-            return NO_CHANNEL if linked and self._place(cluster, split, replace(room, links=None)) is not None else NO_PLACEMENT
+            return (
+                NO_CHANNEL
+                if linked and self._place(cluster, split, replace(room, links=None)) is not None
+                else NO_PLACEMENT
+            )
         plan = JobPlan(split, placement)
         if self.placer == "random" and cluster.free_channels(plan, cluster.held) is None:
             return NO_CHANNEL  # of what is drawn, channels are asked afterwards

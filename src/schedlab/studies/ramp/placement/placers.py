@@ -21,12 +21,15 @@ from schedlab.studies.ramp.placement.rules import Block, PlacementRules, make_bl
 
 @dataclass(frozen=True, eq=False)
 class Placement:
-    """Servers of each op (positions, both passes): shard j of op i runs on blocks[i].servers[j]; mask has the bits of all.
+    """Servers of each op (positions, both passes): shard j of op i runs on blocks[i].servers[j]; mask has the bits of
+    all.
 
-    key    what tells placements of one partition apart: the servers of each degree, where that says all, else a hash of those of
-           each op, of `order` and of `ranks`
-    order  the shards as they were placed, where that is not as `placement_order` says: ties of their scheduling follow it
-    ranks  rank of each shard on its server where its scheduling is given, the highest first; else the shortest goes first
+    key    what tells placements of one partition apart: the servers of each degree, where that says all, else a hash of
+           those of each op, of `order` and of `ranks`
+    order  the shards as they were placed, where that is not as `placement_order` says: ties of their scheduling follow
+           it
+    ranks  rank of each shard on its server where its scheduling is given, the highest first; else the shortest goes
+           first
     """
 
     blocks: tuple[Block, ...] = field(repr=False)
@@ -36,7 +39,9 @@ class Placement:
     ranks: tuple[int, ...] | None = field(default=None, repr=False)
 
 
-def placement_of(blocks: Sequence[Block], order: tuple[int, ...] | None = None, ranks: tuple[int, ...] | None = None) -> Placement:
+def placement_of(
+    blocks: Sequence[Block], order: tuple[int, ...] | None = None, ranks: tuple[int, ...] | None = None
+) -> Placement:
     """Return the placement of ops (positions, both passes) on blocks."""
     mask = 0
     for block in blocks:
@@ -49,7 +54,8 @@ def placement_of(blocks: Sequence[Block], order: tuple[int, ...] | None = None, 
 
 @dataclass(frozen=True)
 class Room:
-    """What a placer may use: servers that are taken by others (bits) and the memory of each server in bytes, float64[servers].
+    """What a placer may use: servers that are taken by others (bits) and the memory of each server in bytes,
+    float64[servers].
 
     allowed  the only servers that it may use (bits), or None for all
     links    those with a free channel, which first fit and shapers keep to; None for all
@@ -79,7 +85,9 @@ _ORDERS: WeakKeyDictionary[TrainingGraph, VisitOrder] = WeakKeyDictionary()
 
 
 def visit_order(graph: TrainingGraph) -> VisitOrder:
-    """Return Kahn's order of the forward pass: all sources in file order, then children as their last parent is visited."""
+    """Return Kahn's order of the forward pass: all sources in file order, then children as their last parent is
+    visited.
+    """
     if graph in _ORDERS:
         return _ORDERS[graph]
     count = graph.num_forward
@@ -113,10 +121,13 @@ def placement_order(partition: Partition, placement: Placement | None = None) ->
 
 
 def first_fit(partition: Partition, rules: PlacementRules, room: Room, forward_only: bool = False) -> Placement | None:
-    """Place each op on its parent's servers where there are as many, else on the first free legal block; None where one finds none.
+    """Place each op on its parent's servers where there are as many, else on the first free legal block; None where one
+    finds none.
 
-    Where jobs hold channels of links that it may need (`room.links`), it takes the first blocks between which channels are free.
-    forward_only  as published: the backward pass reserves no memory, and servers are reused if the sum of their memory suffices
+    Where jobs hold channels of links that it may need (`room.links`), it takes the first blocks between which channels
+    are free.
+    forward_only  as published: the backward pass reserves no memory, and servers are reused if the sum of their memory
+                  suffices
     """
     if partition.most_memory_of_a_server <= float(room.memory.min()):
         return _first_fit_by_degree(partition, rules, room)
@@ -127,8 +138,14 @@ def first_fit(partition: Partition, rules: PlacementRules, room: Room, forward_o
 
 
 def _first_fit_by_degree(partition: Partition, rules: PlacementRules, room: Room) -> Placement | None:
-    """First fit where memory never decides: all ops of one degree take the same block, for own servers stay free to the job."""
-    found = _free_blocks(partition, rules, room) if room.links is None else _joined_blocks(partition, rules, room, room.links)
+    """First fit where memory never decides: all ops of one degree take the same block, for own servers stay free to the
+    job.
+    """
+    found = (
+        _free_blocks(partition, rules, room)
+        if room.links is None
+        else _joined_blocks(partition, rules, room, room.links)
+    )
     if found is None:
         return None
     mask = 0
@@ -149,8 +166,12 @@ def _free_blocks(partition: Partition, rules: PlacementRules, room: Room) -> dic
     return found
 
 
-def _joined_blocks(partition: Partition, rules: PlacementRules, room: Room, links: OpenLinks) -> dict[int, Block] | None:
-    """The first free blocks, the largest degree's chosen first, between which channels are free wherever ops of their degrees send."""
+def _joined_blocks(
+    partition: Partition, rules: PlacementRules, room: Room, links: OpenLinks
+) -> dict[int, Block] | None:
+    """The first free blocks, the largest degree's chosen first, between which channels are free wherever ops of their
+    degrees send.
+    """
     degrees = sorted(partition.distinct_degrees, reverse=True)
     closed, talks = room.closed, partition.talks
 
@@ -162,15 +183,25 @@ def _joined_blocks(partition: Partition, rules: PlacementRules, room: Room, link
             if block.mask & closed:
                 continue
             found = chosen | {degree: block}
-            pairs = [(one, other) for other in found for one, other in ((degree, other), (other, degree)) if (one, other) in talks]
-            if all(links.joins(found[one], found[other]) for one, other in pairs) and (every := choose(found)) is not None:
+            pairs = [
+                (one, other)
+                for other in found
+                for one, other in ((degree, other), (other, degree))
+                if (one, other) in talks
+            ]
+            if (
+                all(links.joins(found[one], found[other]) for one, other in pairs)
+                and (every := choose(found)) is not None
+            ):
                 return every
         return None
 
     return choose({})
 
 
-def _first_fit_with_memory(partition: Partition, rules: PlacementRules, room: Room, forward_only: bool) -> Placement | None:
+def _first_fit_with_memory(
+    partition: Partition, rules: PlacementRules, room: Room, forward_only: bool
+) -> Placement | None:
     graph, count = partition.graph, partition.graph.num_forward
     order = visit_order(graph)
     free = room.memory.copy()
@@ -189,7 +220,9 @@ def _first_fit_with_memory(partition: Partition, rules: PlacementRules, room: Ro
                     break
         if block is None:
             reaching = (one for one in rules.blocks(degree) if _reaches(partition, blocks, op, one, room.links))
-            block = _free_block(rules.blocks(degree) if room.links is None else reaching, room.closed, free, needed / degree)
+            block = _free_block(
+                rules.blocks(degree) if room.links is None else reaching, room.closed, free, needed / degree
+            )
         if block is None:
             return None
         free[list(block.servers)] -= needed / degree
@@ -197,8 +230,12 @@ def _first_fit_with_memory(partition: Partition, rules: PlacementRules, room: Ro
     return placement_of(blocks)
 
 
-def _reaches(partition: Partition, blocks: Sequence[Block | None], op: int, block: Block, links: OpenLinks | None) -> bool:
-    """Whether a forward op and its mate on a block have a channel for all they exchange, among themselves and with ops placed before."""
+def _reaches(
+    partition: Partition, blocks: Sequence[Block | None], op: int, block: Block, links: OpenLinks | None
+) -> bool:
+    """Whether a forward op and its mate on a block have a channel for all they exchange, among themselves and with ops
+    placed before.
+    """
     if links is None:
         return True
     both = (op, op + partition.graph.num_forward)
@@ -221,7 +258,9 @@ def fits(partition: Partition, placement: Placement, memory: np.ndarray) -> bool
     least = float(memory.min())
     if partition.total_memory <= least:
         return True
-    if partition.most_memory_of_a_server <= least and all(block.mask.bit_count() == len(block.servers) for block in placement.blocks):
+    if partition.most_memory_of_a_server <= least and all(
+        block.mask.bit_count() == len(block.servers) for block in placement.blocks
+    ):
         return True
     load = np.zeros(len(memory))
     for op, block in enumerate(placement.blocks):

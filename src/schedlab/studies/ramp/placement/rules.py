@@ -1,7 +1,7 @@
 """Which sets of servers a job split k ways may take, in the order in which they are tried.
 
-Source: specification of the ramp study, sections 8 and 12. A server is a worker here: where servers have several, a rack has so many times
-more places. Sets are Python integers, bit s for worker s.
+Source: specification of the ramp study, sections 8 and 12. A server is a worker here: where servers have several, a
+rack has so many times more places. Sets are Python integers, bit s for worker s.
 """
 
 from __future__ import annotations
@@ -15,7 +15,9 @@ from schedlab.studies.ramp.network.topology import Ramp
 
 Shape = tuple[int, int, int]
 DIAGONAL = -1
-MOST_BLOCKS_KEPT = 2_000_000  # servers named in kept lists of blocks, over all degrees (150 MB); 4,096 servers need 1.4 million
+MOST_BLOCKS_KEPT = (
+    2_000_000  # servers named in kept lists of blocks, over all degrees (150 MB); 4,096 servers need 1.4 million
+)
 
 
 @dataclass(frozen=True)
@@ -42,7 +44,9 @@ def make_block(servers: tuple[int, ...]) -> Block:
 
 
 def block_shapes(degree: int, shape: Shape) -> list[Shape]:
-    """Return the regular shapes (groups, racks, servers) of a degree in a cluster's shape; a shape may stand there twice."""
+    """Return the regular shapes (groups, racks, servers) of a degree in a cluster's shape; a shape may stand there
+    twice.
+    """
     groups, racks, servers = shape
     found: list[Shape] = []
     for deep in range(1, min(degree, servers) + 1):
@@ -60,8 +64,8 @@ def block_shapes(degree: int, shape: Shape) -> list[Shape]:
 class KeptBlocks:
     """Blocks by degree as a function finds them.
 
-    Those kept before are dropped where, with a new degree, more than MOST_BLOCKS_KEPT servers would be named; the new one is kept, however
-    large.
+    Those kept before are dropped where, with a new degree, more than MOST_BLOCKS_KEPT servers would be named; the new
+    one is kept, however large.
     """
 
     def __init__(self, find: Callable[[int], tuple[Block, ...]]) -> None:
@@ -94,7 +98,9 @@ class RampPlacement:
         return degree == 1 or (degree > 1 and degree % 2 == 0 and bool(block_shapes(degree, self._shape)))
 
     def blocks(self, degree: int) -> tuple[Block, ...]:
-        """Return all blocks of a degree: shape by shape, origins in ascending order of group, rack, server; each set once."""
+        """Return all blocks of a degree: shape by shape, origins in ascending order of group, rack, server; each set
+        once.
+        """
         return self._kept.of(degree)
 
     def _find(self, degree: int) -> tuple[Block, ...]:

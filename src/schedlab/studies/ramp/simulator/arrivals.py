@@ -19,12 +19,15 @@ from schedlab.studies.ramp.simulator.jobs import Job, PoolRanges, pool_ranges
 
 
 class JobPool:
-    """What the episodes of a scenario draw from: graphs in seconds, and distributions whose shape the scenario's seed decides.
+    """What the episodes of a scenario draw from: graphs in seconds, and distributions whose shape the scenario's seed
+    decides.
 
     Raises UserError for an empty pool and for betas outside (0, 1].
     """
 
-    def __init__(self, graphs: Sequence[ForwardGraph], settings: JobSettings, seed: int, join_sinks: bool = True) -> None:
+    def __init__(
+        self, graphs: Sequence[ForwardGraph], settings: JobSettings, seed: int, join_sinks: bool = True
+    ) -> None:
         if not graphs:
             raise UserError("there are no graphs", where="graphs", expected="at least one")
         self.settings = settings
@@ -37,11 +40,16 @@ class JobPool:
         require_shares(self._betas, "jobs.beta")
         for gap in self._gaps:
             if (gap.values < 0).any() or not (gap.values > 0).any():
-                raise UserError("gaps between arrivals that are negative or all 0", where="jobs.interarrival", expected="times in s")
+                raise UserError(
+                    "gaps between arrivals that are negative or all 0", where="jobs.interarrival", expected="times in s"
+                )
 
     def episode(self, seed: int) -> DrawnJobs:
         """Return the jobs of one episode."""
-        beta, gap = choose(self._betas, generator(seed, "ramp", "beta")), choose(self._gaps, generator(seed, "ramp", "gap"))
+        beta, gap = (
+            choose(self._betas, generator(seed, "ramp", "beta")),
+            choose(self._gaps, generator(seed, "ramp", "gap")),
+        )
         return DrawnJobs(self.graphs, self.settings, beta, gap, seed)
 
     @property
@@ -64,7 +72,9 @@ class JobPool:
         return self._places[graph.digest]
 
     def draw(self, random: np.random.Generator, count: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Return jobs drawn independently: graphs int64[count], betas float64[count], gaps before them float64[count], s."""
+        """Return jobs drawn independently: graphs int64[count], betas float64[count], gaps before them float64[count],
+        s.
+        """
         graphs = random.integers(len(self.graphs), size=count)
         beta, gap = choose(self._betas, random), choose(self._gaps, random)
         return graphs, np.asarray(beta.sample(random, count)), np.asarray(gap.sample(random, count))
@@ -76,7 +86,9 @@ class DrawnJobs:
     members  int64[jobs], the graph of each job of the pool; betas float64[jobs]
     """
 
-    def __init__(self, graphs: Sequence[TrainingGraph], settings: JobSettings, beta: Distribution, gap: Distribution, seed: int) -> None:
+    def __init__(
+        self, graphs: Sequence[TrainingGraph], settings: JobSettings, beta: Distribution, gap: Distribution, seed: int
+    ) -> None:
         self._graphs, self._settings, self._gap = graphs, settings, gap
         self.members = np.tile(np.arange(len(graphs)), settings.replication)
         self.betas = np.asarray(beta.sample(generator(seed, "ramp", "pool"), len(self.members)))
@@ -93,7 +105,11 @@ class DrawnJobs:
         """Return a job of the pool. Raises UserError where none is left."""
         if not self._left:
             if self._settings.sampling != "remove_and_repeat":
-                raise UserError("the pool is empty", where="jobs.replication", expected="a pool that is as large as the episode needs")
+                raise UserError(
+                    "the pool is empty",
+                    where="jobs.replication",
+                    expected="a pool that is as large as the episode needs",
+                )
             self._left = list(range(len(self.members)))
             self._refills += 1
         place = int(self._draws.integers(len(self._left)))

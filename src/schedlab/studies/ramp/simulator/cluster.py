@@ -20,7 +20,14 @@ from schedlab.studies.ramp.placement.placers import Placement, Room, fits
 from schedlab.studies.ramp.placement.rules import PlacementRules
 from schedlab.studies.ramp.simulator.jobs import CUT_OFF, NO_CHANNEL, QUEUE_FULL, REJECTED, TOO_SLOW, Job, JobSource
 from schedlab.studies.ramp.simulator.lookahead import Lookahead
-from schedlab.studies.ramp.simulator.statistics import BlockedJob, CompletedJob, EpisodeRecord, Rates, episode_statistics, step_statistics
+from schedlab.studies.ramp.simulator.statistics import (
+    BlockedJob,
+    CompletedJob,
+    EpisodeRecord,
+    Rates,
+    episode_statistics,
+    step_statistics,
+)
 from schedlab.studies.ramp.simulator.timing import JobTimes, Timing
 
 DUE = 1e-7  # s; what is nearer than this has happened
@@ -28,7 +35,8 @@ DUE = 1e-7  # s; what is nearer than this has happened
 
 @dataclass(frozen=True, eq=False)
 class JobPlan:
-    """How a job is to run: its shards and their servers, with the order in which shards of one server run (`placement.ranks`).
+    """How a job is to run: its shards and their servers, with the order in which shards of one server run
+    (`placement.ranks`).
 
     channels  those that it takes; None: of each link the first that is free, where jobs may share servers and so links
     """
@@ -42,7 +50,8 @@ class JobPlan:
 class RunningJob:
     """A mounted job.
 
-    started, duration, communication, computation  s, over all training steps; utilisation: share of the mounted workers' time
+    started, duration, communication, computation  s, over all training steps; utilisation: share of the mounted
+      workers' time
     channels  those that it holds, where its plan names them or jobs may share servers
     """
 
@@ -71,7 +80,9 @@ class ClusterLimits:
         if self.queue_capacity < 0:
             raise UserError(f"a queue of {self.queue_capacity} jobs", where="queue_capacity", expected="at least 0")
         if not self.end > 0:
-            raise UserError(f"the simulation ends at {self.end} s", where="max_simulation_time", expected="a time above 0")
+            raise UserError(
+                f"the simulation ends at {self.end} s", where="max_simulation_time", expected="a time above 0"
+            )
 
 
 class Cluster:
@@ -81,7 +92,12 @@ class Cluster:
     """
 
     def __init__(
-        self, times: JobTimes, rules: PlacementRules, memory: np.ndarray, source: JobSource, limits: ClusterLimits | None = None
+        self,
+        times: JobTimes,
+        rules: PlacementRules,
+        memory: np.ndarray,
+        source: JobSource,
+        limits: ClusterLimits | None = None,
     ) -> None:
         self.times, self.rules, self.memory = times, rules, np.asarray(memory, dtype=np.float64)
         self.legacy: LegacySettings = times.legacy
@@ -89,13 +105,17 @@ class Cluster:
         self.num_workers = times.topology.num_workers
         if self.memory.shape != (self.num_workers,):
             raise UserError(
-                f"{self.memory.size} memory sizes for {self.num_workers} workers", where="device", expected="one for each server"
+                f"{self.memory.size} memory sizes for {self.num_workers} workers",
+                where="device",
+                expected="one for each server",
             )
         self._source = source
         self.reset(source)
 
     def reset(self, source: JobSource) -> None:
-        """Empty the cluster and let the first job of a source arrive at time 0. Raises UserError where there is none."""
+        """Empty the cluster and let the first job of a source arrive at time 0. Raises UserError where there is
+        none.
+        """
         self._source = source
         self.time = 0.0
         self.queue: list[Job] = []
@@ -127,11 +147,13 @@ class Cluster:
         return episode_statistics(self.record, self.time)
 
     def step(self, decisions: Mapping[int, JobPlan | str]) -> dict[str, object]:
-        """Block or mount the waiting jobs, then go on to the next arrival, completion, or the end; return the step's statistics.
+        """Block or mount the waiting jobs, then go on to the next arrival, completion, or the end; return the step's
+        statistics.
 
-        decisions  by job index: a plan, or the cause for which the job is blocked; a waiting job that is not named is rejected
-        Raises UserError for a job that does not wait, and for a plan that takes workers or channels of others, or more memory than there
-        is; then nothing has changed.
+        decisions  by job index: a plan, or the cause for which the job is blocked; a waiting job that is not named is
+                   rejected
+        Raises UserError for a job that does not wait, and for a plan that takes workers or channels of others, or more
+        memory than there is; then nothing has changed.
         """
         blocked_before, arrived_before = len(self.record.blocked), self.record.arrived
         completed_before = len(self.record.completed)
@@ -156,10 +178,11 @@ class Cluster:
         return found
 
     def free_channels(self, plan: JobPlan, held: Set[Channel]) -> frozenset[Channel] | None:
-        """Return the first channel that is not held of each link that a plan sends over (first fit); None where a link has none left.
+        """Return the first channel that is not held of each link that a plan sends over (first fit); None where a link
+        has none left.
 
-        Where a server has one worker no pair of servers is shared, and no channel is told: each pair has its own (in RAMP; on a torus by
-        assumption, see torus.py).
+        Where a server has one worker no pair of servers is shared, and no channel is told: each pair has its own (in
+        RAMP; on a torus by assumption, see torus.py).
         """
         if self.times.topology.workers == 1:
             return frozenset()
@@ -183,14 +206,22 @@ class Cluster:
         if isinstance(decision, str):
             return BlockedJob(job, decision, self.time)
         if decision.placement.mask & taken:
-            raise UserError(f"job {job.index} takes a worker of another job", where="action", expected="workers of one job only")
+            raise UserError(
+                f"job {job.index} takes a worker of another job", where="action", expected="workers of one job only"
+            )
         if not fits(decision.split, decision.placement, self.memory):
-            raise UserError(f"job {job.index} exceeds the memory of a worker", where="action", expected="shards that fit, of both passes")
+            raise UserError(
+                f"job {job.index} exceeds the memory of a worker",
+                where="action",
+                expected="shards that fit, of both passes",
+            )
         channels = self.free_channels(decision, held) if decision.channels is None else decision.channels
         if channels is None:
             return BlockedJob(job, NO_CHANNEL, self.time)
         if channels & held:
-            raise UserError(f"job {job.index} takes a channel of another job", where="action", expected="channels of one job only")
+            raise UserError(
+                f"job {job.index} takes a channel of another job", where="action", expected="channels of one job only"
+            )
         timing, lookahead = self.times.lookahead(decision.split, decision.placement)
         running = self._running(job, decision, timing, lookahead, channels)
         return BlockedJob(job, TOO_SLOW, self.time, running) if running.duration > job.time_limit else running
@@ -205,7 +236,9 @@ class Cluster:
         self.running.append(outcome)
         self._left.append(outcome.duration)
 
-    def _running(self, job: Job, plan: JobPlan, timing: Timing, lookahead: Lookahead, channels: frozenset[Channel]) -> RunningJob:
+    def _running(
+        self, job: Job, plan: JobPlan, timing: Timing, lookahead: Lookahead, channels: frozenset[Channel]
+    ) -> RunningJob:
         duration = job.steps * lookahead.time
         communication, computation = job.steps * lookahead.communication, job.steps * lookahead.computation
         busy_steps = 1 if self.legacy.utilisation_of_one_step else job.steps
@@ -223,10 +256,14 @@ class Cluster:
         per = 1 / duration if duration else 0.0
         processed = tuple(amount * per for amount in information)
         rates = Rates(processed, computation * per, communication * per, utilisation, timing.workers, timing.channels)
-        return RunningJob(job, plan, timing, lookahead, self.time, duration, communication, computation, utilisation, rates, channels)
+        return RunningJob(
+            job, plan, timing, lookahead, self.time, duration, communication, computation, utilisation, rates, channels
+        )
 
     def _next_event(self) -> float:
-        """Seconds to the next arrival, completion, or the end; 0 where nothing will ever happen (as published: infinity)."""
+        """Seconds to the next arrival, completion, or the end; 0 where nothing will ever happen (as published:
+        infinity).
+        """
         tick = min([self.next_arrival - self.time, self.limits.end - self.time, *self._left])
         if math.isinf(tick) and not self.legacy.endless_last_step:
             return 0.0

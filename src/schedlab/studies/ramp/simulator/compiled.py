@@ -1,4 +1,5 @@
-"""Tables and episodes for the compiled cluster, made from the exact one, so that learning plays the same decisions much faster.
+"""Tables and episodes for the compiled cluster, made from the exact one, so that learning plays the same decisions much
+faster.
 
 Source: specification of the ramp study, section 18.
 """
@@ -22,13 +23,18 @@ MOST_SERVERS = 64
 def fast_tables(simulation: Simulation) -> Tables:
     """Return the tables of a scenario. It leaves the simulation reset: give it one of its own.
 
-    Durations are those on an empty cluster: where other jobs run, the first free block may have another shape, and the exact cluster's
-    differ by some hundredths of a percent (published setting) to half a percent (traced graphs; test_ramp_fast.py).
-    Raises UserError for a scenario that the compiled cluster cannot play: another network, several workers a server (which jobs may share),
-    more than 64 servers, unlike ones, partitions or placements that are drawn, memory that decides.
+    Durations are those on an empty cluster: where other jobs run, the first free block may have another shape, and the
+    exact cluster's differ by some hundredths of a percent (published setting) to half a percent (traced graphs;
+    test_ramp_fast.py). Raises UserError for a scenario that the compiled cluster cannot play: another network, several
+    workers a server (which jobs may share), more than 64 servers, unlike ones, partitions or placements that are drawn,
+    memory that decides.
     """
     scenario, rules = simulation.scenario, simulation.rules
-    _require(scenario.management.placer == "first_fit" and scenario.management.shaper == "none", "management.placer", "first fit")
+    _require(
+        scenario.management.placer == "first_fit" and scenario.management.shaper == "none",
+        "management.placer",
+        "first fit",
+    )
     _require(scenario.management.partitioner == "quantum", "management.partitioner", "quantum")
     _require(not scenario.cluster.speeds, "cluster.speeds", "servers that are alike")
     _require(not scenario.cluster.memories, "cluster.memories", "servers that are alike")
@@ -49,12 +55,18 @@ def fast_tables(simulation: Simulation) -> Tables:
             plan = simulation.manager.plan(cluster, job, action)
             degrees[-1].append(())
             if isinstance(plan, JobPlan):
-                _require(plan.split.most_memory_of_a_server <= scenario.cluster.memory, "cluster.memory", "room for every job's shards")
+                _require(
+                    plan.split.most_memory_of_a_server <= scenario.cluster.memory,
+                    "cluster.memory",
+                    "room for every job's shards",
+                )
                 durations[number, place] = job.steps * cluster.times.lookahead(plan.split, plan.placement)[1].time
                 degrees[-1][-1] = tuple(sorted(plan.split.distinct_degrees))
     known = sorted({degree for row in degrees for found in row for degree in found} | set(actions))
     blocks = [[block.mask for block in rules.blocks(degree)] for degree in known]
-    parts = np.full((len(graphs), len(actions), max(len(found) for row in degrees for found in row) + 1), -1, dtype=np.int64)
+    parts = np.full(
+        (len(graphs), len(actions), max(len(found) for row in degrees for found in row) + 1), -1, dtype=np.int64
+    )
     for number, row in enumerate(degrees):
         for place, found in enumerate(row):
             parts[number, place, : len(found)] = [known.index(degree) for degree in found]

@@ -1,4 +1,5 @@
-"""Distributions of what is drawn for each job: the share of its sequential time that it accepts (beta), and the gaps between arrivals.
+"""Distributions of what is drawn for each job: the share of its sequential time that it accepts (beta), and the gaps
+between arrivals.
 
 All of them are discrete: values with probabilities. Source: specification of the ramp study, section 4.
 """
@@ -24,7 +25,9 @@ Probability = Annotated[float, Field(ge=0, le=1)]
 
 
 class DistributionSettings(Settings):
-    """A distribution: one value, equal weights on a grid, given probabilities, a skew normal cut to a range, or one of several."""
+    """A distribution: one value, equal weights on a grid, given probabilities, a skew normal cut to a range, or one of
+    several.
+    """
 
     kind: Literal["fixed", "uniform", "pmf", "skew_normal", "one_of"] = setting(
         doc="fixed: `value`; uniform: the grid from `low` to `high`; pmf: `probabilities`; skew_normal: `skewness` within `low` and "
@@ -34,7 +37,10 @@ class DistributionSettings(Settings):
     low: float | None = setting(None, doc="smallest value (uniform, skew_normal)")
     high: float | None = setting(None, doc="largest value (uniform, skew_normal)")
     decimals: int = setting(
-        2, doc="the grid's step is 10 to the power of minus this (uniform); values are rounded so (skew_normal)", ge=0, le=12
+        2,
+        doc="the grid's step is 10 to the power of minus this (uniform); values are rounded so (skew_normal)",
+        ge=0,
+        le=12,
     )
     skewness: float | None = setting(None, doc="shape of the skew normal; above 0: most values are small")
     shape: Literal["exact", "drawn"] = setting(
@@ -53,13 +59,18 @@ class DistributionSettings(Settings):
     )
     probabilities: dict[float, Probability] = setting({}, doc="value -> probability (pmf)")
     exact_sum: bool = setting(
-        False, doc="refuse probabilities whose sum differs from 1 by rounding alone, as the original does (pmf); else by up to 1e-9"
+        False,
+        doc="refuse probabilities whose sum differs from 1 by rounding alone, as the original does (pmf); else by up to 1e-9",
     )
-    choices: tuple[DistributionSettings, ...] = setting((), doc="distributions of which an episode takes one, each as likely (one_of)")
+    choices: tuple[DistributionSettings, ...] = setting(
+        (), doc="distributions of which an episode takes one, each as likely (one_of)"
+    )
 
     @model_validator(mode="after")
     def _check(self) -> DistributionSettings:
-        needed = {"fixed": ("value",), "uniform": ("low", "high"), "skew_normal": ("low", "high", "skewness")}.get(self.kind, ())
+        needed = {"fixed": ("value",), "uniform": ("low", "high"), "skew_normal": ("low", "high", "skewness")}.get(
+            self.kind, ()
+        )
         if missing := [key for key in needed if getattr(self, key) is None]:
             raise ValueError(f"{' and '.join(missing)} of the kind {self.kind}")
         given = {key for key in ("value", "low", "high", "skewness") if getattr(self, key) is not None}
@@ -68,7 +79,9 @@ class DistributionSettings(Settings):
         given |= {"extremes"} if self.extremes and self.kind != "skew_normal" else set()
         own = {"pmf": {"probabilities"}, "one_of": {"choices"}}.get(self.kind, set(needed))
         if given != own:
-            raise ValueError(f"the kind {self.kind} has {', '.join(sorted(own))} and not {', '.join(sorted(given - own)) or 'nothing'}")
+            raise ValueError(
+                f"the kind {self.kind} has {', '.join(sorted(own))} and not {', '.join(sorted(given - own)) or 'nothing'}"
+            )
         if self.low is not None and self.high is not None:
             _check_grid(self.low, self.high, self.decimals, self.kind)
         if self.extremes and (self.shape == "drawn" or not self.extremes[0] < self.extremes[1]):
@@ -97,7 +110,9 @@ def _check_sum(probabilities: list[float], tolerance: float) -> None:
 
 @dataclass(frozen=True)
 class Distribution:
-    """A discrete distribution: values float64[k] in rising order, each once, and their probabilities float64[k], which sum to 1."""
+    """A discrete distribution: values float64[k] in rising order, each once, and their probabilities float64[k], which
+    sum to 1.
+    """
 
     values: np.ndarray
     probabilities: np.ndarray
@@ -124,7 +139,8 @@ class Distribution:
 def alternatives(settings: DistributionSettings, rng: np.random.Generator) -> tuple[Distribution, ...]:
     """Return the distributions that episodes choose from: one, but for `one_of`.
 
-    Only the skew normal of the shape `drawn` draws here: use a stream of its own, so that all episodes of a scenario share it.
+    Only the skew normal of the shape `drawn` draws here: use a stream of its own, so that all episodes of a scenario
+    share it.
     """
     if settings.kind == "one_of":
         return tuple(_distribution(choice, rng) for choice in settings.choices)
@@ -132,7 +148,9 @@ def alternatives(settings: DistributionSettings, rng: np.random.Generator) -> tu
 
 
 def of_scenario(settings: DistributionSettings, seed: int, what: str) -> tuple[Distribution, ...]:
-    """Return the alternatives of a scenario's `what` (beta, gap), whose shapes its root seed decides for every episode and figure."""
+    """Return the alternatives of a scenario's `what` (beta, gap), whose shapes its root seed decides for every episode
+    and figure.
+    """
     return alternatives(settings, generator(seed, "ramp", what, "shape"))
 
 
@@ -142,12 +160,16 @@ def choose(found: tuple[Distribution, ...], rng: np.random.Generator) -> Distrib
 
 
 def require_shares(found: tuple[Distribution, ...], where: str) -> None:
-    """Refuse distributions of beta with values outside (0, 1]: a job accepts a share of its sequential time. Raises UserError."""
+    """Refuse distributions of beta with values outside (0, 1]: a job accepts a share of its sequential time. Raises
+    UserError.
+    """
     values = np.concatenate([distribution.values[distribution.probabilities > 0] for distribution in found])
     wrong = values[(values <= 0) | (values > 1)]
     if wrong.size:
         raise UserError(
-            f"beta can become {wrong[0]:g}", where=where, expected="shares above 0 and at most 1 of the sequential completion time"
+            f"beta can become {wrong[0]:g}",
+            where=where,
+            expected="shares above 0 and at most 1 of the sequential completion time",
         )
 
 
@@ -168,7 +190,8 @@ def _distribution(settings: DistributionSettings, rng: np.random.Generator) -> D
 
 
 def expected_shares(settings: DistributionSettings, draws: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return what `scaled_skew_normal` gives on average: shares float64[bins] and edges float64[bins + 1] of bins from low to high.
+    """Return what `scaled_skew_normal` gives on average: shares float64[bins] and edges float64[bins + 1] of bins from
+    low to high.
 
     The extremes of a sample are given, or those quantiles of the law that leave half a draw outside.
     """
@@ -199,16 +222,20 @@ def uniform_grid(low: float, high: float, decimals: int) -> np.ndarray:
 
 
 def scaled_skew_normal(settings: DistributionSettings, draws: int, rng: np.random.Generator) -> np.ndarray:
-    """Return draws of the skew normal, float64[draws], whose smallest one is moved to 0 and whose largest is scaled to `high`.
+    """Return draws of the skew normal, float64[draws], whose smallest one is moved to 0 and whose largest is scaled to
+    `high`.
 
-    The location does not matter, then. A skew normal is |x| d + y sqrt(1 - d^2) with x, y normal, d = a / sqrt(1 + a^2) (Azzalini 1985).
+    The location does not matter, then. A skew normal is |x| d + y sqrt(1 - d^2) with x, y normal, d = a / sqrt(1 + a^2)
+    (Azzalini 1985).
     """
     slant = settings.skewness / np.sqrt(1 + settings.skewness**2)
     values = slant * np.abs(rng.standard_normal(draws)) + np.sqrt(1 - slant**2) * rng.standard_normal(draws)
     values -= values.min()
     values *= settings.high / values.max()
     small = values <= settings.low
-    values[small] = settings.low if settings.below_low == "low" else rng.uniform(settings.low, settings.high, int(small.sum()))
+    values[small] = (
+        settings.low if settings.below_low == "low" else rng.uniform(settings.low, settings.high, int(small.sum()))
+    )
     return values
 
 

@@ -15,10 +15,12 @@ if TYPE_CHECKING:
 def job_table(cluster: Cluster, decided: Mapping[int, tuple[int, int]]) -> pd.DataFrame:
     """Return a row for each job that ended: what it was, what became of it (cause empty: completed), and how it ran.
 
-    decided  job index -> degree that was chosen, and number of valid degrees to choose from (0: it could only be rejected)
-    Columns: job, model, beta, cause, time (s, of the end), ops, deps, memory, dep_size (bytes), sequential_jct (s), action, choices. For
-    jobs that were placed, those that would have taken too long among them, duration, communication, computation (s, over all training
-    steps), degree, workers; for completed jobs jct (s), speedup. Else missing.
+    decided  job index -> degree that was chosen, and number of valid degrees to choose from (0: it could only be
+             rejected)
+    Columns: job, model, beta, cause, time (s, of the end), ops, deps, memory, dep_size (bytes), sequential_jct (s),
+    action, choices. For jobs that were placed, those that would have taken too long among them, duration,
+    communication, computation (s, over all training steps), degree, workers; for completed jobs jct (s), speedup. Else
+    missing.
     """
     import pandas as pd
 

@@ -1,7 +1,7 @@
 """The compiled event loop of one training step; `lookahead_plain` states the same rules in plain Python.
 
-All loops keep the order of the published arithmetic: what is left of a shard or a flow is reduced tick by tick, so that rounding leaves
-the same residues.
+All loops keep the order of the published arithmetic: what is left of a shard or a flow is reduced tick by tick, so that
+rounding leaves the same residues.
 """
 
 from __future__ import annotations
@@ -24,9 +24,10 @@ class Step(NamedTuple):
     destination           int64[deps], shards
     local                 bool[deps], takes no time
     counts                bool[deps], is an input of its destination
-    link, dep_rank        int64[deps]: the flow of highest rank, of equals that with least left, goes first on a link; link -1: a dep that
-                          waits for no other
-    one_by_one            whether the others on a link wait, or advance too and only the first decides how long a tick may be
+    link, dep_rank        int64[deps]: the flow of highest rank, of equals that with least left, goes first on a link;
+                          link -1: a dep that waits for no other
+    one_by_one            whether the others on a link wait, or advance too and only the first decides how long a tick
+                          may be
     """
 
     worker: np.ndarray
@@ -43,7 +44,9 @@ class Step(NamedTuple):
 
 
 class State(NamedTuple):
-    """What changes: what is left of shards and deps (s), inputs that arrived, lists of what is ready (the first `number` of each)."""
+    """What changes: what is left of shards and deps (s), inputs that arrived, lists of what is ready (the first
+    `number` of each).
+    """
 
     left: np.ndarray
     dep_left: np.ndarray
@@ -58,7 +61,9 @@ class State(NamedTuple):
 
 @compiled(error_model="numpy")
 def run_step(step: Step, cost: np.ndarray, dep_time: np.ndarray) -> tuple[bool, np.ndarray, np.ndarray, np.ndarray]:
-    """Run one training step. Returns whether it ended; float64[4]: time, communication, computation, busy; workers and s of each tick."""
+    """Run one training step. Returns whether it ended; float64[4]: time, communication, computation, busy; workers and
+    s of each tick.
+    """
     state = _start(step, cost, dep_time)
     number = state.number
     active, ticks = np.empty(FIRST_TICKS, np.int64), np.empty(FIRST_TICKS, np.float64)
@@ -184,7 +189,9 @@ def _complete_locals(step, state, arrivals):
 
 @compiled(inline="always")
 def _advance_flows(step, state, tick, flows):
-    """Advance the first `flows` flows, or where they contend the first of each link, and complete those that are through."""
+    """Advance the first `flows` flows, or where they contend the first of each link, and complete those that are
+    through.
+    """
     kept = 0
     for at in range(state.number[FLOWS]):
         dep = state.flows[at]

@@ -1,4 +1,5 @@
-"""An upper bound on the jobs that any policy can accept: it knows all arrivals, splits jobs and ignores which servers are free together.
+"""An upper bound on the jobs that any policy can accept: it knows all arrivals, splits jobs and ignores which servers
+are free together.
 
 Source: specification of the ramp study, section 18 (clairvoyant linear programme without fragmentation).
 """
@@ -27,8 +28,8 @@ def least_servers(tables: Tables) -> np.ndarray:
 def most_accepted(tables: Tables, arrivals: Arrivals, stop: float) -> float:
     """Return the value of the programme: the most accepted jobs of an episode.
 
-    A share of each job goes to each action that meets its limit (and ends in time, where the end blocks what runs). The shares of a job sum
-    to at most 1, and at no arrival do the jobs that run hold more servers than there are.
+    A share of each job goes to each action that meets its limit (and ends in time, where the end blocks what runs). The
+    shares of a job sum to at most 1, and at no arrival do the jobs that run hold more servers than there are.
     """
     from scipy.optimize import linprog
     from scipy.sparse import csr_array
@@ -63,7 +64,9 @@ class LpBound:
     problem: RampProblem
 
     def scores(self, unit: Unit) -> dict[str, float]:
-        """Return the least blocking rate of an episode; a job that arrives at its end counts as an arrival and is never blocked."""
+        """Return the least blocking rate of an episode; a job that arrives at its end counts as an arrival and is never
+        blocked.
+        """
         from schedlab.studies.ramp.simulator.compiled import episode_arrivals
 
         tables, _ = self.problem.fast

@@ -10,7 +10,9 @@ Value = TypeVar("Value")
 
 
 class Kept:
-    """Values by key, the least recently used dropped first when their weights exceed `most`; one that does so alone is kept alone."""
+    """Values by key, the least recently used dropped first when their weights exceed `most`; one that does so alone is
+    kept alone.
+    """
 
     def __init__(self, most: int) -> None:
         self._most = most

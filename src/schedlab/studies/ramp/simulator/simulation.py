@@ -1,4 +1,6 @@
-"""A scenario's simulation: the cluster, its manager and masks, ready for episodes under rules or for an environment to step."""
+"""A scenario's simulation: the cluster, its manager and masks, ready for episodes under rules or for an environment to
+step.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +26,9 @@ from schedlab.studies.ramp.simulator.timing import JobTimes
 
 
 class Simulation:
-    """One scenario; episodes follow each other and share what was computed of durations. Raises UserError for a wrong scenario."""
+    """One scenario; episodes follow each other and share what was computed of durations. Raises UserError for a wrong
+    scenario.
+    """
 
     def __init__(self, scenario: RampScenario, graphs: Sequence[ForwardGraph]) -> None:
         self.scenario = scenario
@@ -40,7 +44,9 @@ class Simulation:
         self._limits = ClusterLimits(scenario.episodes.queue_capacity, scenario.episodes.end)
 
     def twin(self) -> Simulation:
-        """Return a simulation for other episodes side by side, which shares what was computed of durations. Reset it first."""
+        """Return a simulation for other episodes side by side, which shares what was computed of durations. Reset it
+        first.
+        """
         return copy(self)
 
     def reset(self, seed: int) -> None:
@@ -49,10 +55,16 @@ class Simulation:
         self.cluster = Cluster(self._times.for_episode(), self.rules, self._memory, source, self._limits)
         management = self.scenario.management
         draws = generator(seed, "ramp", "manager")
-        self.manager = Manager(management.quantum, management.placer, management.shaper, draws, self._legal, management.partitioner)
+        self.manager = Manager(
+            management.quantum, management.placer, management.shaper, draws, self._legal, management.partitioner
+        )
         no_largest = self.scenario.legacy.no_largest_cost
-        self.observer = Observer(source.ranges, management.most, self.rules, self.topology.num_workers, no_largest_cost=no_largest)
-        self.decided: dict[int, tuple[int, int]] = {}  # job index -> degree, and number of valid degrees, where a mask was given
+        self.observer = Observer(
+            source.ranges, management.most, self.rules, self.topology.num_workers, no_largest_cost=no_largest
+        )
+        self.decided: dict[
+            int, tuple[int, int]
+        ] = {}  # job index -> degree, and number of valid degrees, where a mask was given
         self._to_next_job()
 
     @property
@@ -66,7 +78,9 @@ class Simulation:
         return self.cluster.queue[0] if self.cluster.queue and not self.cluster.done else None
 
     def mask(self, blocks: bool = False) -> np.ndarray:
-        """Return int16[most + 1]: 1 for the actions that are valid for the waiting job; blocks: only those with a free block."""
+        """Return int16[most + 1]: 1 for the actions that are valid for the waiting job; blocks: only those with a free
+        block.
+        """
         mask = self.observer.mask(mounted_workers(self.cluster))
         if blocks or self.scenario.management.mask == "blocks":
             for degree in np.flatnonzero(mask[1:]).tolist():
@@ -75,12 +89,16 @@ class Simulation:
         return mask
 
     def _has_block(self, degree: int) -> bool:
-        """Whether the waiting job could be placed at a degree now, with what the manager would draw if that degree were chosen."""
+        """Whether the waiting job could be placed at a degree now, with what the manager would draw if that degree were
+        chosen.
+        """
         manager = self.manager.twin() if self.manager.draws else self.manager
         return isinstance(manager.plan(self.cluster, self.cluster.queue[0], degree), JobPlan)
 
     def observation(self) -> dict[str, np.ndarray]:
-        """Return what is seen of the waiting job, not padded: keys as published, shapes as in observation.GraphFeatures."""
+        """Return what is seen of the waiting job, not padded: keys as published, shapes as in
+        observation.GraphFeatures.
+        """
         job, mounted = self.cluster.queue[0], mounted_workers(self.cluster)
         graph, mask = self.observer.graph(job.graph), self.mask()
         return {
@@ -93,7 +111,9 @@ class Simulation:
         }
 
     def features(self, mask: np.ndarray, absolute: bool = False, partitions: int = 1) -> np.ndarray:
-        """Return float32[17 + most + 1]: what is seen of the waiting job and the cluster, and a mask (int16[most + 1])."""
+        """Return float32[17 + most + 1]: what is seen of the waiting job and the cluster, and a mask (int16[most +
+        1]).
+        """
         job, mounted = self.cluster.queue[0], mounted_workers(self.cluster)
         return self.observer.features(job, mask, mounted, len(self.cluster.running), absolute, partitions)
 
@@ -104,7 +124,8 @@ class Simulation:
     def act(self, degree: int, mask: np.ndarray | None = None) -> None:
         """Decide on the waiting job and go on to the next one, or to the end.
 
-        mask  int16[most + 1], the valid actions, where the degree is to be held against them and written down in `decided`
+        mask  int16[most + 1], the valid actions, where the degree is to be held against them and written down in
+              `decided`
         Raises UserError for a degree that is not valid.
         """
         job = self.cluster.queue[0]
@@ -137,7 +158,9 @@ def legal_degrees(rules: PlacementRules, most: int) -> list[int]:
 
 
 def speeds_of(cluster: ClusterSettings, workers: int) -> np.ndarray | None:
-    """Return float64[workers], the speed of each, None where all are alike. Raises UserError for speeds that cannot be."""
+    """Return float64[workers], the speed of each, None where all are alike. Raises UserError for speeds that cannot
+    be.
+    """
     return _by_worker(cluster.speeds, workers, "speed", "cluster.speeds") if cluster.speeds else None
 
 
@@ -148,7 +171,9 @@ def memory_of(cluster: ClusterSettings, workers: int) -> np.ndarray:
 
 def _by_worker(given: tuple[float, ...], workers: int, what: str, where: str) -> np.ndarray:
     if len(given) > workers:
-        raise UserError(f"{len(given)} values of {what} for {workers} workers", where=where, expected="at most one for each")
+        raise UserError(
+            f"{len(given)} values of {what} for {workers} workers", where=where, expected="at most one for each"
+        )
     if any(not 0 < value < np.inf for value in given):
         raise UserError(f"a worker of {what} {min(given):g}", where=where, expected="finite numbers above 0")
     return np.resize(np.array(given, dtype=np.float64), workers)
@@ -162,5 +187,12 @@ def network(scenario: RampScenario) -> tuple[Topology, PlacementRules]:
     if cluster.topology == "torus":
         torus = Torus(sizes, *rates)
         return torus, TorusPlacement(torus)
-    ramp = Ramp(*sizes, *rates, legacy.free_inside_racks, legacy.bandwidth_shared_twice, cluster.workers, cluster.contending_racks)
+    ramp = Ramp(
+        *sizes,
+        *rates,
+        legacy.free_inside_racks,
+        legacy.bandwidth_shared_twice,
+        cluster.workers,
+        cluster.contending_racks,
+    )
     return ramp, RampPlacement(ramp)

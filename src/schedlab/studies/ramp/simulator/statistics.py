@@ -27,7 +27,9 @@ EPISODE_MEANS = (
 
 
 class Rates(NamedTuple):
-    """What a running job adds to a step: information processed per second, in the order of INFO; and what it is all the while."""
+    """What a running job adds to a step: information processed per second, in the order of INFO; and what it is all the
+    while.
+    """
 
     information: tuple[float, ...]
     computation: float

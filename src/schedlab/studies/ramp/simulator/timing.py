@@ -1,7 +1,7 @@
 """Durations of placed jobs, computed once for each distinct job and kept.
 
-A duration depends on the graph, the degrees, the placement up to the symmetry of the topology, the devices, and on the parameters of
-topology and cost model; the last belong to one `JobTimes`. What is kept is bounded.
+A duration depends on the graph, the degrees, the placement up to the symmetry of the topology, the devices, and on the
+parameters of topology and cost model; the last belong to one `JobTimes`. What is kept is bounded.
 """
 
 from __future__ import annotations
@@ -26,7 +26,9 @@ from schedlab.studies.ramp.simulator.lru_cache import Kept
 MOST_TICKS_KEPT = 2_000_000  # of kept timings, 16 bytes each; keys are short
 MOST_RULES_KEPT = 8192  # degrees by the quantum rule
 MOST_DEPS_KEPT = 4_000_000  # deps of kept partitions, some 35 bytes each
-ENDLESS = Lookahead(math.inf, math.inf, math.inf, np.zeros(0, dtype=np.int64), np.zeros(0), 0.0)  # of a job that waits for a collective
+ENDLESS = Lookahead(
+    math.inf, math.inf, math.inf, np.zeros(0, dtype=np.int64), np.zeros(0), 0.0
+)  # of a job that waits for a collective
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,7 +51,12 @@ class JobTimes:
     """
 
     def __init__(
-        self, topology: Topology, legacy: LegacySettings, speed: np.ndarray | None = None, contention: bool = False, reuse: bool = True
+        self,
+        topology: Topology,
+        legacy: LegacySettings,
+        speed: np.ndarray | None = None,
+        contention: bool = False,
+        reuse: bool = True,
     ) -> None:
         self.topology, self.legacy = topology, legacy
         self._flow_rules = FlowRules(legacy.mutual_deps_count, legacy.ticks_by_priority and not contention, contention)
@@ -61,7 +68,9 @@ class JobTimes:
         self._by_degree: dict[tuple[str, int], Lookahead] = {}
 
     def for_episode(self) -> JobTimes:
-        """Return times that share what is kept, with a published memo of their own: an episode must not hang from those before it."""
+        """Return times that share what is kept, with a published memo of their own: an episode must not hang from those
+        before it.
+        """
         own = copy.copy(self)
         own._by_degree = {}
         return own
@@ -73,8 +82,12 @@ class JobTimes:
     def _split(self, graph: TrainingGraph, degrees: np.ndarray) -> Partition:
         return partition(graph, degrees, self.legacy.sizes_from_memory)
 
-    def split_by_quantum(self, graph: TrainingGraph, most: int, quantum: float, legal: tuple[int, ...] | None = None) -> Partition:
-        """Return the partition by the quantum rule, at most `most` shards an op, rounded down to legal degrees where those are given."""
+    def split_by_quantum(
+        self, graph: TrainingGraph, most: int, quantum: float, legal: tuple[int, ...] | None = None
+    ) -> Partition:
+        """Return the partition by the quantum rule, at most `most` shards an op, rounded down to legal degrees where
+        those are given.
+        """
         key = (graph.digest, most, quantum, legal)
         degrees, packed = self._quantum.get(key, lambda: _packed(quantum_degrees(graph, most, quantum, legal)))
         return self._partitions.get((graph.digest, packed), lambda: self._split(graph, degrees), _weight)
@@ -96,7 +109,9 @@ class JobTimes:
         return self.legacy.memo_by_degree and self._reuse and (split.graph.name, split.max_degree) in self._by_degree
 
     def lookahead(self, split: Partition, placement: Placement) -> tuple[Timing, Lookahead]:
-        """Return a placed job's timing, and the look-ahead that decides its duration: its own, or as published that of the memo."""
+        """Return a placed job's timing, and the look-ahead that decides its duration: its own, or as published that of
+        the memo.
+        """
         timing = self.timing(split, placement)
         if not (self.legacy.memo_by_degree and self._reuse):
             return timing, timing.lookahead

@@ -1,4 +1,6 @@
-"""Advantage actor-critic: as REINFORCE, but returns count by how much better they are than what the critic expected of the state."""
+"""Advantage actor-critic: as REINFORCE, but returns count by how much better they are than what the critic expected of
+the state.
+"""
 
 from __future__ import annotations
 

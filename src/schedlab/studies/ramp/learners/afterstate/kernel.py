@@ -1,6 +1,8 @@
-"""Decisions by the value of the cluster after them, compiled: score(action) = accepted + V(cluster after it); rejecting is one of them.
+"""Decisions by the value of the cluster after them, compiled: score(action) = accepted + V(cluster after it); rejecting
+is one of them.
 
-V is linear in what the cluster will look like at the arrivals to come, or a small tanh network of that and of when each server is free.
+V is linear in what the cluster will look like at the arrivals to come, or a small tanh network of that and of when each
+server is free.
 Source: specification of the ramp study, section 18.
 """
 
@@ -33,7 +35,8 @@ LOOKS = 4  # offsets at which single degrees are looked at
 class Outlook(NamedTuple):
     """What V looks at. Offsets count from now, in s.
 
-    offsets   float64[O], rising: when free servers are counted; at the first LOOKS of them also whether each degree has a free block
+    offsets   float64[O], rising: when free servers are counted; at the first LOOKS of them also whether each degree has
+              a free block
     degrees   int64[B], places of those degrees
     quarters  uint64[Q], disjoint blocks; at: int64[K], the offsets at which free ones are counted
     period, horizon  s: mean time between arrivals; how far the end of the episode and of jobs is seen
@@ -67,8 +70,12 @@ def count_bits(mask: np.uint64) -> int:
 
 
 @compiled
-def look(tables: Tables, outlook: Outlook, ends: np.ndarray, time: float, taken: np.ndarray, places: np.ndarray) -> None:
-    """Write what all afterstates of a decision share: bits taken at each offset (uint64[O]), first free blocks (int64[LOOKS, B])."""
+def look(
+    tables: Tables, outlook: Outlook, ends: np.ndarray, time: float, taken: np.ndarray, places: np.ndarray
+) -> None:
+    """Write what all afterstates of a decision share: bits taken at each offset (uint64[O]), first free blocks
+    (int64[LOOKS, B]).
+    """
     for number in range(len(outlook.offsets)):
         taken[number] = taken_at(ends, time + outlook.offsets[number])
     for number in range(LOOKS):
@@ -108,7 +115,9 @@ def summarise(
         if number < LOOKS:
             for kind in range(len(outlook.degrees)):
                 degree = outlook.degrees[kind]
-                free = first_free(tables, degree, held, places[number, kind])  # nothing before the first free one is free
+                free = first_free(
+                    tables, degree, held, places[number, kind]
+                )  # nothing before the first free one is free
                 found[place] = 1.0 if free < tables.first[degree + 1] else 0.0
                 place += 1
     for number in outlook.at:
@@ -124,7 +133,9 @@ def summarise(
 
 
 @compiled
-def wait_for_servers(outlook: Outlook, ends: np.ndarray, time: float, mask: np.uint64, until: float, found: np.ndarray) -> None:
+def wait_for_servers(
+    outlook: Outlook, ends: np.ndarray, time: float, mask: np.uint64, until: float, found: np.ndarray
+) -> None:
     """Write for each server how long it is held yet, over the horizon, at most 1."""
     for server in range(len(ends)):
         end = until if mask >> np.uint64(server) & np.uint64(1) else ends[server]
@@ -132,8 +143,11 @@ def wait_for_servers(outlook: Outlook, ends: np.ndarray, time: float, mask: np.u
 
 
 @compiled
-def afterstates(tables: Tables, outlook: Outlook, now: Situation, rows: np.ndarray, own: np.ndarray, masks: np.ndarray) -> None:
-    """Write the features of every afterstate (float64[A + 1, F]), what each counts (float64[A + 1], NaN: impossible) and its servers.
+def afterstates(
+    tables: Tables, outlook: Outlook, now: Situation, rows: np.ndarray, own: np.ndarray, masks: np.ndarray
+) -> None:
+    """Write the features of every afterstate (float64[A + 1, F]), what each counts (float64[A + 1], NaN: impossible)
+    and its servers.
 
     The last row is that of rejecting. A row of summary_size features has no single servers.
     """
@@ -210,7 +224,8 @@ def free_block(first: np.ndarray, masks: np.ndarray, degree: int, taken: np.uint
 def go_to(
     clock: float, until: np.ndarray, held: np.ndarray, running: int, offsets: np.ndarray, taken_then: np.ndarray
 ) -> tuple[int, np.uint64]:
-    """Take ended jobs out of `until` and `held` (as running_jobs writes them), and write the servers held at offsets from now (uint64[O]).
+    """Take ended jobs out of `until` and `held` (as running_jobs writes them), and write the servers held at offsets
+    from now (uint64[O]).
 
     Return how many jobs run and which servers they hold.
     """
@@ -233,7 +248,9 @@ def go_to(
 
 @compiled
 def split_weights(outlook: Outlook, weights: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return the weights of a linear V by offset: for free servers (float64[O]), blocks (float64[LOOKS, B]) and quarters (float64[O])."""
+    """Return the weights of a linear V by offset: for free servers (float64[O]), blocks (float64[LOOKS, B]) and
+    quarters (float64[O]).
+    """
     size, kinds = len(outlook.offsets), len(outlook.degrees)
     of_quarters = np.zeros(size)
     of_quarters[outlook.at] = weights[size + LOOKS * kinds : len(weights) - 1] / max(len(outlook.quarters), 1)
@@ -242,19 +259,34 @@ def split_weights(outlook: Outlook, weights: np.ndarray) -> tuple[np.ndarray, np
 
 @compiled
 def linear_sample(
-    tables: Tables, outlook: Outlook, rollouts: Rollouts, now: Situation, until: np.ndarray, held: np.ndarray, running: int, start: int
+    tables: Tables,
+    outlook: Outlook,
+    rollouts: Rollouts,
+    now: Situation,
+    until: np.ndarray,
+    held: np.ndarray,
+    running: int,
+    start: int,
 ) -> float:
-    """Return the accepted jobs of one sample under a linear V, from running jobs on; it writes into these (until, held).
+    """Return the accepted jobs of one sample under a linear V, from running jobs on; it writes into these (until,
+    held).
 
-    It decides as best_linear does, but adds up scores offset by offset: what a job changes ends with it, and free blocks stay free.
+    It decides as best_linear does, but adds up scores offset by offset: what a job changes ends with it, and free
+    blocks stay free.
     """
     parts, first, masks, durations, cut_off = tables.parts, tables.first, tables.masks, tables.durations, tables.cut_off
     gaps, graphs, limits = rollouts.futures
     offsets, degrees, quarters, stop = outlook.offsets, outlook.degrees, outlook.quarters, now.stop
     count, size, kinds = len(tables.actions), len(outlook.offsets), len(outlook.degrees)
     of_free, of_blocks, of_quarters = split_weights(outlook, rollouts.weights)
-    taken_then, shared = np.empty(size, np.uint64), np.empty(size)  # at each offset: servers held, and their score, without the new job
-    seen, own = np.empty((LOOKS, kinds), np.int64), np.empty(kinds, np.int64)  # a free block of each degree, -1 for none
+    taken_then, shared = (
+        np.empty(size, np.uint64),
+        np.empty(size),
+    )  # at each offset: servers held, and their score, without the new job
+    seen, own = (
+        np.empty((LOOKS, kinds), np.int64),
+        np.empty(kinds, np.int64),
+    )  # a free block of each degree, -1 for none
     accepted, clock = 0.0, now.time
     for job in range(start, start + rollouts.jobs):
         clock += gaps[job]
@@ -314,7 +346,9 @@ def linear_on(
     running: int,
     starts: np.ndarray,
 ) -> float:
-    """Return the accepted jobs after now, of all samples together, under a linear V, from running jobs (as running_jobs writes them) on."""
+    """Return the accepted jobs after now, of all samples together, under a linear V, from running jobs (as running_jobs
+    writes them) on.
+    """
     ends, servers, total = np.empty(tables.servers + 1), np.empty(tables.servers + 1, np.uint64), 0.0
     for start in starts:
         ends[:running], servers[:running] = until[:running], held[:running]

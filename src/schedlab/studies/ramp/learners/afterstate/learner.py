@@ -1,4 +1,5 @@
-"""Learning what the cluster is worth after a decision: rollouts of a base, regression, an evolution strategy; validation chooses.
+"""Learning what the cluster is worth after a decision: rollouts of a base, regression, an evolution strategy;
+validation chooses.
 
 Source: specification of the ramp study, section 18.
 """
@@ -20,7 +21,15 @@ from schedlab.learning.checkpoints import Arrays, FinishedSteps, make_again
 from schedlab.learning.cma_es import CmaEs
 from schedlab.studies.ramp.learners.afterstate.kernel import Network, play_linear, summary_size
 from schedlab.studies.ramp.learners.afterstate.measures import linear_actions, measures
-from schedlab.studies.ramp.learners.afterstate.policy import FUTURES, AfterstatePolicy, Kept, learned_for, load, play, save
+from schedlab.studies.ramp.learners.afterstate.policy import (
+    FUTURES,
+    AfterstatePolicy,
+    Kept,
+    learned_for,
+    load,
+    play,
+    save,
+)
 from schedlab.studies.ramp.learners.afterstate.values import Fit, Returns, collect, fit_network, ridge, stack
 from schedlab.studies.ramp.learners.settings import AfterstateSettings
 from schedlab.studies.ramp.problem import RampProblem
@@ -34,19 +43,31 @@ SWEEPS = 3
 class AfterstateLearner:
     """Learns on one scenario; goes on after an interruption from the last step that was finished."""
 
-    def learn(self, problems: Mapping[str, RampProblem], spec: PolicySpec, seed: int, paths: LearnPaths, curve: Curve) -> None:
+    def learn(
+        self, problems: Mapping[str, RampProblem], spec: PolicySpec, seed: int, paths: LearnPaths, curve: Curve
+    ) -> None:
         """Learn on the scenario of the only phase and write the candidate that validation chooses. Raises UserError."""
         if len(spec.train_on) != 1 or len(spec.train_on[0].scenarios) != 1 or paths.start is not None:
             raise UserError(
-                "tables of durations hold one scenario", where=f"{spec.name}.yaml: train_on", expected="one phase, one scenario"
+                "tables of durations hold one scenario",
+                where=f"{spec.name}.yaml: train_on",
+                expected="one phase, one scenario",
             )
         phase = spec.train_on[0]
         settings = validate(AfterstateSettings, {**spec.params, **phase.params})
         problem = problems[phase.scenarios[0]]
         study = Training(problem, settings, seed, curve)
-        study.keep_steps(paths.progress / "afterstate", content_hash([settings.model_dump(mode="json"), phase.steps, seed]))
+        study.keep_steps(
+            paths.progress / "afterstate", content_hash([settings.model_dump(mode="json"), phase.steps, seed])
+        )
         kept, blocking = study.run(phase.steps)
-        save(paths.checkpoint, kept, study.tables.actions, learned_for(problem.simulation), validation_blocking_rate=blocking)
+        save(
+            paths.checkpoint,
+            kept,
+            study.tables.actions,
+            learned_for(problem.simulation),
+            validation_blocking_rate=blocking,
+        )
 
     def load(self, checkpoint: Path, problem: RampProblem) -> AfterstatePolicy:
         """Return the learned policy. Raises UserError where it was learned for another cluster or other graphs."""
@@ -63,9 +84,14 @@ class Training:
         self.tables, self.outlook = problem.fast
         self.stop = problem.scenario.episodes.end
         self._random = generator(seed, "ramp", "rollout starts")
-        self._futures = draw_futures(problem.simulation, self.tables, generator(seed, "ramp", "training futures"), FUTURES)
+        self._futures = draw_futures(
+            problem.simulation, self.tables, generator(seed, "ramp", "training futures"), FUTURES
+        )
         root = problem.scenario.seed
-        self._validation = [self._episode(derive_seed(root, "ramp", "choosing", number)) for number in range(settings.validation_episodes)]
+        self._validation = [
+            self._episode(derive_seed(root, "ramp", "choosing", number))
+            for number in range(settings.validation_episodes)
+        ]
         self._step: Callable[[str, Callable[[], Arrays]], Arrays] = make_again
 
     def keep_steps(self, folder: Path, digest: str) -> None:
@@ -84,7 +110,9 @@ class Training:
     def run(self, episodes: int) -> tuple[Kept, float]:
         """Return what blocks least on validation, the first of equals, and its blocking rate."""
         found = self.candidates(episodes)
-        rates = [self._number(f"validation-{place}", lambda k=kept: self.validated(k)) for place, kept in enumerate(found)]
+        rates = [
+            self._number(f"validation-{place}", lambda k=kept: self.validated(k)) for place, kept in enumerate(found)
+        ]
         best = int(np.argmin(rates))
         return found[best], rates[best]
 
@@ -100,7 +128,9 @@ class Training:
             trials = [self._number(f"trial-{place}", lambda b=base: self._trial(b)) for place, base in enumerate(bases)]
             chosen = [Kept("table", bases[place]) for place in np.argsort(trials, kind="stable")[: settings.bases]]
             if "rollouts" in settings.candidates:
-                found += [replace(base, form="rollouts", samples=settings.samples, jobs=settings.horizon) for base in chosen]
+                found += [
+                    replace(base, form="rollouts", samples=settings.samples, jobs=settings.horizon) for base in chosen
+                ]
             if set(settings.candidates) - {"fixed", "table", "rollouts"}:
                 found += self._fitted(chosen, episodes)
         return found
@@ -122,20 +152,33 @@ class Training:
 
     def _collect(self, base: Kept, arrivals: Arrivals, samples: int) -> tuple[Returns, float]:
         return collect(
-            self.tables, self.outlook, base.rollouts(self._futures, self.settings.horizon), arrivals, self.stop, self._random, samples
+            self.tables,
+            self.outlook,
+            base.rollouts(self._futures, self.settings.horizon),
+            arrivals,
+            self.stop,
+            self._random,
+            samples,
         )
 
     def _trial(self, base: np.ndarray) -> float:
         """How often a base's rollouts block."""
         episodes = self._training("trial", self.settings.trial_episodes)
-        return self._blocking(lambda arrivals: self._collect(Kept("table", base), arrivals, self.settings.trial_samples)[1], episodes)
+        return self._blocking(
+            lambda arrivals: self._collect(Kept("table", base), arrivals, self.settings.trial_samples)[1], episodes
+        )
 
     def _tuned(self, starts: Sequence[np.ndarray]) -> list[np.ndarray]:
-        """Improve tables entry by entry: a degree, or none, for each needed degree of short and of long jobs. The best one, alone."""
+        """Improve tables entry by entry: a degree, or none, for each needed degree of short and of long jobs. The best
+        one, alone.
+        """
         episodes = self._training("tuning", self.settings.tuning_episodes)
         short = self.tables.sequential < SHORT * self.tables.sequential.max()
         groups = [group for group in (np.flatnonzero(~short), np.flatnonzero(short)) if len(group)]
-        tuned = [self._step(f"tuned-{place}", lambda s=start: self._tune(s, groups, episodes)) for place, start in enumerate(starts)]
+        tuned = [
+            self._step(f"tuned-{place}", lambda s=start: self._tune(s, groups, episodes))
+            for place, start in enumerate(starts)
+        ]
         return [min(tuned, key=lambda entry: entry["rate"])["choice"]]
 
     def _tune(self, start: np.ndarray, groups: Sequence[np.ndarray], episodes: Sequence[Arrivals]) -> Arrays:
@@ -158,10 +201,17 @@ class Training:
         return {"rate": np.array(rate), "choice": choice}
 
     def _fitted(self, bases: Sequence[Kept], episodes: int) -> list[Kept]:
-        """Return candidates: values fitted to rollouts of bases and then, where settings ask for it, to rollouts of the linear values."""
+        """Return candidates: values fitted to rollouts of bases and then, where settings ask for it, to rollouts of the
+        linear values.
+        """
         settings, candidates = self.settings, set(self.settings.candidates)
-        decided = [self._decided("rollouts", base, episodes, settings.samples, place * episodes) for place, base in enumerate(bases)]
-        kept = [self._network(base, decided[place], place) for place, base in enumerate(bases) if "network" in candidates]
+        decided = [
+            self._decided("rollouts", base, episodes, settings.samples, place * episodes)
+            for place, base in enumerate(bases)
+        ]
+        kept = [
+            self._network(base, decided[place], place) for place, base in enumerate(bases) if "network" in candidates
+        ]
         if not {"linear", "linear_rollouts"} & candidates:
             return kept
         size, checks = summary_size(self.outlook), settings.generations + 1
@@ -176,7 +226,9 @@ class Training:
             kept.append(replace(linear[best], form="rollouts", samples=settings.samples, jobs=settings.horizon))
         if settings.second_episodes:
             first, count = len(bases) * episodes, len(bases)
-            second = self._decided("second rollouts", linear[best], settings.second_episodes, settings.second_samples, first)
+            second = self._decided(
+                "second rollouts", linear[best], settings.second_episodes, settings.second_samples, first
+            )
             kept.append(self._network(bases[best], second, count))
             kept.append(self._network(bases[best], stack([decided[best], second]), count + 1))
         return kept
@@ -184,7 +236,9 @@ class Training:
     def _decided(self, what: str, base: Kept, episodes: int, samples: int, first: int) -> Returns:
         """Return the decisions of training episodes by rollouts of a base. first: step of the curve's first point."""
         steps = [
-            self._step(f"{what}-{first + number}", lambda a=arrivals, p=first + number: self._decide(base, a, samples, p))
+            self._step(
+                f"{what}-{first + number}", lambda a=arrivals, p=first + number: self._decide(base, a, samples, p)
+            )
             for number, arrivals in enumerate(self._training(what, episodes))
         ]
         return stack([Returns(**step) for step in steps])
@@ -195,9 +249,13 @@ class Training:
         return vars(returns)
 
     def _network(self, base: Kept, returns: Returns, place: int) -> Kept:
-        """Fit networks to the same decisions and keep the one that blocks least on validation; place: its step in the curve."""
+        """Fit networks to the same decisions and keep the one that blocks least on validation; place: its step in the
+        curve.
+        """
         settings = self.settings
-        how = Fit(settings.hidden, settings.epochs, settings.batch, regret=settings.regret, temperature=settings.temperature)
+        how = Fit(
+            settings.hidden, settings.epochs, settings.batch, regret=settings.regret, temperature=settings.temperature
+        )
 
         def fit() -> Arrays:
             seeds = [self.seed, *(derive_seed(self.seed, "ramp", "fit", number) for number in range(1, settings.fits))]
@@ -209,12 +267,20 @@ class Training:
         return Kept("network", base.choice, network=Network(**self._step(f"network-{place}", fit)))
 
     def _checked(self, linear: Kept, place: int) -> float:
-        """Return the blocking rate of linear values on validation; the curve gets it and the other measures. place: its step there."""
+        """Return the blocking rate of linear values on validation; the curve gets it and the other measures. place: its
+        step there.
+        """
         rate = self.validated(linear)
         self.curve("blocking_rate", rate, step=place, split="validation")
         demand = np.array([graph.total_memory + graph.total_dep_size for graph in self.problem.simulation.pool.graphs])
         found = [
-            measures(self.tables, demand, each, self.stop, linear_actions(self.tables, self.outlook, each, self.stop, linear.weights))
+            measures(
+                self.tables,
+                demand,
+                each,
+                self.stop,
+                linear_actions(self.tables, self.outlook, each, self.stop, linear.weights),
+            )
             for each in self._validation
         ]
         for name in ("demand_throughput", "jct", "speedup"):
@@ -224,17 +290,24 @@ class Training:
         return rate
 
     def _search(self, base: Kept, weights: np.ndarray, first: int) -> Arrays:
-        """Search around linear weights; the point that blocks least at a check. first: step of the curve's first point."""
+        """Search around linear weights; the point that blocks least at a check. first: step of the curve's first
+        point.
+        """
         settings = self.settings
         scale = float(np.sqrt(np.mean(weights**2))) or 1.0
-        strategy, random = CmaEs(weights, settings.step * scale, settings.population), generator(self.seed, "ramp", "evolution")
+        strategy, random = (
+            CmaEs(weights, settings.step * scale, settings.population),
+            generator(self.seed, "ramp", "evolution"),
+        )
         best = Kept("linear", base.choice, weights=weights)
         lowest = self._checked(best, first)
         for generation in range(1, settings.generations + 1):
             episodes = self._training("evolution", settings.episodes, generation * settings.episodes)
             points = strategy.ask(random)
             values = [
-                self._blocking(lambda arrivals, w=point: play_linear(self.tables, self.outlook, arrivals, self.stop, w), episodes)
+                self._blocking(
+                    lambda arrivals, w=point: play_linear(self.tables, self.outlook, arrivals, self.stop, w), episodes
+                )
                 for point in points
             ]
             strategy.tell(points, np.array(values))

@@ -1,4 +1,5 @@
-"""The study's measures of compiled episodes: blocking, demand throughput, completion time and speed-up, as evaluations have them.
+"""The study's measures of compiled episodes: blocking, demand throughput, completion time and speed-up, as evaluations
+have them.
 
 Source: specification of the ramp study, section 11.
 """
@@ -9,12 +10,24 @@ import numpy as np
 
 from schedlab.config.runtime.compiled import compiled
 from schedlab.studies.ramp.learners.afterstate.kernel import Outlook, afterstates, best_linear
-from schedlab.studies.ramp.simulator.compiled_kernel import DUE, REJECT, Arrivals, Situation, Tables, occupy, play_actions
+from schedlab.studies.ramp.simulator.compiled_kernel import (
+    DUE,
+    REJECT,
+    Arrivals,
+    Situation,
+    Tables,
+    occupy,
+    play_actions,
+)
 
 
 @compiled
-def linear_actions(tables: Tables, outlook: Outlook, arrivals: Arrivals, stop: float, weights: np.ndarray) -> np.ndarray:
-    """Return the action of each job of an episode under a linear V: int64[n], places, REJECT. Several times as slow as play_linear."""
+def linear_actions(
+    tables: Tables, outlook: Outlook, arrivals: Arrivals, stop: float, weights: np.ndarray
+) -> np.ndarray:
+    """Return the action of each job of an episode under a linear V: int64[n], places, REJECT. Several times as slow as
+    play_linear.
+    """
     count, ends = len(tables.actions), np.zeros(tables.servers)
     rows, own, masks = np.zeros((count + 1, len(weights))), np.empty(count + 1), np.empty(count + 1, np.uint64)
     chosen = np.empty(len(arrivals.times), np.int64)
@@ -27,17 +40,24 @@ def linear_actions(tables: Tables, outlook: Outlook, arrivals: Arrivals, stop: f
     return chosen
 
 
-def measures(tables: Tables, demand: np.ndarray, arrivals: Arrivals, stop: float, actions: np.ndarray) -> dict[str, float]:
-    """Return the measures of an episode in which these actions are taken, by the names of METRICS; one without a denominator is left out.
+def measures(
+    tables: Tables, demand: np.ndarray, arrivals: Arrivals, stop: float, actions: np.ndarray
+) -> dict[str, float]:
+    """Return the measures of an episode in which these actions are taken, by the names of METRICS; one without a
+    denominator is left out.
 
-    demand: float64[graphs], bytes of memory and of deps of an unsplit job; jobs count the share of it that they get through by the end.
+    demand: float64[graphs], bytes of memory and of deps of an unsplit job; jobs count the share of it that they get
+      through by the end.
     """
     masks = np.zeros(len(actions), dtype=np.uint64)
     accepted = play_actions(tables, arrivals, stop, actions, masks)
     graphs, times = arrivals.graphs[masks > 0], arrivals.times[masks > 0]
     durations = tables.durations[graphs, actions[masks > 0]]
     got_through = np.clip((stop - times) / durations, 0.0, 1.0)
-    found = {"blocking_rate": (len(actions) - accepted) / arrivals.arrived, "demand_throughput": float(demand[graphs] @ got_through) / stop}
+    found = {
+        "blocking_rate": (len(actions) - accepted) / arrivals.arrived,
+        "demand_throughput": float(demand[graphs] @ got_through) / stop,
+    }
     done = times + durations <= stop + DUE
     if done.any():
         found["speedup"] = float(np.mean(tables.sequential[graphs[done]] / durations[done]))

@@ -1,4 +1,6 @@
-"""Policies that decide on the exact cluster with the compiled tables: a table, rollouts, or the value of the cluster after a decision."""
+"""Policies that decide on the exact cluster with the compiled tables: a table, rollouts, or the value of the cluster
+after a decision.
+"""
 
 from __future__ import annotations
 
@@ -45,7 +47,9 @@ FUTURES = 200_000  # jobs that rollouts draw from
 
 @dataclass(frozen=True, eq=False)
 class Kept:
-    """What decides: a table int64[graphs, A + 1], weights float64[F], rollouts of either (samples, jobs), or a network."""
+    """What decides: a table int64[graphs, A + 1], weights float64[F], rollouts of either (samples, jobs), or a
+    network.
+    """
 
     form: Literal["table", "rollouts", "linear", "network"]
     choice: np.ndarray
@@ -60,7 +64,9 @@ class Kept:
 
 
 def learned_for(simulation: Simulation) -> dict[str, Any]:
-    """Return what a policy is told to be learned for, as plain values: the graphs in the pool's order (name, digest), and the topology."""
+    """Return what a policy is told to be learned for, as plain values: the graphs in the pool's order (name, digest),
+    and the topology.
+    """
     cluster = simulation.scenario.cluster
     topology = [cluster.topology, cluster.groups, cluster.racks, cluster.servers]
     return {"graphs": [[graph.name, graph.digest] for graph in simulation.pool.graphs], "topology": topology}
@@ -73,15 +79,23 @@ def save(path: Path, kept: Kept, actions: np.ndarray, learned: Mapping[str, Any]
         arrays["weights"] = kept.weights
     if kept.network is not None:
         arrays |= {f"network/{name}": array for name, array in kept.network._asdict().items()}
-    meta = {"kind": KIND, "form": kept.form, "samples": kept.samples, "jobs": kept.jobs, "learned_for": dict(learned), "about": about}
+    meta = {
+        "kind": KIND,
+        "form": kept.form,
+        "samples": kept.samples,
+        "jobs": kept.jobs,
+        "learned_for": dict(learned),
+        "about": about,
+    }
     write_checkpoint(path, meta, arrays)
 
 
 def load(path: Path, tables: Tables, outlook: Outlook, here: Mapping[str, Any]) -> Kept:
-    """Return what decides. Raises UserError where it was learned for another cluster or other graphs than `here` (`learned_for`).
+    """Return what decides. Raises UserError where it was learned for another cluster or other graphs than `here`
+    (`learned_for`).
 
-    A checkpoint that does not say what it was learned for (those written before it was stored) is held against the numbers of graphs,
-    degrees and features alone.
+    A checkpoint that does not say what it was learned for (those written before it was stored) is held against the
+    numbers of graphs, degrees and features alone.
     """
     checkpoint = read_checkpoint(path, KIND)
     meta, arrays = checkpoint.meta, checkpoint.arrays
@@ -93,7 +107,9 @@ def load(path: Path, tables: Tables, outlook: Outlook, here: Mapping[str, Any]) 
     fits &= network is None or len(network.first) == size + tables.servers
     if not fits:
         what = f"the policy was learned for {arrays['choice'].shape[0]} graphs and the degrees {arrays['actions'].tolist()}"
-        raise UserError(what, where=str(path), expected=f"{expected[0]} graphs and the degrees {tables.actions.tolist()}")
+        raise UserError(
+            what, where=str(path), expected=f"{expected[0]} graphs and the degrees {tables.actions.tolist()}"
+        )
     _require_same(meta.get("learned_for", here), here, str(path))
     return Kept(meta["form"], arrays["choice"], meta["samples"], meta["jobs"], arrays.get("weights"), network)
 
@@ -109,7 +125,9 @@ def _require_same(learned: Mapping[str, Any], here: Mapping[str, Any], where: st
 
 
 def play(kept: Kept, tables: Tables, outlook: Outlook, arrivals: Arrivals, stop: float) -> float:
-    """Return the accepted jobs of an episode under a table or a value, compiled; rollouts draw (`afterstate.collect`)."""
+    """Return the accepted jobs of an episode under a table or a value, compiled; rollouts draw
+    (`afterstate.collect`).
+    """
     if kept.form == "linear":
         return play_linear(tables, outlook, arrivals, stop, kept.weights)
     if kept.form == "network":
@@ -124,7 +142,11 @@ class AfterstatePolicy:
         self._kept, self._tables, self._outlook, self._seed = kept, tables, outlook, seed
         count = len(tables.actions)
         size = summary_size(outlook) + (tables.servers if kept.form == "network" else 0)
-        self._rows, self._own, self._masks = np.zeros((count + 1, size)), np.empty(count + 1), np.empty(count + 1, np.uint64)
+        self._rows, self._own, self._masks = (
+            np.zeros((count + 1, size)),
+            np.empty(count + 1),
+            np.empty(count + 1, np.uint64),
+        )
         self._futures: Futures | None = None
 
     def reset(self, unit: Unit) -> None:

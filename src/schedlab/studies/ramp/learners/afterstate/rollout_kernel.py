@@ -23,7 +23,9 @@ from schedlab.studies.ramp.simulator.compiled_kernel import (
 
 
 @compiled
-def rollout_returns(tables: Tables, outlook: Outlook, rollouts: Rollouts, now: Situation, starts: np.ndarray, found: np.ndarray) -> None:
+def rollout_returns(
+    tables: Tables, outlook: Outlook, rollouts: Rollouts, now: Situation, starts: np.ndarray, found: np.ndarray
+) -> None:
     """Write into found (float64[A + 1], the last for rejecting) the mean accepted jobs from each action on.
 
     starts  int64[samples]: where each sample begins in the futures; all actions share them

@@ -73,12 +73,20 @@ def stack(found: Sequence[Returns]) -> Returns:
 
 
 def draw_starts(random: np.random.Generator, rollouts: Rollouts, decisions: int, samples: int) -> np.ndarray:
-    """Return int64[decisions, samples]: where the samples of rollouts begin, so that the futures hold all their jobs."""
+    """Return int64[decisions, samples]: where the samples of rollouts begin, so that the futures hold all their
+    jobs.
+    """
     return random.integers(len(rollouts.futures.gaps) - rollouts.jobs, size=(decisions, samples))
 
 
 def collect(
-    tables: Tables, outlook: Outlook, rollouts: Rollouts, arrivals: Arrivals, stop: float, random: np.random.Generator, samples: int
+    tables: Tables,
+    outlook: Outlook,
+    rollouts: Rollouts,
+    arrivals: Arrivals,
+    stop: float,
+    random: np.random.Generator,
+    samples: int,
 ) -> tuple[Returns, float]:
     """Play an episode, each decision by rollouts; return its decisions with a choice, and the accepted jobs."""
     starts = draw_starts(random, rollouts, len(arrivals.times), samples)
@@ -92,7 +100,13 @@ def collect(
 
 @compiled
 def _collect(
-    tables: Tables, outlook: Outlook, rollouts: Rollouts, arrivals: Arrivals, stop: float, starts: np.ndarray, into: Arrays
+    tables: Tables,
+    outlook: Outlook,
+    rollouts: Rollouts,
+    arrivals: Arrivals,
+    stop: float,
+    starts: np.ndarray,
+    into: Arrays,
 ) -> float:
     count, ends = len(tables.actions), np.zeros(tables.servers)
     rows, own, returns = into
@@ -112,7 +126,9 @@ def _collect(
 
 
 def centred(found: Returns, size: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return features float64[m, size] and values float64[m] of V, each decision's mean taken off: a regression needs no level."""
+    """Return features float64[m, size] and values float64[m] of V, each decision's mean taken off: a regression needs
+    no level.
+    """
     valid = np.isfinite(found.returns)
     values = np.where(valid, found.returns - np.nan_to_num(found.own), 0.0)
     rows = np.where(valid[:, :, None], found.rows[:, :, :size], 0.0)
@@ -132,8 +148,9 @@ def ridge(found: Returns, size: int) -> np.ndarray:
 class Fit:
     """How a network is fitted.
 
-    regret       weight of the loss's second part: how much less than the best action the softmax choice of the scores returns. Squared
-                 errors have the rest of it. The softmax begins after WARM of the gradient steps, when scores say something.
+    regret       weight of the loss's second part: how much less than the best action the softmax choice of the scores
+                 returns. Squared errors have the rest of it. The softmax begins after WARM of the gradient steps, when
+                 scores say something.
     temperature  of that choice, in accepted jobs
     """
 
@@ -148,8 +165,9 @@ class Fit:
 def fit_network(found: Returns, fit: Fit, seed: int) -> Network:
     """Return a network fitted to the centred values of decisions.
 
-    It is fitted on features of mean 0 and deviation 1, which then go into the first layer: as they are, waits of servers are so small that
-    the network hardly learns to read them (blocking on distribution A .204 against .183 of the same decisions).
+    It is fitted on features of mean 0 and deviation 1, which then go into the first layer: as they are, waits of
+    servers are so small that the network hardly learns to read them (blocking on distribution A .204 against .183 of
+    the same decisions).
     """
     import torch
     from torch import nn
@@ -157,7 +175,9 @@ def fit_network(found: Returns, fit: Fit, seed: int) -> Network:
     use_one_thread()
     open_ = np.isfinite(found.returns)
     valid = torch.from_numpy(open_)
-    own, values = (torch.from_numpy(np.nan_to_num(each).astype(np.float32)) for each in (found.own, found.returns - found.own))
+    own, values = (
+        torch.from_numpy(np.nan_to_num(each).astype(np.float32)) for each in (found.own, found.returns - found.own)
+    )
     seen = found.rows[open_]
     middle, spread = seen.mean(axis=0), seen.std(axis=0) + LEAST_SPREAD
     rows = torch.from_numpy((seen - middle) / spread)
