@@ -17,6 +17,7 @@ from schedlab.cli.platform import add_platform_commands
 from schedlab.cli.sim import add_sim_commands
 from schedlab.cli.trace import add_trace_commands
 from schedlab.config.errors import UserError
+from schedlab.config.plugins import load_object
 from schedlab.stages import studies
 
 
@@ -35,7 +36,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     logging.basicConfig(handlers=[_StandardError()], format="%(message)s")
     logging.getLogger("schedlab").setLevel(logging.INFO)
     try:
-        status = int(chosen.run(chosen) or 0)
+        run = load_object(chosen.run) if isinstance(chosen.run, str) else chosen.run
+        status = int(run(chosen) or 0)
         sys.stdout.flush()
         return status
     except UserError as error:
@@ -127,14 +129,14 @@ def _parser(first: str) -> argparse.ArgumentParser:
 def _add_study(parser: argparse.ArgumentParser, name: str) -> None:
     """Add the commands of a study; of one without any, and of one that cannot be imported, say so when it is run."""
     try:
-        add_commands = studies.load(name).commands
+        commands = studies.load(name).commands
     except UserError as error:
         parser.set_defaults(run=partial(_refuse, error))
         return
-    if add_commands is None:
-        parser.set_defaults(run=partial(_refuse, UserError(f"the study '{name}' has no commands of its own")))
+    if not commands:
+        parser.set_defaults(run=partial(_refuse, UserError(f"the study '{name}' has no commands")))
     else:
-        add_commands(parser.add_subparsers(title="commands", metavar="COMMAND", required=True))
+        load_object(commands)(parser.add_subparsers(title="commands", metavar="COMMAND", required=True))
 
 
 def _refuse(error: UserError, arguments: argparse.Namespace) -> int:

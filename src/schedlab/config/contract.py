@@ -12,8 +12,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Protocol, Required, TypedDict, Unpack
 
 if TYPE_CHECKING:
-    import argparse
-
     import gymnasium as gym
     import pandas as pd
     from matplotlib.figure import Figure
@@ -244,17 +242,21 @@ class Study:
     """The door of a study: everything that the stages and the command line may know of it.
 
     results_version is the deliberate trigger: raise it when the study's code changes its results.
-    scenario / scale: typed sections; `rules` makes fixed heuristics, `learners` makes learned policies.
+    scenario / scale: typed sections.
+    rules, learners, figures, commands name objects as `package.module:object` or `package.module:TABLE[key]`, so that
+    nothing heavy is loaded before it is used (`plugins.load_object`). rules: name -> a RuleMaker. learners: name ->
+    what makes the Learner, called without arguments. figures: kind -> a DrawFigure. commands: a function that adds
+    the study's sub-commands to a parser.
     rule_settings, learner_settings, figure_settings: the typed values of each (a figure's `params`); a rule or figure
     without takes none. parts, requires, inputs, problem take the typed scenario; inputs: name -> (part, file name in
     that part's folder).
     terms: words of its figures, rules' names among them -> what they mean, for the glossary of the index.
     check(scenario) and check_policy(policy, learner's values) may yield or raise UserErrors for what types cannot say;
     a `where` that is a key gets its file in front. policy_files(learner's values): files that learning reads (as
-    data_paths.find_resource finds them), whose content then counts like the configuration. commands adds the study's
-    sub-commands to a parser. figure_files(figure's values): files that a drawing reads beside the tables, such as
-    recorded measurements; counted in the same way. own_rule(FILE.py:CLASS) gives the maker of a user's own rule where
-    that is something else than a class with `reset` and `act`.
+    data_paths.find_resource finds them), whose content then counts like the configuration. figure_files(figure's
+    values): files that a drawing reads beside the tables, such as recorded measurements; counted in the same way.
+    own_rule(FILE.py:CLASS) gives the maker of a user's own rule where that is something else than a class with `reset`
+    and `act`.
     """
 
     name: str
@@ -263,10 +265,10 @@ class Study:
     scenario: type[Settings]
     scale: type[Settings]
     metrics: tuple[Metric, ...]
-    rules: Mapping[str, RuleMaker]
-    learners: Mapping[str, Callable[[], Learner]]
+    rules: Mapping[str, str]
+    learners: Mapping[str, str]
     learner_settings: Mapping[str, type[Settings]]
-    figures: Mapping[str, str]  # kind -> "package.module:function", imported when drawn
+    figures: Mapping[str, str]
     parts: Callable[[Any], Mapping[str, Part]]
     problem_part: Callable[[Any], Mapping[str, Any]]
     requires: Callable[[Any], Sequence[Requirement]]
@@ -280,5 +282,5 @@ class Study:
     check_policy: Callable[[PolicySettings, Any], Iterable[UserError]] | None = None
     policy_files: Callable[[Any], Sequence[str]] | None = None
     figure_files: Callable[[Any], Sequence[str]] | None = None
-    commands: Callable[[argparse._SubParsersAction], None] | None = None
+    commands: str = ""
     own_rule: Callable[[str], RuleMaker] | None = None

@@ -1,19 +1,38 @@
-"""A user's own classes, named in YAML as FILE.py:CLASS and loaded from the file."""
+"""Objects by name: `package.module:object` as a door names them, and a user's own classes, FILE.py:CLASS in YAML."""
 
 from __future__ import annotations
 
 import ast
+import importlib
 import importlib.util
+import re
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 from schedlab.config.errors import UserError, did_you_mean
 from schedlab.config.hashes import file_hash
 
 INTERFACES = {"rule": ("reset", "act"), "learner": ("learn", "load")}
+
+
+NAMED = re.compile(r"([\w.]+):(\w+)(?:\[([^\]]+)\])?")
+
+
+def load_object(name: str) -> Any:
+    """Return what `package.module:object` names, or `package.module:TABLE[key]`, an entry of a mapping.
+
+    The module is imported now, so that a door loads nothing heavy before it is used. Raises ValueError for another
+    form, and what the import raises.
+    """
+    if (parts := NAMED.fullmatch(name)) is None:
+        raise ValueError(f"'{name}' is not of the form package.module:object")
+    module, attribute, key = parts.groups()
+    found = getattr(importlib.import_module(module), attribute)
+    return found if key is None else found[key]
 
 
 def is_file_target(target: str) -> bool:

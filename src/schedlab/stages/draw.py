@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import importlib
 import logging
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
@@ -15,6 +14,7 @@ from schedlab.config.errors import UserError, did_you_mean
 from schedlab.config.files import read_table, write_json, write_text
 from schedlab.config.freeze import read_part
 from schedlab.config.hashes import content_hash
+from schedlab.config.plugins import load_object
 from schedlab.config.schema import validate
 from schedlab.config.settings import ThemeSettings
 from schedlab.evaluation import tables
@@ -142,11 +142,10 @@ def figure_spec(values: Mapping[str, Any]) -> FigureSpec:
 
 
 def drawing_function(study: Study, kind: str) -> DrawFigure:
-    """Import the study's drawing function of a kind ('package.module:function')."""
+    """Return the study's drawing function of a kind."""
     if kind not in study.figures:
         raise UserError(f"unknown drawing '{kind}' of study '{study.name}'", remedy=did_you_mean(kind, study.figures))
-    module, _, name = study.figures[kind].partition(":")
-    return getattr(importlib.import_module(module), name)
+    return load_object(study.figures[kind])
 
 
 def _shown(scores: pd.DataFrame, spec: FigureSpec, left_out: Iterable[str]) -> pd.DataFrame:

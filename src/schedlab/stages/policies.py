@@ -8,7 +8,7 @@ from typing import Any
 
 from schedlab.config.contract import Learner, Phase, Policy, PolicySpec, Problem, Study
 from schedlab.config.errors import UserError, did_you_mean
-from schedlab.config.plugins import is_file_target, load_class, told_with_place
+from schedlab.config.plugins import is_file_target, load_class, load_object, told_with_place
 from schedlab.config.seeds import derive_seed
 
 
@@ -48,7 +48,7 @@ def make_rule(study: Study, spec: PolicySpec, problem: Problem, seed: int) -> Po
             where=spec.name,
             remedy=did_you_mean(spec.target, study.rules),
         )
-    return study.rules[spec.target](spec.params, problem, seed)
+    return load_object(study.rules[spec.target])(spec.params, problem, seed)
 
 
 def make_learner(study: Study, spec: PolicySpec) -> Learner:
@@ -58,7 +58,7 @@ def make_learner(study: Study, spec: PolicySpec) -> Learner:
     if spec.target not in study.learners:
         remedy = did_you_mean(spec.target, study.learners)
         raise UserError(f"unknown learner '{spec.target}' of study '{study.name}'", where=spec.name, remedy=remedy)
-    return study.learners[spec.target]()
+    return load_object(study.learners[spec.target])()
 
 
 def policy_stream(root: int, stage: str, study: str, seed: int) -> int:

@@ -155,3 +155,6 @@ class StableBaselinesLearner:
 def _padding(env: gym.Env) -> np.ndarray | None:
     """What the environment's observations are where they tell nothing, where it says so."""
     return env.get_wrapper_attr("padding") if env.has_wrapper_attr("padding") else None
+
+
+LEARNERS = {name: partial(StableBaselinesLearner, name) for name in ALGORITHM_SETTINGS}

@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from schedlab.config.contract import Learner, Part, Problem, Requirement, Study
+from schedlab.config.contract import Part, Problem, Requirement, Study
 from schedlab.config.errors import UserError
 from schedlab.config.files import read_table
 from schedlab.config.schema import Settings, setting
@@ -200,42 +200,6 @@ def load_problem(values: Mapping[str, Any], inputs: Mapping[str, Path]) -> Probl
     return AdaptationProblem(scenario.name, read_table(inputs["table"]), start, setup_of(scenario, start))
 
 
-def _exact() -> Learner:
-    from schedlab.studies.adaptation.learners.exact import ExactLearner
-
-    return ExactLearner()
-
-
-def _reinforce() -> Learner:
-    from schedlab.studies.adaptation.learners.reinforce import ReinforceLearner
-
-    return ReinforceLearner()
-
-
-def _bandit() -> Learner:
-    from schedlab.studies.adaptation.learners.sequence import BanditLearner
-
-    return BanditLearner()
-
-
-def _constant() -> Learner:
-    from schedlab.studies.adaptation.learners.sequence import ConstantLearner
-
-    return ConstantLearner()
-
-
-def _nearest() -> Learner:
-    from schedlab.studies.adaptation.learners.sequence import NearestLearner
-
-    return NearestLearner()
-
-
-def _commands(commands: Any) -> None:
-    from schedlab.studies.adaptation.commands.parser import add_commands
-
-    add_commands(commands)
-
-
 STUDY = Study(
     name="adaptation",
     question="when and where should a network grow while its training budget runs out?",
@@ -243,13 +207,13 @@ STUDY = Study(
     scenario=AdaptationScenario,
     scale=AdaptationScale,
     metrics=SCORES,
-    rules=RULES,
+    rules={name: f"schedlab.studies.adaptation.rules:RULES[{name}]" for name in RULES},
     learners={
-        "exact": _exact,
-        "reinforce": _reinforce,
-        "bandit": _bandit,
-        "constant": _constant,
-        "nearest": _nearest,
+        "exact": "schedlab.studies.adaptation.learners.exact:ExactLearner",
+        "reinforce": "schedlab.studies.adaptation.learners.reinforce:ReinforceLearner",
+        "bandit": "schedlab.studies.adaptation.learners.sequence:BanditLearner",
+        "constant": "schedlab.studies.adaptation.learners.sequence:ConstantLearner",
+        "nearest": "schedlab.studies.adaptation.learners.sequence:NearestLearner",
     },
     learner_settings=LEARNER_SETTINGS,
     figures={
@@ -280,5 +244,5 @@ STUDY = Study(
     check=check,
     check_policy=check_policy,
     policy_files=policy_files,
-    commands=_commands,
+    commands="schedlab.studies.adaptation.commands.parser:add_commands",
 )

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from functools import partial
 from pathlib import Path
 from typing import Any
 
-from schedlab.config.contract import Learner, Part, Problem, Requirement, Study
+from schedlab.config.contract import Part, Problem, Requirement, Study
 from schedlab.config.errors import UserError, did_you_mean
 from schedlab.config.freeze import read_part
 from schedlab.config.readers import read_json
@@ -112,30 +111,6 @@ def load_problem(values: Mapping[str, Any], inputs: Mapping[str, Path]) -> Probl
     return BatchProblem(scenario, read_swf(inputs["trace"]), report.get("cleaning", {}).get("maxima"))
 
 
-def _evolution() -> Learner:
-    from schedlab.studies.batch.learners.search import EvolutionLearner
-
-    return EvolutionLearner()
-
-
-def _chosen_rule() -> Learner:
-    from schedlab.studies.batch.learners.search import ChosenRuleLearner
-
-    return ChosenRuleLearner()
-
-
-def _rollout() -> Learner:
-    from schedlab.studies.batch.learners.rollout import RolloutLearner
-
-    return RolloutLearner()
-
-
-def _commands(commands: Any) -> None:
-    from schedlab.studies.batch.commands.parser import add_commands
-
-    add_commands(commands)
-
-
 def check_policy(policy: PolicySettings, learner: Settings) -> Iterable[UserError]:
     """Yield what types cannot see in a policy: phases that would change it, rules that are none, observations that it
     cannot read.
@@ -167,12 +142,6 @@ def check_policy(policy: PolicySettings, learner: Settings) -> Iterable[UserErro
         yield UserError(what, where="learner.environment.layout", expected="features")
 
 
-def _stock_learner(name: str) -> Learner:
-    from schedlab.studies.batch.learners.stock import BatchStockLearner
-
-    return BatchStockLearner(name)
-
-
 STUDY = Study(
     name="batch",
     question="in which order should an HPC batch queue run?",
@@ -180,12 +149,12 @@ STUDY = Study(
     scenario=BatchScenario,
     scale=BatchScale,
     metrics=METRICS,
-    rules=RULE_MAKERS,
+    rules={name: f"schedlab.studies.batch.problem:RULE_MAKERS[{name}]" for name in RULE_MAKERS},
     learners={
-        "evolution": _evolution,
-        "chosen_rule": _chosen_rule,
-        "rollout": _rollout,
-        **{name: partial(_stock_learner, name) for name in STOCK_SETTINGS},
+        "evolution": "schedlab.studies.batch.learners.search:EvolutionLearner",
+        "chosen_rule": "schedlab.studies.batch.learners.search:ChosenRuleLearner",
+        "rollout": "schedlab.studies.batch.learners.rollout:RolloutLearner",
+        **{name: f"schedlab.studies.batch.learners.stock:LEARNERS[{name}]" for name in STOCK_SETTINGS},
     },
     learner_settings={
         "evolution": EvolutionSettings,
@@ -215,5 +184,5 @@ STUDY = Study(
     figure_files=figure_files,
     check=check,
     check_policy=check_policy,
-    commands=_commands,
+    commands="schedlab.studies.batch.commands.parser:add_commands",
 )

@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-from functools import partial
-from typing import Any
-
-from schedlab.config.contract import Learner, Study
-from schedlab.learning.stock.learner import StableBaselinesLearner
+from schedlab.config.contract import Study
 from schedlab.studies.cloud import prepare
 from schedlab.studies.cloud.figures.settings import FIGURE_SETTINGS, FIGURES
 from schedlab.studies.cloud.learners.settings import LEARNER_SETTINGS, STOCK
@@ -15,25 +11,6 @@ from schedlab.studies.cloud.replay.episode_tables import STEP_TABLES
 from schedlab.studies.cloud.rules.rules import RULE_SETTINGS, RULES
 from schedlab.studies.cloud.scenario import RESULTS_VERSION, TERMS, CloudScale, CloudScenario, check
 
-
-def _commands(commands: Any) -> None:
-    from schedlab.studies.cloud.commands import add_commands
-
-    add_commands(commands)
-
-
-def _reinforce() -> Learner:
-    from schedlab.studies.cloud.learners.reinforce import ReinforceLearner
-
-    return ReinforceLearner()
-
-
-def _multi_policy() -> Learner:
-    from schedlab.studies.cloud.learners.multi_policy import MultiPolicyLearner
-
-    return MultiPolicyLearner()
-
-
 STUDY = Study(
     name="cloud",
     question="how many GPUs, CPUs and GB for this training job, under cost, time and SLA?",
@@ -41,11 +18,11 @@ STUDY = Study(
     scenario=CloudScenario,
     scale=CloudScale,
     metrics=METRICS,
-    rules=RULES,
+    rules={name: f"schedlab.studies.cloud.rules.rules:RULES[{name}]" for name in RULES},
     learners={
-        "reinforce": _reinforce,
-        "multi_policy": _multi_policy,
-        **{name: partial(StableBaselinesLearner, name) for name in STOCK},
+        "reinforce": "schedlab.studies.cloud.learners.reinforce:ReinforceLearner",
+        "multi_policy": "schedlab.studies.cloud.learners.multi_policy:MultiPolicyLearner",
+        **{name: f"schedlab.learning.stock.learner:LEARNERS[{name}]" for name in STOCK},
     },
     learner_settings=LEARNER_SETTINGS,
     figures=FIGURES,
@@ -59,5 +36,5 @@ STUDY = Study(
     terms=TERMS,
     rule_settings=RULE_SETTINGS,
     check=check,
-    commands=_commands,
+    commands="schedlab.studies.cloud.commands:add_commands",
 )

@@ -3,25 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from functools import partial
 from pathlib import Path
 from typing import Any
 
-from schedlab.config.contract import Learner, Problem, Requirement, Study
+from schedlab.config.contract import Problem, Requirement, Study
 from schedlab.config.errors import UserError
 from schedlab.config.schema import Settings
 from schedlab.config.settings import PolicySettings
-from schedlab.learning.stock.learner import StableBaselinesLearner
 from schedlab.learning.stock.settings import phase_mistakes
 from schedlab.studies.hetero import prepare
 from schedlab.studies.hetero.checks import check
 from schedlab.studies.hetero.figures.settings import FIGURE_SETTINGS
-from schedlab.studies.hetero.hdeeprm.commands import add_commands
 from schedlab.studies.hetero.learners.settings import (
     LEARNER_SETTINGS,
     STOCK,
-    ActorCriticSettings,
-    PolicyGradientSettings,
 )
 from schedlab.studies.hetero.outcomes import DETAILS, METRICS
 from schedlab.studies.hetero.problem import HeteroProblem
@@ -62,18 +57,6 @@ def load_problem(values: Mapping[str, Any], inputs: Mapping[str, Path]) -> Probl
     return HeteroProblem(prepare.scenario_of(values), inputs["platform"], inputs["resources"], inputs["workloads"])
 
 
-def _reinforce() -> Learner:
-    from schedlab.studies.hetero.learners.policy_gradient import PolicyGradientLearner
-
-    return PolicyGradientLearner(PolicyGradientSettings)
-
-
-def _actor_critic() -> Learner:
-    from schedlab.studies.hetero.learners.policy_gradient import PolicyGradientLearner
-
-    return PolicyGradientLearner(ActorCriticSettings)
-
-
 STUDY = Study(
     name="hetero",
     question="which job and which core next, on a heterogeneous cluster with memory-bandwidth conflicts?",
@@ -81,11 +64,11 @@ STUDY = Study(
     scenario=HeteroScenario,
     scale=HeteroScale,
     metrics=METRICS,
-    rules=RULES,
+    rules={name: f"schedlab.studies.hetero.rules:RULES[{name}]" for name in RULES},
     learners={
-        "reinforce": _reinforce,
-        "actor_critic": _actor_critic,
-        **{name: partial(StableBaselinesLearner, name) for name in STOCK},
+        "reinforce": "schedlab.studies.hetero.learners.policy_gradient:LEARNERS[reinforce]",
+        "actor_critic": "schedlab.studies.hetero.learners.policy_gradient:LEARNERS[actor_critic]",
+        **{name: f"schedlab.learning.stock.learner:LEARNERS[{name}]" for name in STOCK},
     },
     learner_settings=LEARNER_SETTINGS,
     figures={
@@ -103,7 +86,7 @@ STUDY = Study(
     requires=requires,
     inputs=inputs,
     problem=load_problem,
-    commands=add_commands,
+    commands="schedlab.studies.hetero.hdeeprm.commands:add_commands",
     details=DETAILS,
     terms=TERMS,
     rule_settings=RULE_SETTINGS,

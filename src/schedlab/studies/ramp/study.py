@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from functools import partial
 from pathlib import Path
 from typing import Any
 
-from schedlab.config.contract import Learner, Part, Problem, Requirement, Study
+from schedlab.config.contract import Part, Problem, Requirement, Study
 from schedlab.config.errors import UserError
 from schedlab.config.schema import Settings, validate
 from schedlab.config.settings import PolicySettings
@@ -125,30 +124,6 @@ def load_problem(values: Mapping[str, Any], inputs: Mapping[str, Path]) -> Probl
     return RampProblem(scenario, read_graphs(inputs["graphs"]))
 
 
-def _commands(commands: Any) -> None:
-    from schedlab.studies.ramp.commands import add_commands
-
-    add_commands(commands)
-
-
-def _afterstate() -> Learner:
-    from schedlab.studies.ramp.learners.afterstate.learner import AfterstateLearner
-
-    return AfterstateLearner()
-
-
-def _dqn() -> Learner:
-    from schedlab.studies.ramp.learners.dqn import RampDQNLearner
-
-    return RampDQNLearner()
-
-
-def _stock_learner(name: str) -> Learner:
-    from schedlab.studies.ramp.learners.stock import RampStockLearner
-
-    return RampStockLearner(name)
-
-
 def check_policy(policy: PolicySettings, learner: Settings) -> Iterable[UserError]:
     """Yield phases that would change a policy itself."""
     if isinstance(learner, RampStockSettings):
@@ -163,12 +138,12 @@ STUDY = Study(
     scenario=RampScenario,
     scale=RampScale,
     metrics=METRICS,
-    rules=RULE_MAKERS,
+    rules={name: f"schedlab.studies.ramp.rule_policies:RULE_MAKERS[{name}]" for name in RULE_MAKERS},
     rule_settings=RULE_SETTINGS,
     learners={
-        "afterstate": _afterstate,
-        "prioritised_dqn": _dqn,
-        **{name: partial(_stock_learner, name) for name in STOCK_SETTINGS},
+        "afterstate": "schedlab.studies.ramp.learners.afterstate.learner:AfterstateLearner",
+        "prioritised_dqn": "schedlab.studies.ramp.learners.dqn:RampDQNLearner",
+        **{name: f"schedlab.studies.ramp.learners.stock:LEARNERS[{name}]" for name in STOCK_SETTINGS},
     },
     learner_settings=LEARNER_SETTINGS,
     figures=FIGURES,
@@ -183,5 +158,5 @@ STUDY = Study(
     terms=TERMS,
     check=check,
     check_policy=check_policy,
-    commands=_commands,
+    commands="schedlab.studies.ramp.commands:add_commands",
 )

@@ -5,6 +5,7 @@ a rule.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -90,3 +91,6 @@ def _network(settings: Any, observation_space: gym.Space, action_space: gym.Spac
     from schedlab.studies.batch.learners.stock_policy import queue_policy
 
     return queue_policy(settings, observation_space, action_space)
+
+
+LEARNERS = {name: partial(BatchStockLearner, name) for name in STOCK_SETTINGS}

@@ -10,6 +10,7 @@ seed.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -29,7 +30,7 @@ from schedlab.studies.hetero.env.env import HeteroEnv
 from schedlab.studies.hetero.learners.compiled_episodes import CompiledEpisodes
 from schedlab.studies.hetero.learners.episodes import EpisodeRecord, draw, probabilities, sample_episode
 from schedlab.studies.hetero.learners.networks import AgentNetwork, build_network, log_probabilities
-from schedlab.studies.hetero.learners.settings import PUBLISHED, PolicyGradientSettings
+from schedlab.studies.hetero.learners.settings import PUBLISHED, ActorCriticSettings, PolicyGradientSettings
 
 __all__ = ["PUBLISHED", "AgentPolicy", "PolicyGradientLearner", "PolicyGradientSettings"]
 _KIND, _PROGRESS = "hetero-policy-gradient", "hetero-policy-gradient-progress"
@@ -305,3 +306,9 @@ def _environments(scenario: str, problem: Problem, splits: Sequence[str] = ("tra
             "no environment to learn on", where=f"scenario {scenario}", expected="at least one unit of the split train"
         )
     return envs
+
+
+LEARNERS = {
+    "reinforce": partial(PolicyGradientLearner, PolicyGradientSettings),
+    "actor_critic": partial(PolicyGradientLearner, ActorCriticSettings),
+}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -143,3 +144,6 @@ def _network(settings: RampStockSettings, observation_space: gym.Space, action_s
 
         keywords |= {"features_extractor_class": GraphReader, "features_extractor_kwargs": {"settings": settings.graph}}
     return name, keywords
+
+
+LEARNERS = {name: partial(RampStockLearner, name) for name in STOCK_SETTINGS}
