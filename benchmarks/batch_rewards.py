@@ -20,7 +20,7 @@ import numpy as np
 import pandas as pd
 import torch
 
-from schedlab.config.freeze import read_part
+from schedlab.config.parts import read_part
 from schedlab.config.seeds import generator
 from schedlab.config.settings import StatisticsSettings
 from schedlab.evaluation import tables

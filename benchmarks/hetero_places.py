@@ -25,7 +25,16 @@ import pandas as pd
 from schedlab.config.files import write_text
 from schedlab.config.seeds import generator
 from schedlab.config.settings import StatisticsSettings
-from schedlab.evaluation.statistics import SMALLEST, TIE, draw_counts, pair, resample, sample, standardised, statistic_of
+from schedlab.evaluation.statistics import (
+    SMALLEST,
+    TIE,
+    draw_counts,
+    pair,
+    resample,
+    sample,
+    standardised,
+    statistic_of,
+)
 from schedlab.studies.hetero.env.settings import ALL_PAIRS
 
 CHOSEN, SHORTEST = "best_fixed_pair", "shortest-"

@@ -1,63 +1,26 @@
 """Frozen parts: for each stage the values that it reads, as a YAML file that is an input of its workflow rule.
 
 A file is written only where its text differs, so an unchanged configuration reruns nothing. A part holds everything
-that decides the
-results below it: the values themselves, the study's results version, and under `upstream` the hashes of the parts that
+that decides the results below it: the values themselves, the study's results version, and under `upstream` the hashes of the parts that
 made its inputs. So results never depend on when a file was written, and a policy is not learned again because a table
 was made again with the same bytes.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import yaml
-
 from schedlab.config.data_paths import find_resource
-from schedlab.config.errors import UserError
 from schedlab.config.experiment import Experiment
 from schedlab.config.files import write_text_if_changed
 from schedlab.config.hashes import content_hash
+from schedlab.config.parts import dump
 from schedlab.config.plugins import is_file_target, target_file
 
-UNFROZEN = (
-    "scales",
-    "where",
-    "names",
-    "files",
-)  # of a record: what only the checks read, and files, whose digests are frozen
-HEADER = "# Frozen by schedlab from conf/; made again whenever the configuration changes. Edit conf/, not this file.\n"
-
-
-def dump(values: Mapping[str, Any]) -> str:
-    """Return the YAML text of a frozen part."""
-    return HEADER + yaml.dump(
-        dict(values), Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=120, default_flow_style=None
-    )
-
-
-class _Dumper(yaml.CSafeDumper):
-    def ignore_aliases(self, _data: Any) -> bool:  # anchors would make the text depend on object identity
-        return True
-
-
-def read_part(path: Path | str) -> dict[str, Any]:
-    """Read a frozen part. Raises UserError where the file is missing or no mapping."""
-    try:
-        values = yaml.load(Path(path).read_text(encoding="utf-8"), Loader=yaml.CSafeLoader)
-    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
-        raise UserError(
-            f"the frozen configuration cannot be read: {error}",
-            where=str(path),
-            remedy="run snakemake; it writes the file",
-        ) from None
-    if not isinstance(values, dict):
-        raise UserError(
-            "the frozen configuration holds no mapping", where=str(path), remedy="delete it and run snakemake again"
-        )
-    return values
+# of a record: what only the checks read, and files, whose digests are frozen
+UNFROZEN = ("scales", "where", "names", "files")
 
 
 def frozen_parts(experiment: Experiment) -> Iterator[tuple[str, dict[str, Any]]]:

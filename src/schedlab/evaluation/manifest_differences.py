@@ -7,8 +7,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from schedlab.config.errors import UserError
+from schedlab.config.parts import read_part
 from schedlab.evaluation.manifest import EnvironmentEntry, FigureEntry, Manifest, StepEntry
-from schedlab.evaluation.promises import EXACT, NOT_COMPARED, disagreement
+from schedlab.evaluation.promises import EXACT, NOT_COMPARED, disagreement, leaves
 
 Entry = StepEntry | FigureEntry
 DRAWN = "drawn"  # pictures and captions: another machine's fonts and pictures agree where the tables that they show do
@@ -135,9 +136,6 @@ def _is_itself(one: Side, other: Side) -> bool:
 
 def _first_key(path: str, one: Side, other: Side) -> str:
     """Name the first value that differs, where both files are at hand."""
-    from schedlab.config.freeze import read_part
-    from schedlab.evaluation.promises import leaves
-
     if not one.root or not other.root or _is_itself(one, other):
         return ""
     try:

@@ -14,8 +14,8 @@ from typing import Any, Unpack
 
 from schedlab.config.contract import CurvePlace, LearnPaths, Scalar
 from schedlab.config.files import write_bytes, write_text
-from schedlab.config.freeze import read_part
 from schedlab.config.hashes import content_hash, file_hash
+from schedlab.config.parts import read_part
 from schedlab.config.plugins import told_with_place
 from schedlab.config.runtime.provenance import write_provenance
 from schedlab.evaluation import tables

@@ -11,7 +11,13 @@ from small_tables import published
 from schedlab.config.errors import UserError
 from schedlab.studies.adaptation.decisions import ActByDeciding, GrowthAction
 from schedlab.studies.adaptation.example import BUDGET, example_architecture, example_problem, example_table
-from schedlab.studies.adaptation.problem import OVERLAPPING, AdaptationProblem, ProblemSetup, deepening_actions, setup_of
+from schedlab.studies.adaptation.problem import (
+    OVERLAPPING,
+    AdaptationProblem,
+    ProblemSetup,
+    deepening_actions,
+    setup_of,
+)
 from schedlab.studies.adaptation.rules import RULES, RandomPolicy, SequencePolicy
 
 

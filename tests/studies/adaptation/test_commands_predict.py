@@ -11,7 +11,13 @@ import h5py
 import numpy as np
 import pytest
 
-from schedlab.studies.adaptation.network.files import LAYOUTS, SavedNetwork, architecture_of, read_network, write_network
+from schedlab.studies.adaptation.network.files import (
+    LAYOUTS,
+    SavedNetwork,
+    architecture_of,
+    read_network,
+    write_network,
+)
 
 
 @pytest.mark.parametrize("ending", ["npz", "h5"])

@@ -12,7 +12,14 @@ from schedlab.config.errors import UserError
 from schedlab.config.files import write_table
 from schedlab.studies.adaptation.example import example_table
 from schedlab.studies.adaptation.simulator.ranking import ranking
-from schedlab.studies.adaptation.simulator.table import PUBLISHED, DecisionTree, import_published, read_simulations, simulation_table, view
+from schedlab.studies.adaptation.simulator.table import (
+    PUBLISHED,
+    DecisionTree,
+    import_published,
+    read_simulations,
+    simulation_table,
+    view,
+)
 
 
 @given(st.integers(2, 5), st.integers(1, 4))

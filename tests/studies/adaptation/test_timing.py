@@ -15,7 +15,13 @@ from schedlab.config.errors import UserError, UserErrors
 from schedlab.config.schema import validate
 from schedlab.studies.adaptation.network.architecture import Architecture, ModelSettings, architecture
 from schedlab.studies.adaptation.simulator.course import all_runs
-from schedlab.studies.adaptation.simulator.timing import EpochSeconds, Timing, TimingSettings, own_macs, require_one_epoch
+from schedlab.studies.adaptation.simulator.timing import (
+    EpochSeconds,
+    Timing,
+    TimingSettings,
+    own_macs,
+    require_one_epoch,
+)
 
 
 def _values(repository: Path, name: str) -> dict:

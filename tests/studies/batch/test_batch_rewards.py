@@ -9,7 +9,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from schedlab.studies.batch.env.rewards import LARGEST_EXPONENT, MEASURES, REWARDS, USERS, average, job_score, reward, user_average
+from schedlab.studies.batch.env.rewards import (
+    LARGEST_EXPONENT,
+    MEASURES,
+    REWARDS,
+    USERS,
+    average,
+    job_score,
+    reward,
+    user_average,
+)
 
 
 def steps(kind: str, scores: list[float], scale: float = 100.0, baseline: float = 0.0) -> list[float]:

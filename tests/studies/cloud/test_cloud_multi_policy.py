@@ -14,7 +14,14 @@ from schedlab.config.contract import LearnPaths, Phase, PolicySpec
 from schedlab.config.errors import UserError
 from schedlab.learning.checkpoints import read_checkpoint
 from schedlab.studies.cloud.learners import multi_policy as learner_multi_policy
-from schedlab.studies.cloud.learners.actor_critic import ActorCritic, Memory, action_values, build_network, probabilities, uncertainty
+from schedlab.studies.cloud.learners.actor_critic import (
+    ActorCritic,
+    Memory,
+    action_values,
+    build_network,
+    probabilities,
+    uncertainty,
+)
 from schedlab.studies.cloud.learners.multi_policy import MultiPolicyLearner, chosen_preference
 from schedlab.studies.cloud.learners.settings import MultiPolicySettings
 from schedlab.studies.cloud.problem import preference_of

@@ -16,7 +16,14 @@ from schedlab.config.readers import read_yaml
 from schedlab.studies.cloud.example import example_replay
 from schedlab.studies.cloud.replay.env import CloudReplayEnv
 from schedlab.studies.cloud.rules.oracle import objective_of_staying
-from schedlab.studies.cloud.rules.pareto import attainment_surface, best_course, front, measures, non_dominated, staying_points
+from schedlab.studies.cloud.rules.pareto import (
+    attainment_surface,
+    best_course,
+    front,
+    measures,
+    non_dominated,
+    staying_points,
+)
 
 REPOSITORY = Path(__file__).parents[3]
 

@@ -8,7 +8,15 @@ from small_graphs import chain, graph
 from test_ramp_cluster import cluster_of
 
 from schedlab.config.errors import UserError
-from schedlab.studies.ramp.compat.actions import DepPlacement, DepSchedule, JointAction, OpPartition, OpPlacement, OpSchedule, action_of
+from schedlab.studies.ramp.compat.actions import (
+    DepPlacement,
+    DepSchedule,
+    JointAction,
+    OpPartition,
+    OpPlacement,
+    OpSchedule,
+    action_of,
+)
 from schedlab.studies.ramp.placement.managers import Manager
 
 FORWARD = chain(2.0, 3.0)

@@ -21,7 +21,15 @@ from schedlab.studies.ramp.problem import RampProblem
 from schedlab.studies.ramp.scenario import RampScenario
 from schedlab.studies.ramp.simulator.cluster import RunningJob
 from schedlab.studies.ramp.simulator.compiled import draw_futures, episode_arrivals, fast_tables, fixed_table
-from schedlab.studies.ramp.simulator.compiled_kernel import REJECT, Rollouts, Situation, mount, play_actions, play_table, table_action
+from schedlab.studies.ramp.simulator.compiled_kernel import (
+    REJECT,
+    Rollouts,
+    Situation,
+    mount,
+    play_actions,
+    play_table,
+    table_action,
+)
 from schedlab.studies.ramp.simulator.simulation import Simulation
 
 END = 4e5

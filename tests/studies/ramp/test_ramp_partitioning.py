@@ -9,7 +9,13 @@ from small_graphs import chain, graph, random_graph
 
 from schedlab.config.errors import UserError
 from schedlab.studies.ramp.graphs.graph import ForwardGraph, training_graph
-from schedlab.studies.ramp.placement.partitioning import check_degrees, degrees_of, partition, quantum_degrees, shard_suffix
+from schedlab.studies.ramp.placement.partitioning import (
+    check_degrees,
+    degrees_of,
+    partition,
+    quantum_degrees,
+    shard_suffix,
+)
 
 
 def test_degrees_follow_the_quantum_and_mates_follow_their_ops():

@@ -17,6 +17,7 @@ from typing import Any
 import schedlab
 from schedlab.config.files import write_json
 from schedlab.config.hashes import content_hash, file_hash
+from schedlab.config.parts import read_part
 
 # Names of files and folders that no manifest lists: what differs from run to run, and what is only kept to save time.
 NOT_OUTPUTS = ("*provenance.json", "manifest.json", ".*", "progress", "store", "logs", "benchmarks", "*.log", "*.tsv")
@@ -51,8 +52,6 @@ def write_origin(job: Any, path: Path, outputs: Iterable[str] = (), **also: Any)
 
     Inputs are named by their paths. Files outside of the results are left out: their hashes stand in the frozen part.
     """
-    from schedlab.config.freeze import read_part  # which asks this module for the hash of the source
-
     config = Path(job.input.config)
     files = {
         file: Path(file)

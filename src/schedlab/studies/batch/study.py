@@ -8,7 +8,7 @@ from typing import Any
 
 from schedlab.config.contract import Part, Problem, Requirement, Study
 from schedlab.config.errors import UserError, did_you_mean
-from schedlab.config.freeze import read_part
+from schedlab.config.parts import read_part
 from schedlab.config.readers import read_json
 from schedlab.config.schema import Settings, validate
 from schedlab.config.settings import PolicySettings

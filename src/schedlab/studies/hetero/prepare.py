@@ -11,7 +11,7 @@ from typing import Any
 from schedlab.config.contract import Part
 from schedlab.config.errors import UserError
 from schedlab.config.files import atomic_path, write_json
-from schedlab.config.freeze import read_part
+from schedlab.config.parts import read_part
 from schedlab.config.readers import read_members
 from schedlab.config.schema import validate
 from schedlab.platforms import generate

@@ -17,7 +17,7 @@ import numpy as np
 
 from schedlab.config.contract import Outcome, Split, Unit
 from schedlab.config.errors import UserError, did_you_mean
-from schedlab.config.plugins import is_file_target, load_class
+from schedlab.config.plugins import is_file_target, load_class, load_object
 from schedlab.config.seeds import derive_seed, generator
 from schedlab.learning.checkpoints import read_checkpoint
 from schedlab.studies.adaptation.commands.conf import STUDY_NAME, load_policy, policy_names
@@ -27,6 +27,7 @@ from schedlab.studies.adaptation.problem import AdaptationProblem, ProblemSetup,
 from schedlab.studies.adaptation.rules import RULES
 from schedlab.studies.adaptation.scenario import AdaptationScenario
 from schedlab.studies.adaptation.simulator.table import DecisionTree, TableView, read_simulations
+from schedlab.studies.adaptation.study import STUDY
 
 if TYPE_CHECKING:
     from schedlab.studies.adaptation.env import AdaptationEnv
@@ -217,9 +218,7 @@ def _rule(target: str, params: Mapping[str, Any], problem: RunProblem, scenario:
 
 
 def _learner(target: str) -> Any:
-    from schedlab.studies.adaptation.study import STUDY
-
-    return (load_class(target, "learner") if is_file_target(target) else STUDY.learners[target])()
+    return (load_class(target, "learner") if is_file_target(target) else load_object(STUDY.learners[target]))()
 
 
 def _checkpoint(arguments: argparse.Namespace) -> Path:

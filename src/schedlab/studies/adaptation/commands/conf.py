@@ -16,6 +16,7 @@ from schedlab.config.readers import option_names, read_yaml
 from schedlab.config.records import ConfigurationFolder, RecordCache, checked_scenario, policy_record
 from schedlab.config.schema import Settings, validate
 from schedlab.studies.adaptation.scenario import AdaptationScenario
+from schedlab.studies.adaptation.study import STUDY
 
 STUDY_NAME = "adaptation"
 SCENARIOS, POLICIES = f"scenario/{STUDY_NAME}", f"policy/{STUDY_NAME}"
@@ -31,8 +32,6 @@ def load_scenario(folder: str, scale: str, name: str, compat: bool = False) -> A
     """Return a scenario at a scale, in its own mode or in mode reference (compat); UserError(s) where it is not there
     or not right.
     """
-    from schedlab.studies.adaptation.study import STUDY
-
     composed = compose_file(folder, scale, SCENARIOS, name)
     if compat:
         composed = replace(composed, values={**composed.values, "mode": "reference"})
@@ -43,8 +42,6 @@ def load_policy(folder: str, scale: str, name: str) -> dict[str, Any]:
     """Return the record of a learned policy (target, params, seeds, ...); UserError(s) where it is not there or not
     right.
     """
-    from schedlab.studies.adaptation.study import STUDY
-
     return policy_record(compose_file(folder, scale, POLICIES, name), name, STUDY)
 
 

@@ -15,6 +15,7 @@ from typing import Any
 from schedlab.config.errors import UserError, UserErrors, did_you_mean
 from schedlab.config.readers import option_names, read_yaml
 from schedlab.studies.adaptation.commands.conf import POLICIES, SCENARIOS, compose_file
+from schedlab.studies.adaptation.study import STUDY
 
 _DESCRIPTION = """Turn run files (TOML) of the published system into scenarios and policies that `schedlab check` accepts. A simulation
 becomes a scenario, a learning run a policy; an initial training needs no file. A policy's scenario and parent must be there or come in
@@ -186,7 +187,6 @@ def _dump(values: Mapping[str, Any], header: str) -> str:
 def _verify(conf: Path, texts: Mapping[Path, str]) -> None:
     """Compose and check the files in a copy of the folder, so that nothing wrong is ever written. Raises UserErrors."""
     from schedlab.config.records import policy_record, scenario_record
-    from schedlab.studies.adaptation.study import STUDY
 
     errors: list[UserError] = []
     with tempfile.TemporaryDirectory() as scratch:

@@ -1,0 +1,42 @@
+"""The YAML file of a frozen part: its text, and how it is read."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from schedlab.config.errors import UserError
+
+HEADER = "# Frozen by schedlab from conf/; made again whenever the configuration changes. Edit conf/, not this file.\n"
+
+
+def dump(values: Mapping[str, Any]) -> str:
+    """Return the YAML text of a frozen part."""
+    return HEADER + yaml.dump(
+        dict(values), Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=120, default_flow_style=None
+    )
+
+
+class _Dumper(yaml.CSafeDumper):
+    def ignore_aliases(self, _data: Any) -> bool:  # anchors would make the text depend on object identity
+        return True
+
+
+def read_part(path: Path | str) -> dict[str, Any]:
+    """Read a frozen part. Raises UserError where the file is missing or no mapping."""
+    try:
+        values = yaml.load(Path(path).read_text(encoding="utf-8"), Loader=yaml.CSafeLoader)
+    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
+        raise UserError(
+            f"the frozen configuration cannot be read: {error}",
+            where=str(path),
+            remedy="run snakemake; it writes the file",
+        ) from None
+    if not isinstance(values, dict):
+        raise UserError(
+            "the frozen configuration holds no mapping", where=str(path), remedy="delete it and run snakemake again"
+        )
+    return values
