@@ -7,7 +7,7 @@ nothing is imported, `gymnasium.make("schedlab.environments:schedlab/Adaptation-
 import gymnasium
 
 ENVIRONMENTS = {
-    "schedlab/Adaptation-v0": "schedlab.studies.adaptation.env:make",
+    "schedlab/Adaptation-v0": "schedlab.studies.adaptation.example:make",
     "schedlab/Batch-v0": "schedlab.studies.batch.env.env:make",
     "schedlab/BatchWeights-v0": "schedlab.studies.batch.env.weights:make",
     "schedlab/CloudLive-v0": "schedlab.studies.cloud.live.env:make",

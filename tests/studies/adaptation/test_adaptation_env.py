@@ -9,8 +9,8 @@ from gymnasium.utils.env_checker import check_env
 from stable_baselines3.common.env_checker import check_env as check_for_stable_baselines
 
 import schedlab.environments
-from schedlab.studies.adaptation.env import ENVIRONMENT, make
-from schedlab.studies.adaptation.example import example_problem
+from schedlab.studies.adaptation.env import ENVIRONMENT
+from schedlab.studies.adaptation.example import example_problem, make
 
 
 def test_it_passes_the_checks_of_gymnasium_and_stable_baselines() -> None:

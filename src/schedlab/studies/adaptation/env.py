@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import gymnasium as gym
 import numpy as np
 
 from schedlab.studies.adaptation.learners.encoders import LAYER_FEATURES, layer_features, time_code, time_columns
-from schedlab.studies.adaptation.problem import AdaptationProblem
 from schedlab.studies.adaptation.simulator.table import DIGITS
+
+if TYPE_CHECKING:
+    from schedlab.studies.adaptation.problem import AdaptationProblem
 
 ENVIRONMENT = "schedlab/Adaptation-v0"
 _CODE, _FREQUENCIES = "sine_cosine", 4
@@ -102,13 +104,3 @@ class AdaptationEnv(gym.Env[np.ndarray, int]):
     def _info(self) -> dict[str, Any]:
         job, replicate = self.problem.view.units[self._row]
         return {"scenario": self.problem.name, "job": job, "replicate": replicate, "sequence": self._prefix}
-
-
-def make(
-    problem: AdaptationProblem | None = None, seed: int | None = None, render_mode: str | None = None
-) -> AdaptationEnv:
-    """Return the environment over all training units of a problem; without one, over a made-up example."""
-    from schedlab.studies.adaptation.example import example_problem
-
-    problem = problem or example_problem()
-    return AdaptationEnv(problem, problem.rows("train"), seed, render_mode)

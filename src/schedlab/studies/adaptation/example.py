@@ -9,6 +9,7 @@ import numpy as np
 
 from schedlab.config.schema import validate
 from schedlab.config.seeds import generator
+from schedlab.studies.adaptation.env import AdaptationEnv
 from schedlab.studies.adaptation.network.architecture import Architecture, ModelSettings, architecture
 from schedlab.studies.adaptation.problem import AdaptationProblem, ProblemSetup, deepening_actions
 from schedlab.studies.adaptation.simulator.table import DecisionTree
@@ -95,3 +96,11 @@ def example_problem(start: float = 90.0, replicates: int = 3, noise: float = 0.0
     original = example_architecture()
     setup = ProblemSetup(BUDGET, deepening_actions(original), seed=seed)
     return AdaptationProblem(f"example-{start:g}", example_table(start, replicates, noise, seed), original, setup)
+
+
+def make(
+    problem: AdaptationProblem | None = None, seed: int | None = None, render_mode: str | None = None
+) -> AdaptationEnv:
+    """Return the environment over all training units of a problem; without one, over a made-up example."""
+    problem = problem or example_problem()
+    return AdaptationEnv(problem, problem.rows("train"), seed, render_mode)

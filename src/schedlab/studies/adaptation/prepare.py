@@ -10,9 +10,14 @@ from typing import Any
 from schedlab.config.files import read_table, write_json, write_table
 from schedlab.config.parts import read_part
 from schedlab.config.schema import validate
+from schedlab.learning.devices import described, find_device
 from schedlab.studies.adaptation.data import datasets
 from schedlab.studies.adaptation.data.datasets import DataSettings
-from schedlab.studies.adaptation.scenario import AdaptationScenario, RewardSettings
+from schedlab.studies.adaptation.network.training import on_device
+from schedlab.studies.adaptation.scenario import AdaptationScenario
+from schedlab.studies.adaptation.simulator import simulate
+from schedlab.studies.adaptation.simulator.simulate import simulate_replicate
+from schedlab.studies.adaptation.simulator.table import DecisionTree, import_published, simulation_table
 
 log = logging.getLogger(__name__)
 ANY_NAME = "shared"  # a trunk belongs to every scenario that agrees on it
@@ -35,8 +40,6 @@ def train_trunk(part: Path, data: Path, store: Path, trunk: Path) -> dict[str, A
     """
     import pandas as pd
 
-    from schedlab.studies.adaptation.simulator import simulate
-
     values = _values(part)
     scenario = validate(AdaptationScenario, {"name": ANY_NAME, "adapt_at": 0.0, **values})
     scenario, device = _placed(scenario)
@@ -53,8 +56,6 @@ def simulate_adaptation(part: Path, job: int, data: Path, store: Path, runs: Map
 
     Returns what the origin of the tables has to tell of the device.
     """
-    from schedlab.studies.adaptation.simulator.simulate import simulate_replicate
-
     scenario, device = _placed(validate(AdaptationScenario, _values(part)))
     dataset = datasets.read(data)
     for replicate, path in runs.items():
@@ -67,8 +68,6 @@ def tabulate(part: Path, runs: Sequence[Path], table: Path) -> None:
     published record.
     """
     import pandas as pd
-
-    from schedlab.studies.adaptation.simulator.table import DecisionTree, import_published, simulation_table
 
     values = read_part(part)
     if values["source"] == "published":
@@ -85,9 +84,6 @@ def _placed(scenario: AdaptationScenario) -> tuple[AdaptationScenario, dict[str,
     """The scenario with `device: auto` as what this machine has; and, where it asks for another device than the
     processor, whose numbers differ in rounding, which one was taken.
     """
-    from schedlab.learning.devices import described, find_device
-    from schedlab.studies.adaptation.network.training import on_device
-
     asked = scenario.training.device
     if asked == "cpu":
         return scenario, {}
@@ -98,77 +94,3 @@ def _placed(scenario: AdaptationScenario) -> tuple[AdaptationScenario, dict[str,
 def _values(part: Path) -> dict[str, Any]:
     """The scenario's values of a part, without what only tells parts apart."""
     return {key: value for key, value in read_part(part).items() if key not in ("results_version", "files", "study")}
-
-
-def trunk_values(scenario: AdaptationScenario) -> dict[str, Any]:
-    """What a trunk depends on."""
-    return _chosen(scenario, ("seed", "model", "data", "timing", "budget", "jobs", "training"))
-
-
-def simulation_values(scenario: AdaptationScenario) -> dict[str, Any]:
-    """What the simulated replicates depend on; of the reward only how many epochs it looks at."""
-    keys = (
-        "name",
-        "seed",
-        "model",
-        "data",
-        "timing",
-        "budget",
-        "adapt_at",
-        "changes",
-        "decisions",
-        "decision_every",
-        "actions",
-    )
-    chosen = _chosen(scenario, (*keys, "training", "growth", "keep", "curves"))
-    return {**chosen, "reward": _chosen(scenario.reward, ("window",))}
-
-
-def table_values(scenario: AdaptationScenario, actions: int) -> dict[str, Any]:
-    """What the table depends on beside its runs; actions: growth actions and doing nothing."""
-    if scenario.table.source == "published":
-        return {
-            "source": "published",
-            "scenario": scenario.name,
-            "file": scenario.table.file,
-            "experiment": scenario.table.experiment,
-        }
-    chosen = _chosen(scenario, ("jobs", "replicates", "decisions", "decision_every"))
-    names = {"model": scenario.model.name, "data": scenario.data.name, "timing": scenario.timing.name}
-    return {"source": "simulate", **names, **chosen, "actions": actions, "window": scenario.reward.window}
-
-
-def spans(scenario: AdaptationScenario) -> list[list[int]]:
-    """First and last replicate of each simulation job. Each replicate has a file of its own, so another cut reruns none
-    that is there.
-    """
-    size = scenario.replicates_per_job
-    return [[first, min(first + size, scenario.replicates) - 1] for first in range(0, scenario.replicates, size)]
-
-
-def problem_values(scenario: AdaptationScenario) -> dict[str, Any]:
-    """What decides how policies are scored and learned, given the table."""
-    keys = (
-        "model",
-        "data",
-        "timing",
-        "budget",
-        "adapt_at",
-        "changes",
-        "decisions",
-        "decision_every",
-        "actions",
-        "growth",
-        "reward",
-    )
-    return _chosen(scenario, (*keys, "test_replicates"))
-
-
-def scenario_of(problem: Mapping[str, Any]) -> AdaptationScenario:
-    """Return the typed scenario of a frozen problem part."""
-    return validate(AdaptationScenario, {key: value for key, value in problem.items() if key != "upstream"})
-
-
-def _chosen(settings: AdaptationScenario | RewardSettings, keys: Sequence[str]) -> dict[str, Any]:
-    values = settings.model_dump(mode="json")
-    return {key: values[key] for key in keys}

@@ -15,6 +15,7 @@ from schedlab.config.contract import Metric, Outcome, Split, Unit
 from schedlab.config.errors import UserError
 from schedlab.config.seeds import derive_seed
 from schedlab.studies.adaptation.decisions import Decision, GrowthAction, architectures, certain, sequence_probabilities
+from schedlab.studies.adaptation.env import AdaptationEnv
 from schedlab.studies.adaptation.network.architecture import Architecture
 from schedlab.studies.adaptation.simulator.course import growth_actions, parse_action
 from schedlab.studies.adaptation.simulator.ranking import noise_from_tail, reliability, top_probability
@@ -23,7 +24,6 @@ from schedlab.studies.adaptation.simulator.table import DIGITS, DecisionTree, vi
 if TYPE_CHECKING:
     import pandas as pd
 
-    from schedlab.studies.adaptation.env import AdaptationEnv
     from schedlab.studies.adaptation.scenario import AdaptationScenario
 
 OVERLAPPING = (
@@ -209,8 +209,6 @@ class AdaptationProblem:
 
     def env(self, unit: Unit, seed: int) -> AdaptationEnv:
         """Return the Gymnasium environment of one unit."""
-        from schedlab.studies.adaptation.env import AdaptationEnv
-
         return AdaptationEnv(self, (self.row(unit),), seed=seed)
 
     def rollout(self, policy: Any, unit: Unit) -> Outcome:

@@ -13,12 +13,19 @@ from schedlab.config.errors import UserError
 from schedlab.config.files import read_table
 from schedlab.config.schema import Settings, setting
 from schedlab.config.settings import LONGEST, MOST, PolicySettings, Seeds
-from schedlab.studies.adaptation import prepare
 from schedlab.studies.adaptation.data.datasets import FORMS, SOURCES, file_sets, mistakes, split_sizes
 from schedlab.studies.adaptation.figures.settings import FIGURE_SETTINGS
 from schedlab.studies.adaptation.learners.encoders import read_vocabulary
 from schedlab.studies.adaptation.learners.settings import LEARNER_SETTINGS, NetworkSettings
 from schedlab.studies.adaptation.network.architecture import Architecture, architecture, require_fit
+from schedlab.studies.adaptation.parts import (
+    problem_values,
+    scenario_of,
+    simulation_values,
+    spans,
+    table_values,
+    trunk_values,
+)
 from schedlab.studies.adaptation.problem import SCORES, AdaptationProblem, setup_of
 from schedlab.studies.adaptation.rules import RULE_SETTINGS, RULES
 from schedlab.studies.adaptation.scenario import LONGEST_JOB, MOST_DECISIONS, RESULTS_VERSION, TERMS, AdaptationScenario
@@ -49,19 +56,19 @@ def parts(scenario: AdaptationScenario) -> dict[str, Part]:
     """Return what each prepare rule reads of a scenario."""
     start = architecture(scenario.model)
     actions = len(setup_of(scenario, start).actions) + 1
-    table = prepare.table_values(scenario, actions)
+    table = table_values(scenario, actions)
     if scenario.table.source == "published":
         return {"tabulate": Part(table, files=(scenario.table.file,))}
     data = {"data": scenario.data.model_dump(mode="json")}
     files = (scenario.data.root,) if scenario.data.root else ()
     return {
         "check_data": Part(data, shared=True, files=files),
-        "train_trunk": Part(prepare.trunk_values(scenario), shared=True, needs=("check_data",), files=files),
+        "train_trunk": Part(trunk_values(scenario), shared=True, needs=("check_data",), files=files),
         "simulate_adaptation": Part(
-            prepare.simulation_values(scenario),
+            simulation_values(scenario),
             needs=("check_data", "train_trunk"),
             files=files,
-            spread={"spans": prepare.spans(scenario)},
+            spread={"spans": spans(scenario)},
         ),
         "tabulate": Part(table, needs=("simulate_adaptation",), files=files),
     }
@@ -195,7 +202,7 @@ def inputs(scenario: AdaptationScenario) -> dict[str, tuple[str, str]]:
 
 def load_problem(values: Mapping[str, Any], inputs: Mapping[str, Path]) -> Problem:
     """Return one scenario with its table."""
-    scenario = prepare.scenario_of(values)
+    scenario = scenario_of(values)
     start = architecture(scenario.model)
     return AdaptationProblem(scenario.name, read_table(inputs["table"]), start, setup_of(scenario, start))
 
@@ -230,7 +237,7 @@ STUDY = Study(
         "moves": "schedlab.studies.adaptation.figures.course:draw_moves",
     },
     parts=parts,
-    problem_part=prepare.problem_values,
+    problem_part=problem_values,
     requires=requires,
     inputs=inputs,
     problem=load_problem,

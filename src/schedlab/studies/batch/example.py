@@ -11,6 +11,8 @@ from schedlab.studies.batch.env.settings import EnvironmentSettings
 from schedlab.studies.batch.jobs import Jobs, Machine, jobs_of, machine_of
 from schedlab.studies.batch.scenario import Backfill
 from schedlab.studies.batch.simulator.stepping import Task
+from schedlab.workloads.prepare import make_trace
+from schedlab.workloads.settings import WorkloadSettings
 
 LENGTH = 256  # jobs of a window, as published
 
@@ -29,9 +31,6 @@ def example_task(
 
 @cache
 def _workload() -> tuple[Jobs, Machine]:
-    from schedlab.workloads.prepare import make_trace
-    from schedlab.workloads.settings import WorkloadSettings
-
     values = {"name": "example", "source": "lublin", "lublin": {"jobs": 4000, "processors": 128, "load": 0.9}}
     trace = make_trace(WorkloadSettings.model_validate(values))[0]
     machine = machine_of(trace)

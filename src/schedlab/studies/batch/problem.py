@@ -13,6 +13,7 @@ import numpy as np
 from schedlab.config.contract import Metric, Outcome, Policy, RuleMaker, Split, Unit
 from schedlab.config.errors import UserError
 from schedlab.config.schema import NoSettings, validate
+from schedlab.studies.batch.env.env import BatchEnv
 from schedlab.studies.batch.env.layouts import Layout, Scales, layout_of
 from schedlab.studies.batch.env.settings import ROWS, EnvironmentSettings
 from schedlab.studies.batch.jobs import jobs_of, machine_of, prefill, recorded_ends, window
@@ -129,8 +130,6 @@ class BatchProblem:
 
     def env(self, unit: Unit, seed: int) -> BatchEnv:
         """Return the environment of one window, in the scenario's settings."""
-        from schedlab.studies.batch.env.env import BatchEnv  # Gymnasium takes a while to import, and rules do without
-
         start = first_job(unit)
         return BatchEnv(self.task(range(start, start + 1), window_seed=unit.seed), seed)
 

@@ -26,6 +26,7 @@ from schedlab.studies.batch.problem import METRICS, RULE_MAKERS, BatchProblem
 from schedlab.studies.batch.rules import RULES
 from schedlab.studies.batch.scenario import RESULTS_VERSION, TERMS, BatchScale, BatchScenario
 from schedlab.studies.batch.simulator.simulate import require_order
+from schedlab.workloads.prepare import write_trace
 from schedlab.workloads.settings import WorkloadSettings
 from schedlab.workloads.swf import read_swf
 
@@ -35,8 +36,6 @@ PROBLEM = ("workload", "windows", "backfill", "backfill_order", "kill", "warm_st
 
 def make_trace(part: Path, trace: Path, report: Path) -> None:
     """Write the trace of a frozen part (SWF, gzip) and how it was made (JSON). Raises UserError."""
-    from schedlab.workloads.prepare import write_trace
-
     write_trace(validate(WorkloadSettings, read_part(part)["workload"]), trace, report)
 
 

@@ -7,7 +7,10 @@ import json
 from pathlib import Path
 
 from schedlab.config.errors import UserError
+from schedlab.config.runtime.job_log import one_thread
 from schedlab.studies.cloud.live.commands import add_live_commands
+from schedlab.studies.cloud.model.fit_report import fit_report, print_report
+from schedlab.studies.cloud.slamorl.case_files import replay
 
 
 def add_commands(commands: argparse._SubParsersAction) -> None:
@@ -38,17 +41,12 @@ def add_commands(commands: argparse._SubParsersAction) -> None:
 
 
 def _replay(arguments: argparse.Namespace) -> int:
-    from schedlab.studies.cloud.slamorl.case_files import replay
-
     print(json.dumps(replay(arguments.file, arguments.compat), indent=1, allow_nan=False))
     return 0
 
 
 def _fit(arguments: argparse.Namespace) -> int:
-    from schedlab.config.runtime.job_log import one_thread
-
     one_thread()  # before NumPy is loaded: the optimiser's small matrices are ten times slower on several threads
-    from schedlab.studies.cloud.model.fit_report import fit_report, print_report
 
     if arguments.gpus_per_node < 1:
         raise UserError(f"{arguments.gpus_per_node} GPUs", where="--gpus-per-node", expected="1 or more")

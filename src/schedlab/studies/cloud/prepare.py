@@ -25,6 +25,7 @@ from schedlab.studies.cloud.model.logs import read_table as read_log
 from schedlab.studies.cloud.problem import UNIT_KIND, CloudProblem
 from schedlab.studies.cloud.replay.env import CloudReplayEnv, weights_of
 from schedlab.studies.cloud.rules.oracle import best_plan, objective_of_staying
+from schedlab.studies.cloud.rules.pareto import front_report
 from schedlab.studies.cloud.rules.rules import make_random
 from schedlab.studies.cloud.scenario import CloudScenario
 
@@ -96,8 +97,6 @@ def solve_oracle(part: Path, model: Path, oracle: Path) -> None:
 
     All are those of the job without noise. No fronts where decisions come by time.
     """
-    from schedlab.studies.cloud.rules.pareto import front_report
-
     scenario = with_fitted_cores(scenario_of(read_part(part)), model)
     calm = scenario.environment.model_copy(update={"time_noise": 0.0, "price_walk": 0.0})
     problem = CloudProblem(scenario.model_copy(update={"environment": calm}), read_model(model), {})

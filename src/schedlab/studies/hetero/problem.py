@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from schedlab.batsim.backends.backend import Backend
+from schedlab.batsim.backends.pybatsim_bus import run_pybatsim
 from schedlab.batsim.files.outputs import Outputs
 from schedlab.batsim.files.workload import parse_workload
 from schedlab.batsim.running import Inputs, Limits, open_backend, simulate
@@ -22,6 +23,7 @@ from schedlab.platforms.batsim_xml import read_platform
 from schedlab.platforms.hierarchy import read_hierarchy
 from schedlab.studies.hetero.env.env import HeteroEnv
 from schedlab.studies.hetero.env.settings import DecisionSettings
+from schedlab.studies.hetero.hdeeprm.pybatsim_scheduler import DecisionScheduler
 from schedlab.studies.hetero.outcomes import METRICS, decisions_table, outcome
 from schedlab.studies.hetero.prepare import extract_workload
 from schedlab.studies.hetero.rules import PairRule, SchedulerRule
@@ -140,9 +142,6 @@ class HeteroProblem:
         return made
 
     def _on_batsim(self, policy: Any, system: DecisionSystem, inputs: Inputs) -> None:
-        from schedlab.batsim.backends.pybatsim_bus import run_pybatsim
-        from schedlab.studies.hetero.hdeeprm.pybatsim_scheduler import DecisionScheduler
-
         with open_backend("batsim", inputs, binary=self.scenario.batsim) as backend:
             run_pybatsim(backend, DecisionScheduler(system, lambda state: _action(policy, state)))
 

@@ -15,7 +15,23 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from schedlab.config.errors import UserError, UserErrors, did_you_mean
-from schedlab.studies.ramp.compat.published import BETAS, SHIPPED
+from schedlab.config.files import write_table, write_text
+from schedlab.config.readers import option_names
+from schedlab.config.records import ConfigurationFolder, RecordCache
+from schedlab.config.schema import validate
+from schedlab.config.settings import ThemeSettings
+from schedlab.figures import save, theme
+from schedlab.studies.ramp.compat.published import BETAS, ON_SHIPPED, SHIPPED, published_scenario
+from schedlab.studies.ramp.compat.replay import replay
+from schedlab.studies.ramp.figures.graphs import drawing_of
+from schedlab.studies.ramp.graphs.files import pipedream_text, read_graphs
+from schedlab.studies.ramp.graphs.graph import training_graph
+from schedlab.studies.ramp.graphs.prepare import find_graphs, make_graphs
+from schedlab.studies.ramp.graphs.settings import GraphSettings
+from schedlab.studies.ramp.graphs.statistics import statistics_table
+from schedlab.studies.ramp.rules import PARAMETRIC, is_possible, rule_named
+from schedlab.studies.ramp.simulator.job_tables import job_table, step_table
+from schedlab.studies.ramp.simulator.simulation import Simulation, run_episode
 
 if TYPE_CHECKING:
     from schedlab.studies.ramp.graphs.graph import ForwardGraph
@@ -46,9 +62,6 @@ def add_graphs_command(commands: argparse._SubParsersAction) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Print the numbers of a set of graphs, and write what is asked for. Raises UserError."""
-    from schedlab.studies.ramp.graphs.graph import training_graph
-    from schedlab.studies.ramp.graphs.statistics import statistics_table
-
     if not 1 <= arguments.steps < 2**31:
         raise UserError(f"{arguments.steps} training steps", where="--steps", expected="a number from 1 on")
     graphs = _graphs(arguments.set, arguments.conf)
@@ -56,10 +69,6 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.out:
         _write(graphs, arguments.out)
     if arguments.pictures:
-        from schedlab.config.settings import ThemeSettings
-        from schedlab.figures import save, theme
-        from schedlab.studies.ramp.figures.graphs import drawing_of
-
         with theme.applied(ThemeSettings()):
             for path in save.save(drawing_of(steps, f"The graphs of {arguments.set}."), arguments.pictures):
                 log.info("wrote %s", path)
@@ -70,11 +79,6 @@ def run(arguments: argparse.Namespace) -> int:
 
 def graph_settings(name: str, folder: str) -> GraphSettings:
     """Return conf/graph/<name>.yaml with all it builds on, typed. Raises UserErrors."""
-    from schedlab.config.readers import option_names
-    from schedlab.config.records import ConfigurationFolder, RecordCache
-    from schedlab.config.schema import validate
-    from schedlab.studies.ramp.graphs.settings import GraphSettings
-
     known = option_names(Path(folder) / GROUP)
     if name not in known:
         remedy = did_you_mean(name, known)
@@ -92,19 +96,12 @@ def graph_settings(name: str, folder: str) -> GraphSettings:
 
 
 def _graphs(name: str, folder: str) -> tuple[ForwardGraph, ...]:
-    from schedlab.config.readers import option_names
-    from schedlab.studies.ramp.graphs.files import read_graphs
-    from schedlab.studies.ramp.graphs.prepare import find_graphs, make_graphs
-
     place = find_graphs(name)
     a_path = "/" in name or place.suffix or name not in option_names(Path(folder) / GROUP)
     return read_graphs(place) if a_path and place.exists() else make_graphs(graph_settings(name, folder))
 
 
 def _write(graphs: tuple[ForwardGraph, ...], folder: Path) -> None:
-    from schedlab.config.files import write_text
-    from schedlab.studies.ramp.graphs.files import pipedream_text
-
     for graph in graphs:
         try:
             write_text(folder / f"{graph.name}.txt", pipedream_text(graph))
@@ -164,8 +161,6 @@ def add_commands(commands: argparse._SubParsersAction) -> None:
 
 
 def _replay(arguments: argparse.Namespace) -> int:
-    from schedlab.studies.ramp.compat.replay import replay
-
     document = plain(replay(arguments.case, arguments.compat))
     print(json.dumps(document, allow_nan=False))
     if document["error"] is None:
@@ -188,14 +183,6 @@ def _episode(arguments: argparse.Namespace) -> int:
 
 def episode(arguments: argparse.Namespace) -> dict[str, Any]:
     """Return the document of `ramp episode`. Raises UserError."""
-    from schedlab.config.files import write_table
-    from schedlab.studies.ramp.compat.published import ON_SHIPPED, published_scenario
-    from schedlab.studies.ramp.graphs.files import read_graphs
-    from schedlab.studies.ramp.graphs.prepare import find_graphs
-    from schedlab.studies.ramp.rules import rule_named
-    from schedlab.studies.ramp.simulator.job_tables import job_table, step_table
-    from schedlab.studies.ramp.simulator.simulation import Simulation, run_episode
-
     rule = rule_named(arguments.policy, "--policy")
     for option, value in (
         ("--seed", arguments.seed),
@@ -229,8 +216,6 @@ def _require_degree(policy: str, degrees: list[int]) -> None:
     """Raise UserError for fixed_<degree> and sip_ml_<cap> where no block takes so many shards: they would run as
     another, or block all.
     """
-    from schedlab.studies.ramp.rules import PARAMETRIC, is_possible
-
     head, _, degree = policy.lower().rpartition("_")
     if head not in PARAMETRIC or is_possible(head, int(degree), degrees):
         return

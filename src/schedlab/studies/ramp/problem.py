@@ -10,9 +10,12 @@ import numpy as np
 
 from schedlab.config.contract import Metric, Outcome, Policy, Split, Unit
 from schedlab.config.seeds import derive_seed
+from schedlab.studies.ramp.env.env import RampEnv
 from schedlab.studies.ramp.graphs.graph import ForwardGraph
+from schedlab.studies.ramp.learners.afterstate.values import make_outlook
 from schedlab.studies.ramp.scenario import RampScenario
 from schedlab.studies.ramp.simulator.cluster import Cluster
+from schedlab.studies.ramp.simulator.compiled import fast_tables
 from schedlab.studies.ramp.simulator.job_tables import job_table
 from schedlab.studies.ramp.simulator.lp_bound import LpBound
 from schedlab.studies.ramp.simulator.simulation import Simulation
@@ -58,9 +61,6 @@ class RampProblem:
     @cached_property
     def fast(self) -> tuple[Tables, Outlook]:
         """Tables and outlook of the compiled cluster. Raises UserError where it cannot play the scenario."""
-        from schedlab.studies.ramp.learners.afterstate.values import make_outlook
-        from schedlab.studies.ramp.simulator.compiled import fast_tables
-
         tables = fast_tables(self.simulation.twin())
         return tables, make_outlook(tables, self.simulation.pool.mean_gap)
 
@@ -72,8 +72,6 @@ class RampProblem:
 
     def env(self, unit: Unit, seed: int) -> gym.Env:
         """Return an environment that repeats an episode, but in training draws another at every reset."""
-        from schedlab.studies.ramp.env.env import RampEnv
-
         simulation = self.simulation.twin()
         return RampEnv(simulation, seed=seed, fixed_episode=None if unit.split == "train" else unit.seed)
 

@@ -10,8 +10,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from schedlab.config.errors import UserError
+from schedlab.config.schema import validate
 from schedlab.config.settings import NAME
+from schedlab.learning.devices import device_name, find_device
 from schedlab.studies.adaptation.commands.conf import add_conf, load_option
+from schedlab.studies.adaptation.data import datasets
+from schedlab.studies.adaptation.network.architecture import ModelSettings, architecture
+from schedlab.studies.adaptation.simulator import calibrate
+from schedlab.studies.adaptation.simulator.calibrate import architectures_to_measure
 
 if TYPE_CHECKING:
     from schedlab.studies.adaptation.network.architecture import Architecture
@@ -52,12 +58,6 @@ def add_calibrate_command(commands: argparse._SubParsersAction) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Measure, write the timing, print what was measured."""
-    from schedlab.config.schema import validate
-    from schedlab.learning.devices import device_name, find_device
-    from schedlab.studies.adaptation.data import datasets
-    from schedlab.studies.adaptation.network.architecture import ModelSettings, architecture
-    from schedlab.studies.adaptation.simulator import calibrate
-
     out = _file_to_write(arguments)
     options = {"epochs": arguments.epochs, "warm_up": arguments.warm_up, "batch_size": arguments.batch_size}
     settings = validate(calibrate.CalibrateSettings, options, lambda path: "--" + str(path[0]).replace("_", "-"))
@@ -125,8 +125,6 @@ def report(timing: TimingSettings) -> dict[str, Any]:
 
 def _told(measure: Measure, rounds: int, base: Architecture) -> Measure:
     """The same measurement, told of on standard error."""
-    from schedlab.studies.adaptation.simulator.calibrate import architectures_to_measure
-
     total, done = rounds * len(architectures_to_measure(base)), 0
 
     def told(built: Architecture) -> tuple[float, float]:

@@ -9,7 +9,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from schedlab.config.errors import UserError
+from schedlab.config.files import atomic_path
+from schedlab.config.schema import validate
+from schedlab.learning.devices import find_device
 from schedlab.studies.adaptation.commands.conf import add_conf, load_option
+from schedlab.studies.adaptation.data import datasets
+from schedlab.studies.adaptation.data.datasets import DataSettings
+from schedlab.studies.adaptation.network.architecture import require_fit
+from schedlab.studies.adaptation.network.files import read_network
+from schedlab.studies.adaptation.network.models import Network
+from schedlab.studies.adaptation.network.training import EVALUATION_BATCH, prepare_torch
 
 if TYPE_CHECKING:
     import numpy as np
@@ -38,10 +47,6 @@ def add_predict_command(commands: argparse._SubParsersAction) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Classify, print the JSON document, and write the table of images where that is asked for."""
-    from schedlab.studies.adaptation.data import datasets
-    from schedlab.studies.adaptation.network.architecture import require_fit
-    from schedlab.studies.adaptation.network.files import read_network
-
     network = read_network(arguments.weights)
     settings = _data(arguments, network)
     dataset = datasets.load(settings)
@@ -88,10 +93,6 @@ def classify(
     import torch
     import torch.nn.functional as F
 
-    from schedlab.learning.devices import find_device
-    from schedlab.studies.adaptation.network.models import Network
-    from schedlab.studies.adaptation.network.training import EVALUATION_BATCH, prepare_torch
-
     place = find_device(device)
     prepare_torch(place.type)
     state = {name: torch.from_numpy(array.copy()) for name, array in network.state.items()}
@@ -107,8 +108,6 @@ def write_predictions(path: Path, labels: np.ndarray, probabilities: np.ndarray)
     """Write a row an image (image, label, prediction, probability_0 ...) as CSV, atomically; numbers as their shortest
     exact text.
     """
-    from schedlab.config.files import atomic_path
-
     header = ["image", "label", "prediction", *(f"probability_{number}" for number in range(probabilities.shape[1]))]
     with atomic_path(path) as temporary, temporary.open("w", newline="", encoding="utf-8") as file:
         writer = csv.writer(file, lineterminator="\n")
@@ -118,9 +117,6 @@ def write_predictions(path: Path, labels: np.ndarray, probabilities: np.ndarray)
 
 
 def _data(arguments: argparse.Namespace, network: SavedNetwork) -> DataSettings:
-    from schedlab.config.schema import validate
-    from schedlab.studies.adaptation.data.datasets import DataSettings
-
     if arguments.data:
         return load_option(arguments.conf, "data", arguments.data, DataSettings)
     told: Any = network.about.get("data")

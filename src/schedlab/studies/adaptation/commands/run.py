@@ -11,8 +11,24 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from schedlab.config.errors import UserError
+from schedlab.learning.devices import find_device
+from schedlab.studies.adaptation.commands.acting import make_chooser
 from schedlab.studies.adaptation.commands.conf import STUDY_NAME, add_conf, load_scenario
-from schedlab.studies.adaptation.simulator.table import METRICS, UNIT, DecisionTree, need_columns, read_simulations
+from schedlab.studies.adaptation.data import datasets
+from schedlab.studies.adaptation.network.architecture import architecture
+from schedlab.studies.adaptation.network.files import SavedNetwork, check_path, layout_of, write_network
+from schedlab.studies.adaptation.network.training import on_device
+from schedlab.studies.adaptation.simulator.course import growth_actions
+from schedlab.studies.adaptation.simulator.live import run_live
+from schedlab.studies.adaptation.simulator.simulate import run_sequence
+from schedlab.studies.adaptation.simulator.table import (
+    METRICS,
+    UNIT,
+    DecisionTree,
+    need_columns,
+    read_simulations,
+    simulation_table,
+)
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -84,10 +100,6 @@ def run(arguments: argparse.Namespace) -> int:
     """Train, print what came of it, write the weights where that is asked for; 1 where --check finds another
     outcome.
     """
-    from schedlab.studies.adaptation.commands.acting import make_chooser
-    from schedlab.studies.adaptation.data import datasets
-    from schedlab.studies.adaptation.network.files import check_path, layout_of
-
     layout = layout_of(arguments.layout)
     if arguments.weights:
         check_path(arguments.weights)  # before hours of training
@@ -139,10 +151,6 @@ def table_file(arguments: argparse.Namespace) -> Path:
 
 def outcome(scenario: AdaptationScenario, rows: pd.DataFrame) -> dict[str, Any]:
     """Return the entry of the simulation table that the rows of one run lead to."""
-    from schedlab.studies.adaptation.network.architecture import architecture
-    from schedlab.studies.adaptation.simulator.course import growth_actions
-    from schedlab.studies.adaptation.simulator.table import simulation_table
-
     tree = DecisionTree(len(growth_actions(scenario, architecture(scenario.model))) + 1, scenario.decisions)
     names = {"model": scenario.model.name, "data": scenario.data.name, "timing": scenario.timing.name}
     table = simulation_table(rows, tree, scenario.reward.window, scenario.decision_every, **names)
@@ -194,9 +202,6 @@ def _train(
     clock: str,
 ) -> pd.DataFrame:
     """The rows of the run; a policy that need not look at the training is asked for all its decisions beforehand."""
-    from schedlab.studies.adaptation.simulator.live import run_live
-    from schedlab.studies.adaptation.simulator.simulate import run_sequence
-
     if clock == "wall":
         return run_live(scenario, *place, chooser.choose, dataset, watcher, time.perf_counter)
     if chooser.reads_slope:
@@ -238,8 +243,6 @@ def _on_device(scenario: AdaptationScenario, name: str, where: str) -> Adaptatio
     """The scenario trained on a device by its name; auto: on what this machine has."""
     if name == scenario.training.device != "auto":
         return scenario
-    from schedlab.learning.devices import find_device
-    from schedlab.studies.adaptation.network.training import on_device
 
     return on_device(scenario, find_device(name, where).type)
 
@@ -267,8 +270,6 @@ def _document(
 
 
 def _write_weights(path: Path, state: TrainState | None, layout: Any, about: Mapping[str, Any]) -> None:
-    from schedlab.studies.adaptation.network.files import SavedNetwork, write_network
-
     if state is None:
         raise UserError("not one epoch was trained", where="--weights", remedy="raise the budget")
     tensors = {name: tensor.detach().cpu().numpy() for name, tensor in state.network.state_dict().items()}

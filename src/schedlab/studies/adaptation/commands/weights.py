@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING
 
 from schedlab.config.errors import UserError
 from schedlab.studies.adaptation.commands.conf import add_conf, load_option
+from schedlab.studies.adaptation.network.architecture import ModelSettings, architecture
+from schedlab.studies.adaptation.network.files import deepened, layout_of, read_network, write_network
 
 if TYPE_CHECKING:
     from schedlab.studies.adaptation.network.architecture import Architecture
@@ -51,8 +53,6 @@ def add_weights_command(commands: argparse._SubParsersAction) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Convert a file and print what it holds as one JSON document."""
-    from schedlab.studies.adaptation.network.files import layout_of, read_network, write_network
-
     wanted = layout_of(arguments.layout) if arguments.layout else None
     network = read_network(arguments.source, _architecture(arguments))
     layout = wanted or ("tensorflow" if network.layout == "torch" else "torch")
@@ -73,9 +73,6 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _architecture(arguments: argparse.Namespace) -> Architecture | None:
-    from schedlab.studies.adaptation.network.architecture import ModelSettings, architecture
-    from schedlab.studies.adaptation.network.files import deepened
-
     if not arguments.model:
         if arguments.deepen:
             raise UserError("--deepen without --model", where="--deepen", expected="the model that was deepened")

@@ -13,8 +13,18 @@ from pathlib import Path
 from typing import Any
 
 from schedlab.config.errors import UserError, UserErrors, did_you_mean
+from schedlab.config.files import write_text
 from schedlab.config.readers import option_names, read_yaml
-from schedlab.studies.adaptation.commands.conf import POLICIES, SCENARIOS, compose_file
+from schedlab.config.records import policy_record, scenario_record
+from schedlab.studies.adaptation.commands.conf import POLICIES, SCENARIOS, compose_file, load_option
+from schedlab.studies.adaptation.compat.run_file import (
+    ImportOptions,
+    check_sizes,
+    model_option,
+    read_run_file,
+    translate,
+)
+from schedlab.studies.adaptation.network.architecture import ModelSettings, architecture
 from schedlab.studies.adaptation.study import STUDY
 
 _DESCRIPTION = """Turn run files (TOML) of the published system into scenarios and policies that `schedlab check` accepts. A simulation
@@ -46,8 +56,6 @@ def add_import_command(commands: argparse._SubParsersAction) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Write the files (or print them), a line for each on standard output, remarks on standard error."""
-    from schedlab.config.files import write_text
-
     conf = Path(arguments.out)
     if not (conf / "config.yaml").is_file():
         raise UserError(
@@ -79,8 +87,6 @@ def run(arguments: argparse.Namespace) -> int:
 
 def _translated(arguments: argparse.Namespace, conf: Path) -> list[Any]:
     """What the files say, every mistake reported at once; scenarios and policies of one call know each other."""
-    from schedlab.studies.adaptation.compat.run_file import ImportOptions, read_run_file, translate
-
     options = ImportOptions(
         option_names(conf / "model"), option_names(conf / "data"), arguments.timing, arguments.name, arguments.record
     )
@@ -100,10 +106,6 @@ def _translated(arguments: argparse.Namespace, conf: Path) -> list[Any]:
 
 
 def _check_sizes(where: str, run_file: Any, options: Any, conf: Path) -> None:
-    from schedlab.studies.adaptation.commands.conf import load_option
-    from schedlab.studies.adaptation.compat.run_file import check_sizes, model_option
-    from schedlab.studies.adaptation.network.architecture import ModelSettings, architecture
-
     model = load_option(str(conf), "model", model_option(where, run_file, options), ModelSettings, {"head_relu": True})
     check_sizes(where, run_file, architecture(model).deepenable_blocks + 1)
 
@@ -186,8 +188,6 @@ def _dump(values: Mapping[str, Any], header: str) -> str:
 
 def _verify(conf: Path, texts: Mapping[Path, str]) -> None:
     """Compose and check the files in a copy of the folder, so that nothing wrong is ever written. Raises UserErrors."""
-    from schedlab.config.records import policy_record, scenario_record
-
     errors: list[UserError] = []
     with tempfile.TemporaryDirectory() as scratch:
         copy = Path(scratch) / "conf"

@@ -18,7 +18,7 @@ from schedlab.config.schema import Settings
 from schedlab.figures import helpers, theme
 from schedlab.figures.theme import Style
 from schedlab.studies.adaptation.network.architecture import architecture
-from schedlab.studies.adaptation.prepare import scenario_of
+from schedlab.studies.adaptation.parts import scenario_of
 from schedlab.studies.adaptation.problem import OVERLAPPING, AdaptationProblem, setup_of
 from schedlab.studies.adaptation.simulator.table import DIGITS
 

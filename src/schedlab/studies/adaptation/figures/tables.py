@@ -17,7 +17,7 @@ from schedlab.figures.theme import GRID, INK, MUTED
 from schedlab.studies.adaptation.figures import data
 from schedlab.studies.adaptation.figures.data import Shown
 from schedlab.studies.adaptation.figures.settings import RankingSettings, ReliabilitySettings
-from schedlab.studies.adaptation.simulator.ranking import reliability
+from schedlab.studies.adaptation.simulator.ranking import noise_from_tail, reliability
 from schedlab.studies.adaptation.simulator.table import DIGITS
 
 if TYPE_CHECKING:
@@ -230,8 +230,6 @@ def _noise(scenario: Shown, column: str) -> float:
     if len(values) > 1:
         return reliability(values).sd_residual / np.sqrt(len(values))
     if column == "test_accuracy" and "test_accuracy_last3" in scenario.table:
-        from schedlab.studies.adaptation.simulator.ranking import noise_from_tail
-
         return noise_from_tail(
             scenario.table["test_accuracy"].to_numpy(), scenario.table["test_accuracy_last3"].to_numpy()
         )

@@ -18,6 +18,9 @@ from schedlab.config.files import write_text
 from schedlab.config.schema import Settings, setting, validate
 from schedlab.config.seeds import generator
 from schedlab.learning.devices import find_device, wait_for
+from schedlab.studies.adaptation.network import models, training
+from schedlab.studies.adaptation.network.architecture import require_fit
+from schedlab.studies.adaptation.scenario import TrainingSettings
 from schedlab.studies.adaptation.simulator.timing import EpochSeconds, TimingSettings, own_macs
 
 if TYPE_CHECKING:
@@ -131,10 +134,6 @@ def epoch_measure(data: DataSet, device: str, settings: CalibrateSettings | None
     and test pictures. Networks are kept between calls, so that a first call warms up. Raises UserError where the
     device is not there, and, when called, where the architecture does not take the pictures.
     """
-    from schedlab.studies.adaptation.network import models, training
-    from schedlab.studies.adaptation.network.architecture import require_fit
-    from schedlab.studies.adaptation.scenario import TrainingSettings
-
     place = find_device(device)
     options = TrainingSettings(batch_size=(settings or CalibrateSettings()).batch_size)
     training.prepare_torch(place.type)

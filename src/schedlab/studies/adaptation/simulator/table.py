@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, TextIO
 import numpy as np
 
 from schedlab.config.errors import UserError, did_you_mean
+from schedlab.config.files import read_table
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -453,8 +454,6 @@ def _check_fields(path: Path, file: TextIO) -> list[str]:
 
 
 def _read_parquet(path: Path) -> pd.DataFrame:
-    from schedlab.config.files import read_table
-
     try:
         table = read_table(path)
     except (OSError, ValueError) as error:  # pyarrow's errors are subclasses of these

@@ -7,6 +7,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from schedlab.config.errors import UserError
+from schedlab.evaluation import tables
+from schedlab.studies.batch.figures.comparison import comparisons
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -30,9 +32,6 @@ def add_compare_command(commands: argparse._SubParsersAction) -> None:
 def _compare(arguments: argparse.Namespace) -> int:
     import pandas as pd
 
-    from schedlab.evaluation import tables
-    from schedlab.studies.batch.figures.comparison import comparisons
-
     scores = tables.join(tables.SCORES, [_scores(path) for path in arguments.scores])
     rows = list(comparisons(scores, arguments.policy, tuple(arguments.baseline), arguments.split))
     print(pd.DataFrame(rows).round(4).to_csv(index=False), end="")
@@ -41,8 +40,6 @@ def _compare(arguments: argparse.Namespace) -> int:
 
 def _scores(path: Path) -> pd.DataFrame:
     """Return a table of scores. Raises UserError where there is none."""
-    from schedlab.evaluation import tables
-
     if not path.is_file():
         raise UserError("there is no such table", where=str(path), remedy="run snakemake first")
     try:

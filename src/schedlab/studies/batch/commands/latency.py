@@ -12,7 +12,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from schedlab.config.errors import UserError
+from schedlab.config.files import write_json
+from schedlab.config.runtime.provenance import environment
+from schedlab.learning.seeding import use_one_thread
 from schedlab.studies.batch.commands.trace_window import TraceWindow, add_window_arguments, read_window
+from schedlab.studies.batch.learners.learned import PREFIX, named_policy
 
 if TYPE_CHECKING:
     from schedlab.config.contract import Policy
@@ -41,11 +45,6 @@ def add_latency_command(commands: argparse._SubParsersAction) -> None:
 
 
 def _latency(arguments: argparse.Namespace) -> int:
-    from schedlab.config.files import write_json
-    from schedlab.config.runtime.provenance import environment
-    from schedlab.learning.seeding import use_one_thread
-    from schedlab.studies.batch.learners.learned import PREFIX, named_policy
-
     if arguments.out and arguments.out.exists():
         raise UserError("the file is there already", where=str(arguments.out), remedy="name another file with --out")
     if not 1 <= arguments.repeats <= 1000:

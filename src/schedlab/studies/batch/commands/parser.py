@@ -9,10 +9,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from schedlab.config.errors import UserError
+from schedlab.config.files import write_text
 from schedlab.studies.batch.commands.compare import add_compare_command
 from schedlab.studies.batch.commands.latency import add_latency_command
 from schedlab.studies.batch.commands.speed import add_speed_command
 from schedlab.studies.batch.commands.trace_window import add_window_arguments, read_window
+from schedlab.studies.batch.learners.learned import named_policy
+from schedlab.studies.batch.metrics import measures, usage
 
 if TYPE_CHECKING:
     from schedlab.studies.batch.simulator.simulate import Schedule
@@ -62,9 +65,6 @@ def evaluate(arguments: argparse.Namespace) -> tuple[dict[str, Any], list[Schedu
     The measures of one policy stand in the document itself, those of several under `policies`, in the order in which
     they are named.
     """
-    from schedlab.studies.batch.learners.learned import named_policy
-    from schedlab.studies.batch.metrics import measures
-
     found = read_window(arguments)
     machine = found.problem.machine
     policies = [
@@ -100,8 +100,6 @@ def _write_starts(path: Path, schedule: Schedule) -> None:
 
 def _write_usage(path: Path, schedule: Schedule) -> None:
     """Write the resource usage curve; whole seconds without a point."""
-    from schedlab.studies.batch.metrics import usage
-
     curve = usage(schedule)
     _write_rows(
         path, "time,procs", [[_seconds(time), procs] for time, procs in zip(curve["time"], curve["procs"], strict=True)]
@@ -113,6 +111,4 @@ def _seconds(value: float) -> str:
 
 
 def _write_rows(path: Path, header: str, rows: list[list[object]]) -> None:
-    from schedlab.config.files import write_text
-
     write_text(path, "\n".join([header, *(",".join(map(str, row)) for row in rows)]) + "\n")

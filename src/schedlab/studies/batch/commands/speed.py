@@ -13,6 +13,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from schedlab.config.errors import UserError
+from schedlab.config.files import write_json
+from schedlab.config.runtime.provenance import environment
+from schedlab.config.schema import validate
+from schedlab.learning.devices import device_name, find_device
+from schedlab.studies.batch.commands import device_speed
 
 if TYPE_CHECKING:
     from schedlab.studies.batch.commands.device_speed import SpeedSettings
@@ -53,8 +58,6 @@ def add_speed_command(commands: argparse._SubParsersAction) -> None:
 
 
 def _speed(arguments: argparse.Namespace) -> int:
-    from schedlab.config.files import write_json
-
     if arguments.out and arguments.out.exists():
         raise UserError("the file is there already", where=str(arguments.out), remedy="name another file with --out")
     document = speed(arguments)
@@ -69,8 +72,6 @@ def record_speed(out: Path, device: str, threads: int) -> None:
     """Measure with 1, 2, 4 ... threads up to a number, and with that; record it like the command with its defaults.
     Raises UserError.
     """
-    from schedlab.config.files import write_json
-
     parser = argparse.ArgumentParser()
     add_speed_command(parser.add_subparsers())
     swept = sorted({1 << power for power in range(threads.bit_length())} | {threads})
@@ -90,11 +91,6 @@ def record_speed(out: Path, device: str, threads: int) -> None:
 
 def speed(arguments: argparse.Namespace) -> dict[str, Any]:
     """Return the document of `batch speed`. Raises UserError."""
-    from schedlab.config.runtime.provenance import environment
-    from schedlab.config.schema import validate
-    from schedlab.learning.devices import device_name, find_device
-    from schedlab.studies.batch.commands import device_speed
-
     common = {key: getattr(arguments, key) for key in ("device", "steps", "warm_up", "repeats", "seed")}
     grid = product(_numbers(arguments.threads, "--threads"), _numbers(arguments.batch_sizes, "--batch-sizes"))
     planned = [

@@ -10,7 +10,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from schedlab.config.errors import UserError
-from schedlab.studies.batch.scenario import BACKFILL_ORDERS, BACKFILLS
+from schedlab.config.schema import validate
+from schedlab.config.seeds import derive_seed, generator
+from schedlab.studies.batch.jobs import jobs_of, machine_of, out_of_order, prefill, window
+from schedlab.studies.batch.problem import BatchProblem
+from schedlab.studies.batch.scenario import BACKFILL_ORDERS, BACKFILLS, BatchScenario
+from schedlab.studies.batch.simulator.simulate import require_order
+from schedlab.workloads.clean import CleaningSettings, clean
+from schedlab.workloads.swf import read_swf
 
 if TYPE_CHECKING:
     from schedlab.config.contract import Unit
@@ -65,15 +72,6 @@ def add_window_arguments(parser: argparse.ArgumentParser) -> None:
 
 def read_window(arguments: argparse.Namespace) -> TraceWindow:
     """Return the window that the options describe. Raises UserError."""
-    from schedlab.config.schema import validate
-    from schedlab.config.seeds import derive_seed, generator
-    from schedlab.studies.batch.jobs import jobs_of, machine_of, out_of_order, prefill, window
-    from schedlab.studies.batch.problem import BatchProblem
-    from schedlab.studies.batch.scenario import BatchScenario
-    from schedlab.studies.batch.simulator.simulate import require_order
-    from schedlab.workloads.clean import CleaningSettings, clean
-    from schedlab.workloads.swf import read_swf
-
     require_order(arguments.backfill, arguments.backfill_order, "--backfill-order")
     if arguments.processors is not None and not 0 < arguments.processors < 2**31:
         raise UserError(f"{arguments.processors} processors", where="--processors", expected="a whole number above 0")

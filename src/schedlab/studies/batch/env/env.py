@@ -9,6 +9,7 @@ import gymnasium as gym
 import numpy as np
 
 from schedlab.studies.batch.env.settings import ROWS, EnvironmentSettings
+from schedlab.studies.batch.example import example_task
 from schedlab.studies.batch.simulator.stepping import Stepper, Task
 
 ENVIRONMENT = "schedlab/Batch-v0"
@@ -76,7 +77,5 @@ def make(
 ) -> BatchEnv:
     """Return the environment of a task; without one, of the example with these settings (`example.example_task`)."""
     if task is None:
-        from schedlab.studies.batch.example import example_task
-
         task = example_task(settings)
     return BatchEnv(task, seed, render_mode)

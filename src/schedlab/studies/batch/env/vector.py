@@ -13,6 +13,7 @@ from gymnasium.vector.utils import batch_space
 from schedlab.config.errors import UserError
 from schedlab.learning.vector_seeds import place_generators
 from schedlab.studies.batch.env.settings import ROWS, EnvironmentSettings
+from schedlab.studies.batch.example import example_task
 from schedlab.studies.batch.simulator.stepping import Drawn, Stepper, Task, rows_of
 
 
@@ -122,7 +123,5 @@ def make(
     (`example.example_task`).
     """
     if task is None:
-        from schedlab.studies.batch.example import example_task
-
         task = example_task(settings)
     return BatchVectorEnv(task, num_envs, seed, autoreset_mode)

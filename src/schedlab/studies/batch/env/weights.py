@@ -12,6 +12,7 @@ from schedlab.config.errors import UserError
 from schedlab.studies.batch.env.env import BatchEnv
 from schedlab.studies.batch.env.layouts import Layout
 from schedlab.studies.batch.env.settings import EnvironmentSettings
+from schedlab.studies.batch.example import example_task
 from schedlab.studies.batch.rules import NAMES
 from schedlab.studies.batch.simulator.stepping import Task
 
@@ -69,7 +70,5 @@ def make(
 ) -> BatchWeightsEnv:
     """Return the environment of a task; without one, of the example with these settings (`example.example_task`)."""
     if task is None:
-        from schedlab.studies.batch.example import example_task
-
         task = example_task(settings)
     return BatchWeightsEnv(task, seed, render_mode)

@@ -13,6 +13,9 @@ import numpy as np
 
 from schedlab.config.errors import UserError, did_you_mean
 from schedlab.learning.checkpoints import read_checkpoint, write_checkpoint
+from schedlab.learning.stock.learner import KIND as NETWORK
+from schedlab.studies.batch.learners.stock import BatchStockLearner
+from schedlab.studies.batch.problem import RulePolicy
 from schedlab.studies.batch.rules import NAMES, RULES, LinearPriority
 from schedlab.studies.batch.simulator.rollouts import RolloutPolicy
 from schedlab.studies.batch.simulator.simulate import Priorities
@@ -41,9 +44,6 @@ def named_policy(name: str, problem: BatchProblem) -> Policy:
     """Return the policy of a name of the command line on a problem: a rule, planner, or learned:FILE. Raises
     UserError.
     """
-    from schedlab.learning.stock.learner import KIND as NETWORK
-    from schedlab.studies.batch.problem import RulePolicy
-
     if not name.startswith(PREFIX):
         _require_name(name)
         return RulePolicy(name)
@@ -55,7 +55,6 @@ def named_policy(name: str, problem: BatchProblem) -> Policy:
         raise UserError(f"the checkpoint is of kind '{kind}'", where=str(path), expected=expected)
     if kind == KIND:
         return RulePolicy(load_priority(path))
-    from schedlab.studies.batch.learners.stock import BatchStockLearner
 
     return BatchStockLearner(checkpoint.meta["algorithm"]).load(path, problem)
 

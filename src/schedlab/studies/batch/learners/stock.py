@@ -17,7 +17,11 @@ from schedlab.learning.checkpoints import read_checkpoint
 from schedlab.learning.stock.learner import StableBaselinesLearner
 from schedlab.studies.batch.env.layouts import layout_seen
 from schedlab.studies.batch.env.settings import EnvironmentSettings
+from schedlab.studies.batch.env.weights import best_row
+from schedlab.studies.batch.learners.cloning import cloned_parameters
+from schedlab.studies.batch.learners.stock_policy import queue_policy
 from schedlab.studies.batch.learners.stock_settings import STOCK_SETTINGS, NetworkSettings, TrainingWindows
+from schedlab.studies.batch.learners.training_windows import TrainingProblem
 from schedlab.studies.batch.problem import BatchProblem
 
 if TYPE_CHECKING:
@@ -36,8 +40,6 @@ class BatchStockLearner(StableBaselinesLearner):
 
     def seen(self, problem: BatchProblem, settings: TrainingWindows) -> TrainingProblem:
         """Return the problem as these settings have it."""
-        from schedlab.studies.batch.learners.training_windows import TrainingProblem
-
         return TrainingProblem(problem, settings, weights=self.algorithm == "ddpg")
 
     def first_parameters(
@@ -50,7 +52,6 @@ class BatchStockLearner(StableBaselinesLearner):
         """Return parameters that repeat a rule's choices, where the settings name one."""
         if getattr(settings, "clone_rule", None) is None:
             return {}
-        from schedlab.studies.batch.learners.cloning import cloned_parameters
 
         return cloned_parameters(list(problems.values()), spaces, settings, seed)
 
@@ -81,15 +82,11 @@ class LearnedWeights(LearnedPolicy):
 
     def act(self, observation: np.ndarray, mask: np.ndarray) -> int:
         """Return the row of the highest weighted sum."""
-        from schedlab.studies.batch.env.weights import best_row
-
         layout = layout_seen(self.environment, len(observation))
         return best_row(layout, observation, mask, np.asarray(self.policy.act(observation), dtype=np.float32))
 
 
 def _network(settings: Any, observation_space: gym.Space, action_space: gym.Space) -> Any:
-    from schedlab.studies.batch.learners.stock_policy import queue_policy
-
     return queue_policy(settings, observation_space, action_space)
 
 

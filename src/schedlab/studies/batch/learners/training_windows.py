@@ -13,8 +13,11 @@ import numpy as np
 
 from schedlab.config.contract import Split, Unit
 from schedlab.config.errors import UserError
+from schedlab.studies.batch.env.env import BatchEnv
 from schedlab.studies.batch.env.settings import EnvironmentSettings
+from schedlab.studies.batch.env.weights import BatchWeightsEnv
 from schedlab.studies.batch.jobs import window
+from schedlab.studies.batch.learners.adversary import Adversary, AdversaryEnv
 from schedlab.studies.batch.learners.stock_settings import TrainingWindows
 from schedlab.studies.batch.problem import BatchProblem
 from schedlab.studies.batch.rules import require_rule
@@ -49,9 +52,6 @@ class TrainingProblem:
 
     def env(self, unit: Unit, seed: int) -> gym.Env:
         """Return the environment of a unit. In training each episode draws its start, and what runs before it, anew."""
-        from schedlab.studies.batch.env.env import BatchEnv
-        from schedlab.studies.batch.env.weights import BatchWeightsEnv
-
         training = unit.split == "train" and self.settings.training_starts == "any"
         environment = self.settings.environment
         if unit.split == "validation" and self.settings.validate_by != "reward":
@@ -63,7 +63,6 @@ class TrainingProblem:
         env = (BatchWeightsEnv if self.weights else BatchEnv)(task, seed)
         if unit.split != "train" or not getattr(self.settings, "expert_share", 0):
             return env
-        from schedlab.studies.batch.learners.adversary import Adversary, AdversaryEnv
 
         if self._adversary is None:
             self._adversary = Adversary(self, self.settings, seed)
@@ -75,8 +74,6 @@ class TrainingProblem:
 
     def put_state(self, values: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> None:
         """Be as `take_state` told."""
-        from schedlab.studies.batch.learners.adversary import Adversary
-
         if values:
             self._adversary = self._adversary or Adversary(
                 self, self.settings, values["seed"]

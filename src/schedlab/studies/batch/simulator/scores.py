@@ -9,7 +9,7 @@ import numpy as np
 
 from schedlab.config.runtime.compiled import compiled
 from schedlab.studies.batch.jobs import SHORT, Jobs, Machine
-from schedlab.studies.batch.rules import DAY, FIXED, MOST_DAYS, PLAN, LinearPriority, area, priority
+from schedlab.studies.batch.rules import DAY, FIXED, MOST_DAYS, PLAN, LinearPriority, area, positive_request, priority
 from schedlab.studies.batch.simulator.cluster import counted
 from schedlab.studies.batch.simulator.rollout_kernel import rollout_scores
 from schedlab.studies.batch.simulator.rollouts import NO_ROLLOUT, Rollout, RolloutPolicy, rollout_of
@@ -126,8 +126,6 @@ NO_LINEAR = Linear(*(np.empty(0) for _ in range(3)), np.empty((0, 0), dtype=np.i
 
 def linear_of(policy: LinearPriority, jobs: Jobs, machine: Machine) -> Linear:
     """Return the arrays of a policy."""
-    from schedlab.studies.batch.rules import positive_request
-
     request, weights = positive_request(jobs), np.ascontiguousarray(policy.weights, dtype=float)
     fixed = _fixed(weights, request, jobs.procs.astype(float), float(machine.processors))
     orders = planning_orders(jobs) if policy.plans else np.empty((0, 0), dtype=np.int64)

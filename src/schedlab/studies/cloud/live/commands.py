@@ -11,7 +11,15 @@ from collections.abc import Callable
 from pathlib import Path
 
 from schedlab.config.errors import UserError
+from schedlab.config.files import atomic_path
+from schedlab.config.runtime.job_log import one_thread
 from schedlab.config.runtime.termination import STATUS, Terminated, unwinding
+from schedlab.studies.cloud.live.process import ScriptFailed
+from schedlab.studies.cloud.live.run import LiveRequest
+from schedlab.studies.cloud.live.sweep import Grid, default_grid, require_within, sweep, sweep_report
+from schedlab.studies.cloud.model.fit_report import print_report
+from schedlab.studies.cloud.model.machine import machine_resources
+from schedlab.studies.cloud.optimize.command import new_folder, run
 
 
 def _numbers(text: str) -> list[int]:
@@ -69,16 +77,7 @@ def _until_terminated(work: Callable[[argparse.Namespace], int]) -> Callable[[ar
 
 
 def _sweep(arguments: argparse.Namespace) -> int:
-    from schedlab.config.runtime.job_log import one_thread
-
     one_thread()
-    from schedlab.config.files import atomic_path
-    from schedlab.studies.cloud.live.process import ScriptFailed
-    from schedlab.studies.cloud.live.run import LiveRequest
-    from schedlab.studies.cloud.live.sweep import Grid, default_grid, require_within, sweep, sweep_report
-    from schedlab.studies.cloud.model.fit_report import print_report
-    from schedlab.studies.cloud.model.machine import machine_resources
-    from schedlab.studies.cloud.optimize.command import new_folder
 
     limits = machine_resources()
     usual = default_grid(limits)
@@ -159,9 +158,6 @@ def _add_optimize(commands: argparse._SubParsersAction) -> None:
 
 
 def _optimize(arguments: argparse.Namespace) -> int:
-    from schedlab.config.runtime.job_log import one_thread
-
     one_thread()
-    from schedlab.studies.cloud.optimize.command import run
 
     return run(arguments)

@@ -14,6 +14,7 @@ import numpy as np
 from schedlab.config.contract import LearnPaths, Phase, Policy, PolicySpec, Unit
 from schedlab.config.plugins import load_object
 from schedlab.config.seeds import derive_seed
+from schedlab.learning.seeding import torch_stream
 from schedlab.studies.cloud.learners.settings import DROPOUT, PASSES, STOCK
 from schedlab.studies.cloud.live.env import CloudLiveEnv
 from schedlab.studies.cloud.model.goodput import StepParameters
@@ -130,8 +131,6 @@ def uncertainty(policy: Policy, observation: np.ndarray, mask: np.ndarray, seed:
     if hasattr(policy, "uncertainty"):
         return float(policy.uncertainty(observation, mask))
     import torch
-
-    from schedlab.learning.seeding import torch_stream
 
     network = getattr(policy, "network", None)
     if not isinstance(network, torch.nn.Sequential):

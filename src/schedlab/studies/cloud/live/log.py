@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from schedlab.studies.cloud.live.process import Ended, Sample, ScriptFailed
+from schedlab.studies.cloud.live.script import script_facts
 from schedlab.studies.cloud.model.log_units import warn_of_units
 from schedlab.studies.cloud.model.logs import check_training_log, meant_column, read_table, require_numbers
 from schedlab.studies.cloud.replay.sla import GPU_COLUMN
@@ -163,8 +164,6 @@ def _completed(
 
 def _module_batch(script: Path) -> int | None:
     """The module-level batch size of a script, which its log then need not tell."""
-    from schedlab.studies.cloud.live.script import script_facts
-
     return script_facts(script).batch_size
 
 

@@ -13,7 +13,7 @@ from schedlab.studies.cloud.model.cost import check_batch, diagnose_idle_gpus
 from schedlab.studies.cloud.model.fit_cores import CoreFit
 from schedlab.studies.cloud.optimize.flow import Optimization, optimized_values, percent_change
 from schedlab.studies.cloud.optimize.recommend import COMPARED, best_constants, by_model, kept_row, recommendations
-from schedlab.studies.cloud.replay.sla import COLUMN_OF, GPU_COLUMN, ITEMS, Verdict, judge
+from schedlab.studies.cloud.replay.sla import COLUMN_OF, GPU_COLUMN, ITEMS, LIMIT_OF, Verdict, judge
 from schedlab.studies.cloud.rules.suggestion_estimates import batch_size
 
 if TYPE_CHECKING:
@@ -190,8 +190,6 @@ def _doubt(doubts: list[float]) -> dict[str, Any]:
 
 
 def _origin(item: str, found: Optimization) -> str:
-    from schedlab.studies.cloud.replay.sla import LIMIT_OF
-
     if item == "gpu_util" and not found.resource.gpu_count_max:
         return "not applicable"
     return found.thresholds_from[LIMIT_OF[item]]

@@ -16,8 +16,10 @@ import numpy as np
 from schedlab.config.files import atomic_path
 from schedlab.studies.cloud.live.learn import Taken
 from schedlab.studies.cloud.live.model import constant_objectives, constant_totals
-from schedlab.studies.cloud.model.allocation import Allocation
+from schedlab.studies.cloud.model.allocation import Allocation, whole
 from schedlab.studies.cloud.model.logs import read_table
+from schedlab.studies.cloud.optimize.flow import optimized_values, percent_change
+from schedlab.studies.cloud.optimize.report import verdicts
 from schedlab.studies.cloud.replay.env import weights_of
 from schedlab.studies.cloud.replay.episode_tables import KEY, seen_values, step_tables
 from schedlab.studies.cloud.replay.replay import Replay
@@ -91,8 +93,6 @@ def pareto_table(replay: Replay, preference: str) -> pd.DataFrame:
     """
     import pandas as pd
 
-    from schedlab.studies.cloud.model.allocation import whole
-
     time, cost = constant_totals(replay)
     names = dict.fromkeys((*PREFERENCES, preference))
     best = {name: int(constant_objectives(replay, weights_of(name)).argmin()) for name in names}
@@ -120,9 +120,6 @@ def undominated(time: np.ndarray, cost: np.ndarray) -> list[int]:
 
 def metrics_row(found: Optimization, now: str) -> dict[str, Any]:
     """Return the row of optimization_metrics of a run; `now`: when it was made."""
-    from schedlab.studies.cloud.optimize.flow import optimized_values, percent_change
-    from schedlab.studies.cloud.optimize.report import verdicts
-
     base, new = found.baseline, optimized_values(found)
     doubts = [taken.uncertainty for taken in found.live]
     row: dict[str, Any] = {

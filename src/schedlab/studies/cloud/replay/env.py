@@ -12,6 +12,7 @@ import gymnasium as gym
 import numpy as np
 
 from schedlab.config.errors import UserError, did_you_mean
+from schedlab.studies.cloud.example import example_replay
 from schedlab.studies.cloud.model.allocation import ACTIONS, KEEP, PAPER_ACTIONS, Allocation, action_at
 from schedlab.studies.cloud.replay.observe import (
     COST,
@@ -309,6 +310,4 @@ def make_vector_reward(
 
 
 def _example() -> Replay:
-    from schedlab.studies.cloud.example import example_replay
-
     return example_replay()

@@ -7,12 +7,16 @@ the two together.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 
 from schedlab.studies.cloud.model.allocation import whole
-from schedlab.studies.cloud.replay.replay import Replay
 from schedlab.studies.cloud.replay.sla import ITEMS
 from schedlab.studies.cloud.replay.state import COMPONENTS, SIZE, CloudEnvironmentState
+
+if TYPE_CHECKING:
+    from schedlab.studies.cloud.replay.replay import Replay
 
 PROGRESS, TIME, COST = (COMPONENTS.index(name) for name in ("progress", "time", "cost"))
 TIME_MET, COST_MET = COMPONENTS.index("time_met"), COMPONENTS.index("cost_met")

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -17,11 +16,9 @@ from schedlab.config.errors import UserError
 from schedlab.studies.cloud.model.allocation import ACTIONS, PAPER_ACTIONS, STEPS, Allocation
 from schedlab.studies.cloud.model.goodput import Performance, Placement, StepModel, performance, statistical_efficiency
 from schedlab.studies.cloud.model.lattice import Lattice, lattice
+from schedlab.studies.cloud.replay.observe import Tables
 from schedlab.studies.cloud.replay.sla import SLAConfig
 from schedlab.studies.cloud.scenario import CloudScenario
-
-if TYPE_CHECKING:
-    from schedlab.studies.cloud.replay.observe import Tables
 
 SECONDS = 3600.0  # of an hour
 
@@ -62,8 +59,6 @@ class Replay:
     @cached_property
     def tables(self) -> Tables:
         """The same for the steps of an environment, made once."""
-        from schedlab.studies.cloud.replay.observe import Tables
-
         return Tables(self)
 
     @property

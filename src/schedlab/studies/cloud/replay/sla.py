@@ -15,6 +15,7 @@ from pydantic import model_validator
 
 from schedlab.config.errors import UserError, did_you_mean
 from schedlab.config.schema import Settings, setting
+from schedlab.studies.cloud.model.logs import require_numbers
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -151,8 +152,6 @@ def check_table(
     summary: the maximum of time, cost and memory, the mean of throughput and utilisations; last: the last row's values.
     Raises UserError for a table without rows, for cells that are no numbers of 0 or more, and for another `how`.
     """
-    from schedlab.studies.cloud.model.logs import require_numbers
-
     if how not in HOW:
         raise UserError(
             f"how is {how!r}", where="check_table", expected=" or ".join(HOW), remedy=did_you_mean(str(how), HOW)

@@ -13,6 +13,7 @@ from gymnasium.vector.utils import batch_space
 
 from schedlab.config.errors import UserError
 from schedlab.learning.vector_seeds import place_generators
+from schedlab.studies.cloud.example import example_replay
 from schedlab.studies.cloud.model.allocation import ACTIONS, KEEP, PAPER_ACTIONS
 from schedlab.studies.cloud.replay.env import ENVIRONMENT, MOST_FAILURES, weights_of
 from schedlab.studies.cloud.replay.observe import (
@@ -268,7 +269,5 @@ def make(
 ) -> CloudReplayVectorEnv:
     """Return the vectorised environment of a replay; without one, of the example (`example.example_replay`)."""
     if replay is None:
-        from schedlab.studies.cloud.example import example_replay
-
         replay = example_replay()
     return CloudReplayVectorEnv(replay, num_envs, preference, seed)

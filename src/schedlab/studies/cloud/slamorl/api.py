@@ -34,6 +34,12 @@ from schedlab.studies.cloud.model.cost import ResourceCostCalculator, check_batc
 from schedlab.studies.cloud.model.machine import MachineLimits as SLAConfig
 from schedlab.studies.cloud.model.machine import MachineResources as ResourceConfig
 from schedlab.studies.cloud.model.machine import machine_limits, machine_resources
+from schedlab.studies.cloud.optimize.command import new_folder, write_all
+from schedlab.studies.cloud.optimize.flow import optimize
+from schedlab.studies.cloud.optimize.report import report_values
+from schedlab.studies.cloud.optimize.settings import checked_settings
+from schedlab.studies.cloud.optimize.tables import runs_so_far
+from schedlab.studies.cloud.replay.episode_tables import step_tables, step_values
 from schedlab.studies.cloud.replay.reward import PREFERENCES
 from schedlab.studies.cloud.replay.sla import ITEMS, Verdict, check_learning, check_table, known, require_record
 from schedlab.studies.cloud.replay.state import CloudEnvironmentState, significant_change
@@ -348,8 +354,6 @@ class RLMetricsTracker:
         Items without a verdict have empty cells. Raises UserError for a record without these, and for names that are
         none.
         """
-        from schedlab.studies.cloud.replay.episode_tables import step_values
-
         record = require_record(record, "track")
         if missing := {"epoch", *Allocation._fields} - set(record):
             raise UserError(f"the record has no '{min(missing)}'", where="track", expected="epoch and allocation")
@@ -369,8 +373,6 @@ class RLMetricsTracker:
 
     def tables(self) -> dict[str, pd.DataFrame]:
         """Return the tables by name. Raises UserError before the first step."""
-        from schedlab.studies.cloud.replay.episode_tables import step_tables
-
         if not self.rows:
             raise UserError("no step was tracked", where="tables", expected="at least one")
         return step_tables(self.rows, self.policy)
@@ -407,8 +409,6 @@ class TrainingModuleManager:
         **more: Any,
     ) -> LiveRun:
         """Train; `more`: further fields of LiveRequest. Raises ScriptFailed."""
-        from schedlab.studies.cloud.optimize.command import new_folder
-
         request = LiveRequest(self.script, allocation or self.limits.most, epochs, batch, seed, self.limits)
         self.runs.append(run_script(replace(request, **more), new_folder(self.folder) / "run"))
         return self.runs[-1]
@@ -427,8 +427,6 @@ class CloudResourceOptimizer:
     """
 
     def __init__(self, output_dir: Path | str, analyser: OfflineDataAnalyzer | None = None, **settings: Any) -> None:
-        from schedlab.studies.cloud.optimize.settings import checked_settings
-
         self.output_dir, self.analyser = Path(output_dir), analyser or OfflineDataAnalyzer()
         self.settings = checked_settings(settings)
         self.found: Optimization | None = None
@@ -437,11 +435,6 @@ class CloudResourceOptimizer:
         """Optimise the training of a script; returns the report, and writes it with the tables to `output_dir`. Raises
         ScriptFailed.
         """
-        from schedlab.studies.cloud.optimize.command import new_folder, write_all
-        from schedlab.studies.cloud.optimize.flow import optimize
-        from schedlab.studies.cloud.optimize.report import report_values
-        from schedlab.studies.cloud.optimize.tables import runs_so_far
-
         runs_so_far(self.output_dir)  # a damaged one is told before anything runs
         path, data = Path(script), Path(dataset) if dataset is not None else None
         self.found = optimize(path, self.settings, data, self.analyser, new_folder(self.output_dir / "work"))

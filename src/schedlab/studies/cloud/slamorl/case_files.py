@@ -28,6 +28,7 @@ from schedlab.studies.cloud.model.allocation import (
 )
 from schedlab.studies.cloud.model.analyser import NEEDED, QUERY, OfflineDataAnalyzer, default_prediction, require_query
 from schedlab.studies.cloud.model.cost import ResourceCostCalculator, check_batch, diagnose_idle_gpus
+from schedlab.studies.cloud.model.logs import OPTIONAL, read_table, require_columns, require_numbers
 from schedlab.studies.cloud.replay.reward import require_preference
 from schedlab.studies.cloud.replay.sla import SLAConfig, forecast, gpu_utilisations, require_record
 from schedlab.studies.cloud.replay.state import (
@@ -209,7 +210,6 @@ def _arguments(case: Case) -> list[float]:
 
 def _similarity(document: Case, path: Path, compat: bool) -> dict[str, Any]:
     del compat
-    from schedlab.studies.cloud.model.logs import OPTIONAL, read_table, require_columns, require_numbers
 
     analyser, logs = OfflineDataAnalyzer(), path.with_name(LOGS)
     cases = document.list("cases")

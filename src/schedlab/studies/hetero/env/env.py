@@ -13,6 +13,7 @@ import numpy as np
 from schedlab.config.errors import UserError
 from schedlab.config.schema import settings_given
 from schedlab.studies.hetero.env.settings import DecisionSettings
+from schedlab.studies.hetero.example import learning_case
 from schedlab.studies.hetero.simulator.episode import Cluster, Episode, Jobs
 
 ENVIRONMENT = "schedlab/Hetero-v0"
@@ -128,8 +129,6 @@ def make(
     (`example.learning_case`).
     """
     if cluster is None or workloads is None:
-        from schedlab.studies.hetero.example import learning_case
-
         cluster, jobs = learning_case()
         workloads = (jobs,)
     return HeteroEnv(cluster, workloads, settings, seed, render_mode)

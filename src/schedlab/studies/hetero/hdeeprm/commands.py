@@ -11,8 +11,14 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from schedlab.batsim.errors import ProtocolError, SimulationDeadlock
 from schedlab.config.errors import UserError, did_you_mean
 from schedlab.config.runtime.termination import STATUS, Terminated, unwinding
+from schedlab.config.settings import ThemeSettings
+from schedlab.figures import save, theme
+from schedlab.studies.hetero.hdeeprm.figures import COLUMNS, KINDS, draw_comparison
+from schedlab.studies.hetero.hdeeprm.launch import Launch, launch
+from schedlab.studies.hetero.hdeeprm.run_files import job_statistic, read_schedule
 
 if TYPE_CHECKING:
     from schedlab.config.contract import Drawing
@@ -56,9 +62,6 @@ def _add_save(parser: argparse.ArgumentParser, default: str) -> None:
 
 
 def _metrics(arguments: argparse.Namespace) -> int:
-    from schedlab.studies.hetero.hdeeprm.figures import COLUMNS, draw_comparison
-    from schedlab.studies.hetero.hdeeprm.run_files import read_schedule
-
     paths = (arguments.first, arguments.second)
     target = _target(arguments.save, "metrics")
     rows = [read_schedule(path, list(COLUMNS)) for path in paths]
@@ -70,8 +73,6 @@ def _metrics(arguments: argparse.Namespace) -> int:
 
 
 def _visual(arguments: argparse.Namespace) -> int:
-    from schedlab.studies.hetero.hdeeprm.figures import KINDS
-
     if arguments.kind not in KINDS:
         raise UserError(
             f"unknown picture '{arguments.kind}'", where="visual", remedy=did_you_mean(arguments.kind, KINDS)
@@ -95,9 +96,6 @@ def _target(save: Path | None, name: str) -> Path:
 
 def _draw(draw: Callable[[], Drawing], target: Path) -> None:
     """Draw in the house's look, write the file, print what is seen."""
-    from schedlab.config.settings import ThemeSettings
-    from schedlab.figures import save, theme
-
     with theme.applied(ThemeSettings()):
         drawing = draw()
         save.save_as(drawing, [target])
@@ -106,8 +104,6 @@ def _draw(draw: Callable[[], Drawing], target: Path) -> None:
 
 
 def _jobstat(arguments: argparse.Namespace) -> int:
-    from schedlab.studies.hetero.hdeeprm.run_files import job_statistic
-
     print(f"{job_statistic(arguments.workload, arguments.field, arguments.statistic):.12g}")
     return 0
 
@@ -142,9 +138,6 @@ def _add_launch(commands: argparse._SubParsersAction) -> None:
 
 
 def _launch(arguments: argparse.Namespace) -> int:
-    from schedlab.batsim.errors import ProtocolError, SimulationDeadlock
-    from schedlab.studies.hetero.hdeeprm.launch import Launch, launch
-
     given = Launch(
         arguments.options,
         arguments.agent,

@@ -23,10 +23,20 @@ from schedlab.config.errors import UserError, UserErrors
 from schedlab.config.files import write_json
 from schedlab.config.runtime.run_lock import hold
 from schedlab.config.seeds import derive_seed
+from schedlab.learning.seeding import torch_stream, use_one_thread
 from schedlab.studies.hetero.env.settings import DecisionSettings
 from schedlab.studies.hetero.hdeeprm import launch_outputs as outputs
+from schedlab.studies.hetero.hdeeprm.agent_models import model_of, put_memory, put_weights, read_model, write_model
 from schedlab.studies.hetero.hdeeprm.launch_inputs import Sources, prepare_inputs
 from schedlab.studies.hetero.hdeeprm.options import AgentOptions, decision_settings, read_options
+from schedlab.studies.hetero.hdeeprm.user_agent import (
+    AgentEnvironment,
+    AgentFailed,
+    Guard,
+    agent_file,
+    load_agent,
+    run_agent,
+)
 from schedlab.studies.hetero.simulator.episode import Cluster, Episode, Jobs
 
 if TYPE_CHECKING:
@@ -221,9 +231,6 @@ class _Pupil:
     """
 
     def __init__(self, given: Launch, options: AgentOptions, settings: DecisionSettings, seed: int) -> None:
-        from schedlab.learning.seeding import use_one_thread
-        from schedlab.studies.hetero.hdeeprm.user_agent import agent_file, load_agent
-
         if given.agent is None:
             where, remedy = f"{given.options}: pybatsim.agent.type", "name it with -a FILE.py"
             raise UserError("a LEARNING agent is a class in a file", where=where, remedy=remedy)
@@ -243,15 +250,11 @@ class _Pupil:
     @contextmanager
     def guarded(self) -> Iterator[_Pupil]:
         """Watch over the agent's own code inside the block."""
-        from schedlab.studies.hetero.hdeeprm.user_agent import Guard
-
         with Guard(self._path, self._class.__name__, self._given.agent_limit) as self._guard:
             yield self
 
     def play(self, episode: Episode, number: int) -> Notes:
         """Run an episode by the agent."""
-        from schedlab.studies.hetero.hdeeprm.user_agent import AgentEnvironment, run_agent
-
         environment = AgentEnvironment(episode, masked=not self._given.compat)
         self._agent = self._make(environment)
         with _seeded(self._seed, "episode", number):
@@ -264,8 +267,6 @@ class _Pupil:
         """Take one step down the episode's loss; None where the options say test or nothing was decided."""
         if self._options.run != "train" or not self._decided:
             return None
-        from schedlab.studies.hetero.hdeeprm.agent_models import model_of
-        from schedlab.studies.hetero.hdeeprm.user_agent import AgentFailed
 
         with _seeded(self._seed, "learn", number), self._guard.during("loss"):
             loss = self._agent.loss()
@@ -284,15 +285,10 @@ class _Pupil:
     def save(self) -> None:
         """Write the model, where one is wanted and something was learned."""
         if self._given.output_model is not None and self._optimizer is not None and self._model is not None:
-            from schedlab.studies.hetero.hdeeprm.agent_models import write_model
-
             write_model(self._given.output_model, self._model, self._optimizer)
 
     def _make(self, environment: AgentEnvironment) -> Agent:
         """The agent of the next episode: its first weights hang from the seed alone, later ones are those learned."""
-        from schedlab.studies.hetero.hdeeprm.agent_models import put_memory, put_weights
-        from schedlab.studies.hetero.hdeeprm.user_agent import AgentFailed
-
         options, training = self._options, self._options.run == "train"
         with _seeded(self._seed, "agent"), self._guard.during("__init__"):
             agent = self._class(options.gamma, options.hidden, environment.action_size, environment.observation_size)
@@ -330,8 +326,6 @@ class _Pupil:
 
     def _input_model(self) -> Model | None:
         """What -im names. A file that -om will write may be missing: then learning begins."""
-        from schedlab.studies.hetero.hdeeprm.agent_models import read_model
-
         given, training = self._given, self._options.run == "train"
         if given.output_model is not None and not training:
             log.warning("-om %s: nothing is learned in a test run, so no model is written", given.output_model)
@@ -365,8 +359,6 @@ def _seeded(seed: int, *names: str | int) -> Iterator[None]:
     """Within the block Python's, NumPy's and torch's global generators, from which agents may draw, hang from the seed
     and names.
     """
-    from schedlab.learning.seeding import torch_stream
-
     derived = derive_seed(seed, "launch", *names)
     of_python, of_numpy = random.getstate(), np.random.get_state()  # noqa: NPY002  (an agent's own code may use them)
     random.seed(derived)

@@ -17,6 +17,7 @@ from schedlab.studies.ramp.placement.partitioning import Partition, degrees_of
 from schedlab.studies.ramp.placement.placers import Placement, fits, placement_of, placement_order
 from schedlab.studies.ramp.placement.rules import Block, make_block
 from schedlab.studies.ramp.placement.schedulers import srpt_dep_ranks, srpt_ranks
+from schedlab.studies.ramp.simulator.cluster import JobPlan
 from schedlab.studies.ramp.simulator.jobs import PARTS
 
 if TYPE_CHECKING:
@@ -144,8 +145,6 @@ class JointAction:
         return found
 
     def _plan(self, cluster: Cluster, job: Job) -> JobPlan:
-        from schedlab.studies.ramp.simulator.cluster import JobPlan
-
         where = f"action: job {job.index}"
         split = cluster.times.split(job.graph, degrees_of(job.graph, self.op_partition.degrees[job.index]))
         blocks = _blocks(cluster, split, self.op_placement.servers[job.index], where)

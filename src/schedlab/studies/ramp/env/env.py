@@ -13,10 +13,13 @@ import numpy as np
 
 from schedlab.config.errors import UserError
 from schedlab.config.schema import settings_given
+from schedlab.studies.ramp.compat.published import ON_SHIPPED, SHIPPED, published_scenario
 from schedlab.studies.ramp.env.observation import GraphFeatures
 from schedlab.studies.ramp.env.rewards import Rewards
 from schedlab.studies.ramp.env.settings import EnvironmentSettings
 from schedlab.studies.ramp.env.view import View
+from schedlab.studies.ramp.graphs.files import read_graphs
+from schedlab.studies.ramp.graphs.prepare import find_graphs
 from schedlab.studies.ramp.simulator.cluster import RunningJob
 from schedlab.studies.ramp.simulator.compiled_kernel import Tables
 from schedlab.studies.ramp.simulator.jobs import Job
@@ -129,9 +132,5 @@ def make(
 ) -> RampEnv:
     """Return the environment of a simulation; without one, of the traced models under uniform limits."""
     if simulation is None:
-        from schedlab.studies.ramp.compat.published import ON_SHIPPED, SHIPPED, published_scenario
-        from schedlab.studies.ramp.graphs.files import read_graphs
-        from schedlab.studies.ramp.graphs.prepare import find_graphs
-
         simulation = Simulation(published_scenario("A", compat=False, **ON_SHIPPED), read_graphs(find_graphs(SHIPPED)))
     return RampEnv(simulation, settings, seed, render_mode=render_mode)

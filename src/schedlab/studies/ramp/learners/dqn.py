@@ -16,6 +16,7 @@ from schedlab.config.contract import Curve, LearnPaths, PolicySpec, Unit
 from schedlab.config.schema import validate
 from schedlab.learning.checkpoints import read_checkpoint
 from schedlab.learning.prioritised_dqn.learner import PrioritisedDQNLearner, QPolicy, vector_reader
+from schedlab.studies.ramp.learners.graph_network import GraphReader
 from schedlab.studies.ramp.learners.settings import RampDQNSettings
 from schedlab.studies.ramp.learners.stock import NetworkPolicy, SeenProblem, require_one_scenario
 from schedlab.studies.ramp.problem import RampProblem
@@ -66,6 +67,5 @@ class RejectingPolicy:
 def _reader(settings: RampDQNSettings, space: gym.Space) -> nn.Module:
     if settings.network == "layers":
         return vector_reader(settings, space)
-    from schedlab.studies.ramp.learners.graph_network import GraphReader
 
     return GraphReader(space, settings.graph)

@@ -15,9 +15,12 @@ from schedlab.config.schema import validate
 from schedlab.config.seeds import derive_seed
 from schedlab.learning.checkpoints import read_checkpoint
 from schedlab.learning.stock.learner import StableBaselinesLearner
+from schedlab.learning.stock.policy import layered_policy, policy_parts
 from schedlab.studies.ramp.env.env import RampEnv
 from schedlab.studies.ramp.env.settings import EnvironmentSettings
 from schedlab.studies.ramp.env.view import View
+from schedlab.studies.ramp.learners.cloning import cloned_parameters
+from schedlab.studies.ramp.learners.graph_network import GraphReader
 from schedlab.studies.ramp.learners.settings import STOCK_SETTINGS, RampStockSettings, SeenSettings
 from schedlab.studies.ramp.problem import RampProblem
 from schedlab.studies.ramp.simulator.compiled_kernel import Tables
@@ -54,8 +57,6 @@ class RampStockLearner(StableBaselinesLearner):
         """Return parameters that repeat an expert's decisions, where the settings ask for them."""
         if not getattr(settings, "clone_episodes", 0):
             return {}
-        from schedlab.learning.stock.policy import policy_parts
-        from schedlab.studies.ramp.learners.cloning import cloned_parameters
 
         parts = policy_parts(self.algorithm, self.make_policy, settings, spaces)
         return cloned_parameters(next(iter(problems.values())), spaces, parts, settings, seed)
@@ -136,12 +137,8 @@ def known_tables(problem: RampProblem, settings: EnvironmentSettings) -> Tables 
 
 
 def _network(settings: RampStockSettings, observation_space: gym.Space, action_space: gym.Space) -> PolicyParts:
-    from schedlab.learning.stock.policy import layered_policy
-
     name, keywords = layered_policy(settings, observation_space, action_space)
     if settings.network == "graph":
-        from schedlab.studies.ramp.learners.graph_network import GraphReader
-
         keywords |= {"features_extractor_class": GraphReader, "features_extractor_kwargs": {"settings": settings.graph}}
     return name, keywords
 

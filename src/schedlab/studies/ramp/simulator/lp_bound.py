@@ -13,6 +13,7 @@ import numpy as np
 
 from schedlab.config.contract import Unit
 from schedlab.studies.ramp.simulator.cluster import DUE
+from schedlab.studies.ramp.simulator.compiled import episode_arrivals
 
 if TYPE_CHECKING:
     from schedlab.studies.ramp.problem import RampProblem
@@ -67,8 +68,6 @@ class LpBound:
         """Return the least blocking rate of an episode; a job that arrives at its end counts as an arrival and is never
         blocked.
         """
-        from schedlab.studies.ramp.simulator.compiled import episode_arrivals
-
         tables, _ = self.problem.fast
         arrivals = episode_arrivals(self.problem.simulation, tables, unit.seed)
         accepted = most_accepted(tables, arrivals, self.problem.scenario.episodes.end)
