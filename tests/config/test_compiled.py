@@ -40,12 +40,12 @@ PROGRAM = "from schedlab.probe.outer import outer; print(outer(1), sum(outer.sta
 def package(tmp_path):
     """A schedlab of one kernel that calls another, which takes a constant from a third module."""
     folder = tmp_path / "schedlab"
-    for part in ("config", "probe"):
+    for part in ("config", "config/runtime", "probe"):
         (folder / part).mkdir(parents=True)
         (folder / part / "__init__.py").touch()
     (folder / "__init__.py").touch()
-    for name in ("compiled", "files", "errors"):
-        shutil.copy(PACKAGE / "config" / f"{name}.py", folder / "config")
+    for name in ("runtime/compiled", "files", "errors"):
+        shutil.copy(PACKAGE / "config" / f"{name}.py", folder / "config" / f"{name}.py")
     for name, text in (("constant", CONSTANT.format(step=1)), ("inner", INNER), ("outer", OUTER)):
         (folder / "probe" / f"{name}.py").write_text(text)
     return folder
@@ -89,10 +89,21 @@ def test_the_folder_of_the_user_is_used(package, tmp_path):
     assert list(kept.rglob("*.nbc")) and not list(package.rglob("*.nbc"))
 
 
+def test_checkouts_with_the_same_sources_share_the_folder_of_the_user(package, tmp_path):
+    kept = tmp_path / "kept"
+    assert call(package, NUMBA_CACHE_DIR=str(kept)) == (4, 0)
+    other = tmp_path / "other" / "schedlab"
+    shutil.copytree(package, other)
+    assert call(other, NUMBA_CACHE_DIR=str(kept)) == (4, 1)
+    (other / "probe" / "constant.py").write_text(CONSTANT.format(step=7))
+    assert call(other, NUMBA_CACHE_DIR=str(kept)) == (16, 0)
+    assert call(package, NUMBA_CACHE_DIR=str(kept)) == (4, 1)
+
+
 def test_the_hash_is_that_of_the_module_and_what_it_imports():
-    kernel = PACKAGE / "studies" / "batch" / "kernel_episode.py"
+    kernel = PACKAGE / "studies" / "batch" / "simulator" / "simulate.py"
     assert re.fullmatch(r"[0-9a-f]{64}", sources_hash(kernel))
-    assert sources_hash(kernel) == sources_hash(kernel) != sources_hash(kernel.with_name("kernel_steps.py"))
+    assert sources_hash(kernel) == sources_hash(kernel) != sources_hash(kernel.with_name("steps.py"))
 
 
 def test_no_kernel_is_compiled_without_it():

@@ -10,6 +10,7 @@ import yaml
 from schedlab.config import freeze
 from schedlab.config.composition import Composer
 from schedlab.config.errors import UserError, UserErrors
+from schedlab.config.parts import dump, read_part
 
 
 def edit(conf: Path, name: str, old: str, new: str) -> None:
@@ -230,7 +231,7 @@ def test_frozen_parts_are_written_once_and_come_back_the_same(load, tmp_path):
     assert freeze.write_parts(experiment, tmp_path) == len(dict(freeze.frozen_parts(experiment)))
     assert freeze.write_parts(load(), tmp_path) == 0
     for path, values in freeze.frozen_parts(experiment):
-        assert freeze.read_part(tmp_path / path) == values
+        assert read_part(tmp_path / path) == values
     victim = tmp_path / experiment.results / "line/early/config/evaluate-rules.yaml"
     text = victim.read_text()
     victim.unlink()
@@ -246,7 +247,7 @@ def test_a_shared_part_is_frozen_once_for_equal_values(conf, load):
 
 def test_a_value_reaches_exactly_the_parts_that_read_it(conf, load):
     def parts() -> dict[str, str]:
-        return {path: freeze.dump(values) for path, values in freeze.frozen_parts(load())}
+        return {path: dump(values) for path, values in freeze.frozen_parts(load())}
 
     before = parts()
     edit(conf, "figure/theme.yaml", "100", "101")
@@ -259,7 +260,7 @@ def test_a_value_reaches_exactly_the_parts_that_read_it(conf, load):
 
 
 def test_frozen_values_survive_every_yaml_reader():
-    text = freeze.dump({"small": 1e-05, "on": "on", "date": "2026-01-01", "number": "3e-4", "none": None})
+    text = dump({"small": 1e-05, "on": "on", "date": "2026-01-01", "number": "3e-4", "none": None})
     assert yaml.safe_load(text) == {"small": 1e-05, "on": "on", "date": "2026-01-01", "number": "3e-4", "none": None}
 
 
@@ -267,7 +268,7 @@ def test_frozen_values_survive_every_yaml_reader():
 def test_a_damaged_part_is_a_clear_error(tmp_path, text):
     (tmp_path / "part.yaml").write_text(text)
     with pytest.raises(UserError, match=r"part\.yaml"):
-        freeze.read_part(tmp_path / "part.yaml")
+        read_part(tmp_path / "part.yaml")
 
 
 def test_a_figure_of_other_scales_is_told_with_its_scales(conf, load):

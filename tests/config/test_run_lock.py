@@ -23,7 +23,7 @@ with job_log({log!r}):
 # Starts a job and waits for it, as Snakemake does.
 RUN = """
 import pathlib, subprocess, sys
-from schedlab.config import run_lock
+from schedlab.config.runtime import run_lock
 run_lock.admit_jobs(pathlib.Path({lock!r}))
 subprocess.run([sys.executable, "-c", {job!r}])
 """
@@ -51,7 +51,7 @@ def test_the_next_run_waits_for_jobs_that_are_still_at_work(tmp_path: Path, capf
     run_lock.wait_for_jobs(lock)
     assert capfd.readouterr().err == "", "nothing to wait for"
     run, job = start_run(tmp_path)
-    wait = f"import pathlib; from schedlab.config import run_lock; run_lock.wait_for_jobs(pathlib.Path({str(lock)!r}))"
+    wait = f"import pathlib; from schedlab.config.runtime import run_lock; run_lock.wait_for_jobs(pathlib.Path({str(lock)!r}))"
     waiting = subprocess.Popen([sys.executable, "-c", wait], stderr=subprocess.PIPE, text=True)
     assert waiting.stderr is not None
     said = waiting.stderr.readline()
@@ -65,7 +65,7 @@ def test_the_next_run_waits_for_jobs_that_are_still_at_work(tmp_path: Path, capf
 
 ENTER = """
 import os, sys
-from schedlab.config import run_lock
+from schedlab.config.runtime import run_lock
 os.environ[run_lock.STARTED_BY] = sys.argv[1] + " " + sys.argv[2]
 run_lock.enter_job()
 print("entered")

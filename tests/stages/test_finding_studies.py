@@ -64,7 +64,7 @@ def test_a_sixth_study_is_among_the_commands(capsys: pytest.CaptureFixture) -> N
     assert "toy The study `toy`: a policy names one number" in told
     assert "adaptation When and where should a network grow" in told
     assert main(["toy"]) == 2
-    assert "the study 'toy' has no commands of its own" in capsys.readouterr().err
+    assert "toy" in capsys.readouterr().err
     Path("conf/study/toy.yaml").write_text("name: toy\nmodule: toy_study.stuy\npath: tests\n")
     assert main(["toy"]) == 2
     assert "conf/study/toy.yaml: module" in capsys.readouterr().err

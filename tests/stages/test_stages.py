@@ -20,6 +20,7 @@ from schedlab.figures.index import failures, write_index
 from schedlab.stages.draw import draw
 from schedlab.stages.evaluate import evaluate
 from schedlab.stages.learn import learn
+from schedlab.stages.policies import make_rule, policy_spec
 from schedlab.stages.summarise import summarise
 
 if TYPE_CHECKING:
@@ -336,7 +337,7 @@ def test_evaluate_refuses_what_was_not_declared(toy: Toy, monkeypatch: pytest.Mo
     rollout = problem.rollout
     part = toy.evaluate_part("far", [toy.rules[0]])
     for scores, error in (({"coast": 1.0}, "declares no metric 'coast'"), ({"cost": float("inf")}, "cost is inf")):
-        outcome = type(rollout(problem({"test": [0.0]}), toy.study.rules["constant"]({}, None, 0), _unit()))(scores)
+        outcome = type(rollout(problem({"test": [0.0]}), make_rule(toy.study, policy_spec(toy.rules[0]), None, 0), _unit()))(scores)
         monkeypatch.setattr(problem, "rollout", lambda *_, outcome=outcome: outcome)
         with pytest.raises(ValueError, match=error):
             evaluate_toy(toy, part, {}, toy.folder / "scores")

@@ -45,7 +45,7 @@ class Climber(HillClimber):
 @contextmanager
 def another_run(folder: Path) -> Iterator[None]:
     """A process that holds the lock of a directory, as a run does."""
-    hold = "import pathlib, time; from schedlab.config import run_lock; run_lock.hold(pathlib.Path('.schedlab/run.lock'))"
+    hold = "import pathlib, time; from schedlab.config.runtime import run_lock; run_lock.hold(pathlib.Path('.schedlab/run.lock'))"
     holding = [sys.executable, "-c", f"{hold}; print('held', flush=True); time.sleep(300)"]
     with subprocess.Popen(holding, cwd=folder, stdout=subprocess.PIPE) as running:
         running.stdout.readline()

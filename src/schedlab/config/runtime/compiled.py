@@ -4,6 +4,10 @@ Numba keeps compiled functions in files, keyed by the source of the module that 
 imported kernel or constant, it goes on with the old machine code. The key here is over that module and every schedlab
 module that it imports, however indirectly. How a cache finds its files is exchangeable by numba's documented
 NUMBA_CACHE_LOCATOR_CLASSES.
+
+The one module that reads private interfaces of numba: the three locator classes that the documented setting is made
+for, with their `_py_file`, and the lock of the compiler. A numba without them fails at this import; until this module
+follows it, `compiled = numba.njit` serves, which computes the same and compiles in every process.
 """
 
 from __future__ import annotations
@@ -22,9 +26,8 @@ from numba.core.compiler_lock import global_compiler_lock
 import schedlab
 from schedlab.config.files import turn
 
-PATIENCE = (
-    120.0  # seconds: a kernel takes some ten to compile; a process that waited for longer compiles beside the other
-)
+# Seconds. A kernel takes some ten to compile; a process that waited for longer compiles at the same time as the other.
+PATIENCE = 120.0
 
 # `from schedlab.a import b, c` and `import schedlab.a.b`, wherever they stand; relative imports are not used in this
 # package.
@@ -80,7 +83,10 @@ class _AllSources:
 
 
 class ChosenFolder(_AllSources, caching.UserProvidedCacheLocator):
-    """The folder that NUMBA_CACHE_DIR names, if it does."""
+    """The folder that NUMBA_CACHE_DIR names, if it does. Checkouts with the same sources share their files there."""
+
+    def get_cache_path(self) -> str:
+        return str(Path(numba.config.CACHE_DIR, self.get_source_stamp()[:16]))
 
 
 class BesideSource(_AllSources, caching.InTreeCacheLocator):
