@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib.util
-import json
 import os
 from collections.abc import Callable
 from pathlib import Path
@@ -25,7 +24,9 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     workflow = Path(__file__).parent / "workflow"
     for item in items:
         if item.get_closest_marker("xdist_group") is None:
-            item.add_marker(pytest.mark.xdist_group("workflow" if item.path.is_relative_to(workflow) else str(item.path)))
+            item.add_marker(
+                pytest.mark.xdist_group("workflow" if item.path.is_relative_to(workflow) else str(item.path))
+            )
 
 
 @pytest.fixture(scope="session")
@@ -54,16 +55,3 @@ def load_program(repository: Path) -> Callable[[str], ModuleType]:
         return module
 
     return load
-
-
-@pytest.fixture
-def tell_count() -> Callable[..., None]:
-    """Note what was counted in the folder that SCHEDLAB_COUNTS names, if any: tell_count(what, number, of=None); see counts.py."""
-
-    def tell(what: str, number: int, of: int | None = None) -> None:
-        if folder := os.environ.get("SCHEDLAB_COUNTS"):
-            line = json.dumps({"what": what, "number": number, "of": of}) + "\n"
-            with Path(folder, f"{os.getpid()}.jsonl").open("a", encoding="utf-8") as file:
-                file.write(line)
-
-    return tell

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pandas as pd
+import pytest
 from page_checkouts import Page, checkout_with
 
 from schedlab.platforms.hierarchy import read_hierarchy
@@ -13,6 +14,8 @@ from schedlab.studies.adaptation.network.architecture import architecture
 from schedlab.studies.adaptation.simulator.course import adaptation_course, adaptation_start, all_runs
 from schedlab.studies.adaptation.simulator.timing import Timing
 from schedlab.studies.adaptation.simulator.tree import Evaluation, build_tree
+
+pytestmark = pytest.mark.slow
 
 
 def test_add_a_study(repository: Path, tmp_path: Path) -> None:
@@ -33,7 +36,9 @@ def test_add_a_scenario(repository: Path, tmp_path: Path) -> None:
     assert {"never", "exhaustive"} <= set(scores["policy"]) and set(scores["scenario"]) == {"noon"}
 
 
-def test_the_timing_of_the_added_scenario_gives_growth_a_price_at_small_cost(repository: Path, tmp_path: Path, monkeypatch) -> None:
+def test_the_timing_of_the_added_scenario_gives_growth_a_price_at_small_cost(
+    repository: Path, tmp_path: Path, monkeypatch
+) -> None:
     """Epochs through the tree; one takes about 15 ms of CPU."""
     checkout = checkout_with(repository, tmp_path, "adaptation")
     name = "conf/scenario/adaptation/noon.yaml"
@@ -64,7 +69,10 @@ def test_add_a_platform_or_trace(repository: Path, tmp_path: Path) -> None:
     checkout = checkout_with(repository, tmp_path, "hetero", "batch")
     printed = Page(repository / "docs/add_a_platform_or_trace.md").follow(checkout)
     assert "hetero/ours: 3 rules" in printed and "batch/ours: 13 rules" in printed
-    hetero, batch = (pd.read_parquet(checkout / f"results/smoke/{study}/ours/evaluation/rules.parquet") for study in ("hetero", "batch"))
+    hetero, batch = (
+        pd.read_parquet(checkout / f"results/smoke/{study}/ours/evaluation/rules.parquet")
+        for study in ("hetero", "batch")
+    )
     assert set(hetero["policy"]) == {"fcfs", "easy", "conservative"}
     assert len(set(hetero[hetero["split"] == "test"]["unit"])) == 3 and {"f1", "sjf"} <= set(batch["policy"])
     assert read_hierarchy(checkout / "resources.json").totals()["cores"] == 72  # 4 nodes of 8, 2 nodes of 20

@@ -24,7 +24,9 @@ def test_a_graph_is_up_to_date(repository: Path, graphs: ModuleType, name: str) 
 
 def test_imports_point_one_way_as_the_page_says(repository: Path, graphs: ModuleType) -> None:
     page = (repository / "docs/architecture.md").read_text()
-    layers = [set(re.findall(r"\w+", names)) for names in re.search(r"Imports point one way: (.*?)\.", page)[1].split("←")]
+    layers = [
+        set(re.findall(r"\w+", names)) for names in re.search(r"Imports point one way: (.*?)\.", page)[1].split("←")
+    ]
     assert sum(map(len, layers)) == 10
     level = {folder: place for place, layer in enumerate(layers) for folder in layer}
     graph = graphs.import_graph()

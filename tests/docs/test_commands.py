@@ -36,7 +36,8 @@ def test_the_settings_of_the_pages_are_valid_and_can_be_made(repository):
     from schedlab.workloads.settings import WorkloadSettings
 
     workloads, platforms = (
-        [yaml.safe_load(text) for text in blocks((repository / f"docs/{name}.md").read_text(), "yaml")] for name in PAGES[:2]
+        [yaml.safe_load(text) for text in blocks((repository / f"docs/{name}.md").read_text(), "yaml")]
+        for name in PAGES[:2]
     )
     assert [hierarchy_of(validate(PlatformSettings, values)).name for values in platforms] == ["gaia", "unlike"]
     drawn, log = (validate(WorkloadSettings, values) for values in workloads)

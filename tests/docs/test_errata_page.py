@@ -32,7 +32,10 @@ TESTS = {  # section -> folders that its words are looked for in
 def names_of_tests(*places: str) -> list[str]:
     """'file::function' of every test in some files or folders, as pytest -k sees them (without the values of parameters)."""
     files = [
-        file for place in places for path in [REPOSITORY / place] for file in (sorted(path.rglob("test_*.py")) if path.is_dir() else [path])
+        file
+        for place in places
+        for path in [REPOSITORY / place]
+        for file in (sorted(path.rglob("test_*.py")) if path.is_dir() else [path])
     ]
     assert files, places
     found = []
@@ -64,14 +67,18 @@ def test_reference_mode_of_ramp_turns_on_what_its_rows_say():
     found = {row: cells[2].replace("`", "") for row, cells in numbered("Ramp").items() if row <= 18 or 35 <= row <= 38}
     assert sorted(switch for switch in found.values() if "." not in switch) == sorted(LegacySettings.model_fields)
     told = SECTIONS["Ramp"].split("**Why")[0]
-    outside = {int(number) for line in re.findall(r"Rows? ([^.`]*?) (?:is|are)\b", told) for number in re.findall(r"\d+", line)}
+    outside = {
+        int(number) for line in re.findall(r"Rows? ([^.`]*?) (?:is|are)\b", told) for number in re.findall(r"\d+", line)
+    }
     assert outside == {row for row, switch in found.items() if "." in switch}
 
 
 def test_the_scenarios_of_ramp_that_count_in_milliseconds_are_told():
     composer = Composer(REPOSITORY / "conf", "small")
     names = sorted(path.stem for path in (REPOSITORY / "conf/scenario/ramp").glob("[!_]*.yaml"))
-    units = {name: composer.compose("scenario/ramp", name).values.get("jobs", {}).get("time_unit", "s") for name in names}
+    units = {
+        name: composer.compose("scenario/ramp", name).values.get("jobs", {}).get("time_unit", "s") for name in names
+    }
     told = re.search(r"scenarios ([^,.]*) count in ms", " ".join(SECTIONS["Ramp"].split())).group(1)
     patterns = re.findall(r"`([^`]+)`", told)
     assert {name for name, unit in units.items() if unit == "ms"} == {
@@ -127,9 +134,12 @@ def test_words_of_the_flow_around_the_published_cloud_program_are_those_of_tests
 
 def commands(text: str) -> list[str]:
     """Lines of the code blocks of a text, without comments behind them, and commands within sentences."""
-    lines = [line for block in re.findall(r"^```\w*\n(.*?)^```", text, flags=re.S | re.M) for line in block.splitlines()]
+    lines = [
+        line for block in re.findall(r"^```\w*\n(.*?)^```", text, flags=re.S | re.M) for line in block.splitlines()
+    ]
     inline = re.findall(
-        r"`((?:python|schedlab|snakemake) [^`]+)`", re.sub(r"\s*\n", " ", re.sub(r"^```.*?^```", "", text, flags=re.S | re.M))
+        r"`((?:python|schedlab|snakemake) [^`]+)`",
+        re.sub(r"\s*\n", " ", re.sub(r"^```.*?^```", "", text, flags=re.S | re.M)),
     )
     return [re.sub(r" +# .*$", "", line) for line in lines] + inline
 
@@ -175,7 +185,9 @@ def test_every_command_in_a_block_can_be_given():
     kinds = {"schedlab": 0, "pytest": 0, "snakemake": 0, "script": 0}
     for line in [line for section in SECTIONS.values() for line in commands(section) if re.search(r" [-\w./{]", line)]:
         for command in re.split(r"; (?:do )?", re.sub(r"; done\b", "", line)):
-            words = shlex.split(re.sub(r"\$LUBLIN", "--trace no.swf", re.sub(r"\$backfill", "easy", re.sub(r"\$warm", "", command))))
+            words = shlex.split(
+                re.sub(r"\$LUBLIN", "--trace no.swf", re.sub(r"\$backfill", "easy", re.sub(r"\$warm", "", command)))
+            )
             if words[:1] == ["schedlab"] and not {"WORDS", "NAME"} & set(words):
                 kinds["schedlab"] += 1
                 parse(words[1:], command)
@@ -210,8 +222,14 @@ def parse(arguments: list[str], command: str) -> None:
 
 def test_the_options_of_the_batch_commands_are_read(capsys):
     """A trace that is not there is told with its name, which only happens behind the options."""
-    lines = [line for line in commands(SECTIONS["Batch"]) if "schedlab batch" in line and "--" in line and "|" not in line]
-    found = [match for line in lines for match in re.findall(r"schedlab batch (?:evaluate|latency) (?:\$LUBLIN|--trace)[^;]*", line)]
+    lines = [
+        line for line in commands(SECTIONS["Batch"]) if "schedlab batch" in line and "--" in line and "|" not in line
+    ]
+    found = [
+        match
+        for line in lines
+        for match in re.findall(r"schedlab batch (?:evaluate|latency) (?:\$LUBLIN|--trace)[^;]*", line)
+    ]
     assert len(found) >= 4
     for line in found:
         text = line.replace("$LUBLIN", "--trace no.swf --cleaning rlscheduler").replace("$HPC2N", "no.swf")

@@ -12,6 +12,8 @@ from page_sentences import blocks
 
 from schedlab.studies.ramp.graphs.files import read_graph
 
+pytestmark = pytest.mark.slow
+
 
 def scores_of(checkout: Path, study: str, scenario: str, *names: str) -> pd.DataFrame:
     folder = checkout / f"results/smoke/{study}/{scenario}/evaluation"
@@ -30,7 +32,9 @@ def test_another_load_of_ramp(repository: Path, tmp_path: Path) -> None:
     assert jobs["job"].max() == end // 900
 
 
-def test_graphs_of_listed_models_and_of_ones_own(repository: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_graphs_of_listed_models_and_of_ones_own(
+    repository: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     pytest.importorskip("torch")
     checkout = checkout_with(repository, tmp_path, "ramp")
     page = repository / "docs/ramp_graphs.md"

@@ -14,8 +14,24 @@ import schedlab
 
 # Keys of the Citation File Format 1.2.0; its schema allows no others.
 REQUIRED_KEYS = {"cff-version", "message", "title", "authors"}
-CITATION_KEYS = REQUIRED_KEYS | {"abstract", "commit", "contact", "date-released", "doi", "identifiers", "keywords", "license"}
-CITATION_KEYS |= {"license-url", "preferred-citation", "references", "repository", "repository-artifact", "repository-code"}
+CITATION_KEYS = REQUIRED_KEYS | {
+    "abstract",
+    "commit",
+    "contact",
+    "date-released",
+    "doi",
+    "identifiers",
+    "keywords",
+    "license",
+}
+CITATION_KEYS |= {
+    "license-url",
+    "preferred-citation",
+    "references",
+    "repository",
+    "repository-artifact",
+    "repository-code",
+}
 CITATION_KEYS |= {"type", "url", "version"}
 HEADING = re.compile(r"^#+ (.*)$", flags=re.M)
 
@@ -41,16 +57,32 @@ def test_the_workflow_catalogue_finds_what_it_looks_for(repository: Path) -> Non
     assert set(usage["mandatory-flags"]) == {"desc", "flags"} and usage["report"] is True
     assert set(usage["software-stack-deployment"]) == {"conda", "apptainer", "apptainer+conda"}
     assert not any(usage["software-stack-deployment"].values())  # no workflow rule names an environment of its own
-    assert not [file for file in (repository / "workflow/rules").rglob("*.smk") if re.search(r"^\s+conda:", file.read_text(), flags=re.M)]
+    assert not [
+        file
+        for file in (repository / "workflow/rules").rglob("*.smk")
+        if re.search(r"^\s+conda:", file.read_text(), flags=re.M)
+    ]
     assert (repository / "config/README.md").is_file() and list((repository / "workflow/rules").glob("*.smk"))
     assert {"snakemake", "workflow"} <= set(re.findall(r"\w+", (repository / "README.md").read_text().lower()))
 
 
 def test_the_catalogues_snakefile_is_the_workflow(repository: Path, tmp_path: Path) -> None:
-    command = [sys.executable, "-m", "snakemake", "-s", str(repository / "workflow/Snakefile"), "--list-rules", "--config", "scale=smoke"]
+    command = [
+        sys.executable,
+        "-m",
+        "snakemake",
+        "-s",
+        str(repository / "workflow/Snakefile"),
+        "--list-rules",
+        "--config",
+        "scale=smoke",
+    ]
     (tmp_path / "conf").mkdir()  # a configuration without studies
     (tmp_path / "conf/config.yaml").write_text("defaults: [scale: smoke, _self_]\nseed: 1\n")
-    for name, text in (("scale/smoke", "name: smoke\n"), ("figure/theme", (repository / "conf/figure/theme.yaml").read_text())):
+    for name, text in (
+        ("scale/smoke", "name: smoke\n"),
+        ("figure/theme", (repository / "conf/figure/theme.yaml").read_text()),
+    ):
         (tmp_path / f"conf/{name}.yaml").parent.mkdir()
         (tmp_path / f"conf/{name}.yaml").write_text(text)
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=300)
@@ -59,12 +91,18 @@ def test_the_catalogues_snakefile_is_the_workflow(repository: Path, tmp_path: Pa
 
 
 def pages(repository: Path) -> list[Path]:
-    return [*sorted(repository.glob("*.md")), *sorted((repository / "docs").glob("*.md")), repository / "config/README.md"]
+    return [
+        *sorted(repository.glob("*.md")),
+        *sorted((repository / "docs").glob("*.md")),
+        repository / "config/README.md",
+    ]
 
 
 def anchors(page: Path) -> set[str]:
     """The anchors of a page's headings, as GitHub makes them."""
-    plain = (re.sub(r"\[(.*?)\]\(.*?\)|`", r"\1", heading).strip().lower() for heading in HEADING.findall(page.read_text()))
+    plain = (
+        re.sub(r"\[(.*?)\]\(.*?\)|`", r"\1", heading).strip().lower() for heading in HEADING.findall(page.read_text())
+    )
     return {re.sub(r"[^\w\- ]", "", heading).replace(" ", "-") for heading in plain}
 
 

@@ -166,10 +166,16 @@ class Bench:
     @staticmethod
     def names_of(checkout: Checkout) -> frozenset[str]:
         """Return every file and folder that runs made, but for those that Snakemake names by time or keeps for jobs that it runs."""
-        found = {path.relative_to(checkout.folder).as_posix() for name in MADE for path in (checkout.folder / name).rglob("*")}
+        found = {
+            path.relative_to(checkout.folder).as_posix()
+            for name in MADE
+            for path in (checkout.folder / name).rglob("*")
+        }
         return frozenset(name for name in found if not re.match(r"\.snakemake/(log|scripts|iocache)/", name))
 
-    def run(self, target: str, point: KillPoint | None = None, cores: int = 2, events: Mapping[str, int] | None = None) -> tuple[int, str]:
+    def run(
+        self, target: str, point: KillPoint | None = None, cores: int = 2, events: Mapping[str, int] | None = None
+    ) -> tuple[int, str]:
         """Run Snakemake with the hook, which counts and kills at the point; returns the status, negative for a signal, and the output.
 
         The point is a share of `events`, by default of those of the undisturbed run.
@@ -185,11 +191,20 @@ class Bench:
                 "FAULT_EVENT": str(1 + int(point.share * counted)),
                 "FAULT_OPENED": str(int(point.opened)),
             }
-        environment = {**os.environ, **asked, "PYTHONPATH": os.pathsep.join([str(HOOK), os.environ.get("PYTHONPATH", "")])}
+        environment = {
+            **os.environ,
+            **asked,
+            "PYTHONPATH": os.pathsep.join([str(HOOK), os.environ.get("PYTHONPATH", "")]),
+        }
         command = self.checkout.command(target, *self.options, cores=cores)
         with (self.folder / "output.txt").open("w+") as output:
             started = subprocess.Popen(
-                command, cwd=self.checkout.folder, env=environment, stdout=output, stderr=subprocess.STDOUT, start_new_session=True
+                command,
+                cwd=self.checkout.folder,
+                env=environment,
+                stdout=output,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
             )
             try:
                 status = started.wait(PATIENCE)
@@ -241,7 +256,9 @@ class Bench:
                     return f"the restart failed: {output[-4000:]}"
             status, output = self.run(target, point, events=self.events() if place else None)
             struck = (self.folder / "notes/struck").exists()
-            if struck != (status != 0) or not (struck or place):  # a restart may have fewer events than it had in the trial, or none
+            if struck != (status != 0) or not (
+                struck or place
+            ):  # a restart may have fewer events than it had in the trial, or none
                 return f"the run was {'' if struck else 'not '}killed and ended with status {status}: {output[-2000:]}"
             self.tally[RESTARTS] += struck and place > 0
         ended = self.ended(target)
@@ -283,21 +300,34 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=0, help="of the draws (default: %(default)s)")
     parser.add_argument("--first", type=int, default=0, help="number of the first point (default: %(default)s)")
     parser.add_argument("--number", type=int, help="only this point")
-    parser.add_argument("--processes", type=int, default=1, help="checkouts to try points in at the same time (default: %(default)s)")
-    parser.add_argument("--keep", type=Path, help="with --number: work in this folder, which must not exist, and leave it")
+    parser.add_argument(
+        "--processes", type=int, default=1, help="checkouts to try points in at the same time (default: %(default)s)"
+    )
+    parser.add_argument(
+        "--keep", type=Path, help="with --number: work in this folder, which must not exist, and leave it"
+    )
     arguments = parser.parse_args()
-    numbers = range(arguments.first, arguments.first + arguments.count) if arguments.number is None else [arguments.number]
+    numbers = (
+        range(arguments.first, arguments.first + arguments.count) if arguments.number is None else [arguments.number]
+    )
     began, shares = time.monotonic(), range(min(arguments.processes, len(numbers)))
     with tempfile.TemporaryDirectory(prefix="faults-") as scratch, ProcessPoolExecutor(len(shares)) as pool:
         folders = [arguments.keep or Path(scratch, str(share)) for share in shares]
         tasks = [
-            pool.submit(try_points, folders[share], arguments.seed, numbers[share :: len(shares)], arguments.number is not None)
+            pool.submit(
+                try_points, folders[share], arguments.seed, numbers[share :: len(shares)], arguments.number is not None
+            )
             for share in shares
         ]
         counted = sum((task.result() for task in tasks), Counter())
-    each, survived = ", ".join(f"{victim} {counted[victim]}" for victim in VICTIMS), sum(counted[victim] for victim in VICTIMS)
+    each, survived = (
+        ", ".join(f"{victim} {counted[victim]}" for victim in VICTIMS),
+        sum(counted[victim] for victim in VICTIMS),
+    )
     print(f"{len(numbers)} kill points tried, {survived} survived ({each}) in {time.monotonic() - began:.0f} s")
-    print(f"Restarts killed as well: {counted[RESTARTS]}. Outputs of ended jobs that restarts left as they were: {counted[KEPT]}")
+    print(
+        f"Restarts killed as well: {counted[RESTARTS]}. Outputs of ended jobs that restarts left as they were: {counted[KEPT]}"
+    )
     return 0 if survived == len(numbers) else 1
 
 

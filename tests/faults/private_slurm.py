@@ -79,7 +79,9 @@ class PrivateSlurm:
         ports = _free_ports(2)
         self.configuration = folder / "slurm.conf"
         self.configuration.write_text(
-            CONFIGURATION.format(folder=folder, host=self.host, cores=cores, memory=memory, controller_port=ports[0], node_port=ports[1])
+            CONFIGURATION.format(
+                folder=folder, host=self.host, cores=cores, memory=memory, controller_port=ports[0], node_port=ports[1]
+            )
         )
         # A job step loses SLURM_CONF (the executor clears SLURM_*); its srun takes it from here.
         wrapper = folder / "bin/srun"
@@ -115,7 +117,9 @@ class PrivateSlurm:
         return [tuple(line.split()) for line in lines]
 
     def ask(self, *command: str) -> str:
-        done = subprocess.run(command, capture_output=True, text=True, env={**os.environ, **self.environment}, timeout=60, check=True)
+        done = subprocess.run(
+            command, capture_output=True, text=True, env={**os.environ, **self.environment}, timeout=60, check=True
+        )
         return done.stdout
 
     def stop(self) -> None:
@@ -127,7 +131,9 @@ class PrivateSlurm:
 
     def _daemon(self, *command: str) -> None:
         """Start a program that goes to the background by itself."""
-        done = subprocess.run(command, capture_output=True, text=True, env={**os.environ, **self.environment}, timeout=60, check=False)
+        done = subprocess.run(
+            command, capture_output=True, text=True, env={**os.environ, **self.environment}, timeout=60, check=False
+        )
         assert done.returncode == 0, (command[0], done.stderr)
 
     def _end(self, pid_file: Path, patience: float = 20.0) -> None:
@@ -149,7 +155,11 @@ class PrivateSlurm:
         state = ""
         while time.monotonic() < deadline:
             asked = subprocess.run(
-                ["sinfo", "--noheader", "--format=%T"], capture_output=True, text=True, env={**os.environ, **self.environment}, check=False
+                ["sinfo", "--noheader", "--format=%T"],
+                capture_output=True,
+                text=True,
+                env={**os.environ, **self.environment},
+                check=False,
             )
             state = asked.stdout.strip() or asked.stderr.strip()
             if state == "idle":

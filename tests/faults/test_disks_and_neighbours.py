@@ -12,6 +12,7 @@ from checkouts import Checkout
 
 from faults import MADE, WITHOUT_FIGURES, Bench, one_seed_checkout
 
+pytestmark = pytest.mark.slow
 REFUSED = "another run works in this directory; wait for it, or use another --directory"
 GOES_ON = "then start the same command again: it goes on where it stopped"
 
@@ -47,7 +48,7 @@ def told_in_paragraphs(output: str, snakemake: bool = True) -> bool:
 
 
 def test_a_disk_that_is_full_is_told_and_the_run_goes_on_once_there_is_room(
-    small_disk: Path, bench: Bench, monkeypatch, tell_count
+    small_disk: Path, bench: Bench, monkeypatch
 ) -> None:
     monkeypatch.setenv("PYTHONDONTWRITEBYTECODE", "1")  # the disk holds what the run writes and nothing else
     expected = bench.reference(WITHOUT_FIGURES)
@@ -65,16 +66,17 @@ def test_a_disk_that_is_full_is_told_and_the_run_goes_on_once_there_is_room(
         assert told[share] or "No space left on device" in output, output
         assert told_in_paragraphs(output, snakemake=False), output
         filler.unlink()
-        assert share < 0.1 or (checkout.folder / "results/small/toy/near/inputs/targets.json").exists(), "in the midst of the run"
+        assert share < 0.1 or (checkout.folder / "results/small/toy/near/inputs/targets.json").exists(), (
+            "in the midst of the run"
+        )
         checkout.run(WITHOUT_FIGURES)
         assert checkout.hashes() == expected.hashes
         assert Bench.names_of(checkout) == expected.names
-        tell_count("other faults survived", 1, of=1)
     # In the midst of a run Snakemake may meet the full disk first, while it keeps its books, and say it in the system's words alone.
     assert told[0.02] and (told[0.4] or told[0.8]), told
 
 
-def test_results_that_cannot_be_written_are_told_and_made_once_they_can(bench: Bench, tell_count) -> None:
+def test_results_that_cannot_be_written_are_told_and_made_once_they_can(bench: Bench) -> None:
     expected = bench.reference(WITHOUT_FIGURES)
     bench.clear()
     checkout = bench.checkout
@@ -98,16 +100,19 @@ def test_results_that_cannot_be_written_are_told_and_made_once_they_can(bench: B
         checkout.run(WITHOUT_FIGURES, target)
         assert checkout.hashes() == expected.hashes
         assert bench.names() == expected.names
-        tell_count("other faults survived", 1, of=1)
 
 
 def start(checkout: Checkout, output: Path) -> subprocess.Popen:
     """Start a run of a checkout."""
     with output.open("w") as stream:
-        return subprocess.Popen(checkout.command(WITHOUT_FIGURES), cwd=checkout.folder, stdout=stream, stderr=subprocess.STDOUT)
+        return subprocess.Popen(
+            checkout.command(WITHOUT_FIGURES), cwd=checkout.folder, stdout=stream, stderr=subprocess.STDOUT
+        )
 
 
-def test_of_two_runs_that_begin_at_once_one_is_refused_and_the_other_is_not_harmed(bench: Bench, tmp_path: Path, tell_count) -> None:
+def test_of_two_runs_that_begin_at_once_one_is_refused_and_the_other_is_not_harmed(
+    bench: Bench, tmp_path: Path
+) -> None:
     expected = bench.reference(WITHOUT_FIGURES)
     bench.clear()
     said = [tmp_path / "one.txt", tmp_path / "other.txt"]
@@ -119,4 +124,3 @@ def test_of_two_runs_that_begin_at_once_one_is_refused_and_the_other_is_not_harm
     assert bench.checkout.hashes() == expected.hashes
     assert bench.names() == expected.names
     assert "Nothing to be done" in bench.checkout.run(WITHOUT_FIGURES)
-    tell_count("other faults survived", 1, of=1)

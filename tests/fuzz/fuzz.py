@@ -73,7 +73,9 @@ def try_input(reader: Reader, data: bytes, folder: Path) -> BaseException | None
             reader.read(path)
     except UserError as error:
         for mistake in error.errors:
-            assert 0 < len(str(mistake)) <= LONGEST, f"a message of {len(str(mistake))} characters: {str(mistake)[:200]} ..."
+            assert 0 < len(str(mistake)) <= LONGEST, (
+                f"a message of {len(str(mistake))} characters: {str(mistake)[:200]} ..."
+            )
             assert "Traceback" not in str(mistake)
         return error
     return None
@@ -131,7 +133,9 @@ def limited_memory() -> Iterator[None]:
 
 def report(reader: Reader, outcome: Outcome, seed: int) -> str:
     """Return a line of what was tried, and for each failure the command that shows it again."""
-    lines = [f"{reader.name:22} {outcome.tried:7} tried {outcome.read:7} read {outcome.refused:7} refused {len(outcome.failures):4} failed"]
+    lines = [
+        f"{reader.name:22} {outcome.tried:7} tried {outcome.read:7} read {outcome.refused:7} refused {len(outcome.failures):4} failed"
+    ]
     for number, failure in outcome.failures.items():
         lines.append(f"  {type(failure).__name__}: {str(failure)[:200]}")
         lines.append(f"  again with: python tests/fuzz/fuzz.py --reader {reader.name} --seed {seed} --number {number}")

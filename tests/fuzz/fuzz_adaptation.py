@@ -10,14 +10,21 @@ from pathlib import Path
 
 import numpy as np
 
-PICTURES = np.zeros((2, 3072), dtype=np.uint8)  # without bytes that look like text, so that changes of words meet the structure
+PICTURES = np.zeros(
+    (2, 3072), dtype=np.uint8
+)  # without bytes that look like text, so that changes of words meet the structure
 IDX_IMAGES = struct.pack(">IIII", 0x803, 3, 4, 4) + bytes(range(48))
 IDX_LABELS = struct.pack(">II", 0x801, 3) + bytes((7, 0, 9))
 
 
 def pickled_batches() -> list[bytes]:
     """CIFAR's Python batches as Python 3 writes them in two protocols, and as Python 2 did, with strings of its own."""
-    batch = {"batch_label": "training batch 1 of 5", "labels": [3, 9], "data": PICTURES, "filenames": ["a.png", "b.png"]}
+    batch = {
+        "batch_label": "training batch 1 of 5",
+        "labels": [3, 9],
+        "data": PICTURES,
+        "filenames": ["a.png", "b.png"],
+    }
     in_bytes = {b"labels": [3, 9], b"data": PICTURES}
     array = pickle.dumps(PICTURES, 2)[2:-1]
     by_hand = b"\x80\x02}q\x64(U\x06labels](K\x03K\x09eU\x04data" + array + b"U\x09filenames](U\x05a.pngU\x05b.pngeu."
@@ -87,7 +94,10 @@ def read_digits(path: Path) -> None:
 def vocabularies() -> list[bytes]:
     """Vocabularies of layers."""
     layers = ["conv 3->32 kernel 3 stride 1 padding 0", "relu 32->32 kernel 1 stride 1 padding 0"]
-    return [json.dumps({"version": 1, "seed": 42, "layers": layers}, indent=2).encode(), b'{"version": 1, "seed": 0, "layers": []}']
+    return [
+        json.dumps({"version": 1, "seed": 42, "layers": layers}, indent=2).encode(),
+        b'{"version": 1, "seed": 0, "layers": []}',
+    ]
 
 
 def read_vocabulary(path: Path) -> None:

@@ -34,8 +34,13 @@ MANIFEST = {
     "seeds": {"s": 42},
     "studies": {"s": 1},
     "environment": "e",
-    "environments": {"e": {"code": "c0de", "commit": "a" * 40, "version": "0.1", "python": "3.11.7", "packages": {"numpy": "2.4"}}},
-    "steps": {"in": {"configuration": {"in.yaml": "1"}, "files": {"log.csv": "f1"}, "outputs": {"in.json": "h1"}}, "learn": LEARN},
+    "environments": {
+        "e": {"code": "c0de", "commit": "a" * 40, "version": "0.1", "python": "3.11.7", "packages": {"numpy": "2.4"}}
+    },
+    "steps": {
+        "in": {"configuration": {"in.yaml": "1"}, "files": {"log.csv": "f1"}, "outputs": {"in.json": "h1"}},
+        "learn": LEARN,
+    },
     "figures": {"s/figure": FIGURE},
 }
 RESULT = {"model": [1.0, {"name": "x", "count": 3}], "front": [[0.5, 2.0], [1.5, 1.0]], "best": None}

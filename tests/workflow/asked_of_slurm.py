@@ -70,6 +70,8 @@ if __name__ == "__main__":
     scale = ["--config", f"scale={sys.argv[1]}"]
     try:
         with redirect_stdout(sys.stderr):
-            cli.main(["--profile", PROFILE, "--group-components", *alone, "--dry-run", "--quiet", "all", *scale, "--", "all"])
+            cli.main(
+                ["--profile", PROFILE, "--group-components", *alone, "--dry-run", "--quiet", "all", *scale, "--", "all"]
+            )
     finally:
         print(json.dumps(TOLD))

@@ -11,7 +11,14 @@ import subprocess
 from pathlib import Path
 from typing import Any
 
-OPTIONS = ("--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--remote-debugging-pipe", "--no-first-run")
+OPTIONS = (
+    "--headless=new",
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-dev-shm-usage",
+    "--remote-debugging-pipe",
+    "--no-first-run",
+)
 
 
 class NoBrowser(Exception):
@@ -40,7 +47,12 @@ class Browser:
             os.dup2(given[1], 4)
 
         self.process = subprocess.Popen(
-            command, preexec_fn=place, pass_fds=(3, 4), stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+            command,
+            preexec_fn=place,
+            pass_fds=(3, 4),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
         )
         for end in (heard, said, *given):
             os.close(end)
@@ -64,7 +76,9 @@ class Browser:
     def call(self, method: str, **values: Any) -> Any:
         """Call a method of the protocol and return its result, noting the events that come before it."""
         self.number += 1
-        message = {"id": self.number, "method": method, "params": values} | ({"sessionId": self.session} if self.session else {})
+        message = {"id": self.number, "method": method, "params": values} | (
+            {"sessionId": self.session} if self.session else {}
+        )
         os.write(self.write, json.dumps(message).encode() + b"\0")
         while True:
             answer = self._next()
@@ -92,8 +106,12 @@ class Browser:
 
     def click(self, text: str, where: str = "a, button") -> None:
         """Click the first element that shows a text."""
-        self.until(f"[...document.querySelectorAll({json.dumps(where)})].find(each => each.innerText.trim() == {json.dumps(text)})")
-        self.run(f"[...document.querySelectorAll({json.dumps(where)})].find(each => each.innerText.trim() == {json.dumps(text)}).click()")
+        self.until(
+            f"[...document.querySelectorAll({json.dumps(where)})].find(each => each.innerText.trim() == {json.dumps(text)})"
+        )
+        self.run(
+            f"[...document.querySelectorAll({json.dumps(where)})].find(each => each.innerText.trim() == {json.dumps(text)}).click()"
+        )
 
     def text(self) -> str:
         return self.run("document.body.innerText")

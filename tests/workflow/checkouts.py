@@ -66,7 +66,9 @@ class Checkout:
 
     def run(self, *arguments: str, cores: int = 2, status: int | None = 0, seconds: float | None = 600) -> str:
         """Run snakemake, for at most some seconds (None: as long as it takes), and return everything that it printed; status None: any."""
-        done = subprocess.run(self.command(*arguments, cores=cores), cwd=self.folder, capture_output=True, text=True, timeout=seconds)
+        done = subprocess.run(
+            self.command(*arguments, cores=cores), cwd=self.folder, capture_output=True, text=True, timeout=seconds
+        )
         output = done.stdout + done.stderr
         assert status is None or done.returncode == status, output[-4000:]
         return output
@@ -92,7 +94,9 @@ class Checkout:
             named = re.match(r"(?:local)?rule (\w+):", block)
             given = re.search(r"^    wildcards: (.*)$", block, flags=re.M)
             values = dict(entry.split("=") for entry in given.group(1).split(", ")) if given else {}
-            of = "/".join(values[key] for key in ("scenario", "policy", "seed", "bundle") if key in values) or values.get("study", "")
+            of = "/".join(
+                values[key] for key in ("scenario", "policy", "seed", "bundle") if key in values
+            ) or values.get("study", "")
             if named and named.group(1) != "all":
                 rule = re.sub(r"_\d+_\d+$", "", named.group(1))  # the replicates of a simulation
                 found.add(f"{rule} {of}".strip())
@@ -169,13 +173,19 @@ def without(checkout: Checkout, study: str) -> None:
 def smoke_checkout(repository: Path, folder: Path) -> Checkout:
     """The shipped configuration cut to two scenarios and two policies at scale smoke, and the toy beside it with the user's own classes."""
     checkout = shipped_checkout(repository, folder)
-    for study in ("batch", "cloud", "ramp"):  # compiling them anew in each checkout takes long; each has a run of its own
+    for study in (
+        "batch",
+        "cloud",
+        "ramp",
+    ):  # compiling them anew in each checkout takes long; each has a run of its own
         without(checkout, study)
     for group in ("prices", "training_job"):  # which the study cloud alone reads
         shutil.rmtree(folder / "conf" / group)
     shutil.copytree(repository / "tests/toy_study/conf", folder / "conf", dirs_exist_ok=True)
     base = folder / "conf/scenario/adaptation/_base.yaml"
-    base.write_text(re.sub(r"(?<=^policies:\n)(  - .*\n)+", "  - best-constant\n  - exact-all\n", base.read_text(), flags=re.M))
+    base.write_text(
+        re.sub(r"(?<=^policies:\n)(  - .*\n)+", "  - best-constant\n  - exact-all\n", base.read_text(), flags=re.M)
+    )
     checkout.edit("conf/scale/smoke.yaml", "    replicates: 1", "    replicates: 2")
     checkout.edit("conf/scenario/adaptation/late.yaml", "adapt_at: 190.0", "adapt_at: 190.0\nscales: [smoke]")
     for policy, trained_on in (("exact-all", "[early, late]"), ("best-constant", "[early]")):
@@ -183,14 +193,18 @@ def smoke_checkout(repository: Path, folder: Path) -> Checkout:
         file.write_text(re.sub(r"(?<=scenarios: )\[[^]]*\]", trained_on, file.read_text()))
     (folder / "conf/figure/adaptation/transfer.yaml").unlink()  # of policies that are cut above
     shutil.copy(folder / "resources/vocabularies/layers.json", folder / "words.json")
-    checkout.edit("conf/policy/adaptation/exact-all.yaml", "seeds:", "learner: {encoder: vocab, vocabulary: words.json}\nseeds:")
+    checkout.edit(
+        "conf/policy/adaptation/exact-all.yaml", "seeds:", "learner: {encoder: vocab, vocabulary: words.json}\nseeds:"
+    )
     for name in ("conf/scenario/toy/far.yaml", "conf/policy/toy/hill_further.yaml"):
         (folder / name).unlink()
     checkout.edit("conf/figure/toy/costs.yaml", "[near, far]", "[near]")
     checkout.edit("conf/policy/toy/hill.yaml", "[near, far]", "[near]")
     checkout.edit("conf/policy/toy/hill.yaml", "seeds: [0, 1, 2, 3, 4]", "seeds: [0]")
     checkout.edit(
-        "conf/policy/toy/hill.yaml", "{name: hill_climbing, step_size: 0.4}", "{_target_: 'climber.py:Climber', start: 0.0, step_size: 0.5}"
+        "conf/policy/toy/hill.yaml",
+        "{name: hill_climbing, step_size: 0.4}",
+        "{_target_: 'climber.py:Climber', start: 0.0, step_size: 0.5}",
     )
     checkout.edit("conf/scenario/toy/near.yaml", "[hill, hill_further]", "[hill]")
     checkout.edit("conf/scenario/toy/near.yaml", "rules:\n", "rules:\n  - {name: two, target: 'own.py:Two'}\n")

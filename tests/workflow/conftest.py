@@ -18,7 +18,9 @@ def secret() -> str:
 @pytest.fixture(scope="session")
 def finished_toy(repository: Path, tmp_path_factory: pytest.TempPathFactory, secret: str) -> Checkout:
     """A finished run of the toy; tests copy it and never write into it."""
-    checkout = toy_checkout(repository, tmp_path_factory.mktemp("toy") / "a checkout")  # the space in the path is on purpose
+    checkout = toy_checkout(
+        repository, tmp_path_factory.mktemp("toy") / "a checkout"
+    )  # the space in the path is on purpose
     with pytest.MonkeyPatch.context() as patch:
         for name in ("SCHEDLAB_TEST_SECRET", "AWS_SECRET_ACCESS_KEY", "GITHUB_TOKEN", "SLURM_JWT"):
             patch.setenv(name, secret)

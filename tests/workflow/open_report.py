@@ -42,7 +42,8 @@ def click_through(browser: Browser, folder: Path, scale: str) -> tuple[int, int]
     studies = [summary.parent.name for summary in (folder / "results" / scale).glob("*/summary.parquet")]
     assert studies, f"no study in {folder / 'results' / scale}"
     drawn = {
-        study: {f"plots/{scale}/{study}/{file.name}" for file in (folder / "plots" / scale / study).glob("*.svg")} for study in studies
+        study: {f"plots/{scale}/{study}/{file.name}" for file in (folder / "plots" / scale / study).glob("*.svg")}
+        for study in studies
     }
     headlines = browser.run("[...document.querySelectorAll('.headlines td.study strong')].map(each => each.innerText)")
     assert sorted(headlines) == sorted(drawn), f"headlines of {headlines} alone"
@@ -67,8 +68,12 @@ def look_at_category(browser: Browser, category: str) -> tuple[set[str], int]:
         browser.until(f"{SHOWN}?.labels.title.trim() == {json.dumps(title)}")
         if category == OVERVIEW or title == TABLE:
             browser.until(f"document.querySelector('iframe').src == {SHOWN}.data_uri")
-            table = base64.b64decode(browser.run("document.querySelector('iframe').src").partition("base64,")[2]).decode()
-            assert table.count("<tr>") > 3 and not re.search(r"(?:src|href)=|<script|url\(", table), f"{category}: {title}"
+            table = base64.b64decode(
+                browser.run("document.querySelector('iframe').src").partition("base64,")[2]
+            ).decode()
+            assert table.count("<tr>") > 3 and not re.search(r"(?:src|href)=|<script|url\(", table), (
+                f"{category}: {title}"
+            )
             tables += 1
         else:
             browser.until(f"{PICTURE}.src == {SHOWN}.data_uri && {PICTURE}.complete && {PICTURE}.naturalWidth > 100")
@@ -82,7 +87,9 @@ def look_at_category(browser: Browser, category: str) -> tuple[set[str], int]:
 
 def assert_self_contained(browser: Browser) -> None:
     """Hold that nothing was asked of a network, and that no script of a page failed."""
-    assert browser.asked_for and not [url for url in browser.asked_for if not url.startswith(("data:", "file:", "blob:"))]
+    assert browser.asked_for and not [
+        url for url in browser.asked_for if not url.startswith(("data:", "file:", "blob:"))
+    ]
     assert browser.errors == []
 
 

@@ -10,6 +10,8 @@ from pathlib import Path
 import pytest
 from checkouts import Checkout
 
+pytestmark = pytest.mark.slow
+
 STUB = {
     "sbatch": "#!{python}\nimport json, pathlib, sys\npathlib.Path('asked.json').write_text(json.dumps(sys.argv[1:]))\n"
     "made = pathlib.Path('results/measured/device_speed/{device}.json')\nmade.parent.mkdir(parents=True, exist_ok=True)\n"
@@ -34,8 +36,19 @@ def test_a_profile_submits_the_speed_test_as_one_task_with_sane_threads(
     toy, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, profile: str
 ) -> None:
     device, expected = ASKED[profile]
-    install(tmp_path / "bin", {name: text.format(python=os.sys.executable, device=device) for name, text in STUB.items()}, monkeypatch)
-    soon = ("--slurm-init-seconds-before-status-checks", "1", "--seconds-between-status-checks", "1", "--latency-wait", "5")
+    install(
+        tmp_path / "bin",
+        {name: text.format(python=os.sys.executable, device=device) for name, text in STUB.items()},
+        monkeypatch,
+    )
+    soon = (
+        "--slurm-init-seconds-before-status-checks",
+        "1",
+        "--seconds-between-status-checks",
+        "1",
+        "--latency-wait",
+        "5",
+    )
     toy.run("--profile", f"profiles/{profile}", *soon, f"results/measured/device_speed/{device}.json", cores=64)
     asked = json.loads((toy.folder / "asked.json").read_text())
     given = {re.sub(r"^(--[\w-]+)[= ]", r"\1=", one) for one in _joined(asked)}
@@ -87,7 +100,14 @@ def test_a_learner_on_a_gpu_asks_for_one_and_learns_on_the_processor_where_there
     working = {**STUB, "sbatch": WORKING_SBATCH.replace("{python}", os.sys.executable), "srun": WORKING_SRUN}
     install(tmp_path / "bin", working, monkeypatch)
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")
-    soon = ("--slurm-init-seconds-before-status-checks", "1", "--seconds-between-status-checks", "1", "--latency-wait", "5")
+    soon = (
+        "--slurm-init-seconds-before-status-checks",
+        "1",
+        "--seconds-between-status-checks",
+        "1",
+        "--latency-wait",
+        "5",
+    )
     made = "results/small/toy/policies/hill/seed-0"
     fresh_toy.run("--profile", "profiles/slurm", *soon, f"{made}/policy.zip", f"{made[:-1]}1/policy.zip")
     asked = [json.loads(line) for line in (fresh_toy.folder / "asked.jsonl").read_text().splitlines()]
@@ -98,7 +118,11 @@ def test_a_learner_on_a_gpu_asks_for_one_and_learns_on_the_processor_where_there
     memory = [int(each[each.index("--mem") + 1]) for each in asked]
     assert memory == [memory[0], 2 * memory[0], 2 * 4 * memory[0]]
     cores = [[one for one in each if one.startswith("--cpus")] for each in asked]
-    assert cores == [["--cpus-per-task=1"], ["--cpus-per-task=1"], ["--cpus-per-task=2"]]  # which is why they take turns
+    assert cores == [
+        ["--cpus-per-task=1"],
+        ["--cpus-per-task=1"],
+        ["--cpus-per-task=2"],
+    ]  # which is why they take turns
     log = (fresh_toy.folder / made / "logs/learn.log").read_text()
     assert "no CUDA device" in log and "learns on cpu" in log
 

@@ -14,6 +14,8 @@ from schedlab.config import experiment
 from schedlab.stages.studies import find_study
 from small_conf import write_conf
 
+pytestmark = pytest.mark.slow
+
 GREEDY = """import pathlib
 
 job = snakemake
@@ -88,7 +90,9 @@ def test_two_directories_share_what_a_rule_makes_of_its_part_alone(
     monkeypatch.setenv("SNAKEMAKE_OUTPUT_CACHE", str(tmp_path / "cache"))
     made = []
     for name, ran in {"one": True, "two": False}.items():
-        part = experiment.load(write_conf(tmp_path / name), "small", find_study).part_folder("adaptation", "tiny", "check_data")
+        part = experiment.load(write_conf(tmp_path / name), "small", find_study).part_folder(
+            "adaptation", "tiny", "check_data"
+        )
         arguments = ("-s", str(repository / "Snakefile"), f"{part}/data.npz", f"{part}/summary.json", "--cache")
         checkout = Checkout(tmp_path / name)
         checkout.run(*arguments)

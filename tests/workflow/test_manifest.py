@@ -53,13 +53,20 @@ def test_it_lists_all_that_figures_rest_on(finished_toy):
     assert "results/small/toy/far/inputs/targets.json" in listed and "plots/small/toy/costs.txt" in listed
     hill = found["steps"]["results/small/toy/far/evaluation/hill"]
     assert hill["seeds"] == [0, 1] and hill["inputs"].keys() == {"hill/seed-0", "hill/seed-1", "targets"}
-    assert found["steps"]["results/small/toy/far/evaluation/rules"]["promise"] == "exact" and hill["promise"] == "learned"
+    assert (
+        found["steps"]["results/small/toy/far/evaluation/rules"]["promise"] == "exact" and hill["promise"] == "learned"
+    )
     environment = found["environments"][hill["environment"]]
     assert environment["code"] and environment["packages"]["numpy"] and environment["packages"]["llvmlite"]
-    assert {entry["environment"] for entry in (figure, *found["steps"].values())} == {hill["environment"]}, "all by one code"
+    assert {entry["environment"] for entry in (figure, *found["steps"].values())} == {hill["environment"]}, (
+        "all by one code"
+    )
     assert figure["inputs"]["results/small/toy/summary.parquet"] == made["results/small/toy/summary.parquet"]
     tables = found["steps"]["results/small/toy/tables"]
-    assert tables["inputs"]["results/small/toy/far/evaluation/hill.parquet"] == made["results/small/toy/far/evaluation/hill.parquet"]
+    assert (
+        tables["inputs"]["results/small/toy/far/evaluation/hill.parquet"]
+        == made["results/small/toy/far/evaluation/hill.parquet"]
+    )
     targets = found["steps"]["results/small/toy/far/inputs/targets"]
     assert targets["outputs"].keys() == {"results/small/toy/far/inputs/targets.json"} and targets["inputs"] == {}
 
@@ -76,7 +83,9 @@ def test_inputs_of_jobs_that_tell_no_origin_are_listed_all_the_same(toy):
 def holding(folder: Path, text: str) -> list[str]:
     """The files below a folder, hidden ones too, that hold a text."""
     return [
-        path.relative_to(folder).as_posix() for path in sorted(folder.rglob("*")) if path.is_file() and text.encode() in path.read_bytes()
+        path.relative_to(folder).as_posix()
+        for path in sorted(folder.rglob("*"))
+        if path.is_file() and text.encode() in path.read_bytes()
     ]
 
 
@@ -93,7 +102,9 @@ def test_no_file_of_a_run_holds_a_secret_of_its_environment(finished_toy, tmp_pa
 
 
 def test_it_tells_no_machine_and_no_place(finished_toy, tmp_path, monkeypatch):
-    monkeypatch.setattr(provenance, "_git_state", lambda: {"commit": None})  # the copy is in no repository, this process may be
+    monkeypatch.setattr(
+        provenance, "_git_state", lambda: {"commit": None}
+    )  # the copy is in no repository, this process may be
     folder = shutil.copytree(finished_toy.folder, tmp_path / "elsewhere")
     text = write_manifest(folder, "small").read_text()
     assert text == (finished_toy.folder / MANIFEST).read_text()  # whenever and wherever it is written
@@ -116,7 +127,9 @@ def test_changed_and_missing_files_are_told(check, toy):
     (toy.folder / "plots/small/toy/costs.pdf").unlink()
     status, lines = check()
     assert status == 1 and lines[-1].startswith("2 differences in 29 files")
-    assert lines[0].startswith("changed file: results/small/toy/far/evaluation/hill.parquet: edited or damaged after it was made")
+    assert lines[0].startswith(
+        "changed file: results/small/toy/far/evaluation/hill.parquet: edited or damaged after it was made"
+    )
     assert lines[1].startswith("missing file: plots/small/toy/costs.pdf is only recorded")
 
 
@@ -126,7 +139,11 @@ def test_another_configuration_is_told(check, toy):
     status, lines = check()
     assert status == 1
     assert "other configuration: results/small/toy/near/config/draw_targets.yaml" in lines
-    assert all(line.startswith("other configuration: ") and "evaluate-rules" not in line for line in lines[:-1] if "/far/" in line)
+    assert all(
+        line.startswith("other configuration: ") and "evaluate-rules" not in line
+        for line in lines[:-1]
+        if "/far/" in line
+    )
 
 
 def test_an_input_that_was_made_anew_is_told(check, toy):
@@ -141,7 +158,8 @@ def test_manifests_of_two_places_are_compared(check, finished_toy, tmp_path):
     place = str(other.folder / MANIFEST)
     assert check(MANIFEST, "--against", place) == (0, ["nothing differs: 29 files of 1 figure at scale small agree"])
     scores, curve = (
-        other.folder / "results/small/toy" / name for name in ("far/evaluation/hill.parquet", "policies/hill/seed-0/curve.parquet")
+        other.folder / "results/small/toy" / name
+        for name in ("far/evaluation/hill.parquet", "policies/hill/seed-0/curve.parquet")
     )
     for file in (scores, curve):
         table = pd.read_parquet(file)
@@ -152,7 +170,9 @@ def test_manifests_of_two_places_are_compared(check, finished_toy, tmp_path):
     assert (status, lines) == (0, [f"{agree}; 1 learned parameters and curves have other bytes, as they may"])
     status, lines = check(MANIFEST, "--against", place, "--exact")
     assert status == 1 and len(lines) == 3
-    assert lines[0].startswith("changed file: results/small/toy/policies/hill/seed-0/curve.parquet: nothing that is recorded differs")
+    assert lines[0].startswith(
+        "changed file: results/small/toy/policies/hill/seed-0/curve.parquet: nothing that is recorded differs"
+    )
     table = pd.read_parquet(scores)
     write_table(scores, table.assign(value=table["value"] * 2))
     write_manifest(other.folder, "small")

@@ -15,7 +15,11 @@ def test_a_typo_in_one_scenario_runs_nothing(fresh_toy):
     output = fresh_toy.run("all", status=1)
     said = [line for line in output.splitlines() if line and not line.startswith("Using workflow specific profile")]
     assert len(said) == 1, said
-    assert said[0].startswith("error: conf/scenario/toy/near.yaml") and "'unitz'" in said[0] and "did you mean 'units'?" in said[0]
+    assert (
+        said[0].startswith("error: conf/scenario/toy/near.yaml")
+        and "'unitz'" in said[0]
+        and "did you mean 'units'?" in said[0]
+    )
     assert not (fresh_toy.folder / "results").exists()
 
 
@@ -29,9 +33,15 @@ def test_an_unknown_scenario_as_target_is_explained(toy):
     ("target", "told"),
     [
         ("plots/small/toy/cots.svg", "there is no figure 'cots' of study 'toy'; did you mean 'costs'?"),
-        ("plots/small/toy/costs.jpg", "plots/small/toy/costs.jpg: no figure is written as 'jpg'; expected one of svg, pdf"),
+        (
+            "plots/small/toy/costs.jpg",
+            "plots/small/toy/costs.jpg: no figure is written as 'jpg'; expected one of svg, pdf",
+        ),
         ("plots/small/tooy/costs.svg", "there is no study 'tooy'; did you mean 'toy'?"),
-        ("results/smoke/toy/summary.parquet", "it lies at scale 'smoke', and this run is at 'small'; add --config scale=smoke"),
+        (
+            "results/smoke/toy/summary.parquet",
+            "it lies at scale 'smoke', and this run is at 'small'; add --config scale=smoke",
+        ),
         ("plots/smoke/toy/costs.svg", "it lies at scale 'smoke', and this run is at 'small'; add --config scale=smoke"),
     ],
 )
@@ -60,8 +70,15 @@ def test_a_failing_job_names_its_log_and_the_others_go_on(fresh_toy):
     assert "Error in rule learn:" in output and f"log: {log.relative_to(fresh_toy.folder)} (check log file(s)" in output
     ended = re.findall(r"^\[ ?(\d+)/15\] (.+): \d+ s, about \d+ (?:s|min) left$", output, flags=re.M)
     assert [int(number) for number, _ in ended] == [1, 2, 3, 4], "a line for each job that ended well"
-    assert {job for _, job in ended} == {"draw_targets near", "draw_targets far", "evaluate toy/near/rules", "evaluate toy/far/rules"}
-    assert "Finished jobid" not in output and "reason:" not in output, "what Snakemake tells of each job stands in its log file"
+    assert {job for _, job in ended} == {
+        "draw_targets near",
+        "draw_targets far",
+        "evaluate toy/near/rules",
+        "evaluate toy/far/rules",
+    }
+    assert "Finished jobid" not in output and "reason:" not in output, (
+        "what Snakemake tells of each job stands in its log file"
+    )
 
 
 def test_a_users_mistake_within_a_job_is_one_paragraph(fresh_toy):
@@ -87,7 +104,11 @@ def test_a_changed_configuration_waits_for_the_run_that_is_at_work(toy):
 
 def test_output_that_goes_to_a_file_has_no_control_characters(fresh_toy):
     first = "        kept = paths.progress"
-    fresh_toy.edit("tests/toy_study/study.py", first, f'        if paths.start:\n            raise ArithmeticError("on purpose")\n{first}')
+    fresh_toy.edit(
+        "tests/toy_study/study.py",
+        first,
+        f'        if paths.start:\n            raise ArithmeticError("on purpose")\n{first}',
+    )
     output = fresh_toy.run("all", status=1)
     assert re.search(r"^\[ ?\d+/15\] learn toy/hill/seed-0: ", output, flags=re.M), output
     assert "Error in rule learn:" in output and "on purpose" in output, "a job that fails, as well"
@@ -100,7 +121,11 @@ def test_one_figure_that_cannot_be_drawn_leaves_the_others_and_is_drawn_once_it_
     (toy.folder / "conf/figure/toy/bad.yaml").write_text(text.replace("name: costs", "name: bad"))
     drawings = toy.folder / "tests/toy_study/figures.py"
     first = "    from toy_study.study import STUDY\n"
-    toy.edit("tests/toy_study/figures.py", first, first + "    if spec.name == 'bad':\n        raise ArithmeticError('on purpose')\n")
+    toy.edit(
+        "tests/toy_study/figures.py",
+        first,
+        first + "    if spec.name == 'bad':\n        raise ArithmeticError('on purpose')\n",
+    )
     output = toy.run("all", status=1)
     failed = "error: conf/figure/toy/bad.yaml: could not be drawn: ArithmeticError: on purpose"
     assert f"{failed} (log: results/small/toy/logs/draw.log)" in output

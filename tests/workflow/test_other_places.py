@@ -12,6 +12,8 @@ from pathlib import Path
 import pytest
 from checkouts import another_run, write_toy_conf
 
+pytestmark = pytest.mark.slow
+
 SCORES = "results/smoke/toy/near/evaluation/rules.parquet"
 COUNTING = f"""
 rule count_policies:
@@ -29,7 +31,9 @@ rule count_policies:
 
 def snakemake(folder: Path, *arguments: str, status: int = 0) -> str:
     """Run snakemake in a folder and return everything that it printed."""
-    done = subprocess.run([sys.executable, "-m", "snakemake", *arguments], cwd=folder, capture_output=True, text=True, timeout=300)
+    done = subprocess.run(
+        [sys.executable, "-m", "snakemake", *arguments], cwd=folder, capture_output=True, text=True, timeout=300
+    )
     assert done.returncode == status, (done.stdout + done.stderr)[-4000:]
     return done.stdout + done.stderr
 
@@ -55,7 +59,9 @@ def test_another_workflow_takes_it_as_a_module_as_the_page_says(repository: Path
     page = (repository / "docs/architecture.md").read_text()
     importing = textwrap.dedent(re.search(r"```snakemake\n(.*?)\n *```", page, flags=re.S)[1])
     assert "PATH/Snakefile" in importing and '"scale": "small"' in importing
-    importing = importing.replace("PATH/Snakefile", str(linked / "Snakefile")).replace('"scale": "small"', '"scale": "smoke"')
+    importing = importing.replace("PATH/Snakefile", str(linked / "Snakefile")).replace(
+        '"scale": "small"', '"scale": "smoke"'
+    )
     (own / "Snakefile").write_text(importing + COUNTING)
     output = snakemake(own, "--cores", "2")
     assert "schedlab_evaluate" in output and (own / "policies.txt").read_text() == "3"

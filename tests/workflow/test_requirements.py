@@ -5,6 +5,8 @@ from __future__ import annotations
 import pytest
 from checkouts import shipped_checkout
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture
 def without_data(repository, tmp_path, monkeypatch):
@@ -23,5 +25,7 @@ def test_all_lists_it_and_ends_well(without_data):
 
 
 def test_its_files_as_targets_are_an_error_that_says_where_to_get_the_data(without_data):
-    output = without_data.run("results/smoke/adaptation/photographs/evaluation/rules.parquet", "--config", "scale=smoke", status=1)
+    output = without_data.run(
+        "results/smoke/adaptation/photographs/evaluation/rules.parquet", "--config", "scale=smoke", status=1
+    )
     assert "cannot run here" in output and "cifar-10" in output and "Traceback" not in output

@@ -34,11 +34,23 @@ def test_the_root_seed_reruns_everything_that_is_random(toy):
 
 def test_a_training_scenario_reruns_what_is_learned_on_it(toy):
     toy.edit("conf/scenario/toy/near.yaml", "centre: 0.5", "centre: 0.6")
-    assert toy.rules("all") == {"draw_targets": 1, "learn": 3, "evaluate": 5, "summarise": 1, "draw_toy": 1, "index_figures": 1}
+    assert toy.rules("all") == {
+        "draw_targets": 1,
+        "learn": 3,
+        "evaluate": 5,
+        "summarise": 1,
+        "draw_toy": 1,
+        "index_figures": 1,
+    }
 
 
 def test_a_new_scenario_runs_alone(toy):
-    text = (toy.folder / "conf/scenario/toy/far.yaml").read_text().replace("name: far", "name: noon").replace("centre: 4.0", "centre: 2.0")
+    text = (
+        (toy.folder / "conf/scenario/toy/far.yaml")
+        .read_text()
+        .replace("name: far", "name: noon")
+        .replace("centre: 4.0", "centre: 2.0")
+    )
     (toy.folder / "conf/scenario/toy/noon.yaml").write_text(text)
     before = toy.hashes("results/small/toy/near", "results/small/toy/policies")
     assert toy.rules("all") == ONE_SCENARIO

@@ -9,6 +9,8 @@ import pytest
 import test_cloud_run
 import test_ramp_run
 
+pytestmark = pytest.mark.slow
+
 SMOKE = ("--config", "scale=smoke")
 FIGURES = {"draw_adaptation", "index_figures"}
 END = {"summarise adaptation", *FIGURES}
@@ -36,9 +38,19 @@ EDITS = {
     ),
     "scale": ("conf/scale/smoke.yaml", "exact_updates: 20", "exact_updates: 21", EXACT),
     "scale: resources": ("conf/scale/smoke.yaml", "mem_mb: 1500", "mem_mb: 1600", set()),
-    "scale: replicates": ("conf/scale/smoke.yaml", "    replicates: 2", "    replicates: 3", FROM_THE_TRUNK - {"train_trunk"}),
+    "scale: replicates": (
+        "conf/scale/smoke.yaml",
+        "    replicates: 2",
+        "    replicates: 3",
+        FROM_THE_TRUNK - {"train_trunk"},
+    ),
     "scale: replicates a job": ("conf/scale/smoke.yaml", "replicates_per_job: 3", "replicates_per_job: 1", set()),
-    "model": ("conf/model/tiny8.yaml", "out: 8, kernel: 3}\n  - {kind: avg", "out: 7, kernel: 3}\n  - {kind: avg", FROM_THE_TRUNK),
+    "model": (
+        "conf/model/tiny8.yaml",
+        "out: 8, kernel: 3}\n  - {kind: avg",
+        "out: 7, kernel: 3}\n  - {kind: avg",
+        FROM_THE_TRUNK,
+    ),
     "model: of no scenario": ("conf/model/convnet2.yaml", "out: 32", "out: 31", set()),
     "gpu": ("conf/gpu/priced.yaml", "base: 8.5", "base: 8.4", FROM_THE_TRUNK),
     "data": ("conf/data/digits.yaml", "split_seed: 1", "split_seed: 2", {"check_data", *FROM_THE_TRUNK}),

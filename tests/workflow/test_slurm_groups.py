@@ -17,6 +17,8 @@ from schedlab.config import experiment
 from schedlab.config.errors import UserError
 from schedlab.stages.studies import find_study
 
+pytestmark = pytest.mark.slow
+
 LOCAL = {"all", "index_figures"}  # which run where Snakemake does
 MOST_HOURS = {"smoke": 12, "small": 12, "full": 12, "paper": 48}  # partitions commonly end jobs after 24 or 48 hours
 MOST_JOBS = {"smoke": 40, "small": 250}
@@ -51,7 +53,11 @@ def profile(repository: Path) -> dict:
 def test_no_full_group_asks_for_more_time_than_a_partition_gives(asked, scale: str) -> None:
     """At the first attempt; as many of the largest chains of jobs as the profile puts together."""
     groups = asked(scale)["groups"]
-    long = [(one["group"], one["rules"], one["asked"]["runtime"]) for one in groups if one["asked"]["runtime"] > 60 * MOST_HOURS[scale]]
+    long = [
+        (one["group"], one["rules"], one["asked"]["runtime"])
+        for one in groups
+        if one["asked"]["runtime"] > 60 * MOST_HOURS[scale]
+    ]
     assert not long
     assert {one["asked"]["_cores"] for one in groups} == {2}  # they were laid out on the cores of the profile
 
@@ -85,14 +91,18 @@ def test_a_scale_has_few_well_filled_jobs(asked, scale: str) -> None:
 
 
 @pytest.mark.parametrize(("rule", "told"), [("train_trunk", None), ("evaluat", "did you mean 'evaluate'")])
-def test_scales_need_no_edit_where_a_shipped_study_is_taken_out(repository: Path, tmp_path: Path, rule: str, told: str | None) -> None:
+def test_scales_need_no_edit_where_a_shipped_study_is_taken_out(
+    repository: Path, tmp_path: Path, rule: str, told: str | None
+) -> None:
     checkout = Checkout(tmp_path)
     shutil.copytree(repository / "conf", tmp_path / "conf")
     for study in ("adaptation", "batch", "hetero", "ramp"):
         without(checkout, study)
     for group in ("data", "model", "platform", "workload"):  # which they alone read
         shutil.rmtree(tmp_path / "conf" / group)
-    checkout.edit("conf/scale/paper.yaml", "  evaluate:", f"  {rule}: {{runtime: 90}}\n  evaluate:" if told else "  evaluate:")
+    checkout.edit(
+        "conf/scale/paper.yaml", "  evaluate:", f"  {rule}: {{runtime: 90}}\n  evaluate:" if told else "  evaluate:"
+    )
     assert "  train_trunk:" in (tmp_path / "conf/scale/paper.yaml").read_text()
     with pytest.raises(UserError, match=told) if told else contextlib.nullcontext():
         experiment.load(tmp_path / "conf", "paper", find_study)

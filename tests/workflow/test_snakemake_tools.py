@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import json
 
+import pytest
 from checkouts import shipped_checkout
+
+pytestmark = pytest.mark.slow
 
 
 def test_the_rule_graph_can_be_drawn(toy):
@@ -48,4 +51,6 @@ def test_the_working_directory_may_be_another(repository, tmp_path):
     jobs = checkout.jobs("adaptation", "--config", "scale=smoke", "--directory", str(elsewhere))
     assert {"evaluate early/rules", "draw_adaptation"} <= jobs
     assert not any("hetero" in job or "batch" in job for job in jobs)  # one study asks for no other
-    assert (elsewhere / "results/smoke/adaptation/config/draw.yaml").is_file() and not (checkout.folder / "results").exists()
+    assert (elsewhere / "results/smoke/adaptation/config/draw.yaml").is_file() and not (
+        checkout.folder / "results"
+    ).exists()

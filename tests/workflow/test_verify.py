@@ -36,7 +36,9 @@ RUN = {
 
 
 def test_equal_runs_are_equal_whatever_their_logs_say(monkeypatch, capsys):
-    made(monkeypatch, RUN, RUN | {"results/smoke/s/logs/draw.log": "12:02", "results/smoke/s/x.provenance.json": "12:02"})
+    made(
+        monkeypatch, RUN, RUN | {"results/smoke/s/logs/draw.log": "12:02", "results/smoke/s/x.provenance.json": "12:02"}
+    )
     assert verify.main([]) == 0
     assert capsys.readouterr().out.splitlines()[-1] == "4 hashes compared, all equal"
 

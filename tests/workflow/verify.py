@@ -26,13 +26,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("targets", nargs="*", default=["all"], help="of the workflow; default: all")
     parser.add_argument("--scale", default="smoke")
     parser.add_argument("--cores", type=int, nargs=2, default=[1, 2], metavar=("FIRST", "SECOND"))
-    parser.add_argument("--keep", type=Path, help="folder to make the copies in, and to leave them; default: a temporary one")
+    parser.add_argument(
+        "--keep", type=Path, help="folder to make the copies in, and to leave them; default: a temporary one"
+    )
     chosen = parser.parse_args(arguments)
     if chosen.keep and any((chosen.keep / f"run-{number}").exists() for number in (1, 2)):
         parser.error(f"{chosen.keep} holds runs already; name an empty folder")
     with tempfile.TemporaryDirectory(prefix="schedlab-verify-") as temporary:
         place = chosen.keep or Path(temporary)
-        made = [hashes_of_run(place / f"run-{number}", cores, chosen) for number, cores in enumerate(chosen.cores, start=1)]
+        made = [
+            hashes_of_run(place / f"run-{number}", cores, chosen) for number, cores in enumerate(chosen.cores, start=1)
+        ]
     return report(*made, [f"with --cores {cores}" for cores in chosen.cores])
 
 
@@ -44,7 +48,9 @@ def hashes_of_run(folder: Path, cores: int, chosen: argparse.Namespace) -> dict[
     try:
         checkout.run(*chosen.targets, "--config", f"scale={chosen.scale}", cores=cores, seconds=None)
     except AssertionError as failure:
-        raise SystemExit(f"{failure}\nthe run with --cores {cores} failed; --keep DIR leaves it there to be looked at") from None
+        raise SystemExit(
+            f"{failure}\nthe run with --cores {cores} failed; --keep DIR leaves it there to be looked at"
+        ) from None
     return checkout.hashes()
 
 

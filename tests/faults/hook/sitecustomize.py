@@ -27,18 +27,32 @@ class Watch:
     """Counts the file events of this process and kills at the one that was asked for."""
 
     def __init__(self, folder: str, notes: str, victim: str, event: int, opened: bool) -> None:
-        self.folder, self.notes, self.victim, self.event, self.opened = os.path.join(folder, ""), notes, victim, event, opened
-        self.main = int(os.environ.setdefault("FAULT_MAIN", str(os.getpid())))  # the first process hands its own on to the others
+        self.folder, self.notes, self.victim, self.event, self.opened = (
+            os.path.join(folder, ""),
+            notes,
+            victim,
+            event,
+            opened,
+        )
+        self.main = int(
+            os.environ.setdefault("FAULT_MAIN", str(os.getpid()))
+        )  # the first process hands its own on to the others
         kinds = ["all"] if self.main == os.getpid() else ["all", "worker"]
         if "learn.py" in sys.orig_argv[-1]:
             kinds.append("training")
-        self.counts = {kind: os.open(os.path.join(notes, kind), os.O_WRONLY | os.O_CREAT | os.O_APPEND) for kind in kinds}
+        self.counts = {
+            kind: os.open(os.path.join(notes, kind), os.O_WRONLY | os.O_CREAT | os.O_APPEND) for kind in kinds
+        }
         self.counted = "all" if victim == "main" else victim
         self.at_work = False
 
     def __call__(self, name: str, arguments: tuple) -> None:
         """Receive one audit event."""
-        if not (name in CHANGES or (name == "open" and arguments[2] & WRITES)) or self.at_work or isinstance(arguments[0], int):
+        if (
+            not (name in CHANGES or (name == "open" and arguments[2] & WRITES))
+            or self.at_work
+            or isinstance(arguments[0], int)
+        ):
             return
         path = os.path.abspath(os.fsdecode(arguments[0]))
         if not path.startswith(self.folder) or "__pycache__" in path:
@@ -56,7 +70,11 @@ class Watch:
             os.close(os.open(os.path.join(self.notes, "struck"), os.O_WRONLY | os.O_CREAT | os.O_EXCL))
         except FileExistsError:
             return
-        if self.opened and flags & (os.O_CREAT | os.O_TRUNC) and not (self.victim == "main" and self.main != os.getpid()):
+        if (
+            self.opened
+            and flags & (os.O_CREAT | os.O_TRUNC)
+            and not (self.victim == "main" and self.main != os.getpid())
+        ):
             os.close(os.open(path, flags, 0o666))
         if self.victim == "all":
             os.killpg(0, signal.SIGKILL)
@@ -64,5 +82,9 @@ class Watch:
 
 
 if "FAULT_FOLDER" in os.environ:
-    asked = {name: os.environ.get(f"FAULT_{name.upper()}", "") for name in ("folder", "notes", "victim", "event", "opened")}
-    sys.addaudithook(Watch(asked["folder"], asked["notes"], asked["victim"], int(asked["event"] or 0), asked["opened"] == "1"))
+    asked = {
+        name: os.environ.get(f"FAULT_{name.upper()}", "") for name in ("folder", "notes", "victim", "event", "opened")
+    }
+    sys.addaudithook(
+        Watch(asked["folder"], asked["notes"], asked["victim"], int(asked["event"] or 0), asked["opened"] == "1")
+    )
