@@ -14,10 +14,15 @@ from typing import Any, Literal
 
 from schedlab.batsim.backends.backend import Backend, recorded
 from schedlab.batsim.backends.pybatsim_bus import SchedulerFailed, run_pybatsim
+from schedlab.batsim.backends.real_batsim import RealBatsim
 from schedlab.batsim.backends.time_limit import TimeIsUp, TimeLimit
+from schedlab.batsim.files.outputs import Outputs
+from schedlab.batsim.files.workload import read_workload
 from schedlab.batsim.scheduler_loading import OURS, load_scheduler, own_events
 from schedlab.batsim.simulator.options import Options
+from schedlab.batsim.simulator.simulation import Simulation
 from schedlab.config.errors import UserError
+from schedlab.platforms.batsim_xml import read_platform
 
 FULL_SPEED = (
     "write the platform for schedulers that set no pstates: schedlab platform generate ... --set pstates.managed=false"
@@ -60,16 +65,9 @@ def open_backend(
     Raises UserError for inputs that cannot be read and for a binary that is missing or speaks another protocol.
     """
     if kind == "batsim":
-        from schedlab.batsim.backends.real_batsim import RealBatsim
-
         with RealBatsim(binary, inputs.platform, inputs.workloads, inputs.options, inputs.prefix, seconds) as backend:
             yield backend
     else:
-        from schedlab.batsim.files.outputs import Outputs
-        from schedlab.batsim.files.workload import read_workload
-        from schedlab.batsim.simulator.simulation import Simulation
-        from schedlab.platforms.batsim_xml import read_platform
-
         workloads = [read_workload(path, f"w{number}") for number, path in enumerate(inputs.workloads)]
         with Outputs(inputs.prefix) as outputs:
             yield Simulation(read_platform(inputs.platform), workloads, inputs.options, outputs)

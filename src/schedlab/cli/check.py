@@ -110,7 +110,10 @@ def _names(loaded: experiment.Experiment) -> dict[str, set[str]]:
 def _summary(there: Mapping[str, set[str]], claims: int) -> str:
     """The last line: how much of each there is, each counted once however many scales have it."""
     absent = there["not run"] - there["scenario"] - there["policy"]
-    found = f"{counted(len(there['scenario']), 'scenario')}, {counted(len(there['policy']), 'policy', 'policies')}, {counted(claims, 'claim')}"
+    found = (
+        f"{counted(len(there['scenario']), 'scenario')}, {counted(len(there['policy']), 'policy', 'policies')}, "
+        f"{counted(claims, 'claim')}"
+    )
     return f"all right: {found}; {len(absent)} not run"
 
 

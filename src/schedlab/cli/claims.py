@@ -26,7 +26,8 @@ COLUMNS = {  # of the table -> of the ledger; what else a claim says stands in t
 # Widths beyond which a cell is wrapped.
 MOST = {"claim": 26, "table/figure": 18, "published": 12, "reference": 12, "repaired": 12, "tolerance": 9, "status": 10}
 STATUS_WORDS = (
-    "reproduced: reference mode agrees within the tolerance. repaired: a defect of the published system, mended here. differs: ours does "
+    "reproduced: reference mode agrees within the tolerance. repaired: a defect of the published system, mended here. "
+    "differs: ours does "
     "not agree, or was measured on other inputs, as the note in the file says. open: not measured."
 )
 NUMBERS = frozenset({"published", "reference", "repaired", "tolerance"})
@@ -77,9 +78,12 @@ def _origin(file: Path, own: Sequence[Mapping[str, Value]]) -> list[str]:
     """Say of a study's ledger what its columns are, and that nothing is computed now."""
     papers = "; ".join(dict.fromkeys(str(row["paper"]) for row in own))
     text = (
-        f"{own[0]['study']}: published in {papers}. Beside each published value stand ours: `reference` with every published choice, "
-        f"`repaired` with the published defects mended. They were measured once and are stored in {file.as_posix()}; nothing is computed "
-        "now. tolerance: the largest difference that counts as equal (-: none). There, and with --json, each claim names the command that "
+        f"{own[0]['study']}: published in {papers}. Beside each published value stand ours: `reference` with every "
+        "published choice, "
+        f"`repaired` with the published defects mended. They were measured once and are stored in {file.as_posix()}; "
+        "nothing is computed "
+        "now. tolerance: the largest difference that counts as equal (-: none). There, and with --json, each claim "
+        "names the command that "
         "measures it again, and what has to be known to read it."
     )
     return textwrap.wrap(text, WIDTH, break_on_hyphens=False, break_long_words=False)

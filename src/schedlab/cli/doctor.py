@@ -72,14 +72,18 @@ def _packages() -> Iterator[str]:
 
 def _gpu() -> Iterator[str]:
     asked = os.environ.get("CUDA_VISIBLE_DEVICES")
-    yield f"asked for: {'all (CUDA_VISIBLE_DEVICES is not set)' if asked is None else asked or 'none (CUDA_VISIBLE_DEVICES is empty)'}"
+    unset = "all (CUDA_VISIBLE_DEVICES is not set)"
+    yield f"asked for: {unset if asked is None else asked or 'none (CUDA_VISIBLE_DEVICES is empty)'}"
     try:
         import torch
     except ImportError:
         yield "torch is missing; nothing can be said"
         return
     if not torch.cuda.is_available():
-        yield f"there: none (torch {torch.__version__}, built {'for CUDA ' + torch.version.cuda if torch.version.cuda else 'for the CPU'})"
+        yield (
+            f"there: none (torch {torch.__version__}, built "
+            f"{'for CUDA ' + torch.version.cuda if torch.version.cuda else 'for the CPU'})"
+        )
         return
     for index in range(torch.cuda.device_count()):
         free, total = torch.cuda.mem_get_info(index)

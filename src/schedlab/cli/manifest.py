@@ -86,7 +86,10 @@ def _check_record(manifest: Manifest, root: Path, against: str) -> int:
     from schedlab.evaluation.record import compare, read_record
 
     found = compare(manifest, root, read_record(against))
-    agree = f"{counted(found.same, 'file')} with the same bytes, {found.by_value} by their values, {found.present} are there"
+    agree = (
+        f"{counted(found.same, 'file')} with the same bytes, {found.by_value} by their values, {found.present} "
+        "are there"
+    )
     how_many = f"{counted(len(found.lines), 'difference')} from" if found.lines else "nothing differs from"
     print("\n".join([*found.lines, f"{how_many} {against}: {agree}"]))
     return int(bool(found.lines))

@@ -1,9 +1,4 @@
-"""Hydra composition of one configuration file at a time, and the way back from a composed key to the file that set it.
-
-The files are composed by Hydra's own defaults lists and merging, but without what Hydra adds for an application (its
-`hydra` section, job and working directory), and every file is read once for all compositions: `hydra.compose` gives the
-same values at four times the cost.
-"""
+"""Hydra's composition of one configuration file, and the way back from a composed key to the file that set it."""
 
 from __future__ import annotations
 
@@ -18,6 +13,7 @@ import yaml
 
 from schedlab.config.errors import UserError, did_you_mean
 from schedlab.config.hashes import file_hash
+from schedlab.config.plugins import load_object
 from schedlab.config.readers import read_yaml, short_path, yaml_error
 from schedlab.config.schema import merged
 from schedlab.config.settings import NAME, RESERVED_NAMES, SCALES
@@ -73,53 +69,25 @@ class Compositions:
     def __init__(self, folder: Path | str) -> None:
         self.folder = Path(folder).resolve()
         self._made: dict[tuple[str, str], tuple[Any, tuple]] = {}
-        self._overrides: dict[str, tuple[Any, Any]] = {}
 
     def get(self, group: str, name: str, scale: str) -> tuple[Any, tuple]:
         """Return the whole composition of conf/<group>/<name>.yaml and the files behind it, made at `scale` where it is
-        new.
+        new. Raises UserError for an entry of a defaults list that cannot be read, and Hydra's errors.
         """
         if (group, name) not in self._made:
-            self._made[group, name] = self._compose(group, name, scale)
+            place = group.split("/")[0]
+            try:
+                whole, choices = self._loader.compose(group, place, name, scale)
+            except ValueError as error:  # so Hydra reports what is wrong with an entry of a defaults list
+                where = f"{short_path(self.folder / group / name)}.yaml: defaults"
+                expected = "entries such as 'base' or '/group: option'"
+                raise UserError(f"an entry cannot be read: {error}", where=where, expected=expected) from None
+            self._made[group, name] = whole, _sources(self.folder, choices, group, place, name)
         return self._made[group, name]
 
-    def _compose(self, group: str, name: str, scale: str) -> tuple[Any, tuple]:
-        from hydra._internal.defaults_list import create_defaults_list
-
-        loader, repository, parser = self._hydra
-        place = group.split("/")[0]
-        if (
-            group not in self._overrides
-        ):  # parsing takes milliseconds, and would read a name such as `null` or `1e5` as a value
-            self._overrides[group] = parser.parse_overrides([f"scale={scale}", f"+{group}@{place}=name"])
-        at_scale, of_group = self._overrides[group]
-        overrides = [at_scale, replace(of_group, _value=name)]
-        try:
-            found = create_defaults_list(
-                repo=repository, config_name="config", overrides_list=overrides, prepend_hydra=False, skip_missing=False
-            )
-        except ValueError as error:  # so Hydra tells what is wrong with an entry of a defaults list
-            where = f"{short_path(self.folder / group / name)}.yaml: defaults"
-            raise UserError(
-                f"an entry cannot be read: {error}", where=where, expected="entries such as 'base' or '/group: option'"
-            ) from None
-        whole = loader._compose_config_from_defaults_list(defaults=found.defaults, repo=repository)
-        return whole, _sources(self.folder, dict(found.overrides.known_choices), group, place, name)
-
     @cached_property
-    def _hydra(self) -> tuple[Any, Any, Any]:
-        """Hydra's loader of the folder, its files as they are read, and the parser of overrides; no global state."""
-        from hydra import version
-        from hydra._internal.config_loader_impl import ConfigLoaderImpl
-        from hydra._internal.config_repository import CachingConfigRepository
-        from hydra._internal.utils import create_config_search_path
-        from hydra.core.override_parser.overrides_parser import OverridesParser
-        from hydra.core.plugins import Plugins
-
-        version.setbase("1.3")
-        Plugins.instance()  # makes the sources of configuration files known
-        loader = ConfigLoaderImpl(config_search_path=create_config_search_path(str(self.folder)))
-        return loader, CachingConfigRepository(loader.repository), OverridesParser.create()
+    def _loader(self) -> Any:
+        return load_object("schedlab.config.hydra_loader:HydraLoader")(self.folder)
 
 
 class Composer:

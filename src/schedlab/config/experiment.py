@@ -427,7 +427,8 @@ def missing_data(record: Mapping[str, Any]) -> list[str]:
             told.append(f"{need['name']} at {path} ({f'there is {near}; ' if near else ''}{need['source']})")
         elif missing := missing_files(path, need["files"]):
             told.append(
-                f"{need['name']} at {path}, where {', '.join(missing)} {'is' if len(missing) == 1 else 'are'} missing ({need['source']})"
+                f"{need['name']} at {path}, where {', '.join(missing)} {'is' if len(missing) == 1 else 'are'} missing "
+                f"({need['source']})"
             )
     return told
 

@@ -1,9 +1,9 @@
 """Frozen parts: for each stage the values that it reads, as a YAML file that is an input of its workflow rule.
 
 A file is written only where its text differs, so an unchanged configuration reruns nothing. A part holds everything
-that decides the results below it: the values themselves, the study's results version, and under `upstream` the hashes of the parts that
-made its inputs. So results never depend on when a file was written, and a policy is not learned again because a table
-was made again with the same bytes.
+that decides the results below it: the values themselves, the study's results version, and under `upstream` the hashes
+of the parts that made its inputs. So results never depend on when a file was written, and a policy is not learned again
+because a table was made again with the same bytes.
 """
 
 from __future__ import annotations

@@ -122,7 +122,8 @@ def read_members(
             return {info.filename: archive.read(info) for info in infos}
     except FileNotFoundError:
         raise UserError("there is no such file", where=str(path), expected=what, remedy=remedy) from None
-    except Exception as error:  # zipfile and its four ways of packing raise some twelve kinds for what is damaged, encrypted or unknown
+    # Zipfile and its four ways of packing raise some twelve kinds for what is damaged, encrypted or unknown
+    except Exception as error:
         raise UserError(f"cannot be read: {error}", where=str(path), expected=what, remedy=remedy) from None
 
 

@@ -34,7 +34,8 @@ class ClaimSettings(Settings):
         None, doc="largest difference at which numbers agree; none: they have to be equal", ge=0
     )
     status: Literal["reproduced", "repaired", "differs", "open"] = setting(
-        doc="reproduced: reference mode agrees; repaired: a defect, mended here, that reference mode shows where it has a number; "
+        doc="reproduced: reference mode agrees; repaired: a defect, mended here, that reference mode shows where it "
+        "has a number; "
         "differs: does not agree; open: not measured yet"
     )
     note: str = setting("", doc="what has to be known to read the values")

@@ -101,10 +101,16 @@ def _seeds_and_studies(one: Side, other: Side) -> Iterator[str]:
         if study not in here.studies or study not in there.studies:
             yield f"other study: '{study}' is only {(one if study in here.studies else other).called}"
         elif here.studies[study] != there.studies[study]:
-            yield f"other version of the study's results: {study} {here.studies[study]} {one.called}, {there.studies[study]} {other.called}"
+            yield (
+                f"other version of the study's results: {study} {here.studies[study]} {one.called}, "
+                f"{there.studies[study]} {other.called}"
+            )
     for study in sorted(here.seeds.keys() & there.seeds.keys()):
         if here.seeds[study] != there.seeds[study]:
-            yield f"other seed: root seed of {study} {here.seeds[study]} {one.called}, {there.seeds[study]} {other.called}"
+            yield (
+                f"other seed: root seed of {study} {here.seeds[study]} {one.called}, {there.seeds[study]} "
+                f"{other.called}"
+            )
     for name in sorted(here.steps.keys() & there.steps.keys()):
         step, twin = here.steps[name], there.steps[name]
         if (
@@ -178,7 +184,10 @@ def stale_steps(manifest: Manifest, recorded: Manifest | None = None) -> Iterato
                 and digest not in gone
                 and (files[file] != digest if file in files else digest not in there)
             ):
-                yield f"other input: {name} was made from another '{file}' than lies there now; delete its outputs and run again"
+                yield (
+                    f"other input: {name} was made from another '{file}' than lies there now; delete its outputs "
+                    "and run again"
+                )
 
 
 @dataclass

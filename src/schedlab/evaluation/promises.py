@@ -50,7 +50,8 @@ PROMISES: Mapping[
         0.0,
         0.0,
         ("check_data", "generate_platform", "trim_workload", "make_trace", "trace_graphs", "ingest_logs"),
-        "platforms, workloads, traces, graphs, logs; scores of rules that are simulated on them; whatever is named in no other line",
+        "platforms, workloads, traces, graphs, logs; scores of rules that are simulated on them; whatever is named in "
+        "no other line",
     ),
     FITTED: Promise(
         1e-6,

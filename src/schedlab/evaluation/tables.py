@@ -64,14 +64,16 @@ SCORES = TableKind(
 CURVES = TableKind(
     "curves",
     _columns(
-        "policy policy_seed:integer phase:integer train_scenario step:integer episode:integer update:integer split metric value:number"
+        "policy policy_seed:integer phase:integer train_scenario step:integer episode:integer update:integer split "
+        "metric value:number"
     ),
     ("policy", "policy_seed", "phase", "train_scenario", "split", "metric", "step", "episode", "update"),
 )
 SUMMARY = TableKind(
     "summary",
     _columns(
-        "scenario policy kind metric unit value:number statistic ci_low:number? ci_high:number? seeds:integer units:integer"
+        "scenario policy kind metric unit value:number statistic ci_low:number? ci_high:number? seeds:integer "
+        "units:integer"
         " blocks:integer range_low:number range_high:number range_over split mode trained_on config_hash"
     ),
     ("scenario", "policy", "mode", "split", "metric"),
@@ -79,7 +81,8 @@ SUMMARY = TableKind(
 COMPARISONS = TableKind(
     "comparisons",
     _columns(
-        "scenario policy kind baseline role metric unit better difference:number statistic ci_low:number? ci_high:number?"
+        "scenario policy kind baseline role metric unit better difference:number statistic ci_low:number? "
+        "ci_high:number?"
         " seeds:integer units:integer blocks:integer range_low:number range_high:number range_over relative:number?"
         " win_rate:number cliffs_delta:number standardised:number? split mode trained_on config_hash"
     ),

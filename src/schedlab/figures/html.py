@@ -33,7 +33,10 @@ def table(head: Sequence[str], rows: Sequence[Sequence[str]], numbers: Sequence[
 def page(title: str, body: str) -> str:
     """Return a whole page with its style; the body is HTML already."""
     head = f'<meta charset="utf-8"><title>{escaped(title)}</title><style>{STYLE}</style>'
-    return f'<!doctype html>\n<html lang="en"><head>{head}</head><body>\n<h1>{escaped(title)}</h1>\n{body}\n</body></html>\n'
+    return (
+        "<!doctype html>\n<html "
+        f'lang="en"><head>{head}</head><body>\n<h1>{escaped(title)}</h1>\n{body}\n</body></html>\n'
+    )
 
 
 def _row(cells: Sequence[str], tag: str, numbers: Sequence[int]) -> str:

@@ -15,7 +15,8 @@ class ValidationSettings(Settings):
 
     validate_every: int = setting(
         0,
-        doc="steps between two scorings on validation units; the best parameters of the last phase are kept. 0: the last ones are kept",
+        doc="steps between two scorings on validation units; the best parameters of the last phase are kept. 0: the "
+        "last ones are kept",
         unit="steps",
         ge=0,
         le=LONGEST,

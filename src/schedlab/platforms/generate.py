@@ -140,7 +140,10 @@ def _core_routes(router: str, core: str, link: str) -> str:
 
 
 def _link(name: str, bandwidth: str, latency: str) -> str:
-    return f'<link id={quoteattr(name)} sharing_policy="SPLITDUPLEX" bandwidth={quoteattr(bandwidth)} latency={quoteattr(latency)}/>'
+    return (
+        f'<link id={quoteattr(name)} sharing_policy="SPLITDUPLEX" bandwidth={quoteattr(bandwidth)} '
+        f"latency={quoteattr(latency)}/>"
+    )
 
 
 def _zone_route(source: tuple[str, str], target: tuple[str, str], links: tuple[tuple[int, str], ...]) -> str:

@@ -29,7 +29,8 @@ class PstateSettings(Settings):
 
     managed: bool = setting(
         True,
-        doc="four pstates, which the scheduler sets by what a core does; false: full speed alone, for schedulers that set none",
+        doc="four pstates, which the scheduler sets by what a core does; false: full speed alone, for schedulers that "
+        "set none",
     )
     initial: int = setting(
         3, doc="pstate in which the simulation begins; 0 for schedulers that know nothing of pstates", ge=0, le=3

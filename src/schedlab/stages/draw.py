@@ -18,7 +18,10 @@ from schedlab.config.plugins import load_object
 from schedlab.config.schema import validate
 from schedlab.config.settings import ThemeSettings
 from schedlab.evaluation import tables
+from schedlab.figures import theme
 from schedlab.figures.captions import report_caption
+from schedlab.figures.save import save
+from schedlab.figures.undrawn import undrawn
 from schedlab.stages import studies
 
 if TYPE_CHECKING:
@@ -38,8 +41,6 @@ def draw(part: Path, summary: Path, inputs: Mapping[str, Mapping[str, Path]], ou
     A figure that cannot be drawn keeps none of the others from it: a picture that says why stands in its place, and its
     entry in figures.json says it under `failed` (see figures.index.failures).
     """
-    from schedlab.figures import theme
-
     values = read_part(part)
     study = studies.of_part(values)
     settings = validate(ThemeSettings, values.get("theme") or {})
@@ -66,10 +67,6 @@ def _draw_one(study: Study, study_tables: StudyTables, spec: FigureSpec, out: Pa
 
     mark: words above a figure of scores that stand in the picture, wherever it is taken to; empty: none
     """
-    from schedlab.figures import theme
-    from schedlab.figures.save import save
-    from schedlab.figures.undrawn import undrawn
-
     failed = ""
     try:
         if missing := set(spec.scenarios) - set(study_tables.scores["scenario"]):
@@ -169,7 +166,8 @@ def _entry(part: Mapping[str, Any], spec: FigureSpec, caption: str, shown: pd.Da
         "seeds": [int(seed) for seed in _sorted(shown["policy_seed"])],
         "config_hash": content_hash(part),
         "rests_on": _sorted(shown["config_hash"]),
-        "command": f"snakemake --cores all plots/{part['scale']}/{part['study']}/{spec.name}.svg --config scale={part['scale']}",
+        "command": f"snakemake --cores all plots/{part['scale']}/{part['study']}/{spec.name}.svg --config "
+        f"scale={part['scale']}",
     }
 
 

@@ -19,6 +19,7 @@ from schedlab.config.parts import read_part
 from schedlab.config.plugins import told_with_place
 from schedlab.config.runtime.provenance import write_provenance
 from schedlab.evaluation import tables
+from schedlab.learning.devices import described, find_or_processor
 from schedlab.stages import studies
 from schedlab.stages.policies import make_learner, missing_input, policy_spec, policy_stream
 
@@ -89,8 +90,6 @@ def _device(asked: Scalar) -> dict[str, Any]:
     """What provenance says of the device of a learner that asked for another than the processor."""
     if asked == "cpu":
         return {}
-    from schedlab.learning.devices import described, find_or_processor
-
     device, _ = find_or_processor(str(asked))
     return {"device": described(str(asked), device)}
 

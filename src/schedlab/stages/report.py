@@ -108,7 +108,8 @@ def results_page(scale: str, folder: Path, target: Path) -> None:
 def claims_page(ledgers: Mapping[str, Path], target: Path) -> None:
     """Write the ledgers of published claims: what a paper says, what comes out here, whether the two agree."""
     body = [
-        "<p>Beside each published value: ours with every published choice (reference), and with the defects mended (repaired).</p>"
+        "<p>Beside each published value: ours with every published choice (reference), and with the defects mended "
+        "(repaired).</p>"
     ]
     for study, file in ledgers.items():
         claims = read_ledger(file, study).claims
@@ -156,7 +157,10 @@ def benchmarks_page(results: Path, target: Path) -> None:
     )
 
 
-_UNCERTAINTY = "[a, b]: interval by bootstrap over seeds and blocks. a – b: range over seeds (of one: blocks), where they are fewer than five."
+_UNCERTAINTY = (
+    "[a, b]: interval by bootstrap over seeds and blocks. a – b: range over seeds (of one: blocks), where "
+    "they are fewer than five."
+)
 
 
 def _warning(scale: str) -> list[str]:
@@ -165,13 +169,19 @@ def _warning(scale: str) -> list[str]:
 
 def _legend(level: str) -> list[str]:
     return [
-        f"[a, b]: {escaped(level)} interval of a two-level bootstrap over seeds and blocks of test units. a – b: range over seeds (of one "
-        "seed: over blocks), where they are fewer than five. The difference is the learned policy's value less the other's on the same "
-        "units; better or worse where interval or range lie on one side of zero; below three seeds or two units nothing is said. Wins: "
-        "units on which it is better, ties by half. Scenarios and policies are named in conf/claims/, not picked by their result; the best "
+        f"[a, b]: {escaped(level)} interval of a two-level bootstrap over seeds and blocks of test units. a – b: "
+        "range over seeds (of one "
+        "seed: over blocks), where they are fewer than five. The difference is the learned policy's value less the "
+        "other's on the same "
+        "units; better or worse where interval or range lie on one side of zero; below three seeds or two units "
+        "nothing is said. Wins: "
+        "units on which it is better, ties by half. Scenarios and policies are named in conf/claims/, not picked by "
+        "their result; the best "
         "rule is chosen on validation units.",
-        "Published numbers were measured on other inputs, as the note says; ours in the ledger were measured on theirs and do not come "
-        "from this run. Tables of all policies stand in the menu under each study; all published numbers, times and memory under "
+        "Published numbers were measured on other inputs, as the note says; ours in the ledger were measured on "
+        "theirs and do not come "
+        "from this run. Tables of all policies stand in the menu under each study; all published numbers, times and "
+        "memory under "
         "<em>overview</em>.",
     ]
 
@@ -185,9 +195,13 @@ def _study_rows(folder: Path, ledger: ClaimsSettings | None) -> Iterator[str]:
     )
     found = headlines(metric, chosen, summary, comparisons)
     over = f' rowspan="{max(1, len(found))}"'
-    first = f'<td class="study"{over}><strong>{escaped(study.name)}</strong><br><span class="small">{escaped(study.question)}</span>'
+    first = (
+        f'<td class="study"{over}><strong>{escaped(study.name)}</strong><br><span '
+        f'class="small">{escaped(study.question)}</span>'
+    )
     first += f"<br>{escaped(_metric_words(metric))}</td>"
-    last = f"<td class='published'{over}>{_published(ledger, chosen.published if chosen else (), chosen.note if chosen else '')}</td>"
+    published = _published(ledger, chosen.published if chosen else (), chosen.note if chosen else "")
+    last = f"<td class='published'{over}>{published}</td>"
     if not found:
         yield f'<tr>{first}<td colspan="4">no learned policy was tested at this scale</td>{last}</tr>'
     for number, headline in enumerate(found):
@@ -201,12 +215,18 @@ def _headline_cells(headline: Headline) -> list[str]:
     instead = (
         "" if headline.meant else '<br><span class="small">stands in for results that this scale does not have</span>'
     )
-    what = f'{escaped(headline.scenario)}: <strong>{escaped(headline.policy)}</strong><br><span class="small">{escaped(learned)}</span>'
+    what = (
+        f"{escaped(headline.scenario)}: <strong>{escaped(headline.policy)}</strong><br><span "
+        f'class="small">{escaped(learned)}</span>'
+    )
     sizes = f"{_count(headline.measured.seeds, 'seed')}, {_count(headline.measured.units, 'test unit')}"
     value = f'{_value(headline.measured)}<br><span class="small">{sizes}</span>'
     if (other := headline.against) is None:
         return [what + instead, value, "none compared", "–"]
-    rule = f'{escaped(other.policy)}: <span class="value">{_number(other.value)}</span><br><span class="small">{ROLES[other.role]}</span>'
+    rule = (
+        f'{escaped(other.policy)}: <span class="value">{_number(other.value)}</span><br><span '
+        f'class="small">{ROLES[other.role]}</span>'
+    )
     said = f'<strong class="{other.verdict.replace(" ", "-")}">{other.verdict}</strong>, wins {other.win_rate:.0%}'
     return [what + instead, value, rule, f"{_value(other.difference)}<br>{said}"]
 

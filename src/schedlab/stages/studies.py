@@ -60,7 +60,8 @@ def find_study(settings: Mapping[str, Any]) -> Study:
     raise UserError(
         f"unknown study '{name}'",
         where=where,
-        expected=f"the module that holds STUDY, as there is neither schedlab.studies.{name} nor an entry point '{name}' of '{GROUP}'",
+        expected=f"the module that holds STUDY, as there is neither schedlab.studies.{name} nor an entry point "
+        f"'{name}' of '{GROUP}'",
         remedy=did_you_mean(name, {*installed, *_shipped()}),
     )
 

@@ -81,7 +81,8 @@ class CleaningSettings(Settings):
     )
     processors: Literal["largest", "requested", "allocated", "keep"] | None = setting(
         None,
-        doc="which count becomes both the requested and the allocated one; jobs that have both, and different ones, are counted",
+        doc="which count becomes both the requested and the allocated one; jobs that have both, and different ones, "
+        "are counted",
     )
     duplicate: Literal["drop", "keep"] | None = setting(None, doc="jobs whose number an earlier line has")
     negative_submit: Literal["drop", "keep"] | None = setting(None, doc="jobs submitted before 0")
@@ -97,7 +98,8 @@ class CleaningSettings(Settings):
     zero_run: Literal["drop", "keep"] | None = setting(None, doc="jobs of run time 0")
     overrun: Literal["keep", "kill", "extend"] | None = setting(
         None,
-        doc="jobs that ran longer than requested; kill: they end at the requested time; extend: they had asked for enough",
+        doc="jobs that ran longer than requested; kill: they end at the requested time; extend: they had asked for "
+        "enough",
     )
     order: Literal["submit", "job_id", "keep"] | None = setting(
         None, doc="order of the jobs (submit: ties by job number)"

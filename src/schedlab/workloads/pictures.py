@@ -127,6 +127,7 @@ def _caption(trace: Trace) -> str:
     )
     machine = "" if found["processors"] is None else f" on {found['processors']} processors"
     return (
-        f"{found['jobs']} jobs{machine} over {found['days']:.1f} days{load}.{run} Dashed: medians (c, d) and a full machine (f). "
+        f"{found['jobs']} jobs{machine} over {found['days']:.1f} days{load}.{run} Dashed: medians (c, d) and a full "
+        "machine (f). "
         "Values of 0 are not shown in c and d."
     )

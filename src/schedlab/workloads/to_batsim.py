@@ -28,7 +28,10 @@ if TYPE_CHECKING:
 FACTORS = tuple(round(0.05 * number, 2) for number in range(1, 26))
 PROBABILITIES = (0.15, 0.09, 0.07, *[0.04] * 5, *[0.03] * 5, *[0.02] * 10, 0.06, 0.08)
 MEMORY_BANDWIDTHS = (4, 8, 12, 16, 20, 24)
-MEMORY_REMEDY = "say what memory per core they have, in MB: --missing-memory 1000,2000, in a scenario workload.batsim.missing_memory"
+MEMORY_REMEDY = (
+    "say what memory per core they have, in MB: --missing-memory 1000,2000, in a scenario "
+    "workload.batsim.missing_memory"
+)
 KB_PER_MB, FLOPS_PER_GFLOP = 1000, 1e9
 ROUNDING = 1e-6  # s, the resolution of the simulator's dates
 REFERENCE: dict[str, Any] = {
@@ -56,11 +59,13 @@ class BatsimSettings(Settings):
     )
     runtime: Literal["drawn", "requested", "trace"] = setting(
         "drawn",
-        doc="run time on a core of mean speed: a drawn share of the requested time, the requested time, or that of the trace",
+        doc="run time on a core of mean speed: a drawn share of the requested time, the requested time, or that of "
+        "the trace",
     )
     walltime: Literal["none", "requested", "slowest_core"] = setting(
         "none",
-        doc="none: no job is killed; requested: at its requested time; slowest_core: at what that takes there at worst, rounded up",
+        doc="none: no job is killed; requested: at its requested time; slowest_core: at what that takes there at "
+        "worst, rounded up",
     )
     memory_bandwidth: tuple[float, ...] = setting(
         MEMORY_BANDWIDTHS, doc="demand of each core of a job, one of", unit="GB/s", min_length=1
@@ -70,7 +75,8 @@ class BatsimSettings(Settings):
     )
     infeasible: Literal["skip", "clip", "refuse", "keep"] = setting(
         "skip",
-        doc="jobs that the empty platform cannot run, and jobs of no core or time; keep (published): one blocks the queue for ever",
+        doc="jobs that the empty platform cannot run, and jobs of no core or time; keep (published): one blocks the "
+        "queue for ever",
     )
     legacy_draws: bool = setting(False, doc="published: one global generator, f and bandwidth in turn")
     legacy_profile_sharing: bool = setting(False, doc="published: jobs of like requests share the first one's run time")

@@ -21,12 +21,13 @@ from schedlab.batsim.errors import SimulationDeadlock
 from schedlab.config.errors import UserError
 
 SHARED_WITH_PYBATSIM = ("REGISTER_PROFILE", "REGISTER_JOB")
-"""Events of replies whose dictionaries PyBatsim keeps and hands to the scheduler, so that the simulator must have its own."""
+"""Events of replies whose dictionaries PyBatsim keeps and gives to the scheduler: the simulator needs copies."""
 
 
 PYBATSIM_STARTS_AFTER_0 = "Invalid start time for the allocation"
 NO_START_AT_0 = (
-    "PyBatsim's high-level API can start no job at 0 s: let the first one come later (schedlab trace to-batsim ... --first-submit 1,"
+    "PyBatsim's high-level API can start no job at 0 s: let the first one come later (schedlab trace to-batsim ... "
+    "--first-submit 1,"
     " in a scenario workload.batsim.first_submit)"
 )
 

@@ -32,8 +32,9 @@ class LiveJob:
     """
 
     __slots__ = (
-        "alloc", "deadline", "energy", "executors", "extra_profile", "finish", "frames", "job", "kill_requested", "leaf", "leaf_since",
-        "messages", "metadata", "out_of_time", "return_code", "start", "state", "storage", "submission", "task", "token",
+        "alloc", "deadline", "energy", "executors", "extra_profile", "finish", "frames", "job", "kill_requested",
+        "leaf", "leaf_since", "messages", "metadata", "out_of_time", "return_code", "start", "state", "storage",
+        "submission", "task", "token",
     )  # fmt: skip
 
     def __init__(self, job: Job, submission: float) -> None:
@@ -81,14 +82,18 @@ class LiveJob:
         job = self.job
         workload, _, number = job.id.partition(SEPARATOR)
         metadata = self.metadata.replace('"', '""')
-        head = f"{_cell(number)},{_cell(workload)},{_cell(job.profile.name)},{self.submission:.6f},{job.resources},{job.walltime:.6f}"
+        head = (
+            f"{_cell(number)},{_cell(workload)},{_cell(job.profile.name)},{self.submission:.6f},{job.resources},"
+            f"{job.walltime:.6f}"
+        )
         if self.state == REJECTED:
             return f'{head},0,REJECTED,,,,,,,,,"{metadata}"\n'
         start, state = self.start, self.state
         runtime, waiting = self.runtime, start - self.submission
         turnaround = waiting + runtime
         return (
-            f"{head},{1 if state == SUCCESS else 0},{state},{start:.6f},{runtime:.6f},{start + runtime:.6f},{waiting:.6f},"
+            f"{head},{1 if state == SUCCESS else 0},{state},{start:.6f},{runtime:.6f},{start + runtime:.6f},"
+            f"{waiting:.6f},"
             f'{turnaround:.6f},{turnaround / runtime:.6f},{self.alloc},{self.energy:.6f},"{metadata}"\n'
         )
 

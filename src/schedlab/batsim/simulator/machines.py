@@ -15,7 +15,7 @@ from schedlab.config.errors import UserError
 from schedlab.platforms.batsim_xml import Host
 
 ALMOST_NOTHING = 1e-6
-"""Share of a host's fastest pstate up to which another one is no speed to compute at: it marks what the host does, as an idle one does."""
+"""Share of a host's fastest pstate up to which another pstate is a mark (as an idle one is), not a speed."""
 
 
 class State(IntEnum):

@@ -29,8 +29,8 @@ class Task:
     """
 
     __slots__ = (
-        "bound", "bytes", "channel_bound", "channels", "component", "finish", "flops", "hosts", "latency", "left", "owner", "rate",
-        "resources", "since", "weights",
+        "bound", "bytes", "channel_bound", "channels", "component", "finish", "flops", "hosts", "latency", "left",
+        "owner", "rate", "resources", "since", "weights",
     )  # fmt: skip
 
     def __init__(

@@ -61,7 +61,8 @@ def _warn_of_edits() -> None:
         told = f"source {source_hash()} when it began, {now} now"
         remedy = "delete its outputs and run it again, and edit another checkout while a run goes on"
         print(
-            f"warning: the code of schedlab was edited while this job ran ({told}), and its results may be of either; {remedy}"
+            f"warning: the code of schedlab was edited while this job ran ({told}), and its results may be of either; "
+            f"{remedy}"
         )
 
 

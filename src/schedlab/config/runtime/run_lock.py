@@ -140,7 +140,10 @@ def _flock(file: Path, shared: bool) -> IO[bytes] | None:
             fcntl.flock(stream, kind | fcntl.LOCK_NB)
         except BlockingIOError:
             if not shared:
-                told = "jobs of a run that was killed are still at work in this directory; waiting for their end (or end them yourself)"
+                told = (
+                    "jobs of a run that was killed are still at work in this directory; waiting for their end (or "
+                    "end them yourself)"
+                )
                 print(f"{file.parent.parent}: {told}", file=sys.stderr)
             fcntl.flock(stream, kind)
     except OSError:  # a file system without locks, or one that cannot be written: nothing to hold on to

@@ -103,7 +103,8 @@ class Actor:
         if self._seen() != state["seen"]:
             scenario, unit = self.stream.unit_of(self._episode)
             raise RuntimeError(
-                f"scenario {scenario}, unit {unit.id}: the environment does not repeat an episode from its seed and actions"
+                f"scenario {scenario}, unit {unit.id}: the environment does not repeat an episode from its seed and "
+                "actions"
             )
 
     def _begin(self, episode: int) -> None:

@@ -67,7 +67,8 @@ class PrioritisedDQNSettings(ValidationSettings):
     )
     exploration: Literal["linear", "by_actor"] = setting(
         "linear",
-        doc="share of random actions: falls from `initial_epsilon` to `final_epsilon`, or is constant, actor i of N (from 0) at "
+        doc="share of random actions: falls from `initial_epsilon` to `final_epsilon`, or is constant, actor i of N "
+        "(from 0) at "
         "`base_epsilon` to the power of 1 + `epsilon_alpha` i / (N - 1)",
     )
     initial_epsilon: float = setting(1.0, doc="linear: share at the start of a phase", ge=0, le=1)

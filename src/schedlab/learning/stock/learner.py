@@ -1,8 +1,8 @@
 """Learners from Stable-Baselines3 and sb3-contrib on the environments of any study: PPO (with masks or without), A2C,
 DQN, DDPG.
 
-A study registers `partial(StableBaselinesLearner, "ppo")` beside `ALGORITHM_SETTINGS["ppo"]`. Torch and
-Stable-Baselines3 are imported when something is learned or loaded, not before.
+A study names `schedlab.learning.stock.learner:LEARNERS[ppo]` beside `ALGORITHM_SETTINGS["ppo"]`: its door loads neither
+torch nor Stable-Baselines3.
 """
 
 from __future__ import annotations
@@ -18,13 +18,20 @@ from schedlab.config.schema import validate
 from schedlab.learning.checkpoints import load_module, read_checkpoint, write_checkpoint
 from schedlab.learning.seeding import use_one_thread
 from schedlab.learning.spaces import ANY_SPLIT, common_spaces, first_environment, require_spaces, told_spaces
+from schedlab.learning.stock.policy import (
+    MakePolicy,
+    StockPolicy,
+    build_policy,
+    check_actions,
+    layered_policy,
+    policy_parts,
+)
+from schedlab.learning.stock.run import Job, Run
 from schedlab.learning.stock.settings import ALGORITHM_SETTINGS, StockSettings, phase_mistakes
 
 if TYPE_CHECKING:
     import gymnasium as gym
     import numpy as np
-
-    from schedlab.learning.stock.policy import MakePolicy, StockPolicy
 
 KIND = "stable-baselines"
 
@@ -59,9 +66,6 @@ class StableBaselinesLearner:
         another, a scenario has nothing to step or nothing to validate on, a phase changes the policy itself, and where
         learning diverges.
         """
-        from schedlab.learning.stock.policy import check_actions
-        from schedlab.learning.stock.run import Job, Run
-
         use_one_thread()
         where = f"{spec.name}.yaml: learner"
         settings = self._phase_settings(spec)
@@ -98,8 +102,6 @@ class StableBaselinesLearner:
         """Return the learned policy. Raises UserError where it was learned by another algorithm or for other
         observations or actions.
         """
-        from schedlab.learning.stock.policy import StockPolicy, build_policy, policy_parts
-
         use_one_thread()
         kept = read_checkpoint(checkpoint, KIND)
         if kept.meta["algorithm"] != self.algorithm:
@@ -135,11 +137,7 @@ class StableBaselinesLearner:
     @property
     def make_policy(self) -> MakePolicy:
         """The study's hook, or fully connected layers."""
-        if self._make_policy is not None:
-            return self._make_policy
-        from schedlab.learning.stock.policy import layered_policy
-
-        return layered_policy
+        return layered_policy if self._make_policy is None else self._make_policy
 
     def _phase_settings(self, spec: PolicySpec) -> list[StockSettings]:
         """The values of each phase; UserError where one would change the policy itself."""

@@ -41,7 +41,8 @@ class StockSettings(ValidationSettings):
     environments: int = setting(1, doc="episodes that one process runs side by side", ge=1, le=MOST)
     device: Literal["auto", "cpu", "cuda"] = setting(
         "cpu",
-        doc="what the networks learn on; without a CUDA device the processor, told in the log (auto: which is as well). Only the processor "
+        doc="what the networks learn on; without a CUDA device the processor, told in the log (auto: which is as "
+        "well). Only the processor "
         "promises the same bytes",
         exclude_if=lambda device: (
             device == "cpu"
@@ -183,7 +184,8 @@ class OffPolicySettings(StockSettings):
             raise ValueError("gradient_steps: 0 learns nothing")
         if self.buffer_size < self.environments:
             raise ValueError(
-                f"buffer_size: {self.buffer_size} is less than one decision for each of {self.environments} environments"
+                f"buffer_size: {self.buffer_size} is less than one decision for each of {self.environments} "
+                "environments"
             )
         return self
 
@@ -205,7 +207,8 @@ class DQNSettings(OffPolicySettings):
     def _check_target(self) -> DQNSettings:
         if self.target_update_interval < self.environments:
             raise ValueError(
-                f"target_update_interval: {self.target_update_interval} is less than the {self.environments} environments"
+                f"target_update_interval: {self.target_update_interval} is less than the {self.environments} "
+                "environments"
             )
         return self
 
