@@ -1,6 +1,7 @@
-"""Write two graphs into docs/architecture.md: python docs/graphs.py
+"""Write two graphs and the table of rooms into docs/architecture.md: python docs/graphs.py
 
-modules  the folders of the package, as their modules import each other; read from the source, nothing is imported
+rooms    every folder of the package with the first line of its docstring; read from the source, nothing is imported
+modules  the folders of the package, as their modules import each other; read from the source
 rules    the workflow rules of a run at scale smoke, as Snakemake plans it
 """
 
@@ -91,8 +92,18 @@ def mermaid(graph: Graph, direction: str) -> str:
     return "\n".join(["```mermaid", f"graph {direction}", *lines, "```", ""])
 
 
+def rooms() -> str:
+    """A table of every folder of the package and what it is for, as its docstring says in its first sentence."""
+    rows = ["| room | what it is for |", "|---|---|"]
+    for file in sorted(PACKAGE.rglob("__init__.py"), key=lambda file: file.parent.relative_to(PACKAGE).parts):
+        if file.parent != PACKAGE:
+            purpose = " ".join((ast.get_docstring(ast.parse(file.read_text())) or "").split("\n\n")[0].split())
+            rows.append(f"| `{file.parent.relative_to(PACKAGE).as_posix()}/` | {purpose} |")
+    return "\n".join([*rows, ""])
+
+
 def with_graph(page: str, name: str, drawn: str) -> str:
-    """The page with a graph between the marks of its name."""
+    """The page with a graph or table between the marks of its name."""
     begin, end = f"<!-- graph of {name} -->\n", f"<!-- end of graph of {name} -->\n"
     head, found, rest = page.partition(begin)
     _, ended, tail = rest.partition(end)
@@ -105,6 +116,11 @@ def with_modules(page: str) -> str:
     return with_graph(page, "modules", mermaid(reduced(import_graph()), "BT"))
 
 
+def with_rooms(page: str) -> str:
+    """The page with the table of rooms of today."""
+    return with_graph(page, "rooms", rooms())
+
+
 def with_rules(page: str) -> str:
     """The page with the graph of workflow rules of today."""
     return with_graph(page, "rules", mermaid(reduced(rule_graph()), "LR"))
@@ -112,4 +128,4 @@ def with_rules(page: str) -> str:
 
 if __name__ == "__main__":
     page = DOCS / "architecture.md"
-    page.write_text(with_rules(with_modules(page.read_text())))
+    page.write_text(with_rules(with_modules(with_rooms(page.read_text()))))

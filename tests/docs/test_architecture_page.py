@@ -16,7 +16,7 @@ def graphs(load_program: Callable[[str], ModuleType]) -> ModuleType:
     return load_program("docs/graphs")
 
 
-@pytest.mark.parametrize("name", ["modules", "rules"])
+@pytest.mark.parametrize("name", ["rooms", "modules", "rules"])
 def test_a_graph_is_up_to_date(repository: Path, graphs: ModuleType, name: str) -> None:
     page = (repository / "docs/architecture.md").read_text()
     assert getattr(graphs, f"with_{name}")(page) == page, "python docs/graphs.py brings it up to date"

@@ -1,3 +1,1 @@
-"""Batsim inside: the embedded simulator, its inputs and outputs, and the doors through which schedulers reach it or a
-real Batsim.
-"""
+"""Batsim: the embedded simulator, its files and protocol, schedulers, and how they reach it or a real Batsim."""

@@ -1,3 +1,1 @@
-"""Schedulers on PyBatsim's low-level API: first-come first-served, shortest job first, filling, EASY and conservative
-backfilling.
-"""
+"""Schedulers on PyBatsim's low-level API: FCFS, shortest job first, filler, EASY and conservative backfilling."""
