@@ -13,9 +13,8 @@ from recorded import Replay
 from tiny_simulator import TinySimulator
 
 from schedlab.batsim.backends.backend import message_text
-from schedlab.batsim.backends.json_socket import JsonSocket, check_endpoint
+from schedlab.batsim.backends.json_socket import JsonSocket, check_endpoint, serve
 from schedlab.batsim.backends.pybatsim_bus import SchedulerFailed
-from schedlab.batsim.backends.serve import serve
 from schedlab.batsim.errors import ProtocolError
 from schedlab.batsim.scheduler_loading import load_scheduler
 from schedlab.config.errors import UserError

@@ -9,8 +9,8 @@ import pytest
 from docutils.core import publish_parts
 from jinja2 import Environment
 
-from schedlab.figures.captions import plain, report_caption
 from schedlab.figures.html import escaped, page, table
+from schedlab.figures.index import plain, report_caption
 
 HOSTILE = [
     "</script><script>alert(1)</script>",

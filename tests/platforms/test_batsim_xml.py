@@ -9,8 +9,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from schedlab.config.errors import UserError
-from schedlab.platforms.batsim_xml import Platform, parse_platform, read_platform
-from schedlab.platforms.units import parse_bandwidth, parse_speed, parse_time
+from schedlab.platforms.batsim_xml import (
+    Platform,
+    parse_bandwidth,
+    parse_platform,
+    parse_speed,
+    parse_time,
+    read_platform,
+)
 
 MASTER = '<host id="master_host" speed="1Gf"/>'
 

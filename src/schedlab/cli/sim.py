@@ -161,8 +161,7 @@ def _scheduler_output(quiet: bool) -> Iterator[None]:
 
 def _serve(arguments: argparse.Namespace) -> int:
     from schedlab.batsim.backends.backend import recorded
-    from schedlab.batsim.backends.json_socket import JsonSocket
-    from schedlab.batsim.backends.serve import serve
+    from schedlab.batsim.backends.json_socket import JsonSocket, serve
     from schedlab.batsim.running import open_backend, read_summary, warn_of
 
     def work() -> dict[str, float]:

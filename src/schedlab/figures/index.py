@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -111,3 +112,24 @@ def _section(study: Mapping[str, Any], figure: Mapping[str, Any]) -> list[str]:
 
 def _anchor(study: Mapping[str, Any], figure: Mapping[str, Any]) -> str:
     return f"{study['study']}-{figure['name']}"
+
+
+def report_caption(entry: Mapping[str, Any]) -> str:
+    """Return the caption of one figure of a figures.json, with its published counterpart, scenarios, policies, seeds,
+    hash and command.
+    """
+    facts = {
+        "Published figure": entry["published"] or "none",
+        "Scenarios": ", ".join(entry["scenarios"]),
+        "Policies": ", ".join(entry["policies"]),
+        "Seeds": spans(entry["seeds"]),
+        "Configuration": entry["config_hash"],
+        "Drawn again by": entry["command"],
+    }
+    lines = [f"* {name}: {plain(text)}" for name, text in facts.items() if text]
+    return "\n".join([plain(entry["caption"]), "", *lines]) + "\n"
+
+
+def plain(text: str) -> str:
+    """Return text that reStructuredText, and Jinja before it, show as it is."""
+    return re.sub(r"([^\w\s]|_)", r"\\\1", " ".join(text.split()))

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from schedlab.config.contract import Drawing
 from schedlab.config.files import atomic_path, write_text
+from schedlab.figures import theme
 
 # No date, and no version of the drawing software in files that would otherwise not change with it.
 METADATA = {
@@ -58,3 +59,20 @@ def _nothing_collected() -> Iterator[None]:
     finally:
         if running:
             gc.enable()
+
+
+LETTERS_IN_A_LINE = 90
+MOST_LINES = 12
+
+
+def undrawn(title: str, reason: str) -> Drawing:
+    """Return a picture, in the theme applied, of the words that a figure could not be drawn, and why; its caption says
+    the same.
+    """
+    said = f"This figure could not be drawn: {' '.join(reason.split())}"
+    figure, axes = theme.new_figure(height_mm=60)
+    axes.set_axis_off()
+    lines = textwrap.wrap(said, LETTERS_IN_A_LINE, max_lines=MOST_LINES, placeholder=" ...")
+    axes.set_title(title, parse_math=False)
+    axes.text(0.0, 0.9, "\n".join(lines), transform=axes.transAxes, va="top", color=theme.INK, parse_math=False)
+    return Drawing(figure, said)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,7 +14,6 @@ from defusedxml.common import DefusedXmlException
 
 from schedlab.config.errors import UserError, did_you_mean
 from schedlab.platforms.routes import LOOPBACK_BANDWIDTH, Channels, Edge, Link, Point, Route, Routes, Zone
-from schedlab.platforms.units import parse_bandwidth, parse_speed, parse_time
 
 _MAX_HOSTS = 1_000_000
 _MAX_DEPTH = 100
@@ -428,3 +428,54 @@ def _tag(element: Element) -> str:
 
 def _roles(host: Host) -> list[str]:
     return [role.strip() for role in host.properties.get("role", "").split(",")]
+
+
+_QUANTITY = re.compile(r"\s*([+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)\s*([A-Za-z]*)\s*", re.ASCII)
+_DECIMAL = {prefix: 1000.0**power for power, prefix in enumerate(("", "k", "M", "G", "T", "P", "E"))}
+_BINARY = {f"{prefix}i": 1024.0**power for power, prefix in enumerate(("K", "M", "G", "T", "P", "E"), start=1)}
+_PREFIXES = _DECIMAL | _BINARY
+
+_LEAST, _MOST = 1e-20, 1e30  # beyond these, ratios of quantities leave the range of floats
+
+SPEED_UNITS = {f"{prefix}f": factor for prefix, factor in _PREFIXES.items()}
+BANDWIDTH_UNITS = {f"{prefix}Bps": factor for prefix, factor in _PREFIXES.items()} | {
+    f"{prefix}bps": factor / 8 for prefix, factor in _PREFIXES.items()
+}
+TIME_UNITS = {
+    "w": 604800.0,
+    "d": 86400.0,
+    "h": 3600.0,
+    "m": 60.0,
+    "s": 1.0,
+    "ms": 1e-3,
+    "us": 1e-6,
+    "ns": 1e-9,
+    "ps": 1e-12,
+}
+
+
+def parse_speed(text: str, where: str) -> float:
+    """Return flop per second of a positive speed such as "100Mf"; UserError naming `where`."""
+    return _parse(text, SPEED_UNITS, where, "a positive speed such as 100Mf or 1.5Gf", positive=True)
+
+
+def parse_bandwidth(text: str, where: str) -> float:
+    """Return bytes per second of a positive bandwidth such as "125MBps" or "1Gbps" (bits); UserError naming `where`."""
+    return _parse(text, BANDWIDTH_UNITS, where, "a positive bandwidth such as 125MBps or 1Gbps", positive=True)
+
+
+def parse_time(text: str, where: str) -> float:
+    """Return seconds of a duration such as "50us"; UserError naming `where`."""
+    return _parse(text, TIME_UNITS, where, "a duration such as 50us or 1ms", positive=False)
+
+
+def _parse(text: str, units: dict[str, float], where: str, expected: str, *, positive: bool) -> float:
+    """A number without a unit counts in the base unit, as SimGrid takes it (with a warning)."""
+    match = _QUANTITY.fullmatch(text)
+    factor = None if match is None else 1.0 if not match[2] else units.get(match[2])
+    if match is None or factor is None:
+        raise UserError(f"'{text}' is no quantity of this kind", where=where, expected=expected)
+    value = float(match[1]) * factor
+    if not (_LEAST if positive else 0) <= value <= _MOST:
+        raise UserError(f"'{text}' is out of range", where=where, expected=expected)
+    return value

@@ -19,9 +19,8 @@ from schedlab.config.schema import validate
 from schedlab.config.settings import ThemeSettings
 from schedlab.evaluation import tables
 from schedlab.figures import theme
-from schedlab.figures.captions import report_caption
-from schedlab.figures.save import save
-from schedlab.figures.undrawn import undrawn
+from schedlab.figures.index import report_caption
+from schedlab.figures.save import save, undrawn
 from schedlab.stages import studies
 
 if TYPE_CHECKING:

@@ -11,7 +11,8 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from schedlab.batsim.backends.backend import message_text
+from schedlab.batsim.backends.backend import Backend, message_text
+from schedlab.batsim.backends.pybatsim_bus import SchedulerFailed
 from schedlab.batsim.errors import ProtocolError
 from schedlab.config.errors import UserError
 
@@ -134,3 +135,27 @@ def _import_zmq() -> Any:
     except ImportError as error:
         raise UserError("pyzmq is not installed", remedy="run: pip install pyzmq") from error
     return zmq
+
+
+def serve(backend: Backend, socket: JsonSocket, answer_limit: float | None) -> int:
+    """Say the back end's messages on a REQ socket and hand the answers over, until SIMULATION_ENDS was answered.
+
+    answer_limit   wall-clock seconds for each answer, the first included, for which the scheduler must also be started;
+                   None: no limit
+
+    Returns the number of messages. Raises SchedulerFailed where an answer does not come, ProtocolError where one breaks
+    the rules.
+    """
+    count = 0
+    while (message := backend.next_message()) is not None:
+        try:
+            socket.send(message, answer_limit)
+            answer = socket.receive(answer_limit)
+        except NoAnswer:
+            what = "no scheduler answered" if count == 0 else "the scheduler did not answer the message"
+            raise SchedulerFailed(
+                f"{what} at {message['now']:g} s within {answer_limit:g} s, at {socket.endpoint}"
+            ) from None
+        backend.answer(answer)
+        count += 1
+    return count
