@@ -31,7 +31,7 @@ class HydraLoader:
         Plugins.instance()  # makes the sources of configuration files known
         self._loader = ConfigLoaderImpl(config_search_path=create_config_search_path(str(folder)))
         self._files, self._parser = CachingConfigRepository(self._loader.repository), OverridesParser.create()
-        self._overrides: dict[str, tuple[Any, Any]] = {}
+        self._overrides: dict[str, list[Any]] = {}
 
     def compose(self, group: str, place: str, name: str, scale: str) -> tuple[Any, dict[str, Any]]:
         """Return the composition of <group>/<name>.yaml below `place` and the option chosen of each group.

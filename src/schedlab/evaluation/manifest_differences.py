@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from schedlab.config.errors import UserError
 from schedlab.config.parts import read_part
@@ -289,7 +290,7 @@ def _target(path: str) -> str:
     return "/".join(parts[:folder])
 
 
-def _depth(one: Side, other: Side):
+def _depth(one: Side, other: Side) -> Callable[[tuple[str, Any]], tuple[int, str]]:
     """Return the key by which steps are sorted: what rests on nothing first, figures last, by name."""
     steps = {**other.manifest.steps, **one.manifest.steps}
     known: dict[str, int] = {}

@@ -76,11 +76,21 @@ class EpisodeStream:
     def borrow(self, scenario: str, unit: Unit) -> gym.Env:
         """Return an environment of the unit that no one else uses."""
         idle = self._idle.setdefault((scenario, unit.id), [])
-        return idle.pop() if idle else self.problems[scenario].env(unit, derive_seed(self.seed, "environment", unit.id))
+        if idle:
+            return idle.pop()
+        return stepped(self.problems[scenario], unit, derive_seed(self.seed, "environment", unit.id))
 
     def give_back(self, scenario: str, unit: Unit, env: gym.Env) -> None:
         """Keep an environment for the unit's next episode."""
         self._idle[scenario, unit.id].append(env)
+
+
+def stepped(problem: Problem, unit: Unit, seed: int) -> gym.Env:
+    """Return a unit's environment. Raises RuntimeError where the problem has nothing to step."""
+    env = problem.env(unit, seed)
+    if env is None:
+        raise RuntimeError(f"unit {unit.id} has no environment")
+    return env
 
 
 class StreamEnv(gym.Env):
@@ -95,6 +105,7 @@ class StreamEnv(gym.Env):
         self.observation_space, self.action_space = observation_space, action_space
         self.number, self.actions, self.total = -1, [], 0.0
         self._place: tuple[str, Unit] | None = None
+        self.env: Any = None
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
         """Begin the stream's next episode."""
@@ -107,6 +118,7 @@ class StreamEnv(gym.Env):
         observation, reward, terminated, truncated, _ = self.env.step(action)
         self.total += float(reward)
         if terminated or truncated:
+            assert self._place is not None
             self.stream.finished.append(Finished(self._place[0], self.total, len(self.actions)))
             self.stream.ended += 1
         return observation, float(reward) * self.reward_scale, terminated, truncated, {}

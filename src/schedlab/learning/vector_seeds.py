@@ -18,16 +18,18 @@ def place_generators(
     A single seed is that of the first place and counts up; integers of NumPy are integers. Raises ValueError where
     several seeds are not one for each place, and for what is no integer from 0 on.
     """
-    several = isinstance(seed, Sequence) or np.ndim(seed) > 0
-    first = 0 if several or seed is None else _whole(seed)
-    seeds = list(seed) if several else [None if seed is None else first + place for place in range(places)]
+    seeds: list[Any]
+    if isinstance(seed, Sequence) or (isinstance(seed, np.ndarray) and seed.ndim > 0):
+        seeds = list(seed)
+    else:
+        first = 0 if seed is None else _whole(seed)
+        seeds = [None if seed is None else first + place for place in range(places)]
     if len(seeds) != places:
         raise ValueError(f"{len(seeds)} seeds for {places} environments")
     whole = [None if own is None else _whole(own) for own in seeds]
-    return [
-        seeding.np_random(own)[0] if own is not None or not former else rng
-        for own, rng in zip(whole, former or [None] * places, strict=True)
-    ]
+    if not former:
+        return [seeding.np_random(own)[0] for own in whole]
+    return [rng if own is None else seeding.np_random(own)[0] for own, rng in zip(whole, former, strict=True)]
 
 
 def _whole(seed: Any) -> int:

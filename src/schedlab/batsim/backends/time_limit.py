@@ -6,7 +6,7 @@ import signal
 import threading
 from collections.abc import Callable
 from types import FrameType
-from typing import TypeVar
+from typing import Any, TypeVar
 
 T = TypeVar("T")
 
@@ -28,7 +28,7 @@ class TimeLimit:
     def __init__(self, seconds: float | None) -> None:
         self.seconds = seconds
         self._works = bool(seconds) and threading.current_thread() is threading.main_thread()
-        self._former = None
+        self._former: Any = None
 
     def __enter__(self) -> TimeLimit:
         if self._works:
@@ -43,7 +43,7 @@ class TimeLimit:
     def start(self) -> None:
         """Give the code from here on the whole time."""
         if self._works:
-            signal.setitimer(signal.ITIMER_REAL, self.seconds, 1.0)
+            signal.setitimer(signal.ITIMER_REAL, self.seconds or 0.0, 1.0)
 
     def stop(self) -> None:
         """Stop counting."""

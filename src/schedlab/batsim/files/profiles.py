@@ -299,7 +299,7 @@ def _receive(name: str, data: dict[str, Any], ret: int, where: str) -> Profile:
         pattern = re.compile(text)
     except (re.error, TypeError, RecursionError, OverflowError) as error:
         raise UserError(f"{error}", where=f"{where}, regex", expected="a regular expression") from None
-    outcomes = [data.get(key, "") for key in ("success", "failure", "timeout")]
+    outcomes: tuple[Any, Any, Any] = (data.get("success", ""), data.get("failure", ""), data.get("timeout", ""))
     for key, value in zip(("success", "failure", "timeout"), outcomes, strict=True):
         if not isinstance(value, str):
             raise UserError(f"is {value!r:.60}", where=f"{where}, {key}", expected="the name of a profile")

@@ -62,7 +62,9 @@ class Availability:
 
 
 @compiled
-def _earliest(times, free, count, hosts, duration, before, low, high):
+def _earliest(
+    times: np.ndarray, free: np.ndarray, count: int, hosts: int, duration: float, before: float, low: float, high: float
+) -> float:
     """Return the first date from which hosts are free for a duration; `before` where there is none before that.
 
     Where `before` is finite, hosts are taken from then on for the same duration: by the reservation that would be
@@ -87,7 +89,7 @@ def _earliest(times, free, count, hosts, duration, before, low, high):
 
 
 @compiled
-def _with_room(times, free, count):
+def _with_room(times: np.ndarray, free: np.ndarray, count: int) -> tuple[np.ndarray, np.ndarray]:
     """Return the columns with room for the four steps that a move may add."""
     if count + 4 <= len(times):
         return times, free
@@ -97,7 +99,7 @@ def _with_room(times, free, count):
 
 
 @compiled
-def _occupy(times, free, count, begin, end, hosts):
+def _occupy(times: np.ndarray, free: np.ndarray, count: int, begin: float, end: float, hosts: int) -> int:
     """Take hosts for a stretch of time; returns the new number of steps, of which no two neighbours are equal."""
     first, count = _step(times, free, count, begin)
     last, count = _step(times, free, count, end)
@@ -107,7 +109,7 @@ def _occupy(times, free, count, begin, end, hosts):
 
 
 @compiled
-def _step(times, free, count, date):
+def _step(times: np.ndarray, free: np.ndarray, count: int, date: float) -> tuple[int, int]:
     """Return the step that begins at a date, made where there is none, and the number of steps."""
     if date <= times[0]:
         return 0, count
@@ -122,7 +124,7 @@ def _step(times, free, count, date):
 
 
 @compiled
-def _step_at(times, count, date):
+def _step_at(times: np.ndarray, count: int, date: float) -> int:
     """Return the last step that begins by a date; the first where there is none."""
     first, last = 0, count - 1
     while first < last:
@@ -135,7 +137,7 @@ def _step_at(times, count, date):
 
 
 @compiled
-def _join(times, free, count, at):
+def _join(times: np.ndarray, free: np.ndarray, count: int, at: int) -> int:
     """Drop a step at which nothing changes; returns the number of steps."""
     if at == 0 or at >= count or free[at] != free[at - 1]:
         return count
@@ -145,7 +147,7 @@ def _join(times, free, count, at):
 
 
 @compiled
-def _most_free(times, free, count, begin, end):
+def _most_free(times: np.ndarray, free: np.ndarray, count: int, begin: float, end: float) -> int:
     """Return the largest number of hosts that is free at any moment of a stretch of time."""
     step = _step_at(times, count, begin)
     most = 0
@@ -156,7 +158,15 @@ def _most_free(times, free, count, begin, end):
 
 
 @compiled
-def _bring_forward(times, free, count, opened, hosts, durations, starts):
+def _bring_forward(
+    times: np.ndarray,
+    free: np.ndarray,
+    count: int,
+    opened: np.ndarray,
+    hosts: np.ndarray,
+    durations: np.ndarray,
+    starts: np.ndarray,
+) -> tuple[np.ndarray, np.ndarray, int]:
     """As `Availability.bring_forward`; returns the columns and the number of steps.
 
     A reservation that was looked at can move only because of stretches that were opened since then: `known` says how
@@ -195,7 +205,7 @@ def _bring_forward(times, free, count, opened, hosts, durations, starts):
 
 
 @compiled
-def _extend_hull(hull, last, begin, end):
+def _extend_hull(hull: np.ndarray, last: int, begin: float, end: float) -> None:
     hull[last] = begin, end
     for at in range(last - 1, -1, -1):
         if hull[at, 0] <= begin and hull[at, 1] >= end:

@@ -23,6 +23,8 @@ class Easy(QueueScheduler):
     does not need then (the *extra* ones).
     """
 
+    _standing: tuple[float, int] | None
+
     defaults: ClassVar = {"priority": "fcfs"}
     needs_walltime = "by which EASY backfilling computes the first job's reservation"
 
@@ -114,12 +116,13 @@ class Easy(QueueScheduler):
         Between two such events time only goes on and hosts only get fewer: a job that was refused would be refused
         again.
         """
-        self._standing: tuple[float, int] | None = None  # the first job's reservation: shadow, extra
+        self._standing = None  # the first job's reservation: shadow, extra
         self._considered = 1  # so many from the front are refused
 
     def _backfill(self) -> None:
         """Walk along the queue behind the first job and start each job that fits and cannot delay it."""
         now = self.bs.time()
+        assert self._standing is not None
         shadow, extra = self._standing
         at = self._considered
         while self.free and at < len(self.waiting):

@@ -24,13 +24,14 @@ class QueueScheduler(BatsimScheduler):
     """Why the scheduler cannot work without the jobs' walltimes; empty where it can."""
 
     def __init__(self, options: dict[str, Any] | None = None) -> None:
-        super().__init__(dict(options or {}))
-        for name in self.options:
+        given = dict(options or {})
+        super().__init__(given)
+        for name in given:
             if name not in self.defaults:
                 raise UserError(
                     f"unknown option '{name}' of {type(self).__name__}", remedy=did_you_mean(name, self.defaults)
                 )
-        self.options = {**self.defaults, **self.options}
+        self.options: dict[str, Any] = {**self.defaults, **given}
 
     def enqueue(self, job: Job) -> None:
         """Let an arrived job wait."""

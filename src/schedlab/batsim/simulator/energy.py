@@ -29,7 +29,7 @@ class EnergyMeter:
     def __init__(self, hosts: Sequence[Host], where: str) -> None:
         count, states = len(hosts), max((len(host.speeds) for host in hosts), default=1)
         self._states = np.zeros((count, states, 4))  # idle, epsilon, full - epsilon (W), flop/s of all cores
-        known: dict[tuple[str | None, str | None, int], np.ndarray] = {}
+        known: dict[tuple[str | int | None, ...], np.ndarray] = {}
         for number, host in enumerate(hosts):
             key = (*(host.properties.get(name) for name in POWER_PROPERTIES), len(host.speeds))
             if key not in known:

@@ -242,6 +242,7 @@ class Execution:
         """Tell the meter what the hosts of a task compute now."""
         now = self._agenda.now
         compute_hosts, flops = self._pool.load_of(task, len(self._machines.hosts))
+        assert self._meter is not None
         self._meter.use(compute_hosts, flops, now)
 
     def _plan(self, job: LiveJob, date: float, turn: Turn, action: Callable[[LiveJob], None]) -> None:

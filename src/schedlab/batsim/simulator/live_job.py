@@ -10,7 +10,6 @@ from typing import Any
 from schedlab.batsim.files.profiles import Composed, Delay, Profile, Receive, Send
 from schedlab.batsim.files.workload import SEPARATOR, Job
 from schedlab.batsim.resource_set import EMPTY, ResourceSet
-from schedlab.batsim.simulator.tasks import Task
 
 SUBMITTED = "SUBMITTED"
 RUNNING = "RUNNING"
@@ -44,8 +43,8 @@ class LiveJob:
         self.extra_profile: tuple[Profile, list[int]] | None = None
         self.storage: dict[str, int] = {}
         self.frames: list[list[Any]] = []
-        self.leaf: Profile | None = None
-        self.task: Task | None = None
+        self.leaf: Any = None  # a Profile while it runs
+        self.task: Any = None  # a Task while one is in progress
         self.messages: deque[str] | None = None
         self.metadata = ""
         self.start = self.finish = math.nan

@@ -63,8 +63,9 @@ class Network:
             and all(point.zone is zone and point.up is not None for point in points)
         ):
             others = len(points) - 1
-            for point in points:
-                for channel in (point.up.up, point.up.down):
+            for link in (point.up for point in points):
+                assert link is not None
+                for channel in (link.up, link.down):
                     volumes[channel] = volumes.get(channel, 0.0) + com * others
             if zone.backbone is not None:
                 volumes[zone.backbone.up] = com * others * len(points)

@@ -211,7 +211,12 @@ class Simulation:
         if self._reply_index < len(events):
             event = events[self._reply_index]
             self._reply_index += 1
-            date, post = float(event["timestamp"]), (self._decisions.carry_out, event, self._go_on_with_reply)
+            date = float(event["timestamp"])
+            post: tuple[Any, Any, Any] = (
+                self._decisions.carry_out,
+                event,
+                self._go_on_with_reply,
+            )
         else:
             date, post = end, (self._ready, None, None)
         if date > self.agenda.now:

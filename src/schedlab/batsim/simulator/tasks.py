@@ -185,7 +185,7 @@ class TaskPool:
         self.speeds[hosts] = speeds
         self._capacity[hosts] = self.speeds[hosts] * self._cores[hosts]
         self._uniform_speed = float(self.speeds[0]) if (self.speeds == self.speeds[0]).all() else None
-        touched: dict[Task, None] = {}
+        touched: dict[Any, None] = {}
         if self._task_on is not None:
             touched = dict.fromkeys(self._task_on[hosts].tolist())
             touched.pop(None, None)

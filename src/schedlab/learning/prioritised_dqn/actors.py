@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from schedlab.config.contract import Problem
+from schedlab.config.contract import Problem, Unit
 from schedlab.config.errors import UserError
 from schedlab.config.seeds import derive_seed, generator
 from schedlab.learning.episode_streams import EpisodeStream, Finished
@@ -68,6 +68,8 @@ class Actor:
         self.number, self.settings, self._new_window = number, settings, window
         own = derive_seed(seed, "actor", number)
         self.stream, self.random = EpisodeStream(problems, scenarios, own), generator(own, "exploration")
+        self._place: tuple[str, Unit] | None = None
+        self.env: Any = None
         self._begin(self.stream.next_number())
 
     def play(self, values: Values, epsilon: float) -> Round:
@@ -108,7 +110,7 @@ class Actor:
             )
 
     def _begin(self, episode: int) -> None:
-        if getattr(self, "env", None) is not None:
+        if self._place is not None:
             self.stream.give_back(*self._place, self.env)
         self._episode, self._actions, self._total, self._over = episode, [], 0.0, False
         self._place = self.stream.unit_of(episode)
@@ -130,6 +132,7 @@ class Actor:
         self._mask, self._over = self._valid(), terminated or truncated
         self._total += float(reward)
         if self._over:
+            assert self._place is not None
             self.stream.finished.append(Finished(self._place[0], self._total, len(self._actions)))
         scaled = float(reward) * self.settings.reward_scale
         return self._window.add(before, action, scaled, self._observation, self._mask, terminated, self._over)

@@ -17,7 +17,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import gymnasium as gym
 import numpy as np
@@ -39,7 +39,7 @@ from schedlab.learning.checkpoints import (
     read_progress,
     write_checkpoint,
 )
-from schedlab.learning.episode_streams import Finished, sum_of_rewards
+from schedlab.learning.episode_streams import Finished, stepped, sum_of_rewards
 from schedlab.learning.prioritised_dqn.actors import WHOLE, Actor, ActorProcesses, Actors, Rows, parts
 from schedlab.learning.prioritised_dqn.replay import PrioritisedReplay
 from schedlab.learning.prioritised_dqn.settings import PrioritisedDQNSettings, of_policy, phase_settings
@@ -180,7 +180,7 @@ class NStep:
         whole: Rows = []
         while self._waiting and (over or len(self._waiting) == self.n):
             begin, taken, total, discount = self._waiting.popleft()
-            row = {f"observation/{name}": array for name, array in parts(begin).items()}
+            row: dict[str, Any] = {f"observation/{name}": array for name, array in parts(begin).items()}
             row |= {f"following/{name}": array for name, array in parts(following).items()}
             row |= {"action": np.int64(taken), "reward": np.float32(total), "mask": mask}
             whole.append(row | {"discount": np.float32(0.0 if terminated else discount)})
@@ -396,7 +396,7 @@ class LearningPhase:
 
     def _total(self, policy: QPolicy, scenario: str, unit: Unit) -> float:
         if (scenario, unit.id) not in self.envs:
-            self.envs[scenario, unit.id] = self.problems[scenario].env(unit, unit.seed)
+            self.envs[scenario, unit.id] = stepped(self.problems[scenario], unit, unit.seed)
         return sum_of_rewards(self.envs[scenario, unit.id], policy, unit.seed)
 
     def _save(self) -> None:
@@ -522,4 +522,6 @@ class PrioritisedDQNLearner:
 
     def _network(self, settings: PrioritisedDQNSettings, spaces: tuple[gym.Space, gym.Space]) -> QNetwork:
         reader = self.make_reader(settings, spaces[0])
-        return QNetwork(reader, int(spaces[1].n), settings, isinstance(spaces[0], gym.spaces.Dict))
+        return QNetwork(
+            reader, int(cast(gym.spaces.Discrete, spaces[1]).n), settings, isinstance(spaces[0], gym.spaces.Dict)
+        )

@@ -102,8 +102,8 @@ class PrioritisedReplay:
         total = self._tree.total
         places = self._tree.find((np.arange(count) + random.random(count)) * (total / count))
         priorities = self._tree.get(places)
-        least = self._tree.get(np.arange(self._size))
-        least = float(least[least > 0].min())
+        known = self._tree.get(np.arange(self._size))
+        least = float(known[known > 0].min())
         weights = (priorities / least) ** -beta
         return places, weights.astype(np.float32), {name: rows[places] for name, rows in self._columns.items()}
 

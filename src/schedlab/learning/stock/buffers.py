@@ -68,6 +68,9 @@ class ReadOrder:
     padding  what an observation is where it tells nothing; None: zeros
     """
 
+    observations: Any
+    mask_dims: int
+
     def __init__(self, *arguments: Any, padding: np.ndarray | None = None, **keywords: Any) -> None:
         self._padding = padding
         super().__init__(*arguments, **keywords)
@@ -76,7 +79,7 @@ class ReadOrder:
         """Begin a rollout."""
         for name in ("observations", "action_masks"):
             self.__dict__.pop(name, None)  # the last rollout's, before there is room for the next
-        super().reset()
+        super().reset()  # type: ignore[misc]  # of the buffer that this class is mixed into
         steps, environments, *shape = self.observations.shape  # theirs is never touched, so it takes no memory
         padding = np.zeros(shape) if self._padding is None else self._padding
         self.observations = Observations(steps, environments, padding.astype(self.observations.dtype))
@@ -86,7 +89,7 @@ class ReadOrder:
     def to_torch(self, array: np.ndarray, copy: bool = True) -> Any:
         """Return an array as a tensor; what is read of a rollout is nobody else's, so it is not copied once more."""
         del copy
-        return super().to_torch(array, copy=False)
+        return super().to_torch(array, copy=False)  # type: ignore[misc]
 
     @staticmethod
     def swap_and_flatten(array: Any) -> Any:

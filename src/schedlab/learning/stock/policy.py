@@ -21,7 +21,7 @@ from schedlab.learning.activations import ACTIVATIONS
 from schedlab.learning.adam import TorchAdam
 from schedlab.learning.seeding import torch_stream
 from schedlab.learning.spaces import told
-from schedlab.learning.stock.settings import OnPolicySettings
+from schedlab.learning.stock.settings import OnPolicySettings, StockSettings
 
 ALGORITHMS: dict[str, type[BaseAlgorithm]] = {
     "ppo": PPO,
@@ -30,13 +30,12 @@ ALGORITHMS: dict[str, type[BaseAlgorithm]] = {
     "dqn": DQN,
     "ddpg": DDPG,
 }
-PolicyParts = tuple[
-    str | type[BasePolicy], dict[str, Any]
-]  # a policy class, or their name of one, and the keywords it is made with
+# A policy class, or the library's name of one, and the keywords it is made with.
+PolicyParts = tuple[str | type[BasePolicy], dict[str, Any]]
 MakePolicy = Callable[[Any, gym.Space, gym.Space], PolicyParts]  # (settings, observation space, action space) -> parts
 
 
-def layered_policy(settings: Settings, observation_space: gym.Space, action_space: gym.Space) -> PolicyParts:
+def layered_policy(settings: StockSettings, observation_space: gym.Space, action_space: gym.Space) -> PolicyParts:
     """Return Stable-Baselines3's policy of fully connected layers for any of the algorithms' settings."""
     del action_space
     name = "MultiInputPolicy" if isinstance(observation_space, gym.spaces.Dict) else "MlpPolicy"
@@ -73,7 +72,8 @@ def build_policy(parts: PolicyParts, spaces: tuple[gym.Space, gym.Space]) -> Bas
 def fresh_policy(parts: PolicyParts, spaces: tuple[gym.Space, gym.Space]) -> BasePolicy:
     """Return a policy without an optimiser, whose first parameters are drawn from torch's generator as it stands."""
     policy_class, keywords = parts
-    return policy_class(*spaces, lambda _: 0.0, **{**keywords, "optimizer_class": _NoOptimizer, "optimizer_kwargs": {}})
+    make: Any = policy_class
+    return make(*spaces, lambda _: 0.0, **{**keywords, "optimizer_class": _NoOptimizer, "optimizer_kwargs": {}})
 
 
 class _NoOptimizer:
@@ -171,7 +171,7 @@ def check_actions(algorithm: str, action: gym.Space, masked: bool, where: str, s
             expected="actions that are vectors",
             remedy=remedy,
         )
-    if not (discrete and action.start == 0) and not isinstance(action, gym.spaces.Box):
+    if not (isinstance(action, gym.spaces.Discrete) and action.start == 0) and not isinstance(action, gym.spaces.Box):
         raise UserError(
             f"no stock learner chooses {told(action)} of scenario '{scenario}'",
             where=where,

@@ -26,7 +26,7 @@ from schedlab.config.hashes import content_hash, file_hash
 from schedlab.config.seeds import derive_seed
 from schedlab.learning.checkpoints import Checkpoint, load_module, module_arrays, read_progress, write_checkpoint
 from schedlab.learning.devices import device_or_processor
-from schedlab.learning.episode_streams import EpisodeStream, Finished, StreamEnv
+from schedlab.learning.episode_streams import EpisodeStream, Finished, StreamEnv, stepped
 from schedlab.learning.stock.buffers import BUFFERS
 from schedlab.learning.stock.policy import ALGORITHMS, MakePolicy, StockPolicy, policy_parts
 from schedlab.learning.stock.settings import StockSettings
@@ -171,13 +171,14 @@ class Run:
             for _ in range(settings.environments)
         ]
         vectorised = DummyVecEnv([lambda env=env: env for env in envs])
-        keywords = {name: getattr(settings, name) for name in KEYWORDS[self.job.algorithm]}
+        own: Any = settings  # the algorithm's own class, which has the fields that are read below
+        keywords = {name: getattr(own, name) for name in KEYWORDS[self.job.algorithm]}
         keywords["learning_rate"] = _schedule(settings.learning_rate, settings.learning_rate_schedule)
         if "clip_range_vf" in keywords:
-            keywords["clip_range"] = _schedule(settings.clip_range, settings.clip_range_schedule)
-        if self.job.algorithm == "ddpg" and settings.action_noise:
-            size = int(np.prod(action_space.shape))
-            keywords["action_noise"] = NormalActionNoise(np.zeros(size), np.full(size, settings.action_noise))
+            keywords["clip_range"] = _schedule(own.clip_range, own.clip_range_schedule)
+        if self.job.algorithm == "ddpg" and own.action_noise:
+            size = int(np.prod(action_space.shape or ()))
+            keywords["action_noise"] = NormalActionNoise(np.zeros(size), np.full(size, own.action_noise))
         if self.job.algorithm in BUFFERS and isinstance(observation_space, gym.spaces.Box):
             keywords |= {
                 "rollout_buffer_class": BUFFERS[self.job.algorithm],
@@ -353,7 +354,7 @@ class Watch(BaseCallback):
     def _env(self, scenario: str, unit: Unit) -> gym.Env:
         """An environment of the unit that no learning goes on in."""
         if (scenario, unit.id) not in self.envs:
-            self.envs[scenario, unit.id] = self.stream.problems[scenario].env(unit, unit.seed)
+            self.envs[scenario, unit.id] = stepped(self.stream.problems[scenario], unit, unit.seed)
         return self.envs[scenario, unit.id]
 
     def _save(self) -> None:

@@ -7,7 +7,7 @@ No torch, so that a configuration is checked without it.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field, model_validator
 
@@ -246,6 +246,6 @@ FIXED = frozenset(
 def phase_mistakes(learner: Settings, phases: Sequence[Phase | PhaseSettings]) -> Iterator[UserError]:
     """Yield what `fixed_mistakes` finds for one of these learners; nothing for others."""
     if isinstance(learner, StockSettings):
-        stock = next(kind for kind in type(learner).__mro__ if kind in ALGORITHM_SETTINGS.values())
+        stock: Any = next(kind for kind in type(learner).__mro__ if kind in ALGORITHM_SETTINGS.values())
         fixed = FIXED | (type(learner).model_fields.keys() - stock.model_fields.keys() - learner.PHASE_KEYS)
         yield from fixed_mistakes(fixed, phases)

@@ -36,7 +36,8 @@ def global_streams(seed: int) -> Iterator[None]:
     """
     before = np.random.get_state()  # noqa: NPY002  (theirs)
     with torch_stream(seed, "stable-baselines"):
-        np.random.set_state(np.random.MT19937(derive_seed(seed, "stable-baselines", "numpy")).state)  # noqa: NPY002
+        state: Any = np.random.MT19937(derive_seed(seed, "stable-baselines", "numpy")).state
+        np.random.set_state(state)  # noqa: NPY002
         try:
             yield
         finally:
@@ -58,7 +59,7 @@ def take_state(model: BaseAlgorithm) -> tuple[dict[str, Any], dict[str, np.ndarr
         "totals": [env.total for env in _environments(model)],
         "problems": {},
     }
-    arrays = {f"policy/{name}": array for name, array in module_arrays(model.policy).items()}
+    arrays: dict[str, Any] = {f"policy/{name}": array for name, array in module_arrays(model.policy).items()}
     for name, optimizer in _optimizers(model).items():
         arrays |= {f"{name}/{key}": array for key, array in optimizer_arrays(optimizer).items()}
     arrays |= {"random/numpy": keys, "random/torch": torch.get_rng_state().numpy().copy()}
@@ -155,7 +156,8 @@ def _unnamed(name: str, kept: Checkpoint) -> np.ndarray | dict[str, np.ndarray]:
     return kept.arrays[name] if name in kept.arrays else kept.group(name)
 
 
-def _fill(target: np.ndarray | Mapping[str, np.ndarray], source: np.ndarray | Mapping[str, np.ndarray]) -> None:
+def _fill(target: Any, source: Any) -> None:
+    """Copy an array, or arrays by name, into another one that is as long or longer."""
     for key in target if isinstance(target, Mapping) else [...]:
         target[key][: len(source[key])] = source[key]
 
