@@ -7,6 +7,7 @@ from typing import Any
 
 from schedlab.config import experiment, freeze
 from schedlab.config.errors import UserError, did_you_mean
+from schedlab.config.parts import dump
 from schedlab.stages.studies import find_study
 
 
@@ -28,7 +29,7 @@ def export(scenario: str, folder: str, scale: str, form: str) -> int:
         )
     values = document(loaded, study, name)
     if form == "yaml":
-        sys.stdout.write(freeze.dump(values))
+        sys.stdout.write(dump(values))
         return 0
     import toml
 

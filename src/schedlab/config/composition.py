@@ -272,7 +272,9 @@ class Layout:
     """
 
     def __init__(self, folder: Path, remember: Callable[[str, Callable[[], Any]], Any]) -> None:
-        self.folder, self.errors, self.broken = folder, [], set()
+        self.folder = folder
+        self.errors: list[UserError] = []
+        self.broken: set[str] = set()
         self.hashes: dict[str, str] = {}
         self.builds_on: dict[str, list[str]] = {}
         for path in sorted(folder.rglob("*.y*ml")):

@@ -437,7 +437,8 @@ class _Doors:
     """Imports a study at the first record that is not in the cache, and not at all where all are."""
 
     def __init__(self, loaded: Mapping[str, StudyRecords], find_study: records.FindStudy) -> None:
-        self.loaded, self.find_study, self.doors = loaded, find_study, {}
+        self.loaded, self.find_study = loaded, find_study
+        self.doors: dict[str, Any] = {}
 
     def __call__(self, name: str) -> Study:
         if name not in self.doors:

@@ -45,7 +45,9 @@ class RecordCache:
     """Values by content hash, kept in one JSON file between runs; unreadable or foreign files are ignored."""
 
     def __init__(self, file: Path | None) -> None:
-        self.file, self.known, self.used = file, {}, {}
+        self.file = file
+        self.known: dict[str, Any] = {}
+        self.used: dict[str, Any] = {}
         if file is not None:
             try:
                 self.known = json.loads(file.read_text(encoding="utf-8"))

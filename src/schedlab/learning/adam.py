@@ -73,8 +73,17 @@ class Adam:
         gradients = [parameter.grad for parameter in self.parameters]
         if any(gradient is None for gradient in gradients):
             raise ValueError("a parameter has no gradient: the loss does not depend on it")
-        memory = self.means, self.squares, [], self.updates
-        adam(self.parameters, gradients, *memory, fused=True, lr=self.learning_rate, **CONSTANTS)
+        adam(
+            self.parameters,
+            gradients,
+            self.means,
+            self.squares,
+            [],
+            self.updates,
+            fused=True,
+            lr=self.learning_rate,
+            **CONSTANTS,
+        )
 
     def arrays(self) -> dict[str, np.ndarray]:
         """Return its memory as arrays by name, to be stored."""

@@ -103,7 +103,8 @@ class StreamEnv(gym.Env):
     ) -> None:
         self.stream, self.reward_scale = stream, reward_scale
         self.observation_space, self.action_space = observation_space, action_space
-        self.number, self.actions, self.total = -1, [], 0.0
+        self.number, self.total = -1, 0.0
+        self.actions: list[np.ndarray] = []
         self._place: tuple[str, Unit] | None = None
         self.env: Any = None
 

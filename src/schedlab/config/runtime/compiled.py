@@ -124,7 +124,7 @@ def _imported(path: Path) -> frozenset[Path]:
     """The files of the schedlab modules that a file imports itself; functions and classes among the imported names have
     none.
     """
-    found = set()
+    found: set[Path] = set()
     for source, names, module in _IMPORT.findall(_text(path)):
         base = (source or module).decode()
         parts = [base, *(f"{base}.{name}" for name in re.findall(r"\w+", names.decode()))]

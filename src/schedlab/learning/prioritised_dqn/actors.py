@@ -112,7 +112,8 @@ class Actor:
     def _begin(self, episode: int) -> None:
         if self._place is not None:
             self.stream.give_back(*self._place, self.env)
-        self._episode, self._actions, self._total, self._over = episode, [], 0.0, False
+        self._episode, self._total, self._over = episode, 0.0, False
+        self._actions: list[int] = []
         self._place = self.stream.unit_of(episode)
         self.env = self.stream.borrow(*self._place)
         self._window = self._new_window()

@@ -62,7 +62,8 @@ class PrioritisedReplay:
 
     def __init__(self, capacity: int, alpha: float, eps: float) -> None:
         self.capacity, self.alpha, self.eps = capacity, alpha, eps
-        self._tree, self._columns = SumTree(capacity), {}
+        self._tree = SumTree(capacity)
+        self._columns: dict[str, np.ndarray] = {}
         self._next = self._size = 0
 
     def __len__(self) -> int:
