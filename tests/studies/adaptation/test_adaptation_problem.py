@@ -83,7 +83,9 @@ def test_the_oracle_has_no_regret_on_any_unit_and_never_is_no_adaptation() -> No
     for split in ("train", "test"):
         for unit in problem.units(split):
             assert problem.rollout(RULES["exhaustive"]({}, problem, 0), unit).scores["regret"] == 0
-            assert problem.rollout(RULES["never"]({}, problem, 0), unit).details["sequences"]["sequence"].tolist() == ["333"]
+            assert problem.rollout(RULES["never"]({}, problem, 0), unit).details["sequences"]["sequence"].tolist() == [
+                "333"
+            ]
 
 
 def test_a_policy_that_reads_observations_steps_the_environment() -> None:
@@ -171,7 +173,9 @@ def test_the_published_tables_are_problems_without_losses(shared_data: Path) -> 
 
 
 def test_a_typed_scenario_says_metric_actions_and_when_the_network_is_the_original_one_again() -> None:
-    scenario = small_scenario(changes=[{"time": 118.0, "change": "down"}, {"time": 119.0, "change": "up"}], growth={"bn_init": "none"})
+    scenario = small_scenario(
+        changes=[{"time": 118.0, "change": "down"}, {"time": 119.0, "change": "up"}], growth={"bn_init": "none"}
+    )
     original = example_architecture()
     setup = setup_of(scenario, original)
     assert (setup.metric, setup.total_time, setup.test_replicates) == ("validation_loss", BUDGET, 1)
@@ -184,7 +188,9 @@ def test_a_typed_scenario_says_metric_actions_and_when_the_network_is_the_origin
 
 
 def test_test_set_accuracy_and_widening_come_from_the_scenario() -> None:
-    scenario = small_scenario(reward={"split": "test", "metric": "accuracy"}, actions=["widen-0", "deepen-1"], growth={"widen_factor": 1.5})
+    scenario = small_scenario(
+        reward={"split": "test", "metric": "accuracy"}, actions=["widen-0", "deepen-1"], growth={"widen_factor": 1.5}
+    )
     setup = setup_of(scenario, example_architecture())
     assert setup.metric == "test_accuracy" and setup.tree.actions == 3
     assert setup.actions == (GrowthAction(0, "widen", None, 1.5), GrowthAction(1, "deepen", None, 1.5))

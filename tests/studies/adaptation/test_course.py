@@ -120,7 +120,10 @@ def test_one_run_is_the_run_of_its_sequence():
     course, start = plan(scenario(decision_every=2))
     runs = {run.sequence: run for run in all_runs(course, start)}
     for sequence in ("000", "132", "333", "320"):
-        assert one_run(course, start, lambda _a, decision, _s, _t, sequence=sequence: int(sequence[decision])) == runs[sequence]
+        assert (
+            one_run(course, start, lambda _a, decision, _s, _t, sequence=sequence: int(sequence[decision]))
+            == runs[sequence]
+        )
 
 
 def test_a_policy_is_told_architecture_decision_time_and_actions():
@@ -166,7 +169,7 @@ def test_impossible_scenarios_are_refused_with_a_reason(changes, match):
         all_runs(*plan(scenario(**changes)))
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=12, deadline=None)
 @given(
     adapt_at=st.integers(0, 150),
     decisions=st.integers(1, 3),

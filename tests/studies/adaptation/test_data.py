@@ -84,7 +84,11 @@ def test_digits_have_the_fixed_split(digits):
     pytest.importorskip("sklearn")
     first, second = load(digits), load(digits)
     assert [len(first.split(name)[1]) for name in ("train", "validation", "test")] == [1200, 297, 300]
-    assert first.input_shape == (1, 8, 8) and first.train_images.dtype == np.float32 and first.train_labels.dtype == np.int64
+    assert (
+        first.input_shape == (1, 8, 8)
+        and first.train_images.dtype == np.float32
+        and first.train_labels.dtype == np.int64
+    )
     assert first.train_images.min() == 0.0 and first.train_images.max() == 1.0
     for name in ("train", "validation", "test"):
         assert all(np.array_equal(one, other) for one, other in zip(first.split(name), second.split(name), strict=True))
@@ -115,7 +119,10 @@ from schedlab.studies.adaptation.data.datasets import DataSettings, load
 load(validate(DataSettings, yaml.safe_load(open("conf/data/digits.yaml"))))
 print([name for name in ("sklearn", "torch", "pandas") if name in sys.modules])
 """
-    assert subprocess.run([sys.executable, "-c", code], cwd=repository, capture_output=True, text=True, check=True).stdout == "[]\n"
+    assert (
+        subprocess.run([sys.executable, "-c", code], cwd=repository, capture_output=True, text=True, check=True).stdout
+        == "[]\n"
+    )
 
 
 LAYOUTS = [
@@ -132,7 +139,9 @@ LAYOUTS = [
 @pytest.mark.parametrize(("name", "layout", "folder"), LAYOUTS)
 def test_every_layout_reads_back(repository, tmp_path, name, layout, folder):
     made = _fill(tmp_path / folder, name, layout)
-    settings = _shipped(repository, name, root=str(tmp_path), validation_size=1, expected_train=None, expected_test=None)
+    settings = _shipped(
+        repository, name, root=str(tmp_path), validation_size=1, expected_train=None, expected_test=None
+    )
     assert missing_files(settings) == []
     loaded = load(settings)
     total = len(made["train"][1])
@@ -214,7 +223,9 @@ def test_sizes_that_do_not_fit_are_refused(digits, changes, message):
 
 def test_more_test_pictures_than_there_are_is_refused(repository, tmp_path):
     _fill(tmp_path, "mnist", "plain")
-    settings = _shipped(repository, "mnist", root=str(tmp_path), validation_size=0, test_size=5, expected_train=None, expected_test=None)
+    settings = _shipped(
+        repository, "mnist", root=str(tmp_path), validation_size=0, test_size=5, expected_train=None, expected_test=None
+    )
     with pytest.raises(UserError, match="test_size is 5"):
         load(settings)
     cut = load(settings.model_copy(update={"test_size": 2, "train_size": 3}))

@@ -26,7 +26,9 @@ def test_learning_shows_the_loss_with_its_running_mean(tables: StudyTables) -> N
     dots, first, second = top.get_lines()[:3]
     assert dots.get_ydata() == pytest.approx(-points["value"].to_numpy())
     for line, (_, seed) in zip((first, second), points.groupby("policy_seed"), strict=True):
-        assert line.get_ydata() == pytest.approx(running_mean(-seed["value"].to_numpy(), 5)), "50 episodes are five points"
+        assert line.get_ydata() == pytest.approx(running_mean(-seed["value"].to_numpy(), 5)), (
+            "50 episodes are five points"
+        )
     (late,) = shown(tables, "late")
     learned_on = late.values()[list(late.problem.rows("train"))].mean(0)
     heights = {round(float(line.get_ydata()[0]), 9) for line in top.get_lines()[3:]}
@@ -40,7 +42,9 @@ def test_learning_shows_the_loss_with_its_running_mean(tables: StudyTables) -> N
 
 def test_the_legend_of_learning_tells_no_window_that_is_longer_than_the_runs(tables: StudyTables) -> None:
     def labels(window: int) -> list[str]:
-        return legend_labels(draw(tables, replace(SPECS["learning"], params={**SPECS["learning"].params, "window": window})))
+        return legend_labels(
+            draw(tables, replace(SPECS["learning"], params={**SPECS["learning"].params, "window": window}))
+        )
 
     assert "running mean of 50 episodes, a line a seed" in labels(50)
     assert "mean of all episodes so far, a line a seed" in labels(100_000)
@@ -58,7 +62,10 @@ def test_curves_are_cut_where_they_have_settled(tables: StudyTables) -> None:
         assert "Cut" not in draw(tables, spec).caption
         drawing = draw(at_once, spec)
         assert "Cut where the running means have settled (60 of 200 episodes)." in drawing.caption
-        assert max(line.get_xdata().max() for line in drawing.figure.axes[0].get_lines() if len(line.get_xdata()) > 2) == 70
+        assert (
+            max(line.get_xdata().max() for line in drawing.figure.axes[0].get_lines() if len(line.get_xdata()) > 2)
+            == 70
+        )
 
 
 def test_a_policy_s_start_stands_in_the_legend_of_transfer(tables: StudyTables) -> None:
@@ -70,7 +77,11 @@ def test_a_policy_s_start_stands_in_the_legend_of_transfer(tables: StudyTables) 
 def test_transfer_has_an_arrow_from_scratch_to_transfer(tables: StudyTables) -> None:
     drawing = draw(tables, SPECS["transfer"])
     axes = drawing.figure.axes[0]
-    starts = tables.curves[(tables.curves["step"] == 10) & (tables.curves["metric"] == "reward")].groupby("policy")["value"].mean()
+    starts = (
+        tables.curves[(tables.curves["step"] == 10) & (tables.curves["metric"] == "reward")]
+        .groupby("policy")["value"]
+        .mean()
+    )
     arrow = next(text for text in axes.texts if text.get_text() == "")
     assert (arrow.xyann[1], arrow.xy[1]) == pytest.approx((-starts["clever"], -starts["poor"]))
     gain = starts["poor"] - starts["clever"]
@@ -102,7 +113,11 @@ def test_decisions_stand_at_their_time_and_action(tables: StudyTables) -> None:
     rows = tables.details["decisions"]
     for number in range(3):
         found = np.asarray(constant.collections[number].get_offsets())
-        expected = rows[(rows["policy"] == "constant") & (rows["decision"] == number)][["time_left", "action"]].drop_duplicates().to_numpy()
+        expected = (
+            rows[(rows["policy"] == "constant") & (rows["decision"] == number)][["time_left", "action"]]
+            .drop_duplicates()
+            .to_numpy()
+        )
         found = sorted(zip(found[:, 0], np.round(found[:, 1]), strict=True))
         assert np.array(found) == pytest.approx(np.array(sorted(map(tuple, expected))))
     assert constant.get_xlim()[0] > constant.get_xlim()[1], "time runs out to the right"
@@ -110,7 +125,11 @@ def test_decisions_stand_at_their_time_and_action(tables: StudyTables) -> None:
     start, shares = runs["time_left"].iloc[0], runs.groupby("action").size() / len(runs)
     assert len(runs) == 3 * runs["unit"].nunique(), "three seeds"
     marks = clever.collections[0]
-    begin = [size for (time, _), size in zip(np.asarray(marks.get_offsets()), marks.get_sizes(), strict=True) if time == start]
+    begin = [
+        size
+        for (time, _), size in zip(np.asarray(marks.get_offsets()), marks.get_sizes(), strict=True)
+        if time == start
+    ]
     assert sorted(begin) == pytest.approx(sorted(6 + 34 * shares)), "the area tells the share of seeds and replicates"
 
 
@@ -141,7 +160,10 @@ def test_moves_compare_resources_kept_and_taken_away(tables: StudyTables) -> Non
     assert [text.get_text() for text in cells.texts] == [f"{value:.3f}" for value in widen.mean()]
     kept = [early.mean()[early.sequences.index(f"{sequence}3")] for sequence in down.sequences]
     assert markers(dumbbells)[:, 0] == pytest.approx([*kept, *down.mean()])
-    assert [label.get_text() for label in dumbbells.get_yticklabels()][:2] == ["deepen 0, deepen 0", "deepen 0, deepen 1"]
+    assert [label.get_text() for label in dumbbells.get_yticklabels()][:2] == [
+        "deepen 0, deepen 0",
+        "deepen 0, deepen 1",
+    ]
     assert "growth is not shown to help" not in drawing.caption
     nothing = f"dashed: {kept[-1]:.3f} nat and {down.mean()[-1]:.3f} nat"
     assert nothing in drawing.caption

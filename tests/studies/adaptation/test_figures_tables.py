@@ -20,7 +20,9 @@ def test_the_heat_map_holds_every_regret_and_marks_the_best_and_the_chosen(table
     panels = drawing.figure.axes[:4]
     scenarios = shown(tables, "early", "late")
     cells = np.concatenate([np.asarray(axes.collections[0].get_array()).reshape(16, 2) for axes in panels])
-    expected = np.stack([found.mean("validation_loss") - found.mean("validation_loss").min() for found in scenarios], axis=1)
+    expected = np.stack(
+        [found.mean("validation_loss") - found.mean("validation_loss").min() for found in scenarios], axis=1
+    )
     assert cells == pytest.approx(expected)
     marks = {
         (line.get_marker(), 16 * first + int(line.get_ydata()[0]), int(line.get_xdata()[0]))
@@ -50,7 +52,9 @@ def test_the_ranking_names_best_worst_and_the_rank_of_nothing(tables: StudyTable
     assert f"early {ends} / {losses[63]:.3f} (rank {rank})" in drawing.caption
 
 
-def test_the_legend_of_the_ranking_tells_of_noise_where_some_is_drawn(tables: StudyTables, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_legend_of_the_ranking_tells_of_noise_where_some_is_drawn(
+    tables: StudyTables, monkeypatch: pytest.MonkeyPatch
+) -> None:
     told = "\N{PLUS-MINUS SIGN}1 s.d. of the noise of a dot"
     assert told in legend_labels(draw(tables, SPECS["ranking"]))
     monkeypatch.setattr(figures_tables, "_noise", lambda scenario, column: float("nan"))

@@ -20,7 +20,11 @@ from schedlab.config.errors import UserError
 from schedlab.studies.adaptation.data import readers
 
 FUZZ = settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-GLOBALS = {b"array": b"cnumpy.core.multiarray\n_reconstruct\n", b"ndarray": b"cnumpy\nndarray\n", b"dtype": b"cnumpy\ndtype\n"}
+GLOBALS = {
+    b"array": b"cnumpy.core.multiarray\n_reconstruct\n",
+    b"ndarray": b"cnumpy\nndarray\n",
+    b"dtype": b"cnumpy\ndtype\n",
+}
 
 
 def _pictures(count: int, classes: int = 10) -> tuple[np.ndarray, np.ndarray]:
@@ -71,7 +75,9 @@ def _idx(values: np.ndarray) -> bytes:
 def test_idx_reads_back_plain_and_gzip(tmp_path, wrap):
     images = np.arange(2 * 5 * 4, dtype=np.uint8).reshape(2, 5, 4)
     labels = np.array([9, 0], np.uint8)
-    samples = readers.read_idx_pair(_write(tmp_path, wrap(_idx(images)), "images"), _write(tmp_path, wrap(_idx(labels)), "labels"), 10)
+    samples = readers.read_idx_pair(
+        _write(tmp_path, wrap(_idx(images)), "images"), _write(tmp_path, wrap(_idx(labels)), "labels"), 10
+    )
     assert samples.images.shape == (2, 1, 5, 4) and np.array_equal(samples.images[:, 0], images)
     assert samples.labels.tolist() == [9, 0] and samples.labels.dtype == np.int64
 
@@ -97,7 +103,8 @@ def test_damaged_idx_is_refused(tmp_path, damage, message):
 
 
 @pytest.mark.parametrize(
-    ("labels", "message"), [([1, 10], "labels run from 1 to 10; expected 0 to 9"), ([1], "1 labels; expected one for each of the 2")]
+    ("labels", "message"),
+    [([1, 10], "labels run from 1 to 10; expected 0 to 9"), ([1], "1 labels; expected one for each of the 2")],
 )
 def test_idx_labels_must_fit(tmp_path, labels, message):
     images = _write(tmp_path, _idx(np.zeros((2, 5, 4), np.uint8)), "images")
@@ -129,7 +136,9 @@ def test_what_cannot_be_read_is_the_users_error(tmp_path, path):
 def test_cifar_binary_reads_back(tmp_path, classes, label_bytes):
     images, labels = _pictures(4, classes)
     coarse = [[3]] * 4 if label_bytes == 2 else [[]] * 4
-    data = b"".join(bytes([*first, label]) + image.tobytes() for first, label, image in zip(coarse, labels, images, strict=True))
+    data = b"".join(
+        bytes([*first, label]) + image.tobytes() for first, label, image in zip(coarse, labels, images, strict=True)
+    )
     samples = readers.read_cifar_binary(_write(tmp_path, data), classes, label_bytes)
     assert np.array_equal(samples.images, images) and np.array_equal(samples.labels, labels)
     with pytest.raises(UserError, match="multiple of"):
@@ -156,7 +165,11 @@ def test_the_synthetic_batch_is_what_numpy_itself_would_read(tmp_path):
 @pytest.mark.parametrize("order", ["C", "F"])
 def test_cifar_pickle_of_python_3_reads_back(tmp_path, protocol, order):
     images, labels = _pictures(3, 100)
-    batch = {"data": np.asarray(images.reshape(3, -1), order=order), "fine_labels": labels.tolist(), "coarse_labels": [0, 1, 2]}
+    batch = {
+        "data": np.asarray(images.reshape(3, -1), order=order),
+        "fine_labels": labels.tolist(),
+        "coarse_labels": [0, 1, 2],
+    }
     samples = readers.read_cifar_pickle(_write(tmp_path, pickle.dumps(batch, protocol)), 100, "fine_labels")
     assert np.array_equal(samples.images, images) and np.array_equal(samples.labels, labels)
 
@@ -186,11 +199,14 @@ def test_pickles_of_something_else_are_refused(tmp_path, batch, message):
 def test_array_whose_shape_does_not_fit_its_bytes_is_refused(tmp_path, shape):
     data = _array(np.zeros((1, 3072), np.uint8))
     claimed = data.replace(
-        b"(J" + struct.pack("<i", 1) + b"J" + struct.pack("<i", 3072), b"(" + b"".join(b"J" + struct.pack("<i", axis) for axis in shape)
+        b"(J" + struct.pack("<i", 1) + b"J" + struct.pack("<i", 3072),
+        b"(" + b"".join(b"J" + struct.pack("<i", axis) for axis in shape),
     )
     assert claimed != data
     with pytest.raises(UserError):
-        readers.read_cifar_pickle(_write(tmp_path, b"\x80\x02}(" + _text(b"labels") + b"](K\x01e" + _text(b"data") + claimed + b"u."), 10)
+        readers.read_cifar_pickle(
+            _write(tmp_path, b"\x80\x02}(" + _text(b"labels") + b"](K\x01e" + _text(b"data") + claimed + b"u."), 10
+        )
 
 
 class _Calls:
@@ -228,7 +244,9 @@ def _attacks(mark: Path) -> dict[str, bytes]:
         "other codec": b"\x80\x02c_codecs\nencode\n" + unicode + b"X\x03\x00\x00\x00hex\x86R.",
         "state of a name": b"\x80\x02cnumpy\ndtype\n}" + _text(b"name") + text + b"sb.",
         "object array": pickle.dumps({"data": np.array([_Calls(os.system, command)], dtype=object), "labels": [1]}, 2),
-        "reconstruct of another class": b"\x80\x02cnumpy.core.multiarray\n_reconstruct\ncos\nsystem\n" + text + b"K\x00\x87R.",
+        "reconstruct of another class": b"\x80\x02cnumpy.core.multiarray\n_reconstruct\ncos\nsystem\n"
+        + text
+        + b"K\x00\x87R.",
     }
 
 
@@ -311,6 +329,7 @@ def test_every_truncation_of_a_pickle_is_refused(tmp_path):
             readers.read_cifar_pickle(_write(tmp_path, data[:length]), 10)
 
 
+@pytest.mark.slow
 @FUZZ
 @given(data=st.binary(max_size=200), name=st.sampled_from(["idx", "binary", "pickle", "digits"]), prefix=st.booleans())
 def test_noise_never_crashes_a_reader(tmp_path, data, name, prefix):
@@ -328,6 +347,7 @@ def test_noise_never_crashes_a_reader(tmp_path, data, name, prefix):
     assert name == "idx" and result.ndim == 3 and len(data) >= 12
 
 
+@pytest.mark.slow
 @FUZZ
 @given(position=st.floats(0, 1, exclude_max=True), values=st.binary(min_size=1, max_size=4), header=st.booleans())
 def test_a_changed_pickle_is_refused_or_still_holds_pictures(tmp_path, position, values, header):

@@ -102,7 +102,11 @@ def test_a_truncated_file_is_moved_aside_or_its_nodes_are_intact(path, share):
     kept = store.summaries()
     moved = path.with_name(path.name + ".damaged-1").exists()
     assert moved == any("damaged-1" in line for line in lines)
-    assert kept == {} if moved or share == 0.0 else all(summary.metrics == {"loss": float(key)} for key, summary in kept.items())
+    assert (
+        kept == {}
+        if moved or share == 0.0
+        else all(summary.metrics == {"loss": float(key)} for key, summary in kept.items())
+    )
     assert moved or share == 0.0 or share > 0.95
     assert {store.state(key) for key in kept} <= {None, *(bytes([number]) * 3000 for number in range(40))}
     store.save("0000", {"loss": 5.0}, b"again")

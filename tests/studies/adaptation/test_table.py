@@ -120,7 +120,13 @@ def test_epochs_become_rows_with_the_means_of_the_last_window() -> None:
         }
     ).sample(frac=1, random_state=0)
     table = simulation_table(epochs, DecisionTree(2, 2), window=2, model="m", timing="t").set_index("sequence")
-    assert table.loc["01", ["time_left_1", "time_left_2", "epochs", "parameters", "seconds_charged"]].tolist() == [50, 40, 4, 20, 43]
+    assert table.loc["01", ["time_left_1", "time_left_2", "epochs", "parameters", "seconds_charged"]].tolist() == [
+        50,
+        40,
+        4,
+        20,
+        43,
+    ]
     assert table.loc["01", "test_loss"] == pytest.approx(0.4)
     assert table.loc["10", "test_accuracy"] == pytest.approx(0.65)
     assert (table["model"] == "m").all() and (table["timing"] == "t").all()
@@ -201,7 +207,10 @@ def test_what_is_no_number_in_the_published_record_is_named(tmp_path: Path) -> N
 @pytest.mark.parametrize(
     ("lines", "told"),
     [
-        (["01,30,0.5", "10,3"], r"cut\.csv: line 3: the line has 2 fields; expected 3, as the first line names; take the whole file"),
+        (
+            ["01,30,0.5", "10,3"],
+            r"cut\.csv: line 3: the line has 2 fields; expected 3, as the first line names; take the whole file",
+        ),
         (["01,30,0.5,7"], r"cut\.csv: line 2: the line has 4 fields; expected 3"),
         (["01,30,0.5", "", "1"], r"cut\.csv: line 4: the line has 1 field;"),
     ],
@@ -229,7 +238,13 @@ def test_the_published_record_becomes_our_table(shared_data: Path) -> None:
     table = import_published(csv, "simulation_early2")
     row = table.set_index("sequence").loc["001"]
     assert (row["time_left_1"], row["time_left_2"], row["time_left_3"]) == (329.98, 318.16, 306.04)
-    assert row[["model", "data", "total_time", "start", "test_accuracy"]].tolist() == ["convnet2", "cifar10", 400, 70, 0.7262]
+    assert row[["model", "data", "total_time", "start", "test_accuracy"]].tolist() == [
+        "convnet2",
+        "cifar10",
+        400,
+        70,
+        0.7262,
+    ]
     assert row["parameters"] == 10602 + 3 * 9312
     seen = view(table, "test_accuracy")
     assert seen.time_left[0, 0] == 328.88  # that of 000, though other sequences began up to a second earlier

@@ -33,7 +33,9 @@ def same(one: np.ndarray, other: np.ndarray) -> bool:
 def flattening(name: str = "convnet2") -> ModelSettings:
     """A small model whose linear layer stands behind a flatten of several channels and pixels."""
     plain = small(name).model_dump(exclude_unset=True)
-    plain["blocks"] = [{"kind": "flatten"} if block["kind"] == "global_average_pool" else block for block in plain["blocks"]]
+    plain["blocks"] = [
+        {"kind": "flatten"} if block["kind"] == "global_average_pool" else block for block in plain["blocks"]
+    ]
     return ModelSettings.model_validate(plain)
 
 
@@ -52,7 +54,10 @@ def numpy_forward(built: Architecture, tensors: dict[str, np.ndarray], x: np.nda
             windows = np.lib.stride_tricks.sliding_window_view(
                 np.pad(x, ((0, 0), pad, pad, (0, 0))), (layer.kernel, layer.kernel), axis=(1, 2)
             )
-            x = np.einsum("nyxihw,hwio->nyxo", windows[:, :: layer.stride, :: layer.stride], get["kernel"]) + get["bias"]
+            x = (
+                np.einsum("nyxihw,hwio->nyxo", windows[:, :: layer.stride, :: layer.stride], get["kernel"])
+                + get["bias"]
+            )
         elif layer.kind == "linear":
             x = x @ get["kernel"] + get["bias"]
         elif layer.kind == "batch_norm":
@@ -125,7 +130,10 @@ def test_a_dense_kernel_behind_a_flatten_takes_channels_last(data, image, output
 @pytest.mark.parametrize("suffix", [".npz", ".h5"])
 @FILES
 @given(
-    st.dictionaries(st.sampled_from(["a/kernel", "a/bias", "b.insert1.conv/kernel", "c/gamma"]), array_shapes(max_dims=4).flatmap(floats))
+    st.dictionaries(
+        st.sampled_from(["a/kernel", "a/bias", "b.insert1.conv/kernel", "c/gamma"]),
+        array_shapes(max_dims=4).flatmap(floats),
+    )
 )
 def test_files_return_the_same_bits(tmp_path, suffix, content):
     path = tmp_path / f"weights{suffix}"
@@ -219,7 +227,10 @@ def test_missing_files_and_unknown_suffixes(tmp_path):
     [
         (lambda t: t.pop("block0.conv/bias"), r"missing: block0\.conv/bias"),
         (lambda t: t.update({"extra/kernel": np.zeros(1)}), "unknown: extra/kernel"),
-        (lambda t: t.update({"head.linear/kernel": np.zeros((10, 5), np.float32)}), r"shape \(10, 5\); expected shape \(5, 10\)"),
+        (
+            lambda t: t.update({"head.linear/kernel": np.zeros((10, 5), np.float32)}),
+            r"shape \(10, 5\); expected shape \(5, 10\)",
+        ),
         (lambda t: t.update({"head.linear/bias": np.zeros(10, np.int32)}), "head.linear/bias holds int32"),
     ],
 )

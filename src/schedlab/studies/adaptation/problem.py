@@ -13,15 +13,16 @@ import numpy as np
 
 from schedlab.config.contract import Metric, Outcome, Split, Unit
 from schedlab.config.errors import UserError
+from schedlab.config.plugins import load_object
 from schedlab.config.seeds import derive_seed
 from schedlab.studies.adaptation.decisions import Decision, GrowthAction, architectures, certain, sequence_probabilities
-from schedlab.studies.adaptation.env import AdaptationEnv
 from schedlab.studies.adaptation.network.architecture import Architecture
 from schedlab.studies.adaptation.simulator.course import growth_actions, parse_action
 from schedlab.studies.adaptation.simulator.ranking import noise_from_tail, reliability, top_probability
 from schedlab.studies.adaptation.simulator.table import DIGITS, DecisionTree, view
 
 if TYPE_CHECKING:
+    import gymnasium as gym
     import pandas as pd
 
     from schedlab.studies.adaptation.scenario import AdaptationScenario
@@ -207,9 +208,9 @@ class AdaptationProblem:
             for state, architecture in enumerate(self.states)
         )
 
-    def env(self, unit: Unit, seed: int) -> AdaptationEnv:
+    def env(self, unit: Unit, seed: int) -> gym.Env:
         """Return the Gymnasium environment of one unit."""
-        return AdaptationEnv(self, (self.row(unit),), seed=seed)
+        return load_object("schedlab.studies.adaptation.env:AdaptationEnv")(self, (self.row(unit),), seed=seed)
 
     def rollout(self, policy: Any, unit: Unit) -> Outcome:
         """Return a policy's scores on one unit; random ones by their exact expectation over all sequences.

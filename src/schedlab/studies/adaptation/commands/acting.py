@@ -7,7 +7,7 @@ policy that steps the environment) gets it where the workflow has made it.
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from schedlab.config.contract import Outcome, Split, Unit
+from schedlab.config.contract import Unit
 from schedlab.config.errors import UserError, did_you_mean
 from schedlab.config.plugins import is_file_target, load_class, load_object
 from schedlab.config.seeds import derive_seed, generator
@@ -26,24 +26,23 @@ from schedlab.studies.adaptation.network.architecture import Architecture, archi
 from schedlab.studies.adaptation.problem import AdaptationProblem, ProblemSetup, setup_of
 from schedlab.studies.adaptation.rules import RULES
 from schedlab.studies.adaptation.scenario import AdaptationScenario
-from schedlab.studies.adaptation.simulator.table import DecisionTree, TableView, read_simulations
+from schedlab.studies.adaptation.simulator.table import DecisionTree, read_simulations
 from schedlab.studies.adaptation.study import STUDY
 
 if TYPE_CHECKING:
-    from schedlab.studies.adaptation.env import AdaptationEnv
+    pass
 
 _LEARNER_OF_KIND = {"adaptation-network": "exact", "adaptation-sequence": "constant", "adaptation-nearest": "nearest"}
-Rates = Callable[
-    [Decision, tuple[int, ...]], np.ndarray
-]  # a decision and the actions so far -> probability of each action
+_OF_TABLE = ("view", "states", "units", "rows", "row", "decisions", "env", "rollout")  # of AdaptationProblem
+# a decision and the actions so far -> probability of each action
+Rates = Callable[[Decision, tuple[int, ...]], np.ndarray]
 
 
 @dataclass(frozen=True)
 class RunProblem:
-    """A scenario as a policy sees it: name, setup and tree of decisions at once; all else is read of its table when
-    asked for.
+    """A scenario as a policy sees it: name, setup and tree at once; the rest of AdaptationProblem from its table, on use.
 
-    Those raise UserError where the table is missing, damaged, or another scenario's.
+    The rest raises UserError where the table is missing, damaged, or another scenario's.
     """
 
     name: str
@@ -68,39 +67,10 @@ class RunProblem:
             )
         return AdaptationProblem(self.name, read_simulations(self.table), self.start, self.setup)
 
-    @property
-    def view(self) -> TableView:
-        """The table as arrays."""
-        return self.over_table.view
-
-    @property
-    def states(self) -> tuple[Architecture, ...]:
-        """The architecture in which each prefix of the tree finds the network."""
-        return self.over_table.states
-
-    def units(self, split: Split) -> Sequence[Unit]:
-        """Return the replicates of a split."""
-        return self.over_table.units(split)
-
-    def rows(self, split: Split) -> tuple[int, ...]:
-        """Return the positions in the view of the units of a split."""
-        return self.over_table.rows(split)
-
-    def row(self, unit: Unit) -> int:
-        """Return a unit's position in the view."""
-        return self.over_table.row(unit)
-
-    def decisions(self, row: int) -> tuple[Decision, ...]:
-        """Return the decision that each prefix of the tree poses in one unit."""
-        return self.over_table.decisions(row)
-
-    def env(self, unit: Unit, seed: int) -> AdaptationEnv:
-        """Return the Gymnasium environment of one unit."""
-        return self.over_table.env(unit, seed)
-
-    def rollout(self, policy: Any, unit: Unit) -> Outcome:
-        """Return a policy's scores on one unit."""
-        return self.over_table.rollout(policy, unit)
+    def __getattr__(self, name: str) -> Any:
+        if name not in _OF_TABLE:
+            raise AttributeError(name)
+        return getattr(self.over_table, name)
 
 
 @dataclass

@@ -13,7 +13,7 @@ from schedlab.config.errors import UserError
 from schedlab.config.schema import validate
 from schedlab.config.settings import NAME
 from schedlab.learning.devices import device_name, find_device
-from schedlab.studies.adaptation.commands.conf import add_conf, load_option
+from schedlab.studies.adaptation.commands.conf import load_option
 from schedlab.studies.adaptation.data import datasets
 from schedlab.studies.adaptation.network.architecture import ModelSettings, architecture
 from schedlab.studies.adaptation.simulator import calibrate
@@ -25,35 +25,6 @@ if TYPE_CHECKING:
     from schedlab.studies.adaptation.simulator.timing import TimingSettings
 
 log = logging.getLogger(__name__)
-_DESCRIPTION = """Measure the seconds of an epoch of a model, of each single insertion and of two, fit a price for each insertion, and write
-the result as a timing. What was measured and how far the formula is from it are printed as one JSON document."""
-
-
-def add_calibrate_command(commands: argparse._SubParsersAction) -> None:
-    """Add `calibrate --model M --data D --name NAME --out FILE` to a parser's sub-commands."""
-    parser = commands.add_parser(
-        "calibrate", help="measure this machine's epoch seconds as a timing", description=_DESCRIPTION
-    )
-    parser.add_argument("--model", required=True, metavar="M", help="a file of conf/model/")
-    parser.add_argument("--data", required=True, metavar="D", help="a file of conf/data/")
-    parser.add_argument(
-        "--device", default="cpu", help="cpu (default; one thread), cuda, or auto: cuda where this machine has it"
-    )
-    parser.add_argument("--name", required=True, help="name of the timing")
-    parser.add_argument("--out", type=Path, metavar="FILE", help="file to write (default: <conf>/gpu/<name>.yaml)")
-    parser.add_argument("--force", action="store_true", help="replace a file that is there")
-    parser.add_argument(
-        "--epochs", type=int, default=5, metavar="K", help="measured epochs of each architecture (default: 5)"
-    )
-    parser.add_argument("--warm-up", type=int, default=1, metavar="K", help="epochs before, not counted (default: 1)")
-    parser.add_argument(
-        "--batch-size", type=int, default=64, metavar="N", help="images of a training step (default: 64)"
-    )
-    parser.add_argument(
-        "--head-relu", action="store_true", help="the model with the ReLU behind its logits, as published"
-    )
-    add_conf(parser)
-    parser.set_defaults(run=run)
 
 
 def run(arguments: argparse.Namespace) -> int:

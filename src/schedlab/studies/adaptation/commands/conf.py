@@ -4,7 +4,6 @@ checked.
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -21,11 +20,6 @@ from schedlab.studies.adaptation.study import STUDY
 STUDY_NAME = "adaptation"
 SCENARIOS, POLICIES = f"scenario/{STUDY_NAME}", f"policy/{STUDY_NAME}"
 S = TypeVar("S", bound=Settings)
-
-
-def add_conf(parser: argparse.ArgumentParser) -> None:
-    """Add `--conf DIR` to a command."""
-    parser.add_argument("--conf", default="conf", metavar="DIR", help="configuration folder (default: ./conf)")
 
 
 def load_scenario(folder: str, scale: str, name: str, compat: bool = False) -> AdaptationScenario:

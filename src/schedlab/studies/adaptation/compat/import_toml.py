@@ -27,32 +27,6 @@ from schedlab.studies.adaptation.compat.run_file import (
 from schedlab.studies.adaptation.network.architecture import ModelSettings, architecture
 from schedlab.studies.adaptation.study import STUDY
 
-_DESCRIPTION = """Turn run files (TOML) of the published system into scenarios and policies that `schedlab check` accepts. A simulation
-becomes a scenario, a learning run a policy; an initial training needs no file. A policy's scenario and parent must be there or come in
-the same call. Keys that have no counterpart are told on standard error; unknown ones are refused."""
-
-
-def add_import_command(commands: argparse._SubParsersAction) -> None:
-    """Add `import RUN.toml ... [--out CONF_DIR] [--name NAME] [--dry-run]` to a parser's sub-commands."""
-    parser = commands.add_parser(
-        "import", help="published run files (TOML) as scenarios and policies", description=_DESCRIPTION
-    )
-    parser.add_argument(
-        "files", nargs="+", type=Path, metavar="RUN.toml", help="run files; those that belong together in one call"
-    )
-    parser.add_argument(
-        "--out", default="conf", metavar="CONF_DIR", help="configuration folder to write to (default: ./conf)"
-    )
-    parser.add_argument("--name", help="name of what comes of the file (default: its runner.folder)")
-    parser.add_argument(
-        "--timing", default="gv100gl", help="a file of conf/gpu/ (default: gv100gl, the published machine)"
-    )
-    parser.add_argument("--record", metavar="CSV", help="read the table from the published record instead of training")
-    parser.add_argument("--ignore-unknown", action="store_true", help="tell of unknown keys and go on")
-    parser.add_argument("--force", action="store_true", help="replace files that are there")
-    parser.add_argument("--dry-run", action="store_true", help="print the YAML and write nothing")
-    parser.set_defaults(run=run)
-
 
 def run(arguments: argparse.Namespace) -> int:
     """Write the files (or print them), a line for each on standard output, remarks on standard error."""
